@@ -24,8 +24,8 @@ use crate::http::dispatch::Api;
 use crate::http::{openapi, server};
 use crate::kernel::id::Minter;
 use crate::kernel::seal::Sealer;
-use crate::kernel::{Clock, Currency, Mode, Now, OperationError, Scope, StoreError, system_random};
-use crate::keys::{Permissions, key_hash, key_text, rows::NewKey};
+use crate::kernel::{Clock, Currency, Mode, OperationError, system_random};
+pub use crate::keys::making::{KeyRequest, create_key, create_key_by};
 use crate::metrics::Metrics;
 use crate::outbound::Client;
 use crate::pages::{self, Site};
@@ -51,7 +51,7 @@ use crate::workers::{
     account_look_ups, bank, clock, housekeeping, name_words, rates as rates_worker, screening,
     tasks,
 };
-use crate::{events, ifsc, keys, live, secrets, webhooks};
+use crate::{events, ifsc, live, secrets, settings_log, webhooks};
 
 pub use account_keys::address_index_names;
 use account_keys::{TEST_ADDRESS_INDEX, address_index_name, addresses_of, prepare};
@@ -199,6 +199,9 @@ impl App {
         signing.map_err(|failure| {
             format!("the keys that sign payment advices cannot be made: {failure:?}")
         })?;
+        if is_server {
+            settings_log::keep(config, &store, &services).await?;
+        }
         let node_id = system_random()?;
         let metrics = Arc::new(Metrics::default());
         let is_draining = false.into();
@@ -433,32 +436,4 @@ fn profile_of(chain: &ChainSettings) -> ChainProfile {
             chain_id: chain.chain_id,
         },
     }
-}
-
-/// What a new key is made for.
-pub struct KeyRequest {
-    pub account: String,
-    pub mode: Mode,
-    pub permissions: Permissions,
-    pub expires_at: Option<i64>,
-}
-
-/// Makes an API key, and its account where there is none. Answers the key's text, which is stored
-/// nowhere.
-pub fn create_key(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    request: &KeyRequest,
-) -> Result<String, StoreError> {
-    let number = keys::rows::account_number(tx, now, &request.account)?;
-    let text = key_text(request.mode, request.permissions != Permissions::All, now.random_bytes());
-    let new = NewKey {
-        hash: key_hash(&text),
-        hint: &format!("{}…{}", &text[..8], &text[text.len() - 4..]),
-        scope: Scope::new(number, request.mode),
-        permissions: &request.permissions,
-        expires_at: request.expires_at,
-    };
-    keys::rows::insert(tx, now, &new)?;
-    Ok(text)
 }

@@ -42,6 +42,7 @@ struct Sources {
     listen: Option<String>,
     console_listen: Option<String>,
     console_url: Option<String>,
+    console_second_factor: Option<bool>,
     database: Option<String>,
     database_connections: Option<i64>,
     drain_seconds: Option<i64>,
@@ -69,6 +70,7 @@ struct Sources {
     beneficiary_month_inr_max: Option<String>,
     account_day_inr_max: Option<String>,
     account_month_inr_max: Option<String>,
+    four_eyes_above: Option<String>,
     test_chain: Option<ChainSources>,
     live_chain: Option<ChainSources>,
     bank: Option<BankTable>,
@@ -141,6 +143,8 @@ pub struct ConsoleSettings {
     pub listen: String,
     /// What browsers have in their address bar; without it, the address it listens on.
     pub url: Option<String>,
+    /// Whether a second factor is required before live mode too.
+    pub requires_second_factor: bool,
 }
 
 impl ConsoleSettings {
@@ -148,6 +152,7 @@ impl ConsoleSettings {
     fn read(
         listen: Option<String>,
         url: Option<String>,
+        requires_second_factor: bool,
     ) -> Result<Option<ConsoleSettings>, String> {
         let Some(listen) = listen.map(with_host) else {
             return match url {
@@ -166,7 +171,7 @@ impl ConsoleSettings {
                     .into(),
             );
         }
-        Ok(Some(ConsoleSettings { listen, url }))
+        Ok(Some(ConsoleSettings { listen, url, requires_second_factor }))
     }
 
     /// The console's URL once it listens on an address.
@@ -397,6 +402,10 @@ impl Config {
                 account_day: inr("account_day_inr_max", value!(account_day_inr_max))?,
                 account_month: inr("account_month_inr_max", value!(account_month_inr_max))?,
             },
+            four_eyes_above: match value!(four_eyes_above) {
+                None => None,
+                above => Some(usd("four_eyes_above", above, Money::zero(Currency::Usd))?),
+            },
         };
         if settings.fee.units >= settings.amount_min.units
             || settings.amount_min.units > settings.amount_max.units
@@ -433,7 +442,11 @@ impl Config {
             shows_metrics: flags.metrics || value!(metrics).unwrap_or(false),
             ifsc_file: value!(ifsc_file),
             listen,
-            console: ConsoleSettings::read(value!(console_listen), value!(console_url))?,
+            console: ConsoleSettings::read(
+                value!(console_listen),
+                value!(console_url),
+                value!(console_second_factor).unwrap_or(false),
+            )?,
             settings,
             is_public_url_set: public_url.is_some(),
             screening: part(&mut faults, "screening", screening),

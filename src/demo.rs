@@ -110,12 +110,21 @@ pub async fn run(once: bool) -> Result<(), String> {
     let made = app
         .state
         .store
-        .write(move |tx, now| staff::create(tx, now, OPERATOR_NAME, staff::Role::Admin, &hash))
+        .write(move |tx, now| {
+            staff::create(
+                tx,
+                now,
+                OPERATOR_NAME,
+                staff::Role::Admin,
+                &hash,
+                &crate::kernel::DecidedBy::default(),
+            )
+        })
         .await;
     made.map_err(|failure| format!("no operator could be made: {failure:?}"))?;
     let (console_listener, console_address) = server::bind("127.0.0.1:0").await?;
     let console_url = format!("http://{console_address}");
-    let console = Arc::new(Console::new(app.state.clone(), &console_url)?);
+    let console = Arc::new(Console::new(app.state.clone(), &console_url, false)?);
     let (stop, stopping) = watch::channel(false);
     let console = Some((console_listener, console));
     let serving = tokio::spawn(app.run_with(listener, console, stopping));

@@ -13,6 +13,7 @@ pub mod tls; // root certificates for every outgoing connection
 pub mod store; // transactions: SQLite, PostgreSQL, idempotency, lists, leases, migrations
 pub mod secrets; // the encryption key's file
 pub mod tasks; // what is due later
+pub mod audit; // the hash-chained log of what people and the service did
 pub mod metrics; // every figure that Prometheus reads, each named once
 pub mod outbound; // JSON over HTTP to chain nodes, rate sources and account look-ups
 pub mod ifsc; // the directory of bank branches
@@ -67,6 +68,7 @@ pub mod guides; // the documentation for callers, served at /docs/
 pub mod pages; // health, documents, the payer's page, the advice's verification page
 pub mod console; // the operator's console
 pub mod config;
+pub mod settings_log; // the settings in force, as the audit log keeps them
 pub mod live; // the parts of live mode
 pub mod app; // the service put together
 pub mod backup;

@@ -53,6 +53,9 @@ pub struct Settings {
     /// Whether the operator is the Indian converter that charges GST on the exchange (see
     /// `quote_locks::gst`).
     pub is_gst_charged: bool,
+    /// Decisions about more than this, in dollars, need a second person, and so do some others
+    /// whatever their amount (see `operator::four_eyes`); `None` leaves every decision to one.
+    pub four_eyes_above: Option<Money>,
     pub payout_limits: PayoutLimits,
 }
 
@@ -91,6 +94,7 @@ impl Default for Settings {
             debit_account_last4: None,
             is_gst_charged: false,
             payout_limits: PayoutLimits::default(),
+            four_eyes_above: None,
         }
     }
 }

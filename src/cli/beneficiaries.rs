@@ -4,13 +4,14 @@ use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
 use super::listing::{Cell, Listing, ListingArgs};
-use super::{ByArgs, DatabaseArgs, beside, decide, error_message};
+use super::{ByArgs, DatabaseArgs, beside, config, decide, error_message};
 use crate::account_verification::{AccountAnswer, NameMatch};
+use crate::audit::{self, Action, Fact};
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Mode, OperationError, Scope};
+use crate::kernel::{AnyId, Mode, Now, OperationError, Scope};
 use crate::keys;
 use crate::operator::OperatorDecision;
 use crate::store::Tx;
@@ -41,6 +42,8 @@ enum BeneficiariesCommand {
         /// Show full account numbers, as a look at the bank needs them; mind who sees your screen
         #[arg(long)]
         show_account_numbers: bool,
+        #[command(flatten)]
+        by: ByArgs,
         #[command(flatten)]
         listing: ListingArgs,
         #[command(flatten)]
@@ -93,8 +96,9 @@ impl Finding {
 
 async fn run(command: BeneficiariesCommand) -> Result<(), String> {
     match command {
-        BeneficiariesCommand::List { status, show_account_numbers, listing, database } => {
-            list(status.as_deref(), show_account_numbers, listing, &database).await
+        BeneficiariesCommand::List { status, show_account_numbers, by, listing, database } => {
+            let shown_to = show_account_numbers.then_some(&by);
+            list(status.as_deref(), shown_to, listing, &database).await
         }
         BeneficiariesCommand::Review { id, finding, by, database } => {
             let id = AnyId::parse(&id).ok_or_else(|| {
@@ -107,7 +111,7 @@ async fn run(command: BeneficiariesCommand) -> Result<(), String> {
 
 async fn list(
     status: Option<&str>,
-    shows_account_numbers: bool,
+    shows_account_numbers_to: Option<&ByArgs>,
     listing: ListingArgs,
     database: &DatabaseArgs,
 ) -> Result<(), String> {
@@ -121,6 +125,22 @@ async fn list(
     let app = beside(database).await?;
     let found =
         app.state.store.write(move |tx, _| find(tx, status)).await.map_err(error_message)?;
+    if let Some(by) = shows_account_numbers_to {
+        let by = by.decided_by_for(&config(database)?)?;
+        let seen: Vec<String> = found
+            .iter()
+            .take(LISTED_MAX)
+            .map(|(_, beneficiary)| beneficiary.id.to_string())
+            .collect();
+        let log = move |tx: &mut dyn Tx, now: &mut Now| {
+            for id in &seen {
+                let details = [("reason", by.reason())];
+                audit::append(tx, now, &Fact::by(&by, Action::AccountNumberSeen, id, &details))?;
+            }
+            Ok(())
+        };
+        app.state.store.write(log).await.map_err(error_message)?;
+    }
     let columns = &[
         "id",
         "account",
@@ -135,7 +155,7 @@ async fn list(
     ];
     let mut listing = Listing::begin(listing, columns)?;
     for (account, beneficiary) in found.iter().take(LISTED_MAX) {
-        let account_number = if shows_account_numbers {
+        let account_number = if shows_account_numbers_to.is_some() {
             let opened = beneficiaries::open_account_number(beneficiary, &app.state.services)
                 .map_err(|error| error.to_string())?;
             opened.expose_secret().to_owned()

@@ -34,7 +34,7 @@ impl Decisions {
             })
             .await
             .map_err(error_message)?;
-        let columns = &["decided_at", "subject", "decision", "actor", "reason"];
+        let columns = &["decided_at", "subject", "decision", "actor", "reason", "approved_by"];
         let mut listing = Listing::begin(self.listing, columns)?;
         for decision in &found {
             listing.row([
@@ -43,6 +43,7 @@ impl Decisions {
                 decision.decision.to_string().into(),
                 Cell::text(decision.by.actor()),
                 Cell::text(decision.by.reason()),
+                Cell::text(decision.by.approved_by()),
             ])?;
         }
         listing.end()

@@ -5,8 +5,9 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 
 use super::listing::{Cell, Listing, ListingArgs};
-use super::{DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print};
+use super::{ByArgs, DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print};
 use crate::app::{self, ACCOUNT_DEFAULT, KeyRequest};
+use crate::audit::{self, Action, Fact};
 use crate::kernel::id::kind;
 use crate::kernel::{Clock, Id, Now};
 use crate::keys::{self, Permissions};
@@ -41,6 +42,8 @@ enum KeysCommand {
         #[arg(long)]
         expires: Option<String>,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
     /// List the keys, without their secrets
@@ -54,13 +57,16 @@ enum KeysCommand {
     Revoke {
         id: String,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
 }
 
 async fn run(command: KeysCommand) -> Result<(), String> {
     match command {
-        KeysCommand::Create { mode, account, permissions, expires, database } => {
+        KeysCommand::Create { mode, account, permissions, expires, by, database } => {
+            let by = by.decided_by()?;
             const ACCOUNT_LENGTH_MAX: usize = 100;
             if account.is_empty()
                 || account.chars().count() > ACCOUNT_LENGTH_MAX
@@ -95,7 +101,7 @@ async fn run(command: KeysCommand) -> Result<(), String> {
             let account = request.account.clone();
             let create = move |tx: &mut dyn Tx, now: &mut Now| {
                 let is_known = keys::rows::accounts(tx)?.iter().any(|(name, _)| *name == account);
-                Ok((app::create_key(tx, now, &request)?, is_known, account.clone()))
+                Ok((app::create_key_by(tx, now, &request, &by)?, is_known, account.clone()))
             };
             let store = open_or_make(&config).await?;
             let (key, is_known, account) = store.write(create).await.map_err(error_message)?;
@@ -129,12 +135,21 @@ async fn run(command: KeysCommand) -> Result<(), String> {
             }
             listing.end()
         }
-        KeysCommand::Revoke { id, database } => {
+        KeysCommand::Revoke { id, by, database } => {
+            let by = by.decided_by()?;
             let parsed: Id<kind::ApiKey> = Id::parse(&id)
                 .ok_or_else(|| format!("{id:?} is no key's ID: `hundi keys list` shows them"))?;
             let revoked = open(&database)
                 .await?
-                .write(move |tx, now| Ok(keys::rows::revoke(tx, now, parsed)?))
+                .write(move |tx, now| {
+                    let is_revoked = keys::rows::revoke(tx, now, parsed)?;
+                    if is_revoked {
+                        let subject = parsed.to_string();
+                        let fact = Fact::by(&by, Action::KeyRevoked, &subject, &[]);
+                        audit::append(tx, now, &fact)?;
+                    }
+                    Ok(is_revoked)
+                })
                 .await
                 .map_err(error_message)?;
             if revoked {

@@ -3,6 +3,8 @@
 
 mod accounts;
 mod addresses;
+mod approvals;
+mod audit;
 mod advice;
 mod backup;
 mod bank;
@@ -24,6 +26,7 @@ mod operators;
 mod pause;
 mod payouts;
 mod payouts_list;
+mod prove;
 mod reconcile;
 mod refunds;
 mod screening;
@@ -88,6 +91,7 @@ commands! {
     Keys(keys::Keys),
     Accounts(accounts::Accounts),
     Operators(operators::Operators),
+    Approvals(approvals::Approvals),
     Decide(decide::Decide),
     Decisions(decisions::Decisions),
     Pause(pause::Pause),
@@ -102,6 +106,7 @@ commands! {
     Refunds(refunds::RefundsArgs),
     Addresses(addresses::AddressesArgs),
     Check(check::Check),
+    Audit(audit::Audit),
     Reconcile(reconcile::Reconcile),
     Bank(bank::BankArgs),
     BankSimulator(bank_simulator::BankSimulator),
@@ -275,8 +280,9 @@ async fn decide(
     by: &ByArgs,
     database: &DatabaseArgs,
 ) -> Result<(), String> {
-    let by = by.decided_by()?;
+    by.decided_by()?;
     let app = beside(database).await?;
+    let by = by.who(&app).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| operator::decide(tx, now, &services, id, &decision, &by)).await
 }
@@ -297,7 +303,7 @@ async fn record(
     by: DecidedBy,
 ) -> Result<(), String> {
     let keep = move |tx: &mut dyn Tx, now: &mut Now| {
-        Ok(crate::decisions::record(tx, now, &subject, decision, &by)?)
+        crate::decisions::record(tx, now, &subject, decision, &by)
     };
     store.write(keep).await.map_err(error_message)
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::listing::{Cell, Listing, ListingArgs};
-use super::{DatabaseArgs, error_message, open, print};
+use super::{ByArgs, DatabaseArgs, error_message, open, print};
 use crate::kernel::system_random;
 use crate::staff::{self, Role, passwords};
 
@@ -46,6 +46,8 @@ enum OperatorsCommand {
         #[command(flatten)]
         password: PasswordArgs,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
     /// List the operators
@@ -59,6 +61,8 @@ enum OperatorsCommand {
     Disable {
         name: String,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
     /// Give an operator a new password, take the second factor away and let them sign in again
@@ -66,6 +70,8 @@ enum OperatorsCommand {
         name: String,
         #[command(flatten)]
         password: PasswordArgs,
+        #[command(flatten)]
+        by: ByArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -120,13 +126,14 @@ fn show(what: &str, made: Option<String>) -> Result<(), String> {
 impl Operators {
     pub async fn run(self) -> Result<(), String> {
         match self.command {
-            OperatorsCommand::Create { name, role, password, database } => {
+            OperatorsCommand::Create { name, role, password, by, database } => {
+                let by = by.decided_by()?;
                 let name = staff::name(&name)?;
                 let role = role.role();
                 let Chosen { hash, made } = password.choose()?;
                 let store = open(&database).await?;
                 let made_operator =
-                    store.write(move |tx, now| staff::create(tx, now, &name, role, &hash));
+                    store.write(move |tx, now| staff::create(tx, now, &name, role, &hash, &by));
                 let operator = made_operator.await.map_err(error_message)?;
                 show(&format!("made the operator {} ({})", operator.name, role.as_str()), made)
             }
@@ -146,20 +153,24 @@ impl Operators {
                 }
                 listing.end()
             }
-            OperatorsCommand::Disable { name, database } => {
+            OperatorsCommand::Disable { name, by, database } => {
+                let by = by.decided_by()?;
                 let name = staff::name(&name)?;
                 let store = open(&database).await?;
                 let shown = name.clone();
-                let disabled = store.write(move |tx, _| staff::disable(tx, &name)).await;
+                let disabled =
+                    store.write(move |tx, now| staff::disable(tx, now, &name, &by)).await;
                 disabled.map_err(error_message)?;
                 print(&format!("{shown} can no longer sign in"))
             }
-            OperatorsCommand::Reset { name, password, database } => {
+            OperatorsCommand::Reset { name, password, by, database } => {
+                let by = by.decided_by()?;
                 let name = staff::name(&name)?;
                 let Chosen { hash, made } = password.choose()?;
                 let store = open(&database).await?;
                 let shown = name.clone();
-                let reset = store.write(move |tx, _| staff::reset(tx, &name, &hash)).await;
+                let reset =
+                    store.write(move |tx, now| staff::reset(tx, now, &name, &hash, &by)).await;
                 reset.map_err(error_message)?;
                 show(&format!("{shown} signs in with a new password"), made)
             }

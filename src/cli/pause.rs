@@ -3,13 +3,11 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{ByArgs, DatabaseArgs, config, error_message, open, print, record};
-use crate::decisions;
+use super::{ByArgs, DatabaseArgs, beside, carry_out, config, error_message, open, print, record};
 use crate::kernel::{Now, OperationError};
-use crate::keys;
-use crate::operator;
 use crate::pauses::{self, Operation};
 use crate::store::Tx;
+use crate::{decisions, keys, operator};
 
 #[derive(Clone, Copy, ValueEnum)]
 enum OperationFlag {
@@ -79,7 +77,7 @@ impl Pause {
         let by = self.by.decided_by_for(&config(&self.database)?)?;
         let store = open(&self.database).await?;
         let account = self.account.clone();
-        let subject = subject(operation, &account);
+        let subject = operator::pause_subject(operation, &account);
         let pause = move |tx: &mut dyn Tx, now: &mut Now| {
             let number = numbered(tx, account.as_deref())?;
             decisions::record(tx, now, &subject, "pause", &by)?;
@@ -98,26 +96,19 @@ impl Resume {
             ResumeFlag::Payouts => Operation::Payouts,
             ResumeFlag::Database => return resume_database(&self.by, &self.database).await,
         };
-        let by = self.by.decided_by_for(&config(&self.database)?)?;
-        let store = open(&self.database).await?;
-        let account = self.account.clone();
-        let subject = subject(operation, &account);
+        let config = config(&self.database)?;
+        self.by.decided_by_for(&config)?;
+        let app = beside(&self.database).await?;
+        let by = self.by.who(&app).await?;
+        let (account, services) = (self.account, app.state.services.clone());
         let resume = move |tx: &mut dyn Tx, now: &mut Now| {
-            let number = numbered(tx, account.as_deref())?;
-            decisions::record(tx, now, &subject, "resume", &by)?;
-            Ok(pauses::resume(tx, operation, number)?)
+            operator::resume(tx, now, &services.settings, operation, account.clone(), &by)
         };
-        if !store.write(resume).await.map_err(error_message)? {
-            return Err(format!(
-                "{} were not paused for {}: `hundi doctor` shows what is",
-                operation.as_str(),
-                whom(&self.account)
-            ));
-        }
+        carry_out(&app, resume).await?;
         if operation == Operation::Payouts {
-            operator::submit_waiting(&store).await.map_err(error_message)?;
+            operator::submit_waiting(&app.state.store).await.map_err(error_message)?;
         }
-        print(&format!("{} go on for {}", operation.as_str(), whom(&self.account)))
+        Ok(())
     }
 }
 
@@ -132,14 +123,6 @@ async fn resume_database(by: &ByArgs, arguments: &DatabaseArgs) -> Result<(), St
             print("all nodes work with the database as it is now")
         }
         false => Err("this database has no server: nothing stops writing to it by itself".into()),
-    }
-}
-
-/// What a pause is about, as decisions name it.
-fn subject(operation: Operation, account: &Option<String>) -> String {
-    match account {
-        None => operation.as_str().to_owned(),
-        Some(name) => format!("{} of account {name}", operation.as_str()),
     }
 }
 

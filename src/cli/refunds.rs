@@ -200,8 +200,9 @@ async fn declare_address(
 ) -> Result<(), String> {
     let id = refund_id(id)?;
     let address = Address::parse(to).map_err(|error| format!("--to is no address: {error}"))?;
-    let by = by.decided_by()?;
+    by.decided_by()?;
     let app = beside(database).await?;
+    let by = by.who(&app).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| {
         operator::set_refund_address(tx, now, &services, id, address, &by)
@@ -215,8 +216,10 @@ fn refund_id(text: &str) -> Result<Id<kind::Refund>, String> {
 }
 
 async fn release(id: &str, by: &ByArgs, database: &DatabaseArgs) -> Result<(), String> {
-    let (id, by) = (refund_id(id)?, by.decided_by()?);
+    let id = refund_id(id)?;
+    by.decided_by()?;
     let app = beside(database).await?;
+    let by = by.who(&app).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| operator::release_refund(tx, now, &services, id, &by)).await
 }

@@ -65,7 +65,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
         None => None,
         Some(settings) => {
             let (listener, address) = server::bind(&settings.listen).await?;
-            Some((listener, settings.url(address)))
+            Some((listener, settings.url(address), settings.requires_second_factor))
         }
     };
     if !config.is_public_url_set && !is_loopback(&config.listen) {
@@ -91,9 +91,10 @@ async fn serve(mut config: Config) -> Result<(), String> {
     print(&format!("listening on http://{address}"))?;
     let console = match console {
         None => None,
-        Some((listener, url)) => {
+        Some((listener, url, second_factor)) => {
             print(&format!("console at {url}/console"))?;
-            Some((listener, Arc::new(Console::new(app.state.clone(), &url)?)))
+            let console = Console::new(app.state.clone(), &url, second_factor)?;
+            Some((listener, Arc::new(console)))
         }
     };
     if let Some(key) = first_key {

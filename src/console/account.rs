@@ -5,6 +5,7 @@ use askama::Template;
 use super::frame::{Frame, draw};
 use super::texts::{self, Words};
 use super::visit::{Failure, Outcome, Visit};
+use crate::audit::{self, Action, Fact};
 use crate::kernel::hex;
 use crate::staff::sessions::Session;
 use crate::staff::{Theme, rows};
@@ -16,6 +17,7 @@ struct AccountPage<'a> {
     frame: Frame<'a>,
     sessions: Vec<Session>,
     own: String,
+    has_second_factor: bool,
     languages: &'static [Words],
     themes: &'static [Theme],
 }
@@ -29,6 +31,7 @@ pub async fn page(visit: Visit) -> Outcome {
         frame: visit.frame("account"),
         sessions,
         own: visit.session.reference(),
+        has_second_factor: visit.session.has_second_factor,
         languages: texts::all(),
         themes: Theme::ALL,
     })
@@ -51,8 +54,15 @@ pub async fn set_preferences(visit: Visit) -> Outcome {
 pub async fn end_session(visit: Visit) -> Outcome {
     let hash = hex::decode(visit.field("session")).ok_or(Failure::NotFound)?;
     let number = visit.operator().number;
-    let ended =
-        visit.app.store.write(move |tx, _| Ok(rows::end_session(tx, number, &hash)?)).await?;
+    let by = visit.decided_by("")?;
+    let ended = visit.app.store.write(move |tx, now| {
+        let ended = rows::end_session(tx, number, &hash)?;
+        if ended {
+            audit::append(tx, now, &Fact::by(&by, Action::SessionEnded, by.actor(), &[]))?;
+        }
+        Ok(ended)
+    });
+    let ended = ended.await?;
     match ended {
         true => visit.back_to("/console/account", "notice.session_ended"),
         false => Err(Failure::NotFound),
@@ -62,13 +72,13 @@ pub async fn end_session(visit: Visit) -> Outcome {
 /// Ends every session of an operator.
 pub async fn end_sessions_of(visit: Visit) -> Outcome {
     let name = crate::staff::name(visit.field("name")).map_err(Failure::told)?;
-    visit
-        .app
-        .store
-        .write(move |tx, _| {
-            let operator = crate::staff::named(tx, &name)?;
-            Ok(rows::end_sessions_of(tx, operator.identity.number)?)
-        })
-        .await?;
+    let by = visit.decided_by(visit.field("reason"))?;
+    let ended = visit.app.store.write(move |tx, now| {
+        let operator = crate::staff::named(tx, &name)?;
+        rows::end_sessions_of(tx, operator.identity.number)?;
+        let details = [("reason", by.reason())];
+        Ok(audit::append(tx, now, &Fact::by(&by, Action::SessionEnded, &name, &details))?)
+    });
+    ended.await?;
     visit.back_to("/console", "notice.session_ended")
 }

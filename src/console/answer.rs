@@ -229,6 +229,11 @@ fn refused(
     if least.is_some_and(|(least, session)| !session.operator.role.includes(least)) {
         return Some(failed(asked, session, Failure::Forbidden));
     }
+    let is_unproven = |session: &Session| !session.has_second_factor;
+    if least.is_some() && asked.console.requires_second_factor && session.is_some_and(is_unproven) {
+        let reply = asked.go_to("/console/account/second_factor");
+        return Some(reply.unwrap_or_else(|failure| failed(asked, session, failure)));
+    }
     if is_change && (asked.cookie.is_empty() || !asked.has_token()) {
         let text = asked.words.get("problem.form_expired");
         return Some(page(asked, session, StatusCode::FORBIDDEN, Some(text)));

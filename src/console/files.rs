@@ -3,10 +3,11 @@
 
 use std::sync::LazyLock;
 
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, ETAG};
 use sha2::{Digest, Sha256};
 
-use super::visit::kept;
-use crate::http::reply::Reply;
+use crate::http::reply::{self, Reply};
 use crate::kernel::hex;
 
 struct File {
@@ -45,4 +46,14 @@ pub fn find(path: &str) -> Option<Reply> {
     let (mark, name) = path.strip_prefix(FOLDER)?.split_once('/')?;
     let file = FILES.iter().find(|file| file.name == name && file.mark == mark)?;
     Some(kept(file.content_type, file.body.as_bytes(), &file.mark))
+}
+
+/// A file from the binary, which a browser may keep under the address that names its content.
+fn kept(content_type: &'static str, body: &'static [u8], mark: &str) -> Reply {
+    let mut reply = reply::reply(200, content_type, body.to_vec());
+    reply::set_header(&mut reply, ETAG, &format!("\"{mark}\""));
+    reply
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
+    reply
 }

@@ -5,7 +5,7 @@ use askama::Template;
 use super::files;
 use super::nav::{self, Line};
 use super::texts::Words;
-use super::visit::{Asked, HTML, Outcome};
+use super::visit::{Asked, HTML, Outcome, Visit};
 use crate::http::reply;
 use crate::staff::OperatorIdentity;
 use crate::staff::sessions::Session;
@@ -60,6 +60,13 @@ impl<'a> Frame<'a> {
     }
     pub fn js_path(&self) -> String {
         files::path("console.js")
+    }
+}
+
+impl Visit {
+    /// What every page shows around its content; `section` is the line of the navigation.
+    pub fn frame(&self, section: &'static str) -> Frame<'_> {
+        Frame::of(&self.asked, Some(&self.session), section)
     }
 }
 

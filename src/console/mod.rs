@@ -37,6 +37,7 @@
 
 mod account;
 mod answer;
+mod approvals;
 mod blocks;
 mod cookies;
 mod files;
@@ -45,6 +46,8 @@ mod frame;
 mod nav;
 mod origin;
 mod pages;
+mod second_factor;
+mod reveal;
 pub mod route;
 pub mod routes;
 mod sign_in;
@@ -75,11 +78,19 @@ pub struct Console {
     request_ids: Minter,
     watch: pages::overview::SharedWatch,
     comparisons: Arc<Semaphore>,
+    /// Whether nobody gets further than setting up a second factor without one.
+    requires_second_factor: bool,
 }
 
 impl Console {
-    /// `url` is what browsers have in their address bar, such as `https://console.example`.
-    pub fn new(app: Arc<AppState>, url: &str) -> Result<Console, String> {
+    /// `url` is what browsers have in their address bar, such as `https://console.example`. Live
+    /// mode requires a second factor, whatever `requires_second_factor` says.
+    pub fn new(
+        app: Arc<AppState>,
+        url: &str,
+        requires_second_factor: bool,
+    ) -> Result<Console, String> {
+        let requires_second_factor = requires_second_factor || app.services.is_live_configured();
         Ok(Console {
             app,
             origins: Origins::of(url)?,
@@ -87,6 +98,7 @@ impl Console {
             request_ids: Minter::above(0),
             watch: pages::overview::SharedWatch::default(),
             comparisons: Arc::new(Semaphore::new(COMPARISONS_MAX)),
+            requires_second_factor,
         })
     }
 }

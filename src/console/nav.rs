@@ -26,6 +26,7 @@ pub const LINES: &[Line] = &[
     viewed("pauses", "/console/pauses", "nav.pauses"),
     viewed("decisions", "/console/decisions", "nav.decisions"),
     viewed("settings", "/console/settings", "nav.settings"),
+    viewed("approvals", "/console/approvals", "nav.approvals"),
 ];
 
 /// The lines that an operator sees.

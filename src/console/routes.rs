@@ -5,7 +5,7 @@ use super::pages::{
     webhooks,
 };
 use super::route::{Method, Route, get, open, own, post};
-use super::{account, sign_in};
+use super::{account, approvals, reveal, second_factor, sign_in};
 use crate::staff::Role;
 
 pub fn routes() -> Vec<Route> {
@@ -40,6 +40,13 @@ pub fn routes() -> Vec<Route> {
         get("/console/reports", Role::Viewer, reports::page),
         get("/console/reports/statement", Role::Viewer, reports::statement),
         get("/console/reports/closing", Role::Viewer, reports::closing),
+        own(Method::Get, "/console/account/second_factor", second_factor::page),
+        own(Method::Post, "/console/account/second_factor/begin", second_factor::begin),
+        own(Method::Post, "/console/account/second_factor/confirm", second_factor::confirm),
+        get("/console/approvals", Role::Viewer, approvals::page),
+        post("/console/approvals/{number}/approve", Role::Approver, approvals::approve),
+        post("/console/approvals/{number}/reject", Role::Operator, approvals::reject),
+        post("/console/beneficiaries/{id}/account_number", Role::Operator, reveal::account_number),
         post("/console/operators/sessions/end", Role::Admin, account::end_sessions_of),
     ]
 }

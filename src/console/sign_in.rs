@@ -9,6 +9,7 @@ use http::header::USER_AGENT;
 use super::cookies::Cookie;
 use super::frame::{Frame, draw};
 use super::visit::{Asked, Failure, Outcome, Visit, is_own_path};
+use crate::audit::{self, Action, Fact};
 use crate::kernel::{OperationError, StoreError, system_random};
 use crate::staff::sessions::Token;
 use crate::staff::sign_in::{self, Attempt, SignIn};
@@ -76,8 +77,8 @@ pub async fn submit(asked: Asked) -> Outcome {
             return refused(&asked, StatusCode::UNAUTHORIZED, text).await;
         }
         SignIn::Locked { seconds } => {
-            let minutes = (seconds + 59) / 60;
-            let text = asked.words.with("sign_in.locked", [("minutes", &minutes.to_string())]);
+            let minutes = ((seconds + 59) / 60).to_string();
+            let text = asked.words.with("sign_in.locked", [("minutes", minutes.as_str())]);
             return refused(&asked, StatusCode::TOO_MANY_REQUESTS, text).await;
         }
     };
@@ -136,7 +137,12 @@ async fn compare(
 /// Ends this session, here and in the browser.
 pub async fn sign_out(visit: Visit) -> Outcome {
     let (number, hash) = (visit.operator().number, visit.session.token_hash);
-    visit.app.store.write(move |tx, _| Ok(rows::end_session(tx, number, &hash)?)).await?;
+    let by = visit.decided_by("")?;
+    let ended = visit.app.store.write(move |tx, now| {
+        rows::end_session(tx, number, &hash)?;
+        Ok(audit::append(tx, now, &Fact::by(&by, Action::SignOut, by.actor(), &[]))?)
+    });
+    ended.await?;
     let mut reply = visit.go_to("/console/sign_in")?;
     visit.remove_cookie(&mut reply, Cookie::Session);
     Ok(reply)

@@ -141,6 +141,9 @@ mod tests {
         files_below(&folder, &mut files);
         let mut missing = BTreeSet::new();
         for file in &files {
+            // What comments name is an example.
+            let lines = file.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let file = &lines.collect::<Vec<_>>().join("\n");
             missing
                 .extend(named(file, &tables).into_iter().filter(|key| english.find(key).is_none()));
             // A table that nobody has is a slip too.

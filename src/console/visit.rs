@@ -3,17 +3,16 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use http::header::{ETAG, LOCATION};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::header::LOCATION;
+use http::{HeaderMap, HeaderName, StatusCode};
 
 use super::Console;
 use super::cookies::Cookie;
 use super::form::Fields;
-use super::frame::Frame;
 use super::texts::Words;
 use crate::app_state::AppState;
 use crate::http::reply::{self, Reply};
-use crate::kernel::{OperationError, StoreError, hex};
+use crate::kernel::{DecidedBy, OperationError, StoreError, Via, hex};
 use crate::services::Services;
 use crate::staff::OperatorIdentity;
 use crate::staff::sessions::Session;
@@ -36,7 +35,7 @@ pub struct Asked {
 
 /// A request of somebody who is signed in and may ask it.
 pub struct Visit {
-    asked: Asked,
+    pub(super) asked: Asked,
     pub session: Session,
 }
 
@@ -137,9 +136,11 @@ impl Visit {
     pub const fn operator(&self) -> &OperatorIdentity {
         &self.session.operator
     }
-    /// What every page shows around its content; `section` is the line of the navigation.
-    pub fn frame(&self, section: &'static str) -> Frame<'_> {
-        Frame::of(&self.asked, Some(&self.session), section)
+    /// This operator as who decides. A reason is for whoever looks at the decision later.
+    pub fn decided_by(&self, reason: &str) -> Result<DecidedBy, Failure> {
+        let operator = self.operator();
+        let by = DecidedBy::new(&operator.name, reason).map_err(Failure::Told)?;
+        Ok(by.proven(operator.number, Via::Console))
     }
 }
 
@@ -199,17 +200,6 @@ impl From<askama::Error> for Failure {
 }
 
 pub type Outcome = Result<Reply, Failure>;
-
-/// A file from the binary, which a browser may keep under the address that names its content.
-pub(super) fn kept(content_type: &'static str, body: &'static [u8], mark: &str) -> Reply {
-    let mut reply = reply::reply(200, content_type, body.to_vec());
-    reply::set_header(&mut reply, ETAG, &format!("\"{mark}\""));
-    reply.headers_mut().insert(
-        http::header::CACHE_CONTROL,
-        HeaderValue::from_static("public, max-age=31536000, immutable"),
-    );
-    reply
-}
 
 #[cfg(test)]
 mod tests {

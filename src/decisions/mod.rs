@@ -3,8 +3,9 @@
 
 pub mod rows;
 
+use crate::audit::{self, Action, Fact};
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, DecidedBy, Id, Mode, Now, OperationError, StoreError};
+use crate::kernel::{AnyId, DecidedBy, Id, Mode, Now, OperationError, Via};
 use crate::store::{Signal, Tx};
 
 /// A decision as it is kept.
@@ -25,14 +26,30 @@ pub fn require(by: &DecidedBy, mode: Mode) -> Result<(), OperationError> {
     by.missing(mode).map_or(Ok(()), |missing| Err(OperationError::Declined(missing.to_owned())))
 }
 
-/// Keeps a decision.
+/// Refuses a name on a command line that is no operator's who may decide, once there are operators.
+fn require_operator(tx: &mut dyn Tx, by: &DecidedBy) -> Result<(), OperationError> {
+    if by.via() != Via::Shell || !rows::is_any_operator(tx)? {
+        return Ok(());
+    }
+    if rows::may_decide(tx, by.actor())? {
+        return Ok(());
+    }
+    Err(OperationError::Declined(
+        "say who decides: --actor NAME must name an operator who may decide, and \
+         `hundi operators list` shows them"
+            .into(),
+    ))
+}
+
+/// Keeps a decision, here and in the audit log.
 pub fn record(
     tx: &mut dyn Tx,
     now: &mut Now,
     subject: &str,
     decision: &str,
     by: &DecidedBy,
-) -> Result<(), StoreError> {
+) -> Result<(), OperationError> {
+    require_operator(tx, by)?;
     let row = Decision {
         id: now.mint(),
         subject: subject.to_owned(),
@@ -42,5 +59,9 @@ pub fn record(
     };
     rows::insert(tx, &row)?;
     tx.signal(Signal::Decided { id: AnyId::parse(subject), decision: row.id });
-    Ok(())
+    let mut details = vec![("decision", decision), ("reason", by.reason())];
+    if !by.approved_by().is_empty() {
+        details.push(("approved_by", by.approved_by()));
+    }
+    Ok(audit::append(tx, now, &Fact::by(by, Action::Decision, subject, &details))?)
 }

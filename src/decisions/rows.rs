@@ -5,26 +5,28 @@ use crate::kernel::{DecidedBy, StoreError};
 use crate::store::{Row, Tx};
 use crate::values;
 
-const COLUMNS: &str = "id, subject, decision, actor, reason, decided_at";
+const COLUMNS: &str = "id, subject, decision, actor, reason, approved_by, decided_at";
 
 fn read(mut row: Row) -> Result<Decision, StoreError> {
     let (id, subject, decision) = (row.id()?, row.text()?, row.text()?);
     let by = DecidedBy::new(&row.text()?, &row.text()?).map_err(|_| {
         StoreError::Broken("a decision has an actor or reason that is too long".into())
     })?;
+    let by = by.approved(&row.text()?);
     Ok(Decision { id, subject, decision, by, decided_at: row.int()? })
 }
 
 pub fn insert(tx: &mut dyn Tx, decision: &Decision) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO decisions (id, subject, decision, actor, reason, decided_at) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO decisions (id, subject, decision, actor, reason, approved_by, decided_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         values![
             decision.id,
             &decision.subject,
             &decision.decision,
             decision.by.actor(),
             decision.by.reason(),
+            decision.by.approved_by(),
             decision.decided_at,
         ],
     )
@@ -44,4 +46,18 @@ pub fn of_subject(
 pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Decision>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM decisions ORDER BY id DESC LIMIT ?1");
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
+}
+
+/// Whether there are operators, so that decisions are theirs.
+pub fn is_any_operator(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    Ok(tx.row("SELECT number FROM operators LIMIT 1", &[])?.is_some())
+}
+
+/// Whether this is the name of an operator who may decide.
+pub fn may_decide(tx: &mut dyn Tx, name: &str) -> Result<bool, StoreError> {
+    let found = tx.row(
+        "SELECT number FROM operators WHERE name = ?1 AND is_disabled = ?2 AND role <> 'viewer'",
+        values![&name.to_ascii_lowercase(), false],
+    )?;
+    Ok(found.is_some())
 }

@@ -6,12 +6,30 @@ use super::Mode;
 pub const ACTOR_CHARACTERS_MAX: usize = 100;
 pub const REASON_CHARACTERS_MAX: usize = 500;
 
+crate::string_enum!(
+    /// By what way somebody acts.
+    Via { Console "console", Shell "shell", Service "service" }
+);
+
 /// Who decides, and why; each is empty where it was not told. Kept with every decision of the
 /// operator.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecidedBy {
     actor: String,
     reason: String,
+    via: Via,
+    /// The operator's number, where the actor proved to be that operator.
+    operator: Option<i64>,
+    /// The second person, where there is one.
+    approved_by: String,
+}
+
+impl Default for DecidedBy {
+    /// Nobody: the service itself.
+    fn default() -> DecidedBy {
+        let (actor, reason, approved_by) = Default::default();
+        DecidedBy { actor, reason, via: Via::Service, operator: None, approved_by }
+    }
 }
 
 impl DecidedBy {
@@ -28,7 +46,38 @@ impl DecidedBy {
                 ));
             }
         }
-        Ok(DecidedBy { actor: actor.to_owned(), reason: reason.to_owned() })
+        Ok(DecidedBy {
+            actor: actor.to_owned(),
+            reason: reason.to_owned(),
+            via: Via::Shell,
+            ..DecidedBy::default()
+        })
+    }
+
+    /// The same by an operator who proved who that is, by a session or a password.
+    pub fn proven(mut self, operator: i64, via: Via) -> DecidedBy {
+        (self.operator, self.via) = (Some(operator), via);
+        self
+    }
+
+    /// The same with the second person's approval.
+    pub fn approved(mut self, name: &str) -> DecidedBy {
+        self.approved_by = name.to_owned();
+        self
+    }
+
+    pub const fn via(&self) -> Via {
+        self.via
+    }
+
+    /// The operator's number, where the actor proved to be that operator.
+    pub const fn operator(&self) -> Option<i64> {
+        self.operator
+    }
+
+    /// The second person's name, or "".
+    pub fn approved_by(&self) -> &str {
+        &self.approved_by
     }
 
     pub fn actor(&self) -> &str {

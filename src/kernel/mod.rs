@@ -20,6 +20,7 @@ pub mod state;
 
 pub use clock::{Carried, Clock, Now, system_random};
 pub use decided_by::DecidedBy;
+pub use decided_by::Via;
 pub use history::History;
 pub use id::{AnyId, Id, Kind, ObjectKind};
 pub use metadata::{Metadata, MetadataPatch};

@@ -1,5 +1,6 @@
 //! API keys: what they look like, what is stored of them, and what they permit.
 
+pub mod making;
 pub mod rows;
 
 use std::collections::HashMap;

@@ -6,12 +6,16 @@
 //! kind of object has a file.
 
 mod beneficiaries;
+pub mod four_eyes;
 pub mod open_hits;
 mod payouts;
 mod refunds;
-mod waiting;
+mod resuming;
+
+use secrecy::SecretString;
 
 use crate::account_verification::{AccountAnswer, NameMatch};
+use crate::audit::{self, Action, Fact};
 use crate::chains;
 use crate::chains::address::Address;
 use crate::decisions;
@@ -30,9 +34,10 @@ use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::{self, holds, refunding};
+use four_eyes::{Asked, wait_for_second};
 
 pub use refunds::{mark_refund_sent, release_refund, set_refund_address};
-pub use waiting::submit_waiting;
+pub use resuming::{pause_subject, resume, submit_waiting};
 
 /// A decision about one object.
 #[derive(Clone, Debug)]
@@ -98,6 +103,10 @@ pub fn decide(
     keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require(by, scope.mode())?;
+    let asked = Asked::Decide(id, decision.clone());
+    if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
+        return Ok(waits);
+    }
     decisions::record(tx, now, &id.to_string(), decision.word(), by)?;
     match id.kind {
         ObjectKind::Sender => decide_sender(tx, now, scope, id, decision, by),
@@ -110,6 +119,25 @@ pub fn decide(
         ObjectKind::Refund => refunds::decide(tx, now, services, scope, id, decision, by),
         _ => Err(declined(id, "there is nothing to decide about an object of this kind")),
     }
+}
+
+/// A beneficiary's full account number, for an operator who says why; `None` for what is none. That
+/// it was looked at is kept in the same transaction.
+pub fn see_account_number(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    id: AnyId,
+    by: &DecidedBy,
+) -> Result<Option<SecretString>, OperationError> {
+    if id.kind != ObjectKind::Beneficiary {
+        return Ok(None);
+    }
+    let Some(scope) = find_scope(tx, id)? else { return Ok(None) };
+    let beneficiary = find_named(id, |id| crate::beneficiaries::rows::find(tx, scope, id))?;
+    let (subject, details) = (id.to_string(), [("reason", by.reason())]);
+    audit::append(tx, now, &Fact::by(by, Action::AccountNumberSeen, &subject, &details))?;
+    Ok(Some(crate::beneficiaries::open_account_number(&beneficiary, services)?))
 }
 
 /// Accounts and modes that one statement asks for.

@@ -1,6 +1,7 @@
 //! The operator's decisions about refunds: where the money goes, what screening holds, which
 //! transaction sent it, and whether it may be sent although the bank paid.
 
+use super::four_eyes::{Asked, wait_for_second};
 use super::{
     OperatorDecision, Outcome, decide_hits, declined, declined_by, find_named, find_scope,
 };
@@ -67,6 +68,10 @@ pub fn set_refund_address(
     keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require(by, scope.mode())?;
+    let asked = Asked::RefundAddress(id, to_address);
+    if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
+        return Ok(waits);
+    }
     decisions::record(tx, now, &id.to_string(), "address", by)?;
     let mut refund = refunds::rows::find(tx, scope, id)?
         .ok_or_else(|| declined(any, "there is no such refund"))?;
@@ -148,6 +153,10 @@ pub fn release_refund(
     let any = id.any();
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
     decisions::require(by, scope.mode())?;
+    let asked = Asked::ReleaseRefund(id);
+    if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
+        return Ok(waits);
+    }
     decisions::record(tx, now, &id.to_string(), "release", by)?;
     let mut refund = refunds::rows::find(tx, scope, id)?
         .ok_or_else(|| declined(any, "there is no such refund"))?;

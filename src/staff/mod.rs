@@ -2,10 +2,13 @@
 
 pub mod passwords;
 pub mod rows;
+mod session;
 pub mod sessions;
 pub mod sign_in;
+pub mod totp;
 
-use crate::kernel::{Now, OperationError, StoreError};
+use crate::audit::{self, Action, Fact};
+use crate::kernel::{DecidedBy, Now, OperationError, StoreError};
 use crate::store::Tx;
 
 crate::string_enum!(
@@ -70,12 +73,15 @@ pub fn create(
     name: &str,
     role: Role,
     password_hash: &str,
+    by: &DecidedBy,
 ) -> Result<OperatorIdentity, OperationError> {
     if rows::find_by_name(tx, name)?.is_some() {
         return Err(OperationError::Declined(format!("there is an operator {name:?} already")));
     }
     let number = rows::last_number(tx)? + 1;
     rows::insert(tx, number, name, role, password_hash, now.instant())?;
+    let details = [("role", role.as_str()), ("reason", by.reason())];
+    audit::append(tx, now, &Fact::by(by, Action::OperatorCreated, name, &details))?;
     Ok(OperatorIdentity { number, name: name.to_owned(), role })
 }
 
@@ -89,20 +95,41 @@ pub fn named(tx: &mut dyn Tx, name: &str) -> Result<Operator, OperationError> {
 }
 
 /// Gives an operator a new password, takes the second factor away, and ends every session.
-pub fn reset(tx: &mut dyn Tx, name: &str, password_hash: &str) -> Result<(), OperationError> {
+pub fn reset(
+    tx: &mut dyn Tx,
+    now: &Now,
+    name: &str,
+    password_hash: &str,
+    by: &DecidedBy,
+) -> Result<(), OperationError> {
     let operator = named(tx, name)?;
     let number = operator.identity.number;
     rows::set_password(tx, number, password_hash)?;
     rows::remove_second_factor(tx, number)?;
     rows::set_disabled(tx, number, false)?;
+    let details = [("reason", by.reason())];
+    audit::append(tx, now, &Fact::by(by, Action::OperatorReset, name, &details))?;
     Ok(rows::end_sessions_of(tx, number)?)
 }
 
 /// Lets an operator no longer sign in, and ends every session.
-pub fn disable(tx: &mut dyn Tx, name: &str) -> Result<(), OperationError> {
+pub fn disable(
+    tx: &mut dyn Tx,
+    now: &Now,
+    name: &str,
+    by: &DecidedBy,
+) -> Result<(), OperationError> {
     let operator = named(tx, name)?;
     rows::set_disabled(tx, operator.identity.number, true)?;
+    let details = [("reason", by.reason())];
+    audit::append(tx, now, &Fact::by(by, Action::OperatorDisabled, name, &details))?;
     Ok(rows::end_sessions_of(tx, operator.identity.number)?)
+}
+
+/// Removes sessions that ended and failures that no longer count: both are few.
+pub fn purge(tx: &mut dyn Tx, now: &mut Now) -> Result<u64, StoreError> {
+    rows::purge(tx, now.instant(), now.instant() - sign_in::FAILURES_SECONDS)?;
+    Ok(0)
 }
 
 /// Whether anybody could sign in.

@@ -48,6 +48,11 @@ pub fn matches(password: &str, stored: &str) -> bool {
 
 /// A new password for somebody who gave none.
 pub fn make(random: [u8; MADE_CHARACTERS]) -> String {
+    letters(random)
+}
+
+/// A letter for each random byte, 5 bits each.
+pub(super) fn letters<const N: usize>(random: [u8; N]) -> String {
     random.iter().map(|byte| LETTERS[usize::from(byte % 32)] as char).collect()
 }
 

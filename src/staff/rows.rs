@@ -1,6 +1,6 @@
 //! The rows of operators, their sessions and failed attempts to sign in.
 
-use super::sessions::Session;
+use super::session::Session;
 use super::{Operator, OperatorIdentity, Role, Theme};
 use crate::kernel::StoreError;
 use crate::store::{Row, Tx};
@@ -221,5 +221,73 @@ pub fn set_failures(
 
 pub fn forget_failures(tx: &mut dyn Tx, subject_hash: &[u8; 32]) -> Result<(), StoreError> {
     tx.execute("DELETE FROM sign_in_failures WHERE subject_hash = ?1", values![subject_hash])
+        .map(|_| ())
+}
+
+/// Gives an operator a secret that is not confirmed yet.
+pub fn set_totp_secret(tx: &mut dyn Tx, number: i64, sealed: &[u8]) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE operators SET totp_secret = ?2 WHERE number = ?1",
+        values![number, sealed],
+    )
+}
+
+pub fn confirm_totp(tx: &mut dyn Tx, number: i64, step: i64) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE operators SET is_totp_confirmed = ?2, totp_step = ?3 WHERE number = ?1",
+        values![number, true, step],
+    )
+}
+
+/// Takes the code of a step, unless it or a later one was taken.
+pub fn take_totp_step(tx: &mut dyn Tx, number: i64, step: i64) -> Result<bool, StoreError> {
+    let taken = tx.execute(
+        "UPDATE operators SET totp_step = ?2 WHERE number = ?1 AND totp_step < ?2",
+        values![number, step],
+    )?;
+    Ok(taken > 0)
+}
+
+pub fn insert_recovery_code(
+    tx: &mut dyn Tx,
+    number: i64,
+    code_hash: &[u8; 32],
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO operator_recovery_codes (operator_number, code_hash) VALUES (?1, ?2)",
+        values![number, code_hash],
+    )
+}
+
+/// Takes a recovery code, which is gone then.
+pub fn take_recovery_code(
+    tx: &mut dyn Tx,
+    number: i64,
+    code_hash: &[u8; 32],
+) -> Result<bool, StoreError> {
+    let taken = tx.execute(
+        "DELETE FROM operator_recovery_codes WHERE operator_number = ?1 AND code_hash = ?2",
+        values![number, code_hash],
+    )?;
+    Ok(taken > 0)
+}
+
+/// Recovery codes that are left.
+pub fn recovery_codes_count(tx: &mut dyn Tx, number: i64) -> Result<i64, StoreError> {
+    let row = tx.row(
+        "SELECT COUNT(*) FROM operator_recovery_codes WHERE operator_number = ?1",
+        values![number],
+    )?;
+    row.map_or(Ok(0), |mut row| row.int())
+}
+
+/// Sessions and counts of failures that ended before a time.
+pub fn purge(
+    tx: &mut dyn Tx,
+    sessions_before: i64,
+    failures_before: i64,
+) -> Result<(), StoreError> {
+    tx.execute("DELETE FROM operator_sessions WHERE ends_at < ?1", values![sessions_before])?;
+    tx.execute("DELETE FROM sign_in_failures WHERE first_at < ?1", values![failures_before])
         .map(|_| ())
 }

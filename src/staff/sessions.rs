@@ -4,15 +4,11 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::{OperatorIdentity, Theme, rows};
-use crate::kernel::{Now, OperationError, StoreError, hex};
+use super::rows;
+pub use super::session::{IDLE_SECONDS_MAX, SESSION_SECONDS_MAX, Session};
+use crate::kernel::{Now, OperationError, StoreError};
 use crate::store::Tx;
 
-/// A session that nobody uses ends after this time, and every session after the longer one.
-pub const IDLE_SECONDS_MAX: i64 = 30 * 60;
-pub const SESSION_SECONDS_MAX: i64 = 12 * 3_600;
-/// How far behind the time of the last use may be, so that not every request writes.
-const USE_SECONDS: i64 = 60;
 /// Sessions of one operator; the one that began first ends for another.
 const SESSIONS_MAX: usize = 10;
 /// Characters of a browser's name of itself that are kept.
@@ -33,36 +29,6 @@ impl Token {
 /// What is stored of a token. Its 256 random bits need no slow hash.
 pub fn token_hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
-}
-
-/// A session that was found for a request.
-#[derive(Clone, Debug)]
-pub struct Session {
-    pub operator: OperatorIdentity,
-    pub token_hash: [u8; 32],
-    pub created: i64,
-    pub used_at: i64,
-    pub ends_at: i64,
-    pub address: String,
-    pub browser: String,
-    pub language: String,
-    pub theme: Theme,
-    pub has_second_factor: bool,
-}
-
-impl Session {
-    /// How pages name it; the token does not follow from it.
-    pub fn reference(&self) -> String {
-        hex::encode(self.token_hash)
-    }
-    /// Whether it has ended by a time.
-    pub const fn has_ended(&self, instant: i64) -> bool {
-        instant >= self.ends_at || instant >= self.used_at + IDLE_SECONDS_MAX
-    }
-    /// Whether a use now is worth writing down.
-    pub const fn is_use_old(&self, instant: i64) -> bool {
-        instant >= self.used_at + USE_SECONDS
-    }
 }
 
 /// Begins a session with a new token, whatever the browser had before.

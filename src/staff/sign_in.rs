@@ -1,7 +1,8 @@
 //! Signing in: how often one may try, and what is compared.
 
-use super::{Operator, OperatorIdentity, passwords, rows, sessions};
-use crate::kernel::{Now, OperationError, StoreError};
+use super::{Operator, OperatorIdentity, passwords, rows, sessions, totp};
+use crate::audit::{self, Action, Fact};
+use crate::kernel::{Now, OperationError, StoreError, Via};
 use crate::services::Services;
 use crate::store::Tx;
 
@@ -78,6 +79,43 @@ pub fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
     passwords::matches(password, stored) && operator.is_some()
 }
 
+/// What a comparison comes to.
+pub enum Proof {
+    Right(OperatorIdentity),
+    Wrong,
+}
+
+/// Ends a comparison: takes the code of a second factor, or counts one more failure.
+pub fn prove(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    attempt: &Attempt,
+    compared: Option<&Operator>,
+    via: Via,
+) -> Result<Proof, OperationError> {
+    // As it is now: it may have been disabled, or got another password, since it was compared.
+    let operator = match compared {
+        Some(compared) => rows::find_by_name(tx, &compared.identity.name)?.filter(|operator| {
+            !operator.is_disabled && operator.password_hash == compared.password_hash
+        }),
+        None => None,
+    };
+    let operator = match operator {
+        Some(operator) if operator.is_totp_confirmed => {
+            totp::take(tx, now, services, &operator, &attempt.code)?.then_some(operator)
+        }
+        other => other,
+    };
+    let Some(operator) = operator else {
+        refuse(tx, now, services, attempt, via)?;
+        return Ok(Proof::Wrong);
+    };
+    let [(by_name, _), _] = subjects(services, attempt);
+    rows::forget_failures(tx, &by_name)?;
+    Ok(Proof::Right(operator.identity))
+}
+
 /// Ends an attempt: a session, or one more failure.
 pub fn conclude(
     tx: &mut dyn Tx,
@@ -86,25 +124,55 @@ pub fn conclude(
     attempt: &Attempt,
     compared: Option<&Operator>,
 ) -> Result<SignIn, OperationError> {
-    // As it is now: it may have been disabled, or got another password, since it was compared.
-    let operator = match compared {
-        Some(compared) => rows::find_by_name(tx, &compared.identity.name)?.filter(|operator| {
-            !operator.is_disabled && operator.password_hash == compared.password_hash
-        }),
-        None => None,
+    let operator = match prove(tx, now, services, attempt, compared, Via::Console)? {
+        Proof::Right(operator) => operator,
+        Proof::Wrong => return Ok(SignIn::Wrong),
     };
-    let Some(operator) = operator else {
-        for (subject, _) in subjects(services, attempt) {
-            let earlier = rows::failures(tx, &subject)?
-                .filter(|(_, first_at)| now.instant() < first_at + FAILURES_SECONDS);
-            let (count, first_at) = earlier.unwrap_or((0, now.instant()));
-            rows::set_failures(tx, &subject, count + 1, first_at)?;
-        }
-        return Ok(SignIn::Wrong);
-    };
-    let [(by_name, _), _] = subjects(services, attempt);
-    rows::forget_failures(tx, &by_name)?;
-    let number = operator.identity.number;
-    let token = sessions::begin(tx, now, number, &attempt.address, &attempt.browser)?;
-    Ok(SignIn::Done { token, operator: operator.identity })
+    let token = sessions::begin(tx, now, operator.number, &attempt.address, &attempt.browser)?;
+    log(tx, now, Action::SignIn, &operator.name, attempt, Via::Console)?;
+    Ok(SignIn::Done { token, operator })
+}
+
+/// Counts a failed attempt, and writes it down where it is of an operator: any other text may be a
+/// password in the wrong field.
+fn refuse(
+    tx: &mut dyn Tx,
+    now: &Now,
+    services: &Services,
+    attempt: &Attempt,
+    via: Via,
+) -> Result<(), StoreError> {
+    for (subject, _) in subjects(services, attempt) {
+        let earlier = rows::failures(tx, &subject)?
+            .filter(|(_, first_at)| now.instant() < first_at + FAILURES_SECONDS);
+        let (count, first_at) = earlier.unwrap_or((0, now.instant()));
+        rows::set_failures(tx, &subject, count + 1, first_at)?;
+    }
+    let name = super::name(&attempt.name).unwrap_or_default();
+    let known = rows::find_by_name(tx, &name)?.map(|operator| operator.identity.name);
+    log(tx, now, Action::SignInRefused, &known.unwrap_or_default(), attempt, via)
+}
+
+fn log(
+    tx: &mut dyn Tx,
+    now: &Now,
+    action: Action,
+    name: &str,
+    attempt: &Attempt,
+    via: Via,
+) -> Result<(), StoreError> {
+    let details = [("address", attempt.address.as_str())];
+    audit::append(tx, now, &Fact { actor: name, via, action, subject: name, details: &details })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_for_nobody_is_a_hash_that_takes_as_long() {
+        let parsed = argon2::password_hash::phc::PasswordHash::new(NOBODY).unwrap();
+        assert_eq!(parsed.params.get_decimal("m"), Some(19 * 1024));
+        assert!(!is_password_right(None, "nobody"));
+    }
 }

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0013_event_checkpoints.sql"),
     include_str!("../../migrations/0014_webhook_drills.sql"),
     include_str!("../../migrations/0015_backlog.sql"),
+    include_str!("../../migrations/0016_audit.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

@@ -141,15 +141,17 @@ fn tighten(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Postings are never changed or deleted: the connection itself refuses to prepare such a
-/// statement.
+/// Postings and entries of the audit log are never changed or deleted: the connection itself
+/// refuses to prepare such a statement.
 pub fn protect_book(connection: &mut Connection) -> Result<(), StoreError> {
     use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
     connection
         .authorizer(Some(|context: AuthContext<'_>| match context.action {
-            AuthAction::Update { table_name: "ledger_postings", .. }
-            | AuthAction::Delete { table_name: "ledger_postings" }
-            | AuthAction::DropTable { table_name: "ledger_postings" } => Authorization::Deny,
+            AuthAction::Update { table_name: "ledger_postings" | "audit_log", .. }
+            | AuthAction::Delete { table_name: "ledger_postings" | "audit_log" }
+            | AuthAction::DropTable { table_name: "ledger_postings" | "audit_log" } => {
+                Authorization::Deny
+            }
             _ => Authorization::Allow,
         }))
         .map_err(store_error)

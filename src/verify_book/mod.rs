@@ -5,7 +5,7 @@ mod rows;
 use crate::kernel::{StoreError, hex};
 use crate::resource::StatusTable;
 use crate::store::{Database, Tx, migrate};
-use crate::{ledger, resources, secrets};
+use crate::{audit, ledger, resources, secrets};
 
 /// What a check found.
 #[derive(Debug, Default)]
@@ -63,6 +63,10 @@ fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
     }
     let count = ledger::rows::postings_count(tx)?;
     report.counts.push(format!("{count} ledger postings"));
+    let chain = audit::verify(tx)?;
+    report.counts.push(format!("{} audit log entries", chain.count()));
+    // One broken entry is enough to look at all of them.
+    report.faults.extend(chain.faults.into_iter().take(FAULTS_SHOWN_MAX as usize));
     for status in resources::ALL.iter().filter_map(|resource| resource.status) {
         check_histories(tx, &status, &mut report)?;
     }

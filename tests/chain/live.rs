@@ -213,6 +213,8 @@ impl Caller<'_> {
             "--status",
             "verifying",
             "--show-account-numbers",
+            "--reason",
+            "a test",
         ]);
         assert!(listed.contains(&id) && listed.contains(account_number), "{listed}");
         self.stage.done(&["beneficiaries", "review", &id, "--match", "--reason", "a test"]);

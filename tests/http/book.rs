@@ -44,6 +44,13 @@ const DAMAGES: &[(&str, &str)] = &[
     ),
     ("UPDATE beneficiaries SET status_history = 'verifying@1'", "the history ends in verifying"),
     ("UPDATE payouts SET status_history = ''", "does not read"),
+    ("UPDATE audit_log SET details = '{}' WHERE number = 1", "entry 1 is not as it was written"),
+    ("DELETE FROM audit_log WHERE number = 1", "entry 2 follows entry 0"),
+    (
+        "DELETE FROM audit_log WHERE number = (SELECT MAX(number) FROM audit_log)",
+        "the audit log: it ends with entry",
+    ),
+    ("DELETE FROM audit_tail", "and 0 were written"),
     (
         "UPDATE meta SET value = CAST('999' AS BLOB) WHERE name = 'schema_version'",
         "the schema is 999",

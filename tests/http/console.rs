@@ -1,46 +1,47 @@
-//! The operator's console: who gets in, and who may ask what.
+//! The operator's console: who gets in, who may ask what, and what no other site can do.
+
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
 use hundi::console::route::{Least, Method as Verb};
 use hundi::console::routes::routes;
-use hundi::staff::{self, Role, passwords};
+use hundi::kernel::DecidedBy;
+use hundi::staff::{self, Role, passwords, totp};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::support::Server;
+use crate::support::{Server, is_on_postgres};
 
-const PASSWORD: &str = "correct horse battery staple";
+pub const PASSWORD: &str = "correct horse battery staple";
 
 /// An answer of the console.
 #[derive(Debug)]
-struct Page {
-    status: u16,
-    headers: HeaderMap,
-    body: String,
+pub struct Page {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: String,
 }
 
 impl Page {
-    fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
-    /// The cookie that an answer sets, as a browser sends it back.
-    fn cookie(&self, name: &str) -> Option<String> {
-        let mut all = self.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap());
-        let found = all.rfind(|text| text.starts_with(&format!("{name}=")))?;
-        let pair = found.split(';').next().unwrap();
-        (!pair.ends_with('=')).then(|| pair.to_owned())
+    fn set_cookies(&self) -> Vec<&str> {
+        self.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap()).collect()
     }
     /// The token of the page's forms.
-    fn token(&self) -> String {
-        let mark = "name=\"token\" value=\"";
-        let start = self.body.find(mark).expect("a form") + mark.len();
-        self.body[start..].split('"').next().unwrap().to_owned()
+    pub fn token(&self) -> String {
+        self.between("name=\"token\" value=\"", "\"")
+    }
+    fn between(&self, start: &str, end: &str) -> String {
+        let at = self.body.find(start).unwrap_or_else(|| panic!("no {start} in {}", self.body));
+        self.body[at + start.len()..].split(end).next().unwrap().to_owned()
     }
 }
 
-/// Sends one request to the console; a header given here replaces the usual one.
+/// Sends one request to the console; a header `host` given here replaces the usual one.
 async fn send(
     server: &Server,
     method: Method,
@@ -67,120 +68,669 @@ async fn send(
     Page { status: head.status.as_u16(), headers: head.headers, body }
 }
 
-/// What a browser sends with a form of the console's own page.
-fn form_headers<'a>(origin: &'a str, cookie: &'a str) -> Vec<(&'static str, &'a str)> {
-    vec![
-        ("origin", origin),
-        ("sec-fetch-site", "same-origin"),
-        ("content-type", "application/x-www-form-urlencoded"),
-        ("cookie", cookie),
-    ]
+pub fn form(fields: &[(&str, &str)]) -> String {
+    url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish()
 }
 
-/// A server with the console, and an operator of each role, named as the role.
-async fn console() -> Server {
-    let server = Server::start_with(&[("HUNDI_CONSOLE_LISTEN", "127.0.0.1:0")]).await;
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A browser: it keeps cookies, and names the origin of what it posts.
+pub struct Browser<'a> {
+    server: &'a Server,
+    cookies: BTreeMap<String, String>,
+    origin: String,
+    host: String,
+}
+
+impl<'a> Browser<'a> {
+    pub fn new(server: &'a Server) -> Browser<'a> {
+        let host = server.console.clone().unwrap();
+        let origin = format!("http://{host}");
+        Browser { server, cookies: BTreeMap::new(), origin, host }
+    }
+
+    /// One whose console is behind a proxy at an https address.
+    fn encrypted(server: &'a Server, host: &str) -> Browser<'a> {
+        let origin = format!("https://{host}");
+        Browser { server, cookies: BTreeMap::new(), origin, host: host.into() }
+    }
+
+    fn cookie(&self) -> String {
+        let pairs: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        pairs.join("; ")
+    }
+
+    async fn ask(&mut self, method: Method, path: &str, more: &[(&str, &str)], body: &str) -> Page {
+        let (cookie, host) = (self.cookie(), self.host.clone());
+        let mut headers = vec![("cookie", cookie.as_str()), ("host", host.as_str())];
+        headers.extend(more);
+        let page = send(self.server, method, path, &headers, body).await;
+        for set in page.set_cookies() {
+            let (name, value) = set.split(';').next().unwrap().split_once('=').unwrap();
+            match value {
+                "" => drop(self.cookies.remove(name)),
+                _ => drop(self.cookies.insert(name.into(), value.into())),
+            }
+        }
+        page
+    }
+
+    pub async fn get(&mut self, path: &str) -> Page {
+        self.ask(Method::GET, path, &[], "").await
+    }
+
+    /// Posts fields as a form of the console's own page does.
+    pub async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Page {
+        let origin = self.origin.clone();
+        let headers = [
+            ("origin", origin.as_str()),
+            ("sec-fetch-site", "same-origin"),
+            ("content-type", FORM),
+        ];
+        self.ask(Method::POST, path, &headers, &form(fields)).await
+    }
+
+    /// Opens a page and posts its form.
+    pub async fn submit(&mut self, page: &str, path: &str, fields: &[(&str, &str)]) -> Page {
+        let token = self.get(page).await.token();
+        let all: Vec<_> = [("token", token.as_str())].iter().chain(fields).copied().collect();
+        self.post(path, &all).await
+    }
+
+    pub async fn try_sign_in(&mut self, name: &str, password: &str, code: &str) -> Page {
+        let fields = [("name", name), ("password", password), ("code", code), ("next", "")];
+        self.submit("/console/sign_in", "/console/sign_in", &fields).await
+    }
+}
+
+/// Makes an operator of each role, named as the role.
+pub async fn make_operators(server: &Server) {
     let hash = passwords::hash(PASSWORD, [7; 16]).unwrap();
     let made = server.app.state.store.write(move |tx, now| {
         for role in Role::ALL {
-            staff::create(tx, now, role.as_str(), *role, &hash)?;
+            staff::create(tx, now, role.as_str(), *role, &hash, &DecidedBy::default())?;
         }
         Ok(())
     });
     made.await.unwrap();
+}
+
+const LISTEN: (&str, &str) = ("HUNDI_CONSOLE_LISTEN", "127.0.0.1:0");
+
+/// A server with the console, and an operator of each role.
+pub async fn console_with(variables: &[(&str, &str)]) -> Server {
+    let server = Server::start_with(&[&[LISTEN], variables].concat()).await;
+    make_operators(&server).await;
     server
 }
 
-/// Fills the form as a browser does; answers what came of it.
-async fn try_sign_in(server: &Server, name: &str, password: &str) -> Page {
-    let page = send(server, Method::GET, "/console/sign_in", &[], "").await;
-    let origin = format!("http://{}", server.console.as_ref().unwrap());
-    let cookie = page.cookie("hundi_visit").expect("a cookie of the visit");
-    let body = url::form_urlencoded::Serializer::new(String::new())
-        .append_pair("token", &page.token())
-        .append_pair("name", name)
-        .append_pair("password", password)
-        .append_pair("code", "")
-        .append_pair("next", "")
-        .finish();
-    send(server, Method::POST, "/console/sign_in", &form_headers(&origin, &cookie), &body).await
+async fn manual_console(variables: &[(&str, &str)]) -> Server {
+    let server = Server::start_manual(&[&[LISTEN], variables].concat()).await;
+    make_operators(&server).await;
+    server
 }
 
-/// Signs in; answers the session's cookie.
-async fn sign_in(server: &Server, name: &str) -> String {
-    let done = try_sign_in(server, name, PASSWORD).await;
+/// A browser in which an operator is signed in.
+pub async fn signed_in<'a>(server: &'a Server, name: &str) -> Browser<'a> {
+    let mut browser = Browser::new(server);
+    let done = browser.try_sign_in(name, PASSWORD, "").await;
     assert_eq!((done.status, done.header("location")), (303, "/console"), "{}", done.body);
-    done.cookie("hundi_session").expect("a session")
+    browser
 }
 
 #[tokio::test]
 async fn only_who_knows_the_password_gets_in() {
-    let server = console().await;
-    let outside = send(&server, Method::GET, "/console", &[], "").await;
+    let server = console_with(&[]).await;
+    let mut browser = Browser::new(&server);
+    let outside = browser.get("/console").await;
     assert_eq!(outside.status, 303);
     assert_eq!(outside.header("location"), "/console/sign_in?next=%2Fconsole");
+    assert_eq!(browser.get("/console/no/such/page").await.status, 303, "not told what there is");
     for (name, password) in [("viewer", "wrong password"), ("nobody", PASSWORD), ("", "")] {
-        let refused = try_sign_in(&server, name, password).await;
+        let refused = browser.try_sign_in(name, password, "").await;
         assert_eq!(refused.status, 401, "{name}");
-        assert!(refused.cookie("hundi_session").is_none());
+        assert!(!browser.cookies.contains_key("hundi_session"));
         assert!(refused.body.contains("is wrong"), "{}", refused.body);
     }
-    let cookie = sign_in(&server, "viewer").await;
-    let inside = send(&server, Method::GET, "/console", &[("cookie", &cookie)], "").await;
+    let mut browser = signed_in(&server, "viewer").await;
+    let inside = browser.get("/console").await;
     assert_eq!(inside.status, 200);
     assert!(inside.body.contains("viewer"), "{}", inside.body);
+    assert_eq!(browser.get("/console/no/such/page").await.status, 404);
     // Signing out ends the session in the store, not only in the browser.
-    let origin = format!("http://{}", server.console.as_ref().unwrap());
-    let body = format!("token={}", inside.token());
-    let headers = form_headers(&origin, &cookie);
-    let out = send(&server, Method::POST, "/console/sign_out", &headers, &body).await;
-    assert_eq!(out.status, 303);
-    let after = send(&server, Method::GET, "/console", &[("cookie", &cookie)], "").await;
-    assert_eq!(after.status, 303, "the cookie opens nothing any more");
+    let kept = browser.cookies.clone();
+    assert_eq!(browser.submit("/console", "/console/sign_out", &[]).await.status, 303);
+    browser.cookies = kept;
+    assert_eq!(browser.get("/console").await.status, 303, "the cookie opens nothing any more");
+}
+
+/// What varies in a path, as nothing that there is.
+fn filled(path: &str) -> String {
+    let part = |part: &str| if part.starts_with('{') { "none".into() } else { part.to_owned() };
+    path.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 /// Every route with every role: below its least role it answers 403, without a session it leads
-/// to the sign-in or answers 401, and otherwise something else.
+/// to the sign-in or answers 401, and otherwise something else. Once more on a server that
+/// requires a second factor, where nobody gets further without one.
 #[tokio::test]
 async fn every_route_asks_for_its_role() {
-    let server = console().await;
-    let origin = format!("http://{}", server.console.as_ref().unwrap());
-    let ask = async |verb: Verb, path: &str, cookie: &str, token: &str| {
-        let (method, body) = match verb {
-            Verb::Get => (Method::GET, String::new()),
-            Verb::Post => (Method::POST, format!("token={token}")),
-        };
-        send(&server, method, path, &form_headers(&origin, cookie), &body).await
+    for is_required in [false, true] {
+        let variables = [("HUNDI_CONSOLE_SECOND_FACTOR", if is_required { "true" } else { "" })];
+        let server = console_with(&variables).await;
+        for role in [None].into_iter().chain(Role::ALL.iter().map(Some)) {
+            let mut browser = Browser::new(&server);
+            for route in routes() {
+                let path = filled(route.path);
+                let page = match role {
+                    None => "/console/sign_in",
+                    Some(role) => {
+                        // Some routes end the session.
+                        if !browser.cookies.contains_key("hundi_session") {
+                            browser = signed_in(&server, role.as_str()).await;
+                        }
+                        "/console/account"
+                    }
+                };
+                let answer = match route.method {
+                    Verb::Get => browser.get(&path).await,
+                    Verb::Post => browser.submit(page, &path, &[]).await,
+                };
+                let what = format!(
+                    "{} {path} as {role:?}, second factor {is_required}: {}",
+                    route.method.as_str(),
+                    answer.status
+                );
+                assert!(answer.status < 500, "{what}: {}", answer.body);
+                let (least, role) = match (route.least, role, route.method) {
+                    (Least::Anybody, ..) => continue,
+                    (_, None, Verb::Get) => {
+                        assert_eq!(answer.status, 303, "{what}");
+                        assert!(
+                            answer.header("location").starts_with("/console/sign_in"),
+                            "{what}"
+                        );
+                        continue;
+                    }
+                    (_, None, Verb::Post) => {
+                        assert_eq!(answer.status, 401, "{what}");
+                        continue;
+                    }
+                    (Least::SignedIn, Some(_), _) => {
+                        assert_ne!(answer.status, 403, "{what}");
+                        continue;
+                    }
+                    (Least::Role(least), Some(role), _) => (least, *role),
+                };
+                assert_eq!(answer.status == 403, !role.includes(least), "{what}");
+                if is_required && role.includes(least) {
+                    assert_eq!(
+                        answer.header("location"),
+                        "/console/account/second_factor",
+                        "{what}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn too_many_failures_lock_a_name_and_an_address_for_a_while() {
+    let server = manual_console(&[]).await;
+    let mut browser = Browser::new(&server);
+    for _ in 0..staff::sign_in::NAME_FAILURES_MAX {
+        assert_eq!(browser.try_sign_in("admin", "a wrong password", "").await.status, 401);
+    }
+    let locked = browser.try_sign_in("Admin ", PASSWORD, "").await;
+    assert_eq!(locked.status, 429, "also with the right password");
+    assert!(locked.body.contains("15 minutes"), "{}", locked.body);
+    signed_in(&server, "viewer").await;
+    // Names that nobody has count for the address.
+    let left = staff::sign_in::ADDRESS_FAILURES_MAX - staff::sign_in::NAME_FAILURES_MAX;
+    for number in 0..left {
+        let name = format!("nobody{number}");
+        assert_eq!(browser.try_sign_in(&name, "x", "").await.status, 401, "{number}");
+    }
+    assert_eq!(browser.try_sign_in("viewer", PASSWORD, "").await.status, 429);
+    server.advance_seconds(staff::sign_in::FAILURES_SECONDS);
+    signed_in(&server, "viewer").await;
+    signed_in(&server, "admin").await;
+}
+
+#[tokio::test]
+async fn a_session_ends_by_itself_and_by_its_owner() {
+    use hundi::staff::sessions::{IDLE_SECONDS_MAX, SESSION_SECONDS_MAX};
+    let server = manual_console(&[]).await;
+    let mut idle = signed_in(&server, "viewer").await;
+    server.advance_seconds(IDLE_SECONDS_MAX - 1);
+    assert_eq!(idle.get("/console").await.status, 200);
+    server.advance_seconds(IDLE_SECONDS_MAX - 1);
+    assert_eq!(idle.get("/console").await.status, 200, "it was used in between");
+    server.advance_seconds(IDLE_SECONDS_MAX);
+    assert_eq!(idle.get("/console").await.status, 303);
+    // The longest time counts from the sign-in, however much it is used.
+    let mut long = signed_in(&server, "viewer").await;
+    for _ in 0..SESSION_SECONDS_MAX / 1_200 - 1 {
+        server.advance_seconds(1_200);
+        assert_eq!(long.get("/console").await.status, 200);
+    }
+    server.advance_seconds(1_200);
+    assert_eq!(long.get("/console").await.status, 303);
+    // One's own sessions can be seen and ended, and nobody else's.
+    let mut here = signed_in(&server, "operator").await;
+    let mut there = signed_in(&server, "operator").await;
+    let mut other = signed_in(&server, "viewer").await;
+    let page = there.get("/console/account").await;
+    let reference = page.between("name=\"session\" value=\"", "\"");
+    let path = "/console/account/sessions/end";
+    let refused = other.submit("/console/account", path, &[("session", &reference)]).await;
+    assert_eq!(refused.status, 404);
+    let ended = here.submit("/console/account", path, &[("session", &reference)]).await;
+    assert_eq!(ended.status, 303);
+    let left = [here.get("/console").await.status, there.get("/console").await.status];
+    assert_eq!(left.iter().filter(|status| **status == 200).count(), 1, "{left:?}");
+    // An operator who is disabled is out at once.
+    let disabled = server
+        .app
+        .state
+        .store
+        .write(|tx, now| staff::disable(tx, now, "viewer", &DecidedBy::default()));
+    disabled.await.unwrap();
+    assert_eq!(other.get("/console").await.status, 303);
+    assert_eq!(other.try_sign_in("viewer", PASSWORD, "").await.status, 401);
+}
+
+/// Base 32 as an app reads it.
+fn from_base32(text: &str) -> Vec<u8> {
+    let (mut bits, mut count, mut out) = (0_u32, 0, Vec::new());
+    for letter in text.chars().filter(|letter| !letter.is_whitespace()) {
+        let value = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".find(letter).unwrap() as u32;
+        (bits, count) = (bits << 5 | value, count + 5);
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    out
+}
+
+const SECOND_FACTOR: &str = "/console/account/second_factor";
+const BEGIN: &str = "/console/account/second_factor/begin";
+const CONFIRM: &str = "/console/account/second_factor/confirm";
+
+#[tokio::test]
+async fn a_second_factor_is_set_up_asked_for_and_replaced() {
+    let server = manual_console(&[("HUNDI_CONSOLE_SECOND_FACTOR", "true")]).await;
+    let instant = || server.clock.load(std::sync::atomic::Ordering::SeqCst) / 1000;
+    let mut browser = signed_in(&server, "admin").await;
+    let mut elsewhere = signed_in(&server, "admin").await;
+    assert_eq!(browser.get("/console").await.header("location"), SECOND_FACTOR);
+    assert_eq!(browser.submit(SECOND_FACTOR, BEGIN, &[]).await.status, 303);
+    let page = browser.get(SECOND_FACTOR).await;
+    assert!(page.body.contains("<svg") && !page.body.contains("style="), "{}", page.body);
+    let secret = from_base32(&page.between("<code id=\"secret\">", "<"));
+    assert_eq!(secret.len(), totp::SECRET_BYTES);
+    let wrong = browser.submit(SECOND_FACTOR, CONFIRM, &[("code", "000000")]).await;
+    assert_eq!(wrong.status, 409);
+    let before = browser.cookies.clone();
+    let code = totp::code(&secret, instant());
+    let shown = browser.submit(SECOND_FACTOR, CONFIRM, &[("code", &code)]).await;
+    assert_eq!(shown.status, 200, "{}", shown.body);
+    let codes: Vec<&str> = shown
+        .body
+        .split("<li><code>")
+        .skip(1)
+        .map(|rest| rest.split('<').next().unwrap())
+        .collect();
+    assert_eq!(codes.len(), totp::RECOVERY_CODES);
+    assert_eq!(browser.get("/console").await.status, 200);
+    // The session has a new token, and every other one ended.
+    assert_ne!(browser.cookies, before);
+    let after = std::mem::replace(&mut browser.cookies, before);
+    assert_eq!(browser.get("/console").await.status, 303);
+    assert_eq!(elsewhere.get("/console").await.status, 303);
+    browser.cookies = after;
+    // The password alone is no longer enough, and no code works twice.
+    let mut fresh = Browser::new(&server);
+    for given in ["", "000000", &code, "aaaaa-aaaaa"] {
+        assert_eq!(fresh.try_sign_in("admin", PASSWORD, given).await.status, 401, "{given}");
+    }
+    server.advance_seconds(30);
+    let code = totp::code(&secret, instant());
+    assert_eq!(fresh.try_sign_in("admin", "wrong password", &code).await.status, 401);
+    assert_eq!(fresh.try_sign_in("admin", PASSWORD, &code).await.status, 303);
+    assert_eq!(Browser::new(&server).try_sign_in("admin", PASSWORD, &code).await.status, 401);
+    let recovery = codes[3].to_uppercase();
+    assert_eq!(Browser::new(&server).try_sign_in("admin", PASSWORD, &recovery).await.status, 303);
+    assert_eq!(Browser::new(&server).try_sign_in("admin", PASSWORD, &recovery).await.status, 401);
+    // A stolen session does not replace it; a code of it does, by another secret.
+    assert_eq!(browser.submit(SECOND_FACTOR, BEGIN, &[]).await.status, 409);
+    server.advance_seconds(30);
+    let code = totp::code(&secret, instant());
+    assert_eq!(browser.submit(SECOND_FACTOR, BEGIN, &[("code", &code)]).await.status, 303);
+    let page = browser.get(SECOND_FACTOR).await;
+    assert_ne!(from_base32(&page.between("<code id=\"secret\">", "<")), secret);
+    // Neither the secret nor the codes stand anywhere in the store.
+    for (place, bytes) in server.stored_bytes() {
+        for plain in [secret.as_slice(), codes[3].as_bytes(), PASSWORD.as_bytes()] {
+            assert!(!bytes.windows(plain.len()).any(|part| part == plain), "{place}");
+        }
+    }
+}
+
+/// Which theme the viewer has, as the store has it.
+async fn theme(server: &Server) -> &'static str {
+    let read = server.app.state.store.read(hundi::store::Cost::Point, |tx| {
+        Ok(staff::rows::find_by_name(tx, "viewer")?.unwrap().theme.as_str())
+    });
+    read.await.unwrap()
+}
+
+const PREFERENCES: &str = "/console/account/preferences";
+
+/// Origin x method x content type: nothing but a form of the console's own page changes anything,
+/// and no answer lets another site read it.
+#[tokio::test]
+async fn no_other_site_changes_or_reads_anything() {
+    let server = console_with(&[]).await;
+    let mut browser = signed_in(&server, "viewer").await;
+    let token = browser.get("/console/account").await.token();
+    let own = browser.origin.clone();
+    let port = own.rsplit(':').next().unwrap().to_owned();
+    let other_port = "http://127.0.0.1:1".to_owned();
+    let encrypted = own.replace("http:", "https:");
+    let like = format!("http://127.0.0.1.evil.example:{port}");
+    let origins: Vec<(Option<&str>, Option<&str>)> = vec![
+        (Some(&own), Some("same-origin")),
+        (Some(&own), None),
+        (Some(&own), Some("same-site")),
+        (Some(&own), Some("cross-site")),
+        (Some(&own), Some("none")),
+        (Some("https://evil.example"), Some("cross-site")),
+        (Some("https://evil.example"), Some("same-origin")),
+        (Some(&other_port), Some("same-site")),
+        (Some(&encrypted), None),
+        (Some(&like), None),
+        (Some("null"), None),
+        (Some(""), None),
+        (None, Some("same-origin")),
+        (None, None),
+    ];
+    let types = [
+        Some(FORM),
+        Some("text/plain"),
+        Some("multipart/form-data; boundary=x"),
+        Some("application/json"),
+        None,
+    ];
+    let (mut changes, mut tried) = (0, 0);
+    for (origin, site) in &origins {
+        for content_type in types {
+            for method in [
+                Method::POST,
+                Method::PUT,
+                Method::PATCH,
+                Method::DELETE,
+                Method::GET,
+                Method::HEAD,
+                Method::OPTIONS,
+            ] {
+                let before = theme(&server).await;
+                let wanted = if before == "dark" { "light" } else { "dark" };
+                let fields = form(&[("token", &token), ("language", "en"), ("theme", wanted)]);
+                let mut headers = Vec::new();
+                headers.extend(origin.map(|origin| ("origin", origin)));
+                headers.extend(site.map(|site| ("sec-fetch-site", site)));
+                headers.extend(content_type.map(|kind| ("content-type", kind)));
+                headers.push(("access-control-request-method", "POST"));
+                let path = format!("{PREFERENCES}?{fields}");
+                let answer = browser.ask(method.clone(), &path, &headers, &fields).await;
+                let may = method == Method::POST
+                    && content_type == Some(FORM)
+                    && *origin == Some(own.as_str())
+                    && site.is_none_or(|site| site == "same-origin");
+                let has_changed = theme(&server).await != before;
+                let what = format!("{method} {origin:?} {site:?} {content_type:?}");
+                assert_eq!(has_changed, may, "{what}: {}", answer.status);
+                let shares =
+                    answer.headers.keys().any(|name| name.as_str().starts_with("access-control-"));
+                assert!(!shares, "{what}");
+                changes += usize::from(has_changed);
+                tried += 1;
+            }
+        }
+    }
+    assert_eq!((changes, tried), (2, origins.len() * types.len() * 7));
+    // The origin alone is not enough either: the token has to be this session's.
+    let mut other = signed_in(&server, "viewer").await;
+    let others = other.get("/console/account").await.token();
+    let visits = Browser::new(&server).get("/console/sign_in").await.token();
+    for wrong in ["", "x", &others, &visits, &token.to_uppercase()] {
+        let before = theme(&server).await;
+        let fields = [("token", wrong), ("language", "en"), ("theme", "auto")];
+        assert_eq!(browser.post(PREFERENCES, &fields).await.status, 403, "{wrong}");
+        assert_eq!(theme(&server).await, before);
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_is_not_the_consoles_is_refused() {
+    let server = console_with(&[]).await;
+    let mut browser = signed_in(&server, "viewer").await;
+    browser.host = "rebound.example".into();
+    assert_eq!(browser.get("/console").await.status, 421);
+    browser.origin = "http://rebound.example".into();
+    assert_eq!(browser.post("/console/sign_out", &[]).await.status, 421);
+}
+
+#[tokio::test]
+async fn a_session_is_not_planted_and_not_taken_over() {
+    let server = console_with(&[]).await;
+    // A cookie that an attacker planted before the sign-in is not the session's afterwards.
+    let planted = "A".repeat(43);
+    let mut browser = Browser::new(&server);
+    browser.cookies.insert("hundi_session".into(), planted.clone());
+    let done = browser.try_sign_in("viewer", PASSWORD, "").await;
+    assert_eq!(done.status, 303, "{}", done.body);
+    assert_ne!(browser.cookies["hundi_session"], planted);
+    let mut attacker = Browser::new(&server);
+    attacker.cookies.insert("hundi_session".into(), planted.clone());
+    assert_eq!(attacker.get("/console").await.status, 303);
+    // Neither is the visit's, and a second sign-in has a second token.
+    let first = browser.cookies["hundi_session"].clone();
+    attacker.get("/console/sign_in").await;
+    let visit = attacker.cookies["hundi_visit"].clone();
+    attacker.cookies.insert("hundi_session".into(), visit);
+    assert_eq!(attacker.get("/console").await.status, 303);
+    browser.cookies.clear();
+    browser.try_sign_in("viewer", PASSWORD, "").await;
+    assert_ne!(browser.cookies["hundi_session"], first);
+    // A second cookie of the name, as another path can set one, leaves none.
+    let own = browser.cookie();
+    for doubled in [
+        format!("{own}; hundi_session={planted}"),
+        format!("hundi_session={planted}; {own}"),
+        format!("{own}; {own}"),
+    ] {
+        let answer = send(&server, Method::GET, "/console", &[("cookie", &doubled)], "").await;
+        assert_eq!(answer.status, 303, "{doubled}");
+    }
+    // What the store has of a session is no token.
+    for (place, bytes) in server.stored_bytes() {
+        let token = browser.cookies["hundi_session"].as_bytes();
+        assert!(!bytes.windows(token.len()).any(|part| part == token), "{place}");
+    }
+}
+
+#[tokio::test]
+async fn cookies_belong_to_this_host_alone() {
+    let server = console_with(&[]).await;
+    let mut browser = signed_in(&server, "viewer").await;
+    let plain = browser.submit("/console", "/console/sign_out", &[]).await;
+    assert!(plain.set_cookies()[0].contains("; Path=/; HttpOnly; SameSite=Lax"), "{plain:?}");
+    // Behind a proxy that encrypts, browsers themselves keep others from setting them.
+    let server = console_with(&[("HUNDI_CONSOLE_URL", "https://console.example")]).await;
+    let mut browser = Browser::encrypted(&server, "console.example");
+    let done = browser.try_sign_in("viewer", PASSWORD, "").await;
+    assert_eq!(done.status, 303, "{}", done.body);
+    for set in done.set_cookies() {
+        let lower = set.to_lowercase();
+        assert!(set.starts_with("__Host-") && lower.contains("; secure"), "{set}");
+        assert!(lower.contains("; path=/;") && lower.contains("; httponly"), "{set}");
+        assert!(lower.contains("; samesite=lax") && !lower.contains("domain"), "{set}");
+    }
+    assert_eq!(browser.get("/console").await.status, 200);
+    assert!(!browser.get("/console").await.header("strict-transport-security").is_empty());
+    // The name that another path or another host of the domain can set counts for nothing.
+    let token = browser.cookies.remove("__Host-hundi_session").unwrap();
+    browser.cookies.insert("hundi_session".into(), token);
+    assert_eq!(browser.get("/console").await.status, 303);
+}
+
+#[tokio::test]
+async fn nobody_is_sent_to_another_site() {
+    let server = console_with(&[]).await;
+    for (next, location) in [
+        ("/console/account", "/console/account"),
+        ("", "/console"),
+        ("https://evil.example", "/console"),
+        ("//evil.example", "/console"),
+        ("/\\evil.example", "/console"),
+        ("/console//evil.example", "/console"),
+        ("/console/../../evil", "/console"),
+        ("javascript:alert(1)", "/console"),
+        ("/consoles", "/console"),
+        ("/console\r\nset-cookie: a=b", "/console"),
+    ] {
+        let mut browser = Browser::new(&server);
+        let page = browser.get(&format!("/console/sign_in?{}", form(&[("next", next)]))).await;
+        if location == "/console" && next != "" {
+            assert!(!page.body.contains("evil") && !page.body.contains("alert"), "{next}");
+        }
+        let fields = [
+            ("token", page.token()),
+            ("name", "viewer".into()),
+            ("password", PASSWORD.into()),
+            ("next", next.into()),
+        ];
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let done = browser.post("/console/sign_in", &fields).await;
+        assert_eq!((done.status, done.header("location")), (303, location), "{next:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_forbids_frames_scripts_and_caches() {
+    let server = console_with(&[]).await;
+    let mut browser = signed_in(&server, "admin").await;
+    let home = browser.get("/console").await;
+    let script = home.between("<script src=\"", "\"");
+    let css = home.between("<link rel=\"stylesheet\" href=\"", "\"");
+    let mut answers = vec![
+        ("/console", home),
+        ("/console/none", browser.get("/console/none").await),
+        ("/", browser.get("/").await),
+        ("sign-in", Browser::new(&server).get("/console/sign_in").await),
+        ("outside", Browser::new(&server).get("/console").await),
+        ("cross", send(&server, Method::POST, "/console/sign_out", &[], "").await),
+    ];
+    for (path, kept) in [(script, "immutable"), (css, "immutable")] {
+        let file = Browser::new(&server).get(&path).await;
+        assert_eq!(file.status, 200, "{path}");
+        assert!(file.header("cache-control").contains(kept), "{path}");
+        let other = path.replace("/static/", "/static/0");
+        assert_eq!(Browser::new(&server).get(&other).await.status, 303, "{other}");
+        answers.push(("file", file));
+    }
+    for (what, answer) in answers {
+        let policy = answer.header("content-security-policy");
+        for part in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+            "form-action 'self'",
+        ] {
+            assert!(policy.contains(part), "{what}: {policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{what}");
+        assert_eq!(answer.header("x-frame-options"), "DENY", "{what}");
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{what}");
+        assert_eq!(answer.header("referrer-policy"), "same-origin", "{what}");
+        assert_eq!(answer.header("cross-origin-resource-policy"), "same-origin", "{what}");
+        if what != "file" {
+            assert_eq!(answer.header("cache-control"), "no-store", "{what}");
+            for forbidden in ["<style", " style=", " onclick=", "<script>", "http://", "https://"] {
+                assert!(!answer.body.contains(forbidden), "{what}: {forbidden}");
+            }
+        }
+    }
+}
+
+/// The log tells who signed in, and an export shows what is missing from it later.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_is_written_exported_and_verified() {
+    let server = console_with(&[]).await;
+    server.client().await;
+    Browser::new(&server).try_sign_in("viewer", "a wrong password", "").await;
+    Browser::new(&server).try_sign_in("a password in the wrong field", "x", "").await;
+    signed_in(&server, "viewer").await;
+    let run = |arguments: &[&str]| {
+        let all = [arguments, &["--database", &server.database_url]].concat();
+        server.binary(&all).output().unwrap()
     };
-    for route in routes() {
-        // What varies in a path is nothing that there is.
-        let path: String = route
-            .path
-            .split('/')
-            .map(|part| match part.starts_with('{') {
-                true => "/none".to_owned(),
-                false => format!("/{part}"),
-            })
-            .collect();
-        let path = path.trim_start_matches('/');
-        let path = format!("/{path}");
-        let outside = ask(route.method, &path, "", "").await;
-        match (route.least, route.method) {
-            (Least::Anybody, _) => assert_ne!(outside.status, 401, "{path}"),
-            (_, Verb::Get) => assert_eq!(outside.status, 303, "{path}"),
-            (_, Verb::Post) => assert_eq!(outside.status, 401, "{path}"),
-        }
-        let Least::Role(least) = route.least else { continue };
-        for role in Role::ALL {
-            let cookie = sign_in(&server, role.as_str()).await;
-            let with_cookie = [("cookie", cookie.as_str())];
-            let own = send(&server, Method::GET, "/console/account", &with_cookie, "").await;
-            let token = own.token();
-            let answer = ask(route.method, &path, &cookie, &token).await;
-            let what =
-                format!("{} {path} as {}: {}", route.method.as_str(), role.as_str(), answer.status);
-            assert_eq!(answer.status == 403, !role.includes(least), "{what}");
-            assert!(answer.status < 500, "{what}: {}", answer.body);
-        }
+    let exported = run(&["audit", "export"]);
+    assert!(exported.status.success(), "{exported:?}");
+    let text = String::from_utf8(exported.stdout).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let actions: Vec<&str> = lines.iter().map(|line| line["action"].as_str().unwrap()).collect();
+    let expected = [
+        "settings",
+        "operator_created",
+        "operator_created",
+        "operator_created",
+        "operator_created",
+        "key_created",
+        "sign_in_refused",
+        "sign_in_refused",
+        "sign_in",
+    ];
+    assert_eq!(actions, expected);
+    assert_eq!(lines[6]["actor"], "viewer");
+    assert_eq!(lines[7]["actor"], "", "what is nobody's name is not kept");
+    assert!(!text.contains("wrong field"));
+    server.assert_book();
+    let file = server.folder.join("audit.jsonl");
+    let verify = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        run(&["audit", "verify", file.to_str().unwrap()])
+    };
+    assert!(verify(&text).status.success());
+    // What the database no longer has as it was, an earlier export shows.
+    for other in [
+        text.replace("\"actor\":\"viewer\"", "\"actor\":\"admin\""),
+        text.lines().skip(1).map(|line| format!("{line}\n")).collect(),
+        format!("{text}{{}}\n"),
+    ] {
+        assert_ne!(other, text);
+        assert!(!verify(&other).status.success());
+    }
+    if !is_on_postgres() {
+        // The end taken away together with its count: only the export knows.
+        let connection = rusqlite::Connection::open(server.folder.join("test.db")).unwrap();
+        connection
+            .execute_batch(
+                "DELETE FROM audit_log WHERE number = 9; UPDATE audit_tail SET \
+            number = 8, hash = (SELECT hash FROM audit_log WHERE number = 8)",
+            )
+            .unwrap();
+        server.assert_book();
+        let found = verify(&text);
+        assert!(!found.status.success());
+        assert!(String::from_utf8_lossy(&found.stdout).contains("entry 9 is gone"), "{found:?}");
     }
 }

@@ -19,6 +19,7 @@ mod corridors;
 mod diagnosis;
 mod drills;
 mod events;
+mod four_eyes;
 mod funding;
 mod gst;
 mod hostile;

@@ -159,7 +159,9 @@ impl Server {
             None => None,
             Some(settings) => {
                 let (listener, address) = server::bind(&settings.listen).await.unwrap();
-                let console = Console::new(app.state.clone(), &settings.url(address)).unwrap();
+                let url = settings.url(address);
+                let second_factor = settings.requires_second_factor;
+                let console = Console::new(app.state.clone(), &url, second_factor).unwrap();
                 Some((address.to_string(), (listener, Arc::new(console))))
             }
         };

@@ -11,7 +11,7 @@ use crate::decisions;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, DecidedBy, Id, Mode, Now, ObjectKind, OperationError};
-use crate::operator::{self, OperatorDecision};
+use crate::operator::{self, OperatorDecision, four_eyes};
 use crate::oversight::queues::QueueKind;
 use crate::oversight::story::Story;
 use crate::payouts::Payout;
@@ -90,8 +90,7 @@ fn asked(visit: &Visit) -> Result<Asked, Failure> {
 
 /// Who decides, and why. A decision of the console always has both.
 pub fn decided_by(visit: &Visit) -> Result<DecidedBy, Failure> {
-    let by = DecidedBy::new(&visit.operator().name, visit.field("reason"));
-    let by = by.map_err(Failure::told)?;
+    let by = visit.decided_by(visit.field("reason"))?;
     match by.reason().is_empty() {
         true => Err(Failure::told(visit.words.get("decide.no_reason"))),
         false => Ok(by),
@@ -112,16 +111,17 @@ pub async fn submit(visit: Visit) -> Outcome {
     if objects.is_empty() || objects.len() > OBJECTS_MAX {
         return Err(Failure::told(visit.words.get("decide.nothing_picked")));
     }
-    let mut refused = Vec::new();
+    let (mut refused, mut waits) = (Vec::new(), false);
     for id in &objects {
         match carry_out(&visit, *id, asked.clone(), by.clone()).await {
-            Ok(()) => {}
+            Ok(outcome) => waits |= four_eyes::is_waiting(&outcome),
             Err(OperationError::Store(error)) => return Err(error.into()),
             Err(other) => refused.push(other.to_string()),
         }
     }
     if refused.is_empty() {
-        return visit.back_to(&back(&visit), "notice.decided");
+        let notice = if waits { "notice.waits_second" } else { "notice.decided" };
+        return visit.back_to(&back(&visit), notice);
     }
     let done = (objects.len() - refused.len()).to_string();
     let all = objects.len().to_string();
@@ -138,7 +138,7 @@ async fn carry_out(
     id: AnyId,
     asked: Asked,
     by: DecidedBy,
-) -> Result<(), OperationError> {
+) -> Result<String, OperationError> {
     let services = visit.app.services.clone();
     let decide = move |tx: &mut dyn Tx, now: &mut Now| {
         let refund = || {
@@ -159,7 +159,7 @@ async fn carry_out(
     };
     let outcome = visit.app.store.write(decide).await?;
     tracing::info!(object = %id, operator = visit.operator().name, outcome, "decided");
-    Ok(())
+    Ok(outcome)
 }
 
 /// A line of a statement or a difference of a chain that the operator explains.

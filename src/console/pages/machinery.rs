@@ -6,7 +6,7 @@ use super::super::visit::{Failure, Outcome, Visit};
 use super::decide;
 use crate::decisions;
 use crate::kernel::Now;
-use crate::operator;
+use crate::operator::{self, four_eyes};
 use crate::oversight::AccountNames;
 use crate::pauses::{self, Operation};
 use crate::staff::{self, Role};
@@ -118,28 +118,27 @@ pub async fn set_pause(visit: Visit) -> Outcome {
         "resume" => false,
         _ => return Err(unknown()),
     };
+    let services = visit.app.services.clone();
     let carry_out = move |tx: &mut dyn Tx, now: &mut Now| {
         let accounts = AccountNames::read(tx)?;
         let name = number.and_then(|number| accounts.all().find(|(known, _)| *known == number));
-        let subject = match name {
-            Some((_, name)) => format!("{} of account {name}", operation.as_str()),
-            None => operation.as_str().to_owned(),
-        };
-        let word = if is_pause { "pause" } else { "resume" };
-        decisions::record(tx, now, &subject, word, &by)?;
-        if is_pause {
-            pauses::pause(tx, now, operation, number, &by)?;
-            return Ok(true);
+        let name = name.map(|(_, name)| name.to_owned());
+        if !is_pause {
+            return operator::resume(tx, now, &services.settings, operation, name, &by);
         }
-        Ok(pauses::resume(tx, operation, number)?)
+        decisions::record(tx, now, &operator::pause_subject(operation, &name), "pause", &by)?;
+        pauses::pause(tx, now, operation, number, &by)?;
+        Ok(String::new())
     };
-    if !visit.app.store.write(carry_out).await? {
-        return Err(Failure::told(visit.words.get("pauses.not_paused")));
-    }
+    let outcome = visit.app.store.write(carry_out).await?;
     if !is_pause && operation == Operation::Payouts {
         operator::submit_waiting(&visit.app.store).await?;
     }
-    let notice = if is_pause { "notice.paused" } else { "notice.resumed" };
+    let notice = match is_pause {
+        true => "notice.paused",
+        false if four_eyes::is_waiting(&outcome) => "notice.waits_second",
+        false => "notice.resumed",
+    };
     visit.back_to("/console/pauses", notice)
 }
 

@@ -10,7 +10,7 @@
 
 mod explanation;
 pub mod forms;
-mod qr;
+pub mod qr;
 mod refund_address;
 mod rows;
 mod sent;

@@ -1,0 +1,108 @@
+//! The audit log as JSON lines, and an earlier export against the database.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{Chain, Entry, rows};
+use crate::kernel::{StoreError, hex};
+use crate::store::Tx;
+
+/// One line.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    number: i64,
+    at_milliseconds: i64,
+    actor: String,
+    via: String,
+    action: String,
+    subject: String,
+    /// As it is kept, because the hash is over its text.
+    details: Box<RawValue>,
+    hash: String,
+}
+
+/// An entry as a line, without the end of the line.
+pub fn line(entry: &Entry) -> Result<String, StoreError> {
+    let broken = |error| StoreError::Broken(format!("an audit entry does not read: {error}"));
+    let line = Line {
+        number: entry.number,
+        at_milliseconds: entry.at_milliseconds,
+        actor: entry.actor.clone(),
+        via: entry.via.clone(),
+        action: entry.action.clone(),
+        subject: entry.subject.clone(),
+        details: RawValue::from_string(entry.details.clone()).map_err(broken)?,
+        hash: hex::encode(entry.hash),
+    };
+    serde_json::to_string(&line).map_err(broken)
+}
+
+/// The entry of a line; `None` for what is no line of an export.
+pub fn entry(line: &str) -> Option<Entry> {
+    let line: Line = serde_json::from_str(line).ok()?;
+    Some(Entry {
+        number: line.number,
+        at_milliseconds: line.at_milliseconds,
+        actor: line.actor,
+        via: line.via,
+        action: line.action,
+        subject: line.subject,
+        details: line.details.get().to_owned(),
+        hash: hex::decode_exact(&line.hash)?,
+    })
+}
+
+/// Compares an earlier export of the whole log with what the database has now: every entry of it
+/// must be there as it was. Answers how many there are.
+pub fn compare(
+    tx: &mut dyn Tx,
+    lines: impl Iterator<Item = String>,
+) -> Result<(i64, Vec<String>), StoreError> {
+    let mut chain = Chain::default();
+    let mut faults = Vec::new();
+    for (index, text) in (1..).zip(lines) {
+        let Some(exported) = entry(&text) else {
+            faults.push(format!("line {index} of the export is no entry"));
+            break;
+        };
+        chain.take(&exported);
+        let stored = rows::after(tx, exported.number - 1, 1)?.into_iter().next();
+        match stored.filter(|stored| stored.number == exported.number) {
+            None => faults.push(format!("entry {} is gone", exported.number)),
+            Some(stored) if stored != exported => {
+                faults.push(format!("entry {} is another one now", exported.number));
+            }
+            Some(_) => {}
+        }
+    }
+    let count = chain.count();
+    faults.extend(chain.faults);
+    Ok((count, faults))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_back_as_the_entry_it_was_made_of() {
+        let made = Entry {
+            number: 7,
+            at_milliseconds: 1_790_000_000_123,
+            actor: "asha".into(),
+            via: "console".into(),
+            action: "decision".into(),
+            subject: "payout_\"x\"".into(),
+            details: "{\"decision\":\"settle\",\"reason\":\"बैंक ने कहा\"}".into(),
+            hash: [0xAB; 32],
+        };
+        let text = line(&made).unwrap();
+        assert!(!text.contains('\n'));
+        assert!(text.contains("\"details\":{\"decision\":\"settle\""), "{text}");
+        assert_eq!(entry(&text), Some(made));
+        for text in ["", "{}", "[]", "{\"number\":1}"] {
+            assert_eq!(entry(text), None);
+        }
+    }
+}

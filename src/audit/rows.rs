@@ -1,0 +1,95 @@
+//! The rows of the audit log.
+
+use super::{BEGINNING, Entry};
+use crate::kernel::StoreError;
+use crate::store::{Row, Tx};
+use crate::values;
+
+const TAIL: &str = "log";
+const COLUMNS: &str = "number, at_milliseconds, actor, via, action, subject, details, hash";
+
+fn hash(row: &mut Row) -> Result<[u8; 32], StoreError> {
+    let bytes = row.bytes()?;
+    // One of another length fits nothing, and the check says so.
+    Ok(bytes.try_into().unwrap_or([0xFF; 32]))
+}
+
+fn read(mut row: Row) -> Result<Entry, StoreError> {
+    Ok(Entry {
+        number: row.int()?,
+        at_milliseconds: row.int()?,
+        actor: row.text()?,
+        via: row.text()?,
+        action: row.text()?,
+        subject: row.text()?,
+        details: row.text()?,
+        hash: hash(&mut row)?,
+    })
+}
+
+/// The last entry's number and hash, locked until the commit, so that no other transaction adds one
+/// meanwhile.
+pub fn take_tail(tx: &mut dyn Tx) -> Result<(i64, [u8; 32]), StoreError> {
+    tx.execute(
+        "INSERT INTO audit_tail (name, number, hash) VALUES (?1, 0, ?2) ON CONFLICT (name) DO \
+         NOTHING",
+        values![TAIL, &BEGINNING],
+    )?;
+    if tx.is_shared() {
+        tx.execute_one("UPDATE audit_tail SET number = number WHERE name = ?1", values![TAIL])?;
+    }
+    tail(tx)?.ok_or_else(|| StoreError::Broken("the audit log's tail is gone".into()))
+}
+
+pub fn tail(tx: &mut dyn Tx) -> Result<Option<(i64, [u8; 32])>, StoreError> {
+    let row = tx.row("SELECT number, hash FROM audit_tail WHERE name = ?1", values![TAIL])?;
+    row.map(|mut row| Ok((row.int()?, hash(&mut row)?))).transpose()
+}
+
+pub fn insert(tx: &mut dyn Tx, entry: &Entry) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO audit_log (number, at_milliseconds, actor, via, action, subject, details, \
+         hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        values![
+            entry.number,
+            entry.at_milliseconds,
+            &entry.actor,
+            &entry.via,
+            &entry.action,
+            &entry.subject,
+            &entry.details,
+            &entry.hash
+        ],
+    )?;
+    tx.execute_one(
+        "UPDATE audit_tail SET number = ?2, hash = ?3 WHERE name = ?1",
+        values![TAIL, entry.number, &entry.hash],
+    )
+}
+
+/// Entries after one, in order.
+pub fn after(tx: &mut dyn Tx, number: i64, rows_max: i64) -> Result<Vec<Entry>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM audit_log WHERE number > ?1 ORDER BY number LIMIT ?2");
+    tx.rows(&sql, values![number, rows_max])?.into_iter().map(read).collect()
+}
+
+/// Entries before one, newest first; the newest of all below `i64::MAX`.
+pub fn before(tx: &mut dyn Tx, number: i64, rows_max: i64) -> Result<Vec<Entry>, StoreError> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM audit_log WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
+    tx.rows(&sql, values![number, rows_max])?.into_iter().map(read).collect()
+}
+
+/// Entries about one subject, oldest first.
+pub fn of_subject(tx: &mut dyn Tx, subject: &str, rows_max: i64) -> Result<Vec<Entry>, StoreError> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM audit_log WHERE subject = ?1 ORDER BY number LIMIT ?2");
+    tx.rows(&sql, values![subject, rows_max])?.into_iter().map(read).collect()
+}
+
+/// The newest entry of an action.
+pub fn newest_of(tx: &mut dyn Tx, action: &str) -> Result<Option<Entry>, StoreError> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM audit_log WHERE action = ?1 ORDER BY number DESC LIMIT 1");
+    tx.row(&sql, values![action])?.map(read).transpose()
+}

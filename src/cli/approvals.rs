@@ -1,0 +1,88 @@
+//! `hundi approvals`: what one person asked for and a second one approves.
+
+use clap::{Args, Subcommand};
+
+use super::{ByArgs, DatabaseArgs, beside, carry_out, error_message, open, print};
+use crate::operator::four_eyes;
+use crate::operator::submit_waiting;
+use crate::store::Cost;
+
+/// Approve or reject what needs a second person
+#[derive(Args)]
+pub struct Approvals {
+    #[command(subcommand)]
+    command: ApprovalsCommand,
+}
+
+#[derive(Subcommand)]
+enum ApprovalsCommand {
+    /// List the requests, newest first
+    List {
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Approve a request of somebody else and carry it out
+    Approve {
+        number: i64,
+        #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Reject a request, or take one's own back
+    Reject {
+        number: i64,
+        #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+}
+
+/// Requests that a listing shows.
+const REQUESTS_MAX: i64 = 1_000;
+
+impl Approvals {
+    pub async fn run(self) -> Result<(), String> {
+        match self.command {
+            ApprovalsCommand::List { database } => {
+                let store = open(&database).await?;
+                let read =
+                    store.read(Cost::Scan, |tx| Ok(four_eyes::rows::newest(tx, REQUESTS_MAX)?));
+                print(
+                    "request\tsubject\tdecision\tcause\tstatus\trequested_by\tdecided_by\treason",
+                )?;
+                for request in read.await.map_err(error_message)? {
+                    print(&format!(
+                        "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+                        request.number,
+                        request.subject,
+                        request.word,
+                        request.cause.as_str(),
+                        request.status.as_str(),
+                        request.requester,
+                        request.decider.as_deref().unwrap_or("-"),
+                        request.reason
+                    ))?;
+                }
+                Ok(())
+            }
+            ApprovalsCommand::Approve { number, by, database } => {
+                let app = beside(&database).await?;
+                let person = by.proven(&app.state.store, &app.state.services).await?;
+                let services = app.state.services.clone();
+                carry_out(&app, move |tx, now| {
+                    four_eyes::approve(tx, now, &services, number, &person)
+                })
+                .await?;
+                // It may have been the end of a pause.
+                submit_waiting(&app.state.store).await.map_err(error_message)
+            }
+            ApprovalsCommand::Reject { number, by, database } => {
+                let app = beside(&database).await?;
+                let person = by.proven(&app.state.store, &app.state.services).await?;
+                carry_out(&app, move |tx, now| four_eyes::reject(tx, now, number, &person)).await
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Proving who acts on a command line: the operator's password, and the code of a second factor.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::{Command, Stdio};
+
+use super::{ByArgs, error_message};
+use crate::app::App;
+use crate::kernel::{DecidedBy, Now, Via};
+use crate::services::Services;
+use crate::staff::sign_in::{self, Attempt, Proof};
+use crate::store::{Cost, Store, Tx};
+
+/// Characters of a line that is read.
+const LINE_BYTES_MAX: usize = 4_096;
+
+impl ByArgs {
+    /// Who decides. Where decisions may need a second person, the first has to prove who that is.
+    pub(super) async fn who(&self, app: &App) -> Result<DecidedBy, String> {
+        let by = self.decided_by()?;
+        match app.state.services.settings.four_eyes_above {
+            Some(_) => self.proven(&app.state.store, &app.state.services).await,
+            None => Ok(by),
+        }
+    }
+
+    /// The actor as an operator who proved it: reads the password, and the code where the operator
+    /// has a second factor, a line each from standard input.
+    pub(super) async fn proven(
+        &self,
+        store: &Store,
+        services: &std::sync::Arc<Services>,
+    ) -> Result<DecidedBy, String> {
+        let by = self.decided_by()?;
+        if by.actor().is_empty() {
+            return Err("say who you are: --actor NAME".into());
+        }
+        let password = hidden("Password")?;
+        let mut attempt = Attempt {
+            name: by.actor().to_owned(),
+            password,
+            code: String::new(),
+            address: "shell".into(),
+            browser: String::new(),
+        };
+        let looked_for = attempt.clone();
+        let (shared, instant) = (services.clone(), store.clock.milliseconds() / 1000);
+        let look = store
+            .read(Cost::Point, move |tx| Ok(sign_in::look(tx, &shared, &looked_for, instant)?));
+        let operator = look
+            .await
+            .map_err(error_message)?
+            .map_err(|seconds| format!("too many attempts failed: try again in {seconds} s"))?;
+        if operator.as_ref().is_some_and(|operator| operator.is_totp_confirmed) {
+            attempt.code = hidden("Code")?;
+        }
+        let compared = {
+            let password = attempt.password.clone();
+            let compare = tokio::task::spawn_blocking(move || {
+                operator.filter(|found| sign_in::is_password_right(Some(found), &password))
+            });
+            compare.await.map_err(|error| error.to_string())?
+        };
+        let shared = services.clone();
+        let prove = move |tx: &mut dyn Tx, now: &mut Now| {
+            sign_in::prove(tx, now, &shared, &attempt, compared.as_ref(), Via::Shell)
+        };
+        match store.write(prove).await.map_err(error_message)? {
+            Proof::Right(operator) => {
+                let named = DecidedBy::new(&operator.name, by.reason())?;
+                Ok(named.proven(operator.number, Via::Shell))
+            }
+            Proof::Wrong => Err("the name, the password or the code is wrong".into()),
+        }
+    }
+}
+
+/// A line from standard input, which a terminal does not show.
+fn hidden(what: &str) -> Result<String, String> {
+    let is_terminal = std::io::stdin().is_terminal();
+    let echo = |word: &str| {
+        if is_terminal {
+            // Without stty the line shows; it is read all the same.
+            let _ = Command::new("stty").arg(word).stdin(Stdio::inherit()).status();
+        }
+    };
+    if is_terminal {
+        let _ = write!(std::io::stderr(), "{what}: ");
+    }
+    echo("-echo");
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    echo("echo");
+    if is_terminal {
+        let _ = writeln!(std::io::stderr());
+    }
+    read.map_err(|error| format!("the {what} cannot be read: {error}"))?;
+    if line.len() > LINE_BYTES_MAX {
+        return Err(format!("the {what} is too long"));
+    }
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}

@@ -1,0 +1,82 @@
+//! What one person asked for and a second one approves.
+
+use askama::Template;
+
+use super::frame::{Frame, draw};
+use super::visit::{Failure, Outcome, Visit};
+use crate::operator::four_eyes::{self, REQUEST_SECONDS_MAX, Request, RequestStatus};
+use crate::operator::submit_waiting;
+use crate::staff::Role;
+use crate::store::Cost;
+
+const PATH: &str = "/console/approvals";
+/// Requests that the page shows.
+const REQUESTS_MAX: i64 = 200;
+
+#[derive(Template)]
+#[template(path = "console/approvals.html")]
+struct ApprovalsPage<'a> {
+    frame: Frame<'a>,
+    waiting: Vec<Request>,
+    decided: Vec<Request>,
+    own: i64,
+    may_approve: bool,
+    /// Requests of before this time are too old to approve.
+    old: i64,
+}
+
+impl ApprovalsPage<'_> {
+    fn cause(&self, request: &Request) -> &str {
+        let t = self.frame.t;
+        match request.cause {
+            four_eyes::Cause::Amount => t.get("approvals.cause_amount"),
+            four_eyes::Cause::RefundAddress => t.get("approvals.cause_refund_address"),
+            four_eyes::Cause::ConfirmedHit => t.get("approvals.cause_confirmed_hit"),
+            four_eyes::Cause::Resume => t.get("approvals.cause_resume"),
+        }
+    }
+}
+
+pub async fn page(visit: Visit) -> Outcome {
+    let read = visit.app.store.read(Cost::Scan, |tx| {
+        Ok((
+            four_eyes::rows::pending(tx, REQUESTS_MAX)?,
+            four_eyes::rows::newest(tx, REQUESTS_MAX)?,
+        ))
+    });
+    let (waiting, mut decided) = read.await?;
+    decided.retain(|request| request.status != RequestStatus::Pending);
+    draw(&ApprovalsPage {
+        frame: visit.frame("approvals"),
+        waiting,
+        decided,
+        own: visit.operator().number,
+        may_approve: visit.operator().role.includes(Role::Approver),
+        old: visit.instant() - REQUEST_SECONDS_MAX,
+    })
+}
+
+fn number(visit: &Visit) -> Result<i64, Failure> {
+    visit.path(0).parse().map_err(|_| Failure::NotFound)
+}
+
+pub async fn approve(visit: Visit) -> Outcome {
+    let (number, person) = (number(&visit)?, visit.decided_by(visit.field("reason"))?);
+    let services = visit.app.services.clone();
+    let approved = visit
+        .app
+        .store
+        .write(move |tx, now| four_eyes::approve(tx, now, &services, number, &person));
+    approved.await?;
+    // It may have been the end of a pause.
+    submit_waiting(&visit.app.store).await?;
+    visit.back_to(PATH, "notice.request_approved")
+}
+
+pub async fn reject(visit: Visit) -> Outcome {
+    let (number, person) = (number(&visit)?, visit.decided_by(visit.field("reason"))?);
+    let rejected =
+        visit.app.store.write(move |tx, now| four_eyes::reject(tx, now, number, &person));
+    rejected.await?;
+    visit.back_to(PATH, "notice.request_rejected")
+}

@@ -1,0 +1,48 @@
+//! A beneficiary's full account number, which is shown on demand alone: with a reason, and a line
+//! in the audit log.
+
+use askama::Template;
+use secrecy::ExposeSecret;
+
+use super::frame::{Frame, draw};
+use super::visit::{Failure, Outcome, Visit};
+use crate::kernel::AnyId;
+use crate::operator;
+
+#[derive(Template)]
+#[template(path = "console/account_number.html")]
+struct AccountNumberPage<'a> {
+    frame: Frame<'a>,
+    id: String,
+    account_number: &'a str,
+}
+
+#[derive(Template)]
+#[template(path = "console/account_number_part.html")]
+struct AccountNumberPart<'a> {
+    account_number: &'a str,
+}
+
+pub async fn account_number(visit: Visit) -> Outcome {
+    let id = AnyId::parse(visit.path(0)).ok_or(Failure::NotFound)?;
+    let by = visit.decided_by(visit.field("reason"))?;
+    if by.reason().is_empty() {
+        return Err(Failure::told(visit.words.get("account_number.needs_reason")));
+    }
+    let services = visit.app.services.clone();
+    // The number leaves once the line is on the disk.
+    let seen = visit
+        .app
+        .store
+        .write(move |tx, now| operator::see_account_number(tx, now, &services, id, &by));
+    let number = seen.await?.ok_or(Failure::NotFound)?;
+    let account_number = number.expose_secret();
+    match visit.wants_part() {
+        true => draw(&AccountNumberPart { account_number }),
+        false => draw(&AccountNumberPage {
+            frame: visit.frame("beneficiaries"),
+            id: id.to_string(),
+            account_number,
+        }),
+    }
+}

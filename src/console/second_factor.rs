@@ -1,0 +1,115 @@
+//! Setting up the second factor: an authenticator app, and recovery codes for when it is lost.
+
+use askama::Template;
+
+use super::cookies::Cookie;
+use super::frame::{Frame, draw};
+use super::visit::{Failure, Outcome, Visit};
+use crate::audit::{self, Action, Fact};
+use crate::kernel::StoreError;
+use crate::pages::payer::qr::{self, QrSvg};
+use crate::staff::{Operator, rows, sessions, totp};
+use crate::store::Cost;
+
+const PATH: &str = "/console/account/second_factor";
+
+#[derive(Template)]
+#[template(path = "console/second_factor.html")]
+struct SecondFactorPage<'a> {
+    frame: Frame<'a>,
+    is_confirmed: bool,
+    is_required: bool,
+    codes_left: String,
+    /// While it waits for its first code.
+    setup: Option<Setup>,
+}
+
+struct Setup {
+    qr: QrSvg,
+    /// In groups of four, for who cannot scan.
+    secret: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/recovery_codes.html")]
+struct RecoveryCodesPage<'a> {
+    frame: Frame<'a>,
+    codes: Vec<String>,
+}
+
+async fn own(visit: &Visit) -> Result<(Operator, i64), Failure> {
+    let number = visit.operator().number;
+    let read = visit.app.store.read(Cost::Point, move |tx| {
+        Ok((rows::find(tx, number)?, rows::recovery_codes_count(tx, number)?))
+    });
+    let (operator, count) = read.await?;
+    Ok((operator.ok_or(Failure::Forbidden)?, count))
+}
+
+pub async fn page(visit: Visit) -> Outcome {
+    let (operator, codes_left) = own(&visit).await?;
+    let count = codes_left.to_string();
+    let codes_left = visit.words.with("second_factor.codes_left", [("count", count.as_str())]);
+    let secret = match operator.is_totp_confirmed {
+        true => None,
+        false => totp::secret(visit.services(), &operator)?,
+    };
+    let setup = secret.map(|secret| {
+        let issuer = &visit.services().settings.issuers.default.name;
+        let text = totp::base32(&secret);
+        let groups: Vec<&str> =
+            (0..text.len()).step_by(4).filter_map(|at| text.get(at..at + 4)).collect();
+        let qr = qr::draw(&totp::uri(issuer, &operator.identity.name, &secret))?;
+        Ok::<_, StoreError>(Setup { qr, secret: groups.join(" ") })
+    });
+    draw(&SecondFactorPage {
+        frame: visit.frame("account"),
+        is_confirmed: operator.is_totp_confirmed,
+        is_required: visit.console.requires_second_factor,
+        codes_left,
+        setup: setup.transpose()?,
+    })
+}
+
+/// Makes a new secret. Who has a second factor already shows it first: a stolen session must not
+/// replace it.
+pub async fn begin(visit: Visit) -> Outcome {
+    let (number, code) = (visit.operator().number, visit.field("code").to_owned());
+    let services = visit.app.services.clone();
+    let begun = visit.app.store.write(move |tx, now| {
+        let Some(operator) = rows::find(tx, number)? else { return Ok(false) };
+        if operator.is_totp_confirmed && !totp::take(tx, now, &services, &operator, &code)? {
+            return Ok(false);
+        }
+        totp::begin(tx, now, &services, number)?;
+        Ok(true)
+    });
+    match begun.await? {
+        true => visit.go_to(PATH),
+        false => Err(Failure::told(visit.words.get("second_factor.wrong"))),
+    }
+}
+
+/// Confirms it by its first code. Every session ends, and this one goes on under a new token.
+pub async fn confirm(mut visit: Visit) -> Outcome {
+    let (number, code) = (visit.operator().number, visit.field("code").to_owned());
+    let (address, browser) = (visit.address.clone(), visit.session.browser.clone());
+    let services = visit.app.services.clone();
+    let by = visit.decided_by("")?;
+    let confirmed = visit.app.store.write(move |tx, now| {
+        let Some(codes) = totp::confirm(tx, now, &services, number, &code)? else {
+            return Ok(None);
+        };
+        rows::end_sessions_of(tx, number)?;
+        let token = sessions::begin(tx, now, number, &address, &browser)?;
+        audit::append(tx, now, &Fact::by(&by, Action::SecondFactor, by.actor(), &[]))?;
+        Ok(Some((codes, token)))
+    });
+    let Some((codes, token)) = confirmed.await? else {
+        return Err(Failure::told(visit.words.get("second_factor.wrong")));
+    };
+    visit.asked.cookie = token.as_str().to_owned();
+    let mut reply = draw(&RecoveryCodesPage { frame: visit.frame("account"), codes })?;
+    visit.set_cookie(&mut reply, Cookie::Session, token.as_str());
+    Ok(reply)
+}

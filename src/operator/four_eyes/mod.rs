@@ -1,0 +1,406 @@
+//! Four eyes: what one person asks for and a second one approves.
+//!
+//! Where `four_eyes_above` is set, a decision above that amount, an address for a refund, a
+//! clearance of what screening confirmed and the end of a pause are kept as a request. It is
+//! carried out in the transaction in which an approver other than the requester approves it. Both
+//! have to have proven who they are, by a session or a password: a name on a command line could be
+//! anybody's.
+
+pub mod rows;
+
+use serde::{Deserialize, Serialize};
+
+use super::{OperatorDecision, Outcome, declined};
+use crate::audit::{self, Action, Fact};
+use crate::chains::address::Address;
+use crate::kernel::id::kind;
+use crate::kernel::{
+    AnyId, Currency, DecidedBy, Id, Money, Now, ObjectKind, OperationError, Scope, StoreError,
+};
+use crate::pauses::Operation;
+use crate::screening::Screening;
+use crate::screening::hit::HitDecision;
+use crate::services::{Services, Settings};
+use crate::staff::{self, Role};
+use crate::store::Tx;
+use crate::{deposits, keys, payouts, refunds, screening, senders, transfers};
+
+/// How long a request can be approved: what it was asked for may no longer be so.
+pub const REQUEST_SECONDS_MAX: i64 = 7 * 86_400;
+
+crate::string_enum!(
+    /// Why a second person is needed.
+    Cause {
+        Amount "amount",
+        RefundAddress "refund_address",
+        ConfirmedHit "confirmed_hit",
+        Resume "resume",
+    }
+);
+
+crate::string_enum!(
+    /// What became of a request.
+    RequestStatus { Pending "pending", Approved "approved", Rejected "rejected" }
+);
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    Decide(AnyId, OperatorDecision),
+    RefundAddress(Id<kind::Refund>, Address),
+    ReleaseRefund(Id<kind::Refund>),
+    Resume { operation: Operation, account: Option<String> },
+}
+
+/// The same as it is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
+enum Stored {
+    Decide { id: String, decision: String, argument: Option<String> },
+    RefundAddress { id: String, to: String },
+    ReleaseRefund { id: String },
+    Resume { operation: String, account: Option<String> },
+}
+
+impl Asked {
+    /// What it is about, as decisions name it.
+    pub fn subject(&self) -> String {
+        match self {
+            Asked::Decide(id, _) => id.to_string(),
+            Asked::RefundAddress(id, _) | Asked::ReleaseRefund(id) => id.to_string(),
+            Asked::Resume { operation, account } => super::pause_subject(*operation, account),
+        }
+    }
+
+    /// What is decided, in one word of the command line.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Asked::Decide(_, decision) => decision.word(),
+            Asked::RefundAddress(..) => "address",
+            Asked::ReleaseRefund(_) => "release",
+            Asked::Resume { .. } => "resume",
+        }
+    }
+
+    fn stored(&self) -> Result<String, OperationError> {
+        let stored = match self {
+            Asked::Decide(id, decision) => {
+                let argument = match decision {
+                    OperatorDecision::Refund(to) => to.as_ref().map(Address::to_string),
+                    OperatorDecision::Settle(reference) => Some(reference.clone()),
+                    OperatorDecision::Check(_) => {
+                        return Err(declined(*id, "this needs no second person"));
+                    }
+                    _ => None,
+                };
+                Stored::Decide {
+                    id: id.to_string(),
+                    decision: decision.word().to_owned(),
+                    argument,
+                }
+            }
+            Asked::RefundAddress(id, to) => {
+                Stored::RefundAddress { id: id.to_string(), to: to.to_string() }
+            }
+            Asked::ReleaseRefund(id) => Stored::ReleaseRefund { id: id.to_string() },
+            Asked::Resume { operation, account } => Stored::Resume {
+                operation: operation.as_str().to_owned(),
+                account: account.clone(),
+            },
+        };
+        let text = serde_json::to_string(&stored);
+        Ok(text.map_err(|error| StoreError::Broken(format!("a request: {error}")))?)
+    }
+
+    fn read(text: &str) -> Option<Asked> {
+        Some(match serde_json::from_str(text).ok()? {
+            Stored::Decide { id, decision, argument } => {
+                let decision = match decision.as_str() {
+                    "approve" => OperatorDecision::Approve,
+                    "refuse" => OperatorDecision::Refuse,
+                    "review" => OperatorDecision::Review,
+                    "refund" => OperatorDecision::Refund(match argument {
+                        Some(to) => Some(Address::parse(&to).ok()?),
+                        None => None,
+                    }),
+                    "settle" => OperatorDecision::Settle(argument?),
+                    "fail" => OperatorDecision::Fail,
+                    "resend" => OperatorDecision::Resend,
+                    "return" => OperatorDecision::Return,
+                    _ => return None,
+                };
+                Asked::Decide(AnyId::parse(&id)?, decision)
+            }
+            Stored::RefundAddress { id, to } => {
+                Asked::RefundAddress(Id::parse(&id)?, Address::parse(&to).ok()?)
+            }
+            Stored::ReleaseRefund { id } => Asked::ReleaseRefund(Id::parse(&id)?),
+            Stored::Resume { operation, account } => {
+                Asked::Resume { operation: Operation::parse(&operation)?, account }
+            }
+        })
+    }
+}
+
+/// A request as it is kept.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub number: i64,
+    pub subject: String,
+    pub word: String,
+    pub cause: Cause,
+    pub status: RequestStatus,
+    pub requested_by: i64,
+    pub requester: String,
+    pub reason: String,
+    pub requested_at: i64,
+    /// Who approved or rejected it, and when.
+    pub decider: Option<String>,
+    pub decided_at: Option<i64>,
+    asked: String,
+}
+
+/// Keeps a decision as a request where it needs a second person and none has approved it; answers
+/// what to tell then.
+pub(super) fn wait_for_second(
+    tx: &mut dyn Tx,
+    now: &Now,
+    settings: &Settings,
+    scope: Option<Scope>,
+    asked: &Asked,
+    by: &DecidedBy,
+) -> Result<Option<String>, OperationError> {
+    let Some(above) = settings.four_eyes_above else { return Ok(None) };
+    let Some(cause) = cause(tx, above, scope, asked)? else { return Ok(None) };
+    if !by.approved_by().is_empty() {
+        return Ok(None);
+    }
+    let subject = asked.subject();
+    let Some(requested_by) = by.operator() else {
+        return Err(OperationError::Declined(format!(
+            "{subject}: this needs two persons who prove who they are: ask for it in the console, \
+             or with the password of --actor"
+        )));
+    };
+    if !may(tx, requested_by, Role::Operator)? {
+        return Err(OperationError::Declined(format!("{subject}: this operator may not decide")));
+    }
+    // Requests are numbered one after another.
+    audit::rows::take_tail(tx)?;
+    if let Some(open) = rows::pending_about(tx, &subject)? {
+        return Err(OperationError::Declined(format!(
+            "{subject}: {} by {} waits for a second person already: request {}",
+            open.word, open.requester, open.number
+        )));
+    }
+    let request = Request {
+        number: rows::last_number(tx)? + 1,
+        word: asked.word().to_owned(),
+        cause,
+        status: RequestStatus::Pending,
+        requested_by,
+        requester: by.actor().to_owned(),
+        reason: by.reason().to_owned(),
+        requested_at: now.instant(),
+        decider: None,
+        decided_at: None,
+        asked: asked.stored()?,
+        subject,
+    };
+    rows::insert(tx, &request)?;
+    let number = request.number.to_string();
+    let details = [
+        ("request", number.as_str()),
+        ("decision", request.word.as_str()),
+        ("cause", cause.as_str()),
+        ("reason", by.reason()),
+    ];
+    audit::append(tx, now, &Fact::by(by, Action::DecisionRequested, &request.subject, &details))?;
+    Ok(Some(format!("{}: {} {WAITS} {number}", request.subject, request.word)))
+}
+
+/// Whether what a decision answered is that it waits.
+pub fn is_waiting(outcome: &str) -> bool {
+    outcome.contains(WAITS)
+}
+
+/// In every answer of a decision that waits, and in no other.
+const WAITS: &str = "waits for a second person: request";
+
+/// Whether an operator who is not disabled has a role.
+fn may(tx: &mut dyn Tx, number: i64, least: Role) -> Result<bool, StoreError> {
+    let operator = staff::rows::find(tx, number)?.filter(|operator| !operator.is_disabled);
+    Ok(operator.is_some_and(|operator| operator.identity.role.includes(least)))
+}
+
+/// Why this needs a second person, if it does.
+fn cause(
+    tx: &mut dyn Tx,
+    above: Money,
+    scope: Option<Scope>,
+    asked: &Asked,
+) -> Result<Option<Cause>, StoreError> {
+    let (id, decision) = match asked {
+        Asked::Resume { .. } => return Ok(Some(Cause::Resume)),
+        Asked::RefundAddress(..) => return Ok(Some(Cause::RefundAddress)),
+        Asked::ReleaseRefund(id) => (id.any(), None),
+        Asked::Decide(id, decision) => (*id, Some(decision)),
+    };
+    let Some(scope) = scope else { return Ok(None) };
+    match decision {
+        // These only stop what would go on.
+        Some(OperatorDecision::Review | OperatorDecision::Check(_)) => return Ok(None),
+        Some(OperatorDecision::Refund(Some(_))) => return Ok(Some(Cause::RefundAddress)),
+        Some(OperatorDecision::Approve) if is_confirmed(tx, scope, id)? => {
+            return Ok(Some(Cause::ConfirmedHit));
+        }
+        _ => {}
+    }
+    let is_above = match amount(tx, scope, id)? {
+        Some(amount) => amount.at_par(Currency::Usd)?.units > above.units,
+        None => false,
+    };
+    Ok(is_above.then_some(Cause::Amount))
+}
+
+/// Whether screening confirmed somebody, or an operator did by a refusal.
+fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreError> {
+    let is_confirmed = |row: &screening::hit::HitRow| match row.decision {
+        None => row.screening == Screening::ConfirmedMatch,
+        Some(decision) => decision == HitDecision::Refused,
+    };
+    if screening::rows::of_subject(tx, scope, id)?.iter().any(is_confirmed) {
+        return Ok(true);
+    }
+    let sender = match (id.kind, id.typed()) {
+        (ObjectKind::Sender, Some(id)) => senders::rows::find(tx, scope, id)?,
+        _ => None,
+    };
+    Ok(sender.is_some_and(|sender| sender.screening == Screening::ConfirmedMatch))
+}
+
+/// What a decision moves, in dollars or a dollar's token; of a payout, what its transfer is for.
+fn amount(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<Option<Money>, StoreError> {
+    let transfer_amount = |tx: &mut dyn Tx, id| {
+        Ok::<_, StoreError>(transfers::rows::find(tx, scope, id)?.map(|transfer| transfer.amount))
+    };
+    match id.kind {
+        ObjectKind::Transfer => match id.typed() {
+            Some(id) => transfer_amount(tx, id),
+            None => Ok(None),
+        },
+        ObjectKind::Payout => {
+            let found = id.typed().map(|id| payouts::rows::find(tx, scope, id)).transpose()?;
+            match found.flatten() {
+                Some(payout) => transfer_amount(tx, payout.transfer_id),
+                None => Ok(None),
+            }
+        }
+        ObjectKind::Deposit => {
+            let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?;
+            Ok(found.flatten().map(|deposit| deposit.amount))
+        }
+        ObjectKind::Refund => {
+            let found = id.typed().map(|id| refunds::rows::find(tx, scope, id)).transpose()?;
+            Ok(found.flatten().map(|refund| refund.amount))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// A request that this person may decide about now; the row is theirs until the commit.
+fn close(
+    tx: &mut dyn Tx,
+    now: &Now,
+    number: i64,
+    person: i64,
+    status: RequestStatus,
+) -> Result<(Request, String), OperationError> {
+    let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
+    let name = match staff::rows::find(tx, person)?.filter(|operator| !operator.is_disabled) {
+        Some(operator) if operator.identity.role.includes(Role::Approver) => operator.identity.name,
+        _ => return Err(no("only an approver decides about it")),
+    };
+    let is_taken = rows::close(tx, number, status, &name, now.instant())?;
+    let request = rows::find(tx, number)?.ok_or_else(|| no("there is none"))?;
+    if !is_taken {
+        let decider = request.decider.unwrap_or_default();
+        return Err(no(&format!("{decider} {} it already", request.status.as_str())));
+    }
+    Ok((request, name))
+}
+
+/// Approves a request and carries it out. Who asked for it cannot.
+pub fn approve(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    number: i64,
+    person: &DecidedBy,
+) -> Outcome {
+    let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
+    let Some(person_number) = person.operator() else {
+        return Err(no("who approves it has to prove who that is"));
+    };
+    let (request, name) = close(tx, now, number, person_number, RequestStatus::Approved)?;
+    if request.requested_by == person_number {
+        return Err(no("who asked for it cannot approve it"));
+    }
+    if now.instant() >= request.requested_at + REQUEST_SECONDS_MAX {
+        return Err(no("it is too old: reject it, and ask anew"));
+    }
+    if !may(tx, request.requested_by, Role::Operator)? {
+        return Err(no("who asked for it may no longer decide: reject it"));
+    }
+    let by = DecidedBy::new(&request.requester, &request.reason)
+        .map_err(StoreError::Broken)?
+        .proven(request.requested_by, person.via())
+        .approved(&name);
+    let asked = Asked::read(&request.asked)
+        .ok_or_else(|| StoreError::Broken("a request does not read".into()))?;
+    match asked {
+        Asked::Decide(id, decision) => super::decide(tx, now, services, id, &decision, &by),
+        Asked::RefundAddress(id, to) => super::set_refund_address(tx, now, services, id, to, &by),
+        Asked::ReleaseRefund(id) => super::release_refund(tx, now, services, id, &by),
+        Asked::Resume { operation, account } => {
+            super::resume(tx, now, &services.settings, operation, account, &by)
+        }
+    }
+}
+
+/// Ends a request without carrying it out. Who asked for it may take it back.
+pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> Outcome {
+    let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
+    let Some(person_number) = person.operator() else {
+        return Err(no("who rejects it has to prove who that is"));
+    };
+    let is_own = rows::find(tx, number)?.is_some_and(|found| found.requested_by == person_number);
+    let request = if is_own {
+        if !rows::close(tx, number, RequestStatus::Rejected, person.actor(), now.instant())? {
+            return Err(no("it was decided already"));
+        }
+        rows::find(tx, number)?.ok_or_else(|| no("there is none"))?
+    } else {
+        close(tx, now, number, person_number, RequestStatus::Rejected)?.0
+    };
+    let number_text = number.to_string();
+    let details = [("request", number_text.as_str()), ("reason", person.reason())];
+    let fact = Fact::by(person, Action::DecisionRejected, &request.subject, &details);
+    audit::append(tx, now, &fact)?;
+    Ok(format!("request {number} about {} is rejected", request.subject))
+}
+
+/// The number of an account that has to be there.
+pub(super) fn account_number(
+    tx: &mut dyn Tx,
+    name: Option<&str>,
+) -> Result<Option<i64>, OperationError> {
+    let Some(name) = name else { return Ok(None) };
+    let accounts = keys::rows::accounts(tx)?;
+    let found = (1..).zip(&accounts).find(|(_, (known, _))| known == name);
+    found.map(|(number, _)| Some(number)).ok_or_else(|| {
+        OperationError::Declined(format!(
+            "there is no account {name:?}: `hundi accounts list` shows them"
+        ))
+    })
+}

@@ -1,0 +1,93 @@
+//! The rows of requests for a second person.
+
+use super::{Cause, Request, RequestStatus};
+use crate::kernel::StoreError;
+use crate::store::{Row, Tx};
+use crate::values;
+
+const COLUMNS: &str = "number, subject, word, cause, status, requested_by, requester, reason, \
+    requested_at, decider, decided_at, asked";
+
+fn read(mut row: Row) -> Result<Request, StoreError> {
+    Ok(Request {
+        number: row.int()?,
+        subject: row.text()?,
+        word: row.text()?,
+        cause: row.word(Cause::parse)?,
+        status: row.word(RequestStatus::parse)?,
+        requested_by: row.int()?,
+        requester: row.text()?,
+        reason: row.text()?,
+        requested_at: row.int()?,
+        decider: row.text_or_null()?,
+        decided_at: row.int_or_null()?,
+        asked: row.text()?,
+    })
+}
+
+pub fn last_number(tx: &mut dyn Tx) -> Result<i64, StoreError> {
+    let last = tx.row("SELECT MAX(number) FROM decision_requests", &[])?;
+    Ok(last.map_or(Ok(None), |mut row| row.int_or_null())?.unwrap_or(0))
+}
+
+pub fn insert(tx: &mut dyn Tx, request: &Request) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO decision_requests (number, subject, word, cause, status, requested_by, \
+         requester, reason, requested_at, asked) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        values![
+            request.number,
+            &request.subject,
+            &request.word,
+            request.cause.as_str(),
+            request.status.as_str(),
+            request.requested_by,
+            &request.requester,
+            &request.reason,
+            request.requested_at,
+            &request.asked
+        ],
+    )
+}
+
+pub fn find(tx: &mut dyn Tx, number: i64) -> Result<Option<Request>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM decision_requests WHERE number = ?1");
+    tx.row(&sql, values![number])?.map(read).transpose()
+}
+
+/// The request about a subject that waits.
+pub fn pending_about(tx: &mut dyn Tx, subject: &str) -> Result<Option<Request>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM decision_requests WHERE subject = ?1 AND status = 'pending'"
+    );
+    tx.row(&sql, values![subject])?.map(read).transpose()
+}
+
+/// What waits for a second person, oldest first.
+pub fn pending(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Request>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM decision_requests WHERE status = 'pending' ORDER BY number LIMIT ?1"
+    );
+    tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
+}
+
+/// All requests, newest first.
+pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Request>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM decision_requests ORDER BY number DESC LIMIT ?1");
+    tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
+}
+
+/// Ends a request that waits; `false` where somebody else has.
+pub fn close(
+    tx: &mut dyn Tx,
+    number: i64,
+    status: RequestStatus,
+    decider: &str,
+    instant: i64,
+) -> Result<bool, StoreError> {
+    let closed = tx.execute(
+        "UPDATE decision_requests SET status = ?2, decider = ?3, decided_at = ?4 WHERE \
+         number = ?1 AND status = 'pending'",
+        values![number, status.as_str(), decider, instant],
+    )?;
+    Ok(closed > 0)
+}

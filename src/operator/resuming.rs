@@ -1,0 +1,71 @@
+//! Ending pauses.
+
+use super::Outcome;
+use super::four_eyes::{Asked, account_number, wait_for_second};
+use crate::kernel::{DecidedBy, Mode, Now, OperationError, Scope};
+use crate::pauses::{self, Operation};
+use crate::services::Settings;
+use crate::store::{Store, Tx};
+use crate::transfers::paying;
+use crate::{decisions, keys};
+
+/// What a pause is about, as decisions name it.
+pub fn pause_subject(operation: Operation, account: &Option<String>) -> String {
+    match account {
+        None => operation.as_str().to_owned(),
+        Some(name) => format!("{} of account {name}", operation.as_str()),
+    }
+}
+
+fn whom(account: &Option<String>) -> String {
+    account.as_ref().map_or_else(|| "everybody".to_owned(), |name| format!("account {name:?}"))
+}
+
+/// Ends a pause of everybody or of one account. Payouts that waited go on with [`submit_waiting`].
+pub fn resume(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    settings: &Settings,
+    operation: Operation,
+    account: Option<String>,
+    by: &DecidedBy,
+) -> Outcome {
+    let number = account_number(tx, account.as_deref())?;
+    let is_it =
+        |pause: &pauses::Pause| (pause.operation, pause.account_number) == (operation, number);
+    if !pauses::rows::all(tx)?.iter().any(is_it) {
+        return Err(OperationError::Declined(format!(
+            "{} were not paused for {}: `hundi doctor` shows what is",
+            operation.as_str(),
+            whom(&account)
+        )));
+    }
+    let asked = Asked::Resume { operation, account: account.clone() };
+    if let Some(waits) = wait_for_second(tx, now, settings, None, &asked, by)? {
+        return Ok(waits);
+    }
+    decisions::record(tx, now, &pause_subject(operation, &account), "resume", by)?;
+    pauses::resume(tx, operation, number)?;
+    Ok(format!("{} go on for {}", operation.as_str(), whom(&account)))
+}
+
+/// Schedules the payouts that waited for the end of a pause, account by account; changes nothing
+/// where they still are paused.
+pub async fn submit_waiting(store: &Store) -> Result<(), OperationError> {
+    let count = store.write(|tx, _| Ok(keys::rows::accounts_count(tx)?)).await?;
+    for number in 1..=count {
+        for mode in [Mode::Test, Mode::Live] {
+            let scope = Scope::new(number, mode);
+            let submit = move |tx: &mut dyn Tx, now: &mut Now| {
+                if pauses::is_paused(tx, scope, Operation::Payouts)? {
+                    return Ok(());
+                }
+                now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+                paying::submit_waiting(tx, now, scope)?;
+                Ok(())
+            };
+            store.write(submit).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! A session as stored, and when it ends.
+
+use super::{OperatorIdentity, Theme};
+use crate::kernel::hex;
+
+/// A session that nobody uses ends after this time, and every session after the longer one.
+pub const IDLE_SECONDS_MAX: i64 = 30 * 60;
+pub const SESSION_SECONDS_MAX: i64 = 12 * 3_600;
+/// How far behind the time of the last use may be, so that not every request writes.
+const USE_SECONDS: i64 = 60;
+
+/// A session that was found for a request.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub operator: OperatorIdentity,
+    pub token_hash: [u8; 32],
+    pub created: i64,
+    pub used_at: i64,
+    pub ends_at: i64,
+    pub address: String,
+    pub browser: String,
+    pub language: String,
+    pub theme: Theme,
+    pub has_second_factor: bool,
+}
+
+impl Session {
+    /// How pages name it; the token does not follow from it.
+    pub fn reference(&self) -> String {
+        hex::encode(self.token_hash)
+    }
+    /// Whether it has ended by a time.
+    pub const fn has_ended(&self, instant: i64) -> bool {
+        instant >= self.ends_at || instant >= self.used_at + IDLE_SECONDS_MAX
+    }
+    /// Whether a use now is worth writing down.
+    pub const fn is_use_old(&self, instant: i64) -> bool {
+        instant >= self.used_at + USE_SECONDS
+    }
+}

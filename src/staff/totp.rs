@@ -1,0 +1,207 @@
+//! The second factor: codes by time (RFC 6238) and recovery codes.
+
+use ring::hmac;
+
+use super::{Operator, rows};
+use crate::kernel::{Now, OperationError, StoreError};
+use crate::services::Services;
+use crate::store::Tx;
+
+/// What authenticator apps take for granted: SHA-1, 30 s and six digits.
+const STEP_SECONDS: i64 = 30;
+const DIGITS: u32 = 6;
+/// As long as the hash (RFC 4226, 4).
+pub const SECRET_BYTES: usize = 20;
+/// Steps before and after now that are taken: clocks differ, and people type slowly.
+const STEPS_BESIDE: i64 = 1;
+
+pub const RECOVERY_CODES: usize = 10;
+/// 50 bits each, from the letters of passwords that are made here.
+const RECOVERY_CHARACTERS: usize = 10;
+
+/// HOTP (RFC 4226) of a step.
+fn code_at(secret: &[u8], step: i64, digits: u32) -> u32 {
+    let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret);
+    let tag = hmac::sign(&key, &step.to_be_bytes());
+    let tag = tag.as_ref();
+    let offset = usize::from(tag.last().copied().unwrap_or(0) & 0x0F);
+    let word = tag.get(offset..offset + 4).and_then(|four| <[u8; 4]>::try_from(four).ok());
+    (u32::from_be_bytes(word.unwrap_or_default()) & 0x7FFF_FFFF) % 10_u32.pow(digits)
+}
+
+/// The step whose code this is, near now and after the last one that was taken.
+fn step_of(secret: &[u8], code: &str, instant: i64, last_step: i64) -> Option<i64> {
+    let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+    let is_code = code.len() == DIGITS as usize && code.bytes().all(|b| b.is_ascii_digit());
+    let given: u32 = code.parse().ok().filter(|_| is_code)?;
+    let now = instant.div_euclid(STEP_SECONDS);
+    (now - STEPS_BESIDE..=now + STEPS_BESIDE)
+        .find(|step| *step > last_step && code_at(secret, *step, DIGITS) == given)
+}
+
+/// The code of a secret now, for tests that stand in for an app.
+pub fn code(secret: &[u8], instant: i64) -> String {
+    format!("{:06}", code_at(secret, instant.div_euclid(STEP_SECONDS), DIGITS))
+}
+
+const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/// Base 32 (RFC 4648) without padding, as apps take a secret.
+pub fn base32(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for chunk in bytes.chunks(5) {
+        let mut block = [0_u8; 8];
+        block[3..3 + chunk.len()].copy_from_slice(chunk);
+        let bits = u64::from_be_bytes(block);
+        let letters = (chunk.len() * 8).div_ceil(5);
+        out.extend((0..letters).map(|at| BASE32[(bits >> (35 - 5 * at)) as usize & 31] as char));
+    }
+    out
+}
+
+/// What an app reads from a QR code.
+pub fn uri(issuer: &str, name: &str, secret: &[u8]) -> String {
+    let encode = |text: &str| {
+        url::form_urlencoded::byte_serialize(text.as_bytes())
+            .collect::<String>()
+            .replace('+', "%20")
+    };
+    let (issuer, name, secret) = (encode(issuer), encode(name), base32(secret));
+    format!("otpauth://totp/{issuer}:{name}?secret={secret}&issuer={issuer}")
+}
+
+const COLUMN: &str = "operators.totp_secret";
+
+/// Gives an operator a new secret, which counts once a code of it was typed. An earlier one that
+/// was never confirmed is gone.
+pub fn begin(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    number: i64,
+) -> Result<(), StoreError> {
+    let secret: [u8; SECRET_BYTES] = now.random_bytes();
+    let sealed = services.seal(now, COLUMN, &number.to_be_bytes(), &secret)?;
+    rows::remove_second_factor(tx, number)?;
+    rows::set_totp_secret(tx, number, &sealed)
+}
+
+/// The secret of an operator who has one.
+pub fn secret(services: &Services, operator: &Operator) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(sealed) = &operator.totp_secret else { return Ok(None) };
+    services.open(COLUMN, &operator.identity.number.to_be_bytes(), sealed).map(Some)
+}
+
+fn recovery_hash(services: &Services, number: i64, code: &str) -> [u8; 32] {
+    let code: String =
+        code.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    services.sealer.fingerprint(&[b"recovery code", &number.to_be_bytes(), code.as_bytes()])
+}
+
+/// Confirms a secret by its first code; answers recovery codes, which are shown once.
+pub fn confirm(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    number: i64,
+    code: &str,
+) -> Result<Option<Vec<String>>, OperationError> {
+    let operator = rows::find(tx, number)?.filter(|operator| !operator.is_totp_confirmed);
+    let Some(operator) = operator else { return Ok(None) };
+    let Some(secret) = secret(services, &operator)? else { return Ok(None) };
+    let Some(step) = step_of(&secret, code, now.instant(), 0) else { return Ok(None) };
+    rows::confirm_totp(tx, number, step)?;
+    let mut codes = Vec::new();
+    for _ in 0..RECOVERY_CODES {
+        let made = super::passwords::letters(now.random_bytes::<RECOVERY_CHARACTERS>());
+        rows::insert_recovery_code(tx, number, &recovery_hash(services, number, &made))?;
+        codes.push(format!("{}-{}", &made[..5], &made[5..]));
+    }
+    Ok(Some(codes))
+}
+
+/// Takes a code of the app, or a recovery code; each is taken once.
+pub fn take(
+    tx: &mut dyn Tx,
+    now: &Now,
+    services: &Services,
+    operator: &Operator,
+    code: &str,
+) -> Result<bool, StoreError> {
+    let number = operator.identity.number;
+    let Some(secret) = secret(services, operator)? else { return Ok(false) };
+    if let Some(step) = step_of(&secret, code, now.instant(), operator.totp_step) {
+        return rows::take_totp_step(tx, number, step);
+    }
+    let letters = code.chars().filter(char::is_ascii_alphanumeric).count();
+    if letters != RECOVERY_CHARACTERS {
+        return Ok(false);
+    }
+    rows::take_recovery_code(tx, number, &recovery_hash(services, number, code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 6238, appendix B, the rows for SHA-1.
+    #[test]
+    fn codes_are_those_of_the_standard() {
+        let secret = b"12345678901234567890";
+        for (instant, code) in [
+            (59, 94_287_082),
+            (1_111_111_109, 7_081_804),
+            (1_111_111_111, 14_050_471),
+            (1_234_567_890, 89_005_924),
+            (2_000_000_000, 69_279_037),
+            (20_000_000_000, 65_353_130),
+        ] {
+            assert_eq!(code_at(secret, instant / 30, 8), code, "{instant}");
+        }
+        // RFC 4226, appendix D.
+        let first = [755_224, 287_082, 359_152, 969_429, 338_314, 254_676, 287_922, 162_583];
+        for (step, code) in (0..).zip(first) {
+            assert_eq!(code_at(secret, step, 6), code, "{step}");
+        }
+    }
+
+    #[test]
+    fn a_code_is_taken_near_its_time_and_once() {
+        let secret = b"12345678901234567890";
+        let code = code(secret, 1_234_567_890);
+        let step = 1_234_567_890 / 30;
+        for seconds in [-30, 0, 30] {
+            assert_eq!(step_of(secret, &code, 1_234_567_890 + seconds, 0), Some(step));
+        }
+        for seconds in [-61, 61, 86_400] {
+            assert_eq!(step_of(secret, &code, 1_234_567_890 + seconds, 0), None);
+        }
+        assert_eq!(step_of(secret, &code, 1_234_567_890, step), None, "it was taken");
+        let spaced = format!("{} {}", &code[..3], &code[3..]);
+        assert_eq!(step_of(secret, &spaced, 1_234_567_890, 0), Some(step));
+        for text in ["", "005924x", "05924", "0005924", "-05924", "+05924"] {
+            assert_eq!(step_of(secret, text, 1_234_567_890, 0), None, "{text}");
+        }
+    }
+
+    /// RFC 4648, section 10, without the padding.
+    #[test]
+    fn secrets_are_written_in_base_32() {
+        for (plain, text) in [
+            ("", ""),
+            ("f", "MY"),
+            ("fo", "MZXQ"),
+            ("foo", "MZXW6"),
+            ("foob", "MZXW6YQ"),
+            ("fooba", "MZXW6YTB"),
+            ("foobar", "MZXW6YTBOI"),
+        ] {
+            assert_eq!(base32(plain.as_bytes()), text);
+        }
+        assert_eq!(
+            uri("Hundi Pay", "asha", b"12345678901234567890"),
+            "otpauth://totp/Hundi%20Pay:asha?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&\
+             issuer=Hundi%20Pay"
+        );
+    }
+}
