@@ -272,7 +272,7 @@ async fn a_hit_shows_both_names_and_its_decision_who_decided_and_why() {
     assert!(command(&server, &["decide", &sender, "refuse"]).status.success());
     let decisions: Vec<Vec<String>> = cells(&server, &["decisions", &sender]);
     let told: Vec<&[String]> = decisions.iter().map(|row| &row[2..]).collect();
-    assert_eq!(told, [["approve", actor, reason], ["refuse", "-", "-"]]);
+    assert_eq!(told, [["approve", actor, reason, "-"], ["refuse", "-", "-", "-"]]);
     let found = server.app.state.store.write(move |tx, _| {
         let id = AnyId::parse(&sender).unwrap();
         let scope = Scope::new(1, Mode::Test);
@@ -318,5 +318,5 @@ async fn a_decision_in_live_mode_needs_a_name_and_a_reason() {
     decide("asha", "known").await.unwrap();
     let sender = sender.to_string();
     assert_eq!(cells(&server, &["decisions"]).len(), 1, "refused decisions leave nothing");
-    assert_eq!(cells(&server, &["decisions", &sender])[0][2..], ["approve", "asha", "known"]);
+    assert_eq!(cells(&server, &["decisions", &sender])[0][2..], ["approve", "asha", "known", "-"]);
 }
