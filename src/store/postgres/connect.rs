@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::config::{LoadBalanceHosts, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls};
+use tokio_postgres::{AsyncMessage, Connection, NoTls};
 
 use super::admit::{admit, position};
 use super::faults::{connect_error, fault};
-use super::fence::{Admission, Fence, Position};
-use super::session::Session;
+use super::fence::{Fence, Position};
+use super::session::{Open, Session};
 use super::url::PostgresUrl;
 use super::{
     CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX,
@@ -73,15 +73,6 @@ pub(super) fn position_of_host(url: &PostgresUrl, index: usize) -> Option<Positi
     });
     runtime.shutdown_background();
     answered.ok().flatten()
-}
-
-/// A connection that was made.
-pub(super) struct Open {
-    pub client: Client,
-    /// Its server said of the last commit that nobody waited for its standby.
-    pub is_warned: Arc<AtomicBool>,
-    /// `None` where nobody asked the fence.
-    pub admission: Option<(Arc<Fence>, Admission)>,
 }
 
 /// Runs a connection on the runtime, and notes warnings of the server. A server warns before it

@@ -13,11 +13,19 @@ use tokio_postgres::{Client, Statement};
 use super::CONNECT_SECONDS_MAX;
 use super::acknowledged::Footprint;
 use super::admit::admit;
-use super::connect::Open;
 use super::faults::{SessionError, fault};
 use super::fence::{Admission, Fence};
 use crate::kernel::StoreError;
 use crate::store::{Cell, Row, Value, statements};
+
+/// A connection that was made.
+pub(super) struct Open {
+    pub client: Client,
+    /// Its server said of the last commit that nobody waited for its standby.
+    pub is_warned: Arc<AtomicBool>,
+    /// `None` where nobody asked the fence.
+    pub admission: Option<(Arc<Fence>, Admission)>,
+}
 
 /// Statements that a connection keeps prepared; with more it forgets them all and begins anew.
 const STATEMENTS_PREPARED_MAX: usize = 1_024;

@@ -1,0 +1,87 @@
+//! Addresses in the configuration: where the service and the console listen, what browsers have in
+//! their address bar, and whom to write to.
+
+/// Where the operator's console is.
+#[derive(Clone, Debug)]
+pub struct ConsoleSettings {
+    pub listen: String,
+    /// What browsers have in their address bar; without it, the address it listens on.
+    pub url: Option<String>,
+    /// Whether a second factor is required before live mode too.
+    pub requires_second_factor: bool,
+}
+
+impl ConsoleSettings {
+    /// Pages with a session's cookie leave this machine only encrypted, by a proxy in front.
+    pub(super) fn read(
+        listen: Option<String>,
+        url: Option<String>,
+        requires_second_factor: bool,
+    ) -> Result<Option<ConsoleSettings>, String> {
+        let Some(listen) = listen.map(with_host) else {
+            return match url {
+                None => Ok(None),
+                Some(_) => Err("console_url is set, and console_listen is not".into()),
+            };
+        };
+        let is_safe = match &url {
+            None => is_loopback(&listen),
+            Some(url) => url.starts_with("https://") || is_loopback_url(url),
+        };
+        if !is_safe {
+            return Err(
+                "console_url must be the https:// address that browsers reach the console \
+             by, because console_listen is not a loopback address"
+                    .into(),
+            );
+        }
+        Ok(Some(ConsoleSettings { listen, url, requires_second_factor }))
+    }
+
+    /// The console's URL once it listens on an address.
+    pub fn url(&self, address: std::net::SocketAddr) -> String {
+        self.url.clone().unwrap_or_else(|| format!("http://{address}"))
+    }
+}
+
+/// An address to listen on; a port alone is one of this machine's loopback address.
+pub(super) fn with_host(listen: String) -> String {
+    match listen.parse::<u16>() {
+        Ok(port) => format!("127.0.0.1:{port}"),
+        Err(_) => listen,
+    }
+}
+
+/// Where reports of security faults go, as security.txt wants it (RFC 9116, 2.5.3).
+pub(super) fn contact(text: Option<String>) -> Result<Option<String>, String> {
+    let is_contact = |text: &str| {
+        ["mailto:", "https://", "tel:"].iter().any(|scheme| {
+            text.strip_prefix(scheme).is_some_and(|rest| {
+                !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic())
+            })
+        })
+    };
+    match text {
+        Some(text) if !is_contact(&text) => Err("security_contact must be a mailto:, https:// or \
+             tel: address, such as mailto:security@example.com"
+            .into()),
+        text => Ok(text),
+    }
+}
+
+/// Whether an address is one that only this machine reaches.
+pub fn is_loopback(listen: &str) -> bool {
+    let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host).trim_matches(['[', ']']);
+    host == "localhost"
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whether the host of a URL is one that only this machine reaches.
+pub(super) fn is_loopback_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    })
+}
