@@ -485,7 +485,7 @@ mod tests {
             .lines()
             .filter(|line| line.split_once(" = ").is_some_and(|(name, _)| !name.starts_with('#')))
             .count();
-        assert_eq!(named, 22);
+        assert_eq!(named, 23);
     }
 
     #[test]

@@ -1051,6 +1051,21 @@ fn listening_goes_on_where_it_stopped_and_loses_nothing() {
 }
 
 #[test]
+fn a_quick_start_leads_to_a_reference() {
+    let home = Home::new("quickstart").with("HUNDI_SIMULATION_STEP_MILLISECONDS", "5");
+    let server = home.start();
+    let base_url = format!("http://{}", server.address());
+    let run =
+        |key: &str| home.run_plain(&["quickstart", "--base-url", &base_url, "--api-key", key]);
+    let shown = run(&home.key()).expect_success("quickstart").stdout;
+    assert!(shown.lines().any(|line| line.starts_with("UTR") && line.contains("TEST")), "{shown}");
+    for link in ["/pay/transfer_", "/verify/payout_", "/docs/"] {
+        assert!(shown.contains(&format!("{base_url}{link}")), "{link} is not in {shown}");
+    }
+    assert!(!run("sk_test_wrong").status.success());
+}
+
+#[test]
 fn events_can_be_triggered() {
     let home = Home::new("trigger").with("HUNDI_SIMULATION_STEP_MILLISECONDS", "5");
     let server = home.start();

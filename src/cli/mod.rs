@@ -27,6 +27,7 @@ mod pause;
 mod payouts;
 mod payouts_list;
 mod prove;
+mod quickstart;
 mod reconcile;
 mod refunds;
 mod screening;
@@ -86,6 +87,7 @@ commands! {
     Serve(serve::Serve),
     Demo(demo::Demo),
     Listen(listen::Listen),
+    Quickstart(quickstart::Quickstart),
     Trigger(trigger::Trigger),
     Doctor(doctor::Doctor),
     Keys(keys::Keys),

@@ -23,7 +23,7 @@ pub struct Trigger {
 }
 
 /// Account numbers by what happens to payments to them.
-const SETTLES: &str = "50100012345678";
+pub(super) const SETTLES: &str = "50100012345678";
 const PARTIAL_NAME: &str = "50100012340002";
 const REJECTED: &str = "50100012340003";
 const FAILS: &str = "50100012341001";
@@ -119,13 +119,17 @@ async fn get(caller: &Caller, path: &str, wait_seconds: u64) -> Result<Value, St
 }
 
 /// A part of a query: what lies after the newest event.
-async fn newest(caller: &Caller) -> Result<String, String> {
+pub(super) async fn newest(caller: &Caller) -> Result<String, String> {
     let page = get(caller, "/v1/events?order=desc&limit=1", 0).await?;
     Ok(page["data"][0]["id"].as_str().map_or(String::new(), |id| format!("&starting_after={id}")))
 }
 
 /// Waits for the first event of a type.
-async fn await_event(caller: &Caller, name: &str, after: String) -> Result<Value, String> {
+pub(super) async fn await_event(
+    caller: &Caller,
+    name: &str,
+    after: String,
+) -> Result<Value, String> {
     for _ in 0..WAITS_MAX {
         let path = format!("/v1/events?limit=1&wait={WAIT_SECONDS}&type={name}{after}");
         let mut page = get(caller, &path, WAIT_SECONDS).await?;
@@ -139,7 +143,7 @@ async fn await_event(caller: &Caller, name: &str, after: String) -> Result<Value
     ))
 }
 
-fn id(object: &Value) -> String {
+pub(super) fn id(object: &Value) -> String {
     object["id"].as_str().unwrap_or("").to_owned()
 }
 
@@ -155,7 +159,7 @@ async fn beneficiary(caller: &Caller, account: &str, submit: bool) -> Result<Str
     Ok(id(&create(caller, "/v1/beneficiaries", body).await?))
 }
 
-async fn active_beneficiary(caller: &Caller, account: &str) -> Result<String, String> {
+pub(super) async fn active_beneficiary(caller: &Caller, account: &str) -> Result<String, String> {
     let before = newest(caller).await?;
     let made = beneficiary(caller, account, true).await?;
     await_event(caller, "beneficiary.status.active", format!("{before}&linked_id={made}")).await?;
@@ -163,7 +167,11 @@ async fn active_beneficiary(caller: &Caller, account: &str) -> Result<String, St
 }
 
 /// A transfer of 100 USD; `funding` adds to the funding's fields.
-async fn transfer(caller: &Caller, beneficiary: &str, funding: Value) -> Result<Value, String> {
+pub(super) async fn transfer(
+    caller: &Caller,
+    beneficiary: &str,
+    funding: Value,
+) -> Result<Value, String> {
     let sender = json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" });
     let sender = create(caller, "/v1/senders", sender).await?;
     let lock = json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "100.00" });
@@ -179,7 +187,7 @@ async fn transfer(caller: &Caller, beneficiary: &str, funding: Value) -> Result<
     create(caller, "/v1/transfers", body).await
 }
 
-async fn pay(caller: &Caller, transfer: &Value, body: Value) -> Result<(), String> {
+pub(super) async fn pay(caller: &Caller, transfer: &Value, body: Value) -> Result<(), String> {
     let path = format!("/v1/test_helpers/transfers/{}/deposit", id(transfer));
     create(caller, &path, body).await.map(drop)
 }

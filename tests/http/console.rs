@@ -607,7 +607,7 @@ async fn nobody_is_sent_to_another_site() {
     ] {
         let mut browser = Browser::new(&server);
         let page = browser.get(&format!("/console/sign_in?{}", form(&[("next", next)]))).await;
-        if location == "/console" && next != "" {
+        if location == "/console" && !next.is_empty() {
             assert!(!page.body.contains("evil") && !page.body.contains("alert"), "{next}");
         }
         let fields = [
