@@ -107,6 +107,7 @@ try {
     await page.keyboard.press("?");
     await page.getByRole("dialog").getByText("Enter opens the row").waitFor();
     await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
     await page.keyboard.press("/");
     same(await page.evaluate(() => document.activeElement.id), "find", "where / goes");
   });
