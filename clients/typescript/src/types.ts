@@ -32,6 +32,8 @@ export interface AdviceDeposit {
   asset: string;
   /** Amount of money as a decimal string. */
   amount: Decimal;
+  /** Where the chain shows the transaction, for a chain whose pages are known. */
+  explorer_url?: string | null;
 }
 
 export interface AdviceGst {
@@ -41,6 +43,13 @@ export interface AdviceGst {
   rate_percent: string;
   /** Amount of money as a decimal string. */
   amount: Decimal;
+}
+
+export interface AdviceMilestone {
+  /** What the payment passed. */
+  milestone: "rate_locked" | "funded" | "instructed" | "settled" | "returned";
+  /** When, in Unix seconds. */
+  at: number;
 }
 
 export interface AdviceSender {
@@ -144,6 +153,31 @@ export interface BeneficiaryList {
   data: Array<Beneficiary>;
   /** Whether more objects follow in the direction of paging. */
   has_next: boolean;
+}
+
+export interface BeneficiaryValidation {
+  /** Type of the object. */
+  object: "beneficiary_validation";
+  /** Last four characters of the account number. */
+  account_number_last4: string;
+  /** IFSC of the branch. */
+  ifsc: string;
+  /** Type of the bank account. */
+  account_type: "nre";
+  /** Name of the bank by the IFSC directory. */
+  bank_name?: string | null;
+  /** Name of the branch by the IFSC directory. */
+  branch_name?: string | null;
+  /** Amount of money as a decimal string. */
+  amount?: string | null;
+  /** Code of the currency. */
+  currency: "INR" | "USD" | "USDT";
+  /** The payment system that a payout of the amount goes by; null without an amount. */
+  method?: "neft" | "rtgs" | "internal" | null;
+  /** What would have to be mended after the creation. */
+  requirements: Array<Requirement>;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
 }
 
 export interface ChainView {
@@ -422,6 +456,21 @@ export interface DiagnoseFunding {
   transaction_hash: string;
 }
 
+export interface DrillCheck {
+  /** What was tried. */
+  name: string;
+  /** Whether the receiver answered as it should. */
+  passed: boolean;
+  /** The answer that is right: `2xx` or `4xx`. */
+  expected: string;
+  /** HTTP statuses of the answers; 0 where none came. */
+  http_statuses: Array<number>;
+  /** The longest time to an answer, in milliseconds. */
+  duration_milliseconds: number;
+  /** What the step is for, and what to mend where it failed. */
+  message: string;
+}
+
 export interface EmptyBody {
 }
 
@@ -438,6 +487,19 @@ export interface Event {
   linked_object: string;
   /** When the object was created, in Unix seconds. */
   created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface EventCheckpoint {
+  /** Type of the object. */
+  object: "event_checkpoint";
+  /** The last event that is counted. */
+  event_id?: string | null;
+  /** How many events there are up to this one, itself included. */
+  events_count: number;
+  /** Chained hash over the events up to this one, 64 hexadecimal digits. */
+  hash: string;
   /** Whether the object belongs to live mode. */
   livemode: boolean;
 }
@@ -578,6 +640,10 @@ export interface PaymentAdviceDocument {
   advice_number: string;
   /** Who made the document: the operator's name. */
   issuer: string;
+  /** The issuer's postal address, where the operator has named it. */
+  issuer_address?: string | null;
+  /** The licence that the issuer works under, where the operator has named it. */
+  issuer_licence?: string | null;
   /** When it became available, in Unix seconds. */
   issued_at?: number | null;
   /** ID of the payout, from funded on. */
@@ -594,6 +660,8 @@ export interface PaymentAdviceDocument {
   settled_at?: number | null;
   /** When the bank sent the money back, in Unix seconds. */
   returned_at?: number | null;
+  /** When the payment passed what, in that order. */
+  milestones: Array<AdviceMilestone>;
   /** Who sent the money. */
   sender: AdviceSender;
   /** Who was paid. */
@@ -1076,6 +1144,37 @@ export interface UpdateWebhookEndpoint {
   status?: "enabled";
 }
 
+export interface ValidateBeneficiary {
+  /** Name of the person, or of the part. */
+  name: string;
+  /** Number of the bank account; never shown again. */
+  account_number: string;
+  /** IFSC of the branch. */
+  ifsc: string;
+  /** Type of the bank account. */
+  account_type: "nre";
+  /** Email address. */
+  email?: string | null;
+  /** Telephone number in E.164 form. */
+  phone?: string | null;
+  /** The caller's own names and values. */
+  metadata?: Record<string, string> | null;
+  /** Indian permanent account number; never shown again. */
+  pan?: string | null;
+  /** Passport number; never shown again. */
+  passport_number?: string | null;
+  /** Date of birth, YYYY-MM-DD. */
+  date_of_birth?: string | null;
+  /** ISO 3166-1 alpha-2 code of the nationality. */
+  nationality?: string | null;
+  /** How the sender and the beneficiary are related. */
+  relationship?: "self" | "family" | "other" | null;
+  /** Whether verification begins. */
+  submit?: boolean | null;
+  /** Amount of money as a decimal string. */
+  amount?: Decimal | null;
+}
+
 export interface Verification {
   /** How the name compares with the one that the bank holds. */
   name_match?: "match" | "partial" | "mismatch" | "unavailable" | null;
@@ -1124,6 +1223,25 @@ export interface WebhookDeliveryList {
   data: Array<WebhookDelivery>;
   /** Whether more objects follow in the direction of paging. */
   has_next: boolean;
+}
+
+export interface WebhookDrill {
+  /** Type of the object. */
+  object: "webhook_drill";
+  /** ID of the webhook endpoint. */
+  webhook_endpoint_id: string;
+  /** Where the object stands. */
+  status: "running" | "completed";
+  /** `passed` where every check is; null while the drill runs. */
+  grade?: "passed" | "failed" | null;
+  /** What was sent, and how it was answered. */
+  checks: Array<DrillCheck>;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** When it was completed, in Unix seconds. */
+  completed_at?: number | null;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
 }
 
 export interface WebhookEndpoint {

@@ -68,6 +68,8 @@ class AdviceDeposit(TypedDict):
     """Token of the stablecoin rail."""
     amount: Decimal
     """Amount of money as a decimal string."""
+    explorer_url: NotRequired[str | None]
+    """Where the chain shows the transaction, for a chain whose pages are known."""
 
 
 class AdviceGst(TypedDict):
@@ -77,6 +79,13 @@ class AdviceGst(TypedDict):
     """Rate of the tax in percent."""
     amount: Decimal
     """Amount of money as a decimal string."""
+
+
+class AdviceMilestone(TypedDict):
+    milestone: Literal["rate_locked", "funded", "instructed", "settled", "returned"]
+    """What the payment passed."""
+    at: int
+    """When, in Unix seconds."""
 
 
 class AdviceSender(TypedDict):
@@ -180,6 +189,31 @@ class BeneficiaryList(TypedDict):
     """The objects of this page."""
     has_next: bool
     """Whether more objects follow in the direction of paging."""
+
+
+class BeneficiaryValidation(TypedDict):
+    object: Literal["beneficiary_validation"]
+    """Type of the object."""
+    account_number_last4: str
+    """Last four characters of the account number."""
+    ifsc: str
+    """IFSC of the branch."""
+    account_type: Literal["nre"]
+    """Type of the bank account."""
+    bank_name: NotRequired[str | None]
+    """Name of the bank by the IFSC directory."""
+    branch_name: NotRequired[str | None]
+    """Name of the branch by the IFSC directory."""
+    amount: NotRequired[str | None]
+    """Amount of money as a decimal string."""
+    currency: Literal["INR", "USD", "USDT"]
+    """Code of the currency."""
+    method: NotRequired[Literal["neft", "rtgs", "internal"] | None]
+    """The payment system that a payout of the amount goes by; null without an amount."""
+    requirements: list[Requirement]
+    """What would have to be mended after the creation."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
 
 
 class ChainView(TypedDict):
@@ -458,6 +492,21 @@ class DiagnoseFunding(TypedDict):
     """Hash of the transaction on chain."""
 
 
+class DrillCheck(TypedDict):
+    name: str
+    """What was tried."""
+    passed: bool
+    """Whether the receiver answered as it should."""
+    expected: str
+    """The answer that is right: `2xx` or `4xx`."""
+    http_statuses: list[int]
+    """HTTP statuses of the answers; 0 where none came."""
+    duration_milliseconds: int
+    """The longest time to an answer, in milliseconds."""
+    message: str
+    """What the step is for, and what to mend where it failed."""
+
+
 class EmptyBody(TypedDict):
     pass
 
@@ -475,6 +524,19 @@ class Event(TypedDict):
     """Type of the object that changed."""
     created: int
     """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class EventCheckpoint(TypedDict):
+    object: Literal["event_checkpoint"]
+    """Type of the object."""
+    event_id: NotRequired[str | None]
+    """The last event that is counted."""
+    events_count: int
+    """How many events there are up to this one, itself included."""
+    hash: str
+    """Chained hash over the events up to this one, 64 hexadecimal digits."""
     livemode: bool
     """Whether the object belongs to live mode."""
 
@@ -615,6 +677,10 @@ class PaymentAdviceDocument(TypedDict):
     """Number of the payment advice."""
     issuer: str
     """Who made the document: the operator's name."""
+    issuer_address: NotRequired[str | None]
+    """The issuer's postal address, where the operator has named it."""
+    issuer_licence: NotRequired[str | None]
+    """The licence that the issuer works under, where the operator has named it."""
     issued_at: NotRequired[int | None]
     """When it became available, in Unix seconds."""
     payout_id: str
@@ -631,6 +697,8 @@ class PaymentAdviceDocument(TypedDict):
     """When the payout settled, in Unix seconds."""
     returned_at: NotRequired[int | None]
     """When the bank sent the money back, in Unix seconds."""
+    milestones: list[AdviceMilestone]
+    """When the payment passed what, in that order."""
     sender: AdviceSender
     """Who sent the money."""
     beneficiary: AdviceBeneficiary
@@ -1111,6 +1179,37 @@ class UpdateWebhookEndpoint(TypedDict):
     """Where the object stands."""
 
 
+class ValidateBeneficiary(TypedDict):
+    name: str
+    """Name of the person, or of the part."""
+    account_number: str
+    """Number of the bank account; never shown again."""
+    ifsc: str
+    """IFSC of the branch."""
+    account_type: Literal["nre"]
+    """Type of the bank account."""
+    email: NotRequired[str | None]
+    """Email address."""
+    phone: NotRequired[str | None]
+    """Telephone number in E.164 form."""
+    metadata: NotRequired[dict[str, str] | None]
+    """The caller's own names and values."""
+    pan: NotRequired[str | None]
+    """Indian permanent account number; never shown again."""
+    passport_number: NotRequired[str | None]
+    """Passport number; never shown again."""
+    date_of_birth: NotRequired[str | None]
+    """Date of birth, YYYY-MM-DD."""
+    nationality: NotRequired[str | None]
+    """ISO 3166-1 alpha-2 code of the nationality."""
+    relationship: NotRequired[Literal["self", "family", "other"] | None]
+    """How the sender and the beneficiary are related."""
+    submit: NotRequired[bool | None]
+    """Whether verification begins."""
+    amount: NotRequired[Decimal | None]
+    """Amount of money as a decimal string."""
+
+
 class Verification(TypedDict):
     name_match: NotRequired[Literal["match", "partial", "mismatch", "unavailable"] | None]
     """How the name compares with the one that the bank holds."""
@@ -1159,6 +1258,25 @@ class WebhookDeliveryList(TypedDict):
     """The objects of this page."""
     has_next: bool
     """Whether more objects follow in the direction of paging."""
+
+
+class WebhookDrill(TypedDict):
+    object: Literal["webhook_drill"]
+    """Type of the object."""
+    webhook_endpoint_id: str
+    """ID of the webhook endpoint."""
+    status: Literal["running", "completed"]
+    """Where the object stands."""
+    grade: NotRequired[Literal["passed", "failed"] | None]
+    """`passed` where every check is; null while the drill runs."""
+    checks: list[DrillCheck]
+    """What was sent, and how it was answered."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    completed_at: NotRequired[int | None]
+    """When it was completed, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
 
 
 class WebhookEndpoint(TypedDict):
