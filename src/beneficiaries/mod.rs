@@ -335,14 +335,14 @@ pub fn check(
         return apply_check(tx, now, beneficiary, answer);
     }
     let mode = beneficiary.scope.mode();
-    if !services.ports(mode)?.rail.can_write(&beneficiary.name) {
-        return apply_check(tx, now, beneficiary, AccountAnswer::NameUnwritable);
-    }
     // Test mode carries on with a code that the directory does not know.
     if mode.is_live()
         && !services.ifsc.find(&beneficiary.ifsc).is_some_and(|branch| branch.takes_payouts())
     {
         return apply_check(tx, now, beneficiary, AccountAnswer::IfscUnknown);
+    }
+    if !services.ports(mode)?.rail.can_write(&beneficiary.name) {
+        return apply_check(tx, now, beneficiary, AccountAnswer::NameUnwritable);
     }
     match services.ports(mode)?.accounts.account(&question(beneficiary, services)?) {
         AccountCheck::Answered(answer) => apply_check(tx, now, beneficiary, answer),

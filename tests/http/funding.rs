@@ -911,7 +911,7 @@ async fn a_hold_is_resolved_by_a_refund() {
         "object": "refund", "id": refund["id"], "transfer_id": transfer["id"], "kind": "principal",
             "status": "processing", "reason": "underpaid",
         "amount": "400.00", "asset": "USDT", "chain": "tron", "to_address": ADDRESS,
-            "transaction_hash": null, "completed_at": null,
+            "payer_address": null, "transaction_hash": null, "completed_at": null,
         "created": actor.now(), "livemode": false,
     });
     assert_eq!(refund, &wanted);

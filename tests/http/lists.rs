@@ -171,7 +171,13 @@ async fn every_list_pages_in_both_directions_and_orders() {
                 true,
             ),
         ] {
-            let page = client.get(&format!("{path}?{query}")).await.ok();
+            let answer = client.get(&format!("{path}?{query}")).await;
+            // Events are kept 30 days: who goes on from an older one may have missed some.
+            if kind == "event" && query.starts_with(&format!("starting_after={first}")) {
+                assert_eq!(answer.error(400), WRONG, "{path}?{query}");
+                continue;
+            }
+            let page = answer.ok();
             assert_eq!(
                 (ids(&page), page["has_next"].as_bool()),
                 (wanted, Some(has_next)),
@@ -228,7 +234,8 @@ async fn every_list_has_the_filters_of_its_fields_and_they_select() {
         let listed = async |query: &str| -> Vec<String> {
             stage::all(client, &format!("{path}?{query}")).await.iter().map(id).collect()
         };
-        for name in names {
+        // How long the service waits for an object is no field of one.
+        for name in names.into_iter().filter(|name| *name != "wait") {
             let values: BTreeSet<&str> =
                 whole.iter().filter_map(|object| object[name].as_str()).collect();
             assert!(!values.is_empty(), "{path}: no object has a {name}");
@@ -384,6 +391,10 @@ async fn no_route_takes_unknown_or_repeated_parameters() {
             .split('/')
             .next()
             .unwrap();
+        // Nobody began a drill, and what is not there is told before the query is read.
+        if route.path.ends_with("/drill") && route.verb == Verb::Get {
+            continue;
+        }
         let path = route.path.replace("{id}", examples.get(resource).map_or("", String::as_str));
         let verb = match route.verb {
             Verb::Get => Method::GET,

@@ -107,7 +107,7 @@ fn links(html: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_reference_page_comes_whole_from_this_server() {
+async fn the_documentation_comes_whole_from_this_server() {
     let server = Server::start().await;
     for path in ["/", "/docs"] {
         let answer = open_page(&server, path).await;
@@ -118,7 +118,9 @@ async fn the_reference_page_comes_whole_from_this_server() {
     assert!(page.header("content-type").unwrap().starts_with("text/html"));
     let policy = page.header("content-security-policy").unwrap();
     assert!(
-        policy.contains("default-src 'self'") && !policy.contains("http") && !policy.contains('*'),
+        policy.contains("default-src 'none'; script-src 'self'")
+            && !policy.contains("http")
+            && !policy.contains('*'),
         "{policy}"
     );
     let html = String::from_utf8(page.body.to_vec()).unwrap();
@@ -133,14 +135,14 @@ async fn the_reference_page_comes_whole_from_this_server() {
     );
     for link in links {
         assert!(!link.starts_with("//"), "{link}");
-        let path = format!("/docs/{}", link.trim_start_matches("./"));
-        let answer = open_page(&server, &path).await;
+        // A link within the page, or the empty icon.
+        let path = link.split('#').next().unwrap();
+        if path.is_empty() || path == "data:," {
+            continue;
+        }
+        let answer = open_page(&server, path).await;
         assert_eq!(answer.status, 200, "{path}");
         assert!(answer.body.len() > 100, "{path}");
-        if path.contains("initializer") {
-            let text = String::from_utf8(answer.body.to_vec()).unwrap();
-            assert!(text.contains("/openapi.json") && !text.contains("://"), "{text}");
-        }
     }
     for path in
         ["/docs/nothing", "/docs/../Cargo.toml", "/docs/%2e%2e/Cargo.toml", "/docs//etc/passwd"]

@@ -26,12 +26,12 @@ async fn a_new_transfer_has_exactly_the_documented_shape() {
                 "deposit_address": funding["deposit_address"],
             "status": "awaiting_funds", "amount_expected": "1000.00", "amount_received": "0.00",
             "amount_excess": "0.00", "expires_at": actor.now() + 1800, "refund_address": null,
-            "policy": { "underpaid": "hold", "overpaid": "refund_excess", "late": "hold" },
+            "payer_sets_refund_address": false, "policy": { "underpaid": "hold", "overpaid": "refund_excess", "late": "hold" },
             "token_contract": funding["token_contract"],
                 "instructions_url": funding["instructions_url"],
         },
         "payout_id": null, "payout": null, "refund": null, "reference": null,
-        "status_history": [{ "status": "funding", "at": actor.now() }],
+        "return_url": null, "status_history": [{ "status": "funding", "at": actor.now() }],
         "metadata": {}, "created": actor.now(), "livemode": false,
     });
     assert_eq!(created, wanted);
