@@ -46,7 +46,7 @@ function walk(step) {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const target = event.target;
-  const types = target.matches("input:not([type=checkbox]), select, textarea") || target.closest("dialog");
+  const types = target.matches("input:not([type=checkbox]), select, textarea") || target.closest("dialog[open]");
   if (types) {
     if (event.key === "Escape" && target.id === "find") target.blur();
     return;

@@ -172,22 +172,21 @@ fn security_text(app: &AppState) -> Option<String> {
 
 /// What Prometheus reads.
 pub async fn metrics_page(app: &AppState) -> String {
-    // A store that does not answer shows in other figures; this one keeps its last value then.
-    if let Ok(pauses) = app.store.read(Cost::Point, |tx| Ok(pauses::rows::all(tx)?)).await {
+    let now_milliseconds = app.store.clock.milliseconds();
+    let now_seconds = now_milliseconds / 1000;
+    let read = app.store.read(Cost::Point, move |tx| {
+        Ok((pauses::rows::all(tx)?, backlog::rows::waiting(tx, now_milliseconds)?))
+    });
+    // A store that does not answer shows in other figures; these keep their last values then.
+    if let Ok((pauses, all_waiting)) = dispatch::within(app, dispatch::answer_end(), read).await {
         for operation in Operation::ALL {
             let count = pauses.iter().filter(|pause| pause.operation == *operation).count();
             app.metrics.paused(operation.as_str(), count as i64);
         }
-    }
-    let now_milliseconds = app.store.clock.milliseconds();
-    let now_seconds = now_milliseconds / 1000;
-    let waiting = app
-        .store
-        .read(Cost::Point, move |tx| Ok(backlog::rows::waiting(tx, now_milliseconds)?))
-        .await;
-    for waiting in waiting.unwrap_or_default() {
-        let seconds = waiting.oldest_at.map_or(0, |at| (now_seconds - at).max(0));
-        app.metrics.waiting(waiting.of, waiting.count, seconds);
+        for waiting in all_waiting {
+            let seconds = waiting.oldest_at.map_or(0, |at| (now_seconds - at).max(0));
+            app.metrics.waiting(waiting.of, waiting.count, seconds);
+        }
     }
     let figures: Vec<_> = app.chains.iter().map(|chain| chain.figures(now_seconds)).collect();
     app.metrics.page(&app.store, &figures)

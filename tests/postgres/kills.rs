@@ -57,6 +57,21 @@ fn nodes_that_die_lose_nothing() {
 
 /// Restarts PostgreSQL, which has these settings, under load; answers what the load saw and the
 /// longest that the service took to be back.
+/// Nodes that find out that writes are missing wait for the operator, who tells them to go on.
+fn resume_where_writes_are_missing(nodes: &Nodes) {
+    let mut resumed_count = 0;
+    until("every node to be ready again", Duration::from_secs(60), || {
+        let alarms =
+            nodes.nodes.iter().map(|node| node.home.log().matches("database_went_back").count());
+        let alarms_count: usize = alarms.sum();
+        if alarms_count > resumed_count {
+            resumed_count = alarms_count;
+            nodes.nodes[0].home.run(&["resume", "database"]).expect_success("resume");
+        }
+        nodes.nodes.iter().all(|node| node.is_ready()).then_some(())
+    });
+}
+
 fn restarts(
     settings: &[&str],
     fault: Option<&str>,
@@ -74,6 +89,9 @@ fn restarts(
             cluster.stop_now();
             std::thread::sleep(Duration::from_millis(random.between(0, 1_500)));
             cluster.start_again();
+            if fault.is_some() {
+                resume_where_writes_are_missing(nodes);
+            }
             back_slowest = back_slowest.max(await_service(nodes));
         }
     });

@@ -21,7 +21,11 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "webhook_attempts",
         ],
     ),
-    ("identifier, which begins with the time", &["idempotency_answers", "decisions"]),
+    (
+        "identifier or number, which rises with the time",
+        &["idempotency_answers", "decisions", "decision_requests", "audit_log"],
+    ),
+    ("word of a name", &["name_words"]),
     ("queues, which workers empty", &["outbox", "tasks"]),
     (
         "payment or file of one bank",
@@ -52,6 +56,11 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "market_rates",
             "migration_turns",
             "pauses",
+            "audit_tail",
+            "operators",
+            "operator_sessions",
+            "operator_recovery_codes",
+            "sign_in_failures",
         ],
     ),
 ];

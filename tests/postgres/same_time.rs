@@ -305,9 +305,12 @@ fn advanced_while_it_is_made(patience: Duration, shape: impl Fn(Home) -> Home) -
     maker
         .start("POST", "/v1/transfers", Some(&fresh_key()), Some(body.as_bytes()))
         .expect("a request");
-    let held = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND \
-     state = 'idle in transaction' \
-        AND query LIKE 'INSERT INTO idempotency_answers %'";
+    // The last statement before a COMMIT asks where the log is.
+    let held = "SELECT COUNT(DISTINCT a.pid) FROM pg_stat_activity a \
+        JOIN pg_locks l ON l.pid = a.pid AND l.mode = 'RowExclusiveLock' \
+        JOIN pg_class c ON c.oid = l.relation AND c.relname = 'transfers' \
+        WHERE a.datname = current_database() AND a.state = 'idle in transaction' \
+        AND a.query LIKE 'SELECT CAST(pg_current_wal_insert_lsn() %'";
     until("the creation to be held at its COMMIT", steps::PATIENCE, || {
         (database.value(held) == "1").then_some(())
     });
