@@ -11,7 +11,7 @@ tools=target/python-client
 if [ ! -x "$tools/bin/pytest" ]; then
   python3 -m venv "$tools"
 fi
-"$tools/bin/pip" install -q -e "clients/python[test]" mypy
+"$tools/bin/pip" install -q -e "clients/python[test]" mypy==2.4.1
 (cd clients/typescript && npm ci --silent --no-audit --no-fund)
 
 serve 5

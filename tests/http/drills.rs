@@ -56,6 +56,9 @@ async fn ready() -> (Server, Client) {
     let server = Server::start().await;
     let client = server.client().await;
     client.active_beneficiary("50100012345678").await;
+    // A drill sends events of the account, and those become visible a moment after the change.
+    let has_two = |page: &Value| page["data"].as_array().is_some_and(|events| events.len() >= 2);
+    client.wait_until("/v1/events", has_two).await;
     (server, client)
 }
 
