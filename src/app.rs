@@ -216,7 +216,7 @@ impl App {
             takes_requests: config.role != Role::Work,
             shows_metrics: config.shows_metrics,
             openapi: document.to_string().into(),
-            guides: Guides::new(&document, &state.services.settings.public_url),
+            guides: Guides::new(document, &state.services.settings.public_url),
         };
         Ok(Arc::new(App {
             state,

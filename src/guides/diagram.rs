@@ -45,7 +45,7 @@ fn draw_graph(object: &str, names: &[&str], arrows: &[(usize, usize)]) -> String
         arrows.iter().enumerate().any(|(arrow, (from, to))| is_back[arrow] || from == to);
     let width = columns * COLUMN_WIDTH + 2 * MARGIN + if has_back { 40 } else { 0 };
     let height = rows.len() as i32 * ROW_HEIGHT - (ROW_HEIGHT - BOX_HEIGHT) + 2 * MARGIN;
-    let mut at: HashMap<(usize, Option<usize>), (i32, i32)> = HashMap::new();
+    let mut passes: HashMap<(usize, usize), (i32, i32)> = HashMap::new();
     let mut of_status = vec![(0, 0); names.len()];
     for (row, places) in rows.iter().enumerate() {
         let indent = (columns - places.len() as i32) * COLUMN_WIDTH / 2;
@@ -55,7 +55,7 @@ fn draw_graph(object: &str, names: &[&str], arrows: &[(usize, usize)]) -> String
             match place {
                 Place::Status(status) => of_status[*status] = (x, y),
                 Place::Pass { arrow } => {
-                    at.insert((row, Some(*arrow)), (x, y));
+                    passes.insert((row, *arrow), (x, y));
                 }
             }
         }
@@ -82,7 +82,7 @@ fn draw_graph(object: &str, names: &[&str], arrows: &[(usize, usize)]) -> String
         } else {
             let mut points = vec![bottom(of_status[*from])];
             for row in ranks[*from] + 1..ranks[*to] {
-                if let Some(point) = at.get(&(row, Some(arrow))) {
+                if let Some(point) = passes.get(&(row, arrow)) {
                     points.push(*point);
                 }
             }
@@ -204,7 +204,6 @@ fn sort_by_neighbours(
     other: usize,
     links: &[(usize, Place, Place)],
 ) {
-    let width = rows.iter().map(Vec::len).max().unwrap_or(1) as i64;
     // Places are centred, so a place counts from the middle of its row.
     let offset = |places: &[Place], index: usize| 2 * index as i64 - (places.len() as i64 - 1);
     let middle = |place: Place, own: usize| -> i64 {
@@ -227,7 +226,7 @@ fn sort_by_neighbours(
         .enumerate()
         .map(|(own, place)| (middle(*place, own), own, *place))
         .collect();
-    keyed.sort_by_key(|(key, own, _)| (*key, *own as i64 % (width + 1)));
+    keyed.sort_by_key(|(key, own, _)| (*key, *own));
     rows[row] = keyed.into_iter().map(|(_, _, place)| place).collect();
 }
 

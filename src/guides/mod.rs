@@ -11,6 +11,7 @@ mod markdown;
 mod reference;
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use askama::Template;
 use bytes::Bytes;
@@ -98,15 +99,35 @@ struct PageTemplate<'a> {
     next: Option<NavigationEntry>,
 }
 
-/// Every page and file below `/docs/`, and `/llms.txt`.
+/// Every page and file below `/docs/`, and `/llms.txt`. They are rendered when one is first asked
+/// for, because commands that answer no requests open the service too.
 pub struct Guides {
-    files: HashMap<String, GuideFile>,
+    document: Value,
+    public_url: String,
+    files: OnceLock<HashMap<String, GuideFile>>,
 }
 
 impl Guides {
-    /// Renders everything. `document` is the OpenAPI document; `public_url` is where callers reach
-    /// the service.
-    pub fn new(document: &Value, public_url: &str) -> Guides {
+    /// `document` is the OpenAPI document; `public_url` is where callers reach the service.
+    pub fn new(document: Value, public_url: &str) -> Guides {
+        Guides { document, public_url: public_url.to_owned(), files: OnceLock::new() }
+    }
+
+    /// Everything, by its path.
+    fn files(&self) -> &HashMap<String, GuideFile> {
+        self.files.get_or_init(|| Guides::render(&self.document, &self.public_url))
+    }
+
+    /// The file at a path, if there is one.
+    pub fn file(&self, path: &str) -> Option<&GuideFile> {
+        if path != "/llms.txt" && path != "/llms-full.txt" && !path.starts_with("/docs/") {
+            return None;
+        }
+        let files = self.files();
+        files.get(path).or_else(|| files.get(path.strip_suffix('/')?))
+    }
+
+    fn render(document: &Value, public_url: &str) -> HashMap<String, GuideFile> {
         let resources = reference::resources(document);
         let mut builder =
             Builder { files: HashMap::new(), resources: &resources, search: Vec::new() };
@@ -140,12 +161,7 @@ impl Guides {
         );
         add("/llms.txt", "text/plain; charset=utf-8", llms(public_url).into());
         add("/llms-full.txt", "text/plain; charset=utf-8", full_text.into());
-        Guides { files }
-    }
-
-    /// The file at a path, if there is one.
-    pub fn file(&self, path: &str) -> Option<&GuideFile> {
-        self.files.get(path).or_else(|| self.files.get(path.strip_suffix('/')?))
+        files
     }
 }
 
@@ -253,7 +269,7 @@ mod tests {
     const PAGE_BYTES_MAX: usize = 300 * 1024;
 
     fn guides() -> Guides {
-        Guides::new(&openapi::document(&routes(), "/"), "https://pay.example")
+        Guides::new(openapi::document(&routes(), "/"), "https://pay.example")
     }
 
     /// The values of an attribute in a page.
@@ -266,7 +282,7 @@ mod tests {
     fn every_link_leads_somewhere() {
         let guides = guides();
         let pages =
-            guides.files.iter().filter(|(_, file)| file.content_type.starts_with("text/html"));
+            guides.files().iter().filter(|(_, file)| file.content_type.starts_with("text/html"));
         let mut links_count = 0;
         for (path, page) in pages {
             let html = std::str::from_utf8(&page.body).unwrap();
@@ -293,7 +309,7 @@ mod tests {
         let guides = guides();
         let size = |path: &str| guides.file(path).unwrap().body.len();
         let shared = size("/docs/guides.css") + size("/docs/guides.js") + size("/docs/search.json");
-        for (path, page) in &guides.files {
+        for (path, page) in guides.files() {
             if !page.content_type.starts_with("text/html") {
                 continue;
             }

@@ -145,10 +145,6 @@ run("resolve_transfer_funding", id=short["id"])
 run("cancel_transfer", id=transfer("50100012345680")["id"])
 run("test_clock")
 
-for operation in examples:
-    if examples[operation].get("unordered"):
-        run(operation)
-
 missing = sorted(set(operations) - set(answers))
 if missing:
     sys.exit(f"no example for {', '.join(missing)}")

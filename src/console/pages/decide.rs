@@ -211,7 +211,8 @@ fn back_of(visit: &Visit, id: AnyId) -> String {
     }
 }
 
-fn questions(visit: &Visit, asks: &[(&'static str, &'static str)]) -> Vec<Question> {
+/// The questions of a decision: its own, and always the reason.
+pub(super) fn questions(visit: &Visit, asks: &[(&'static str, &'static str)]) -> Vec<Question> {
     let words = visit.words;
     let question = |(name, key): &(&'static str, &'static str)| Question {
         name,

@@ -52,7 +52,7 @@ pub async fn pauses(visit: Visit) -> Outcome {
             title,
             help: String::new(),
             hidden,
-            questions: vec![reason(&visit)],
+            questions: decide::questions(&visit, &[]),
             buttons: vec![("resume".into(), words.get("act.resume").to_owned(), false)],
         }));
     }
@@ -84,26 +84,17 @@ pub async fn pauses(visit: Visit) -> Outcome {
         title: String::new(),
         help: words.get("pauses.help").to_owned(),
         hidden: Vec::new(),
-        questions: vec![
+        questions: [
             choice("operation", "col.operation", operations.collect()),
             choice("account", "col.whom", owners),
-            reason(&visit),
-        ],
+        ]
+        .into_iter()
+        .chain(decide::questions(&visit, &[]))
+        .collect(),
         buttons: vec![("pause".into(), words.get("act.pause").to_owned(), true)],
     };
     page.still.push(Section::half(words.get("pauses.pause"), vec![Block::Form(form)]));
     page.draw(&visit)
-}
-
-fn reason(visit: &Visit) -> Question {
-    Question {
-        name: "reason",
-        label: visit.words.get("decide.reason").to_owned(),
-        choices: Vec::new(),
-        kind: "text",
-        value: String::new(),
-        is_required: true,
-    }
 }
 
 /// Pauses an operation, or lets it go on.

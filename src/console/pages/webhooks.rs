@@ -1,7 +1,7 @@
 //! Webhook endpoints: their health, their deliveries with every attempt, and replay.
 
 use super::super::blocks::{
-    Block, Cell, Form, Line, Page, Question, Section, Table, age, path_of, short, word,
+    Block, Cell, Form, Line, Page, Section, Table, age, path_of, short, word,
 };
 use super::super::visit::{Failure, Outcome, Visit};
 use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
@@ -141,7 +141,7 @@ pub async fn one(visit: Visit) -> Outcome {
             title: words.get("webhooks.replay_picked").to_owned(),
             help: String::new(),
             hidden: Vec::new(),
-            questions: vec![reason(&visit)],
+            questions: decide::questions(&visit, &[]),
             buttons: vec![("picked".into(), words.get("act.replay").to_owned(), false)],
         };
         Block::Picked { table, form }
@@ -152,17 +152,6 @@ pub async fn one(visit: Visit) -> Outcome {
     page.draw(&visit)
 }
 
-fn reason(visit: &Visit) -> Question {
-    Question {
-        name: "reason",
-        label: visit.words.get("decide.reason").to_owned(),
-        choices: Vec::new(),
-        kind: "text",
-        value: String::new(),
-        is_required: true,
-    }
-}
-
 fn replay_form(visit: &Visit, path: &str) -> Form {
     Form {
         action: path.to_owned(),
@@ -170,7 +159,7 @@ fn replay_form(visit: &Visit, path: &str) -> Form {
         title: String::new(),
         help: visit.words.get("webhooks.replay_help").to_owned(),
         hidden: Vec::new(),
-        questions: vec![reason(visit)],
+        questions: decide::questions(visit, &[]),
         buttons: vec![("failed".into(), visit.words.get("act.replay_failed").to_owned(), false)],
     }
 }
