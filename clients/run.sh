@@ -15,7 +15,7 @@ fi
 (cd clients/typescript && npm ci --silent --no-audit --no-fund)
 
 serve 5
-export HUNDI_URL=$address HUNDI_KEY
+export HUNDI_BASE_URL=$address HUNDI_API_KEY
 "$tools/bin/mypy" --strict clients/python/src
 "$tools/bin/pytest" -q clients/python/tests
 (cd clients/typescript && npm run --silent build && npm test --silent)

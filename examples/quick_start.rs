@@ -9,8 +9,8 @@ fn call(method: &str, path: &str, body: Option<Value>) -> Result<Value, Box<dyn 
     let idempotency_key = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
     let request = Request::builder()
         .method(method)
-        .uri(format!("{}{path}", env::var("HUNDI_URL")?))
-        .header("Authorization", format!("Bearer {}", env::var("HUNDI_KEY")?))
+        .uri(format!("{}{path}", env::var("HUNDI_BASE_URL")?))
+        .header("Authorization", format!("Bearer {}", env::var("HUNDI_API_KEY")?))
         .header("Idempotency-Key", idempotency_key.trim())
         .header("Content-Type", "application/json")
         .body(body.map_or(String::new(), |body| body.to_string()))?;

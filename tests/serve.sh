@@ -1,5 +1,5 @@
 # For scripts that source it: a server of their own on a temporary database, which ends with the script.
-# After `serve`, `folder` is its folder, `address` where it listens and `HUNDI_KEY` its test key.
+# After `serve`, `folder` is its folder, `address` where it listens and `HUNDI_API_KEY` its test key.
 
 folder=$(mktemp -d)
 server=
@@ -19,7 +19,7 @@ serve() {
     sleep 0.05
   done
   address=$(sed -n 's/^listening on //p' "$folder/out")
-  HUNDI_KEY=$(cat "$folder/hundi.db.first-key")
+  HUNDI_API_KEY=$(cat "$folder/hundi.db.first-key")
 }
 
 refuse_panics() {

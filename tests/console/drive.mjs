@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { resolve } from "node:path";
 
 export const [address, consoleAddress, tools, pictures] = process.argv.slice(2);
-const key = process.env.HUNDI_KEY;
+const key = process.env.HUNDI_API_KEY;
 const require = createRequire(resolve(tools, "package.json"));
 const { chromium } = require("playwright-core");
 export const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");

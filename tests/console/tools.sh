@@ -17,7 +17,7 @@ for _ in $(seq 200); do
   sleep 0.05
 done
 console=$(sed -n 's|^console at \(http.*\)/console$|\1|p' "$folder/out")
-export HUNDI_KEY HUNDI_TEST_PASSWORD="correct horse battery staple" HUNDI_TEST_SUSPECT="Test Possibly Sanctioned"
+export HUNDI_API_KEY HUNDI_TEST_PASSWORD="correct horse battery staple" HUNDI_TEST_SUSPECT="Test Possibly Sanctioned"
 for operator in "asha operator" "vijay viewer"; do
   read -r name role <<< "$operator"
   printf %s "$HUNDI_TEST_PASSWORD" \

@@ -85,7 +85,7 @@ class Shell:
     """One shell for the whole guide, which also starts the programs, so that variables are theirs."""
 
     def __init__(self, folder):
-        environment = dict(os.environ, HUNDI_URL=ADDRESS, HUNDI_KEY=KEY)
+        environment = dict(os.environ, HUNDI_BASE_URL=ADDRESS, HUNDI_API_KEY=KEY)
         self.printed = folder / "printed"
         self.output = open(self.printed, "wb")
         self.process = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=self.output, stderr=subprocess.STDOUT,

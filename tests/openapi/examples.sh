@@ -5,5 +5,5 @@ cd "$(dirname "$0")/../.."
 cargo build --locked --quiet
 source tests/serve.sh
 serve 5
-python3 tests/openapi/examples.py "$address" "$HUNDI_KEY" src/http/openapi/examples.json "$@"
+python3 tests/openapi/examples.py "$address" "$HUNDI_API_KEY" src/http/openapi/examples.json "$@"
 refuse_panics

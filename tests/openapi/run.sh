@@ -12,7 +12,7 @@ target/debug/hundi openapi > "$folder/openapi.json"
 "$tools/openapi-spec-validator" "$folder/openapi.json"
 
 serve 5
-python3 tests/openapi/seed.py "$address" "$HUNDI_KEY" > "$folder/schemathesis.toml"
+python3 tests/openapi/seed.py "$address" "$HUNDI_API_KEY" > "$folder/schemathesis.toml"
 
 # Every check but positive_data_acceptance: business rules refuse well-formed data.
 # It leaves files where it runs, so it runs in the temporary folder.

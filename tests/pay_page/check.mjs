@@ -1,5 +1,5 @@
 // Opens the payer's page in Chromium and checks what only a browser can tell. Arguments: the server's address, the folder
-// of the tools, the folder for screenshots. HUNDI_KEY is a test key.
+// of the tools, the folder for screenshots. HUNDI_API_KEY is a test key.
 //
 // Every check also has a control: a copy of the page that is broken on its way to the browser must fail it.
 import { randomUUID } from "node:crypto";
@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 
 const [address, tools, pictures] = process.argv.slice(2);
-const key = process.env.HUNDI_KEY;
+const key = process.env.HUNDI_API_KEY;
 const require = createRequire(resolve(tools, "package.json"));
 const { chromium } = require("playwright-core");
 const { PNG } = require("pngjs");

@@ -27,6 +27,6 @@ source tests/serve.sh
 # Slow enough for the page to meet a payment on its way.
 serve 3000
 
-HUNDI_KEY="$HUNDI_KEY" node tests/pay_page/check.mjs "$address" "$tools" target/pay-page
+HUNDI_API_KEY="$HUNDI_API_KEY" node tests/pay_page/check.mjs "$address" "$tools" target/pay-page
 
 refuse_panics

@@ -1,4 +1,4 @@
-"""The tests run against a real server: HUNDI_URL and HUNDI_KEY name it."""
+"""The tests run against a real server: HUNDI_BASE_URL and HUNDI_API_KEY name it."""
 
 import os
 
@@ -9,10 +9,10 @@ import hundi
 
 @pytest.fixture
 def url():
-    return os.environ["HUNDI_URL"]
+    return os.environ["HUNDI_BASE_URL"]
 
 
 @pytest.fixture
 def client(url):
-    with hundi.Client(os.environ["HUNDI_KEY"], base_url=url) as client:
+    with hundi.Client(os.environ["HUNDI_API_KEY"], base_url=url) as client:
         yield client

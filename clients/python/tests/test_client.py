@@ -117,7 +117,7 @@ def test_retries_keep_the_key_and_make_one_effect(url, client, faults):
     expected = len(faults) + 1
     proxy = Proxy(url, list(faults))
     pauses = []
-    through = hundi.Client(os.environ["HUNDI_KEY"], base_url=proxy.url, sleep=pauses.append)
+    through = hundi.Client(os.environ["HUNDI_API_KEY"], base_url=proxy.url, sleep=pauses.append)
     before = len(list(client.senders.list()))
     sender = through.senders.create(name="Ravi Rao", type="individual", country="AE")
     assert len(proxy.keys) == expected and len(set(proxy.keys)) == 1
@@ -128,7 +128,7 @@ def test_retries_keep_the_key_and_make_one_effect(url, client, faults):
 
 def test_an_unknown_outcome_names_the_key(url):
     proxy = Proxy(url, ["lost"] * 10)
-    through = hundi.Client(os.environ["HUNDI_KEY"], base_url=proxy.url, attempts_max=2, sleep=lambda _: None)
+    through = hundi.Client(os.environ["HUNDI_API_KEY"], base_url=proxy.url, attempts_max=2, sleep=lambda _: None)
     with pytest.raises(hundi.ConnectionFailed) as failure:
         through.senders.create(name="Ravi Rao", type="individual", country="AE", idempotency_key="0123456789abcdef")
     assert failure.value.idempotency_key == "0123456789abcdef"

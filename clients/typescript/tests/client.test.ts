@@ -1,4 +1,4 @@
-// Against a real server, which HUNDI_URL and HUNDI_KEY name, and through a proxy that breaks what a network breaks.
+// Against a real server, which HUNDI_BASE_URL and HUNDI_API_KEY name, and through a proxy that breaks what a network breaks.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http";
@@ -7,8 +7,8 @@ import { test } from "node:test";
 
 import { ApiError, Client, ConnectionFailed, WebhookVerificationError, verifyWebhook } from "../src/index.js";
 
-const url = process.env.HUNDI_URL ?? "";
-const key = process.env.HUNDI_KEY ?? "";
+const url = process.env.HUNDI_BASE_URL ?? "";
+const key = process.env.HUNDI_API_KEY ?? "";
 const client = new Client(key, { baseUrl: url });
 const BENEFICIARY = { name: "Asha Rao", account_number: "50100012345678", ifsc: "HDFC0000001", account_type: "nre" } as const;
 const SENDER = { name: "Ravi Rao", type: "individual", country: "AE" } as const;
