@@ -115,6 +115,9 @@ if ! $quick; then
   need node nodejs
   tests/pay_page/run.sh
 
+  say "the documentation for callers in a browser"
+  tests/guides/pages.sh
+
   say "the operator's console in a browser"
   tests/console/run.sh
 

@@ -28,13 +28,15 @@ fn call(method: &str, path: &str, body: Option<Value>) -> Result<Value, Box<dyn 
 }
 
 fn wait_for(path: &str, status: &str) -> Result<Value, Box<dyn Error>> {
-    loop {
-        let found = call("GET", path, None)?;
+    let mut found = Value::Null;
+    for _ in 0..150 {
+        found = call("GET", path, None)?;
         if found["status"] == status {
             return Ok(found);
         }
         sleep(Duration::from_millis(200));
     }
+    Err(format!("{path} is {}, not {status}", found["status"]).into())
 }
 
 fn id(object: &Value) -> &str {

@@ -18,7 +18,7 @@ function choose(language) {
   for (const choice of choices) {
     const blocks = [...choice.querySelectorAll("figure.code")];
     const shown = blocks.find((block) => block.dataset.language === language) ?? blocks[0];
-    for (const block of blocks) block.hidden = block !== shown;
+    for (const block of blocks) block.parentElement.hidden = block !== shown;
     for (const tab of choice.querySelectorAll("[role=tab]")) {
       const isChosen = tab.dataset.language === shown.dataset.language;
       tab.setAttribute("aria-selected", String(isChosen));
@@ -31,9 +31,9 @@ choices.forEach((choice, number) => {
   choice.querySelectorAll("figure.code").forEach((block) => {
     const language = block.dataset.language;
     const id = `code-${number}-${language}`;
-    block.id = id;
-    block.setAttribute("role", "tabpanel");
-    block.setAttribute("aria-label", LANGUAGES[language] ?? language);
+    const panel = element("div", "", { id, role: "tabpanel", "aria-label": LANGUAGES[language] ?? language });
+    block.replaceWith(panel);
+    panel.append(block);
     const tab = element("button", LANGUAGES[language] ?? language, { role: "tab", type: "button", "aria-controls": id });
     tab.dataset.language = language;
     tab.addEventListener("click", () => { store(localStorage, "language", language); choose(language); });
@@ -102,6 +102,10 @@ document.addEventListener("keydown", (event) => {
   (links[at + (event.key === "ArrowDown" ? 1 : -1)] ?? input).focus();
 });
 document.addEventListener("click", (event) => { if (!event.target.closest(".search")) results.hidden = true; });
+
+// The page's own line of the navigation is in sight.
+const current = document.querySelector("nav [aria-current]");
+if (current) current.closest("nav").scrollTop = current.offsetTop - window.innerHeight / 2;
 
 const menu = document.getElementById("menu");
 menu.addEventListener("click", () => {

@@ -73,6 +73,8 @@ pub fn render(text: &str) -> Rendered {
     }
     push_codes(&mut rendered.html, &mut codes);
     html::push_html(&mut rendered.html, pending.into_iter());
+    // A table that is wider than the screen is scrolled, by keyboard too.
+    rendered.html = rendered.html.replace("<table>", "<table tabindex=\"0\">");
     rendered
 }
 
@@ -159,6 +161,15 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
+/// The text as readers of Markdown get it: without what only the tests read behind a fence.
+pub fn plain(text: &str) -> String {
+    let line = |line: &str| match line.split_once(" background=") {
+        Some((fence, _)) if fence.starts_with("```") => format!("{fence}\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +182,12 @@ mod tests {
         assert_eq!(html.matches("<div class=\"choice\">").count(), 1, "{html}");
         assert!(html.contains("a &lt;b&gt;") && html.contains("<figcaption>x.py"), "{html}");
         assert!(html.ends_with("d\n</code></pre></figure>\n"), "{html}");
+    }
+
+    #[test]
+    fn what_the_tests_read_is_not_shown() {
+        let text = "```python title=x.py background=4242\nx background=1\n```\n";
+        assert_eq!(plain(text), "```python title=x.py\nx background=1\n```\n");
     }
 
     #[test]

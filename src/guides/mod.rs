@@ -51,6 +51,9 @@ const GUIDES: &[GuideSource] = &[
 /// The address in the guides' code, which the pages replace with the server's own.
 const EXAMPLE_URL: &str = "http://127.0.0.1:8080";
 
+/// The page for addresses below `/docs/` that lead nowhere.
+const MISSING_PATH: &str = "/docs/404";
+
 struct GuideSource {
     /// The last part of its path; empty for the first page.
     slug: &'static str,
@@ -127,6 +130,11 @@ impl Guides {
         files.get(path).or_else(|| files.get(path.strip_suffix('/')?))
     }
 
+    /// What a browser is shown instead of a page below `/docs/` that does not exist.
+    pub fn missing(&self, path: &str) -> Option<&GuideFile> {
+        if path.starts_with("/docs/") { self.files().get(MISSING_PATH) } else { None }
+    }
+
     fn render(document: &Value, public_url: &str) -> HashMap<String, GuideFile> {
         let resources = reference::resources(document);
         let mut builder =
@@ -135,6 +143,7 @@ impl Guides {
         for (index, source) in GUIDES.iter().enumerate() {
             let source_text = source.markdown.replace(EXAMPLE_URL, public_url);
             let text = inserts::fill(&source_text, document, inserts::Output::Text);
+            let text = markdown::plain(&text);
             let page = inserts::fill(&source_text, document, inserts::Output::Page);
             builder.guide(index, source, &text, &page);
             full_text.push_str(&text);
@@ -143,6 +152,7 @@ impl Guides {
         for (index, resource) in resources.iter().enumerate() {
             builder.resource(index, resource);
         }
+        builder.missing();
         let search = Value::Array(std::mem::take(&mut builder.search)).to_string();
         let mut files = builder.files;
         let mut add = |path: &str, content_type: &'static str, body: Bytes| {
@@ -159,7 +169,7 @@ impl Guides {
             "text/javascript; charset=utf-8",
             Bytes::from_static(include_bytes!("guides.js")),
         );
-        add("/llms.txt", "text/plain; charset=utf-8", llms(public_url).into());
+        add("/llms.txt", "text/plain; charset=utf-8", llms(public_url, &resources).into());
         add("/llms-full.txt", "text/plain; charset=utf-8", full_text.into());
         files
     }
@@ -167,7 +177,7 @@ impl Guides {
 
 /// The index for machines, in the form of the llms.txt proposal: a title, a summary, and links to
 /// Markdown.
-fn llms(public_url: &str) -> String {
+fn llms(public_url: &str, resources: &[reference::ResourcePage]) -> String {
     let mut text = String::from(
         "# hundi\n\n> An API that pays Indian rupees into NRE bank accounts, funded by a deposit \
          of USDT on TRON: beneficiary, sender, quote lock, transfer with a deposit address, INR \
@@ -176,8 +186,13 @@ fn llms(public_url: &str) -> String {
     for guide in GUIDES {
         text.push_str(&format!("- [{}]({public_url}{})\n", guide.title, guide.markdown_path()));
     }
+    text.push_str("\n## Reference\n\n");
+    for resource in resources {
+        let path = resource.markdown_path();
+        text.push_str(&format!("- [{}]({public_url}{path})\n", resource.title));
+    }
     text.push_str(&format!(
-        "\n## Reference\n\n- [OpenAPI 3.1 document]({public_url}/openapi.json)\n\n## Optional\n\n\
+        "- [OpenAPI 3.1 document]({public_url}/openapi.json)\n\n## Optional\n\n\
          - [All guides in one file]({public_url}/llms-full.txt)\n"
     ));
     text
@@ -210,6 +225,12 @@ impl Builder<'_> {
         }));
     }
 
+    /// The Markdown of a page.
+    fn text(&mut self, path: String, text: &str) {
+        let content_type = "text/markdown; charset=utf-8";
+        self.files.insert(path, GuideFile { content_type, body: Bytes::from(text.to_owned()) });
+    }
+
     fn guides(&self, current: Option<usize>) -> Vec<NavigationEntry> {
         (0..GUIDES.len()).filter_map(|index| guide_entry(index, current)).collect()
     }
@@ -226,11 +247,7 @@ impl Builder<'_> {
     fn guide(&mut self, index: usize, source: &GuideSource, text: &str, page: &str) {
         let rendered = markdown::render(page);
         let markdown_path = source.markdown_path();
-        let file = GuideFile {
-            content_type: "text/markdown; charset=utf-8",
-            body: Bytes::from(text.to_owned()),
-        };
-        self.files.insert(markdown_path.clone(), file);
+        self.text(markdown_path.clone(), text);
         let page = PageTemplate {
             title: source.title,
             content: &rendered.html,
@@ -245,6 +262,23 @@ impl Builder<'_> {
         self.page(&path, &page, &rendered.sections);
     }
 
+    /// What a browser gets for a page that does not exist.
+    fn missing(&mut self) {
+        let content = "<h1>There is no such page</h1>\n<p>Look for it in the navigation or with \
+                       the search, or begin with the <a href=\"/docs/\">overview</a>.</p>";
+        let page = PageTemplate {
+            title: "No such page",
+            content,
+            guides: self.guides(None),
+            resources: self.resources(None),
+            headings: &[],
+            markdown_path: None,
+            previous: None,
+            next: None,
+        };
+        self.page(MISSING_PATH, &page, &[]);
+    }
+
     fn resource(&mut self, index: usize, resource: &reference::ResourcePage) {
         let page = PageTemplate {
             title: &resource.title,
@@ -252,11 +286,12 @@ impl Builder<'_> {
             guides: self.guides(None),
             resources: self.resources(Some(index)),
             headings: &resource.headings,
-            markdown_path: None,
+            markdown_path: Some(resource.markdown_path()),
             previous: None,
             next: None,
         };
         self.page(&resource.path(), &page, &resource.sections);
+        self.text(resource.markdown_path(), &resource.markdown);
     }
 }
 
@@ -335,6 +370,22 @@ mod tests {
             assert!(index.contains(&format!("https://pay.example{path}")), "{path}");
             let text = guides.file(&path).unwrap();
             assert!(text.body.starts_with(b"# "), "{path}");
+        }
+        let transfers = guides.file("/docs/api/transfers.md").unwrap();
+        let text = std::str::from_utf8(&transfers.body).unwrap();
+        assert!(index.contains("https://pay.example/docs/api/transfers.md"));
+        assert!(
+            text.contains("`POST /v1/transfers`") && text.contains("- `quote_lock_id` (string")
+        );
+        assert!(!text.contains("<code>") && !text.contains("&quot;"), "{text}");
+    }
+
+    #[test]
+    fn the_search_knows_fields() {
+        let guides = guides();
+        let search = std::str::from_utf8(&guides.file("/docs/search.json").unwrap().body).unwrap();
+        for word in ["ifsc", "purpose_code", "quote_lock_id", "unique_transaction_reference"] {
+            assert!(search.contains(word), "{word}");
         }
     }
 

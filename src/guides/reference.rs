@@ -1,6 +1,7 @@
-//! The reference of the API: one page for each resource, made from the OpenAPI document. Each
-//! operation can be tried on the page with a key.
+//! The reference of the API: one page for each resource, made from the OpenAPI document, for
+//! browsers and as Markdown. Each operation can be tried on the page with a key.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use serde_json::{Map, Value};
@@ -16,6 +17,7 @@ pub struct ResourcePage {
     pub name: String,
     pub title: String,
     pub html: String,
+    pub markdown: String,
     pub headings: Vec<Heading>,
     pub sections: Vec<SearchSection>,
 }
@@ -23,6 +25,9 @@ pub struct ResourcePage {
 impl ResourcePage {
     pub fn path(&self) -> String {
         format!("/docs/api/{}", self.name)
+    }
+    pub fn markdown_path(&self) -> String {
+        format!("/docs/api/{}.md", self.name)
     }
 }
 
@@ -45,6 +50,7 @@ fn page(document: &Value, tag: &Value) -> Option<ResourcePage> {
         name: name.to_owned(),
         title: title(name),
         html: String::new(),
+        markdown: String::new(),
         headings: Vec::new(),
         sections: Vec::new(),
     };
@@ -52,11 +58,21 @@ fn page(document: &Value, tag: &Value) -> Option<ResourcePage> {
     // Writing to a text cannot fail.
     let _ = writeln!(
         html,
-        "<h1>{}</h1>\n<p>{}</p>",
+        "<h1>{}</h1>\n<p>{}</p>\n\
+         <p class=\"key\"><label>Test key for “Try it” <input id=\"key\" type=\"password\" \
+         autocomplete=\"off\" spellcheck=\"false\" placeholder=\"sk_test_…\"></label> <span>It \
+         stays in this tab.</span></p>",
         escape(&page.title),
         escape(tag["description"].as_str().unwrap_or_default())
     );
-    let renderer = Renderer { schemas: &document["components"]["schemas"] };
+    let _ = writeln!(
+        page.markdown,
+        "# {}\n\n{}",
+        page.title,
+        tag["description"].as_str().unwrap_or_default()
+    );
+    let mut renderer =
+        Renderer { schemas: &document["components"]["schemas"], shown: HashMap::new() };
     for (path, operations) in members(&document["paths"]) {
         for (verb, operation) in members(operations) {
             if operation["tags"][0] != tag["name"] {
@@ -64,12 +80,13 @@ fn page(document: &Value, tag: &Value) -> Option<ResourcePage> {
             }
             let id = operation["operationId"].as_str().unwrap_or_default();
             let summary = operation["summary"].as_str().unwrap_or_default();
-            renderer.operation(html, path, verb, operation);
+            let operation = Operation { path, verb, id, summary, value: operation };
+            let fields = renderer.operation(html, &mut page.markdown, &operation);
             page.headings.push(Heading { anchor: id.to_owned(), text: summary.to_owned() });
             page.sections.push(SearchSection {
                 heading: summary.to_owned(),
                 anchor: id.to_owned(),
-                text: format!("{} {path} {id}", verb.to_uppercase()),
+                text: format!("{} {path} {id} {fields}", verb.to_uppercase()),
             });
         }
     }
@@ -80,8 +97,77 @@ fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().map(Map::iter).into_iter().flatten()
 }
 
+/// One operation of the document.
+struct Operation<'a> {
+    path: &'a str,
+    /// In small letters, as the document has it.
+    verb: &'a str,
+    id: &'a str,
+    summary: &'a str,
+    value: &'a Value,
+}
+
+impl Operation<'_> {
+    fn text(&self, name: &str) -> &str {
+        self.value[name].as_str().unwrap_or_default()
+    }
+    fn body(&self) -> &Value {
+        &self.value["requestBody"]["content"]["application/json"]
+    }
+    fn answer(&self) -> &Value {
+        &self.value["responses"]["200"]["content"]["application/json"]
+    }
+    /// What stands in the path and behind it; headers are explained once, in the guides.
+    fn parameters(&self) -> impl Iterator<Item = &Value> {
+        let parameters = self.value["parameters"].as_array().map(Vec::as_slice);
+        parameters.unwrap_or_default().iter().filter(|parameter| parameter["in"] != "header")
+    }
+    /// Status, code and meaning of each refusal.
+    fn errors(&self) -> impl Iterator<Item = (&str, &str, &str)> {
+        members(&self.value["responses"]).filter(|(status, _)| *status != "200").flat_map(
+            |(status, response)| {
+                let lines = response["description"].as_str().unwrap_or_default().lines();
+                lines.filter_map(move |line| {
+                    let (code, meaning) = line.strip_prefix("- `")?.split_once("`: ")?;
+                    Some((status.as_str(), code, meaning))
+                })
+            },
+        )
+    }
+    /// The request of the example as a command for a shell.
+    fn curl(&self) -> String {
+        let id = self.answer()["example"]["id"].as_str().unwrap_or("ID");
+        let path = self.path.replace("{id}", id);
+        let verb = match self.verb {
+            "get" | "post" => String::new(),
+            verb => format!(" -X {}", verb.to_uppercase()),
+        };
+        let mut text = format!(
+            "curl -sS{verb} \"$HUNDI_BASE_URL{path}\" \\\n  -H \"Authorization: Bearer $HUNDI_API_KEY\""
+        );
+        if self.verb == "post" {
+            text.push_str(
+                " \\\n  -H \"Content-Type: application/json\" -H \"Idempotency-Key: $(uuidgen)\"",
+            );
+            let body = match &self.body()["example"] {
+                Value::Null => "{}".to_owned(),
+                example => pretty(example).replace('\'', "'\\''"),
+            };
+            let _ = write!(text, " \\\n  -d '{body}'");
+        }
+        text
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    // A value that was read can be written.
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
 struct Renderer<'a> {
     schemas: &'a Value,
+    /// Answers whose fields stand on the page already, and the operation where they do.
+    shown: HashMap<String, String>,
 }
 
 impl Renderer<'_> {
@@ -93,63 +179,128 @@ impl Renderer<'_> {
         }
     }
 
-    fn operation(&self, html: &mut String, path: &str, verb: &str, operation: &Value) {
-        let id = operation["operationId"].as_str().unwrap_or_default();
-        let summary = escape(operation["summary"].as_str().unwrap_or_default());
-        let body = &operation["requestBody"]["content"]["application/json"];
-        let answer = &operation["responses"]["200"]["content"]["application/json"];
+    /// Writes an operation into both forms of the page, and answers the names of its fields.
+    fn operation(
+        &mut self,
+        html: &mut String,
+        markdown: &mut String,
+        operation: &Operation<'_>,
+    ) -> String {
+        let Operation { path, id, .. } = operation;
+        let summary = escape(operation.summary);
+        let verb = operation.verb.to_uppercase();
+        let description = operation.text("description");
         let _ = writeln!(
             html,
             "<section class=\"operation\"><h2 id=\"{id}\"><a class=\"anchor\" \
              href=\"#{id}\">{summary}</a></h2>\n\
-             <p class=\"route\"><span class=\"verb {verb}\">{}</span> <code>{}</code></p>",
-            verb.to_uppercase(),
-            escape(path)
+             <p class=\"route\"><span class=\"verb {}\">{verb}</span> <code>{}</code></p>\n\
+             <p>{}</p>",
+            operation.verb,
+            escape(path),
+            code_words(description)
         );
-        let _ = writeln!(
-            html,
-            "<p>{}</p>",
-            code_words(operation["description"].as_str().unwrap_or_default())
-        );
-        self.parameters(html, operation);
-        if !body.is_null() {
-            html.push_str("<h3>Body</h3>\n");
-            self.properties(html, &body["schema"], 0);
+        let _ =
+            writeln!(markdown, "\n## {}\n\n`{verb} {path}`\n\n{description}", operation.summary);
+        let parameters: Vec<Field> =
+            operation.parameters().map(|parameter| self.parameter(parameter)).collect();
+        let body_fields = self.fields(&operation.body()["schema"], 0);
+        for (heading, fields) in [("Parameters", &parameters), ("Body", &body_fields)] {
+            if !fields.is_empty() {
+                let _ = writeln!(html, "<h3>{heading}</h3>");
+                fields_html(html, fields);
+                let _ = writeln!(markdown, "\n### {heading}\n");
+                fields_markdown(markdown, fields, 0);
+            }
         }
-        html.push_str("<h3>Answer</h3>\n");
-        if let (Some(name), _) = self.resolve(&answer["schema"]) {
-            let _ = writeln!(html, "<p>A <code>{}</code>.</p>", escape(name));
-        }
-        html.push_str("<details><summary>Fields of the answer</summary>\n");
-        self.properties(html, &answer["schema"], 0);
-        html.push_str("</details>\n");
-        errors(html, operation);
-        examples(html, body, answer);
-        try_it(html, path, verb, operation, body);
+        let example = operation.curl();
+        code_html(html, "Example request", "bash", &example);
+        let _ = writeln!(markdown, "\n### Example\n\n```bash\n{example}\n```");
+        let answer_fields = self.answer(html, markdown, operation);
+        errors(html, markdown, operation);
+        try_it(html, operation);
         html.push_str("</section>\n");
+        let all = parameters.iter().chain(&body_fields).chain(&answer_fields);
+        all.map(|field| field.name.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    fn parameters(&self, html: &mut String, operation: &Value) {
-        let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let shown: Vec<&Value> =
-            parameters.iter().filter(|parameter| parameter["in"] != "header").collect();
-        if shown.is_empty() {
-            return;
+    /// What an operation answers. The fields of an object stand once on a page.
+    fn answer(
+        &mut self,
+        html: &mut String,
+        markdown: &mut String,
+        operation: &Operation<'_>,
+    ) -> Vec<Field> {
+        let answer = operation.answer();
+        let name = self.resolve(&answer["schema"]).0.unwrap_or_default().to_owned();
+        html.push_str("<h3>Answer</h3>\n");
+        let _ = writeln!(markdown, "\n### Answer");
+        let before = self.shown.get(&name).cloned();
+        let mut fields = Vec::new();
+        match before {
+            Some(place) => {
+                let _ = writeln!(html, "<p>A <a href=\"#{place}\"><code>{name}</code></a>.</p>");
+                let _ = writeln!(markdown, "\nA `{name}`, as above.");
+            }
+            None => {
+                fields = self.fields(&answer["schema"], 0);
+                if !name.is_empty() {
+                    self.shown.insert(name.clone(), operation.id.to_owned());
+                    let _ = writeln!(html, "<p>A <code>{}</code>.</p>", escape(&name));
+                    let _ = writeln!(markdown, "\nA `{name}`.");
+                }
+                html.push_str("<details><summary>Fields of the answer</summary>\n");
+                fields_html(html, &fields);
+                html.push_str("</details>\n");
+                markdown.push('\n');
+                fields_markdown(markdown, &fields, 0);
+            }
         }
-        html.push_str("<h3>Parameters</h3>\n<dl class=\"fields\">\n");
-        for parameter in shown {
-            let schema = &parameter["schema"];
-            field(
-                html,
-                parameter["name"].as_str().unwrap_or_default(),
-                &self.type_of(schema),
-                parameter["required"] == true,
-                parameter["description"].as_str().unwrap_or_default(),
-                schema,
-            );
-            html.push_str("</dd>\n");
+        if !answer["example"].is_null() {
+            let example = pretty(&answer["example"]);
+            code_html(html, "Example answer", "json", &example);
+            let _ = writeln!(markdown, "\n```json\n{example}\n```");
         }
-        html.push_str("</dl>\n");
+        fields
+    }
+
+    fn parameter(&self, parameter: &Value) -> Field {
+        let text = |name: &str| parameter[name].as_str().unwrap_or_default().to_owned();
+        let is_required = parameter["required"] == true;
+        self.field(text("name"), is_required, text("description"), &parameter["schema"])
+    }
+
+    fn field(&self, name: String, is_required: bool, description: String, schema: &Value) -> Field {
+        let resolved = self.resolve(schema).1;
+        Field {
+            name,
+            type_name: self.type_of(schema),
+            is_required,
+            description,
+            words: words(resolved),
+            bounds: bounds(resolved),
+            inside: Vec::new(),
+        }
+    }
+
+    /// The fields of the object in a schema, in the document's order.
+    fn fields(&self, schema: &Value, depth: usize) -> Vec<Field> {
+        let Some(object) = self.object_in(schema) else { return Vec::new() };
+        let required = object["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let field = |(name, property): (&String, &Value)| {
+            let resolved = self.resolve(property).1;
+            let description = property["description"]
+                .as_str()
+                .or_else(|| resolved["description"].as_str())
+                .unwrap_or_default();
+            let is_required = required.iter().any(|word| word == name);
+            let mut field = self.field(name.clone(), is_required, description.to_owned(), property);
+            if depth + 1 < DEPTH_MAX {
+                field.inside = self.fields(property, depth + 1);
+            }
+            field
+        };
+        members(&object["properties"]).map(field).collect()
     }
 
     /// What a value may be, in words.
@@ -189,67 +340,80 @@ impl Renderer<'_> {
             .flatten()
             .find_map(|choice| self.object_in(choice))
     }
+}
 
-    fn properties(&self, html: &mut String, schema: &Value, depth: usize) {
-        let Some(object) = self.object_in(schema) else { return };
-        let required = object["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-        html.push_str("<dl class=\"fields\">\n");
-        for (name, property) in members(&object["properties"]) {
-            let resolved = self.resolve(property).1;
-            let description = property["description"]
-                .as_str()
-                .or_else(|| resolved["description"].as_str())
-                .unwrap_or_default();
-            let is_required = required.iter().any(|word| word == name);
-            field(html, name, &self.type_of(property), is_required, description, resolved);
-            if depth + 1 < DEPTH_MAX && self.object_in(property).is_some() {
-                self.properties(html, property, depth + 1);
-            }
-            html.push_str("</dd>\n");
+/// A line of a list of fields.
+struct Field {
+    name: String,
+    type_name: String,
+    is_required: bool,
+    description: String,
+    /// The words that it takes, if they are fixed.
+    words: Vec<String>,
+    bounds: Vec<String>,
+    inside: Vec<Field>,
+}
+
+impl Field {
+    /// What it means and what it takes; code stands between backticks.
+    fn text(&self) -> String {
+        let mut text = self.description.clone();
+        if !self.words.is_empty() {
+            let words: Vec<String> = self.words.iter().map(|word| format!("`{word}`")).collect();
+            let _ = write!(text, " One of {}.", words.join(", "));
         }
-        html.push_str("</dl>\n");
+        if !self.bounds.is_empty() {
+            let _ = write!(text, " ({})", self.bounds.join(", "));
+        }
+        text
     }
 }
 
-/// A line of a list of fields; its `dd` stays open for what is inside.
-fn field(
-    html: &mut String,
-    name: &str,
-    type_name: &str,
-    is_required: bool,
-    description: &str,
-    schema: &Value,
-) {
-    let required = if is_required { " <span class=\"required\">required</span>" } else { "" };
-    let _ = write!(
-        html,
-        "<dt><code>{}</code> <span class=\"type\">{}</span>{required}</dt><dd>{}",
-        escape(name),
-        escape(type_name),
-        code_words(description)
-    );
-    let words: Vec<String> = schema["enum"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default()
-        .iter()
-        .filter_map(Value::as_str)
-        .map(|word| format!("<code>{}</code>", escape(word)))
-        .collect();
-    if !words.is_empty() {
-        let _ = write!(html, " <span class=\"bounds\">One of {}.</span>", words.join(", "));
+fn fields_html(html: &mut String, fields: &[Field]) {
+    html.push_str("<dl class=\"fields\">\n");
+    for field in fields {
+        let required =
+            if field.is_required { " <span class=\"required\">required</span>" } else { "" };
+        let _ = write!(
+            html,
+            "<dt><code>{}</code> <span class=\"type\">{}</span>{required}</dt><dd>{}",
+            escape(&field.name),
+            escape(&field.type_name),
+            code_words(&field.text())
+        );
+        if !field.inside.is_empty() {
+            fields_html(html, &field.inside);
+        }
+        html.push_str("</dd>\n");
     }
-    let bounds = bounds(schema);
-    if !bounds.is_empty() {
-        let _ = write!(html, " <span class=\"bounds\">({})</span>", bounds.join(", "));
+    html.push_str("</dl>\n");
+}
+
+fn fields_markdown(markdown: &mut String, fields: &[Field], depth: usize) {
+    for field in fields {
+        let indent = "  ".repeat(depth);
+        let required = if field.is_required { ", required" } else { "" };
+        let _ = writeln!(
+            markdown,
+            "{indent}- `{}` ({}{required}): {}",
+            field.name,
+            field.type_name,
+            field.text()
+        );
+        fields_markdown(markdown, &field.inside, depth + 1);
     }
+}
+
+fn words(schema: &Value) -> Vec<String> {
+    let words = schema["enum"].as_array().map(Vec::as_slice).unwrap_or_default();
+    words.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// The limits of a value, in words.
 fn bounds(schema: &Value) -> Vec<String> {
     let text = |name: &str| match &schema[name] {
         Value::Null => None,
-        Value::String(text) => Some(format!("<code>{}</code>", escape(text))),
+        Value::String(text) => Some(format!("`{text}`")),
         value => Some(value.to_string()),
     };
     let range = |least: &str, most: &str, unit: &str| match (text(least), text(most)) {
@@ -263,7 +427,8 @@ fn bounds(schema: &Value) -> Vec<String> {
         range("minimum", "maximum", ""),
         range("minLength", "maxLength", " characters"),
         range("minItems", "maxItems", " items"),
-        text("pattern").map(|pattern| format!("pattern {pattern}")),
+        // A pattern that only keeps control characters out says nothing to people.
+        text("pattern").filter(|pattern| !pattern.contains("\\u")).map(|p| format!("pattern {p}")),
         text("default").map(|default| format!("default {default}")),
     ]
     .into_iter()
@@ -283,62 +448,44 @@ fn code_words(text: &str) -> String {
         .collect()
 }
 
-fn errors(html: &mut String, operation: &Value) {
+fn errors(html: &mut String, markdown: &mut String, operation: &Operation<'_>) {
     html.push_str(
         "<details><summary>Errors</summary>\n<table><thead><tr><th>Status</th><th>Code</th>\
          <th>Meaning</th></tr></thead><tbody>\n",
     );
-    for (status, response) in members(&operation["responses"]) {
-        if status == "200" {
-            continue;
-        }
-        for line in response["description"].as_str().unwrap_or_default().lines() {
-            let Some((code, meaning)) =
-                line.strip_prefix("- `").and_then(|line| line.split_once("`: "))
-            else {
-                continue;
-            };
-            let _ = writeln!(
-                html,
-                "<tr><td>{status}</td><td><a \
-                 href=\"/docs/errors#{code}\"><code>{code}</code></a></td><td>{}</td></tr>",
-                escape(meaning)
-            );
-        }
+    markdown.push_str("\n### Errors\n\n| Status | Code | Meaning |\n|---|---|---|\n");
+    for (status, code, meaning) in operation.errors() {
+        let _ = writeln!(
+            html,
+            "<tr><td>{status}</td><td><a \
+             href=\"/docs/errors#{code}\"><code>{code}</code></a></td><td>{}</td></tr>",
+            escape(meaning)
+        );
+        let _ = writeln!(markdown, "| {status} | `{code}` | {meaning} |");
     }
     html.push_str("</tbody></table></details>\n");
 }
 
-fn examples(html: &mut String, body: &Value, answer: &Value) {
-    for (heading, example) in
-        [("Example body", &body["example"]), ("Example answer", &answer["example"])]
-    {
-        if let Ok(text) = serde_json::to_string_pretty(example)
-            && !example.is_null()
-        {
-            let _ = writeln!(
-                html,
-                "<details><summary>{heading}</summary><figure class=\"code\" \
-                 data-language=\"json\"><pre \
-                  tabindex=\"0\"><code>{}</code></pre></figure></details>",
-                escape(&text)
-            );
-        }
-    }
+fn code_html(html: &mut String, heading: &str, language: &str, text: &str) {
+    let _ = writeln!(
+        html,
+        "<details><summary>{heading}</summary><figure class=\"code\" \
+         data-language=\"{language}\"><pre tabindex=\"0\"><code>{}</code></pre></figure></details>",
+        escape(text)
+    );
 }
 
 /// A form that sends the request; the script fills in what earlier answers told.
-fn try_it(html: &mut String, path: &str, verb: &str, operation: &Value, body: &Value) {
-    let id = operation["operationId"].as_str().unwrap_or_default();
+fn try_it(html: &mut String, operation: &Operation<'_>) {
     let _ = write!(
         html,
         "<details class=\"try\"><summary>Try it</summary><form data-verb=\"{}\" data-path=\"{}\" \
-         data-operation=\"{id}\">",
-        verb.to_uppercase(),
-        escape(path)
+         data-operation=\"{}\">",
+        operation.verb.to_uppercase(),
+        escape(operation.path),
+        operation.id
     );
-    let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for parameter in parameters.iter().filter(|parameter| parameter["in"] != "header") {
+    for parameter in operation.parameters() {
         let name = escape(parameter["name"].as_str().unwrap_or_default());
         let place = parameter["in"].as_str().unwrap_or_default();
         let _ = write!(
@@ -347,13 +494,11 @@ fn try_it(html: &mut String, path: &str, verb: &str, operation: &Value, body: &V
              spellcheck=\"false\"></label>"
         );
     }
-    if !body.is_null() {
-        let example = if body["example"].is_null() {
-            Value::Object(Map::new())
-        } else {
-            body["example"].clone()
+    if !operation.body().is_null() {
+        let text = match &operation.body()["example"] {
+            Value::Null => "{}".to_owned(),
+            example => pretty(example),
         };
-        let text = serde_json::to_string_pretty(&example).unwrap_or_default();
         let rows = text.lines().count().clamp(3, 24);
         let _ = write!(
             html,

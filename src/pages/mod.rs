@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
+use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
@@ -147,6 +147,14 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
                 return payer::answer(app, request_id, request, rest).await;
             }
             if let Some(reply) = payment_advices::answer(app, request_id, request).await {
+                return reply;
+            }
+            let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+            if accepts.is_some_and(|types| types.contains("text/html"))
+                && let Some(file) = site.guides.missing(path)
+            {
+                let mut reply = guide(file);
+                *reply.status_mut() = StatusCode::NOT_FOUND;
                 return reply;
             }
             dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))

@@ -1,38 +1,10 @@
 // What both scripts share: the API, data to look at, and a browser that is signed in.
-import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { createServer } from "node:http";
-import { resolve } from "node:path";
+import { axe, call, fail, launch, open, same, until } from "../browser/page.mjs";
 
-export const [address, consoleAddress, tools, pictures] = process.argv.slice(2);
-const key = process.env.HUNDI_API_KEY;
-const require = createRequire(resolve(tools, "package.json"));
-const { chromium } = require("playwright-core");
-export const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-
-const WAIT_MILLISECONDS = 30_000;
+export { axe, call, fail, launch, same, until };
+export const [consoleAddress, pictures] = process.argv.slice(3);
 export const password = process.env.HUNDI_TEST_PASSWORD;
-
-export const call = async (method, path, body) => {
-  const headers = { authorization: `Bearer ${key}`, "idempotency-key": randomUUID(), "content-type": "application/json" };
-  const answer = await fetch(address + path, { method, headers, body: body && JSON.stringify(body) });
-  const found = await answer.json();
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(found)}`);
-  return found;
-};
-export const until = async (what, wanted) => {
-  const end = Date.now() + WAIT_MILLISECONDS;
-  for (;;) {
-    const found = await wanted();
-    if (found) return found;
-    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
-    await new Promise((done) => setTimeout(done, 50));
-  }
-};
-export const fail = (text) => { throw new Error(text); };
-export const same = (found, wanted, what) =>
-  found === wanted || fail(`${what}: found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`);
 
 const beneficiaries = new Map();
 const beneficiary = async (name, number) => {
@@ -86,37 +58,15 @@ export const furnish = async () => {
   return { paid: settled, waiting, held, late, suspect, endpoint, receiver, deliveries };
 };
 
-export const launch = () => chromium.launch({
-  executablePath: "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
-
 // A browser's profile that is signed in.
 export const signIn = async (browser, name, { width = 1280, scheme = "light" } = {}) => {
-  const context = await browser.newContext({
-    viewport: { width, height: 900 }, colorScheme: scheme, timezoneId: "Asia/Dubai", locale: "en-GB",
-  });
-  // Nothing comes from elsewhere.
-  await context.route((target) => target.origin !== consoleAddress, (route) => route.abort());
-  const page = await context.newPage();
-  page.complaints = [];
-  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) page.complaints.push(message.text()); });
-  page.on("pageerror", (error) => page.complaints.push(String(error)));
+  const page = await open(browser, { origin: consoleAddress, width, scheme, timezoneId: "Asia/Dubai", locale: "en-GB" });
   await page.goto(`${consoleAddress}/console/sign_in`);
   await page.getByLabel("Name").fill(name);
   await page.getByLabel("Password").fill(password);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.waitForURL(`${consoleAddress}/console`);
   return page;
-};
-
-export const axe = async (page) => {
-  await page.evaluate(axeSource);
-  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-  const found = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values } }), tags);
-  const faults = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.html.slice(0, 90)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
-  if (faults.length) fail(`${page.url()}\n${faults.join("\n")}`);
-  if (!found.passes.some((one) => one.id === "color-contrast")) fail("no contrast was judged");
 };
 
 export const pagesOf = (made) => ({

@@ -3,5 +3,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/console/tools.sh
-node tests/console/check.mjs "$address" "$console" "$tools"
+node tests/console/check.mjs "$address" "$console"
 refuse_panics

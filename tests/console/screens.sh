@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/console/tools.sh
-node tests/console/screens.mjs "$address" "$console" "$tools" target/console-screens "$@"
+node tests/console/screens.mjs "$address" "$console" target/console-screens "$@"

@@ -1,12 +1,6 @@
 # Installs what drives the browser, below target/, and starts a server with the console and two operators. To be sourced
-# from the project's folder. Sets `tools`, `address` and `console`.
-tools=target/pay-page-tools
-if ! cmp -s tests/pay_page/package-lock.json "$tools/installed-lock.json"; then
-  mkdir -p "$tools"
-  cp tests/pay_page/package.json tests/pay_page/package-lock.json "$tools/"
-  npm ci --prefix "$tools" --ignore-scripts --no-audit --no-fund --loglevel=error
-  cp tests/pay_page/package-lock.json "$tools/installed-lock.json"
-fi
+# from the project's folder. Sets `address` and `console`.
+source tests/browser/tools.sh
 
 [ -n "${HUNDI_TEST_BUILT:-}" ] || cargo build --locked --quiet
 source tests/serve.sh

@@ -1,7 +1,7 @@
 """Runs the code of the callers' guides as a reader would, and compares what it prints with what the guides say.
 
-Arguments: the folder of the guides, the server's address, a test key, and the folder that holds `tsc` and the examples in
-Rust. A guide whose code comes in several languages is gone through once for each of them.
+Arguments: the folder of the guides, the server's address, a test key, and the folder that holds `tsc`, `node_modules` and the
+examples in Rust. A guide whose code comes in several languages is gone through once for each of them.
 
 Code with a title is a file that is run; `background=PORT` means that it goes on running and listens there. Other bash code
 is typed into one shell. A `text` block after code is what was printed; IDs, numbers and references may differ.
@@ -19,6 +19,7 @@ from pathlib import Path
 
 GUIDES, ADDRESS, KEY, TOOLS = Path(sys.argv[1]), sys.argv[2], sys.argv[3], Path(sys.argv[4]).resolve()
 ADDRESS_IN_GUIDES = "http://127.0.0.1:8080"
+KEY_IN_GUIDES = "sk_test_…"
 WAIT_SECONDS_MAX = 60
 FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.M | re.S)
 PROGRAMS = ("python", "typescript", "rust")
@@ -55,6 +56,8 @@ def command(block, folder):
             sys.exit(f"{source} and the code in the guide differ")
         return str(TOOLS / "examples" / source.stem)
     file.write_text(block.text)
+    if block.language == "bash":
+        return f"bash {file}"
     if block.language == "python":
         return f"{sys.executable} {file}"
     subprocess.run([TOOLS / "tsc", "--strict", "--module", "commonjs", "--target", "es2022", "--lib", "es2023,dom",
@@ -110,8 +113,9 @@ class Shell:
 
 
 def go_through(guide, language):
-    text = guide.read_text().replace(ADDRESS_IN_GUIDES, ADDRESS)
+    text = guide.read_text().replace(ADDRESS_IN_GUIDES, ADDRESS).replace(KEY_IN_GUIDES, KEY)
     with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "node_modules").symlink_to(TOOLS / "node_modules")
         shell = Shell(Path(name))
         lines_count = 0
         try:

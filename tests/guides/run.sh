@@ -6,10 +6,12 @@ cd "$(dirname "$0")/../.."
 tools=$(realpath "$1")
 
 cargo build --locked --quiet --examples --bins
+"$tools/python3" -c "import standardwebhooks" 2> /dev/null || "$tools/pip" install -q -r tests/guides/requirements.txt
 (cd tests/guides && npm ci --silent --no-audit --no-fund)
 work=$(mktemp -d)
 ln -s "$PWD/tests/guides/node_modules/.bin/tsc" "$work/tsc"
 ln -s "$PWD/tests/guides/node_modules/@types" "$work/types"
+ln -s "$PWD/tests/guides/node_modules" "$work/node_modules"
 ln -s "$PWD/target/debug/examples" "$work/examples"
 source tests/serve.sh
 serve 5

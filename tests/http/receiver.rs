@@ -64,7 +64,8 @@ impl Delivery {
         self.header("webhook-timestamp").parse().unwrap()
     }
     pub fn entries(&self) -> Vec<&str> {
-        self.header("webhook-signature").split(' ').collect()
+        let signature = self.headers.get("webhook-signature");
+        signature.map_or("", |value| value.to_str().unwrap()).split(' ').collect()
     }
     pub fn event(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()

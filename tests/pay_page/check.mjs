@@ -1,45 +1,22 @@
-// Opens the payer's page in Chromium and checks what only a browser can tell. Arguments: the server's address, the folder
-// of the tools, the folder for screenshots. HUNDI_API_KEY is a test key.
+// Opens the payer's page in Chromium and checks what only a browser can tell. Arguments: the server's address and the
+// folder for screenshots. HUNDI_API_KEY is a test key.
 //
 // Every check also has a control: a copy of the page that is broken on its way to the browser must fail it.
-import { randomUUID } from "node:crypto";
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join, resolve } from "node:path";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { address, axe, call, fail, launch, require, same, sleep, until } from "../browser/page.mjs";
 
-const [address, tools, pictures] = process.argv.slice(2);
-const key = process.env.HUNDI_API_KEY;
-const require = createRequire(resolve(tools, "package.json"));
-const { chromium } = require("playwright-core");
+const pictures = process.argv[3];
 const { PNG } = require("pngjs");
 const jsQR = require("jsqr");
-const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 mkdirSync(pictures, { recursive: true });
 
-const WAIT_MILLISECONDS = 30_000;
 const sizes = { phone: { width: 360, height: 740 }, desktop: { width: 1440, height: 900 } };
 const languages = ["en", "hi", "ml", "ta", "te", "gu", "pa", "ar"];
 const PAGE_BYTES_MAX = 60 * 1024;
 
 // The API.
 
-const call = async (method, path, body) => {
-  const headers = { authorization: `Bearer ${key}`, "idempotency-key": randomUUID(), "content-type": "application/json" };
-  const answer = await fetch(address + path, { method, headers, body: body && JSON.stringify(body) });
-  const found = await answer.json();
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(found)}`);
-  return found;
-};
-const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
-const until = async (what, wanted, milliseconds = WAIT_MILLISECONDS) => {
-  const end = Date.now() + milliseconds;
-  for (;;) {
-    const found = await wanted();
-    if (found) return found;
-    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
-    await sleep(50);
-  }
-};
 const beneficiaries = new Map();
 const beneficiary = async (number) => {
   if (!beneficiaries.has(number)) {
@@ -65,10 +42,7 @@ const advance = (seconds) => call("POST", "/v1/test_helpers/clock", { advance_se
 
 // The browser.
 
-const browser = await chromium.launch({
-  executablePath: "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+const browser = await launch();
 
 // Opens a page and watches it: what it asks for, and what it complains of. `broken` changes the answer on its way.
 const open = async (url, { size = "phone", scheme = "light", scripts = true, broken } = {}) => {
@@ -97,8 +71,6 @@ const open = async (url, { size = "phone", scheme = "light", scripts = true, bro
   const weight = (await answer.body()).length;
   return { page, seen, context, url, weight };
 };
-const fail = (text) => { throw new Error(text); };
-const same = (found, wanted, what) => found === wanted || fail(`${what}: found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`);
 
 // The checks. Each takes an opened page and the transfer that it shows.
 
@@ -123,14 +95,7 @@ const checks = {
   "the page is light": async ({ weight }) => {
     if (weight > PAGE_BYTES_MAX) fail(`${weight} bytes`);
   },
-  "accessible by the rules of axe": async ({ page }) => {
-    await page.evaluate(axeSource);
-    const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-    const found = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values } }), tags);
-    const faults = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.html.slice(0, 80)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
-    if (faults.length) fail(faults.join("\n"));
-    if (!found.passes.some((one) => one.id === "color-contrast")) fail("no contrast was judged");
-  },
+  "accessible by the rules of axe": ({ page }) => axe(page),
   "the QR code is the address": async ({ page }, made) => {
     const box = await page.locator("#qr").boundingBox();
     const clip = { x: Math.max(0, box.x - 8), y: box.y - 8, width: box.width + 16, height: box.height + 16 };

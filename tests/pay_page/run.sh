@@ -4,13 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-tools=target/pay-page-tools
-if ! cmp -s tests/pay_page/package-lock.json "$tools/installed-lock.json"; then
-  mkdir -p "$tools"
-  cp tests/pay_page/package.json tests/pay_page/package-lock.json "$tools/"
-  npm ci --prefix "$tools" --ignore-scripts --no-audit --no-fund --loglevel=error
-  cp tests/pay_page/package-lock.json "$tools/installed-lock.json"
-fi
+source tests/browser/tools.sh
 
 # Letters of every language of the page.
 for language in hi ml ta te gu pa ar; do
@@ -27,6 +21,6 @@ source tests/serve.sh
 # Slow enough for the page to meet a payment on its way.
 serve 3000
 
-HUNDI_API_KEY="$HUNDI_API_KEY" node tests/pay_page/check.mjs "$address" "$tools" target/pay-page
+HUNDI_API_KEY="$HUNDI_API_KEY" node tests/pay_page/check.mjs "$address" target/pay-page
 
 refuse_panics

@@ -153,7 +153,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<Step> {
         ),
         step(
             "no_signature",
-            "A delivery with an empty signature is refused with 400.",
+            "A delivery without the header Webhook-Signature is refused with 400.",
             false,
             Twist::NoSignature,
             &[&older],

@@ -1,0 +1,120 @@
+// Opens every page of the documentation in Chromium and checks what only a browser can tell. Argument: the server's
+// address. HUNDI_API_KEY is a test key.
+import { address, axe, call, fail, launch, open, same, until } from "../browser/page.mjs";
+
+const PAGE_BYTES_MAX = 300 * 1024;
+const PAGES_MIN = 25;
+const views = [{ width: 360, height: 740, scheme: "light" }, { width: 1440, height: 900, scheme: "dark" }];
+
+const browser = await launch();
+let count = 0;
+const failed = [];
+const check = async (name, run) => {
+  count += 1;
+  await run().catch((error) => failed.push(`${name}: ${error.message}`));
+};
+const opened = async (path, view, change) => {
+  const page = await open(browser, view);
+  let weight = 0;
+  page.on("response", async (answer) => { weight += (await answer.body().catch(() => "")).length; });
+  if (change) {
+    await page.route(address + path, async (route) => {
+      const answer = await route.fetch();
+      await route.fulfill({ status: answer.status(), headers: answer.headers(), body: change(await answer.text()) });
+    });
+  }
+  await page.goto(address + path, { waitUntil: "networkidle" });
+  return { page, weight: () => weight };
+};
+const judge = async ({ page, weight }) => {
+  await axe(page);
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (over > 0) fail(`the page is ${over} pixels too wide`);
+  if (weight() > PAGE_BYTES_MAX) fail(`${weight()} bytes`);
+  const complaints = page.complaints.filter((text) => !text.includes("axe"));
+  if (complaints.length) fail(complaints.join("\n"));
+};
+
+// Every page that a link leads to.
+const paths = new Set(["/docs/"]);
+for (const path of paths) {
+  const text = await (await fetch(address + path)).text();
+  for (const [, link] of text.matchAll(/href="(\/docs\/[a-z_/-]*)(?:#[^"]*)?"/g)) {
+    if (!/^\/docs\/guides$/.test(link)) paths.add(link);
+  }
+}
+if (paths.size < PAGES_MIN) fail(`only ${paths.size} pages were found`);
+for (const path of paths) {
+  for (const view of views) {
+    await check(`${path} at ${view.width} in ${view.scheme}`, async () => {
+      const seen = await opened(path, view);
+      await judge(seen);
+      await seen.page.context().close();
+    });
+  }
+}
+
+// The same checks must notice a page that is broken on its way to the browser.
+const faults = {
+  "a page that does not say its language": [/html-has-lang/, (html) => html.replace(' lang="en"', "")],
+  "a line that does not break": [/too wide/, (html) => html.replace('<h1 id="quick-start">', `<pre>${"x".repeat(400)}</pre>$&`)],
+  "a heavy comment": [/bytes/, (html) => html.replace("</body>", `<!--${"x".repeat(PAGE_BYTES_MAX)}--></body>`)],
+  "a script of the page's own": [/Content Security Policy/, (html) => html.replace("</body>", "<script>1</script></body>")],
+};
+for (const [name, [reason, change]] of Object.entries(faults)) {
+  await check(name, async () => {
+    const seen = await opened("/docs/quick-start", views[0], change);
+    const found = await judge(seen).then(() => "nothing", (error) => error.message);
+    if (!reason.test(found)) fail(`noticed ${found}`);
+    await seen.page.context().close();
+  });
+}
+
+const { page } = await opened("/docs/", views[1]);
+await check("the search finds a section and leads to it", async () => {
+  await page.keyboard.press("/");
+  await page.keyboard.type("idempotency key");
+  await page.locator("#results a").first().waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/docs\/.+/);
+});
+await check("the language that was chosen once is shown on every page", async () => {
+  await page.goto(`${address}/docs/quick-start`);
+  await page.getByRole("tab", { name: "TypeScript" }).first().click();
+  await page.goto(`${address}/docs/webhooks`);
+  same(await page.getByRole("tab", { name: "TypeScript" }).first().getAttribute("aria-selected"), "true", "the tab");
+  same(await page.locator('.choice figure[data-language="python"]').first().isVisible(), false, "another language");
+});
+await check("the requests of the reference, sent one after the other, lead to a UTR", async () => {
+  const sent = async (resource, operation, fill = {}) => {
+    await page.goto(`${address}/docs/api/${resource}`);
+    if (!await page.locator("#key").inputValue()) await page.locator("#key").fill(process.env.HUNDI_API_KEY);
+    const form = page.locator(`form[data-operation="${operation}"]`);
+    await page.locator("details.try", { has: form }).locator("summary").click();
+    for (const [name, value] of Object.entries(fill)) await form.locator(`[name="${name}"]`).fill(value);
+    await form.getByRole("button", { name: "Send" }).click();
+    const output = form.locator("output");
+    await until(`${operation} is answered`, async () => /"object"/.test(await output.innerText()));
+    const text = await output.innerText();
+    const answer = JSON.parse(text.slice(text.indexOf("{")));
+    if (answer.object === "error") fail(`${operation}: ${text}`);
+    return answer;
+  };
+  const beneficiary = await sent("beneficiaries", "create_beneficiary");
+  await until("the beneficiary is active", async () => (await call("GET", `/v1/beneficiaries/${beneficiary.id}`)).status === "active");
+  await sent("senders", "create_sender");
+  await sent("quote_locks", "create_quote_lock");
+  const transfer = await sent("transfers", "create_transfer");
+  same(transfer.beneficiary_id, beneficiary.id, "the beneficiary of the transfer");
+  await sent("test_helpers", "test_deposit_transfer");
+  await until("the payout is settled", async () => (await call("GET", `/v1/transfers/${transfer.id}`)).status === "payout_settled");
+  const settled = await sent("transfers", "get_transfer");
+  if (!settled.payout.unique_transaction_reference) fail(`no UTR in ${JSON.stringify(settled)}`);
+});
+await browser.close();
+if (failed.length) {
+  console.error(failed.join("\n"));
+  process.exit(1);
+}
+console.log(`${count} checks of the documentation's pages passed`);
