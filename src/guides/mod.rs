@@ -6,6 +6,7 @@
 //! `<!-- insert NAME -->`. To add a guide, write its file and add its line to `GUIDES`.
 
 mod diagram;
+mod fields;
 mod inserts;
 mod markdown;
 mod reference;

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+use super::fields::{Field, bounds, code_words, fields_html, fields_markdown, words};
 use super::markdown::{Heading, SearchSection, escape};
 
 /// Objects inside objects that are shown in full.
@@ -143,7 +144,8 @@ impl Operation<'_> {
             verb => format!(" -X {}", verb.to_uppercase()),
         };
         let mut text = format!(
-            "curl -sS{verb} \"$HUNDI_BASE_URL{path}\" \\\n  -H \"Authorization: Bearer $HUNDI_API_KEY\""
+            "curl -sS{verb} \"$HUNDI_BASE_URL{path}\" \\\n  -H \"Authorization: Bearer \
+             $HUNDI_API_KEY\""
         );
         if self.verb == "post" {
             text.push_str(
@@ -340,112 +342,6 @@ impl Renderer<'_> {
             .flatten()
             .find_map(|choice| self.object_in(choice))
     }
-}
-
-/// A line of a list of fields.
-struct Field {
-    name: String,
-    type_name: String,
-    is_required: bool,
-    description: String,
-    /// The words that it takes, if they are fixed.
-    words: Vec<String>,
-    bounds: Vec<String>,
-    inside: Vec<Field>,
-}
-
-impl Field {
-    /// What it means and what it takes; code stands between backticks.
-    fn text(&self) -> String {
-        let mut text = self.description.clone();
-        if !self.words.is_empty() {
-            let words: Vec<String> = self.words.iter().map(|word| format!("`{word}`")).collect();
-            let _ = write!(text, " One of {}.", words.join(", "));
-        }
-        if !self.bounds.is_empty() {
-            let _ = write!(text, " ({})", self.bounds.join(", "));
-        }
-        text
-    }
-}
-
-fn fields_html(html: &mut String, fields: &[Field]) {
-    html.push_str("<dl class=\"fields\">\n");
-    for field in fields {
-        let required =
-            if field.is_required { " <span class=\"required\">required</span>" } else { "" };
-        let _ = write!(
-            html,
-            "<dt><code>{}</code> <span class=\"type\">{}</span>{required}</dt><dd>{}",
-            escape(&field.name),
-            escape(&field.type_name),
-            code_words(&field.text())
-        );
-        if !field.inside.is_empty() {
-            fields_html(html, &field.inside);
-        }
-        html.push_str("</dd>\n");
-    }
-    html.push_str("</dl>\n");
-}
-
-fn fields_markdown(markdown: &mut String, fields: &[Field], depth: usize) {
-    for field in fields {
-        let indent = "  ".repeat(depth);
-        let required = if field.is_required { ", required" } else { "" };
-        let _ = writeln!(
-            markdown,
-            "{indent}- `{}` ({}{required}): {}",
-            field.name,
-            field.type_name,
-            field.text()
-        );
-        fields_markdown(markdown, &field.inside, depth + 1);
-    }
-}
-
-fn words(schema: &Value) -> Vec<String> {
-    let words = schema["enum"].as_array().map(Vec::as_slice).unwrap_or_default();
-    words.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-/// The limits of a value, in words.
-fn bounds(schema: &Value) -> Vec<String> {
-    let text = |name: &str| match &schema[name] {
-        Value::Null => None,
-        Value::String(text) => Some(format!("`{text}`")),
-        value => Some(value.to_string()),
-    };
-    let range = |least: &str, most: &str, unit: &str| match (text(least), text(most)) {
-        (Some(least), Some(most)) if least == most => Some(format!("{least}{unit}")),
-        (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}")),
-        (Some(least), None) => Some(format!("at least {least}{unit}")),
-        (None, Some(most)) => Some(format!("at most {most}{unit}")),
-        (None, None) => None,
-    };
-    [
-        range("minimum", "maximum", ""),
-        range("minLength", "maxLength", " characters"),
-        range("minItems", "maxItems", " items"),
-        // A pattern that only keeps control characters out says nothing to people.
-        text("pattern").filter(|pattern| !pattern.contains("\\u")).map(|p| format!("pattern {p}")),
-        text("default").map(|default| format!("default {default}")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-/// Text in which `words` between backticks are code.
-fn code_words(text: &str) -> String {
-    text.split('`')
-        .enumerate()
-        .map(
-            |(place, part)| {
-                if place % 2 == 1 { format!("<code>{}</code>", escape(part)) } else { escape(part) }
-            },
-        )
-        .collect()
 }
 
 fn errors(html: &mut String, markdown: &mut String, operation: &Operation<'_>) {
