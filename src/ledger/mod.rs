@@ -75,7 +75,7 @@ impl Posting {
     }
 }
 
-/// Writes an entry: its postings and the running balances. Postings of nothing are left out.
+/// Writes an entry: its postings and the running balances. Skips postings of zero.
 pub fn post(
     tx: &mut dyn Tx,
     now: &mut Now,

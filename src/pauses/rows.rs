@@ -5,7 +5,7 @@ use crate::kernel::StoreError;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// Pauses that are read: more than an operator sets.
+/// The most pauses that are read. Far more than an operator sets, so none is missed.
 const PAUSES_COUNT_MAX: i64 = 10_000;
 /// In the place of an account's number: all accounts.
 const EVERY_ACCOUNT: i64 = 0;
@@ -28,7 +28,7 @@ pub fn all(tx: &mut dyn Tx) -> Result<Vec<Pause>, StoreError> {
     tx.rows(ALL, values![PAUSES_COUNT_MAX])?.into_iter().map(read).collect()
 }
 
-/// Says that [`all`] will be asked.
+/// Sends the query of [`all`] ahead, so that a remote store has its result when `all` runs.
 pub fn prefetch(tx: &mut dyn Tx) -> Result<(), StoreError> {
     tx.prefetch(ALL, values![PAUSES_COUNT_MAX])
 }

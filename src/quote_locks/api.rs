@@ -36,7 +36,7 @@ crate::form! {
 pub struct FeeDetail {
     pub name: String,
     pub amount: Money,
-    /// Where it is not the fee's own currency: GST is deducted from the rupees.
+    /// Present only if it differs from the fee's currency: GST is in rupees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
     /// The value that a tax is computed on, and its rate in percent.

@@ -11,7 +11,8 @@ use crate::kernel::{Currency, Money, StoreError};
 
 /// The rate of the tax in percent.
 pub const GST_PERCENT: i64 = 18;
-/// What the smallest value costs: 18 % of 250 rupees, in paise. A gross amount must be above it.
+/// The least GST on any exchange, in paise: 18 % of the table's least value, 250 rupees. A gross
+/// amount that is not above it leaves nothing to pay out.
 pub const GST_UNITS_MIN: i64 = 4_500;
 
 /// Tax on one exchange, in rupees.

@@ -82,9 +82,9 @@ impl QuoteLock {
 /// What a lock is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuoteAmount {
-    /// So much is sold.
+    /// Sell exactly this amount.
     Sell(Money),
-    /// At least so much is bought, with the smallest amount that does.
+    /// Buy this amount, by selling the smallest amount that buys at least as much.
     Buy(Money),
 }
 
@@ -142,7 +142,7 @@ fn out_of_range(field_name: &str, minimum: Money, maximum: Money) -> RefusalEntr
         .with("maximum", maximum.to_string())
 }
 
-/// The refusal of an amount of which the smallest tax leaves nothing.
+/// Refuses an amount that the fee and the least GST use up, and names the smallest that is enough.
 fn eaten_by_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
     let cents = (i128::from(gst::GST_UNITS_MIN + 1) * 1_000_000 + i128::from(rate.0) - 1)
         / i128::from(rate.0.max(1));
@@ -199,7 +199,7 @@ pub fn create(
     if gst.is_some() && bought.units <= 0 {
         return Err(eaten_by_gst(settings, fee, rate).into());
     }
-    // A caller who says what arrives gets exactly that.
+    // The caller gets exactly the amount asked for. What the sale buys beyond it stays with us.
     let buy = if let QuoteAmount::Buy(buy) = amount { buy } else { bought };
     let lock = QuoteLock {
         scope,

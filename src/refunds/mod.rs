@@ -160,7 +160,8 @@ pub struct AddressDeclaration {
     pub reason: Option<String>,
 }
 
-/// Declares where a refund goes that waits for an address. The address was judged before, with
+/// Sets the address of a refund that waits for one, or replaces the address of a refund that
+/// screening holds. The address was judged before, with
 /// [`address_refused`].
 pub fn declare_address(
     tx: &mut dyn Tx,
@@ -202,7 +203,8 @@ fn is_suspect(
     Ok(kept != Screening::Clear)
 }
 
-/// The operator cleared the address of a held refund: it is sent now. Answers `false` for a refund
+/// Ends the hold by screening, after the operator cleared the address (`hundi decide ID approve`).
+/// It may then be sent, unless the bank's reports hold it too. Answers `false` for a refund
 /// that is not held.
 pub fn release(
     tx: &mut dyn Tx,

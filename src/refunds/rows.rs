@@ -122,8 +122,8 @@ pub fn token_contract(tx: &mut dyn Tx, refund: &Refund) -> Result<Address, Store
     Ok(Address::of_chain(&refund.chain, address(row.bytes()?)?))
 }
 
-/// Refunds of a mode that the operator sent over a chain, whose transaction was not confirmed yet:
-/// the next ones after a refund.
+/// One page of the refunds of a mode and chain whose transaction the operator has named and the
+/// chain has not confirmed. It begins behind the refund `after`.
 pub fn sent_on(
     tx: &mut dyn Tx,
     mode: Mode,

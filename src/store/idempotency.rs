@@ -38,7 +38,7 @@ impl BodyForm {
     }
 }
 
-/// The answer to a request that changes something.
+/// A response. That of a POST is stored with its effects and replayed for the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub http_status: u16,
@@ -74,7 +74,7 @@ pub struct Claim {
 /// What became of a claim.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The work ran now; `refusal` keeps what is not stored, such as `Retry-After`.
+    /// The work ran now; this is its answer, or its refusal if refusals of that kind are stored.
     Done(Answer),
     /// The stored answer of the first request.
     Replayed(Answer),

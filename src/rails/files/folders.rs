@@ -54,8 +54,8 @@ fn make(path: &Path, is_served: bool) -> Result<(), String> {
     made.map_err(|error| format!("the bank's folder {} cannot be made: {error}", path.display()))
 }
 
-/// Makes a file that is kept readable by the service's user only. One that belongs to the agent's
-/// user stays as it is: the folder around it is closed to others.
+/// Sets mode 0600, so that only the service's user can read a kept file. One that belongs to the
+/// agent's user stays as it is: the folder around it is closed to others.
 fn close_to_others(path: &Path) {
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
 }
@@ -271,7 +271,8 @@ impl Folders {
             .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
-    /// Puts a file that was applied away. `mark` makes the name one of its own.
+    /// Moves a file that was applied from `inbox` to `archive`. `mark` makes the name one of its
+    /// own.
     pub fn archive(&self, name: &str, mark: &str) -> io::Result<()> {
         let kept = self.archive.join(kept_name(name, mark));
         fs::rename(self.inbox.join(name), &kept)?;

@@ -1,4 +1,4 @@
-//! What a rail that exchanges files writes, and why it does not read a file.
+//! The payment that a file rail writes, and the error of a file that it cannot read.
 
 use std::fmt;
 

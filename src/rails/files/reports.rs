@@ -127,7 +127,8 @@ pub struct StatusReport {
     pub original_version: Option<String>,
     /// What is said of the whole message.
     pub whole: Option<Verdict>,
-    /// What is said of one batch, by the identity that we gave it.
+    /// What the bank says of one part of our file (`PmtInf` in ISO 20022), by the identity that we
+    /// gave it.
     pub batches: Vec<(String, Verdict)>,
     pub payments: Vec<PaymentStatus>,
 }

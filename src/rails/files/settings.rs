@@ -158,7 +158,7 @@ impl BankSettings {
                     .into(),
             );
         }
-        // The profile says what the bank takes; the operator can say less in [bank].
+        // A value in [bank] replaces the profile's. Nothing checks that it is lower.
         let batch_amount = table.batch_amount_maximum.or(profile.batch_amount_maximum.clone());
         let batch_amount_max = match &batch_amount {
             None => BATCH_AMOUNT_DEFAULT,

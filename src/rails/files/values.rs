@@ -9,7 +9,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Currency, Id, Money};
 use crate::rails::port::Method;
 
-/// Minutes that Indian time is ahead of UTC.
+/// Seconds by which Indian time is ahead of UTC.
 const IST_SECONDS: i64 = 5 * 3_600 + 30 * 60;
 
 /// An account number as it is configured; `Debug` does not show it.

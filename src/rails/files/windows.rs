@@ -7,7 +7,8 @@ use super::values::Day;
 
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const DAY_MINUTES: i64 = 24 * 60;
-/// Days that are looked at for the next opening.
+/// How many days, from today on, are searched for the next opening. If none is open, the day after
+/// them is returned.
 const DAYS_AHEAD_MAX: i64 = 60;
 
 /// The days on which a bank is closed.

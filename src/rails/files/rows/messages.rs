@@ -22,7 +22,8 @@ crate::string_enum!(
 pub struct OpenMessage {
     pub id: MessageId,
     pub status: MessageStatus,
-    /// The boot of the machine in which it was staged.
+    /// The boot of the machine in which it was staged. After another boot a power cut may have
+    /// undone the rename, so the outcome is unknown; see `workers::bank::publish`.
     pub boot: Option<String>,
 }
 
