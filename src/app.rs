@@ -205,7 +205,16 @@ impl App {
         let node_id = system_random()?;
         let metrics = Arc::new(Metrics::default());
         let is_draining = false.into();
-        let state = Arc::new(AppState { node_id, store, services, chains, metrics, is_draining });
+        let live_parts = live::parts(config);
+        let state = Arc::new(AppState {
+            node_id,
+            store,
+            services,
+            chains,
+            metrics,
+            live_parts,
+            is_draining,
+        });
         let api = Api::new(state.clone(), Limiter::new(config.rate_limits), routes())?;
         // Relative, so that the reference page asks the server that it came from.
         let document = openapi::document(&api.router.routes, "/");

@@ -8,6 +8,18 @@ use crate::metrics::Metrics;
 use crate::services::Services;
 use crate::store::Store;
 
+/// A part of live mode, and whether it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivePart {
+    /// The table of the configuration.
+    pub table: &'static str,
+    /// What the part is for, and what to write where it is missing.
+    pub purpose: &'static str,
+    pub is_configured: bool,
+    /// Why what is configured does not do.
+    pub fault: Option<String>,
+}
+
 /// Made once at start by `app`; nothing in it changes afterwards but by its own locks.
 pub struct AppState {
     /// Which process this is among those that share a database; random, made anew at each start.
@@ -17,6 +29,8 @@ pub struct AppState {
     /// The real chains that are followed: one for each mode at most.
     pub chains: Vec<Arc<FollowedChain>>,
     pub metrics: Arc<Metrics>,
+    /// What live mode is made of, and what of it is configured.
+    pub live_parts: Vec<LivePart>,
     /// Set before the port closes, so that load balancers send requests elsewhere.
     pub is_draining: AtomicBool,
 }

@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use crate::account_verification::http::HttpVerifier;
 use crate::account_verification::manual::ManualVerifier;
 use crate::account_verification::{AccountVerifier, ChecksTable};
+use crate::app_state::LivePart;
 use crate::chains::settings::ChainSettings;
 use crate::config::Config;
 use crate::outbound::Client;
@@ -16,18 +17,6 @@ use crate::screening::lists::Lists;
 
 /// The secret that goes with `checks.header_name`.
 const CHECKS_SECRET_VARIABLE: &str = "HUNDI_CHECKS_SECRET";
-
-/// A part of live mode, and whether it is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The table of the configuration.
-    pub table: &'static str,
-    /// What the part is for, and what to write where it is missing.
-    pub purpose: &'static str,
-    pub is_configured: bool,
-    /// Why what is configured does not do.
-    pub fault: Option<String>,
-}
 
 /// Every part that live mode needs.
 pub struct LiveParts {
@@ -39,8 +28,9 @@ pub struct LiveParts {
 }
 
 /// What is there of live mode, in the order in which an operator sets it up.
-pub fn parts(config: &Config) -> Vec<Part> {
-    let part = |table, purpose, is_configured, fault| Part { table, purpose, is_configured, fault };
+pub fn parts(config: &Config) -> Vec<LivePart> {
+    let part =
+        |table, purpose, is_configured, fault| LivePart { table, purpose, is_configured, fault };
     let bank_fault = config.bank.as_ref().filter(|bank| !bank.supports_nre).map(|_| {
         "supports_nre is false, so every transfer is refused: set it once the sponsor bank has \
          marked the debit account for foreign inward remittance"

@@ -2,7 +2,7 @@
 
 use super::{BEGINNING, Entry};
 use crate::kernel::StoreError;
-use crate::store::{Row, Tx};
+use crate::store::{Row, Tx, Value};
 use crate::values;
 
 const TAIL: &str = "log";
@@ -73,11 +73,56 @@ pub fn after(tx: &mut dyn Tx, number: i64, rows_max: i64) -> Result<Vec<Entry>, 
     tx.rows(&sql, values![number, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Entries before one, newest first; the newest of all below `i64::MAX`.
-pub fn before(tx: &mut dyn Tx, number: i64, rows_max: i64) -> Result<Vec<Entry>, StoreError> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM audit_log WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
-    tx.rows(&sql, values![number, rows_max])?.into_iter().map(read).collect()
+/// Which entries are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Sought {
+    /// "" for everybody.
+    pub actor: String,
+    /// "" for everything.
+    pub action: String,
+    /// The first number, and the number after the last.
+    pub from: i64,
+    pub before: i64,
+}
+
+/// The entries that are asked for, newest first, each with the hash of the one before it.
+pub fn sought(
+    tx: &mut dyn Tx,
+    sought: &Sought,
+    rows_max: i64,
+) -> Result<Vec<(Entry, Option<[u8; 32]>)>, StoreError> {
+    let mut values: Vec<Value> = values![sought.from, sought.before, rows_max].to_vec();
+    let mut conditions = String::new();
+    for (column, wanted) in [("actor", &sought.actor), ("action", &sought.action)] {
+        if !wanted.is_empty() {
+            values.push(wanted.as_str().into());
+            conditions.push_str(&format!(" AND e.{column} = ?{}", values.len()));
+        }
+    }
+    let columns = COLUMNS.split(", ").map(|column| format!("e.{column}"));
+    let columns = columns.collect::<Vec<_>>().join(", ");
+    let sql = format!(
+        "SELECT b.hash, {columns} FROM audit_log e LEFT JOIN audit_log b ON b.number = e.number - \
+         1 WHERE e.number >= ?1 AND e.number < ?2{conditions} ORDER BY e.number DESC LIMIT ?3"
+    );
+    let read_both = |mut row: Row| {
+        let before = row.bytes_or_null()?;
+        let entry = read(row)?;
+        let before = match before {
+            None if entry.number == 1 => Some(BEGINNING),
+            None => None,
+            Some(bytes) => bytes.try_into().ok(),
+        };
+        Ok((entry, before))
+    };
+    tx.rows(&sql, &values)?.into_iter().map(read_both).collect()
+}
+
+/// The first entry from a moment on; `None` where there is none yet.
+pub fn first_since(tx: &mut dyn Tx, at_milliseconds: i64) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT number FROM audit_log WHERE at_milliseconds >= ?1 ORDER BY at_milliseconds, \
+     number LIMIT 1";
+    tx.row(sql, values![at_milliseconds])?.map(|mut row| row.int()).transpose()
 }
 
 /// Entries about one subject, oldest first.

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::blocks::{path_of, word};
 use super::frame::{Frame, draw};
 use super::visit::{Failure, Outcome, Visit};
 use crate::operator::four_eyes::{self, REQUEST_SECONDS_MAX, Request, RequestStatus};
@@ -26,6 +27,18 @@ struct ApprovalsPage<'a> {
 }
 
 impl ApprovalsPage<'_> {
+    /// What was asked for, in the reader's words.
+    fn act(&self, request: &Request) -> String {
+        let key = format!("act.{}", request.word);
+        self.frame.t.get(&key).to_owned()
+    }
+    fn status(&self, request: &Request) -> String {
+        word(self.frame.t, request.status.as_str())
+    }
+    /// The page of what it is about, where that is an object.
+    fn path(&self, request: &Request) -> Option<String> {
+        request.object().map(path_of)
+    }
     fn cause(&self, request: &Request) -> &str {
         let t = self.frame.t;
         match request.cause {

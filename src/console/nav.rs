@@ -25,6 +25,9 @@ pub const LINES: &[Line] = &[
     viewed("reports", "/console/reports", "nav.reports"),
     viewed("pauses", "/console/pauses", "nav.pauses"),
     viewed("decisions", "/console/decisions", "nav.decisions"),
+    viewed("audit", "/console/audit", "nav.audit"),
+    viewed("limits", "/console/limits", "nav.limits"),
+    viewed("work", "/console/work", "nav.work"),
     viewed("settings", "/console/settings", "nav.settings"),
     viewed("approvals", "/console/approvals", "nav.approvals"),
 ];

@@ -1,8 +1,8 @@
 //! Every route of the console, with the least role that may use it.
 
 use super::pages::{
-    self, accounts, decide, machinery, overview, persons, queues, reports, search, transfers,
-    webhooks,
+    self, accounts, audit, decide, limits, machinery, overview, persons, queues, reports, search,
+    transfers, webhooks, work,
 };
 use super::route::{Method, Route, get, open, own, post};
 use super::{account, approvals, reveal, second_factor, sign_in};
@@ -37,6 +37,10 @@ pub fn routes() -> Vec<Route> {
         get("/console/settings", Role::Viewer, machinery::settings),
         get("/console/operators", Role::Viewer, machinery::operators),
         get("/console/decisions", Role::Viewer, machinery::decisions),
+        get("/console/audit", Role::Viewer, audit::page),
+        get("/console/limits", Role::Viewer, limits::page),
+        get("/console/work", Role::Viewer, work::page),
+        get("/console/work/live", Role::Viewer, work::live).follows(),
         get("/console/reports", Role::Viewer, reports::page),
         get("/console/reports/statement", Role::Viewer, reports::statement),
         get("/console/reports/closing", Role::Viewer, reports::closing),

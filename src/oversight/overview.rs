@@ -39,6 +39,16 @@ pub struct Overview {
     pub pauses: Vec<Pause>,
 }
 
+impl Overview {
+    /// Whether nothing has happened in this mode yet.
+    pub fn is_untouched(&self) -> bool {
+        self.compartments.iter().all(|(_, money)| money.units == 0)
+            && self.pending.0 == 0
+            && self.endpoints.is_empty()
+            && self.queues.iter().all(|line| line.count == 0)
+    }
+}
+
 /// Reads the overview of a mode; `instant` is the store's clock in Unix seconds.
 pub fn read(
     tx: &mut dyn Tx,

@@ -6,7 +6,7 @@ use crate::beneficiaries::state::DisabledReason;
 use crate::deposits;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError};
+use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError, rupees};
 use crate::payouts;
 use crate::rails::files::rows as journal;
 use crate::reconcile;
@@ -131,7 +131,7 @@ fn holds(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
         let mut item = Item::of(scope, id.any(), reason, since.unwrap_or(transfer.created));
         item.transfer_id = Some(id);
         item.amount = Some(transfer.received);
-        item.theirs = Some(format!("{} {}", transfer.expected, transfer.asset));
+        item.theirs = Some(format!("{} {}", rupees::grouped(transfer.expected), transfer.asset));
         item.until = transfer.hold_until;
         items.push(item);
     }
@@ -195,7 +195,9 @@ fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
         let reason = match (attention, failure) {
             (Some(attention), _) => attention.as_str(),
             (None, Some(failure)) => failure.code.as_str(),
-            (None, None) => Status::as_str(payout.status),
+            (None, None) => {
+                payout.held_for.map_or(Status::as_str(payout.status), |held| held.as_str())
+            }
         };
         let mut item = Item::of(scope, id.any(), reason, payout.created);
         item.transfer_id = Some(payout.transfer_id);

@@ -319,6 +319,17 @@ pub struct EndpointLine {
     pub failures_count: i64,
 }
 
+/// Deliveries of an endpoint that wait for their next attempt, counted up to a number.
+pub fn waiting_deliveries(
+    tx: &mut dyn Tx,
+    endpoint: Id<kind::WebhookEndpoint>,
+    counted_max: i64,
+) -> Result<i64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM (SELECT 1 AS one FROM webhook_deliveries WHERE endpoint_id = \
+     ?1 AND due_milliseconds IS NOT NULL LIMIT ?2) AS waiting";
+    tx.row(sql, values![endpoint, counted_max])?.map_or(Ok(0), |mut row| row.int())
+}
+
 /// Webhook endpoints of a mode.
 pub fn endpoints(
     tx: &mut dyn Tx,

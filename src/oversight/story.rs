@@ -11,7 +11,7 @@ use crate::events::rows::EventRow;
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Currency, Id, Money, Scope, StoreError};
+use crate::kernel::{AnyId, Currency, Id, Money, Scope, StoreError, rupees};
 use crate::payouts::{self, Payout};
 use crate::quote_locks::{self, QuoteLock};
 use crate::rails::files::rows::{self as journal, Journalled};
@@ -263,7 +263,10 @@ impl Story {
             .of(quote.buy)
             .with("rate", quote.rate)
             .with("mid_market_rate", quote.mid_market_rate)
-            .with("sold", format!("{} {}", quote.sell, quote.sell.currency.as_str()))
+            .with(
+                "sold",
+                format!("{} {}", rupees::grouped(quote.sell), quote.sell.currency.as_str()),
+            )
             .with("fee", format!("{} {}", quote.fee, quote.fee.currency.as_str()))
             .with_some("gst", quote.gst.map(|gst| gst.amount));
         moments.push(moment);

@@ -10,13 +10,47 @@ use super::Payout;
 use super::rows;
 pub use super::totals::{HoldReason, LimitSubject, Total};
 use crate::kernel::id::kind;
-use crate::kernel::{Id, StoreError};
+use crate::kernel::{AnyId, Id, Money, Scope, StoreError};
 use crate::rails::files::values::Day;
 use crate::services::PayoutLimits;
 use crate::store::Tx;
 
 /// In the place of an object's ID: the account itself.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
+/// Letters of a month's period, such as `2026-11`.
+const MONTH_LETTERS: usize = 7;
+
+/// The totals of one subject at a moment, each with its limit, where there is one.
+fn totals_of(
+    subject: LimitSubject,
+    subject_id: [u8; 16],
+    limits: &PayoutLimits,
+    at_milliseconds: i64,
+) -> Result<Vec<(Total, Money)>, StoreError> {
+    let (day_max, month_max) = match subject {
+        LimitSubject::Sender => (limits.sender_day, limits.sender_month),
+        LimitSubject::Beneficiary => (limits.beneficiary_day, limits.beneficiary_month),
+        LimitSubject::Account => (limits.account_day, limits.account_month),
+    };
+    let day = Day::at(at_milliseconds.div_euclid(1000))
+        .ok_or_else(|| StoreError::Broken("the time is out of the calendar's range".into()))?;
+    let (month, next_month) = day.month();
+    let text = day.to_string();
+    let month_text = text.get(..MONTH_LETTERS).unwrap_or_default().to_owned();
+    let periods =
+        [(day_max, text, day, day.plus_days(1)), (month_max, month_text, month, next_month)];
+    let set = periods.into_iter().filter_map(|(max, period, from, until)| {
+        let total = Total {
+            subject,
+            subject_id,
+            period,
+            from_milliseconds: from.begins_at() * 1000,
+            until_milliseconds: until.begins_at() * 1000,
+        };
+        max.map(|max| (total, max))
+    });
+    Ok(set.collect())
+}
 
 /// The totals that a payout counts in, each with its limit. Always in the same order, so that two
 /// payouts never wait for each other.
@@ -26,37 +60,44 @@ fn totals(
     sender_id: Id<kind::Sender>,
     at_milliseconds: i64,
 ) -> Result<Vec<(Total, i64)>, StoreError> {
-    let day = Day::at(at_milliseconds.div_euclid(1000))
-        .ok_or_else(|| StoreError::Broken("the time is out of the calendar's range".into()))?;
-    let (month, next_month) = day.month();
     let mut found = Vec::new();
-    for (subject, subject_id, day_max, month_max) in [
-        (LimitSubject::Sender, sender_id.to_bytes(), limits.sender_day, limits.sender_month),
-        (
-            LimitSubject::Beneficiary,
-            payout.beneficiary_id.to_bytes(),
-            limits.beneficiary_day,
-            limits.beneficiary_month,
-        ),
-        (LimitSubject::Account, WHOLE_ACCOUNT, limits.account_day, limits.account_month),
+    for (subject, id) in [
+        (LimitSubject::Sender, sender_id.to_bytes()),
+        (LimitSubject::Beneficiary, payout.beneficiary_id.to_bytes()),
+        (LimitSubject::Account, WHOLE_ACCOUNT),
     ] {
-        let text = day.to_string();
-        let month_text = text.get(..7).unwrap_or_default().to_owned();
-        for (max, period, from, until) in
-            [(day_max, text, day, day.plus_days(1)), (month_max, month_text, month, next_month)]
-        {
-            let Some(max) = max else { continue };
-            let total = Total {
-                subject,
-                subject_id,
-                period,
-                from_milliseconds: from.begins_at() * 1000,
-                until_milliseconds: until.begins_at() * 1000,
-            };
-            found.push((total, max.units));
-        }
+        found.extend(totals_of(subject, id, limits, at_milliseconds)?);
     }
-    Ok(found)
+    Ok(found.into_iter().map(|(total, max)| (total, max.units)).collect())
+}
+
+/// How much of a limit is used.
+#[derive(Clone, Debug)]
+pub struct Used {
+    pub subject: LimitSubject,
+    pub is_month: bool,
+    pub max: Money,
+    /// `None` before the first payout of the period.
+    pub units: Option<i64>,
+}
+
+/// What somebody has used of the limits that are set; without an ID, the account as a whole.
+pub fn used(
+    tx: &mut dyn Tx,
+    limits: &PayoutLimits,
+    scope: Scope,
+    subject: LimitSubject,
+    id: Option<AnyId>,
+    at_milliseconds: i64,
+) -> Result<Vec<Used>, StoreError> {
+    let id = id.map_or(WHOLE_ACCOUNT, |id| id.value.to_be_bytes());
+    let mut all = Vec::new();
+    for (total, max) in totals_of(subject, id, limits, at_milliseconds)? {
+        let units = rows::total_units(tx, scope, &total)?;
+        let is_month = total.period.len() == MONTH_LETTERS;
+        all.push(Used { subject, is_month, max, units });
+    }
+    Ok(all)
 }
 
 /// Counts a payout that is about to be instructed; answers why it has to wait where a limit has no
@@ -72,7 +113,7 @@ pub fn take(
     let totals = totals(limits, payout, sender_id, at_milliseconds)?;
     for (place, (total, max)) in totals.iter().enumerate() {
         let max = if is_approved { i64::MAX } else { *max };
-        if !rows::has_total(tx, payout.scope, total)? {
+        if rows::total_units(tx, payout.scope, total)?.is_none() {
             rows::begin_total(tx, payout.scope, total)?;
         }
         if !rows::add_to_total(tx, payout.scope, total, payout.amount.units, max)? {

@@ -180,13 +180,18 @@ pub fn held(
     tx.rows(&sql, values![scope, &after, rows_max])?.into_iter().map(read).collect()
 }
 
-pub fn has_total(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<bool, StoreError> {
+/// `None` where there is no such total yet.
+pub fn total_units(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    total: &Total,
+) -> Result<Option<i64>, StoreError> {
     let row = tx.row(
         "SELECT units FROM payout_totals WHERE scope = ?1 AND subject = ?2 AND subject_id = ?3 \
          AND period = ?4",
         values![scope, total.subject.as_str(), &total.subject_id, &total.period],
     )?;
-    Ok(row.is_some())
+    row.map(|mut row| row.int()).transpose()
 }
 
 /// Makes a total from the payouts that were instructed in its period, unless another transaction

@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0014_webhook_drills.sql"),
     include_str!("../../migrations/0015_backlog.sql"),
     include_str!("../../migrations/0016_audit.sql"),
+    include_str!("../../migrations/0017_audit_filters.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

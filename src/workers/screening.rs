@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::app_state::AppState;
@@ -31,6 +32,60 @@ pub const STEP_ROWS_MAX: i64 = 16;
 /// The lists that everybody was screened against last.
 const SCREENED_META: &str = "screened_lists";
 
+/// How far the last walk over everybody came, so that people see it from any node.
+const WALK_META: &str = "screening_walk";
+
+/// How far a walk over everybody has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Unix seconds.
+    pub began_at: i64,
+    /// The account that the walk is in, counted from 1.
+    pub account_number: i64,
+    pub is_beneficiaries: bool,
+    /// Senders and beneficiaries that it has gone past.
+    pub count: i64,
+    /// When the last of them was created, in Unix seconds: each account is walked in that order.
+    pub reached: Option<i64>,
+    pub ended_at: Option<i64>,
+}
+
+impl Progress {
+    const fn begin(instant: i64) -> Progress {
+        Progress {
+            began_at: instant,
+            account_number: 1,
+            is_beneficiaries: false,
+            count: 0,
+            reached: None,
+            ended_at: None,
+        }
+    }
+
+    /// Keeps where a walk goes on after a step.
+    fn keep(&mut self, tx: &mut dyn Tx, now: &Now, walk: Option<Walk>) -> Result<(), StoreError> {
+        match walk {
+            None => self.ended_at = Some(now.instant()),
+            Some(walk) => {
+                self.count = walk.count;
+                self.account_number = walk.account_number;
+                self.is_beneficiaries = walk.table == Table::Beneficiaries;
+                let milliseconds = (u128::from_be_bytes(walk.after) >> 80) as i64;
+                self.reached = (milliseconds > 0).then_some(milliseconds / 1_000);
+            }
+        }
+        let text = serde_json::to_vec(self)
+            .map_err(|error| StoreError::Broken(format!("a walk's progress: {error}")))?;
+        migrate::write_meta(tx, WALK_META, &text)
+    }
+}
+
+/// How far the last walk came; `None` before the first.
+pub fn progress(tx: &mut dyn Tx) -> Result<Option<Progress>, StoreError> {
+    let kept = migrate::read_meta(tx, WALK_META)?;
+    Ok(kept.and_then(|text| serde_json::from_slice(&text).ok()))
+}
+
 /// A place in the walk over all senders and beneficiaries of one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
@@ -38,11 +93,13 @@ pub struct Walk {
     account_number: i64,
     table: Table,
     after: [u8; 16],
+    /// Rows that it has gone past.
+    count: i64,
 }
 
 impl Walk {
     pub const fn begin(mode: Mode) -> Walk {
-        Walk { mode, account_number: 1, table: Table::Senders, after: [0; 16] }
+        Walk { mode, account_number: 1, table: Table::Senders, after: [0; 16], count: 0 }
     }
 }
 
@@ -73,6 +130,7 @@ pub fn step(
         }
     }
     now.leave_account();
+    walk.count += ids.len() as i64;
     walk = match (ids.last(), walk.table) {
         (Some(last), _) => Walk { after: last.to_bytes(), ..walk },
         (None, Table::Senders) => Walk { table: Table::Beneficiaries, after: [0; 16], ..walk },
@@ -266,6 +324,7 @@ async fn walk_if_due(
         return Ok(());
     };
     let mut place = Some(Walk::begin(Mode::Live));
+    let mut progress = Progress::begin(app.store.clock.milliseconds() / 1_000);
     while let Some(walk) = place {
         if *stop.borrow() {
             return Ok(());
@@ -277,10 +336,14 @@ async fn walk_if_due(
             .await?;
         lists.screen_ahead(asked).await;
         let services = app.services.clone();
-        place = app
-            .store
-            .write(move |tx, now| Ok(step(tx, now, &services, walk, STEP_ROWS_MAX)?))
-            .await?;
+        let before = progress.clone();
+        let stepped = app.store.write(move |tx, now| {
+            let mut progress = before.clone();
+            let place = step(tx, now, &services, walk, STEP_ROWS_MAX)?;
+            progress.keep(tx, now, place)?;
+            Ok((place, progress))
+        });
+        (place, progress) = stepped.await?;
     }
     if is_last {
         return app

@@ -15,6 +15,7 @@ mod beneficiaries;
 mod book;
 mod checkpoints;
 mod console;
+mod console_pages;
 mod corridors;
 mod diagnosis;
 mod drills;

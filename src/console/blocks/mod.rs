@@ -36,14 +36,17 @@ impl Tone {
         match word {
             "payout_settled" | "settled" | "completed" | "refunded" | "active" | "enabled"
             | "delivered" | "succeeded" | "cleared" | "yes" | "published" | "applied" | "clear"
-            | "match" | "available" | "credit" | "exact" => Tone::Good,
+            | "match" | "available" | "credit" | "exact" | "written" => Tone::Good,
             "funding_hold" | "hold" | "refund_processing" | "requires_address" | "verifying"
             | "input_required" | "failing" | "payout_returned" | "returned" | "underpaid"
             | "overpaid" | "late" | "compliance_review" | "possible_match" | "unknown"
             | "outcome_unknown" | "unmatched" | "partial" | "suspended" | "paused" | "hit"
-            | "held_by_screening" | "held_for_bank" => Tone::Attention,
+            | "held_by_screening" | "held_for_bank" | "sender_limit" | "beneficiary_limit"
+            | "account_limit" | "missing" => Tone::Attention,
             "payout_failed" | "failed" | "rejected" | "disabled" | "refused"
-            | "confirmed_match" | "revoked" | "sent_fault" | "abandoned" => Tone::Bad,
+            | "confirmed_match" | "revoked" | "sent_fault" | "abandoned" | "does_not_do" => {
+                Tone::Bad
+            }
             _ => Tone::Plain,
         }
     }

@@ -1,17 +1,28 @@
 //! Accounts and their keys.
 
-use super::super::blocks::{Block, Cell, Line, Page, Section, Table, word};
+use super::super::blocks::{Block, Cell, Line, Page, Section, Step, Table, path_of, word};
 use super::super::visit::{Failure, Outcome, Visit};
-use super::{fact, transfers};
+use super::{fact, persons, transfers};
+use crate::audit::{self, Action, Entry};
+use crate::decisions::{self, Decision};
 use crate::kernel::page::Page as ListPage;
-use crate::kernel::{Mode, Scope};
+use crate::kernel::{Mode, Scope, StoreError};
 use crate::keys::rows::{self, KeyLine};
 use crate::ledger;
-use crate::oversight::AccountNames;
-use crate::store::Cost;
+use crate::operator;
+use crate::oversight::rows::EndpointLine;
+use crate::oversight::{self, AccountNames};
+use crate::pauses::Operation;
+use crate::store::{Cost, Tx};
 
 /// Transfers that are shown of one account and mode.
 const TRANSFERS_MAX: i64 = 20;
+/// Decisions of each kind, and entries about one key, that its story tells.
+const STEPS_MAX: i64 = 40;
+/// Newest keys whose makers are looked up.
+const KEYS_TOLD_MAX: usize = 40;
+/// Endpoints of all accounts that are looked at.
+const ENDPOINTS_MAX: i64 = 500;
 
 pub async fn list(visit: Visit) -> Outcome {
     let read = visit.app.store.read(Cost::Scan, |tx| Ok((rows::accounts(tx)?, rows::list(tx)?)));
@@ -64,10 +75,11 @@ pub async fn one(visit: Visit) -> Outcome {
             modes.push((mode, ledger::balances(tx, scope)?, found));
         }
         let offset = rows::clock_offset_seconds(tx, Scope::new(number, Mode::Test))?;
-        Ok(Some((name, is_suspended, keys, modes, offset, AccountNames::read(tx)?)))
+        let told = Told::read(tx, &name, number, &keys)?;
+        Ok(Some((name, is_suspended, keys, modes, offset, AccountNames::read(tx)?, told)))
     });
     let found = read.await?.ok_or(Failure::NotFound)?;
-    let (name, is_suspended, keys, modes, offset, accounts) = found;
+    let (name, is_suspended, keys, modes, offset, accounts, told) = found;
     let words = visit.words;
     let mut page = Page::new("accounts", name);
     page.chips = vec![Cell::chip(words, if is_suspended { "suspended" } else { "active" })];
@@ -87,7 +99,7 @@ pub async fn one(visit: Visit) -> Outcome {
         };
         table.lines.push(Line::new(vec![
             Cell::Several(vec![
-                Cell::Code(format!("…{}", key.hint)),
+                Cell::Code(key.hint.clone()),
                 Cell::Muted(super::super::blocks::short(&key.id.to_string())),
             ]),
             Cell::Text(word(words, key.mode.as_str())),
@@ -98,6 +110,8 @@ pub async fn one(visit: Visit) -> Outcome {
         ]));
     }
     page.still.push(Section::wide(words.get("accounts.keys"), vec![Block::Table(table)]));
+    let story = Block::Story(told.story(&visit, &keys));
+    page.still.push(Section::wide(words.get("transfer.story"), vec![story]));
     for (mode, balances, found) in modes {
         let title = word(words, mode.as_str());
         let columns = ["col.compartment", "#col.amount"];
@@ -117,4 +131,77 @@ pub async fn one(visit: Visit) -> Outcome {
         page.still.push(Section::wide(title, blocks));
     }
     page.draw(&visit)
+}
+
+/// What the store tells of an account's past.
+struct Told {
+    decided: Vec<Decision>,
+    /// What the audit log says of its keys.
+    of_keys: Vec<Entry>,
+    endpoints: Vec<EndpointLine>,
+}
+
+impl Told {
+    fn read(
+        tx: &mut dyn Tx,
+        name: &str,
+        number: i64,
+        keys: &[KeyLine],
+    ) -> Result<Told, StoreError> {
+        let mut decided = decisions::rows::of_subject(tx, &format!("account {name}"), STEPS_MAX)?;
+        for operation in Operation::ALL {
+            let subject = operator::pause_subject(*operation, &Some(name.to_owned()));
+            decided.extend(decisions::rows::of_subject(tx, &subject, STEPS_MAX)?);
+        }
+        let mut of_keys = Vec::new();
+        for key in keys.iter().rev().take(KEYS_TOLD_MAX) {
+            of_keys.extend(audit::rows::of_subject(tx, &key.id.to_string(), STEPS_MAX)?);
+        }
+        let mut endpoints = Vec::new();
+        for mode in [Mode::Live, Mode::Test] {
+            let of_mode = oversight::rows::endpoints(tx, mode, ENDPOINTS_MAX)?;
+            let own = |line: &EndpointLine| line.scope.account_number() == number;
+            endpoints.extend(of_mode.into_iter().filter(own));
+        }
+        Ok(Told { decided, of_keys, endpoints })
+    }
+
+    /// The same and the keys themselves, in the order of time.
+    fn story(&self, visit: &Visit, keys: &[KeyLine]) -> Vec<Step> {
+        let mut moments: Vec<(i64, Step)> = Vec::new();
+        for key in keys {
+            let by = |action: Action| {
+                let told = |entry: &&Entry| {
+                    entry.subject == key.id.to_string() && entry.action == action.as_str()
+                };
+                self.of_keys.iter().find(told).map(|entry| entry.actor.clone())
+            };
+            let mut tell = |at: i64, what: &str, by: Option<String>| {
+                let mut made = persons::step(visit, at, "theme.key", what);
+                made.facts = vec![
+                    fact(visit, "col.key", Cell::Code(key.hint.clone())),
+                    fact(visit, "col.mode", Cell::Text(word(visit.words, key.mode.as_str()))),
+                ];
+                if let Some(by) = by.filter(|by| !by.is_empty()) {
+                    made.facts.push(fact(visit, "fact.by", Cell::Text(by)));
+                }
+                moments.push((at, made));
+            };
+            tell(key.created, "created", by(Action::KeyCreated));
+            match (key.revoked_at, key.expires_at) {
+                (Some(at), _) => tell(at, "revoked", by(Action::KeyRevoked)),
+                (None, Some(at)) if at <= visit.instant() => tell(at, "expired_key", None),
+                _ => {}
+            }
+        }
+        for endpoint in &self.endpoints {
+            let mut made = persons::step(visit, endpoint.created, "theme.endpoint", "created");
+            let path = path_of(endpoint.id.any());
+            made.facts = vec![fact(visit, "col.endpoint", Cell::link(path, &endpoint.url))];
+            moments.push((endpoint.created, made));
+        }
+        moments.extend(self.decided.iter().map(|decision| persons::decided(visit, decision)));
+        moments.sort_by_key(|(at, _)| *at);
+        moments.into_iter().map(|(_, step)| step).collect()
+    }
 }

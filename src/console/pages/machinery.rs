@@ -179,7 +179,7 @@ pub async fn settings(visit: Visit) -> Outcome {
             Some(ports) => vec![
                 Cell::Text(word(words, mode)),
                 Cell::text(ports.chain.name.as_str()),
-                Cell::text(ports.rates.name()),
+                Cell::Code(ports.rates.name().to_owned()),
                 Cell::chip(words, "active"),
             ],
             None => vec![

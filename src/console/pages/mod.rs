@@ -1,7 +1,9 @@
 //! The places of the console: what each page reads, and what it shows of it.
 
 pub mod accounts;
+pub mod audit;
 pub mod decide;
+pub mod limits;
 pub mod machinery;
 pub mod overview;
 pub mod persons;
@@ -10,6 +12,7 @@ pub mod reports;
 pub mod search;
 pub mod transfers;
 pub mod webhooks;
+pub mod work;
 
 use super::blocks::{Cell, Tone};
 use super::visit::{Failure, Outcome, Visit};

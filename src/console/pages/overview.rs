@@ -101,6 +101,10 @@ async fn compose(visit: &Visit) -> Result<Page, Failure> {
         table.lines = alarms;
         page.live.push(Section::wide(caption, vec![Block::Table(table)]));
     }
+    let (begins, steps) = (overview.is_untouched(), live_steps(visit));
+    if begins {
+        page.live.extend(steps.clone());
+    }
     page.live.push(Section::wide(words.get("overview.waiting"), waiting(visit, mode, &overview)));
     page.live.push(Section::wide(words.get("overview.flow"), flow(visit, mode, &overview)));
     page.live.push(Section::half(words.get("overview.money"), vec![money(visit, &overview)]));
@@ -112,7 +116,37 @@ async fn compose(visit: &Visit) -> Result<Page, Failure> {
     }
     page.live.push(Section::half(words.get("overview.webhooks"), vec![hooks(visit, &overview)]));
     page.live.push(Section::half(words.get("overview.lists"), vec![lists(visit)]));
+    if !begins {
+        page.live.extend(steps);
+    }
     Ok(page)
+}
+
+/// The steps to live mode, until it is set up: first of all where no money has moved yet.
+fn live_steps(visit: &Visit) -> Option<Section> {
+    if visit.services().is_live_configured() {
+        return None;
+    }
+    let words = visit.words;
+    let columns = ["steps.part", "steps.what", "col.state"];
+    let caption = words.get("steps.title");
+    let mut table = Table::new(words, caption, &columns, "search.nothing");
+    for part in &visit.app.live_parts {
+        let state = match (part.is_configured, &part.fault) {
+            (false, _) => "missing",
+            (true, None) => "written",
+            (true, Some(_)) => "does_not_do",
+        };
+        table.lines.push(Line::new(vec![
+            Cell::Code(format!("[{}]", part.table)),
+            Cell::Text(words.get(&format!("steps.{}", part.table)).to_owned()),
+            Cell::chip(words, state),
+        ]));
+    }
+    let step = |key: &str| Block::Note { tone: Tone::Plain, text: words.get(key).to_owned() };
+    let blocks =
+        vec![step("steps.first"), Block::Table(table), step("steps.second"), step("steps.third")];
+    Some(Section::wide(caption, blocks))
 }
 
 /// What is wrong now, each with the runbook that says what to do.

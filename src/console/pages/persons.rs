@@ -1,15 +1,20 @@
 //! A beneficiary and a sender: who they are, what was found of them, and what they had paid.
 
-use super::super::blocks::{Block, Cell, Line, Page, Section, Step, Table, Tone, short, word};
+use super::super::blocks::{
+    Block, Cell, Form, Line, Page, Section, Step, Table, Tone, short, word,
+};
 use super::super::visit::{Failure, Outcome, Visit};
-use super::{decide, fact, named, scope_chips, scope_of, transfers};
+use super::{decide, fact, limits, named, scope_chips, scope_of, transfers};
 use crate::decisions::{self, Decision};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, ObjectKind, Scope};
 use crate::oversight::AccountNames;
 use crate::oversight::story::{self, Announced};
+use crate::payouts::limits::{LimitSubject, Used};
 use crate::screening::hit::HitRow;
 use crate::screening::rows as hits;
+use crate::services::PayoutLimits;
+use crate::staff::Role;
 use crate::store::{Cost, Tx};
 use crate::transfers::Transfer;
 use crate::{beneficiaries, senders};
@@ -24,36 +29,70 @@ struct Around {
     hits: Vec<HitRow>,
     decided: Vec<Decision>,
     announced: Vec<Announced>,
+    used: Vec<Used>,
 }
 
-fn around(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<Around, crate::kernel::StoreError> {
+/// What the page says of one kind of person.
+struct Shown {
+    name: String,
+    /// The key of what this person is.
+    what: &'static str,
+    status: &'static str,
+    facts: Vec<(String, Cell)>,
+    moments: Vec<(i64, Step)>,
+    decide: Vec<Block>,
+    /// A form of its own beside the facts.
+    form: Option<(String, Block)>,
+}
+
+/// What is read around a person.
+#[derive(Clone)]
+struct Asked {
+    scope: Scope,
+    id: AnyId,
+    limits: PayoutLimits,
+    instant_milliseconds: i64,
+}
+
+async fn asked(visit: &Visit, kind: ObjectKind) -> Result<Asked, Failure> {
+    let id = named(visit, kind)?;
+    Ok(Asked {
+        scope: scope_of(visit, id).await?,
+        id,
+        limits: visit.services().settings.payout_limits.clone(),
+        instant_milliseconds: visit.app.store.clock.milliseconds(),
+    })
+}
+
+fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::StoreError> {
+    let Asked { scope, id, .. } = *asked;
     let ids = story::rows::transfers_of_person(tx, scope, id, ROWS_MAX)?;
+    let subject = match id.kind {
+        ObjectKind::Sender => LimitSubject::Sender,
+        _ => LimitSubject::Beneficiary,
+    };
+    let at = asked.instant_milliseconds;
     Ok(Around {
         accounts: AccountNames::read(tx)?,
         transfers: transfers::of_ids(tx, scope, ids)?,
         hits: hits::of_subject(tx, scope, id)?,
         decided: decisions::rows::of_subject(tx, &id.to_string(), ROWS_MAX)?,
         announced: story::announced(tx, scope, &[id])?,
+        used: limits::used(tx, &asked.limits, scope, subject, Some(id), at)?,
     })
 }
 
 pub async fn beneficiary(visit: Visit) -> Outcome {
-    let id = named(&visit, ObjectKind::Beneficiary)?;
-    let scope = scope_of(&visit, id).await?;
+    let asked = asked(&visit, ObjectKind::Beneficiary).await?;
+    let wanted = asked.clone();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
-        let Some(typed) = id.typed() else { return Ok(None) };
-        let Some(found) = beneficiaries::rows::find(tx, scope, typed)? else { return Ok(None) };
-        Ok(Some((found, around(tx, scope, id)?)))
+        let Some(typed) = wanted.id.typed() else { return Ok(None) };
+        let found = beneficiaries::rows::find(tx, wanted.scope, typed)?;
+        let Some(found) = found else { return Ok(None) };
+        Ok(Some((found, around(tx, &wanted)?)))
     });
     let (found, around) = read.await?.ok_or(Failure::NotFound)?;
     let words = visit.words;
-    let mut page = Page::new("transfers", found.name.clone());
-    page.id = Some(id.to_string());
-    page.chips = vec![
-        Cell::Muted(words.get("fact.beneficiary").to_owned()),
-        Cell::chip(words, Status::as_str(found.status)),
-    ];
-    page.chips.extend(scope_chips(&visit, around.accounts.of(scope), scope));
     let text = |value: &Option<String>| value.clone().map_or(Cell::none(), Cell::Text);
     let mut facts = vec![
         fact(&visit, "fact.payable", Cell::chip(words, yes(found.is_payable()))),
@@ -74,35 +113,50 @@ pub async fn beneficiary(visit: Visit) -> Outcome {
     if let Some(reason) = found.payouts_disabled_reason {
         facts.insert(1, fact(&visit, "fact.reason", Cell::chip(words, reason.as_str())));
     }
-    page.still.push(Section::half(words.get("person.facts"), vec![Block::Facts(facts)]));
-    let mut moments: Vec<(i64, Step)> = Vec::new();
-    for taken in found.status_history.entries() {
-        let what = Status::as_str(taken.status);
-        moments.push((taken.at, step(&visit, taken.at, "theme.beneficiary", what)));
+    let history = found.status_history.entries();
+    let moments = history
+        .iter()
+        .map(|taken| {
+            let what = Status::as_str(taken.status);
+            (taken.at, step(&visit, taken.at, "theme.beneficiary", what))
+        })
+        .collect();
+    let decide = decide::of_beneficiary(&visit, &found);
+    let form = account_number_form(&visit, asked.id);
+    let status = Status::as_str(found.status);
+    let shown =
+        Shown { name: found.name, what: "fact.beneficiary", status, facts, moments, decide, form };
+    draw(&visit, &asked, around, shown)
+}
+
+/// The button to the full account number, for whom it is shown to.
+fn account_number_form(visit: &Visit, id: AnyId) -> Option<(String, Block)> {
+    if !visit.operator().role.includes(Role::Operator) {
+        return None;
     }
-    show_around(&visit, &mut page, around, moments);
-    page.still
-        .push(Section::wide(words.get("transfer.decide"), decide::of_beneficiary(&visit, &found)));
-    page.draw(&visit)
+    let words = visit.words;
+    let form = Form {
+        action: format!("/console/beneficiaries/{id}/account_number"),
+        is_change: true,
+        title: String::new(),
+        help: words.get("account_number.help").to_owned(),
+        hidden: Vec::new(),
+        questions: decide::questions(visit, &[]),
+        buttons: vec![(String::new(), words.get("account_number.show").to_owned(), false)],
+    };
+    Some((words.get("account_number.title").to_owned(), Block::Form(form)))
 }
 
 pub async fn sender(visit: Visit) -> Outcome {
-    let id = named(&visit, ObjectKind::Sender)?;
-    let scope = scope_of(&visit, id).await?;
+    let asked = asked(&visit, ObjectKind::Sender).await?;
+    let wanted = asked.clone();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
-        let Some(typed) = id.typed() else { return Ok(None) };
-        let Some(found) = senders::rows::find(tx, scope, typed)? else { return Ok(None) };
-        Ok(Some((found, around(tx, scope, id)?)))
+        let Some(typed) = wanted.id.typed() else { return Ok(None) };
+        let Some(found) = senders::rows::find(tx, wanted.scope, typed)? else { return Ok(None) };
+        Ok(Some((found, around(tx, &wanted)?)))
     });
     let (found, around) = read.await?.ok_or(Failure::NotFound)?;
     let words = visit.words;
-    let mut page = Page::new("transfers", found.name.clone());
-    page.id = Some(id.to_string());
-    page.chips = vec![
-        Cell::Muted(words.get("fact.sender").to_owned()),
-        Cell::chip(words, found.screening.as_str()),
-    ];
-    page.chips.extend(scope_chips(&visit, around.accounts.of(scope), scope));
     let text = |value: &Option<String>| value.clone().map_or(Cell::none(), Cell::Text);
     let address = found.address.as_ref().map(|address| {
         [Some(&address.line1), Some(&address.city), address.state.as_ref(), Some(&address.country)]
@@ -122,18 +176,39 @@ pub async fn sender(visit: Visit) -> Outcome {
         fact(&visit, "fact.document", text(&document)),
         fact(&visit, "col.created", Cell::time(found.created)),
     ];
+    let moments = vec![(found.created, step(&visit, found.created, "theme.sender", "created"))];
+    let (decide, status) = (decide::of_sender(&visit, &found), found.screening.as_str());
+    let (what, form) = ("fact.sender", None);
+    let shown = Shown { name: found.name, what, status, facts, moments, decide, form };
+    draw(&visit, &asked, around, shown)
+}
+
+fn draw(visit: &Visit, asked: &Asked, around: Around, shown: Shown) -> Outcome {
+    let words = visit.words;
+    let mut page = Page::new("transfers", shown.name);
+    page.id = Some(asked.id.to_string());
+    page.chips =
+        vec![Cell::Muted(words.get(shown.what).to_owned()), Cell::chip(words, shown.status)];
+    page.chips.extend(scope_chips(visit, around.accounts.of(asked.scope), asked.scope));
+    let mut facts = shown.facts;
+    for used in &around.used {
+        let period = limits::period(visit, used.subject, used.is_month);
+        facts.push((period, limits::share(visit, used)));
+    }
     page.still.push(Section::half(words.get("person.facts"), vec![Block::Facts(facts)]));
-    let made = vec![(found.created, step(&visit, found.created, "theme.sender", "created"))];
-    show_around(&visit, &mut page, around, made);
-    page.still.push(Section::wide(words.get("transfer.decide"), decide::of_sender(&visit, &found)));
-    page.draw(&visit)
+    show_around(visit, &mut page, around, shown.moments);
+    if let Some((title, form)) = shown.form {
+        page.still.push(Section::half(title, vec![form]));
+    }
+    page.still.push(Section::wide(words.get("transfer.decide"), shown.decide));
+    page.draw(visit)
 }
 
 const fn yes(is_so: bool) -> &'static str {
     if is_so { "yes" } else { "no" }
 }
 
-fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> Step {
+pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> Step {
     Step {
         at: Cell::time(at),
         theme: visit.words.get(theme).to_owned(),
@@ -142,6 +217,18 @@ fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> Step {
         amount: None,
         facts: Vec::new(),
     }
+}
+
+/// A decision as a moment of a story.
+pub fn decided(visit: &Visit, decision: &Decision) -> (i64, Step) {
+    let what = format!("decided_{}", decision.decision);
+    let mut made = step(visit, decision.decided_at, "theme.decision", &what);
+    made.tone = Tone::Attention;
+    made.facts = vec![
+        fact(visit, "fact.by", Cell::text(decision.by.actor())),
+        fact(visit, "fact.why", Cell::text(decision.by.reason())),
+    ];
+    (decision.decided_at, made)
 }
 
 fn show_around(visit: &Visit, page: &mut Page, around: Around, mut moments: Vec<(i64, Step)>) {
@@ -167,16 +254,7 @@ fn show_around(visit: &Visit, page: &mut Page, around: Around, mut moments: Vec<
         moments.push((hit.created, found));
     }
     page.still.push(Section::half(caption, vec![Block::Table(table)]));
-    for decision in &around.decided {
-        let what = format!("decided_{}", decision.decision);
-        let mut made = step(visit, decision.decided_at, "theme.decision", &what);
-        made.tone = Tone::Attention;
-        made.facts = vec![
-            fact(visit, "fact.by", Cell::text(decision.by.actor())),
-            fact(visit, "fact.why", Cell::text(decision.by.reason())),
-        ];
-        moments.push((decision.decided_at, made));
-    }
+    moments.extend(around.decided.iter().map(|decision| decided(visit, decision)));
     for announced in around
         .announced
         .iter()

@@ -160,6 +160,22 @@ pub struct Request {
     asked: String,
 }
 
+impl Request {
+    /// What was typed with the decision: the address or the bank's reference.
+    pub fn argument(&self) -> Option<String> {
+        match Asked::read(&self.asked)? {
+            Asked::Decide(_, OperatorDecision::Refund(to)) => to.map(|to| to.to_string()),
+            Asked::Decide(_, OperatorDecision::Settle(reference)) => Some(reference),
+            Asked::RefundAddress(_, to) => Some(to.to_string()),
+            _ => None,
+        }
+    }
+    /// The object that it is about; a pause is none.
+    pub fn object(&self) -> Option<AnyId> {
+        AnyId::parse(&self.subject)
+    }
+}
+
 /// Keeps a decision as a request where it needs a second person and none has approved it; answers
 /// what to tell then.
 pub(super) fn wait_for_second(

@@ -1,0 +1,222 @@
+//! The audit log: who did what and when, and whether the log is as it was written.
+
+use std::collections::BTreeMap;
+
+use super::super::blocks::{Block, Cell, Form, Line, Page, Question, Section, Table, Tone, word};
+use super::super::visit::{Failure, Outcome, Visit};
+use super::decide;
+use crate::audit::{self, Action, Chain, Entry};
+use crate::kernel::StoreError;
+use crate::rails::files::values::Day;
+use crate::staff;
+use crate::store::{Cost, Tx};
+
+const PATH: &str = "/console/audit";
+/// Entries that one page shows.
+const ENTRIES_MAX: usize = 50;
+/// Entries that one read verifies, so that none holds a connection for long.
+const VERIFIED_AT_ONCE: i64 = 5_000;
+
+/// Changed settings that an entry shows.
+const SETTINGS_SHOWN_MAX: usize = 6;
+
+/// An entry, and the hash of the one before it.
+type Found = (Entry, Option<[u8; 32]>);
+
+pub async fn page(visit: Visit) -> Outcome {
+    let (actor, action) = (visit.query("actor").to_owned(), visit.query("action").to_owned());
+    let day = |name: &str| Day::parse(visit.query(name));
+    let from_milliseconds = day("from").map(|day| day.begins_at() * 1_000);
+    let until_milliseconds = day("until").map(|day| day.plus_days(1).begins_at() * 1_000);
+    let before = visit.query("before").parse().unwrap_or(i64::MAX);
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let sought = audit::rows::Sought {
+            actor: actor.clone(),
+            action: action.clone(),
+            from: number_at(tx, from_milliseconds, 0)?,
+            before: before.min(number_at(tx, until_milliseconds, i64::MAX)?),
+        };
+        let found = audit::rows::sought(tx, &sought, ENTRIES_MAX as i64 + 1)?;
+        Ok((found, staff::rows::all(tx)?))
+    });
+    let (mut found, operators) = read.await?;
+    let is_more = found.len() > ENTRIES_MAX;
+    found.truncate(ENTRIES_MAX);
+    let words = visit.words;
+    let mut page = Page::new("audit", words.get("audit.title"));
+    let mut blocks =
+        vec![Block::Note { tone: Tone::Plain, text: words.get("audit.help").to_owned() }];
+    if visit.query("verify") == "all" {
+        blocks.push(verified(&visit).await?);
+    }
+    let whole = (format!("{PATH}?verify=all"), words.get("audit.verify").to_owned());
+    blocks.push(Block::Links(vec![whole]));
+    page.still.push(Section::wide("", blocks));
+    let mut persons: Vec<String> =
+        operators.into_iter().map(|operator| operator.identity.name).collect();
+    let asked = visit.query("actor");
+    if !asked.is_empty() && !persons.iter().any(|name| name == asked) {
+        persons.push(asked.to_owned());
+    }
+    let mut list = vec![Block::Form(filter(&visit, persons)), Block::Table(table(&visit, &found))];
+    if let (true, Some((last, _))) = (is_more, found.last()) {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        for name in ["actor", "action", "from", "until"] {
+            query.append_pair(name, visit.query(name));
+        }
+        query.append_pair("before", &last.number.to_string());
+        let next = format!("{PATH}?{}", query.finish());
+        list.push(Block::Links(vec![(next, words.get("page.older").to_owned())]));
+    }
+    page.still.push(Section::wide("", list));
+    page.draw(&visit)
+}
+
+/// The number of the first entry from a moment on; `none` where no moment is given.
+fn number_at(tx: &mut dyn Tx, at: Option<i64>, none: i64) -> Result<i64, StoreError> {
+    match at {
+        None => Ok(none),
+        Some(at) => Ok(audit::rows::first_since(tx, at)?.unwrap_or(i64::MAX)),
+    }
+}
+
+fn filter(visit: &Visit, persons: Vec<String>) -> Form {
+    let words = visit.words;
+    let all = || (String::new(), words.get("page.all").to_owned());
+    let mut names = vec![all()];
+    names.extend(persons.into_iter().map(|name| (name.clone(), name)));
+    let mut actions = vec![all()];
+    actions.extend(Action::ALL.iter().map(|action| {
+        let name = action.as_str();
+        (name.to_owned(), action_word(visit, name))
+    }));
+    let question = |name, key: &str, kind, choices| Question {
+        name,
+        label: words.get(key).to_owned(),
+        choices,
+        kind,
+        value: visit.query(name).to_owned(),
+        is_required: false,
+    };
+    Form {
+        action: PATH.into(),
+        is_change: false,
+        title: String::new(),
+        help: String::new(),
+        hidden: Vec::new(),
+        questions: vec![
+            question("actor", "col.by", "text", names),
+            question("action", "col.kind", "text", actions),
+            question("from", "reports.from", "date", Vec::new()),
+            question("until", "reports.to", "date", Vec::new()),
+        ],
+        buttons: vec![(String::new(), words.get("page.filter").to_owned(), false)],
+    }
+}
+
+fn action_word(visit: &Visit, action: &str) -> String {
+    word(visit.words, &format!("did_{action}"))
+}
+
+fn table(visit: &Visit, found: &[Found]) -> Table {
+    let words = visit.words;
+    let columns = [
+        "#col.number",
+        "col.created",
+        "col.by",
+        "col.kind",
+        "fact.about",
+        "col.state",
+        "col.details",
+    ];
+    let mut table = Table::new(words, words.get("audit.title"), &columns, "audit.empty");
+    for (entry, before) in found {
+        let is_whole = before.is_some_and(|before| entry.expected_hash(&before) == entry.hash);
+        let mut who = vec![match entry.actor.as_str() {
+            "" => Cell::none(),
+            name => Cell::text(name),
+        }];
+        who.push(Cell::Muted(word(words, &entry.via)));
+        let details = details(visit, entry);
+        table.lines.push(Line::new(vec![
+            Cell::number(entry.number),
+            Cell::time(entry.at_milliseconds.div_euclid(1_000)),
+            Cell::Several(who),
+            Cell::Text(action_word(visit, &entry.action)),
+            match entry.subject.as_str() {
+                "" => Cell::none(),
+                subject => decide::subject_cell(subject),
+            },
+            Cell::Chip {
+                text: words.get(if is_whole { "audit.whole" } else { "audit.broken" }).to_owned(),
+                tone: if is_whole { Tone::Good } else { Tone::Bad },
+            },
+            if details.is_empty() { Cell::none() } else { Cell::Several(details) },
+        ]));
+    }
+    table
+}
+
+/// What an entry says more. Of settings only which changed, unless they are few: an export has all.
+fn details(visit: &Visit, entry: &Entry) -> Vec<Cell> {
+    let words = visit.words;
+    let texts: BTreeMap<String, String> = serde_json::from_str(&entry.details).unwrap_or_default();
+    let changed: Vec<&str> =
+        texts.get("changed").map_or_else(Vec::new, |names| names.split_whitespace().collect());
+    let is_settings = entry.action == Action::Settings.as_str();
+    let mut cells = Vec::new();
+    if is_settings && changed.len() > SETTINGS_SHOWN_MAX {
+        let few = changed.iter().take(SETTINGS_SHOWN_MAX).map(|name| Cell::Code((*name).into()));
+        cells.extend(few);
+        cells.push(Cell::Muted(format!("+ {}", changed.len() - SETTINGS_SHOWN_MAX)));
+        return cells;
+    }
+    for (name, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
+        if is_settings && !changed.contains(&name.as_str()) {
+            continue;
+        }
+        cells.push(match words.find(&format!("word.detail_{name}")) {
+            Some(known) => Cell::Muted(known.to_owned()),
+            None => Cell::Code(name.clone()),
+        });
+        cells.push(Cell::Text(match name.as_str() {
+            "decision" => decide::decision_word(visit, text),
+            "cause" => words.get(&format!("approvals.cause_{text}")).to_owned(),
+            "mode" | "role" => word(words, text),
+            _ => text.clone(),
+        }));
+    }
+    cells
+}
+
+/// Verifies the whole log, part by part, and tells what was found.
+async fn verified(visit: &Visit) -> Result<Block, Failure> {
+    let mut chain = Chain::default();
+    loop {
+        let after = chain.count();
+        let read = visit.app.store.read(Cost::Scan, move |tx| {
+            let entries = audit::rows::after(tx, after, VERIFIED_AT_ONCE)?;
+            // In the same view as the last entries, so that none comes between.
+            Ok((entries, audit::rows::tail(tx)?))
+        });
+        let (entries, tail) = read.await?;
+        entries.iter().for_each(|entry| chain.take(entry));
+        if (entries.len() as i64) < VERIFIED_AT_ONCE {
+            chain.end(tail);
+            break;
+        }
+    }
+    let words = visit.words;
+    let count = chain.count().to_string();
+    Ok(match chain.faults.first() {
+        None => Block::Note {
+            tone: Tone::Good,
+            text: words.with("audit.all_whole", [("count", count.as_str())]),
+        },
+        Some(fault) => {
+            let faults = chain.faults.len().to_string();
+            let values = [("count", faults.as_str()), ("first", fault.as_str())];
+            Block::Note { tone: Tone::Bad, text: words.with("audit.faults", values) }
+        }
+    })
+}

@@ -1,0 +1,118 @@
+//! Limits: what is set, and how much of it is used.
+
+use super::super::blocks::{Block, Cell, Line, Page, Section, Table, Tone, amount};
+use super::super::visit::{Outcome, Visit};
+use super::{mode_chips, mode_of};
+use crate::kernel::{Currency, Money, Scope, StoreError};
+use crate::keys;
+use crate::oversight::AccountNames;
+use crate::payouts::limits::{self, LimitSubject, Used};
+use crate::services::PayoutLimits;
+use crate::store::{Cost, Tx};
+
+pub async fn page(visit: Visit) -> Outcome {
+    let mode = mode_of(&visit);
+    let set = visit.services().settings.payout_limits.clone();
+    let instant = visit.app.store.clock.milliseconds();
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let accounts = AccountNames::read(tx)?;
+        let mut all = Vec::new();
+        for scope in accounts.scopes().filter(|scope| scope.mode() == mode) {
+            all.push((scope, used(tx, &set, scope, LimitSubject::Account, None, instant)?));
+        }
+        Ok((accounts, all))
+    });
+    let (accounts, all) = read.await?;
+    let words = visit.words;
+    let mut page = Page::new("limits", words.get("limits.title"));
+    page.chips = mode_chips(&visit, mode, "/console/limits");
+    page.still.push(Section::wide("", rules(&visit)));
+    let columns = ["col.account", "limits.today", "limits.this_month"];
+    let caption = words.get("limits.used");
+    let mut table = Table::new(words, caption, &columns, "accounts.empty");
+    for (scope, used) in all {
+        let cell = |is_month: bool| {
+            let found = used.iter().find(|used| used.is_month == is_month);
+            found.map_or(Cell::none(), |used| share(&visit, used))
+        };
+        let path = format!("/console/accounts/{}", scope.account_number());
+        table.lines.push(
+            Line::new(vec![Cell::link(path.clone(), accounts.of(scope)), cell(false), cell(true)])
+                .to(path),
+        );
+    }
+    let help = Block::Note { tone: Tone::Plain, text: words.get("limits.used_help").to_owned() };
+    let held = format!("/console/queues/payouts?mode={}", mode.as_str());
+    let links = Block::Links(vec![(held, words.get("limits.held").to_owned())]);
+    page.still.push(Section::wide(caption, vec![help, Block::Table(table), links]));
+    page.draw(&visit)
+}
+
+fn rules(visit: &Visit) -> Vec<Block> {
+    let words = visit.words;
+    let settings = &visit.services().settings;
+    let columns = ["col.setting", "col.whom", "#col.value"];
+    let mut table = Table::new(words, words.get("limits.rules"), &columns, "search.nothing");
+    let set = &settings.payout_limits;
+    let transfer = words.get("limits.transfer").to_owned();
+    let decision = words.get("limits.decision").to_owned();
+    for (name, whom, value) in [
+        ("amount_min", transfer.clone(), Some(settings.amount_min)),
+        ("amount_max", transfer, Some(settings.amount_max)),
+        ("four_eyes_above", decision, settings.four_eyes_above),
+        ("sender_day_inr_max", period(visit, LimitSubject::Sender, false), set.sender_day),
+        ("sender_month_inr_max", period(visit, LimitSubject::Sender, true), set.sender_month),
+        (
+            "beneficiary_day_inr_max",
+            period(visit, LimitSubject::Beneficiary, false),
+            set.beneficiary_day,
+        ),
+        (
+            "beneficiary_month_inr_max",
+            period(visit, LimitSubject::Beneficiary, true),
+            set.beneficiary_month,
+        ),
+        ("account_day_inr_max", period(visit, LimitSubject::Account, false), set.account_day),
+        ("account_month_inr_max", period(visit, LimitSubject::Account, true), set.account_month),
+    ] {
+        let value = value.map_or(Cell::muted(words.get("limits.none")), Cell::money);
+        table.lines.push(Line::new(vec![Cell::Code(name.into()), Cell::Text(whom), value]));
+    }
+    let help = Block::Note { tone: Tone::Plain, text: words.get("limits.help").to_owned() };
+    vec![help, Block::Table(table)]
+}
+
+/// Whose rupees in which period, in words.
+pub fn period(visit: &Visit, subject: LimitSubject, is_month: bool) -> String {
+    let key = if is_month { "limits.month" } else { "limits.day" };
+    let whom = format!("limits.{}", subject.as_str());
+    format!("{}, {}", visit.words.get(&whom), visit.words.get(key))
+}
+
+/// What is used of a limit.
+pub fn share(visit: &Visit, used: &Used) -> Cell {
+    let units = used.units.unwrap_or(0);
+    let values = [("used", Money::new(units, Currency::Inr)), ("max", used.max)];
+    let values = values.map(|(name, money)| (name, amount(money)));
+    let values = [0, 1].map(|place: usize| (values[place].0, values[place].1.as_str()));
+    let text = visit.words.with("limits.of", values);
+    let is_full = units >= used.max.units;
+    match (used.units, is_full) {
+        (None, _) => Cell::Muted(text),
+        (_, true) => Cell::Chip { text, tone: Tone::Attention },
+        (_, false) => Cell::Number(text),
+    }
+}
+
+/// What somebody has used of the limits that are set, by the account's own time.
+pub fn used(
+    tx: &mut dyn Tx,
+    set: &PayoutLimits,
+    scope: Scope,
+    subject: LimitSubject,
+    id: Option<crate::kernel::AnyId>,
+    instant_milliseconds: i64,
+) -> Result<Vec<Used>, StoreError> {
+    let ahead = keys::rows::clock_offset_seconds(tx, scope)? * 1_000;
+    limits::used(tx, set, scope, subject, id, instant_milliseconds + ahead)
+}

@@ -1,0 +1,174 @@
+//! Long work: how far it has come. It goes on whoever looks, and this page can be left.
+
+use super::super::blocks::{Block, Cell, Line, Page, Section, Table, age, path_of, word};
+use super::super::visit::{Failure, Outcome, Visit};
+use super::fact;
+use crate::chains::rows as chains;
+use crate::chains::rows::{AuditMark, Cursor};
+use crate::kernel::{Mode, StoreError};
+use crate::oversight::AccountNames;
+use crate::oversight::rows::{self, EndpointLine};
+use crate::rails::files::values::Day;
+use crate::reconcile;
+use crate::store::{Cost, Tx};
+use crate::workers::screening::{self, Progress};
+
+/// Endpoints of each mode that are looked at.
+const ENDPOINTS_MAX: i64 = 500;
+/// Deliveries of one endpoint that are counted.
+const COUNTED_MAX: i64 = 10_000;
+
+/// What the store says of long work.
+struct Work {
+    accounts: AccountNames,
+    screening: Option<Progress>,
+    chains: Vec<Compared>,
+    closed_until: Option<Day>,
+    deliveries: Vec<(EndpointLine, i64)>,
+}
+
+/// How far a chain was compared with the book.
+struct Compared {
+    mode: Mode,
+    chain: &'static str,
+    cursor: Option<Cursor>,
+    mark: Option<AuditMark>,
+}
+
+fn read(
+    tx: &mut dyn Tx,
+    followed: &[(Mode, crate::chains::ChainName)],
+) -> Result<Work, StoreError> {
+    let mut compared = Vec::new();
+    for (mode, chain) in followed {
+        let cursor = chains::cursor(tx, *mode, *chain)?;
+        let mark = chains::audit_mark(tx, *mode, *chain)?;
+        compared.push(Compared { mode: *mode, chain: chain.as_str(), cursor, mark });
+    }
+    let mut deliveries = Vec::new();
+    for mode in [Mode::Live, Mode::Test] {
+        for endpoint in rows::endpoints(tx, mode, ENDPOINTS_MAX)? {
+            if endpoint.due_milliseconds.is_some() {
+                let count = rows::waiting_deliveries(tx, endpoint.id, COUNTED_MAX)?;
+                deliveries.push((endpoint, count));
+            }
+        }
+    }
+    deliveries.retain(|(_, count)| *count > 0);
+    Ok(Work {
+        accounts: AccountNames::read(tx)?,
+        screening: screening::progress(tx)?,
+        chains: compared,
+        closed_until: reconcile::rows::closed_until(tx)?,
+        deliveries,
+    })
+}
+
+pub async fn page(visit: Visit) -> Outcome {
+    compose(&visit).await?.draw(&visit)
+}
+
+pub async fn live(visit: Visit) -> Outcome {
+    compose(&visit).await?.draw_live(&visit)
+}
+
+async fn compose(visit: &Visit) -> Result<Page, Failure> {
+    let followed: Vec<_> =
+        visit.app.chains.iter().map(|chain| (chain.mode, chain.settings.name)).collect();
+    let work = visit.app.store.read(Cost::Scan, move |tx| Ok(read(tx, &followed)?)).await?;
+    let words = visit.words;
+    let mut page = Page::new("work", words.get("work.title"));
+    page.live_path = Some("/console/work/live".into());
+    page.live.push(Section::half(words.get("work.screening"), screened(visit, &work)));
+    page.live.push(Section::half(words.get("work.bank"), vec![bank(visit, &work)]));
+    page.live.push(Section::wide(words.get("work.chains"), vec![compared(visit, &work)]));
+    page.live.push(Section::wide(words.get("work.deliveries"), vec![delivered(visit, &work)]));
+    Ok(page)
+}
+
+fn note(text: String) -> Block {
+    Block::Note { tone: super::Tone::Plain, text }
+}
+
+/// The walk over everybody after a list has changed.
+fn screened(visit: &Visit, work: &Work) -> Vec<Block> {
+    let words = visit.words;
+    let Some(progress) = &work.screening else {
+        return vec![note(words.get("work.no_screening").to_owned())];
+    };
+    let state = if progress.ended_at.is_some() { "completed" } else { "pending" };
+    let mut facts = vec![
+        fact(visit, "col.state", Cell::chip(words, state)),
+        fact(visit, "work.began", Cell::time(progress.began_at)),
+        fact(visit, "work.persons", Cell::number(progress.count)),
+    ];
+    match progress.ended_at {
+        Some(ended_at) => facts.push(fact(visit, "work.ended", Cell::time(ended_at))),
+        None => {
+            let all = work.accounts.all().count().to_string();
+            let number = progress.account_number.to_string();
+            let values = [("number", number.as_str()), ("all", all.as_str())];
+            let kind = if progress.is_beneficiaries { "beneficiaries" } else { "senders" };
+            let place = Cell::Several(vec![
+                Cell::Text(words.with("work.account_of", values)),
+                Cell::Text(words.get(&format!("search.{kind}")).to_owned()),
+            ]);
+            facts.push(fact(visit, "work.place", place));
+            facts.push(fact(visit, "work.reached", Cell::time_or_none(progress.reached)));
+        }
+    }
+    vec![Block::Facts(facts)]
+}
+
+fn bank(visit: &Visit, work: &Work) -> Block {
+    let words = visit.words;
+    note(work.closed_until.map_or_else(
+        || words.get("overview.no_statement").to_owned(),
+        |day| words.with("overview.closed_until", [("day", day.to_string().as_str())]),
+    ))
+}
+
+/// The comparison of the book with each chain.
+fn compared(visit: &Visit, work: &Work) -> Block {
+    let words = visit.words;
+    let columns = ["col.chain", "col.mode", "#work.compared", "#work.followed", "work.whole"];
+    let mut table = Table::new(words, words.get("work.chains"), &columns, "work.no_chain");
+    for found in &work.chains {
+        let height = |height: Option<i64>| height.map_or(Cell::none(), Cell::number);
+        let whole = found.mark.as_ref().map(|mark| mark.completed_milliseconds / 1_000);
+        table.lines.push(Line::new(vec![
+            Cell::text(found.chain),
+            Cell::Text(word(words, found.mode.as_str())),
+            height(found.mark.as_ref().map(|mark| mark.anchor.height)),
+            height(found.cursor.as_ref().map(|cursor| cursor.anchor.height)),
+            Cell::time_or_none(whole.filter(|at| *at > 0)),
+        ]));
+    }
+    Block::Table(table)
+}
+
+/// What still has to be delivered, as after a replay.
+fn delivered(visit: &Visit, work: &Work) -> Block {
+    let (words, instant) = (visit.words, visit.instant());
+    let columns = ["col.endpoint", "col.status", "#work.left", "col.backlog"];
+    let caption = words.get("work.deliveries");
+    let mut table = Table::new(words, caption, &columns, "work.no_deliveries");
+    for (endpoint, count) in &work.deliveries {
+        let path = path_of(endpoint.id.any());
+        let due = endpoint.due_milliseconds.map_or(instant, |due| due / 1_000);
+        let left = match *count >= COUNTED_MAX {
+            true => format!("{count}+"),
+            false => count.to_string(),
+        };
+        table.lines.push(
+            Line::new(vec![
+                Cell::link(path.clone(), endpoint.url.clone()),
+                Cell::chip(words, crate::kernel::state::Status::as_str(endpoint.status)),
+                Cell::Number(left),
+                if due < instant { Cell::Text(age(words, instant - due)) } else { Cell::none() },
+            ])
+            .to(path),
+        );
+    }
+    Block::Table(table)
+}

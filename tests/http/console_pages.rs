@@ -1,0 +1,217 @@
+//! What pages of the console show and hide: the audit log, limits, long work, an account's past,
+//! the way to live mode, and full account numbers.
+
+use hundi::audit::{self, Action, Fact};
+use hundi::kernel::{Currency, Money, Via, rupees};
+use hundi::staff::Role;
+
+use crate::console::{console_with, signed_in};
+use crate::support::{Server, id, is_on_postgres};
+
+/// Adds entries to the audit log.
+async fn append(server: &Server, actor: &'static str, count: usize) {
+    let appended = server.app.state.store.write(move |tx, now| {
+        for _ in 0..count {
+            let details = [("reason", "a test")];
+            let (via, action, subject) = (Via::Shell, Action::Decision, "quotes");
+            audit::append(tx, now, &Fact { actor, via, action, subject, details: &details })?;
+        }
+        Ok(())
+    });
+    appended.await.unwrap();
+}
+
+/// The numbers of the entries that a page shows.
+fn numbers(body: &str) -> Vec<i64> {
+    let rows = body.split("<tbody>").nth(1).unwrap_or("").split("<tr").skip(1);
+    let number = |row: &str| {
+        let cell = row.split("<span class=\"number\">").nth(1)?;
+        cell.split('<').next()?.parse().ok()
+    };
+    rows.filter_map(number).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_is_paged_filtered_and_verified() {
+    let server = console_with(&[]).await;
+    append(&server, "meera", 70).await;
+    append(&server, "ravi", 3).await;
+    let mut browser = signed_in(&server, "viewer").await;
+    let first = browser.get("/console/audit").await;
+    assert_eq!(first.status, 200);
+    let shown = numbers(&first.body);
+    assert_eq!(shown.len(), 50);
+    assert!(shown.is_sorted_by(|a, b| *a == *b + 1), "the newest first: {shown:?}");
+    assert!(first.body.contains("Signed in") && !first.body.contains("Does not fit"));
+    // The next page goes on where this one ends, to the first entry.
+    let last = *shown.last().unwrap();
+    let older = browser.get(&format!("/console/audit?before={last}")).await;
+    let rest = numbers(&older.body);
+    assert_eq!((rest.first(), rest.last()), (Some(&(last - 1)), Some(&1)));
+    assert!(first.body.contains("Older ones") && !older.body.contains("Older ones"));
+    // By person, by kind, and by day.
+    let of_ravi = browser.get("/console/audit?actor=ravi").await;
+    assert_eq!(numbers(&of_ravi.body).len(), 3);
+    let ravis = browser.get("/console/audit?actor=ravi&action=sign_in").await;
+    assert_eq!(numbers(&ravis.body).len(), 0);
+    assert!(ravis.body.contains("No entry fits"), "{}", ravis.body);
+    let sign_ins = browser.get("/console/audit?action=sign_in").await;
+    assert_eq!(numbers(&sign_ins.body).len(), 1);
+    let of_meera = browser.get("/console/audit?actor=meera").await;
+    let next = "actor=meera&#38;action=&#38;from=&#38;until=&#38;before=";
+    assert!(of_meera.body.contains(next), "the pager keeps the filter: {}", of_meera.body);
+    for (query, is_any) in [
+        ("from=2100-01-01", false),
+        ("until=2000-01-01", false),
+        ("from=2000-01-01&until=2100-01-01", true),
+        ("from=no-day", true),
+    ] {
+        let found = browser.get(&format!("/console/audit?{query}")).await;
+        assert_eq!(!numbers(&found.body).is_empty(), is_any, "{query}");
+    }
+    let whole = browser.get("/console/audit?verify=all").await;
+    assert!(whole.body.contains("The whole log was verified"), "{}", whole.body);
+    // The control: what somebody changed in the database is shown.
+    let harm = "UPDATE audit_log SET details = '{\"reason\":\"another\"}' WHERE number = 20";
+    match is_on_postgres() {
+        true => drop(server.database().sql(harm)),
+        false => {
+            let connection = rusqlite::Connection::open(server.folder.join("test.db")).unwrap();
+            connection.execute_batch(harm).unwrap();
+        }
+    }
+    let broken = browser.get("/console/audit?verify=all").await;
+    assert!(broken.body.contains("not as it was written. Faults: 1."), "{}", broken.body);
+    let around = browser.get("/console/audit?before=22").await;
+    assert_eq!(around.body.matches("Does not fit").count(), 1, "only the changed one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_show_what_is_set_and_used() {
+    let variables =
+        [("HUNDI_ACCOUNT_DAY_INR_MAX", "150000.00"), ("HUNDI_SENDER_MONTH_INR_MAX", "90000.00")];
+    let server = console_with(&variables).await;
+    let client = server.client().await;
+    let transfer = client.transfer().await;
+    let mut browser = signed_in(&server, "viewer").await;
+    let before = browser.get("/console/limits").await;
+    assert!(before.body.contains("₹\u{a0}0.00 of ₹\u{a0}1,50,000.00"), "{}", before.body);
+    client.deposit(&transfer, serde_json::json!({})).await;
+    let path = format!("/v1/transfers/{}", id(&transfer));
+    let paid = client.wait_status(&path, "payout_settled").await;
+    let amount = paid["payout_amount"].as_str().or(paid["payout"]["amount"].as_str()).unwrap();
+    let units: i64 = amount.replace('.', "").parse().unwrap();
+    let used = rupees::grouped(Money::new(units, Currency::Inr));
+    let after = browser.get("/console/limits").await;
+    let expected = format!("₹\u{a0}{used} of ₹\u{a0}1,50,000.00");
+    assert!(after.body.contains(&expected), "{expected}: {}", after.body);
+    assert!(after.body.contains("sender_month_inr_max") && after.body.contains("no limit"));
+    let sender = transfer["sender_id"].as_str().unwrap();
+    let person = browser.get(&format!("/console/senders/{sender}")).await;
+    let expected = format!("₹\u{a0}{used} of ₹\u{a0}90,000.00");
+    assert!(person.body.contains(&expected), "{expected}: {}", person.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_tells_its_story() {
+    let server = console_with(&[]).await;
+    server.client().await;
+    let suspend = |verb: &str| {
+        let words = ["accounts", verb, "default", "--actor", "operator", "--reason", "a drill"];
+        let all = [&words[..], &["--database", &server.database_url]].concat();
+        let output = server.binary(&all).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    suspend("suspend");
+    suspend("resume");
+    let mut browser = signed_in(&server, "viewer").await;
+    let page = browser.get("/console/accounts/1").await;
+    let story = page.body.split("class=\"story\"").nth(1).expect("a story");
+    let story = story.split("</ol>").next().unwrap();
+    let place = |text: &str| story.find(text).unwrap_or_else(|| panic!("no {text} in {story}"));
+    assert!(place("Created") < place("Suspended") && place("Suspended") < place("Resumed"));
+    assert_eq!(story.matches("a drill").count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_way_to_live_mode_comes_first_until_money_moves() {
+    let server = console_with(&[]).await;
+    let mut browser = signed_in(&server, "viewer").await;
+    let page = browser.get("/console").await.body;
+    let place = |page: &str, text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(place(&page, "Three steps to live mode") < place(&page, "What waits for a person"));
+    for part in ["live_chain", "bank", "rates", "checks", "screening"] {
+        place(&page, &format!("[{part}]"));
+    }
+    assert_eq!(page.matches("Missing").count(), 5, "{page}");
+    let client = server.client().await;
+    let transfer = client.transfer().await;
+    client.deposit(&transfer, serde_json::json!({})).await;
+    client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled").await;
+    // The overview is read again after two seconds.
+    let mut browser = signed_in(&server, "viewer").await;
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let page = browser.get("/console").await.body;
+        if place(&page, "Three steps to live mode") > place(&page, "What waits for a person") {
+            break;
+        }
+        assert!(std::time::Instant::now() < end, "{page}");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_account_number_has_a_button_for_whom_it_is_shown_to() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let beneficiary = client.beneficiary("50100012345678").await;
+    let page = format!("/console/beneficiaries/{}", id(&beneficiary));
+    let path = format!("{page}/account_number");
+    for role in Role::ALL {
+        let mut browser = signed_in(&server, role.as_str()).await;
+        let shown = browser.get(&page).await;
+        assert_eq!(shown.status, 200);
+        assert!(!shown.body.contains("50100012345678"), "{role:?}");
+        assert_eq!(shown.body.contains(&path), role.includes(Role::Operator), "{role:?}");
+    }
+    let mut browser = signed_in(&server, "operator").await;
+    let shown = browser.submit(&page, &path, &[("reason", "the bank asks for it")]).await;
+    assert!(shown.body.contains("50100012345678"), "{}", shown.body);
+}
+
+/// Two persons decide about one transfer at the same moment, each another way: one decision is
+/// carried out, and the other person is told why nothing came of theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_decisions_at_once_one_is_carried_out() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let mut one = signed_in(&server, "operator").await;
+    let mut other = signed_in(&server, "approver").await;
+    for _ in 0..4 {
+        let body = client.transfer_body("50100012345678", "200.00").await;
+        let transfer = client.post("/v1/transfers", body).await.ok();
+        client.deposit(&transfer, serde_json::json!({ "amount": "40.00" })).await;
+        let path = format!("/v1/transfers/{}", id(&transfer));
+        client.wait_until(&path, |found| found["funding"]["amount_received"] == "40.00").await;
+        let object = id(&transfer);
+        let fields =
+            |decision| [("object", object.as_str()), ("decision", decision), ("reason", "x")];
+        let page = format!("/console/transfers/{object}");
+        let review = one.submit(&page, "/console/decide", &fields("review")).await;
+        assert_eq!(review.status, 303, "{}", review.body);
+        let (approve, refuse) = (fields("approve"), fields("refuse"));
+        let (approved, refused) = tokio::join!(
+            one.submit(&page, "/console/decide", &approve),
+            other.submit(&page, "/console/decide", &refuse)
+        );
+        let statuses = [approved.status, refused.status];
+        assert!(statuses == [303, 409] || statuses == [409, 303], "{statuses:?}");
+        let told = if approved.status == 409 { &approved } else { &refused };
+        assert!(told.body.contains("Not done") && told.body.contains(&object), "{}", told.body);
+        let shown = client.get(&path).await.ok();
+        let was_refused = shown["status"] == "refund_processing";
+        assert_eq!(was_refused, refused.status == 303, "{shown}");
+    }
+    server.assert_book();
+}
