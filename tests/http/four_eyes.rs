@@ -3,15 +3,18 @@
 use std::io::Write;
 use std::process::{Output, Stdio};
 
-use hundi::kernel::{AnyId, DecidedBy, Now, OperationError, Via};
+use hundi::chains::address::Address;
+use hundi::kernel::{AnyId, DecidedBy, Id, Mode, Now, OperationError, Scope, Via};
 use hundi::operator::four_eyes::{self, RequestStatus, rows};
 use hundi::operator::{self, OperatorDecision};
 use hundi::pauses::{self, Operation};
+use hundi::screening::Screening;
+use hundi::senders;
 use hundi::staff::{self, Role};
 use hundi::store::{Cost, Tx};
 use serde_json::json;
 
-use crate::console::{PASSWORD, console_with, signed_in};
+use crate::console::{Browser, PASSWORD, console_with, signed_in};
 use crate::support::{Server, id};
 
 const ABOVE: (&str, &str) = ("HUNDI_FOUR_EYES_ABOVE", "100.00");
@@ -41,6 +44,14 @@ async fn is_paused(server: &Server) -> bool {
     !read.await.unwrap().is_empty()
 }
 
+/// What screening and operators found of a sender.
+async fn screening(server: &Server, sender: &str) -> Screening {
+    let (id, scope) = (Id::parse(sender).unwrap(), Scope::new(1, Mode::Test));
+    let read =
+        server.app.state.store.read(Cost::Point, move |tx| Ok(senders::rows::find(tx, scope, id)?));
+    read.await.unwrap().expect("a sender").screening
+}
+
 async fn resume(server: &Server, by: DecidedBy) -> Result<String, String> {
     let settings = server.app.state.services.settings.clone();
     write(server, move |tx, now| operator::resume(tx, now, &settings, Operation::Quotes, None, &by))
@@ -67,14 +78,218 @@ async fn without_the_setting_one_person_decides() {
     assert!(!is_paused(&server).await);
 }
 
-/// Random sequences of everything that anybody could try. A pause ends only in the step in which a
-/// second person who may approve it does, and that person is not who asked.
-#[tokio::test]
+/// What takes two persons, each kind of it once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Case {
+    /// The end of a pause.
+    Resume,
+    /// A clearance of somebody whom an operator confirmed to be on a list.
+    Clearance,
+    /// A decision above the amount.
+    Amount,
+    /// Where a refund goes.
+    RefundAddress,
+}
+
+const CASES: [Case; 4] = [Case::Resume, Case::Clearance, Case::Amount, Case::RefundAddress];
+const REFUNDS: usize = 4;
+const GOES_TO: &str = "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC";
+
+/// Objects that all of it is tried on, and people who try.
+struct Trial<'a> {
+    server: &'a Server,
+    client: crate::support::Client,
+    sender: String,
+    transfer: String,
+    /// Those without an address; the last one is next.
+    refunds: Vec<String>,
+    people: Vec<(Browser<'a>, String)>,
+}
+
+impl<'a> Trial<'a> {
+    async fn new(server: &'a Server) -> Trial<'a> {
+        let client = server.client().await;
+        let sender = id(&client.sender().await);
+        let mut people = Vec::new();
+        for role in Role::ALL {
+            let mut browser = signed_in(server, role.as_str()).await;
+            let token = browser.get("/console/account").await.token();
+            people.push((browser, token));
+        }
+        let mut trial =
+            Trial { server, client, sender, transfer: String::new(), refunds: Vec::new(), people };
+        // Below the amount one person puts them back.
+        for _ in 0..REFUNDS {
+            let small = trial.under_review("50.00").await;
+            trial.decide(&small, OperatorDecision::Refuse, Role::Operator).await.unwrap();
+            let path = format!("/v1/refunds?transfer_id={small}");
+            let is_there = |found: &serde_json::Value| found["data"][0]["id"].is_string();
+            let found = trial.client.wait_until(&path, is_there).await;
+            assert_eq!(found["data"][0]["status"], "requires_address");
+            trial.refunds.push(id(&found["data"][0]));
+        }
+        trial.transfer = trial.under_review("200.00").await;
+        trial
+    }
+
+    /// A transfer whose money is too little, put under review.
+    async fn under_review(&self, amount: &str) -> String {
+        let client = &self.client;
+        let body = client.transfer_body("50100012345678", amount).await;
+        let made = client.post("/v1/transfers", body).await.ok();
+        client.deposit(&made, json!({ "amount": "40.00" })).await;
+        let path = format!("/v1/transfers/{}", id(&made));
+        client.wait_until(&path, |found| found["funding"]["amount_received"] == "40.00").await;
+        self.decide(&id(&made), OperatorDecision::Review, Role::Operator).await.unwrap();
+        id(&made)
+    }
+
+    async fn decide(
+        &self,
+        id: &str,
+        decision: OperatorDecision,
+        role: Role,
+    ) -> Result<String, String> {
+        let services = self.server.app.state.services.clone();
+        let (id, by) = (AnyId::parse(id).unwrap(), person(role, Via::Shell));
+        write(self.server, move |tx, now| operator::decide(tx, now, &services, id, &decision, &by))
+            .await
+    }
+
+    /// What a case is about now; `None` where nothing is left of it.
+    fn subject(&self, case: Case) -> Option<String> {
+        match case {
+            Case::Resume => Some("quotes".into()),
+            Case::Clearance => Some(self.sender.clone()),
+            Case::Amount => Some(self.transfer.clone()),
+            Case::RefundAddress => self.refunds.last().cloned(),
+        }
+    }
+
+    /// Whether it was carried out.
+    async fn is_done(&self, case: Case) -> bool {
+        let Some(subject) = self.subject(case) else { return false };
+        let shown = async |path: &str| self.client.get(&format!("/v1/{path}/{subject}")).await.ok();
+        match case {
+            Case::Resume => !is_paused(self.server).await,
+            Case::Clearance => screening(self.server, &subject).await == Screening::Clear,
+            Case::Amount => shown("transfers").await["status_reason"] != "compliance_review",
+            Case::RefundAddress => shown("refunds").await["status"] != "requires_address",
+        }
+    }
+
+    /// Brings it back to where it needs two persons, which takes one.
+    async fn renew(&mut self, case: Case) {
+        let (sender, transfer) = (self.sender.clone(), self.transfer.clone());
+        let done = match case {
+            Case::Resume => {
+                pause(self.server).await;
+                return;
+            }
+            Case::Clearance => self.decide(&sender, OperatorDecision::Refuse, Role::Operator).await,
+            Case::Amount => self.decide(&transfer, OperatorDecision::Review, Role::Operator).await,
+            Case::RefundAddress => {
+                self.refunds.pop();
+                return;
+            }
+        };
+        let done = done.unwrap_or_else(|error| panic!("{case:?}: {error}"));
+        assert!(!four_eyes::is_waiting(&done), "{case:?}: {done}");
+    }
+
+    /// Asks for it in the browser; whether that was taken.
+    async fn ask_in_browser(&mut self, case: Case, subject: &str, role: Role) -> bool {
+        let (browser, token) = &mut self.people[role as usize];
+        let (path, fields) = match case {
+            Case::Resume => (
+                "/console/pauses/set",
+                vec![("operation", "quotes"), ("account", "0"), ("decision", "resume")],
+            ),
+            Case::RefundAddress => (
+                "/console/decide",
+                vec![("object", subject), ("decision", "address"), ("to", GOES_TO)],
+            ),
+            Case::Clearance | Case::Amount => {
+                ("/console/decide", vec![("object", subject), ("decision", "approve")])
+            }
+        };
+        let common = [("token", token.as_str()), ("reason", "a test")];
+        let answer = browser.post(path, &[&fields[..], &common].concat()).await;
+        let is_taken = answer.header("location").contains("notice.waits_second");
+        assert_eq!(is_taken, answer.status == 303, "{case:?}: {} {}", answer.status, answer.body);
+        is_taken
+    }
+
+    /// Asks for it as the shell does; whether that was taken.
+    async fn ask_in_shell(&self, case: Case, subject: &str, by: DecidedBy) -> bool {
+        let services = self.server.app.state.services.clone();
+        let outcome = match case {
+            Case::Resume => resume(self.server, by).await,
+            Case::RefundAddress => {
+                let (id, to) = (Id::parse(subject).unwrap(), Address::parse(GOES_TO).unwrap());
+                write(self.server, move |tx, now| {
+                    operator::set_refund_address(tx, now, &services, id, to, &by)
+                })
+                .await
+            }
+            Case::Clearance | Case::Amount => {
+                let id = AnyId::parse(subject).unwrap();
+                let decision = OperatorDecision::Approve;
+                write(self.server, move |tx, now| {
+                    operator::decide(tx, now, &services, id, &decision, &by)
+                })
+                .await
+            }
+        };
+        match outcome {
+            Ok(said) => {
+                assert!(four_eyes::is_waiting(&said), "{case:?} by one person: {said}");
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// The same by a process of the command line.
+    fn ask_by_command(&self, case: Case, subject: &str, role: Role) -> bool {
+        let by = ["--actor", role.as_str(), "--reason", "a test"];
+        let words: Vec<&str> = match case {
+            Case::Resume => vec!["resume", "quotes"],
+            Case::RefundAddress => vec!["refunds", "address", subject, "--to", GOES_TO],
+            Case::Clearance | Case::Amount => vec!["decide", subject, "approve"],
+        };
+        let output = run(self.server, &[&words[..], &by].concat(), &format!("{PASSWORD}\n"));
+        let said = said(&output);
+        let is_taken = said.contains("waits for a second person: request");
+        assert_eq!(is_taken, output.status.success(), "{case:?}: {said}");
+        is_taken
+    }
+
+    async fn approve_in_browser(&mut self, number: i64, role: Role) -> bool {
+        let (browser, token) = &mut self.people[role as usize];
+        let path = format!("/console/approvals/{number}/approve");
+        let answer = browser.post(&path, &[("token", token.as_str())]).await;
+        answer.header("location").contains("notice.request_approved")
+    }
+
+    fn approve_by_command(&self, number: i64, role: Role) -> bool {
+        let number = number.to_string();
+        let words = ["approvals", "approve", number.as_str(), "--actor", role.as_str()];
+        run(self.server, &words, &format!("{PASSWORD}\n")).status.success()
+    }
+}
+
+/// Random sequences of everything that anybody could try, in the browser, in the shell and by the
+/// functions below both. What takes two persons is carried out only in the step in which a second
+/// person who may approve it does, and that person is not who asked.
+#[tokio::test(flavor = "multi_thread")]
 async fn no_sequence_lets_one_person_do_what_takes_two() {
     const SEQUENCES: u64 = 24;
     const STEPS: usize = 40;
     let server = console_with(&[ABOVE]).await;
-    let (mut random, mut ended, mut refused) = (0x9E37_79B9_7F4A_7C15_u64, 0, 0);
+    let mut trial = Trial::new(&server).await;
+    let mut random = 0x9E37_79B9_7F4A_7C15_u64;
+    let (mut ended, mut refused) = ([0; 4], [0; 4]);
     let mut draw = |below: u64| {
         random ^= random << 13;
         random ^= random >> 7;
@@ -82,14 +297,21 @@ async fn no_sequence_lets_one_person_do_what_takes_two() {
         random % below
     };
     let mut enabled = [true; 4];
+    // What is carried out and was not brought back yet.
+    let mut before = [true, true, false, false];
     for sequence in 0..SEQUENCES {
         for step in 0..STEPS {
-            if !is_paused(&server).await {
-                pause(&server).await;
+            for (index, case) in CASES.into_iter().enumerate() {
+                // Decided by the operator, who therefore has to be one.
+                if before[index] && (enabled[1] || case == Case::Resume) {
+                    trial.renew(case).await;
+                    before[index] = trial.is_done(case).await;
+                }
             }
             let role = Role::ALL[draw(4) as usize];
-            let via = [Via::Console, Via::Shell][draw(2) as usize];
-            let what = format!("sequence {sequence}, step {step}: {role:?} {via:?}");
+            let way = draw(16);
+            let case = CASES[draw(4) as usize];
+            let what = format!("sequence {sequence}, step {step}: {case:?} by {role:?}, way {way}");
             let open = pending(&server).await;
             let number = match open.is_empty() || draw(8) == 0 {
                 true => draw(9) as i64,
@@ -98,22 +320,38 @@ async fn no_sequence_lets_one_person_do_what_takes_two() {
             let read =
                 server.app.state.store.read(Cost::Point, move |tx| Ok(rows::find(tx, number)?));
             let request = read.await.unwrap();
+            let mut carried_out = None;
             match draw(7) {
                 0 | 1 => {
-                    let done = resume(&server, person(role, via)).await;
+                    let index = CASES.iter().position(|known| *known == case).unwrap();
+                    let Some(subject) = trial.subject(case).filter(|_| !before[index]) else {
+                        continue;
+                    };
+                    let wanted = subject.clone();
+                    let read = server
+                        .app
+                        .state
+                        .store
+                        .read(Cost::Point, move |tx| Ok(rows::pending_about(tx, &wanted)?));
+                    let is_open = read.await.unwrap().is_some();
+                    let is_taken = match way {
+                        0 => trial.ask_by_command(case, &subject, role),
+                        1..8 => trial.ask_in_browser(case, &subject, role).await,
+                        _ => trial.ask_in_shell(case, &subject, person(role, Via::Shell)).await,
+                    };
                     let may = enabled[role as usize] && role.includes(Role::Operator);
-                    assert_eq!(done.is_ok(), may && open.is_empty(), "{what}: {done:?}");
-                    assert!(is_paused(&server).await, "{what}: ended by one");
+                    assert_eq!(is_taken, may && !is_open, "{what}");
                 }
                 2 => {
                     // Only named, as on a command line without a password.
                     let by = DecidedBy::new(role.as_str(), "a test").unwrap();
-                    assert!(resume(&server, by.clone()).await.is_err(), "{what}");
+                    let index = CASES.iter().position(|known| *known == case).unwrap();
+                    if let Some(subject) = trial.subject(case).filter(|_| !before[index]) {
+                        assert!(!trial.ask_in_shell(case, &subject, by.clone()).await, "{what}");
+                    }
                     assert!(approve(&server, number, by).await.is_err(), "{what}");
-                    assert!(is_paused(&server).await, "{what}: ended by nobody");
                 }
                 3 | 4 => {
-                    let done = approve(&server, number, person(role, via)).await;
                     let by = |request: &four_eyes::Request| request.requested_by - 1;
                     let may = request.as_ref().is_some_and(|request| {
                         request.status == RequestStatus::Pending
@@ -122,16 +360,27 @@ async fn no_sequence_lets_one_person_do_what_takes_two() {
                             && enabled[by(request) as usize]
                             && role.includes(Role::Approver)
                     });
-                    assert_eq!(done.is_ok(), may, "{what}: {done:?} {request:?}");
-                    assert_eq!(is_paused(&server).await, !may, "{what}");
-                    ended += usize::from(may);
-                    refused += usize::from(!may);
+                    let is_done = match way {
+                        0 => trial.approve_by_command(number, role),
+                        1..8 => trial.approve_in_browser(number, role).await,
+                        _ => approve(&server, number, person(role, Via::Shell)).await.is_ok(),
+                    };
+                    assert_eq!(is_done, may, "{what}: {request:?}");
+                    let subject = request.map(|request| request.subject);
+                    let found = CASES.iter().position(|case| trial.subject(*case) == subject);
+                    match (may, found) {
+                        (true, found) => {
+                            carried_out = found;
+                            ended[found.expect("what was approved is one of them")] += 1;
+                        }
+                        (false, Some(found)) => refused[found] += 1,
+                        (false, None) => {}
+                    }
                 }
                 5 => {
-                    let by = person(role, via);
+                    let by = person(role, Via::Shell);
                     let _ = write(&server, move |tx, now| four_eyes::reject(tx, now, number, &by))
                         .await;
-                    assert!(is_paused(&server).await, "{what}: ended by a rejection");
                 }
                 _ => {
                     let (name, index) = (role.as_str(), role as usize);
@@ -145,9 +394,17 @@ async fn no_sequence_lets_one_person_do_what_takes_two() {
                     enabled[index] = !is_disabled;
                 }
             }
+            for (index, case) in CASES.into_iter().enumerate() {
+                before[index] |= carried_out == Some(index);
+                assert_eq!(trial.is_done(case).await, before[index], "{case:?} after {what}");
+            }
         }
     }
-    assert!(ended > 10 && refused > 10, "the sequences reach both: {ended} {refused}");
+    for (index, case) in CASES.into_iter().enumerate() {
+        let least = if case == Case::RefundAddress { REFUNDS - 1 } else { 5 };
+        let reached = (ended[index], refused[index]);
+        assert!(ended[index] >= least && refused[index] > 5, "{case:?}: {reached:?}");
+    }
     server.assert_book();
 }
 
@@ -271,14 +528,14 @@ async fn what_moves_much_or_undoes_a_refusal_waits() {
     assert!(!done.contains("second person"), "{done}");
     let waits = decide(&sender, OperatorDecision::Approve, by()).await.unwrap();
     assert!(waits.contains("waits for a second person"), "{waits}");
-    let screened = client.get(&format!("/v1/senders/{sender}")).await.ok();
-    assert_ne!(screened["screening"], json!("clear"), "{screened}");
+    assert_eq!(screening(&server, &sender).await, Screening::ConfirmedMatch);
     let again = decide(&sender, OperatorDecision::Approve, by()).await.unwrap_err();
     assert!(again.contains("already"), "{again}");
     let number = pending(&server).await[0];
     assert!(approve(&server, number, by()).await.is_err());
     approve(&server, number, person(Role::Admin, Via::Shell)).await.unwrap();
     assert_eq!(pending(&server).await, Vec::<i64>::new());
+    assert_eq!(screening(&server, &sender).await, Screening::Clear);
 }
 
 #[tokio::test(flavor = "multi_thread")]
