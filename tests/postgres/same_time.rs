@@ -6,8 +6,9 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
 use hundi::app::App;
+use hundi::audit::{self, Action, Fact};
 use hundi::config::{Config, Flags};
-use hundi::kernel::{Clock, Now};
+use hundi::kernel::{Clock, DecidedBy, Now};
 use hundi::store::Tx;
 use hundi::workers::tasks;
 use serde_json::{Value, json};
@@ -436,4 +437,61 @@ fn a_payout_that_goes_on_hold_is_not_left_there() {
     );
     drop(app);
     serving.home.check().expect_success("the check");
+}
+
+/// Two nodes write to the audit log at once, and so do people who sign in at neither: the chain is
+/// whole, and the check says so. The control: an entry that is changed later is found.
+#[test]
+fn two_nodes_write_one_audit_log() {
+    const WRITERS: usize = 4;
+    const ENTRIES: usize = 25;
+    let database = Database::fresh();
+    let home = home(&database.url());
+    // Makes the database.
+    home.key();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let flags = Flags { database: Some(database.url()), ..Flags::default() };
+    let environment =
+        |name: &str| (name == "HUNDI_ENCRYPTION_KEY").then(|| ENCRYPTION_KEY.to_owned());
+    let config = Config::read(&flags, &environment).expect("a configuration");
+    let nodes: Vec<Arc<App>> = (0..2)
+        .map(|_| runtime.block_on(App::open(&config, Clock::System)).expect("a node"))
+        .collect();
+    let before: usize = database.value("SELECT number FROM audit_tail").parse().expect("a number");
+    let writing: Vec<_> = nodes
+        .iter()
+        .flat_map(|node| (0..WRITERS).map(move |writer| (node.state.clone(), writer)))
+        .map(|(state, writer)| {
+            runtime.spawn(async move {
+                for number in 0..ENTRIES {
+                    let work = move |tx: &mut dyn Tx, now: &mut Now| {
+                        let subject = format!("writer {writer}, entry {number}");
+                        let action = Action::Decision;
+                        let by = DecidedBy::new("asha", "a test").expect("a name");
+                        audit::append(tx, now, &Fact::by(&by, action, &subject, &[]))?;
+                        Ok(())
+                    };
+                    state.store.write(work).await.expect("an entry");
+                }
+            })
+        })
+        .collect();
+    for writer in writing {
+        runtime.block_on(writer).expect("a writer");
+    }
+    let all = before + nodes.len() * WRITERS * ENTRIES;
+    assert_eq!(database.value("SELECT COUNT(*) FROM audit_log"), all.to_string());
+    assert_eq!(database.value("SELECT MAX(number) FROM audit_log"), all.to_string());
+    home.check().expect_success("the check");
+    let number = all - 7;
+    database.sql(&format!("UPDATE audit_log SET actor = 'ravi' WHERE number = {number}"));
+    let found = home.check();
+    assert!(!found.status.success(), "the changed entry was not found");
+    let said = format!("entry {number} is not as it was written");
+    let text = format!("{}{}", found.stdout, found.stderr);
+    assert!(text.contains(&said), "{text}");
 }
