@@ -1,6 +1,8 @@
 // Does in a browser what operators do, and looks for what a browser can tell. Arguments: the server's address, the
-// console's, the folder of the tools.
-import { axe, call, consoleAddress, deposit, fail, furnish, launch, pagesOf, same, signIn, transfer, until } from "./drive.mjs";
+// console's.
+import {
+  axe, call, consoleAddress, deposit, fail, furnish, launch, pagesOf, same, signIn, totp, transfer, typeSignIn, until, visit,
+} from "./drive.mjs";
 
 const made = await furnish();
 const browser = await launch();
@@ -22,8 +24,27 @@ const decide = async (page, button, fields = {}, within = page) => {
   await within.getByRole("button", { name: button, exact: true }).first().click();
 };
 
+// What the console itself says, and not data, in Latin letters alone.
+const leftover = (page) => page.evaluate((known) => {
+  const own = "nav a, h2, h3, th, dt, label, legend, button, summary, .chip, .theme, .story strong, .note, .empty, .figure .label, .stage .label";
+  const texts = [...document.querySelectorAll(own)].filter((one) => !one.closest(".who, dialog")).map((one) => one.innerText.trim());
+  return texts.filter((text) => /[A-Za-z]{3}/.test(text) && !/[\u0900-\u097F]/.test(text) && !known.includes(text));
+}, ["IFSC", "UTR", "NEFT", "IMPS", "RTGS"]);
+
+const WAITS = "Another person has to approve it";
+
 try {
   const page = await signIn(browser, "asha");
+  const second = await signIn(browser, "meera");
+  // What a second person finds and approves; answers what the page of requests said of it.
+  const approve = async (subject) => {
+    await second.goto(`${consoleAddress}/console/approvals`);
+    const request = second.locator("section.card", { hasText: subject });
+    const said = await request.innerText();
+    await request.getByRole("button", { name: "Approve and carry out" }).click();
+    await shown(second, "Approved and carried out.");
+    return said;
+  };
 
   await check("a transfer is found by its UTR", async () => {
     await page.getByRole("searchbox").fill(utr.toLowerCase());
@@ -42,7 +63,11 @@ try {
     await decide(page, "Put under review");
     await shown(page, "Decided.");
     await decide(page, "Refuse");
-    await shown(page, "Decided.");
+    await shown(page, WAITS);
+    same((await call("GET", `/v1/transfers/${made.held.id}`)).status, "funding_hold", "before the second person");
+    const said = await approve(made.held.id);
+    for (const part of ["Refuse", "asha", "the browser's test", "above the limit"]) if (!said.includes(part)) fail(`no ${part} in ${said}`);
+    await page.goto(`${consoleAddress}/console/transfers/${made.held.id}`);
     const found = await call("GET", `/v1/transfers/${made.held.id}`);
     same(found.status, "refund_processing", "the transfer");
     // Who decided, and why, stands in its story.
@@ -54,7 +79,13 @@ try {
     await page.goto(`${consoleAddress}/console/transfers/${made.held.id}`);
     await decide(page, "Set the address", { "Address on the refund's chain": "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC" },
       page.locator("form.form", { hasText: "goes" }).last());
-    await shown(page, "Decided.");
+    await shown(page, WAITS);
+    const said = await approve("TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC");
+    if (!said.includes("Set the address")) fail(said);
+    await until("the refund has its address", async () => {
+      const found = await call("GET", `/v1/refunds?transfer_id=${made.held.id}`);
+      return found.data[0].to_address === "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC";
+    });
   });
 
   await check("a hit is cleared from its queue", async () => {
@@ -81,7 +112,93 @@ try {
     const ready = await (await fetch(`${process.argv[2]}/readyz`)).text();
     if (!ready.includes("payouts are paused")) fail(ready);
     await decide(page, "Let go on");
+    await shown(page, WAITS);
+    await approve("payouts");
+    await page.goto(`${consoleAddress}/console/pauses`);
     await shown(page, "Nothing is paused");
+  });
+
+  await check("who asks cannot approve, and of two at once one is told", async () => {
+    const form = page.locator("form", { has: page.getByLabel("For whom") });
+    await form.getByLabel("What").selectOption("quotes");
+    await decide(page, "Pause", {}, form);
+    await shown(page, "Paused.");
+    await second.goto(`${consoleAddress}/console/pauses`);
+    await decide(second, "Let go on");
+    await shown(second, WAITS);
+    await second.goto(`${consoleAddress}/console/approvals`);
+    const own = second.locator("section.card", { hasText: "You asked for this" });
+    same(await own.getByRole("button", { name: "Approve and carry out" }).count(), 0, "buttons to approve one's own");
+    await decide(second, "Reject", { "Why not": "asked by the other one" }, own).catch(async () => {});
+    await shown(second, "Rejected.");
+    await page.goto(`${consoleAddress}/console/pauses`);
+    await decide(page, "Let go on");
+    await shown(page, WAITS);
+    // Both have the page open, and decide at the same moment.
+    const third = await signIn(browser, "ravi");
+    const both = [second, third];
+    for (const person of both) await person.goto(`${consoleAddress}/console/approvals`);
+    await Promise.all(both.map((person) => person.getByRole("button", { name: "Approve and carry out" }).click()));
+    const told = await Promise.all(both.map(async (person) => {
+      await person.getByText(/Approved and carried out\.|Nothing was changed|already/).first().waitFor();
+      return person.locator("main").innerText();
+    }));
+    same(told.filter((text) => text.includes("Approved and carried out.")).length, 1, "who won");
+    same(told.filter((text) => /approved it already/.test(text)).length, 1, "who was told");
+    await page.goto(`${consoleAddress}/console/pauses`);
+    await shown(page, "Nothing is paused");
+    await third.context().close();
+  });
+
+  await check("a second factor is set up, asked for, and replaced by a recovery code", async () => {
+    const tara = await signIn(browser, "tara");
+    await tara.goto(`${consoleAddress}/console/account/second_factor`);
+    await tara.getByRole("button", { name: "Set it up" }).click();
+    const secret = await tara.locator("#secret").innerText();
+    await tara.getByRole("img", { name: "QR code" }).waitFor();
+    await axe(tara);
+    await tara.getByLabel("The code that the app shows").fill(totp(secret));
+    await tara.getByRole("button", { name: "Confirm" }).click();
+    await shown(tara, "Recovery codes");
+    const codes = await tara.locator(".codes code").allInnerTexts();
+    same(codes.length, 10, "recovery codes");
+    await axe(tara);
+    await tara.context().close();
+    const fresh = await visit(browser);
+    await typeSignIn(fresh, "tara");
+    await fresh.getByRole("alert").getByText("is wrong").waitFor();
+    // No code is taken twice, so this is the next one.
+    await typeSignIn(fresh, "tara", totp(secret, 1));
+    await fresh.waitForURL(`${consoleAddress}/console`);
+    await fresh.context().close();
+    const lost = await visit(browser);
+    await typeSignIn(lost, "tara", codes[0]);
+    await lost.waitForURL(`${consoleAddress}/console`);
+    await lost.context().close();
+  });
+
+  await check("a full account number takes a reason and stands in the audit log", async () => {
+    const path = `${consoleAddress}/console/beneficiaries/${made.paid.beneficiary_id}`;
+    await page.goto(path);
+    if ((await page.content()).includes("50100012345678")) fail("it is shown unasked");
+    const form = page.locator("form", { has: page.getByRole("button", { name: "Show it" }) });
+    await form.getByLabel("Why").fill("the bank asks for it");
+    await form.getByRole("button", { name: "Show it" }).click();
+    same(await page.locator(".account-number").innerText(), "50100012345678", "the number");
+    await axe(page);
+    await page.goto(`${consoleAddress}/console/audit?action=account_number_seen`);
+    const row = page.getByRole("row").filter({ hasText: "the bank asks for it" });
+    for (const part of ["asha", "Looked at an account number", "Fits"]) await row.getByText(part).first().waitFor();
+  });
+
+  await check("the audit log is filtered and verified", async () => {
+    await page.goto(`${consoleAddress}/console/audit`);
+    await page.getByLabel("Who").selectOption("tara");
+    await page.getByRole("button", { name: "Show", exact: true }).click();
+    await page.getByRole("row").filter({ hasText: "Second factor set up" }).waitFor();
+    same(await page.getByRole("row").filter({ hasText: "asha" }).count(), 0, "rows of others");
+    await page.getByRole("link", { name: "Verify the whole log" }).click();
+    await shown(page, "The whole log was verified");
   });
 
   await check("a delivery is made again", async () => {
@@ -125,6 +242,8 @@ try {
     await viewer.goto(`${consoleAddress}/console/senders/${made.suspect.id}`);
     await shown(viewer, "Your role reads only");
     same(await viewer.locator("form[action='/console/decide']").count(), 0, "forms to decide");
+    await viewer.goto(`${consoleAddress}/console/beneficiaries/${made.paid.beneficiary_id}`);
+    same(await viewer.getByRole("button", { name: "Show it" }).count(), 0, "buttons to the account number");
     await viewer.goto(`${consoleAddress}/console/pauses`);
     same(await viewer.getByRole("button", { name: "Pause", exact: true }).count(), 0, "buttons to pause");
     // Whoever sends the form all the same is refused.
@@ -150,7 +269,23 @@ try {
       });
     }
   }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.goto(`${consoleAddress}/console/account`);
+  await page.getByLabel("Language").selectOption("hi");
+  await page.getByRole("button", { name: "Save" }).click();
+  for (const [name, path] of paths) {
+    await check(`${name} in Hindi`, async () => {
+      await page.setViewportSize({ width: 360, height: 900 });
+      await page.goto(consoleAddress + path);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      if (wide > 0) fail(`it is ${wide} pixels too wide`);
+      await axe(page);
+      const english = await leftover(page);
+      if (english.length) fail(`English is left: ${english.join(" | ")}`);
+    });
+  }
   await check("axe notices a broken page", async () => {
+    await page.goto(`${consoleAddress}/console/account`);
     await page.evaluate(() => document.querySelectorAll("label").forEach((label) => label.remove()));
     await axe(page).then(() => fail("nothing was noticed"), (error) => { if (!error.message.includes("label")) throw error; });
   });

@@ -1,4 +1,5 @@
 // What both scripts share: the API, data to look at, and a browser that is signed in.
+import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { axe, call, fail, launch, open, same, until } from "../browser/page.mjs";
 
@@ -60,13 +61,34 @@ export const furnish = async () => {
 
 // A browser's profile that is signed in.
 export const signIn = async (browser, name, { width = 1280, scheme = "light" } = {}) => {
-  const page = await open(browser, { origin: consoleAddress, width, scheme, timezoneId: "Asia/Dubai", locale: "en-GB" });
-  await page.goto(`${consoleAddress}/console/sign_in`);
-  await page.getByLabel("Name").fill(name);
-  await page.getByLabel("Password").fill(password);
-  await page.getByRole("button", { name: "Sign in" }).click();
+  const page = await visit(browser, { width, scheme });
+  await typeSignIn(page, name);
   await page.waitForURL(`${consoleAddress}/console`);
   return page;
+};
+
+// A profile that nobody is signed in to, at the sign-in's page.
+export const visit = async (browser, { width = 1280, scheme = "light" } = {}) => {
+  const page = await open(browser, { origin: consoleAddress, width, scheme, timezoneId: "Asia/Dubai", locale: "en-GB" });
+  await page.goto(`${consoleAddress}/console/sign_in`);
+  return page;
+};
+export const typeSignIn = async (page, name, code = "") => {
+  await page.getByLabel("Name").fill(name);
+  await page.getByLabel("Password").fill(password);
+  await page.getByLabel("Code").fill(code);
+  await page.getByRole("button", { name: "Sign in" }).click();
+};
+
+// The code that an authenticator app shows (RFC 6238), `ahead` steps of 30 seconds from now.
+export const totp = (secret, ahead = 0) => {
+  const bits = [...secret.replaceAll(/\s/g, "")].map((letter) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(letter).toString(2).padStart(5, "0")).join("");
+  const bytes = Buffer.from(bits.match(/.{8}/g).map((eight) => Number.parseInt(eight, 2)));
+  const step = Buffer.alloc(8);
+  step.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + ahead));
+  const tag = createHmac("sha1", bytes).update(step).digest();
+  const number = tag.readUInt32BE(tag.at(-1) & 15) & 0x7fffffff;
+  return String(number % 1_000_000).padStart(6, "0");
 };
 
 export const pagesOf = (made) => ({
@@ -95,5 +117,11 @@ export const pagesOf = (made) => ({
   operators: "/console/operators",
   decisions: "/console/decisions",
   reports: "/console/reports",
+  audit: "/console/audit",
+  "audit-verified": "/console/audit?verify=all",
+  limits: "/console/limits",
+  work: "/console/work",
+  approvals: "/console/approvals",
   own: "/console/account",
+  "second-factor": "/console/account/second_factor",
 });
