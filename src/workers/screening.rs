@@ -937,4 +937,39 @@ mod tests {
             assert!(crate::screening::settings::ScreeningSettings::try_from(source).is_err());
         }
     }
+
+    /// Whoever looks sees how far a walk has come, and when it ended.
+    #[tokio::test]
+    async fn a_walk_tells_how_far_it_has_come() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;
+        assert_eq!(stage.write(|tx, _, _| progress(tx)).await, None);
+        for number in 0..5 {
+            stage.sender(&format!("Sender {number}")).await;
+        }
+        let (mut place, mut told) = (Some(Walk::begin(Mode::Test)), Progress::begin(7));
+        let mut counts = Vec::new();
+        while let Some(walk) = place {
+            let before = told.clone();
+            let stepped = stage.write(move |tx, now, services| {
+                let mut told = before.clone();
+                let place = step(tx, now, services, walk, 2)?;
+                told.keep(tx, now, place)?;
+                Ok((place, told))
+            });
+            (place, told) = stepped.await;
+            let kept = stage.write(|tx, _, _| progress(tx)).await.unwrap();
+            assert_eq!(kept, told);
+            counts.push((kept.count, kept.is_beneficiaries, kept.reached.is_some()));
+            assert_eq!(kept.ended_at.is_some(), place.is_none());
+        }
+        let expected = [
+            (2, false, true),
+            (4, false, true),
+            (5, false, true),
+            (5, true, false),
+            (5, false, false),
+            (5, false, false),
+        ];
+        assert_eq!(counts, expected);
+    }
 }
