@@ -16,5 +16,6 @@ pub fn routes() -> Vec<Route> {
     routes.extend(test_helpers::payouts::routes());
     routes.extend(test_helpers::refunds::routes());
     routes.extend(test_helpers::api::routes());
+    routes.extend(test_helpers::chaos::routes());
     routes
 }

@@ -14,6 +14,7 @@ use hyper::body::Body;
 
 use super::account_turns::AccountTurns;
 use super::body::Node;
+use super::chaos::{self, Watching};
 use super::connections;
 use super::incoming::{accepts_pdf, idempotency_key, parse_body, read_body, single};
 use super::preflight::{self, Asking, Permits, PreflightResult};
@@ -79,6 +80,7 @@ struct Seen {
     account_number: i64,
     rate_limit: Option<rate_limits::Headers>,
     closes_connection: bool,
+    watching: Watching,
 }
 
 /// Answers one request under `/v1`. Never panics outwards: a fault becomes a 500 with the request's
@@ -91,6 +93,7 @@ where
     let started = Instant::now();
     let method = verb_name(request.method());
     let mut seen = Seen::default();
+    seen.watching.request_id = request_id.to_owned();
     let answered = AssertUnwindSafe(judge(api, &mut seen, request)).catch_unwind().await;
     let outcome = answered.unwrap_or_else(|_| {
         tracing::error!(request_id, "a request panicked");
@@ -109,7 +112,10 @@ where
     }
     let route = seen.route.unwrap_or("-");
     let status = reply.status().as_u16();
-    api.app.metrics.request(method, route, status, started.elapsed().as_secs_f64());
+    // What a caller asked to be refused with is no fault that an operator has to look at.
+    if !seen.watching.is_attacked {
+        api.app.metrics.request(method, route, status, started.elapsed().as_secs_f64());
+    }
     // Never the path, the query or the body: they can hold identifiers that a caller mistyped, and
     // personal data.
     let milliseconds = started.elapsed().as_micros() as f64 / 1000.0;
@@ -185,10 +191,19 @@ where
     };
 
     match route.verb {
-        Verb::Get if route.waits => get_waiting(api, seen, asked).await,
         Verb::Get => {
-            let (answer, _) = within(app, end, get(api, &asked)).await?;
-            Ok(answered(answer))
+            if chaos::is_watched(app, &asked.caller, route) {
+                let target = (head.uri.path(), head.uri.query().unwrap_or(""));
+                let begun =
+                    chaos::begin_read(app, &asked.caller, route, target, &mut seen.watching);
+                within(app, end, begun).await?;
+            }
+            let reply = if route.waits {
+                get_waiting(api, seen, asked).await
+            } else {
+                within(app, end, get(api, &asked)).await.map(|(answer, _)| answered(answer))
+            };
+            chaos::finish(app, &mut seen.watching, reply).await
         }
         Verb::Delete => within(app, end, delete(api, asked)).await,
         Verb::Post => {
@@ -198,7 +213,14 @@ where
                 .await
                 .inspect_err(|_| seen.closes_connection = true)?;
             end += arriving.elapsed();
-            within(app, end, post(api, asked, &key, head.uri.path(), &head.headers, bytes)).await
+            let key_id = asked.caller.key_id;
+            let target = (key.as_str(), head.uri.path());
+            let work = post(api, asked, target, &head.headers, bytes, &mut seen.watching);
+            let reply = within(app, end, work).await;
+            if route.renews_caller {
+                api.keys.forget(key_id);
+            }
+            chaos::finish(app, &mut seen.watching, reply).await
         }
     }
 }
@@ -292,13 +314,18 @@ async fn get(api: &Api, asked: &Asked) -> Result<(Answer, bool), OperationError>
         Cost::Point | Cost::Scan => None,
     };
     let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
-    let (shared, asked) = (app.clone(), asked.clone());
-    app.store
+    let (shared, asking) = (app.clone(), asked.clone());
+    let read = app
+        .store
         .read(route.cost, move |tx| {
             let mut now = Now::new(shared.store.clock.milliseconds(), Minter::above(0), [0; 32]);
-            asked.run(&shared, tx, &mut now, &mut work, None)
+            asking.run(&shared, tx, &mut now, &mut work, None)
         })
-        .await
+        .await?;
+    if chaos::is_watched(app, &asked.caller, route) {
+        chaos::note_read(app, &asked.caller, route, &asked.ids, &read.0.body).await?;
+    }
+    Ok(read)
 }
 
 /// Answers a page at once where it has objects, otherwise as soon as it does or when the time that
@@ -370,15 +397,18 @@ async fn delete(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
 async fn post(
     api: &Api,
     asked: Asked,
-    key: &str,
-    path: &str,
+    (key, path): (&str, &str),
     headers: &HeaderMap,
     bytes: Bytes,
+    watching: &mut Watching,
 ) -> Result<Reply, OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
     let parsed = parse_body(route, headers, &bytes);
     let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
+    if chaos::is_watched(app, &asked.caller, route) {
+        chaos::begin_write(app, &asked.caller, route, &claim, watching).await?;
+    }
     let Some(held) = api.running_keys.hold(claim.key_hash) else {
         return Err(idempotency::still_running().into());
     };

@@ -3,6 +3,7 @@
 
 pub mod account_turns;
 pub mod body;
+pub mod chaos;
 pub mod connections;
 pub mod dispatch;
 pub mod fields;

@@ -15,6 +15,11 @@ use crate::store::idempotency;
 
 pub type Reply = Response<ReplyBody>;
 
+/// Stands with an answer that the caller must not get: the connection closes in its place.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the answer is kept back")]
+pub struct NoAnswer;
+
 /// What an answer carries: all of it at once, or parts as they come.
 pub enum ReplyBody {
     Whole(Full<Bytes>),

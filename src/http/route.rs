@@ -130,6 +130,8 @@ pub struct Route {
     pub answers_csv: bool,
     /// Whether an empty page can be waited for, with the parameter `wait`.
     pub waits: bool,
+    /// Whether it changes what is known of the caller's key.
+    pub renews_caller: bool,
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
     /// What the caller's mode decides of the form.
@@ -159,6 +161,7 @@ impl Route {
             answers_pdf: false,
             answers_csv: false,
             waits: false,
+            renews_caller: false,
             codes: &[],
             shape: None,
             consult: None,
@@ -180,6 +183,11 @@ impl Route {
     /// Lets an empty page be waited for; its filters have `query::WAIT`.
     pub fn waiting(mut self) -> Route {
         self.waits = true;
+        self
+    }
+    /// Lets the caller's key be read again for the next request.
+    pub fn renewing_caller(mut self) -> Route {
+        self.renews_caller = true;
         self
     }
     /// Judges the form with the settings of the caller's mode too.

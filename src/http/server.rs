@@ -21,7 +21,7 @@ use super::connections::{
 };
 pub use super::framing::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::framing::{HEAD_BYTES_PARSED_MAX, HEADERS_PARSED_MAX, Refuse, Shaped, judge_head};
-use super::reply::Reply;
+use super::reply::{NoAnswer, Reply};
 use crate::metrics::Metrics;
 
 /// How long a request's head may take, counted from the connection's or the previous answer's end:
@@ -100,7 +100,11 @@ pub async fn serve<F>(
                     }
                 };
                 activity.end();
-                Ok::<_, std::convert::Infallible>(reply)
+                // An error closes the connection.
+                match reply.extensions().get::<NoAnswer>() {
+                    Some(no_answer) => Err(*no_answer),
+                    None => Ok(reply),
+                }
             }
         });
         // A client that does not read its answers must not hold a connection for ever.

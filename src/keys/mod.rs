@@ -135,6 +135,8 @@ pub struct Caller {
     pub expires_at: Option<i64>,
     pub revoked_at: Option<i64>,
     pub is_suspended: bool,
+    /// Until when the key has a chaos profile, in milliseconds.
+    pub chaos_until: Option<i64>,
 }
 
 /// Why a request has no caller. Which keys exist, or once did, no message says.
@@ -224,6 +226,12 @@ impl KeyRing {
             .into());
         }
         Ok(caller)
+    }
+
+    /// Forgets a key, so that its next request reads it again.
+    pub fn forget(&self, key_id: Id<kind::ApiKey>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (caller, _)| caller.key_id != key_id);
     }
 
     fn recall(&self, hash: &[u8; 32], now_milliseconds: i64) -> Option<Arc<Caller>> {

@@ -8,7 +8,7 @@ use crate::values;
 
 pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, StoreError> {
     let row = tx.row(
-        "SELECT id, scope, permissions, expires_at, revoked_at FROM api_keys WHERE \
+        "SELECT id, scope, permissions, expires_at, revoked_at, chaos_until FROM api_keys WHERE \
      secret_hash = ?1",
         values![hash],
     )?;
@@ -16,10 +16,19 @@ pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, S
     let (key_id, scope) = (row.id()?, row.scope()?);
     let permissions = Permissions::parse(&row.text()?).map_err(StoreError::Broken)?;
     let (expires_at, revoked_at) = (row.int_or_null()?, row.int_or_null()?);
+    let chaos_until = row.int_or_null()?;
     let account = tx
         .row("SELECT suspended FROM accounts WHERE number = ?1", values![scope.account_number()])?;
     let is_suspended = account.map_or(Ok(true), |mut account| account.bool())?;
-    Ok(Some(Caller { key_id, scope, permissions, expires_at, revoked_at, is_suspended }))
+    Ok(Some(Caller {
+        key_id,
+        scope,
+        permissions,
+        expires_at,
+        revoked_at,
+        is_suspended,
+        chaos_until,
+    }))
 }
 
 /// The account of a name, made if there is none.

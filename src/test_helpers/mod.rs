@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod beneficiaries;
+pub mod chaos;
 pub mod clock;
 pub mod deposits;
 pub mod payouts;

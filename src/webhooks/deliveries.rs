@@ -6,6 +6,7 @@ use super::rows::{self, DeliveryId, EndpointId, EventId, SettledDelivery};
 use super::schedule::{self, EndpointHealth};
 use super::state::{DeliveryStatus, EndpointStatus};
 use super::{Endpoint, follow_health};
+use crate::chaos::{self, events::Watched};
 use crate::events::EVENT_KEPT_SECONDS;
 use crate::events::rows::EventRow;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -70,6 +71,8 @@ pub struct DueDelivery {
     pub attempts_count: i64,
     pub due_milliseconds: i64,
     pub event: Option<Arc<EventRow>>,
+    /// How a chaos profile watches it.
+    pub watched: Option<Watched>,
 }
 
 /// An attempt that was made under a lease.
@@ -88,6 +91,9 @@ pub struct FinishedAttempt {
     pub duration_milliseconds: u32,
     pub answer: String,
     pub retry_after_seconds: Option<u64>,
+    pub watched: Option<Watched>,
+    /// How what a chaos profile sent beside it was answered.
+    pub attacked_http_status: Option<u16>,
 }
 
 /// A delivery that begins now: due at once, or only recorded where the endpoint is disabled.
@@ -123,6 +129,22 @@ pub fn insert(
 ) -> Result<(), StoreError> {
     let delivery = begun(now, endpoint_id, event_id, created, status);
     rows::delivery_insert(tx, &delivery)
+}
+
+/// Inserts a delivery that is due so many milliseconds later, behind newer ones.
+pub fn insert_late(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint_id: EndpointId,
+    event: &EventRow,
+    milliseconds: i64,
+) -> Result<(), StoreError> {
+    let mut delivery = begun(now, endpoint_id, event.id, event.created, DeliveryStatus::Pending);
+    let due_milliseconds = delivery.schedule_start_milliseconds + milliseconds;
+    delivery.schedule_start_milliseconds = due_milliseconds;
+    delivery.due_milliseconds = Some(due_milliseconds);
+    rows::delivery_insert(tx, &delivery)?;
+    rows::queue_due_by(tx, endpoint_id, due_milliseconds)
 }
 
 /// Takes due deliveries of one endpoint until the lease ends; answers which of them were still as
@@ -238,6 +260,12 @@ pub fn record_attempts(
             continue;
         }
         rows::attempt_insert(tx, endpoint_id, attempt.delivery_id, &attempt_row(attempt))?;
+        if let Some(watched) = attempt.watched {
+            let http_status = attempt.http_status.map_or(0, i64::from);
+            let attacked = attempt.attacked_http_status.map(i64::from);
+            let duration = i64::from(attempt.duration_milliseconds);
+            chaos::events::delivered(tx, now, watched, http_status, attacked, duration)?;
+        }
         due_first_milliseconds =
             due_first_milliseconds.into_iter().chain(settled.due_milliseconds).min();
         // Judged one by one: a success among failures ends `failing` before they begin to count

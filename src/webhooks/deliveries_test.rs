@@ -34,6 +34,7 @@ fn endpoint(tx: &mut dyn Tx, now: &mut Now, enabled_events: &str) -> Endpoint {
         secrets_sealed: vec![0],
         metadata: Metadata::default(),
         created: now.business(),
+        chaos_key_id: None,
     };
     rows::insert(tx, &endpoint).unwrap();
     rows::queue_insert(tx, SCOPE, endpoint.id).unwrap();
@@ -110,6 +111,8 @@ fn finished(
         duration_milliseconds: 3,
         answer: "said".into(),
         retry_after_seconds: None,
+        watched: None,
+        attacked_http_status: None,
     }
 }
 

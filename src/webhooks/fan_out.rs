@@ -7,6 +7,7 @@ use std::collections::hash_map::Entry;
 use super::deliveries;
 use super::rows::{self, SubscriberRow};
 use super::state::DeliveryStatus;
+use crate::chaos::{self, events::Passage};
 use crate::events::rows::EventRow;
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::{Signal, Tx};
@@ -60,15 +61,23 @@ impl Subscribers {
                 )?;
                 continue;
             }
-            deliveries::insert(
-                tx,
-                now,
-                endpoint.id,
-                event.id,
-                event.created,
-                DeliveryStatus::Pending,
-            )?;
-            if !*is_due {
+            let passage = match endpoint.chaos_key_id {
+                Some(key_id) => {
+                    let (of, linked) = ((key_id, endpoint.id), event.linked.to_string());
+                    chaos::events::passage(tx, now, scope, of, event.id, &linked)?
+                }
+                None => Passage::Free,
+            };
+            let status = match passage {
+                Passage::Missing => DeliveryStatus::Recorded,
+                Passage::Free | Passage::Late(_) => DeliveryStatus::Pending,
+            };
+            if let Passage::Late(milliseconds) = passage {
+                deliveries::insert_late(tx, now, endpoint.id, event, milliseconds)?;
+                continue;
+            }
+            deliveries::insert(tx, now, endpoint.id, event.id, event.created, status)?;
+            if !*is_due && status == DeliveryStatus::Pending {
                 rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
                 tx.signal(Signal::Deliveries);
                 *is_due = true;

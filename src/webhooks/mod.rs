@@ -61,6 +61,8 @@ pub struct Endpoint {
     pub secrets_sealed: Vec<u8>,
     pub metadata: Metadata,
     pub created: i64,
+    /// The key whose chaos profile attacks it.
+    pub chaos_key_id: Option<Id<kind::ApiKey>>,
 }
 
 /// One secret of an endpoint. Never printed.
@@ -184,6 +186,7 @@ pub fn create(
         secrets_sealed: seal_secrets(now, services, id, &secrets)?,
         metadata: ask.metadata,
         created: now.business(),
+        chaos_key_id: None,
     };
     rows::insert(tx, &endpoint)?;
     rows::queue_insert(tx, scope, id)?;

@@ -13,7 +13,7 @@ use crate::payouts::limits::LimitSubject;
 use crate::store::Cost;
 use crate::store::{Signal, Tx, idempotency};
 use crate::webhooks::worker as deliveries;
-use crate::{events, keys, payouts, staff};
+use crate::{chaos, events, keys, payouts, staff};
 
 /// Rows that one purge removes, so that it never stands long in the write lane.
 const PURGED_ROWS_MAX: i64 = 500;
@@ -133,6 +133,7 @@ impl Purger {
         .await;
         is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
         is_more |= purged(app, staff::purge).await;
+        is_more |= purged(app, |tx, now| chaos::purge(tx, now)).await;
         let accounts_count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?));
         for number in self.accounts_known + 1..=accounts_count.await.unwrap_or(0) {
             self.looks.extend([Mode::Test, Mode::Live].map(|mode| (0, Scope::new(number, mode))));

@@ -13,6 +13,7 @@ mod wire;
 
 mod beneficiaries;
 mod book;
+mod chaos;
 mod checkpoints;
 mod console;
 mod console_pages;

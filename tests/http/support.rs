@@ -449,6 +449,17 @@ impl Client {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Answer {
+        self.try_send(method, path, headers, body).await.expect("an answer")
+    }
+
+    /// The same; `None` where the connection closes without an answer.
+    pub async fn try_send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Option<Answer> {
         let mut connection = self.connection.lock().await;
         if let Some(url) = self.sequenced_url.as_ref().filter(|_| path.starts_with("/v1/events")) {
             await_sequencer(url);
@@ -467,7 +478,7 @@ impl Client {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap();
+        let response = sender.send_request(request.body(Full::new(body)).unwrap()).await.ok()?;
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         assert!(
@@ -475,7 +486,7 @@ impl Client {
             "every answer carries its Request-Id"
         );
         *connection = Some(sender);
-        Answer { status: head.status.as_u16(), headers: head.headers, body }
+        Some(Answer { status: head.status.as_u16(), headers: head.headers, body })
     }
 
     async fn connect(&self) -> SendRequest<Full<Bytes>> {

@@ -109,6 +109,11 @@ run("get_event", id=event)
 run("get_event_checkpoint")
 run("drill_webhook_endpoint", id=endpoint)
 run("get_webhook_endpoint_drill", id=endpoint)
+known["webhook_endpoint_id"] = endpoint
+run("test_chaos")
+run("test_get_chaos")
+run("test_stop_chaos")
+run("test_get_chaos_report")
 run("list_webhook_endpoint_deliveries", id=endpoint)
 run("update_webhook_endpoint", id=endpoint)
 known["event_id"] = event

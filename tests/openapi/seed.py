@@ -85,3 +85,5 @@ IDS = {
 print(f'[auth.openapi.api_key]\nbearer = "{KEY}"')
 for name, found in IDS.items():
     print(f'\n[[operations]]\ninclude-name = "{name}"\nparameters = {{ "path.id" = "{found["id"]}" }}')
+# A profile would answer the run's own requests with its attacks; tests/http/chaos.rs has its limits.
+print('\n[[operations]]\ninclude-name = "POST /v1/test_helpers/chaos"\nenabled = false')

@@ -287,6 +287,34 @@ fn advances_at_once_add_up() {
     nodes.check();
 }
 
+/// A chaos profile that was begun at one node attacks at all of them, as soon as they read the key
+/// again, and counts over all of them.
+#[test]
+fn a_chaos_profile_holds_at_every_node() {
+    let database = Database::fresh();
+    let nodes = Nodes::plain(NODES_COUNT, &database.url());
+    let mut clients = nodes.clients();
+    for client in &mut clients {
+        client.get("/v1/senders").expect_success("the senders");
+    }
+    let profile = json!({ "percentage": 100, "request_attacks": ["service_unavailable"] });
+    clients[0].post("/v1/test_helpers/chaos", &profile).expect_success("a profile");
+    for client in &mut clients {
+        until("an attack at each node", steps::PATIENCE, || {
+            (client.post("/v1/senders", &steps::sender_body()).status == 503).then_some(())
+        });
+    }
+    let report = clients[1].get("/v1/test_helpers/chaos/report").expect_success("the report");
+    assert_eq!(report["requests_attacked_count"], NODES_COUNT, "{report}");
+    clients[2].post("/v1/test_helpers/chaos/stop", &json!({})).expect_success("the end");
+    for client in &mut clients {
+        until("peace at each node", steps::PATIENCE, || {
+            client.post("/v1/senders", &steps::sender_body()).is_success().then_some(())
+        });
+    }
+    nodes.check();
+}
+
 /// A transfer whose creation is at its COMMIT at one node while its account's test clock is moved
 /// by a day at another one; answers its history as soon as it has expired, or nothing if that takes
 /// longer than `patience`.

@@ -90,6 +90,7 @@ fn make_endpoint_in(
         secrets_sealed: vec![0],
         metadata: Metadata::default(),
         created: now.business(),
+        chaos_key_id: None,
     };
     rows::insert(tx, &endpoint)?;
     rows::queue_insert(tx, scope, endpoint.id)?;
@@ -239,6 +240,8 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
             duration_milliseconds: 3,
             answer: String::new(),
             retry_after_seconds: None,
+            watched: None,
+            attacked_http_status: None,
         };
         record_attempts(tx, now, id, &[&attempt])?;
         stop.wait();
@@ -418,6 +421,8 @@ async fn deliver_all(stage: &Stage, id: Id<kind::WebhookEndpoint>, count: i64) {
                     duration_milliseconds: 3,
                     answer: String::new(),
                     retry_after_seconds: None,
+                    watched: None,
+                    attacked_http_status: None,
                 })
                 .collect();
             Ok(record_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)

@@ -238,6 +238,32 @@ impl Words for Currency {
     }
 }
 
+/// Words of a closed set, each once; none is a list too.
+#[derive(Clone)]
+pub struct EnumList<T>(pub Vec<T>);
+
+impl<T: Words + PartialEq> Field for EnumList<T> {
+    fn schema() -> Value {
+        json!({ "type": "array", "uniqueItems": true, "items": EnumField::<T>::schema() })
+    }
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        let Node::Array(items) = node else {
+            let message = "must be an array of strings.";
+            return wrong(Code::ParameterValueInvalid, name, message, entries);
+        };
+        let mut words = Vec::with_capacity(items.len().min(T::words().len()));
+        for (index, item) in items.iter().enumerate() {
+            let EnumField(word) = EnumField::parse(item, &format!("{name}.{index}"), entries)?;
+            if words.contains(&word) {
+                let message = "must name each word once.";
+                return wrong(Code::ParameterValueInvalid, name, message, entries);
+            }
+            words.push(word);
+        }
+        Some(EnumList(words))
+    }
+}
+
 /// A list of texts, each of `MIN_LENGTH..=MAX_LENGTH` characters.
 #[derive(Clone)]
 pub struct TextList<const ITEMS_MAX: usize>(pub Vec<String>);

@@ -238,11 +238,12 @@ fn operation_id(route: &Route) -> String {
     };
     let one = match resource.strip_suffix("ies") {
         Some(stem) => format!("{stem}y"),
+        None if resource == "chaos" => resource.to_owned(),
         None => resource.strip_suffix('s').unwrap_or(resource).to_owned(),
     };
     let parts: Vec<&str> = below.split('/').filter(|part| !part.is_empty()).collect();
     let id = match (route.verb, parts.as_slice()) {
-        _ if !prefix.is_empty() && !route.path.contains("{id}") => resource.to_owned(),
+        (Verb::Post, []) if !prefix.is_empty() => resource.to_owned(),
         (Verb::Get, []) if route.list.is_some() => format!("list_{resource}"),
         (Verb::Get, [part]) if route.list.is_some() => format!("list_{one}_{part}"),
         (Verb::Get, []) if route.path.contains("{id}") => format!("get_{one}"),
@@ -457,6 +458,10 @@ mod tests {
             "get_payout_payment_advice",
             "test_require_beneficiary_input",
             "test_clock",
+            "test_chaos",
+            "test_get_chaos",
+            "test_get_chaos_report",
+            "test_stop_chaos",
         ] {
             assert!(ids.contains(id), "{id} of {ids:?}");
         }

@@ -209,6 +209,7 @@ pub fn due(
             attempts_count: row.int()?,
             due_milliseconds: row.int()?,
             event: None,
+            watched: None,
         });
     }
     let events: HashMap<EventId, Arc<EventRow>> = events::rows::find_all(tx, scope, &event_ids)?

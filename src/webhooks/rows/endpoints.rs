@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::EndpointId;
+use crate::chaos;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
 use crate::kernel::{Metadata, Scope, StoreError};
@@ -14,7 +15,7 @@ use crate::webhooks::{ENDPOINTS_MAX, Endpoint, EventFilters};
 
 const ENDPOINT_COLUMNS: &str = "scope, id, version, url, description, enabled_events, status, \
  disabled_reason, disabled_milliseconds, \
-    secrets_sealed, metadata, created";
+    secrets_sealed, metadata, created, chaos_key_id";
 
 static ENDPOINT_INSERT: LazyLock<String> =
     LazyLock::new(|| insert_sql("webhook_endpoints", ENDPOINT_COLUMNS));
@@ -37,6 +38,7 @@ pub fn read(mut row: Row) -> Result<Endpoint, StoreError> {
         secrets_sealed: row.bytes()?,
         metadata: row.word(Metadata::from_text)?,
         created: row.int()?,
+        chaos_key_id: row.id_or_null()?,
     })
 }
 
@@ -56,6 +58,7 @@ pub fn insert(tx: &mut dyn Tx, e: &Endpoint) -> Result<(), StoreError> {
             &e.secrets_sealed,
             &e.metadata.to_text(),
             e.created,
+            e.chaos_key_id,
         ],
     )
 }
@@ -120,12 +123,13 @@ pub struct SubscriberRow {
     pub id: EndpointId,
     pub enabled_events: EventFilters,
     pub is_disabled: bool,
+    pub chaos_key_id: Option<chaos::KeyId>,
 }
 
 /// The endpoints of an account. None of them is disabled or deleted from here until the commit.
 pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, StoreError> {
-    let sql = "SELECT id, enabled_events, status FROM webhook_endpoints WHERE scope = ?1 ORDER BY \
-     id LIMIT ?2";
+    let sql = "SELECT id, enabled_events, status, chaos_key_id FROM webhook_endpoints WHERE scope \
+     = ?1 ORDER BY id LIMIT ?2";
     let values = values![scope, ENDPOINTS_MAX];
     if tx.is_shared() {
         // Both go the same way to the server: first the queues are locked, in the order in which
@@ -143,6 +147,7 @@ pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, 
                 id: row.id()?,
                 enabled_events: EventFilters::from_text(row.text()?),
                 is_disabled: row.word(EndpointStatus::parse)? == EndpointStatus::Disabled,
+                chaos_key_id: row.id_or_null()?,
             })
         })
         .collect()

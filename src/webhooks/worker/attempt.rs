@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::scheduler::{AttemptStart, SLOW_MILLISECONDS};
 use super::target::DeliveryTarget;
 use crate::app_state::AppState;
+use crate::chaos::WebhookAttack;
 use crate::events::rows::EventRow;
 use crate::webhooks::deliveries::FinishedAttempt;
 use crate::webhooks::rows::EndpointId;
@@ -18,7 +19,7 @@ use crate::webhooks::sending::attempt::{
     AttemptOutcome, DeliveryAttempt, DeliveryError, USER_AGENT_TEXT,
 };
 use crate::webhooks::sending::client::WebhookClient;
-use crate::webhooks::sending::sign::signature_header;
+use crate::webhooks::sending::sign::{secret_text, signature_header};
 
 /// What a running attempt reports to the worker.
 pub(super) enum AttemptReport {
@@ -63,9 +64,12 @@ pub(super) fn start(
     let reporter = EndReporter { app, reports, endpoint_id, finished: None };
     tokio::spawn(async move {
         let attempted_milliseconds = reporter.app.store.clock.milliseconds();
-        let outcome = match claimed.due.event.as_deref() {
+        let attack = claimed.due.watched.and_then(|watched| watched.attack);
+        let (outcome, attacked_http_status) = match claimed.due.event.as_deref() {
             Some(event) => {
-                let mut attempt = pin!(attempt(&client, &target, event, attempted_milliseconds));
+                let now_milliseconds = attempted_milliseconds;
+                let attempt = attacked(&client, &target, event, now_milliseconds, attack);
+                let mut attempt = pin!(attempt);
                 match timeout(Duration::from_millis(SLOW_MILLISECONDS), attempt.as_mut()).await {
                     Ok(outcome) => outcome,
                     Err(_) => {
@@ -74,7 +78,7 @@ pub(super) fn start(
                     }
                 }
             }
-            None => not_sent(DeliveryError::RequestInvalid),
+            None => (not_sent(DeliveryError::RequestInvalid), None),
         };
         if !outcome.is_success() {
             tracing::info!(
@@ -99,8 +103,34 @@ pub(super) fn start(
             duration_milliseconds: outcome.duration_milliseconds,
             answer: outcome.answer_excerpt,
             retry_after_seconds: outcome.retry_after_seconds,
+            watched: claimed.due.watched,
+            attacked_http_status,
         });
     });
+}
+
+/// An attempt with what a chaos profile sends beside it, and how that was answered: a copy with a
+/// wrong signature before it, or a second one behind it.
+async fn attacked(
+    client: &WebhookClient,
+    target: &DeliveryTarget,
+    event: &EventRow,
+    now_milliseconds: i64,
+    attack: Option<WebhookAttack>,
+) -> (AttemptOutcome, Option<u16>) {
+    let send = |is_forged| attempt(client, target, event, now_milliseconds, is_forged);
+    match attack {
+        Some(WebhookAttack::Forged) => {
+            let forged = send(true).await.http_status;
+            (send(false).await, forged)
+        }
+        Some(WebhookAttack::Duplicated) => {
+            let outcome = send(false).await;
+            let second = if outcome.is_success() { send(false).await.http_status } else { None };
+            (outcome, second)
+        }
+        Some(WebhookAttack::Late | WebhookAttack::Missing) | None => (send(false).await, None),
+    }
 }
 
 async fn attempt(
@@ -108,6 +138,7 @@ async fn attempt(
     target: &DeliveryTarget,
     event: &EventRow,
     now_milliseconds: i64,
+    is_forged: bool,
 ) -> AttemptOutcome {
     // The owner sees why in the list of deliveries.
     let Some(url) = &target.url else { return not_sent(DeliveryError::AddressRefused) };
@@ -118,12 +149,14 @@ async fn attempt(
         return not_sent(DeliveryError::RequestInvalid);
     };
     let id = event.id.to_string();
-    let secrets: Vec<&str> = target
-        .secrets
-        .iter()
-        .filter(|secret| secret.is_active(now_seconds))
-        .map(|secret| secret.secret.as_str())
-        .collect();
+    // Any other secret will do, and nobody can guess less from a known one.
+    let stranger = secret_text([7; 32]);
+    let active = target.secrets.iter().filter(|secret| secret.is_active(now_seconds));
+    let secrets: Vec<&str> = if is_forged {
+        vec![&stranger]
+    } else {
+        active.map(|secret| secret.secret.as_str()).collect()
+    };
     let signature = signature_header(&secrets, &id, now_seconds, &body);
     client
         .send(DeliveryAttempt {

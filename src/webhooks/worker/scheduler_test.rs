@@ -16,6 +16,7 @@ fn due(number: u128) -> DueDelivery {
         attempts_count: 0,
         due_milliseconds: 0,
         event: None,
+        watched: None,
     }
 }
 

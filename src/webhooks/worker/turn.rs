@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::scheduler::{ClaimRequest, EndpointReading, is_probed};
 use super::target::DeliveryTarget;
 use crate::app_state::AppState;
+use crate::chaos;
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::services::Services;
 use crate::store::{Cost, Tx};
@@ -114,7 +115,12 @@ fn read_endpoint(
     let count = if is_first_probe { 1 } else { request.count };
     let due = rows::due(tx, request.scope, request.endpoint_id, until_milliseconds, count as i64)?;
     reading.is_drained = due.len() < count;
-    for delivery in due {
+    for mut delivery in due {
+        if let (Some(key_id), Some(event)) = (endpoint.chaos_key_id, &delivery.event) {
+            let (scope, event_id) = (request.scope, event.id);
+            delivery.watched =
+                chaos::events::watched(tx, until_milliseconds, scope, key_id, event_id)?;
+        }
         if deliveries::is_recorded_only(&endpoint, &delivery) {
             reading.recorded.push(delivery);
         } else if delivery.event.is_none() {

@@ -1,0 +1,127 @@
+//! Events for the webhook endpoint of a profile: what happens to each on its way, and how the
+//! receiver took it.
+
+use super::seen::{EventId, WatchedEvent};
+use super::{EVENTS_MAX, EndpointId, KeyId, WebhookAttack, rows};
+use crate::kernel::{Now, Scope, StoreError};
+use crate::store::Tx;
+
+/// What happens to a delivery as it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    Free,
+    /// Due so many milliseconds later.
+    Late(i64),
+    /// Only recorded, as for a disabled endpoint.
+    Missing,
+}
+
+/// Draws what happens to a new event of an attacked endpoint.
+pub fn passage(
+    tx: &mut dyn Tx,
+    now: &Now,
+    scope: Scope,
+    (key_id, endpoint_id): (KeyId, EndpointId),
+    event_id: EventId,
+    linked_id: &str,
+) -> Result<Passage, StoreError> {
+    rows::take_turns(tx, scope, key_id)?;
+    let at = now.instant_milliseconds();
+    let Some(mut profile) = rows::find(tx, scope, key_id)?.filter(|profile| {
+        at < profile.ends_milliseconds && profile.endpoint_id == Some(endpoint_id)
+    }) else {
+        return Ok(Passage::Free);
+    };
+    if profile.events.count >= EVENTS_MAX {
+        return Ok(Passage::Free);
+    }
+    let drawing = (profile.seed, profile.percentage);
+    let attack = profile.events.next(drawing, "event", &profile.webhook_attacks);
+    rows::update(tx, &profile)?;
+    let event = WatchedEvent {
+        event_id,
+        number: profile.events.count,
+        linked_id: linked_id.to_owned(),
+        attack,
+        http_status: None,
+        attacked_http_status: None,
+        duration_milliseconds: 0,
+        was_read: false,
+    };
+    rows::event_insert(tx, scope, key_id, &event)?;
+    Ok(match attack {
+        Some(WebhookAttack::Late) => Passage::Late(profile.webhook_delay_milliseconds),
+        Some(WebhookAttack::Missing) => Passage::Missing,
+        Some(WebhookAttack::Duplicated | WebhookAttack::Forged) | None => Passage::Free,
+    })
+}
+
+/// What an attempt to deliver a watched event has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    pub scope: Scope,
+    pub key_id: KeyId,
+    pub event_id: EventId,
+    /// What is sent beside it: once, while the profile runs.
+    pub attack: Option<WebhookAttack>,
+}
+
+/// How a due delivery of an attacked endpoint is watched.
+pub fn watched(
+    tx: &mut dyn Tx,
+    at_milliseconds: i64,
+    scope: Scope,
+    key_id: KeyId,
+    event_id: EventId,
+) -> Result<Option<Watched>, StoreError> {
+    let Some(profile) = super::open(tx, at_milliseconds, scope, key_id)? else { return Ok(None) };
+    let Some(event) = rows::event(tx, scope, key_id, event_id)? else { return Ok(None) };
+    let is_attacking = at_milliseconds < profile.ends_milliseconds;
+    let attack = event.attack.filter(|_| is_attacking && event.attacked_http_status.is_none());
+    Ok(Some(Watched { scope, key_id, event_id, attack }))
+}
+
+/// Writes down how the receiver answered an attempt, and what was sent beside it.
+pub fn delivered(
+    tx: &mut dyn Tx,
+    now: &Now,
+    watched: Watched,
+    http_status: i64,
+    attacked_http_status: Option<i64>,
+    duration_milliseconds: i64,
+) -> Result<(), StoreError> {
+    let Watched { scope, key_id, event_id, .. } = watched;
+    if super::open(tx, now.instant_milliseconds(), scope, key_id)?.is_none() {
+        return Ok(());
+    }
+    let Some(mut event) = rows::event(tx, scope, key_id, event_id)? else { return Ok(()) };
+    event.http_status = Some(http_status);
+    // Of a late one the first answer counts: it comes again until it is taken.
+    let late = (event.attack == Some(WebhookAttack::Late)).then_some(http_status);
+    event.attacked_http_status =
+        event.attacked_http_status.or(attacked_http_status).or(late.filter(|status| *status > 0));
+    event.duration_milliseconds = event.duration_milliseconds.max(duration_milliseconds);
+    // One that was missing and is replayed has come after all.
+    event.was_read |= (200..300).contains(&http_status);
+    rows::event_update(tx, scope, key_id, &event)
+}
+
+/// Notes what the caller read: events by what it was answered, objects by what it asked for.
+pub fn read(
+    tx: &mut dyn Tx,
+    now: &Now,
+    scope: Scope,
+    key_id: KeyId,
+    is_read: &dyn Fn(&WatchedEvent) -> bool,
+) -> Result<(), StoreError> {
+    if super::open(tx, now.instant_milliseconds(), scope, key_id)?.is_none() {
+        return Ok(());
+    }
+    for mut event in rows::events_missing(tx, scope, key_id)? {
+        if is_read(&event) {
+            event.was_read = true;
+            rows::event_update(tx, scope, key_id, &event)?;
+        }
+    }
+    Ok(())
+}

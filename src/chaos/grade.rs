@@ -1,0 +1,354 @@
+//! The report: what the service saw its caller do, judged by the table of retries and the rules
+//! for webhooks. Plain values; nothing is read here.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::requests::RETRY_AFTER_SECONDS;
+use super::seen::{Attempt, Fate, Request, WatchedEvent};
+use super::{ChaosStatus, Profile, RequestAttack, WebhookAttack};
+
+/// Faults that one check shows; all of them are counted.
+const FAULTS_SHOWN_MAX: usize = 10;
+/// How much earlier than told a retry may come, in milliseconds: clocks round.
+const RETRY_AFTER_SLACK_MILLISECONDS: i64 = 100;
+/// The shortest pause after an answer that did not come, in milliseconds.
+const PAUSE_MILLISECONDS_MIN: i64 = 100;
+/// How long a receiver may take, in milliseconds; the same as in a drill.
+const WEBHOOK_MILLISECONDS_MAX: i64 = 5_000;
+/// How long a caller may take to come back while the profile runs, in milliseconds.
+const PATIENCE_MILLISECONDS: i64 = 60_000;
+
+crate::string_enum!(
+    /// `passed` where every attack was met and every check passed; `incomplete` where an attack
+    /// was never met or nothing showed how the caller takes it.
+    ChaosGrade { Passed "passed", Failed "failed", Incomplete "incomplete" }
+);
+crate::string_enum!(
+    /// What a check found.
+    ChaosResult { Passed "passed", Failed "failed", NotObserved "not_observed" }
+);
+
+macro_rules! checks {
+    ($($name:ident $code:literal $remedy:literal),* $(,)?) => {
+        crate::string_enum!(
+            /// A mistake that callers make.
+            ChaosCheckCode { $($name $code),* }
+        );
+        impl ChaosCheckCode {
+            pub const fn remedy(self) -> &'static str {
+                match self { $(ChaosCheckCode::$name => $remedy),* }
+            }
+        }
+    };
+}
+
+checks! {
+    RetriedWithNewKey "retried_with_new_key"
+        "Make the Idempotency-Key once for each operation, store it with the operation, and send \
+         it on every retry. A new key can do the work twice.",
+    DroppedAnswerAbandoned "dropped_answer_abandoned"
+        "When no answer comes, the work may be done. Send the same request with the same \
+         Idempotency-Key until an answer comes.",
+    UnavailableTakenAsFinal "unavailable_taken_as_final"
+        "503 is no decision. Wait as long as Retry-After says, and send the same request again.",
+    LockedTakenAsFinal "locked_taken_as_final"
+        "409 resource_locked says that the first request still runs. Wait as long as Retry-After \
+         says, and send the same request with the same Idempotency-Key.",
+    RetryAfterIgnored "retry_after_ignored"
+        "Wait at least as many seconds as Retry-After says before the next attempt.",
+    RetriedWithoutPause "retried_without_pause"
+        "Wait before a retry when no answer came: half a second at first, then twice as long each \
+         time, with some chance in it.",
+    KeyReusedForOtherBody "key_reused_for_other_body"
+        "A retry sends exactly the body that was sent first. A changed request is a new one and \
+         takes a new Idempotency-Key.",
+    RefusalRetried "refusal_retried"
+        "A 400, 401, 403, 404 or 409 idempotency_key_reuse does not change by itself. Mend the \
+         request, and send it with a new Idempotency-Key.",
+    TimedOutTooEarly "timed_out_too_early"
+        "Wait 30 seconds for an answer before the next attempt.",
+    WebhookForgeryAccepted "webhook_forgery_accepted"
+        "Verify Webhook-Signature over the bytes that arrived, and answer 400 where it is wrong.",
+    WebhookDuplicateRefused "webhook_duplicate_refused"
+        "Dedupe on Webhook-Id and take a duplicate with 2xx, or it is sent again for 24 hours.",
+    WebhookLateRefused "webhook_late_refused"
+        "Take events in any order with 2xx, and read the state from the object.",
+    WebhookAnsweredSlowly "webhook_answered_slowly"
+        "Answer a webhook within five seconds: put the event into a queue and work afterwards.",
+    MissingEventNotRead "missing_event_not_read"
+        "Webhooks can fail for longer than they are tried. Read GET /v1/events from the last one \
+         you know, from time to time, with the same key.",
+}
+
+/// One mistake that was seen.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ChaosFault {
+    /// The route of the request; null for a webhook.
+    pub route: Option<String>,
+    /// The requests that show it, as their answers' `Request-Id` named them.
+    pub request_ids: Vec<String>,
+    /// The event of the webhook; null for a request.
+    pub event_id: Option<String>,
+    /// What was seen.
+    pub message: String,
+}
+
+/// One mistake that was looked for.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ChaosCheck {
+    /// The mistake, as a stable word.
+    pub code: ChaosCheckCode,
+    /// `not_observed` where nothing showed whether the caller makes it.
+    pub result: ChaosResult,
+    /// How often the caller could have made it.
+    pub observed_count: i64,
+    /// How often it did.
+    pub faults_count: i64,
+    /// The first ten of them.
+    pub faults: Vec<ChaosFault>,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Collects what is seen, check by check.
+#[derive(Default)]
+struct Found {
+    observed: HashMap<ChaosCheckCode, i64>,
+    faults: HashMap<ChaosCheckCode, Vec<ChaosFault>>,
+}
+
+impl Found {
+    fn observe(&mut self, code: ChaosCheckCode) {
+        *self.observed.entry(code).or_default() += 1;
+    }
+    fn request(
+        &mut self,
+        code: ChaosCheckCode,
+        request: &Request,
+        attempts: &[&Attempt],
+        message: String,
+    ) {
+        let request_ids = attempts.iter().map(|attempt| attempt.request_id.clone()).collect();
+        let route = Some(format!("{} {}", request.method, request.route));
+        let fault = ChaosFault { route, request_ids, event_id: None, message };
+        self.faults.entry(code).or_default().push(fault);
+    }
+    fn event(&mut self, code: ChaosCheckCode, event: &WatchedEvent, message: String) {
+        let event_id = Some(event.event_id.to_string());
+        let fault = ChaosFault { route: None, request_ids: Vec::new(), event_id, message };
+        self.faults.entry(code).or_default().push(fault);
+    }
+}
+
+/// Judges all that was seen under a profile; the grade comes with its end.
+pub fn grade(
+    profile: &Profile,
+    requests: &[Request],
+    events: &[WatchedEvent],
+    now_milliseconds: i64,
+) -> (Option<ChaosGrade>, Vec<ChaosCheck>) {
+    let is_completed = profile.status(now_milliseconds) == ChaosStatus::Completed;
+    let mut found = Found::default();
+    for request in requests {
+        judge_attempts(request, &mut found);
+        let last = request.attempts.last();
+        let is_given_up = is_completed
+            || last.is_some_and(|last| now_milliseconds - last.at > PATIENCE_MILLISECONDS);
+        judge_end(request, requests, is_given_up, &mut found);
+    }
+    for event in events {
+        judge_event(event, is_completed, &mut found);
+    }
+    let checks: Vec<ChaosCheck> =
+        ChaosCheckCode::ALL.iter().map(|code| check(*code, &mut found)).collect();
+    let grade = is_completed.then(|| {
+        let is_open = |check: &ChaosCheck| {
+            check.result == ChaosResult::NotObserved && is_attacked(profile, check.code)
+        };
+        if checks.iter().any(|check| check.result == ChaosResult::Failed) {
+            ChaosGrade::Failed
+        } else if checks.iter().any(is_open) {
+            ChaosGrade::Incomplete
+        } else {
+            ChaosGrade::Passed
+        }
+    });
+    (grade, checks)
+}
+
+fn check(code: ChaosCheckCode, found: &mut Found) -> ChaosCheck {
+    let mut faults = found.faults.remove(&code).unwrap_or_default();
+    let faults_count = faults.len() as i64;
+    faults.truncate(FAULTS_SHOWN_MAX);
+    let observed_count = found.observed.get(&code).copied().unwrap_or(0).max(faults_count);
+    let result = match (faults_count, observed_count) {
+        (0, 0) => ChaosResult::NotObserved,
+        (0, _) => ChaosResult::Passed,
+        _ => ChaosResult::Failed,
+    };
+    let remedy = code.remedy().to_owned();
+    ChaosCheck { code, result, observed_count, faults_count, faults, remedy }
+}
+
+/// Whether a profile makes the attack that a check needs; the other checks come as they come.
+fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
+    let request = |attack| profile.request_attacks.contains(&attack);
+    let webhook =
+        |attack| profile.endpoint_id.is_some() && profile.webhook_attacks.contains(&attack);
+    match code {
+        ChaosCheckCode::DroppedAnswerAbandoned => request(RequestAttack::AnswerDropped),
+        ChaosCheckCode::UnavailableTakenAsFinal => request(RequestAttack::ServiceUnavailable),
+        ChaosCheckCode::LockedTakenAsFinal => request(RequestAttack::ResourceLocked),
+        ChaosCheckCode::TimedOutTooEarly => request(RequestAttack::AnswerDelayed),
+        ChaosCheckCode::WebhookForgeryAccepted => webhook(WebhookAttack::Forged),
+        ChaosCheckCode::WebhookDuplicateRefused => webhook(WebhookAttack::Duplicated),
+        ChaosCheckCode::WebhookLateRefused => webhook(WebhookAttack::Late),
+        ChaosCheckCode::MissingEventNotRead => webhook(WebhookAttack::Missing),
+        _ => false,
+    }
+}
+
+/// Whether an answer says that the same request can never succeed.
+fn is_refusal(attempt: &Attempt) -> bool {
+    matches!(attempt.fate, Fate::Answered | Fate::Delayed)
+        && matches!(attempt.http_status, 400 | 401 | 403 | 404)
+}
+
+/// Judges each attempt by the one before it.
+fn judge_attempts(request: &Request, found: &mut Found) {
+    for (before, next) in request.attempts.iter().zip(request.attempts.iter().skip(1)) {
+        let pause = next.at - before.answered_at.unwrap_or(next.at);
+        let pair = [before, next];
+        if request.is_write() {
+            found.observe(ChaosCheckCode::KeyReusedForOtherBody);
+        }
+        if !next.is_same {
+            let message = "The Idempotency-Key came again with another path or body.".to_owned();
+            found.request(ChaosCheckCode::KeyReusedForOtherBody, request, &pair, message);
+        }
+        match before.fate {
+            Fate::Unavailable | Fate::Locked => {
+                found.observe(ChaosCheckCode::RetryAfterIgnored);
+                let told = RETRY_AFTER_SECONDS as i64 * 1_000;
+                if pause < told - RETRY_AFTER_SLACK_MILLISECONDS {
+                    let message = format!(
+                        "Retry-After said {RETRY_AFTER_SECONDS} s; the next attempt came after \
+                         {pause} ms."
+                    );
+                    found.request(ChaosCheckCode::RetryAfterIgnored, request, &pair, message);
+                }
+            }
+            Fate::Dropped => {
+                found.observe(ChaosCheckCode::RetriedWithoutPause);
+                if pause < PAUSE_MILLISECONDS_MIN {
+                    let message = format!(
+                        "The connection closed without an answer; the next attempt came after \
+                         {pause} ms."
+                    );
+                    found.request(ChaosCheckCode::RetriedWithoutPause, request, &pair, message);
+                }
+            }
+            Fate::Delayed if pause < 0 => {
+                let message = format!("The next attempt came {} ms before the answer.", -pause);
+                found.request(ChaosCheckCode::TimedOutTooEarly, request, &pair, message);
+            }
+            Fate::Delayed | Fate::Answered if is_refusal(before) && next.is_same => {
+                let message =
+                    format!("The answer was {}; the same request came again.", before.http_status);
+                found.request(ChaosCheckCode::RefusalRetried, request, &pair, message);
+            }
+            Fate::Delayed | Fate::Answered => {}
+        }
+    }
+    if request.attempts.iter().any(is_refusal) {
+        found.observe(ChaosCheckCode::RefusalRetried);
+    }
+}
+
+/// Judges whether the caller came back until it had an answer.
+fn judge_end(request: &Request, all: &[Request], is_given_up: bool, found: &mut Found) {
+    let Some(attack) = request.attack else { return };
+    let code = match attack {
+        RequestAttack::AnswerDropped => ChaosCheckCode::DroppedAnswerAbandoned,
+        RequestAttack::ServiceUnavailable => ChaosCheckCode::UnavailableTakenAsFinal,
+        RequestAttack::ResourceLocked => ChaosCheckCode::LockedTakenAsFinal,
+        RequestAttack::AnswerDelayed => {
+            found.observe(ChaosCheckCode::TimedOutTooEarly);
+            return;
+        }
+    };
+    if request.is_told() {
+        found.observe(code);
+        if request.is_write() {
+            found.observe(ChaosCheckCode::RetriedWithNewKey);
+        }
+        return;
+    }
+    let Some(last) = request.attempts.last() else { return };
+    let again = |other: &&Request| {
+        other.number > request.number && other.fingerprint == request.fingerprint
+    };
+    if request.is_write()
+        && let Some(other) = all.iter().find(again)
+        && let Some(first) = other.attempts.first()
+    {
+        let message = "The same request came again with another Idempotency-Key.".to_owned();
+        found.request(ChaosCheckCode::RetriedWithNewKey, request, &[last, first], message);
+        return;
+    }
+    // One that came again with another body is named by that.
+    if !is_given_up || !last.is_same {
+        return;
+    }
+    let message = match last.fate {
+        Fate::Unavailable => "The answer was 503; the request did not come again.",
+        Fate::Locked => "The answer was 409 resource_locked; the request did not come again.",
+        _ => "The connection closed without an answer; the request did not come again.",
+    };
+    found.request(code, request, &[last], message.to_owned());
+}
+
+fn judge_event(event: &WatchedEvent, is_completed: bool, found: &mut Found) {
+    let is_taken = |status: i64| (200..300).contains(&status);
+    if event.http_status.is_some() {
+        found.observe(ChaosCheckCode::WebhookAnsweredSlowly);
+        if event.duration_milliseconds > WEBHOOK_MILLISECONDS_MAX {
+            let message = format!("The answer took {} ms.", event.duration_milliseconds);
+            found.event(ChaosCheckCode::WebhookAnsweredSlowly, event, message);
+        }
+    }
+    match (event.attack, event.attacked_http_status) {
+        (Some(WebhookAttack::Forged), Some(status)) => {
+            found.observe(ChaosCheckCode::WebhookForgeryAccepted);
+            if is_taken(status) {
+                let message = format!("A wrong signature was answered with {status}.");
+                found.event(ChaosCheckCode::WebhookForgeryAccepted, event, message);
+            }
+        }
+        (Some(WebhookAttack::Duplicated), Some(status)) => {
+            found.observe(ChaosCheckCode::WebhookDuplicateRefused);
+            if !is_taken(status) {
+                let message = format!("The second delivery was answered with {status}.");
+                found.event(ChaosCheckCode::WebhookDuplicateRefused, event, message);
+            }
+        }
+        (Some(WebhookAttack::Late), Some(status)) => {
+            found.observe(ChaosCheckCode::WebhookLateRefused);
+            if !is_taken(status) {
+                let message = format!("The late delivery was answered with {status}.");
+                found.event(ChaosCheckCode::WebhookLateRefused, event, message);
+            }
+        }
+        _ => {}
+    }
+    if event.attack == Some(WebhookAttack::Missing) && (event.was_read || is_completed) {
+        found.observe(ChaosCheckCode::MissingEventNotRead);
+        if !event.was_read {
+            let message = "It was not delivered, and never read.".to_owned();
+            found.event(ChaosCheckCode::MissingEventNotRead, event, message);
+        }
+    }
+}

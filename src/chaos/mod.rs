@@ -1,0 +1,287 @@
+//! A sandbox that attacks its caller, in test mode: answers that get lost, come late or are refused
+//! for a moment, webhooks that come twice, late, forged or not at all, and a report that grades
+//! what the caller did about it.
+//!
+//! A key has one profile. Which requests and events it attacks follows from its seed and their
+//! number, so a run can be repeated. The key's row says until when there is a profile, and the
+//! webhook endpoint's row whose it is: where there is none, nothing here is asked.
+
+pub mod events;
+pub mod grade;
+pub mod requests;
+pub mod rows;
+pub mod seen;
+
+use sha2::{Digest, Sha256};
+
+use crate::kernel::id::kind;
+use crate::kernel::{Code, Id, Now, OperationError, Refusal, Scope, StoreError};
+use crate::store::Tx;
+
+pub type KeyId = Id<kind::ApiKey>;
+pub type EndpointId = Id<kind::WebhookEndpoint>;
+
+/// How long a profile attacks at most, and where the caller says nothing, in seconds.
+pub const DURATION_SECONDS_MAX: i64 = 3_600;
+pub const DURATION_SECONDS_DEFAULT: i64 = 600;
+/// How long the caller is watched after the last attack, so that it can finish what it began.
+pub const SETTLING_SECONDS: i64 = 60;
+/// The largest seed: what every JSON reader keeps whole.
+pub const SEED_MAX: i64 = 9_007_199_254_740_991;
+/// Seeds that the service chooses are short.
+const SEED_CHOSEN_MAX: i64 = 999_999_999;
+pub const PERCENTAGE_DEFAULT: i64 = 50;
+pub const DELAY_MILLISECONDS_MAX: i64 = 10_000;
+pub const DELAY_MILLISECONDS_DEFAULT: i64 = 2_000;
+pub const WEBHOOK_DELAY_MILLISECONDS_MAX: i64 = 600_000;
+pub const WEBHOOK_DELAY_MILLISECONDS_DEFAULT: i64 = 5_000;
+/// Requests and events that one profile keeps; later ones are not attacked.
+pub const REQUESTS_MAX: i64 = 2_000;
+pub const EVENTS_MAX: i64 = 2_000;
+/// How long a report is kept after its profile ended, in milliseconds.
+const KEPT_MILLISECONDS: i64 = 30 * 86_400 * 1_000;
+
+crate::string_enum!(
+    /// What can happen to a request.
+    RequestAttack {
+        // The effect happens, and the connection closes without an answer.
+        AnswerDropped "answer_dropped",
+        // The effect happens, and the answer comes late.
+        AnswerDelayed "answer_delayed",
+        // 503 `service_unavailable` with `Retry-After`, once or twice; nothing happens.
+        ServiceUnavailable "service_unavailable",
+        // 409 `resource_locked` with `Retry-After`, once or twice; nothing happens.
+        ResourceLocked "resource_locked",
+    }
+);
+
+crate::string_enum!(
+    /// What can happen to an event on its way to the webhook endpoint.
+    WebhookAttack {
+        // It comes twice.
+        Duplicated "duplicated",
+        // It comes behind newer ones.
+        Late "late",
+        // A copy with a wrong signature comes first.
+        Forged "forged",
+        // It does not come.
+        Missing "missing",
+    }
+);
+
+/// What a GET can meet: it has no effect whose answer could be lost.
+const READ_ATTACKS: &[RequestAttack] =
+    &[RequestAttack::AnswerDelayed, RequestAttack::ServiceUnavailable];
+
+crate::string_enum!(
+    /// Where a profile stands.
+    ChaosStatus {
+        // It attacks.
+        Running "running",
+        // It attacks no more, and watches how the caller finishes.
+        Settling "settling",
+        // The report is final.
+        Completed "completed",
+    }
+);
+
+/// The profile of a key.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    pub scope: Scope,
+    pub key_id: KeyId,
+    pub seed: i64,
+    pub percentage: i64,
+    pub request_attacks: Vec<RequestAttack>,
+    pub webhook_attacks: Vec<WebhookAttack>,
+    pub delay_milliseconds: i64,
+    pub webhook_delay_milliseconds: i64,
+    pub endpoint_id: Option<EndpointId>,
+    /// These three by the store's clock, which no test clock moves.
+    pub started_milliseconds: i64,
+    pub ends_milliseconds: i64,
+    pub completes_milliseconds: i64,
+    pub writes: Tally,
+    pub reads: Tally,
+    pub events: Tally,
+}
+
+/// How many there were, and how many of them were attacked.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Tally {
+    pub count: i64,
+    pub attacked: i64,
+}
+
+impl Profile {
+    pub fn status(&self, now_milliseconds: i64) -> ChaosStatus {
+        if now_milliseconds < self.ends_milliseconds {
+            ChaosStatus::Running
+        } else if now_milliseconds < self.completes_milliseconds {
+            ChaosStatus::Settling
+        } else {
+            ChaosStatus::Completed
+        }
+    }
+}
+
+/// What is drawn for the `number`th request or event of a kind.
+pub(crate) fn draw(seed: i64, kind: &str, number: i64) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update(seed.to_be_bytes());
+    hash.update(number.to_be_bytes());
+    hash.update(kind.as_bytes());
+    let digest: [u8; 32] = hash.finalize().into();
+    digest.iter().take(8).fold(0, |value, byte| (value << 8) | u64::from(*byte))
+}
+
+impl Tally {
+    /// Counts one more, and says what happens to it. The attacks come in turn, from one that the
+    /// seed chooses, so that a handful of requests meets each of them.
+    pub(crate) fn next<A: Copy>(
+        &mut self,
+        profile: (i64, i64),
+        kind: &str,
+        attacks: &[A],
+    ) -> Option<A> {
+        let (seed, percentage) = profile;
+        self.count += 1;
+        let is_attacked = (draw(seed, kind, self.count) % 100) < percentage.unsigned_abs();
+        if !is_attacked || attacks.is_empty() {
+            return None;
+        }
+        let first = draw(seed, kind, 0) % attacks.len() as u64;
+        let place = (first + self.attacked.unsigned_abs()) % attacks.len() as u64;
+        self.attacked += 1;
+        attacks.get(place as usize).copied()
+    }
+}
+
+/// What a caller asks for.
+pub struct NewProfile {
+    pub duration_seconds: i64,
+    pub seed: Option<i64>,
+    pub percentage: i64,
+    pub request_attacks: Vec<RequestAttack>,
+    pub webhook_attacks: Vec<WebhookAttack>,
+    pub delay_milliseconds: i64,
+    pub webhook_delay_milliseconds: i64,
+    pub endpoint_id: Option<EndpointId>,
+}
+
+/// Begins a profile, in the place of the one before it.
+pub fn begin(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    key_id: KeyId,
+    new: NewProfile,
+) -> Result<Profile, OperationError> {
+    if scope.livemode() {
+        let message = "Chaos takes test keys only.";
+        return Err(Refusal::new(Code::TestmodeActionOnly, message).into());
+    }
+    let at = now.instant_milliseconds();
+    if let Some(endpoint_id) = new.endpoint_id {
+        let other = rows::key_of_endpoint(tx, scope, endpoint_id)?.filter(|key| *key != key_id);
+        if let Some(other) = other
+            && rows::find(tx, scope, other)?
+                .is_some_and(|profile| profile.status(at) != ChaosStatus::Completed)
+        {
+            let message = "The profile of another key attacks this webhook endpoint.";
+            return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
+        }
+    }
+    rows::remove(tx, scope, key_id)?;
+    let random = u64::from_be_bytes(now.random_bytes());
+    let chosen = i64::try_from(random % (SEED_CHOSEN_MAX.unsigned_abs() + 1)).unwrap_or(0);
+    let profile = Profile {
+        scope,
+        key_id,
+        seed: new.seed.unwrap_or(chosen),
+        percentage: new.percentage,
+        request_attacks: new.request_attacks,
+        webhook_attacks: new.webhook_attacks,
+        delay_milliseconds: new.delay_milliseconds,
+        webhook_delay_milliseconds: new.webhook_delay_milliseconds,
+        endpoint_id: new.endpoint_id,
+        started_milliseconds: at,
+        ends_milliseconds: at + new.duration_seconds * 1_000,
+        completes_milliseconds: at + (new.duration_seconds + SETTLING_SECONDS) * 1_000,
+        writes: Tally::default(),
+        reads: Tally::default(),
+        events: Tally::default(),
+    };
+    rows::insert(tx, &profile)?;
+    rows::mark_key(tx, key_id, Some(profile.completes_milliseconds))?;
+    if let Some(endpoint_id) = profile.endpoint_id {
+        rows::mark_endpoint(tx, scope, endpoint_id, key_id)?;
+    }
+    Ok(profile)
+}
+
+/// The profile of a key, unless its report is final: what comes later is not noted.
+fn open(
+    tx: &mut dyn Tx,
+    now_milliseconds: i64,
+    scope: Scope,
+    key_id: KeyId,
+) -> Result<Option<Profile>, StoreError> {
+    let found = rows::find(tx, scope, key_id)?;
+    Ok(found.filter(|profile| profile.status(now_milliseconds) != ChaosStatus::Completed))
+}
+
+/// Ends a profile now, with what it saw until now.
+pub fn stop(
+    tx: &mut dyn Tx,
+    now: &Now,
+    scope: Scope,
+    key_id: KeyId,
+) -> Result<Profile, OperationError> {
+    rows::take_turns(tx, scope, key_id)?;
+    let mut profile = rows::find(tx, scope, key_id)?.ok_or_else(Refusal::not_found)?;
+    let at = now.instant_milliseconds();
+    profile.ends_milliseconds = profile.ends_milliseconds.min(at);
+    profile.completes_milliseconds = profile.completes_milliseconds.min(at);
+    rows::update(tx, &profile)?;
+    rows::mark_key(tx, key_id, None)?;
+    Ok(profile)
+}
+
+/// Removes the oldest profile past its time; answers how many rows that were.
+pub fn purge(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
+    let before = now.instant_milliseconds() - KEPT_MILLISECONDS;
+    match rows::completed_before(tx, before)? {
+        Some((scope, key_id)) => rows::remove(tx, scope, key_id),
+        None => Ok(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(seed: i64, percentage: i64, count: i64) -> Vec<Option<RequestAttack>> {
+        let mut tally = Tally::default();
+        let mut next = || tally.next((seed, percentage), "write", RequestAttack::ALL);
+        (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn the_same_seed_attacks_the_same_requests() {
+        assert_eq!(drawn(7, 50, 200), drawn(7, 50, 200));
+        assert_ne!(drawn(7, 50, 200), drawn(8, 50, 200));
+        let attacked = drawn(7, 50, 2_000).iter().flatten().count();
+        assert!((900..1_100).contains(&attacked), "{attacked} of 2000");
+        assert_eq!(drawn(7, 100, 50).iter().flatten().count(), 50);
+    }
+
+    #[test]
+    fn as_many_attacks_as_there_are_kinds_meet_each_kind() {
+        for seed in 0..50 {
+            let four: std::collections::HashSet<_> =
+                drawn(seed, 100, 4).into_iter().flatten().collect();
+            assert_eq!(four.len(), 4, "{seed}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What was seen under a profile: requests with their attempts, and events.
+
+use serde::{Deserialize, Serialize};
+
+use super::{RequestAttack, WebhookAttack};
+use crate::kernel::Id;
+use crate::kernel::id::kind;
+
+pub type EventId = Id<kind::Event>;
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// Nothing was done to it.
+    Answered,
+    Dropped,
+    Delayed,
+    Unavailable,
+    Locked,
+}
+
+/// One attempt of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub request_id: String,
+    /// When it came, in milliseconds of the store's clock.
+    pub at: i64,
+    pub fate: Fate,
+    /// When it was answered, or is going to be; `None` while it runs.
+    pub answered_at: Option<i64>,
+    /// The answer's status; 0 while it runs.
+    pub http_status: u16,
+    /// Whether it is the request that the key was first used for.
+    pub is_same: bool,
+}
+
+/// What a caller asked for: a POST by its idempotency key, or a GET that was attacked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub number: i64,
+    pub request_hash: [u8; 16],
+    pub fingerprint: [u8; 32],
+    pub method: String,
+    pub route: String,
+    pub attack: Option<RequestAttack>,
+    /// How often it is still refused.
+    pub failures_left: i64,
+    pub attempts: Vec<Attempt>,
+}
+
+impl Attempt {
+    /// Whether the caller was told what became of its request.
+    pub fn is_told(&self) -> bool {
+        matches!(self.fate, Fate::Answered | Fate::Delayed) && self.is_same
+    }
+}
+
+impl Request {
+    pub fn is_write(&self) -> bool {
+        self.method == "POST"
+    }
+    pub fn is_told(&self) -> bool {
+        self.attempts.iter().any(Attempt::is_told)
+    }
+}
+
+/// An event that was made for the endpoint.
+#[derive(Clone, Debug)]
+pub struct WatchedEvent {
+    pub event_id: EventId,
+    pub number: i64,
+    /// The object that it is about.
+    pub linked_id: String,
+    pub attack: Option<WebhookAttack>,
+    /// How the receiver answered the delivery at its last attempt; 0 where it did not.
+    pub http_status: Option<i64>,
+    /// How it answered the forged copy or the second one, or the first attempt of a late one.
+    pub attacked_http_status: Option<i64>,
+    pub duration_milliseconds: i64,
+    /// The caller read the event, or the object that it is about.
+    pub was_read: bool,
+}

@@ -1,0 +1,145 @@
+//! Chaos around the judging of a request, for keys that have a profile: what is refused before it
+//! runs, and what becomes of its answer. Test helpers are never attacked.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::reply::{NoAnswer, Reply, refuse};
+use super::route::Route;
+use crate::app_state::AppState;
+use crate::chaos::requests::{self, Asked, RETRY_AFTER_SECONDS, Verdict};
+use crate::chaos::seen::{Fate, WatchedEvent};
+use crate::chaos::{KeyId, events};
+use crate::kernel::{Code, OperationError, Refusal, Scope, StoreError};
+use crate::keys::Caller;
+use crate::store::idempotency::Claim;
+
+/// What is known of a request under a profile.
+#[derive(Default)]
+pub struct Watching {
+    pub request_id: String,
+    /// It was refused by the profile, and not by the service.
+    pub is_attacked: bool,
+    watched: Option<(Scope, KeyId, Verdict)>,
+}
+
+/// Whether the caller's requests are watched now. The key's row says so, so the others cost
+/// nothing.
+pub fn is_watched(app: &AppState, caller: &Caller, route: &Route) -> bool {
+    caller.chaos_until.is_some_and(|until| app.store.clock.milliseconds() < until)
+        && !route.is_test_helper()
+}
+
+/// Writes a POST down, and refuses it where the profile says so.
+pub async fn begin_write(
+    app: &AppState,
+    caller: &Caller,
+    route: &Route,
+    claim: &Claim,
+    watching: &mut Watching,
+) -> Result<(), OperationError> {
+    let asked = Asked {
+        request_id: watching.request_id.clone(),
+        method: "POST",
+        route: route.path,
+        request_hash: claim.key_hash,
+        fingerprint: claim.fingerprint,
+    };
+    begin(app, caller, asked, watching).await
+}
+
+/// The same for a GET, which is known by its path and query.
+pub async fn begin_read(
+    app: &AppState,
+    caller: &Caller,
+    route: &Route,
+    target: (&str, &str),
+    watching: &mut Watching,
+) -> Result<(), OperationError> {
+    let (path, query) = target;
+    let fingerprint = app.services.sealer.fingerprint(&[b"GET", path.as_bytes(), query.as_bytes()]);
+    let mut request_hash = [0; 16];
+    request_hash.copy_from_slice(&fingerprint[..16]);
+    let request_id = watching.request_id.clone();
+    let asked = Asked { request_id, method: "GET", route: route.path, request_hash, fingerprint };
+    begin(app, caller, asked, watching).await
+}
+
+async fn begin(
+    app: &AppState,
+    caller: &Caller,
+    asked: Asked,
+    watching: &mut Watching,
+) -> Result<(), OperationError> {
+    let (scope, key_id) = (caller.scope, caller.key_id);
+    let begun = app
+        .store
+        .write(move |tx, now| Ok(requests::begin(tx, now, scope, key_id, &asked)?))
+        .await?;
+    let Some(verdict) = begun else { return Ok(()) };
+    let code = match verdict.fate {
+        Fate::Unavailable => Code::ServiceUnavailable,
+        Fate::Locked => Code::ResourceLocked,
+        Fate::Answered | Fate::Delayed | Fate::Dropped => {
+            watching.watched = Some((scope, key_id, verdict));
+            return Ok(());
+        }
+    };
+    watching.is_attacked = true;
+    let message = "The chaos profile of this key answers so. Retry with the same idempotency key.";
+    let mut refusal = Refusal::new(code, message);
+    refusal.retry_after_seconds = Some(RETRY_AFTER_SECONDS);
+    Err(refusal.into())
+}
+
+/// Notes what the caller learnt of events that were kept from it.
+pub async fn note_read(
+    app: &AppState,
+    caller: &Caller,
+    route: &Route,
+    ids: &[String],
+    body: &[u8],
+) -> Result<(), OperationError> {
+    let answer = route.path.starts_with("/v1/events").then(|| String::from_utf8_lossy(body).into());
+    let answer: String = answer.unwrap_or_default();
+    let (scope, key_id, ids) = (caller.scope, caller.key_id, ids.to_vec());
+    app.store
+        .write(move |tx, now| {
+            let is_read = |event: &WatchedEvent| {
+                ids.contains(&event.linked_id) || answer.contains(&event.event_id.to_string())
+            };
+            Ok(events::read(tx, now, scope, key_id, &is_read)?)
+        })
+        .await
+}
+
+/// Writes down how a request was answered, and does to the answer what the profile says.
+pub async fn finish(
+    app: &AppState,
+    watching: &mut Watching,
+    answered: Result<Reply, OperationError>,
+) -> Result<Reply, OperationError> {
+    let Some((scope, key_id, verdict)) = watching.watched.take() else { return answered };
+    let http_status = match &answered {
+        Ok(reply) => reply.status().as_u16(),
+        Err(OperationError::Refused(refusal)) => refusal.http_status(),
+        Err(OperationError::Store(StoreError::Broken(_)) | OperationError::Declined(_)) => 500,
+        Err(OperationError::Store(_)) => 503,
+    };
+    let ended = app
+        .store
+        .write(move |tx, now| Ok(requests::end(tx, now, scope, key_id, verdict, http_status)?));
+    if let Err(failure) = ended.await {
+        tracing::warn!(?failure, "how a request was answered is missing in a chaos report");
+    }
+    if verdict.fate == Fate::Delayed && !app.is_draining.load(Ordering::Relaxed) {
+        let delay = Duration::from_millis(verdict.delay_milliseconds.unsigned_abs());
+        tokio::time::sleep(delay).await;
+    }
+    if verdict.fate != Fate::Dropped {
+        return answered;
+    }
+    let mut reply = answered.unwrap_or_else(|failure| refuse(&watching.request_id, failure));
+    reply.extensions_mut().insert(NoAnswer);
+    Ok(reply)
+}
