@@ -268,6 +268,17 @@ class TestHelpers {
   advanceClock(seconds: number): Promise<t.TestClock> {
     return this.post("clock", { advance_seconds: seconds });
   }
+  /** Lets the sandbox attack this key's requests, and one webhook endpoint, for a while. */
+  startChaos(body: t.StartChaos = {}): Promise<t.ChaosProfile> {
+    return this.post("chaos", body);
+  }
+  stopChaos(): Promise<t.ChaosProfile> {
+    return this.post("chaos/stop");
+  }
+  /** What the sandbox saw this key's program do, graded. */
+  chaosReport(): Promise<t.ChaosReport> {
+    return this.client.request("GET", "/v1/test_helpers/chaos/report");
+  }
   activateBeneficiary(id: string): Promise<t.Beneficiary> {
     return this.post(`beneficiaries/${id}/activate`);
   }

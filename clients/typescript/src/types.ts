@@ -191,6 +191,86 @@ export interface ChainView {
   seconds_behind?: number | null;
 }
 
+export interface ChaosCheck {
+  /** The mistake, as a stable word. */
+  code: "retried_with_new_key" | "dropped_answer_abandoned" | "unavailable_taken_as_final" | "locked_taken_as_final" | "retry_after_ignored" | "retried_without_pause" | "key_reused_for_other_body" | "refusal_retried" | "timed_out_too_early" | "webhook_forgery_accepted" | "webhook_duplicate_refused" | "webhook_late_refused" | "webhook_answered_slowly" | "missing_event_not_read";
+  /** `not_observed` where nothing showed whether the caller makes it. */
+  result: "passed" | "failed" | "not_observed";
+  /** How often the caller could have made it. */
+  observed_count: number;
+  /** How often it did. */
+  faults_count: number;
+  /** The first ten of them. */
+  faults: Array<ChaosFault>;
+  /** What to do about it. */
+  remedy: string;
+}
+
+export interface ChaosFault {
+  /** The route of the request; null for a webhook. */
+  route?: string | null;
+  /** The requests that show it, as their answers' `Request-Id` named them. */
+  request_ids: Array<string>;
+  /** The event of the webhook; null for a request. */
+  event_id?: string | null;
+  /** What was seen. */
+  message: string;
+}
+
+export interface ChaosProfile {
+  /** Type of the object. */
+  object: "chaos_profile";
+  /** Where the object stands. */
+  status: "running" | "settling" | "completed";
+  /** Which ones are attacked follows from it; the service chooses one if it is left out. */
+  seed: number;
+  /** How many of a hundred are attacked: 50 if left out. */
+  percentage: number;
+  /** What happens to requests: all of it if left out, nothing for an empty list. */
+  request_attacks: Array<"answer_dropped" | "answer_delayed" | "service_unavailable" | "resource_locked">;
+  /** By how much a delayed answer is late, in milliseconds. */
+  delay_milliseconds: number;
+  /** ID of the webhook endpoint. */
+  webhook_endpoint_id?: string | null;
+  /** What happens to deliveries to the endpoint: all of it if left out. */
+  webhook_attacks: Array<"duplicated" | "late" | "forged" | "missing">;
+  /** By how much a late delivery is late, in milliseconds. */
+  webhook_delay_milliseconds: number;
+  /** When the attacks began, in Unix seconds. */
+  started_at: number;
+  /** When the attacks end, in Unix seconds; a test clock does not move it. */
+  ends_at: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface ChaosReport {
+  /** Type of the object. */
+  object: "chaos_report";
+  /** Where the object stands. */
+  status: "running" | "settling" | "completed";
+  /** Null until the status is `completed`. */
+  grade?: "passed" | "failed" | "incomplete" | null;
+  /** Which ones are attacked follows from it; the service chooses one if it is left out. */
+  seed: number;
+  /** When the attacks began, in Unix seconds. */
+  started_at: number;
+  /** When the attacks end, in Unix seconds; a test clock does not move it. */
+  ends_at: number;
+  /** POSTs with different idempotency keys, and GETs. */
+  requests_count: number;
+  /** How many of them were attacked. */
+  requests_attacked_count: number;
+  /** Events for the attacked webhook endpoint. */
+  events_count: number;
+  /** How many of them were attacked. */
+  events_attacked_count: number;
+  /** What was looked for, each with its own result. */
+  checks: Array<ChaosCheck>;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
 export interface Corridor {
   /** Type of the object. */
   object: "corridor";
@@ -955,6 +1035,25 @@ export interface SimulateDeposit {
 export interface SimulateFailure {
   /** Stable code that programs branch on. */
   code?: "beneficiary_name_mismatch" | "account_invalid" | "account_closed" | "account_frozen" | "account_not_nre" | "ifsc_invalid" | "beneficiary_bank_unavailable" | "returned_by_beneficiary_bank" | "compliance_rejected" | "technical_error" | null;
+}
+
+export interface StartChaos {
+  /** How long the attacks go on, in seconds: 600 if left out. */
+  duration_seconds?: number | null;
+  /** Which ones are attacked follows from it; the service chooses one if it is left out. */
+  seed?: number | null;
+  /** How many of a hundred are attacked: 50 if left out. */
+  percentage?: number | null;
+  /** What happens to requests: all of it if left out, nothing for an empty list. */
+  request_attacks?: Array<"answer_dropped" | "answer_delayed" | "service_unavailable" | "resource_locked"> | null;
+  /** By how much a delayed answer is late, in milliseconds. */
+  delay_milliseconds?: number | null;
+  /** ID of the webhook endpoint. */
+  webhook_endpoint_id?: string | null;
+  /** What happens to deliveries to the endpoint: all of it if left out. */
+  webhook_attacks?: Array<"duplicated" | "late" | "forged" | "missing"> | null;
+  /** By how much a late delivery is late, in milliseconds. */
+  webhook_delay_milliseconds?: number | null;
 }
 
 export interface Statement {

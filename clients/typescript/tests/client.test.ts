@@ -164,6 +164,17 @@ test("real deliveries verify", async () => {
   server.close();
 });
 
+test("the sandbox attacks this client, and it passes", async () => {
+  await client.testHelpers.startChaos({ seed: 7, percentage: 100, delay_milliseconds: 100 });
+  const made: string[] = [];
+  for (let number = 0; number < 4; number += 1) made.push((await client.senders.create(SENDER)).id);
+  for (const id of made.slice(0, 2)) assert.equal((await client.senders.retrieve(id)).id, id);
+  await client.testHelpers.stopChaos();
+  const report = await client.testHelpers.chaosReport();
+  assert.equal(report.grade, "passed", JSON.stringify(report));
+  assert.equal(new Set(made).size, 4);
+});
+
 test("old and malformed deliveries are refused", () => {
   const secret = "whsec_c2VjcmV0";
   const body = '{"object":"event"}';

@@ -274,6 +274,17 @@ class TestHelpers:
     def advance_clock(self, seconds: int) -> t.TestClock:
         return cast(t.TestClock, self._post("clock", {"advance_seconds": seconds}))
 
+    def start_chaos(self, **body: Unpack[t.StartChaos]) -> t.ChaosProfile:
+        """Lets the sandbox attack this key's requests, and one webhook endpoint, for a while."""
+        return cast(t.ChaosProfile, self._post("chaos", body))
+
+    def stop_chaos(self) -> t.ChaosProfile:
+        return cast(t.ChaosProfile, self._post("chaos/stop"))
+
+    def chaos_report(self) -> t.ChaosReport:
+        """What the sandbox saw this key's program do, graded."""
+        return cast(t.ChaosReport, self._client.request("GET", "/v1/test_helpers/chaos/report"))
+
     def activate_beneficiary(self, id: str) -> t.Beneficiary:
         return cast(t.Beneficiary, self._post(f"beneficiaries/{id}/activate"))
 

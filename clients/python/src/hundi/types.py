@@ -227,6 +227,86 @@ class ChainView(TypedDict):
     """How far the service's view of the chain lies behind, in seconds."""
 
 
+class ChaosCheck(TypedDict):
+    code: Literal["retried_with_new_key", "dropped_answer_abandoned", "unavailable_taken_as_final", "locked_taken_as_final", "retry_after_ignored", "retried_without_pause", "key_reused_for_other_body", "refusal_retried", "timed_out_too_early", "webhook_forgery_accepted", "webhook_duplicate_refused", "webhook_late_refused", "webhook_answered_slowly", "missing_event_not_read"]
+    """The mistake, as a stable word."""
+    result: Literal["passed", "failed", "not_observed"]
+    """`not_observed` where nothing showed whether the caller makes it."""
+    observed_count: int
+    """How often the caller could have made it."""
+    faults_count: int
+    """How often it did."""
+    faults: list[ChaosFault]
+    """The first ten of them."""
+    remedy: str
+    """What to do about it."""
+
+
+class ChaosFault(TypedDict):
+    route: NotRequired[str | None]
+    """The route of the request; null for a webhook."""
+    request_ids: list[str]
+    """The requests that show it, as their answers' `Request-Id` named them."""
+    event_id: NotRequired[str | None]
+    """The event of the webhook; null for a request."""
+    message: str
+    """What was seen."""
+
+
+class ChaosProfile(TypedDict):
+    object: Literal["chaos_profile"]
+    """Type of the object."""
+    status: Literal["running", "settling", "completed"]
+    """Where the object stands."""
+    seed: int
+    """Which ones are attacked follows from it; the service chooses one if it is left out."""
+    percentage: int
+    """How many of a hundred are attacked: 50 if left out."""
+    request_attacks: list[Literal["answer_dropped", "answer_delayed", "service_unavailable", "resource_locked"]]
+    """What happens to requests: all of it if left out, nothing for an empty list."""
+    delay_milliseconds: int
+    """By how much a delayed answer is late, in milliseconds."""
+    webhook_endpoint_id: NotRequired[str | None]
+    """ID of the webhook endpoint."""
+    webhook_attacks: list[Literal["duplicated", "late", "forged", "missing"]]
+    """What happens to deliveries to the endpoint: all of it if left out."""
+    webhook_delay_milliseconds: int
+    """By how much a late delivery is late, in milliseconds."""
+    started_at: int
+    """When the attacks began, in Unix seconds."""
+    ends_at: int
+    """When the attacks end, in Unix seconds; a test clock does not move it."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class ChaosReport(TypedDict):
+    object: Literal["chaos_report"]
+    """Type of the object."""
+    status: Literal["running", "settling", "completed"]
+    """Where the object stands."""
+    grade: NotRequired[Literal["passed", "failed", "incomplete"] | None]
+    """Null until the status is `completed`."""
+    seed: int
+    """Which ones are attacked follows from it; the service chooses one if it is left out."""
+    started_at: int
+    """When the attacks began, in Unix seconds."""
+    ends_at: int
+    """When the attacks end, in Unix seconds; a test clock does not move it."""
+    requests_count: int
+    """POSTs with different idempotency keys, and GETs."""
+    requests_attacked_count: int
+    """How many of them were attacked."""
+    events_count: int
+    """Events for the attacked webhook endpoint."""
+    events_attacked_count: int
+    """How many of them were attacked."""
+    checks: list[ChaosCheck]
+    """What was looked for, each with its own result."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
 class Corridor(TypedDict):
     object: Literal["corridor"]
     """Type of the object."""
@@ -992,6 +1072,25 @@ class SimulateDeposit(TypedDict):
 class SimulateFailure(TypedDict):
     code: NotRequired[Literal["beneficiary_name_mismatch", "account_invalid", "account_closed", "account_frozen", "account_not_nre", "ifsc_invalid", "beneficiary_bank_unavailable", "returned_by_beneficiary_bank", "compliance_rejected", "technical_error"] | None]
     """Stable code that programs branch on."""
+
+
+class StartChaos(TypedDict):
+    duration_seconds: NotRequired[int | None]
+    """How long the attacks go on, in seconds: 600 if left out."""
+    seed: NotRequired[int | None]
+    """Which ones are attacked follows from it; the service chooses one if it is left out."""
+    percentage: NotRequired[int | None]
+    """How many of a hundred are attacked: 50 if left out."""
+    request_attacks: NotRequired[list[Literal["answer_dropped", "answer_delayed", "service_unavailable", "resource_locked"]] | None]
+    """What happens to requests: all of it if left out, nothing for an empty list."""
+    delay_milliseconds: NotRequired[int | None]
+    """By how much a delayed answer is late, in milliseconds."""
+    webhook_endpoint_id: NotRequired[str | None]
+    """ID of the webhook endpoint."""
+    webhook_attacks: NotRequired[list[Literal["duplicated", "late", "forged", "missing"]] | None]
+    """What happens to deliveries to the endpoint: all of it if left out."""
+    webhook_delay_milliseconds: NotRequired[int | None]
+    """By how much a late delivery is late, in milliseconds."""
 
 
 Statement = TypedDict(
