@@ -53,7 +53,7 @@ pub enum CountryEvidence {
 
 /// The version of everything that decides whether a name is a hit. Raise it with every change of
 /// the rules: everybody is screened again when another version starts.
-pub const MATCHING_VERSION: u32 = 2;
+pub const MATCHING_VERSION: u32 = 3;
 
 /// The share of a name's weight from which the name agrees as a whole.
 const SHARE_WHOLE: f64 = 0.85;
@@ -66,6 +66,8 @@ const NEEDED_WEAK: f64 = 8.0;
 const NEEDED_WITHIN_GIVEN: f64 = 10.0;
 /// Where the given name lies within the listed one, which says more.
 const NEEDED_WITHIN_LISTED: f64 = 10.0;
+/// Where the given name agrees as a whole, and has initials for listed words.
+const NEEDED_BY_INITIALS: f64 = 9.0;
 /// Where both names say something that the other does not.
 const NEEDED_SIMILAR: f64 = 8.0;
 /// What is added for a weak alias that agrees in part.
@@ -102,6 +104,10 @@ impl NameEvidence {
             match (is_whole(alignment.listed_share), is_whole(alignment.given_share)) {
                 (true, true) => (within, 0.0, NEEDED_WEAK),
                 (true, false) => (within, NEEDED_WITHIN_GIVEN, ADDED_WEAK),
+                (false, true) if is_whole(alignment.listed_share_by_initials) => {
+                    let score = alignment.listed_share_by_initials.max(self.similarity);
+                    (score, NEEDED_BY_INITIALS, ADDED_WEAK)
+                }
                 (false, true) => (self.similarity, NEEDED_WITHIN_LISTED, ADDED_WEAK),
                 (false, false) => (self.similarity, NEEDED_SIMILAR, ADDED_WEAK),
             };
@@ -228,10 +234,27 @@ mod tests {
         use BirthEvidence as B;
         use CountryEvidence as C;
         let hit = |listed, given, matched, is_weak, birth, country| {
-            let alignment = Alignment { matched, listed_share: listed, given_share: given };
+            let alignment = Alignment {
+                matched,
+                listed_share: listed,
+                given_share: given,
+                listed_share_by_initials: listed,
+            };
             let evidence = NameEvidence::of_person(0.9, alignment);
             by_name(&Thresholds::default(), &evidence, is_weak, birth, country).is_some()
         };
+        let initials = |matched| {
+            let alignment = Alignment {
+                matched,
+                listed_share: 0.6,
+                given_share: 1.0,
+                listed_share_by_initials: 1.0,
+            };
+            // Their similarity as a whole is below the threshold.
+            let evidence = NameEvidence::of_person(0.0, alignment);
+            by_name(&Thresholds::default(), &evidence, false, B::Unknown, C::Unknown).is_some()
+        };
+        assert!(initials(9.0) && !initials(8.9));
         for (listed, given, matched, is_weak, birth, country, wanted) in [
             // Both names as a whole, however common.
             (1.0, 1.0, 1.0, false, B::Unknown, C::Unknown, true),

@@ -30,6 +30,10 @@ const JOINED_LENGTHS_APART_MAX: usize = 3;
 const JOINED_LETTERS_A_SLIP: usize = 6;
 /// Similarity by letters from which two words may be one.
 const ALIKE_MIN: f64 = 0.9;
+/// Letters from which a word may be several that were joined, and letters of each.
+const PARTED_LETTERS_MIN: usize = 9;
+const PART_LETTERS_MIN: usize = 3;
+const PART_LETTERS_MAX: usize = 24;
 /// Candidates that one reading may have by its labels; the rarest labels come first.
 const CANDIDATES_MAX: usize = 2_000;
 
@@ -63,6 +67,10 @@ impl Word {
             key,
             weight,
         }
+    }
+
+    fn is_initial(&self) -> bool {
+        self.text.chars().nth(1).is_none()
     }
 
     fn label(&self) -> Label {
@@ -100,6 +108,8 @@ pub struct Alignment {
     /// The share of the listed name's weight that found a partner, and of the given name's. 0 to 1.
     pub listed_share: f64,
     pub given_share: f64,
+    /// The listed name's share where an initial of the given name counts for the whole word.
+    pub listed_share_by_initials: f64,
 }
 
 /// A listed name that may be the given one.
@@ -147,7 +157,15 @@ impl PersonIndexBuilder {
             names.push(words);
         }
         labels.sort_unstable();
-        PersonIndex { threshold, weights, similar: similar.build(threshold), names, labels }
+        let words = self.names.into_iter().flatten().filter(|word| word.len() >= PART_LETTERS_MIN);
+        PersonIndex {
+            threshold,
+            weights,
+            similar: similar.build(threshold),
+            names,
+            labels,
+            words: words.collect(),
+        }
     }
 }
 
@@ -200,6 +218,8 @@ pub struct PersonIndex {
     names: Vec<Vec<Word>>,
     /// Which names a label finds, by label.
     labels: Vec<(Label, u32)>,
+    /// Every word of `PART_LETTERS_MIN` letters or more.
+    words: HashSet<String>,
 }
 
 impl PersonIndex {
@@ -208,7 +228,8 @@ impl PersonIndex {
     /// once.
     pub fn search(&self, readings: &[Reading]) -> Vec<PersonCandidate> {
         let mut found = Vec::new();
-        for reading in readings {
+        let parted = readings.iter().filter_map(|reading| self.parted(reading));
+        for reading in readings.iter().cloned().chain(parted) {
             let words: Vec<Word> = reading
                 .words
                 .iter()
@@ -224,14 +245,29 @@ impl PersonIndex {
             }
             for name in self.labelled(&words) {
                 if seen.insert(name) {
-                    found
-                        .extend(self.candidate(name, 0.0, &words).filter(|candidate| {
-                            candidate.alignment.listed_share >= self.threshold
-                        }));
+                    found.extend(self.candidate(name, 0.0, &words).filter(|candidate| {
+                        candidate.alignment.listed_share_by_initials >= self.threshold
+                    }));
                 }
             }
         }
         found
+    }
+
+    /// The reading with its long words taken apart into listed ones, where there are such.
+    fn parted(&self, reading: &Reading) -> Option<Reading> {
+        let mut is_parted = false;
+        let mut words = Vec::new();
+        for word in &reading.words {
+            match parts_of(word, &self.words) {
+                Some(parts) => {
+                    is_parted = true;
+                    words.extend(parts);
+                }
+                None => words.push(word.clone()),
+            }
+        }
+        is_parted.then_some(Reading { words, is_whole: reading.is_whole })
     }
 
     fn candidate(&self, name: u32, similarity: f64, given: &[Word]) -> Option<PersonCandidate> {
@@ -252,6 +288,35 @@ impl PersonIndex {
         runs.sort_by_key(|run| run.len());
         runs.into_iter().flatten().map(|(_, name)| *name).take(CANDIDATES_MAX).collect()
     }
+}
+
+/// The fewest known words that a long word is made of, two or more, in whatever order they stand.
+fn parts_of(word: &str, known: &HashSet<String>) -> Option<Vec<String>> {
+    if word.len() < PARTED_LETTERS_MIN || !word.is_ascii() || known.contains(word) {
+        return None;
+    }
+    // For each place: how many words lead to it, and where the last of them begins.
+    let mut ways: Vec<Option<(usize, usize)>> = vec![None; word.len() + 1];
+    *ways.first_mut()? = Some((0, 0));
+    for end in PART_LETTERS_MIN..=word.len() {
+        let best = (end.saturating_sub(PART_LETTERS_MAX)..=end - PART_LETTERS_MIN)
+            .filter_map(|start| {
+                let (count, _) = (*ways.get(start)?)?;
+                known.contains(word.get(start..end)?).then_some((count + 1, start))
+            })
+            .min();
+        if let Some(way) = ways.get_mut(end) {
+            *way = best;
+        }
+    }
+    let (mut parts, mut end) = (Vec::new(), word.len());
+    while end > 0 {
+        let (_, start) = (*ways.get(end)?)?;
+        parts.push(word.get(start..end)?.to_owned());
+        end = start;
+    }
+    parts.reverse();
+    Some(parts)
 }
 
 /// How alike two words are, 0 to 1.
@@ -330,12 +395,19 @@ fn align(given: &[Word], listed: &[Word]) -> Alignment {
     add_joined(given, listed, &mut pairs);
     pairs.sort_by(|left, right| right.0.total_cmp(&left.0));
     let (mut given_used, mut listed_used, mut matched, mut whole) = (0_u32, 0_u32, 0.0, 0.0);
+    let mut behind_initials = 0.0;
     for (agreed, likeness, given_bits, listed_bits) in pairs {
         if given_used & given_bits == 0 && listed_used & listed_bits == 0 {
             given_used |= given_bits;
             listed_used |= listed_bits;
             matched += agreed;
             whole += agreed / likeness;
+            // Joined words are never an initial, so one bit says which word it is.
+            let word = given.get(given_bits.trailing_zeros() as usize);
+            if given_bits.count_ones() == 1 && word.is_some_and(Word::is_initial) {
+                let stands_for = listed.get(listed_bits.trailing_zeros() as usize);
+                behind_initials += (stands_for.map_or(0.0, |word| word.weight) - agreed).max(0.0);
+            }
         }
     }
     let of = |words: &[Word], used: u32, is_used: bool| -> f64 {
@@ -348,9 +420,13 @@ fn align(given: &[Word], listed: &[Word]) -> Alignment {
     };
     let listed_weight: f64 = listed.iter().map(|word| word.weight).sum();
     let given_weight = whole + of(given, given_used, false);
+    let share = |agreed: f64| {
+        if listed_weight > 0.0 { (agreed / listed_weight).min(1.0) } else { 0.0 }
+    };
     Alignment {
         matched,
-        listed_share: if listed_weight > 0.0 { (matched / listed_weight).min(1.0) } else { 0.0 },
+        listed_share: share(matched),
+        listed_share_by_initials: share(matched + behind_initials),
         given_share: if given_weight > 0.0 { matched / given_weight } else { 0.0 },
     }
 }

@@ -30,8 +30,11 @@ const SEPARATORS: &[&str] = &[
     "or", "and", "s/o", "d/o", "w/o", "c/o", "h/o", "f/o", "m/o", "b/o", "u/g", "s.o", "d.o",
     "w.o", "c.o", "s/o.", "d/o.", "w/o.", "c/o.", "s.o.", "d.o.", "w.o.", "c.o.", "s/o:", "d/o:",
     "w/o:", "c/o:", "alias", "aka", "a.k.a", "a.k.a.", "jt", "jointly", "urf", "minor", "guardian",
-    "nominee",
+    "nominee", "and/or", "&/or",
 ];
+/// The same where it stands between other words; in front or at the end it may be a name.
+const SEPARATORS_BETWEEN: &[&str] =
+    &["so", "do", "wo", "co", "s/0", "d/0", "w/0", "c/0", "with", "along"];
 /// The same of more than one word.
 const LONG_SEPARATORS: &[&str] = &[
     "son of",
@@ -60,9 +63,41 @@ const LONG_SEPARATORS: &[&str] = &[
 ];
 /// Words that name a kind of account and nobody.
 const ACCOUNT_WORDS: &[&str] = &[
-    "nre", "nro", "fcnr", "sb", "ca", "od", "ac", "acc", "acct", "account", "accounts", "savings",
-    "saving", "current", "joint", "ors", "others", "huf", "survivor", "either", "jt", "no",
-    "number", "bank",
+    "nre",
+    "nro",
+    "fcnr",
+    "sb",
+    "ca",
+    "od",
+    "ac",
+    "acc",
+    "acct",
+    "account",
+    "accounts",
+    "savings",
+    "saving",
+    "current",
+    "joint",
+    "ors",
+    "others",
+    "huf",
+    "survivor",
+    "either",
+    "jt",
+    "no",
+    "number",
+    "bank",
+    "prop",
+    "proprietor",
+    "karta",
+    "deceased",
+    "retd",
+    "retired",
+];
+/// Words of respect that follow a name.
+const RESPECT_AFTER: &[&str] = &[
+    "ji", "jee", "bhai", "ben", "sahib", "saheb", "sahab", "saab", "sab", "sb", "esq", "esquire",
+    "garu", "amma", "anna", "dada", "didi", "mian", "miyan",
 ];
 
 /// Whether a text holds characters that make it show in another order than it is stored.
@@ -104,13 +139,29 @@ pub fn readings(name: &str) -> Vec<Reading> {
     found
 }
 
-/// The text, and as it shows where it is stored in reverse.
+/// The text, as it shows where it is stored in reverse, and parted where a word between others may
+/// part persons.
 fn texts(name: &str) -> Vec<String> {
     let mut texts = vec![name.to_owned()];
     if has_bidi_override(name) {
         texts.push(name.chars().rev().collect());
     }
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let is_separator = |(place, word): (usize, &&str)| {
+        let is_between = place > 0 && place + 1 < words.len();
+        is_between && SEPARATORS_BETWEEN.contains(&word.to_lowercase().as_str())
+    };
+    if words.iter().enumerate().any(is_separator) {
+        let parted = words.iter().enumerate().map(|at| if is_separator(at) { ";" } else { at.1 });
+        texts.push(parted.collect::<Vec<_>>().join(" "));
+    }
     texts
+}
+
+/// Whether a word numbers the holders: "1.", "2)".
+fn is_holder_number(word: &str) -> bool {
+    let digits = word.trim_end_matches(['.', ')', ':']);
+    (1..=2).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The persons that a text names, each with what stands between the separators. A lone given name
@@ -123,10 +174,12 @@ fn persons(text: &str) -> Vec<String> {
             spaced = spaced.replace(&format!(" {separator} "), " ; ");
         }
     }
-    spaced = spaced.replace(['&', '+', ';', '(', ')', '[', ']'], " ; ");
+    spaced = spaced.replace('\\', "/");
+    let marks = ['&', '+', ';', '(', ')', '[', ']', '|', '\u{2022}', '\u{b7}', '<', '>'];
+    spaced = spaced.replace(" &/or ", " ; ").replace(marks, " ; ");
     let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
     for word in spaced.split_whitespace() {
-        if word == ";" || SEPARATORS.contains(&word) {
+        if word == ";" || SEPARATORS.contains(&word) || is_holder_number(word) {
             parts.push(Vec::new());
         } else if let Some(part) = parts.last_mut() {
             part.push(word);
@@ -197,10 +250,12 @@ fn without_additions(words: &[String]) -> Vec<String> {
     if kept.is_empty() { words.to_vec() } else { kept }
 }
 
-/// Forms of address in front left out, but never everything.
+/// Forms of address in front and words of respect at the end left out, but never everything.
 fn without_honorifics(words: &[String]) -> Vec<String> {
-    let count = words.iter().take_while(|word| HONORIFICS.contains(&word.as_str())).count();
-    match words.get(count..) {
+    let front = words.iter().take_while(|word| HONORIFICS.contains(&word.as_str())).count();
+    let is_respect = |word: &&String| RESPECT_AFTER.contains(&word.as_str());
+    let back = words.iter().rev().take_while(is_respect).count();
+    match words.get(front..words.len().saturating_sub(back)) {
         Some(rest) if !rest.is_empty() => rest.to_vec(),
         _ => words.to_vec(),
     }
@@ -300,6 +355,14 @@ mod tests {
             ("Masood Azhar - NRE SB 50100012345678", "masood azhar"),
             ("Masood Azhar (NRE)", "masood azhar"),
             ("Maulana Haji Masood Azhar", "masood azhar"),
+            ("Masood Azhar Sahib", "masood azhar"),
+            ("Masood Azhar (Deceased)", "masood azhar"),
+            ("1. Asha Rao 2. Masood Azhar", "masood azhar"),
+            ("Asha Rao | Masood Azhar", "masood azhar"),
+            ("Masood Azhar AND/OR Asha Rao", "masood azhar"),
+            ("Masood Azhar SO Allah Bakhsh", "masood azhar"),
+            ("Masood Azhar S\\O Allah Bakhsh", "masood azhar"),
+            ("Masood Azhar with Asha Rao", "masood azhar"),
             ("Mas-ood Az'har", "masood azhar"),
             ("M A S O O D  A Z H A R", "masoodazhar"),
             ("Mas00d Azhar", "masood azhar"),
