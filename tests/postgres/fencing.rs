@@ -198,3 +198,26 @@ fn one_lost_write_stops_every_node() {
         until("a node to be ready", PATIENCE, || node.is_ready().then_some(()));
     }
 }
+
+/// A frozen machine takes connections and says nothing.
+#[test]
+fn a_silent_server_delays_no_connection() {
+    const ROUNDS: usize = 16;
+    const TOGETHER_MAX: Duration = Duration::from_secs(30);
+    let database = Database::fresh();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let servers =
+        format!("{},{}", silent.local_addr().expect("an address"), database.server_address());
+    let url = format!("postgres://postgres@{servers}/{}", database.name);
+    let node = Node::start(home(&url).with("HUNDI_DATABASE_CONNECTIONS", "4"));
+    let mut client = node.client(&node.home.key());
+    let mut waited = Duration::ZERO;
+    for _ in 0..ROUNDS {
+        database.terminate_connections();
+        let started = std::time::Instant::now();
+        until("a write on a new connection", PATIENCE, || sender(&mut client));
+        waited += started.elapsed();
+    }
+    println!("{ROUNDS} new connections took {waited:?}");
+    assert!(waited < TOGETHER_MAX, "{ROUNDS} new connections took {waited:?}");
+}

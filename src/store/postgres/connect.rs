@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
+use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_postgres::config::{LoadBalanceHosts, TargetSessionAttrs};
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{AsyncMessage, Connection, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 
 use super::admit::{admit, position};
 use super::faults::{connect_error, fault};
@@ -23,6 +26,8 @@ use crate::store::failpoint;
 
 /// Said of a server that takes no connection and refuses none.
 const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
+/// How long a server of an address with several may be silent before the next one is tried too.
+const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// What a connection sets for itself, in one exchange. Every hot statement reads by an index, and a
 /// plan that is kept from the time when a table was small must not read all of it later, so a plan
@@ -46,33 +51,54 @@ fn settings() -> String {
     )
 }
 
-/// Where one server of an address with several is, if it takes writes.
-pub(super) fn position_of_host(url: &PostgresUrl, index: usize) -> Option<Position> {
-    let (mut config, tls) = (url.config_of_host(index)?, url.tls.clone());
-    config.connect_timeout(Duration::from_secs(1)).application_name("hundi");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let ask = async move {
-        let client = match tls {
-            None => {
-                let (client, connection) = config.connect(NoTls).await.ok()?;
-                tokio::spawn(connection);
-                client
-            }
-            Some(tls) => {
-                let tls = tokio_postgres_rustls::MakeRustlsConnect::new((*tls).clone());
-                let (client, connection) = config.connect(tls).await.ok()?;
-                tokio::spawn(connection);
-                client
-            }
-        };
-        // A standby refuses the question.
-        position(&client).await.ok()?
+/// Asks all servers of an address with several at the same time, and tells where those are that
+/// take writes, each as soon as it answers.
+pub(super) fn ask_each_host(url: &PostgresUrl, tell: impl Fn(Position)) {
+    if url.hosts.len() < 2 {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return;
     };
-    let answered = runtime.block_on(async {
-        tokio::time::timeout(Duration::from_secs(CONNECT_SECONDS_MAX), ask).await
+    let ask = async |config: &Config| {
+        let mut config = config.clone();
+        config.connect_timeout(Duration::from_secs(1)).application_name("hundi");
+        let client = client(&config, url.tls.as_ref(), Arc::default()).await.ok()?;
+        // A standby refuses the question.
+        position(&client).await.ok()?.map(&tell)
+    };
+    let all = join_all(url.hosts.iter().map(ask));
+    runtime.block_on(async {
+        // Those that have not answered by then are not waited for.
+        let _ = tokio::time::timeout(Duration::from_secs(CONNECT_SECONDS_MAX), all).await;
     });
     runtime.shutdown_background();
-    answered.ok().flatten()
+}
+
+/// Connects to one server.
+async fn client(
+    config: &Config,
+    tls: Option<&Arc<rustls::ClientConfig>>,
+    is_warned: Arc<AtomicBool>,
+) -> Result<Client, tokio_postgres::Error> {
+    match tls {
+        None => {
+            let (client, connection) = config.connect(NoTls).await?;
+            run(connection, is_warned);
+            Ok(client)
+        }
+        Some(tls) => {
+            let (client, connection) = config.connect(connector(tls)).await?;
+            run(connection, is_warned);
+            Ok(client)
+        }
+    }
+}
+
+fn connector(
+    tls: &Arc<rustls::ClientConfig>,
+) -> tokio_postgres_rustls::MakeRustlsConnect {
+    tokio_postgres_rustls::MakeRustlsConnect::new((**tls).clone())
 }
 
 /// Runs a connection on the runtime, and notes warnings of the server. A server warns before it
@@ -93,6 +119,67 @@ where
             }
         }
     });
+}
+
+/// Makes a connection to one server, sets it up, and has the fence judge it.
+async fn open(
+    url: &PostgresUrl,
+    config: &Config,
+    fence: Option<&Arc<Fence>>,
+) -> Result<Open, StoreError> {
+    let mut config = config.clone();
+    config.connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX));
+    config.keepalives_idle(Duration::from_secs(30));
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    if config.get_application_name().is_none() {
+        config.application_name("hundi");
+    }
+    let is_warned = Arc::<AtomicBool>::default();
+    let client = client(&config, url.tls.as_ref(), is_warned.clone())
+        .await
+        .map_err(|error| connect_error(&error))?;
+    client.batch_execute(&settings()).await.map_err(|error| fault(&error).into_error())?;
+    let admission = match fence {
+        None => None,
+        Some(fence) => Some((fence.clone(), admit(&client, fence).await?)),
+    };
+    is_warned.store(false, Ordering::SeqCst);
+    Ok(Open { client, is_warned, admission })
+}
+
+/// Tries the servers of an address one after the other, beginning with the one that was connected
+/// to last. A frozen machine takes connections and says nothing, so the next server is tried too
+/// while one is silent.
+async fn first_that_takes_writes(
+    url: &PostgresUrl,
+    fence: Option<&Arc<Fence>>,
+) -> Result<Open, StoreError> {
+    let hosts_count = url.hosts.len();
+    let first = fence.map_or(0, |fence| fence.last_host.load(Ordering::Relaxed));
+    let mut left = (0..hosts_count).map(|place| (first + place) % hosts_count);
+    let mut asked = FuturesUnordered::new();
+    let mut failed = StoreError::Unavailable(SILENT.into());
+    loop {
+        if let Some(index) = left.next()
+            && let Some(host) = url.hosts.get(index)
+        {
+            asked.push(async move { (index, open(url, host, fence).await) });
+        }
+        let answered = tokio::select! {
+            answered = asked.next() => answered,
+            () = tokio::time::sleep(SILENCE_MAX), if left.len() > 0 => continue,
+        };
+        match answered {
+            None => return Err(failed),
+            Some((_, Err(error))) => failed = error,
+            Some((index, Ok(open))) => {
+                if let Some(fence) = fence {
+                    fence.last_host.store(index, Ordering::Relaxed);
+                }
+                return Ok(open);
+            }
+        }
+    }
 }
 
 /// A connection that is being made. It goes on while it is waited for, by one caller after the
@@ -122,47 +209,8 @@ impl Connecting {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
             |error| StoreError::Unavailable(format!("no runtime for a connection: {error}")),
         )?;
-        let mut config = url.config.clone();
-        config.connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX));
-        config.keepalives_idle(Duration::from_secs(30));
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        if config.get_hosts().len() > 1 {
-            // A server that takes connections and says nothing must not stand before the others
-            // each time.
-            config.load_balance_hosts(LoadBalanceHosts::Random);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("hundi");
-        }
-        let (settings, tls, fence) = (settings(), url.tls.clone(), fence.cloned());
-        let open = async move {
-            let is_warned = Arc::<AtomicBool>::default();
-            let client = match tls {
-                None => {
-                    let (client, connection) =
-                        config.connect(NoTls).await.map_err(|error| connect_error(&error))?;
-                    run(connection, is_warned.clone());
-                    client
-                }
-                Some(tls) => {
-                    let tls = tokio_postgres_rustls::MakeRustlsConnect::new((*tls).clone());
-                    let (client, connection) =
-                        config.connect(tls).await.map_err(|error| connect_error(&error))?;
-                    run(connection, is_warned.clone());
-                    client
-                }
-            };
-            client.batch_execute(&settings).await.map_err(|error| fault(&error).into_error())?;
-            let admission = match fence {
-                None => None,
-                Some(fence) => {
-                    let admission = admit(&client, &fence).await?;
-                    Some((fence, admission))
-                }
-            };
-            is_warned.store(false, Ordering::SeqCst);
-            Ok(Open { client, is_warned, admission })
-        };
+        let (url, fence) = (url.clone(), fence.cloned());
+        let open = async move { first_that_takes_writes(&url, fence.as_ref()).await };
         Ok(Connecting {
             open: Box::pin(open),
             runtime,

@@ -14,8 +14,10 @@
 //! A fail-over is judged exactly. Other ways back in time are found by the mark, which rises every
 //! [`WATCH_SECONDS`], so a loss of less than that can stay unnoticed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
 
 use super::acknowledged::{Acknowledged, Footprint, Verdict};
 use crate::kernel::StoreError;
@@ -113,7 +115,9 @@ struct State {
 pub(super) struct Fence {
     state: Mutex<State>,
     /// Rises whenever open connections may lead to an old primary.
-    generation: AtomicU64,
+    generation: watch::Sender<u64>,
+    /// Which of the address's servers was connected to last.
+    pub(super) last_host: AtomicUsize,
     /// Connections to old primaries that were refused or dropped.
     pub(super) refused_count: AtomicU64,
 }
@@ -141,7 +145,13 @@ impl Fence {
     }
 
     pub(super) fn generation(&self) -> u64 {
-        self.generation.load(Ordering::SeqCst)
+        *self.generation.borrow()
+    }
+
+    /// Ends once connections of this generation may lead to an old primary.
+    pub(super) async fn is_past(&self, generation: u64) {
+        // The sender is ours, so the wait cannot fail.
+        let _ = self.generation.subscribe().wait_for(|present| *present != generation).await;
     }
 
     /// Why nothing may be written, if so.
@@ -168,7 +178,7 @@ impl Fence {
                 "the operator resumed: this node works with the database as it is now"
             );
             *state = State::default();
-            self.generation.fetch_add(1, Ordering::SeqCst);
+            self.generation.send_modify(|generation| *generation += 1);
         }
         let Some(highest) = known_position.filter(|_| !is_resumed) else {
             let known_mark = Mark { epoch: mark.epoch, ..Mark::default() };
@@ -248,7 +258,7 @@ impl Fence {
     fn rise(&self, state: &mut State, position: Position) {
         state.known.position = Some(position);
         state.is_old_primary_reported = false;
-        self.generation.fetch_add(1, Ordering::SeqCst);
+        self.generation.send_modify(|generation| *generation += 1);
         tracing::warn!(
             timeline = position.timeline,
             "the database failed over: open connections to the primary of before are dropped"

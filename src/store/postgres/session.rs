@@ -196,22 +196,38 @@ impl Session {
         statements::note(sql);
         let text = translated(sql);
         self.round_trips += 1;
-        let client = &self.client;
-        let prepared = self
-            .runtime
-            .block_on(async { tokio::time::timeout_at(end.into(), client.prepare(&text)).await });
-        let statement = match prepared {
+        let statement = match self.awaited(self.client.prepare(&text), end) {
             Ok(Ok(statement)) => statement,
             Ok(Err(error)) => return Err(self.noted(fault(&error))),
-            Err(_) => {
-                return Err(self.noted(SessionError::Lost("PostgreSQL does not answer".into())));
-            }
+            Err(lost) => return Err(self.noted(lost)),
         };
         if self.statements.len() >= STATEMENTS_PREPARED_MAX {
             self.statements.clear();
         }
         self.statements.insert(sql.to_owned(), statement.clone());
         Ok(statement)
+    }
+
+    /// Waits for the server until `end`, or until it is known to be the primary no more.
+    fn awaited<F: Future>(&self, answer: F, end: Instant) -> Result<F::Output, SessionError> {
+        let is_replaced = async {
+            match &self.admission {
+                Some((fence, admission)) => fence.is_past(admission.generation).await,
+                None => std::future::pending().await,
+            }
+        };
+        let awaited = self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                answered = tokio::time::timeout_at(end.into(), answer) => Some(answered),
+                () = is_replaced => None,
+            }
+        });
+        match awaited {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(_)) => Err(SessionError::Lost("PostgreSQL does not answer".into())),
+            None => Err(SessionError::Lost("the database failed over meanwhile".into())),
+        }
     }
 
     fn noted(&mut self, fault: SessionError) -> SessionError {
@@ -242,15 +258,9 @@ impl Session {
             }
         };
         let all = join_all(messages.iter().map(send));
-        let answers =
-            self.runtime.block_on(async { tokio::time::timeout_at(end.into(), all).await });
+        let answers = self.awaited(all, end);
         self.used_at = Instant::now();
-        let answers = match answers {
-            Ok(answers) => answers,
-            Err(_) => {
-                return Err(self.noted(SessionError::Lost("PostgreSQL does not answer".into())));
-            }
-        };
+        let answers = answers.map_err(|lost| self.noted(lost))?;
         let answers: Result<Vec<Answer>, tokio_postgres::Error> = answers.into_iter().collect();
         answers.map_err(|error| self.noted(fault(&error)))
     }

@@ -10,7 +10,8 @@ use tokio_postgres::config::{Host, SslMode};
 /// Reads `postgres://user:password@host:port/name?sslmode=…`; never shows the password.
 #[derive(Clone)]
 pub struct PostgresUrl {
-    pub(super) config: tokio_postgres::Config,
+    /// One for each server that it names.
+    pub(super) hosts: Vec<tokio_postgres::Config>,
     /// `None` where the way is not encrypted.
     pub(super) tls: Option<Arc<rustls::ClientConfig>>,
     shown: String,
@@ -29,29 +30,6 @@ impl fmt::Debug for PostgresUrl {
 }
 
 impl PostgresUrl {
-    /// The address of one of several servers. `None` if there is no such, or only one.
-    pub(super) fn config_of_host(&self, index: usize) -> Option<tokio_postgres::Config> {
-        let hosts = self.config.get_hosts();
-        if hosts.len() < 2 {
-            return None;
-        }
-        let host = hosts.get(index)?;
-        let mut config = tokio_postgres::Config::new();
-        match host {
-            Host::Unix(path) => config.host_path(path),
-            Host::Tcp(name) => config.host(name),
-        };
-        let ports = self.config.get_ports();
-        config.port(*ports.get(index).or(ports.first()).unwrap_or(&5432));
-        config.ssl_mode(self.config.get_ssl_mode());
-        config.user(self.config.get_user().unwrap_or_default());
-        config.dbname(self.config.get_dbname().unwrap_or_default());
-        if let Some(password) = self.config.get_password() {
-            config.password(password);
-        }
-        Some(config)
-    }
-
     /// `sslmode=disable` sends in clear, `require`, `verify-ca` and `verify-full` encrypt and
     /// verify the server's certificate and name, against the file that `sslrootcert` names or else
     /// the machine's roots. Without `sslmode` only a server on this machine is spoken to in clear.
@@ -107,8 +85,48 @@ impl PostgresUrl {
         let user = login
             .and_then(|login| login.split(':').next())
             .map_or(String::new(), |user| format!("{user}@"));
-        Ok(PostgresUrl { config, tls, shown: format!("postgres://{user}{servers}") })
+        Ok(PostgresUrl {
+            hosts: of_each_host(&config),
+            tls,
+            shown: format!("postgres://{user}{servers}"),
+        })
     }
+}
+
+/// A configuration with several servers as one with each of them.
+fn of_each_host(config: &tokio_postgres::Config) -> Vec<tokio_postgres::Config> {
+    if config.get_hosts().len() < 2 {
+        return vec![config.clone()];
+    }
+    let (ports, addresses) = (config.get_ports(), config.get_hostaddrs());
+    let of_host = |(index, host): (usize, &Host)| {
+        let mut one = tokio_postgres::Config::new();
+        match host {
+            Host::Unix(path) => one.host_path(path),
+            Host::Tcp(name) => one.host(name),
+        };
+        one.port(*ports.get(index).or(ports.first()).unwrap_or(&5432));
+        if let Some(address) = addresses.get(index) {
+            one.hostaddr(*address);
+        }
+        one.ssl_mode(config.get_ssl_mode()).channel_binding(config.get_channel_binding());
+        one.user(config.get_user().unwrap_or_default());
+        one.dbname(config.get_dbname().unwrap_or_default());
+        if let Some(password) = config.get_password() {
+            one.password(password);
+        }
+        if let Some(options) = config.get_options() {
+            one.options(options);
+        }
+        if let Some(name) = config.get_application_name() {
+            one.application_name(name);
+        }
+        if let Some(timeout) = config.get_tcp_user_timeout() {
+            one.tcp_user_timeout(*timeout);
+        }
+        one
+    };
+    config.get_hosts().iter().enumerate().map(of_host).collect()
 }
 
 fn client_config(root_file: Option<PathBuf>) -> Result<rustls::ClientConfig, String> {
@@ -171,14 +189,14 @@ mod tests {
         )
         .unwrap();
         assert_eq!(several.to_string(), "postgres://hundi@127.0.0.1:5433,[::1]:5434/hundi");
-        assert_eq!(
-            (several.config.get_hosts().len(), several.config.get_ports()),
-            (2, &[5433, 5434][..])
-        );
-        assert_eq!(
-            (several.config.get_options(), several.config.get_password()),
-            (Some("-c geqo=off"), Some(&b"ge@heim"[..]))
-        );
+        let ports: Vec<&[u16]> = several.hosts.iter().map(|host| host.get_ports()).collect();
+        assert_eq!(ports, [&[5433], &[5434]]);
+        for host in &several.hosts {
+            assert_eq!(
+                (host.get_options(), host.get_password(), host.get_hosts().len()),
+                (Some("-c geqo=off"), Some(&b"ge@heim"[..]), 1)
+            );
+        }
         for text in [
             "postgres://",
             "postgres://hundi@localhost",

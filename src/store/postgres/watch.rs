@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::connect::position_of_host;
+use super::connect::ask_each_host;
 use super::faults::CommitFault;
 use super::fence::{Fence, MARK_NAME, Mark, WATCH_SECONDS};
 use super::session::Session;
@@ -46,12 +46,7 @@ pub(super) fn run(mut watcher: Watcher, stop: &Receiver<()>) {
 
 impl Watcher {
     fn look(&mut self) {
-        for index in 0.. {
-            let Some(_) = self.url.config_of_host(index) else { break };
-            if let Some(position) = position_of_host(&self.url, index) {
-                self.fence.notice(position);
-            }
-        }
+        ask_each_host(&self.url, |position| self.fence.notice(position));
         let fault = match self.write_mark() {
             Ok(()) => self.fence.halted().map(str::to_owned),
             Err(error) => {
