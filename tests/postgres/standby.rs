@@ -1,6 +1,7 @@
 //! A synchronous standby that is away: nothing is acknowledged without it, an answer that was
 //! stored before included, and the node says what is wrong.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::nodes::{ANSWER_MAX, Node, SLACK, home};
@@ -71,4 +72,72 @@ fn without_its_synchronous_standby_nothing_is_acknowledged() {
         assert_eq!(post(key).id(), made.id());
     }
     assert_eq!(database.value("SELECT COUNT(*) FROM senders"), "3");
+}
+
+/// Back ends that the server has room for. The node's lanes and its watch need seven.
+const BACK_ENDS_MAX: usize = 14;
+const CALLERS_COUNT: u64 = 24;
+const LONGEST: Duration = Duration::from_secs(25);
+
+/// Commits hang while callers come and come again; answers how often another program found no room
+/// at the server, and how often it looked.
+fn refusals_meanwhile(fault: Option<&str>) -> (usize, usize) {
+    let room = format!("max_connections={BACK_ENDS_MAX}");
+    let cluster = Cluster::start(&[&room, "superuser_reserved_connections=0"]);
+    let database = Database::in_cluster(&cluster.url);
+    let home = home(&database.url()).with("HUNDI_DATABASE_CONNECTIONS", "6").with_fault(fault);
+    let node = Node::start(home);
+    let (address, api_key) = (node.address, node.home.key());
+    let body = steps::sender_body().to_string();
+    cluster.set(&["synchronous_standby_names=missing"]);
+    let setting = "SHOW synchronous_standby_names";
+    until("the setting", PATIENCE, || (database.value(setting) == "missing").then_some(()));
+    let is_over = AtomicBool::new(false);
+    let counts = std::thread::scope(|scope| {
+        let (is_over, api_key, body) = (&is_over, &api_key, &body);
+        for caller in 0..CALLERS_COUNT {
+            scope.spawn(move || {
+                // One after the other, so that the time that is left when their turn comes differs.
+                std::thread::sleep(Duration::from_millis(350 * caller));
+                let mut client = Client::new(address, api_key);
+                while !is_over.load(Ordering::Relaxed) {
+                    let answer = client.once(
+                        "POST",
+                        "/v1/senders",
+                        Some(&fresh_key()),
+                        Some(body.as_bytes()),
+                    );
+                    assert!(!answer.is_ok_and(|answer| answer.is_success()), "acknowledged");
+                }
+            });
+        }
+        let (started, mut refused_count, mut looks_count) = (Instant::now(), 0, 0);
+        while started.elapsed() < LONGEST && (refused_count == 0 || fault.is_none()) {
+            looks_count += 1;
+            let looked = try_sql(&cluster.url, "SELECT 1");
+            refused_count += usize::from(looked.is_err_and(|fault| fault.contains("too many")));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        (refused_count, looks_count)
+    });
+    drop(node);
+    until("room at the server", PATIENCE, || try_sql(&cluster.url, "SELECT 1").ok());
+    // Without a standby to wait for the database can be dropped.
+    cluster.set(&["synchronous_standby_names="]);
+    counts
+}
+
+#[test]
+fn commits_that_nobody_waits_for_any_more_keep_no_back_ends() {
+    let (refused_count, looks_count) = refusals_meanwhile(None);
+    println!("{looks_count} connections made meanwhile");
+    assert_eq!(refused_count, 0, "of {looks_count} connections");
+    assert!(looks_count > 20, "only {looks_count} looks");
+}
+
+#[test]
+fn control_back_ends_of_abandoned_commits_fill_the_server() {
+    let (refused_count, looks_count) = refusals_meanwhile(Some("no_cancel"));
+    assert!(refused_count > 0, "there was always room, {looks_count} times");
 }

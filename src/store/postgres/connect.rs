@@ -95,7 +95,7 @@ async fn client(
     }
 }
 
-fn connector(
+pub(super) fn connector(
     tls: &Arc<rustls::ClientConfig>,
 ) -> tokio_postgres_rustls::MakeRustlsConnect {
     tokio_postgres_rustls::MakeRustlsConnect::new((**tls).clone())
@@ -144,7 +144,7 @@ async fn open(
         Some(fence) => Some((fence.clone(), admit(&client, fence).await?)),
     };
     is_warned.store(false, Ordering::SeqCst);
-    Ok(Open { client, is_warned, admission })
+    Ok(Open { client, tls: url.tls.clone(), is_warned, admission })
 }
 
 /// Tries the servers of an address one after the other, beginning with the one that was connected

@@ -8,19 +8,22 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type};
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{Client, NoTls, Statement};
 
 use super::CONNECT_SECONDS_MAX;
 use super::acknowledged::Footprint;
 use super::admit::admit;
+use super::connect::connector;
 use super::faults::{SessionError, fault};
 use super::fence::{Admission, Fence};
 use crate::kernel::StoreError;
-use crate::store::{Cell, Row, Value, statements};
+use crate::store::{Cell, Row, Value, failpoint, statements};
 
 /// A connection that was made.
 pub(super) struct Open {
     pub client: Client,
+    /// `None` where the way is not encrypted.
+    pub tls: Option<Arc<rustls::ClientConfig>>,
     /// Its server said of the last commit that nobody waited for its standby.
     pub is_warned: Arc<AtomicBool>,
     /// `None` where nobody asked the fence.
@@ -116,6 +119,7 @@ pub(super) enum Answer {
 pub(super) struct Session {
     runtime: tokio::runtime::Runtime,
     client: Client,
+    tls: Option<Arc<rustls::ClientConfig>>,
     statements: HashMap<String, Statement>,
     /// After a fault that leaves the connection in an unknown state.
     pub(super) is_lost: bool,
@@ -136,10 +140,11 @@ pub(super) fn translated(sql: &str) -> String {
 impl Session {
     /// A connection that was just made.
     pub(super) fn new(runtime: tokio::runtime::Runtime, open: Open) -> Session {
-        let Open { client, is_warned, admission } = open;
+        let Open { client, tls, is_warned, admission } = open;
         Session {
             runtime,
             client,
+            tls,
             statements: HashMap::new(),
             is_lost: false,
             used_at: Instant::now(),
@@ -225,9 +230,38 @@ impl Session {
         });
         match awaited {
             Some(Ok(answer)) => Ok(answer),
-            Some(Err(_)) => Err(SessionError::Lost("PostgreSQL does not answer".into())),
+            Some(Err(_)) => {
+                self.cancel();
+                Err(SessionError::Lost("PostgreSQL does not answer".into()))
+            }
             None => Err(SessionError::Lost("the database failed over meanwhile".into())),
         }
+    }
+
+    /// Asks the server to end what nobody waits for any more, on a thread of its own. A commit that
+    /// waits for a standby would keep its back end for seconds, and the lane makes a new connection
+    /// for each.
+    fn cancel(&self) {
+        if failpoint("no_cancel") {
+            return;
+        }
+        let (token, tls) = (self.client.cancel_token(), self.tls.clone());
+        let cancel = async move {
+            match &tls {
+                None => token.cancel_query(NoTls).await,
+                Some(tls) => token.cancel_query(connector(tls)).await,
+            }
+        };
+        let run = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            if let Ok(runtime) = runtime {
+                let end = Duration::from_secs(CONNECT_SECONDS_MAX);
+                // A server that does not answer this either ends it by its own time limits.
+                let _ = runtime.block_on(async { tokio::time::timeout(end, cancel).await });
+                runtime.shutdown_background();
+            }
+        };
+        let _ = std::thread::Builder::new().name("database-cancel".into()).spawn(run);
     }
 
     fn noted(&mut self, fault: SessionError) -> SessionError {
