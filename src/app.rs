@@ -107,8 +107,9 @@ impl App {
     ) -> Result<Arc<App>, String> {
         let bank = bank.or_else(|| config.test_bank.clone());
         let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
+        let connections_count = config.database_connections;
         let opened =
-            Store::open_database(&config.database, clock, epilogue, config.database_connections)
+            Store::open_database(&config.database, clock, epilogue, connections_count, is_server)
                 .await;
         let store = opened.map_err(|error| error.to_string())?;
         let sealer = Sealer::new(&key);

@@ -147,15 +147,14 @@ async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
     // A running server would go on with what it reserved before.
     let _lock = secrets::lock_database(&config.database)?;
     let asked = config.database.clone();
-    let nodes = tokio::task::spawn_blocking(move || asked.leases_held())
+    let nodes = tokio::task::spawn_blocking(move || asked.nodes_running())
         .await
         .map_err(|error| error.to_string())?
         .map_err(|error| error.to_string())?;
-    if !nodes.is_empty() {
+    if let Some(seen) = nodes {
         return Err(format!(
-            "a node runs on this database (it holds the leases {}): stop all nodes first; a node \
-             that was killed holds its leases for a few seconds",
-            nodes.join(", ")
+            "a node runs on this database ({seen}): stop all nodes first; one that was killed is \
+             gone after a few seconds"
         ));
     }
     let configured = app::address_index_names(&config);

@@ -265,6 +265,7 @@ async fn open_or_make(config: &Config) -> Result<Store, String> {
         Clock::System,
         handle::no_epilogue,
         postgres::CONNECTIONS_MIN,
+        false,
     )
     .await;
     opened.map_err(|error| error.to_string())

@@ -166,16 +166,19 @@ impl Database {
         }
     }
 
-    /// The leases that nodes hold now, as the database's clock has it; none where one process
-    /// serves. Not to be called on a thread of a runtime.
-    pub fn leases_held(&self) -> Result<Vec<String>, StoreError> {
-        match self {
-            Database::Sqlite(_) => Ok(Vec::new()),
-            Database::Postgres(url) => {
-                let now_milliseconds = postgres::clock_milliseconds(url)?;
-                postgres::examine(url, |tx| super::lease::held(tx, now_milliseconds))
-            }
+    /// What shows that nodes work with the database now; `None` where nothing does, or where one
+    /// process serves. Not to be called on a thread of a runtime.
+    pub fn nodes_running(&self) -> Result<Option<String>, StoreError> {
+        let Database::Postgres(url) = self else { return Ok(None) };
+        let connections_count = postgres::node_connections_count(url)?;
+        if connections_count > 0 {
+            return Ok(Some(format!("it has {connections_count} connections")));
         }
+        // One that is cut off from the database has none.
+        let now_milliseconds = postgres::clock_milliseconds(url)?;
+        let leases = postgres::examine(url, |tx| super::lease::held(tx, now_milliseconds))?;
+        let held = leases.join(", ");
+        Ok((!leases.is_empty()).then(|| format!("it holds the leases {held}")))
     }
 
     /// Runs `work` on one consistent view, beside a running server too, however long it takes. Not
@@ -230,16 +233,19 @@ async fn waited_for(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, St
 
 impl Store {
     /// Opens the store that a configuration names. `epilogue` sequences events on the embedded one;
-    /// `connections_count` are those to PostgreSQL.
+    /// `connections_count` are those to PostgreSQL, of a node or of a command beside nodes.
     pub async fn open_database(
         database: &Database,
         clock: Clock,
         epilogue: Epilogue,
         connections_count: usize,
+        is_node: bool,
     ) -> Result<Store, StoreError> {
         match database {
             Database::Sqlite(path) => Store::open(path, clock, epilogue),
-            Database::Postgres(url) => Store::connect(url, clock, connections_count).await,
+            Database::Postgres(url) => {
+                Store::connect_as(url, clock, connections_count, is_node).await
+            }
         }
     }
 
@@ -277,10 +283,19 @@ impl Store {
         clock: Clock,
         connections_count: usize,
     ) -> Result<Store, StoreError> {
+        Store::connect_as(url, clock, connections_count, false).await
+    }
+
+    async fn connect_as(
+        url: &PostgresUrl,
+        clock: Clock,
+        connections_count: usize,
+        is_node: bool,
+    ) -> Result<Store, StoreError> {
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
+        let (told, counted) = (signals.clone(), stats.clone());
         let (postgres, clock) =
-            Postgres::connect(url, clock, connections_count, signals.clone(), stats.clone())
-                .await?;
+            Postgres::connect(url, clock, connections_count, is_node, told, counted).await?;
         let reports = Arc::new(Semaphore::new(REPORTS_MAX));
         Ok(Store { engine: Arc::new(Engine::Postgres(postgres)), signals, stats, clock, reports })
     }

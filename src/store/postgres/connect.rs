@@ -16,6 +16,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, Connection, NoTls};
 use super::admit::{admit, position};
 use super::faults::{connect_error, fault};
 use super::fence::{Fence, Position};
+use super::presence;
 use super::session::{Open, Session};
 use super::url::PostgresUrl;
 use super::{
@@ -34,8 +35,8 @@ const SILENCE_MAX: Duration = Duration::from_millis(500);
 /// that reads whole tables is the last choice. A server, database or role that calls a
 /// commit done before it is on the disk (`off`), or before the synchronous standby has it
 /// (`local`), is overruled; `remote_write` and `remote_apply` are an operator's choice of how far a
-/// standby has to be.
-fn settings() -> String {
+/// standby has to be. A connection of a node says that there is one.
+fn settings(is_node: bool) -> String {
     let commit = if failpoint("commit_not_kept") {
         "SET synchronous_commit = off"
     } else {
@@ -43,11 +44,13 @@ fn settings() -> String {
          current_setting('synchronous_commit', true) IN ('off', 'local')"
     };
     let scans = if failpoint("plans_as_they_come") { "on" } else { "off" };
+    let presence = if is_node { presence::ANNOUNCE } else { "SELECT 1" };
     format!(
         "SET enable_seqscan = {scans}; SET jit = off; SET client_min_messages = warning; \
          SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; \
          SET lock_timeout = '{LOCK_SECONDS_MAX}s'; \
-         SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS_MAX}s'; {commit}"
+         SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS_MAX}s'; {commit}; \
+         {presence}"
     )
 }
 
@@ -138,7 +141,8 @@ async fn open(
     let client = client(&config, url.tls.as_ref(), is_warned.clone())
         .await
         .map_err(|error| connect_error(&error))?;
-    client.batch_execute(&settings()).await.map_err(|error| fault(&error).into_error())?;
+    let is_node = fence.is_some_and(|fence| fence.is_node);
+    client.batch_execute(&settings(is_node)).await.map_err(|error| fault(&error).into_error())?;
     let admission = match fence {
         None => None,
         Some(fence) => Some((fence.clone(), admit(&client, fence).await?)),

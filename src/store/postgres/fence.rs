@@ -118,6 +118,8 @@ pub(super) struct Fence {
     generation: watch::Sender<u64>,
     /// Which of the address's servers was connected to last.
     pub(super) last_host: AtomicUsize,
+    /// Whether this process is a node, and no command beside one.
+    pub(super) is_node: bool,
     /// Connections to old primaries that were refused or dropped.
     pub(super) refused_count: AtomicU64,
 }
@@ -132,6 +134,10 @@ const WENT_BACK: &str = "the database lacks writes that it has acknowledged (a r
     that went back in time\" in docs/postgresql.md are done and `hundi resume database` was run";
 
 impl Fence {
+    pub(super) fn new(is_node: bool) -> Fence {
+        Fence { is_node, ..Fence::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

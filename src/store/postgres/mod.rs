@@ -3,8 +3,9 @@
 //! `connect.rs` makes a connection and `admit.rs` asks its server where it is, for `fence.rs` to
 //! judge by what it and `acknowledged.rs` remember. `session.rs` is a connection, `faults.rs` what
 //! its faults mean, `tx.rs` a transaction on it, `lane.rs` the threads that run them, `id_floor.rs`
-//! what lets lists miss nothing. A transaction is READ COMMITTED; rules repeat what they rely on in
-//! the conditions of their updates, and one that met another transaction runs again.
+//! what lets lists miss nothing, `presence.rs` what tells commands that a node runs. A transaction
+//! is READ COMMITTED; rules repeat what they rely on in the conditions of their updates, and one
+//! that met another transaction runs again.
 
 mod acknowledged;
 mod admit;
@@ -13,6 +14,7 @@ mod faults;
 mod fence;
 mod id_floor;
 mod lane;
+mod presence;
 mod session;
 mod tx;
 mod url;
@@ -71,6 +73,7 @@ impl Postgres {
         url: &PostgresUrl,
         clock: Clock,
         connections_count: usize,
+        is_node: bool,
         signals: Arc<Signals>,
         stats: Arc<LaneStats>,
     ) -> Result<(Postgres, Clock), StoreError> {
@@ -90,7 +93,7 @@ impl Postgres {
             // Tests that move the clock themselves share it with every node.
             other => other,
         };
-        let fence = Arc::<Fence>::default();
+        let fence = Arc::new(Fence::new(is_node));
         let lanes =
             Lanes::start(url, &clock, connections_count, signals, stats.clone(), fence.clone())?;
         let (stop, stopping) = std::sync::mpsc::channel();
@@ -165,6 +168,12 @@ fn refuse_pooler(url: &PostgresUrl, first: &mut Session) -> Result<(), StoreErro
 /// When a connection has to be there that no caller waits for.
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1)
+}
+
+/// How many connections nodes have to a database; those of commands do not count. Not to be called
+/// on a thread of a runtime.
+pub(super) fn node_connections_count(url: &PostgresUrl) -> Result<i64, StoreError> {
+    presence::connections_count(url, soon())
 }
 
 /// What a server says of itself.

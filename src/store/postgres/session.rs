@@ -335,7 +335,7 @@ impl Session {
     }
 
     /// The only number of a query.
-    fn number(&mut self, sql: &str, end: Instant) -> Result<i64, StoreError> {
+    pub(super) fn number(&mut self, sql: &str, end: Instant) -> Result<i64, StoreError> {
         let statement = self.statement(sql, end).map_err(SessionError::into_error)?;
         let message = Message::Query { statement, parameters: Vec::new() };
         let answers = self.exchange(&[message], end).map_err(SessionError::into_error)?;
