@@ -217,6 +217,24 @@ pub fn oldest(tx: &mut dyn Tx, scope: Scope) -> Result<Option<Id<kind::Event>>, 
     tx.row(sql, values![scope])?.map(|mut row| row.id()).transpose()
 }
 
+/// The next accounts with events behind one, at most so many, and the oldest event of each. An
+/// account costs two look-ups by key, and one without events nothing.
+pub fn oldest_of_each(
+    tx: &mut dyn Tx,
+    after: Scope,
+    count: i64,
+) -> Result<Vec<(Scope, Id<kind::Event>)>, StoreError> {
+    let sql = "SELECT scope, id FROM (WITH RECURSIVE found (scope, place) AS (SELECT (SELECT e.scope \
+               FROM events e WHERE e.scope > ?1 ORDER BY e.scope LIMIT 1), CAST(1 AS BIGINT) UNION \
+               ALL SELECT (SELECT e.scope FROM events e WHERE e.scope > found.scope ORDER BY e.scope \
+               LIMIT 1), found.place + 1 FROM found WHERE found.scope IS NOT NULL AND found.place < \
+               ?2) SELECT found.scope AS scope, (SELECT e.id FROM events e WHERE e.scope = \
+               found.scope ORDER BY e.id LIMIT 1) AS id FROM found) AS oldest WHERE id IS NOT NULL \
+               ORDER BY scope";
+    let rows = tx.rows(sql, values![after, count])?;
+    rows.into_iter().map(|mut row| Ok((row.scope()?, row.id()?))).collect()
+}
+
 /// The last of the oldest events before a bound.
 pub fn last_before(
     tx: &mut dyn Tx,

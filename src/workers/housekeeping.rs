@@ -1,7 +1,7 @@
 //! Housekeeping: addresses derived ahead, rows past their time removed a few at once, outbox rows
 //! of other processes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ use crate::{chaos, events, keys, payouts, staff};
 const PURGED_ROWS_MAX: i64 = 500;
 /// Accounts whose events are looked through in one transaction.
 const ACCOUNTS_PURGED_MAX: usize = 100;
+/// Accounts whose oldest events are looked up in one statement.
+const OLDEST_LOOKED_UP_MAX: i64 = 1_000;
 /// How long totals of payouts stay after their day or month.
 const TOTALS_KEPT_MILLISECONDS: i64 = 86_400_000;
 /// How long an account's events are left alone at least after a look.
@@ -134,10 +136,8 @@ impl Purger {
         is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
         is_more |= purged(app, staff::purge).await;
         is_more |= purged(app, |tx, now| chaos::purge(tx, now)).await;
-        let accounts_count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?));
-        for number in self.accounts_known + 1..=accounts_count.await.unwrap_or(0) {
-            self.looks.extend([Mode::Test, Mode::Live].map(|mode| (0, Scope::new(number, mode))));
-            self.accounts_known = number;
+        if let Err(failure) = self.take_up_accounts(app).await {
+            tracing::warn!(?failure, "new accounts could not be looked up; tried again");
         }
         let now_milliseconds = app.store.clock.milliseconds();
         loop {
@@ -164,6 +164,38 @@ impl Purger {
                 return true;
             }
         }
+    }
+}
+
+impl Purger {
+    /// Plans the first look at accounts that are new to this process for when the oldest event of
+    /// each expires. A few statements find that out, however many accounts there are.
+    async fn take_up_accounts(&mut self, app: &AppState) -> Result<(), OperationError> {
+        let count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await?;
+        if count == self.accounts_known {
+            return Ok(());
+        }
+        let now_milliseconds = app.store.clock.milliseconds();
+        let mut oldest = BTreeMap::new();
+        let mut after = Scope::new(self.accounts_known, Mode::Live);
+        loop {
+            let next = move |tx: &mut dyn Tx| {
+                Ok(events::rows::oldest_of_each(tx, after, OLDEST_LOOKED_UP_MAX)?)
+            };
+            let found = app.store.read(Cost::Scan, next).await?;
+            let Some((last, _)) = found.last() else { break };
+            after = *last;
+            oldest.extend(found);
+        }
+        for number in self.accounts_known + 1..=count {
+            for scope in [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode)) {
+                let oldest = oldest.get(&scope).map_or(now_milliseconds, |id| id.milliseconds());
+                let expires = oldest.saturating_add(events::EVENT_KEPT_SECONDS * 1000);
+                self.looks.insert((expires, scope));
+            }
+        }
+        self.accounts_known = count;
+        Ok(())
     }
 }
 
