@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::nodes::home;
 use crate::support::postgres::Database;
-use crate::support::{steps, until};
+use crate::support::{fresh_key, steps, until};
 
 /// A pooler that ends with its value.
 struct Pooler {
@@ -21,6 +21,18 @@ impl Drop for Pooler {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Pooler {
+    /// Gives connections out in another way from now on.
+    fn change(&self, before: &str, after: &str) {
+        let settings = self.folder.join("pgbouncer.ini");
+        let text = std::fs::read_to_string(&settings).expect("the settings");
+        let mode = |mode| format!("pool_mode = {mode}\n");
+        std::fs::write(&settings, text.replace(&mode(before), &mode(after))).expect("the settings");
+        let reload = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status();
+        assert!(reload.expect("kill").success());
     }
 }
 
@@ -88,4 +100,23 @@ fn a_pooler_by_session_works() {
     let mut client = server.client(&home.key());
     steps::six_steps(&mut client, "100.00");
     assert!(server.is_ready());
+}
+
+/// The start found it by session.
+#[test]
+fn a_pooler_that_becomes_one_by_transaction_is_named_with_the_remedy() {
+    let database = Database::fresh();
+    let Some(pooler) = start(&database, "session") else { return };
+    let home = home(&database.url_at(pooler.address)).with("HUNDI_DATABASE_CONNECTIONS", "6");
+    let server = home.start();
+    let api_key = home.key();
+    steps::six_steps(&mut server.client(&api_key), "100.00");
+    pooler.change("session", "transaction");
+    database.terminate_connections();
+    let body = steps::sender_body().to_string();
+    until("the pooler to be named", Duration::from_secs(60), || {
+        let mut client = server.client(&api_key);
+        let _ = client.once("POST", "/v1/senders", Some(&fresh_key()), Some(body.as_bytes()));
+        home.log().contains("pool_mode = session").then_some(())
+    });
 }
