@@ -121,6 +121,13 @@ if ! $quick; then
   say "the operator's console in a browser"
   tests/console/run.sh
 
+  say "fail-overs of a Patroni cluster"
+  if [ -x /usr/bin/patroni ] && [ -x /usr/bin/etcd ]; then
+    cargo test --locked --quiet --test postgres -- --ignored --nocapture nothing_is_lost_whatever_happens_to_a_patroni_cluster
+  else
+    echo "LEFT OUT: Patroni and etcd are not installed and could not be" >&2
+  fi
+
   if cargo deny --version >/dev/null 2>&1; then
     say "dependencies"
     # Advisories need their database, which is fetched; without a network the other three are checked.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs Debian's PostgreSQL server, PgBouncer and faketime where they are missing. No cluster is made and none is started: the tests make their own.
+# Installs Debian's PostgreSQL server, PgBouncer, faketime, Patroni and etcd where they are missing. No cluster is made and none is started: the
+# tests make their own.
 set -euo pipefail
 
 has_programs() {
@@ -12,7 +13,8 @@ has_programs() {
 }
 
 has_extras() {
-  [ -x /usr/sbin/pgbouncer ] && ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1
+  [ -x /usr/bin/patroni ] && [ -x /usr/bin/etcd ] && /usr/bin/python3 -c 'import etcd, psycopg2' 2>/dev/null &&
+    [ -x /usr/sbin/pgbouncer ] && ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1
 }
 
 if has_programs && has_extras; then
@@ -32,4 +34,13 @@ $sudo apt-get install -y -q --no-install-recommends postgresql
 # Tests that need one of these are skipped, with a message, where it cannot be installed.
 $sudo apt-get install -y -q --no-install-recommends pgbouncer || echo "PgBouncer cannot be installed: its tests are skipped" >&2
 $sudo apt-get install -y -q --no-install-recommends faketime || echo "faketime cannot be installed: its tests are skipped" >&2
+# Debian starts a service when it is installed, unless this says that it may not.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' | $sudo tee "$policy" >/dev/null
+  $sudo chmod +x "$policy"
+  trap '$sudo rm -f "$setting" "$policy"' EXIT
+fi
+$sudo apt-get install -y -q --no-install-recommends patroni etcd-server python3-etcd python3-psycopg2 ||
+  echo "Patroni and etcd cannot be installed: their test is left out" >&2
 has_programs || { echo "the distribution's PostgreSQL is older than version 15" >&2; exit 1; }

@@ -6,7 +6,7 @@
 //! `HUNDI_POSTGRES_KILLS=100` (with `HUNDI_POSTGRES_LIFE_MILLISECONDS=5000`),
 //! `HUNDI_POSTGRES_RESTARTS=5`, `HUNDI_POSTGRES_TERMINATIONS=500`,
 //! `HUNDI_POSTGRES_NETWORK_ROUNDS=40`, `HUNDI_POSTGRES_EQUAL_REQUESTS=10000`,
-//! `HUNDI_POSTGRES_GROWTH_ROUNDS=20`.
+//! `HUNDI_POSTGRES_GROWTH_ROUNDS=20`, `HUNDI_POSTGRES_PATRONI_MINUTES=60`.
 
 mod nodes;
 mod proxy;
@@ -26,6 +26,7 @@ mod pagers;
 mod plans;
 mod pooler;
 mod partitions;
+mod patroni;
 mod same_time;
 mod screening;
 mod settings;

@@ -194,9 +194,19 @@ pub fn under_load(
     settles: bool,
     trouble: impl FnOnce(&mut Nodes, &mut Random),
 ) -> Aftermath {
+    under_this_load(Load::default(), nodes, seed, settles, trouble)
+}
+
+/// The same with a load of another size.
+pub fn under_this_load(
+    load: Load,
+    nodes: &mut Nodes,
+    seed: u64,
+    settles: bool,
+    trouble: impl FnOnce(&mut Nodes, &mut Random),
+) -> Aftermath {
     let receiver = Receiver::start();
     receiver.register(&mut nodes.client());
-    let load = Load::default();
     let following_is_over = AtomicBool::new(false);
     let (addresses, api_key) = (nodes.addresses(), nodes.api_key.clone());
     std::thread::scope(|scope| {

@@ -177,6 +177,8 @@ pub struct Load {
     is_over: AtomicBool,
     numbers: AtomicU64,
     payments_count: AtomicUsize,
+    /// How long a writer rests after a round at most.
+    pause_milliseconds_max: u64,
 }
 
 impl Default for Load {
@@ -185,11 +187,16 @@ impl Default for Load {
             is_over: AtomicBool::new(false),
             numbers: AtomicU64::new(1),
             payments_count: AtomicUsize::new(0),
+            pause_milliseconds_max: 12,
         }
     }
 }
 
 impl Load {
+    /// One that goes on for so long that its writers have to rest more.
+    pub fn with_pauses(pause_milliseconds_max: u64) -> Load {
+        Load { pause_milliseconds_max, ..Load::default() }
+    }
     /// Lets every writer finish its round and end.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
@@ -272,7 +279,8 @@ impl Writer<'_> {
             self.look_at_transfer(&transfer_id);
         }
         // Room for the server's own work; a writer without a pause only fills queues.
-        std::thread::sleep(Duration::from_millis(self.random.between(0, 12)));
+        let pause = self.random.between(0, self.load.pause_milliseconds_max);
+        std::thread::sleep(Duration::from_millis(pause));
     }
 
     fn number(&self) -> u64 {

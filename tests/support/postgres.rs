@@ -400,19 +400,31 @@ pub fn sql(url: &str, text: &str) -> Vec<Vec<String>> {
 /// Runs statements on a connection of its own, also where a runtime is at work already. NULL reads
 /// as an empty text.
 pub fn try_sql(url: &str, text: &str) -> Result<Vec<Vec<String>>, String> {
+    try_sql_within(Duration::from_secs(3_600), url, text)
+}
+
+/// The same on a server that may not answer.
+pub fn try_sql_within(
+    patience: Duration,
+    url: &str,
+    text: &str,
+) -> Result<Vec<Vec<String>>, String> {
     std::thread::scope(|scope| {
         let work = || {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .map_err(|error| error.to_string())?;
-            runtime.block_on(async {
+            let ask = async {
                 let (client, connection) =
                     tokio_postgres::connect(url, NoTls).await.map_err(|error| shown(&error))?;
                 tokio::spawn(connection);
                 let messages = client.simple_query(text).await.map_err(|error| shown(&error))?;
                 Ok(messages.iter().filter_map(read_row).collect())
-            })
+            };
+            runtime
+                .block_on(async { tokio::time::timeout(patience, ask).await })
+                .unwrap_or_else(|_| Err("no answer".to_owned()))
         };
         scope.spawn(work).join().expect("the thread of a query")
     })
