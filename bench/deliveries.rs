@@ -20,7 +20,7 @@ use crate::server::{self, Api, CONNECTIONS_COUNT, Folder, Parties, Server};
 use crate::table::{Table, median};
 
 /// Endpoints of the account; the service sends 8 at the same time to each.
-const ENDPOINTS_COUNT: usize = 2;
+pub const ENDPOINTS_COUNT: usize = 2;
 const IN_FLIGHT: usize = 16;
 /// How long a backlog may take at most.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -98,6 +98,15 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         figure,
         &format!("p99 at most 50 ms: {}", if p99 <= 50.0 { "reached" } else { "missed" }),
     );
+}
+
+/// What the embedded store delivers in a second out of a backlog.
+pub fn drained_per_second(runtime: &Runtime, scale: &Scale) -> f64 {
+    let folder = Folder::new("deliveries-embedded");
+    let database = folder.database("served");
+    let receiver = runtime.block_on(Receiver::start(Arc::new(|_, _| {})));
+    prepare(runtime, &database, &receiver);
+    drain(runtime, scale, &mut Table::default(), &database, &receiver).rate
 }
 
 /// Makes parties and endpoints with a service that ends again.

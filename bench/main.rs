@@ -9,6 +9,7 @@ mod cluster;
 mod create;
 mod dead;
 mod deliveries;
+mod deliveries_postgres;
 mod get;
 mod growth;
 mod load;
@@ -38,6 +39,7 @@ const SECTIONS: &[&str] = &[
     "screening",
     "chain",
     "postgres",
+    "deliveries_postgres",
 ];
 
 /// How much is done; every number can be made smaller for a first look.
@@ -92,8 +94,8 @@ impl Scale {
 }
 
 const USAGE: &str = "cargo bench -- [SECTION…] [--quick] [--transfers N]
-  sections: floor create get payouts deliveries growth memory dead screening chain postgres; all \
-  of them without a name
+  sections: floor create get payouts deliveries growth memory dead screening chain postgres \
+  deliveries_postgres; all of them without a name
   --quick          a first look, about two minutes
   --transfers N    transfers in the largest database of growth, 1000000 unless said";
 
@@ -163,6 +165,7 @@ fn main() {
             "screening" => screening::run,
             "chain" => chain::run,
             "postgres" => postgres::run,
+            "deliveries_postgres" => deliveries_postgres::run,
             _ => dead::run,
         };
         run(&runtime, &scale, &mut table);

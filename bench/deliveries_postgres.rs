@@ -1,0 +1,146 @@
+//! Webhook deliveries of a new account on PostgreSQL, beside an account with a long history that
+//! the planner's statistics know alone.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use hundi::kernel::{Clock, Scope};
+use hundi::store::Store;
+use hundi::store::postgres::PostgresUrl;
+use tokio::runtime::Runtime;
+
+use crate::Scale;
+use crate::cluster::{Cluster, Database};
+use crate::deliveries::{self, Arrivals, SCOPE_CODE};
+use crate::load::{self, Measured};
+use crate::receiver::Receiver;
+use crate::rows;
+use crate::server::{self, Api, Folder, Parties, Server};
+use crate::table::Table;
+
+/// Nobody refreshes the statistics during the run, as between two runs of autovacuum.
+const SETTINGS: &[&str] =
+    &["fsync=on", "shared_buffers=512MB", "max_wal_size=4GB", "autovacuum=off"];
+/// The second account of the database, in test mode.
+const NEW_SCOPE_CODE: i64 = 4;
+const EVENT_TYPE: &str = "transfer.status.funding";
+/// Transfers of the other account in a second, whose events are timed.
+const OTHER_PER_SECOND: f64 = 20.0;
+const PATIENCE: Duration = Duration::from_secs(900);
+/// Wanted of the rate on PostgreSQL.
+const RATIO_MIN: f64 = 0.3;
+
+/// The account with the history, and who hears of its events.
+struct Other {
+    key: String,
+    parties: Parties,
+    arrivals: Arrivals,
+    receiver: Receiver,
+}
+
+pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/install.sh");
+    if !Command::new(script).status().is_ok_and(|status| status.success()) {
+        table.add("PostgreSQL", "not installed", "");
+        return;
+    }
+    let embedded = deliveries::drained_per_second(runtime, scale);
+    let cluster = Cluster::start(SETTINGS);
+    let database = Database::in_cluster(&cluster.url);
+    let folder = Folder::new("deliveries-postgres");
+    let start = || Server::start_on(&database.url(), &folder.0.join("node.log"), &[]);
+    let (history, backlog) = (scale.deliveries * 3, scale.deliveries / 5);
+
+    let server = start();
+    let key = server::make_key_on(&database.url(), "default");
+    let new_key = server::make_key_on(&database.url(), "new");
+    server.stop();
+    emit(runtime, &database, SCOPE_CODE, history);
+    let server = start();
+    await_outbox(runtime, &database);
+    database.sql("ANALYZE");
+    let (arrivals, keep) = deliveries::keep_arrivals();
+    let (parties, receiver, new_receiver) = runtime.block_on(async {
+        let receiver = Receiver::start(keep).await;
+        let new_receiver = Receiver::start(Arc::new(|_, _| {})).await;
+        let mut api = Api::new(server.address, &key).await;
+        let parties = api.parties().await;
+        api.endpoint(&receiver.url("/other"), &[EVENT_TYPE]).await;
+        let mut new_api = Api::new(server.address, &new_key).await;
+        for index in 0..deliveries::ENDPOINTS_COUNT {
+            new_api.endpoint(&new_receiver.url(&format!("/{index}")), &[EVENT_TYPE]).await;
+        }
+        (parties, receiver, new_receiver)
+    });
+    let other = Other { key, parties, arrivals, receiver };
+    let alone = runtime.block_on(timed(&server, &other, 3.0 * scale.seconds));
+    server.stop();
+
+    emit(runtime, &database, NEW_SCOPE_CODE, backlog / deliveries::ENDPOINTS_COUNT);
+    let server = start();
+    let total = (backlog / deliveries::ENDPOINTS_COUNT * deliveries::ENDPOINTS_COUNT) as u64;
+    let (seconds, beside) = runtime.block_on(async {
+        let drained = async {
+            assert!(new_receiver.wait_for(1, PATIENCE).await, "no delivery arrived");
+            let started = Instant::now();
+            assert!(new_receiver.wait_for(total, PATIENCE).await, "the backlog was not delivered");
+            started.elapsed().as_secs_f64()
+        };
+        tokio::join!(drained, timed(&server, &other, 3.0 * scale.seconds))
+    });
+    let rate = total as f64 / seconds;
+    table.add(
+        &format!("deliveries of a new account on PostgreSQL beside {history} older events"),
+        format!("{rate:.0}/s; {embedded:.0}/s on the embedded store"),
+        "",
+    );
+    table.at_least(
+        "deliveries on PostgreSQL against the embedded store",
+        rate / embedded,
+        RATIO_MIN,
+    );
+    table.add(
+        "delay of another account's deliveries meanwhile",
+        format!("{}; alone {}", beside.percentiles(), alone.percentiles()),
+        "",
+    );
+}
+
+/// Writes events into the outbox of a database whose service is stopped.
+fn emit(runtime: &Runtime, database: &Database, scope_code: i64, count: usize) {
+    let url: PostgresUrl = PostgresUrl::parse(&database.url()).expect("the URL");
+    runtime.block_on(async {
+        let store = Store::connect(&url, Clock::System, 6).await.expect("the database");
+        rows::emit_events(&store, Scope::from_code(scope_code), EVENT_TYPE, count).await;
+        store.close().await;
+    });
+}
+
+fn await_outbox(runtime: &Runtime, database: &Database) {
+    let started = Instant::now();
+    while database.value("SELECT COUNT(*) FROM outbox") != "0" {
+        assert!(started.elapsed() < PATIENCE, "the outbox was not emptied");
+        runtime.block_on(tokio::time::sleep(Duration::from_millis(100)));
+    }
+}
+
+/// Creates transfers of the other account at a set pace; answers the delays of their events.
+async fn timed(server: &Server, other: &Other, seconds: f64) -> Measured {
+    let api = Api::new(server.address, &other.key).await;
+    let requests = api.creations(&other.parties, (OTHER_PER_SECOND * seconds) as usize).await;
+    let count = requests.len() as u64;
+    let answers = Arc::new(Mutex::new(HashMap::new()));
+    let keeping = answers.clone();
+    let keep: load::OnAnswer = Arc::new(move |_, body, answered| {
+        keeping.lock().expect("the answers").insert(server::id_in(body), answered);
+    });
+    other.arrivals.lock().expect("the arrivals").clear();
+    let before = other.receiver.count();
+    load::paced(server.address, 4, requests, OTHER_PER_SECOND, keep).await;
+    assert!(other.receiver.wait_for(before + count, PATIENCE).await, "an event was not delivered");
+    let answers = std::mem::take(&mut *answers.lock().expect("the answers"));
+    deliveries::delays(&answers, &other.arrivals.lock().expect("the arrivals"))
+}
