@@ -177,7 +177,8 @@ async fn first_that_takes_writes(
             None => return Err(failed),
             Some((_, Err(error))) => failed = error,
             Some((index, Ok(open))) => {
-                if let Some(fence) = fence {
+                // Without the fence a node would go back to any server that takes writes.
+                if let Some(fence) = fence.filter(|_| !failpoint("no_fence")) {
                     fence.last_host.store(index, Ordering::Relaxed);
                 }
                 return Ok(open);

@@ -197,15 +197,7 @@ impl Fence {
         }
         if position.timeline < highest.timeline {
             self.refused_count.fetch_add(1, Ordering::Relaxed);
-            if !std::mem::replace(&mut state.is_old_primary_reported, true) {
-                tracing::error!(
-                    timeline = position.timeline,
-                    timeline_known = highest.timeline,
-                    alarm = "old_primary",
-                    "a server that was the primary before a fail-over takes connections: its \
-                     connections are refused; stop it, and let it join as a standby"
-                );
-            }
+            report_old_primary(&mut state, position.timeline, highest.timeline);
             return Err(StoreError::Unavailable(OLD_PRIMARY.into()));
         }
         if before.is_of_before_a_resume(&state) {
@@ -271,12 +263,19 @@ impl Fence {
         );
     }
 
-    /// Notes another server of the same address that takes writes. Only a higher timeline counts:
-    /// its log is judged once a connection works with it.
-    pub(super) fn notice(&self, position: Position) {
+    /// Notes another server of the same address that takes writes, and was asked after `before` was
+    /// known. A higher timeline is the new primary, whose log is judged once a connection works
+    /// with it; a lower one is an old primary.
+    pub(super) fn notice(&self, before: Known, position: Position) {
         let mut state = self.lock();
         if failpoint("no_fence") {
             return;
+        }
+        if let Some(highest) = before.position
+            && position.system == highest.system
+            && position.timeline < highest.timeline
+        {
+            report_old_primary(&mut state, position.timeline, highest.timeline);
         }
         if state.known.position.is_some_and(|highest| {
             position.system == highest.system && position.timeline > highest.timeline
@@ -331,6 +330,19 @@ pub(super) struct Admission {
     pub timeline: Option<i64>,
 }
 
+/// Tells once of a server of before a fail-over that takes writes.
+fn report_old_primary(state: &mut State, timeline: i64, timeline_known: i64) {
+    if !std::mem::replace(&mut state.is_old_primary_reported, true) {
+        tracing::error!(
+            timeline,
+            timeline_known,
+            alarm = "old_primary",
+            "a server that was the primary before a fail-over takes connections: its connections \
+             are refused; stop it, and let it join as a standby"
+        );
+    }
+}
+
 fn halt(state: &mut State, found: &str) {
     if state.halted.is_none() {
         tracing::error!(alarm = "database_went_back", found, "{WENT_BACK}");
@@ -369,7 +381,7 @@ mod tests {
         assert!(admit(&fence, Position { system: 8, ..at(2, 900) }, mark(9)).is_err());
         assert_eq!(fence.refused_count.load(Ordering::Relaxed), 1);
         assert!(fence.halted().is_none());
-        fence.notice(at(3, 0));
+        fence.notice(fence.known(), at(3, 0));
         assert!(admit(&fence, at(2, 900), mark(9)).is_err(), "one that was not connected to");
         admit(&fence, at(3, 200), mark(6)).unwrap();
         // A connection asked before another one raised what is known.
@@ -405,7 +417,7 @@ mod tests {
         assert!(fence.halted().is_some(), "the log ended before the commit");
         // Noticed before a connection works with it.
         let fence = started();
-        fence.notice(promoted(500));
+        fence.notice(fence.known(), promoted(500));
         admit(&fence, promoted(500), mark(9)).unwrap();
         assert!(fence.halted().is_some());
         // Whether the log has the commit itself is what the server says.
@@ -423,11 +435,24 @@ mod tests {
     }
 
     #[test]
+    fn an_old_primary_that_is_only_asked_is_told_of() {
+        let fence = Fence::default();
+        admit(&fence, at(1, 100), mark(0)).unwrap();
+        let before = fence.known();
+        fence.notice(before, at(2, 100));
+        // It was asked before the fail-over was known, and may have been the primary then.
+        fence.notice(before, at(1, 100));
+        assert!(!fence.lock().is_old_primary_reported);
+        fence.notice(fence.known(), at(1, 100));
+        assert!(fence.lock().is_old_primary_reported);
+    }
+
+    #[test]
     fn nothing_is_acknowledged_by_a_server_that_was_replaced() {
         let fence = Fence::default();
         admit(&fence, at(1, 100), mark(0)).unwrap();
         let old = Admission { generation: fence.generation(), timeline: Some(1) };
-        fence.notice(promoted(600));
+        fence.notice(fence.known(), promoted(600));
         assert!(!fence.acknowledge(old, None));
         assert!(admit(&fence, promoted(600), mark(0)).unwrap().is_empty());
         assert!(acknowledge(&fence, 2, 700, 71));

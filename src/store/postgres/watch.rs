@@ -46,7 +46,8 @@ pub(super) fn run(mut watcher: Watcher, stop: &Receiver<()>) {
 
 impl Watcher {
     fn look(&mut self) {
-        ask_each_host(&self.url, |position| self.fence.notice(position));
+        let before = self.fence.known();
+        ask_each_host(&self.url, |position| self.fence.notice(before, position));
         let fault = match self.write_mark() {
             Ok(()) => self.fence.halted().map(str::to_owned),
             Err(error) => {
