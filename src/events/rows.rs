@@ -224,13 +224,13 @@ pub fn oldest_of_each(
     after: Scope,
     count: i64,
 ) -> Result<Vec<(Scope, Id<kind::Event>)>, StoreError> {
-    let sql = "SELECT scope, id FROM (WITH RECURSIVE found (scope, place) AS (SELECT (SELECT e.scope \
-               FROM events e WHERE e.scope > ?1 ORDER BY e.scope LIMIT 1), CAST(1 AS BIGINT) UNION \
-               ALL SELECT (SELECT e.scope FROM events e WHERE e.scope > found.scope ORDER BY e.scope \
-               LIMIT 1), found.place + 1 FROM found WHERE found.scope IS NOT NULL AND found.place < \
-               ?2) SELECT found.scope AS scope, (SELECT e.id FROM events e WHERE e.scope = \
-               found.scope ORDER BY e.id LIMIT 1) AS id FROM found) AS oldest WHERE id IS NOT NULL \
-               ORDER BY scope";
+    let sql = "SELECT scope, id FROM (WITH RECURSIVE found (scope, place) AS (SELECT (SELECT \
+               e.scope FROM events e WHERE e.scope > ?1 ORDER BY e.scope LIMIT 1), CAST(1 AS \
+               BIGINT) UNION ALL SELECT (SELECT e.scope FROM events e WHERE e.scope > found.scope \
+               ORDER BY e.scope LIMIT 1), found.place + 1 FROM found WHERE found.scope IS NOT NULL \
+               AND found.place < ?2) SELECT found.scope AS scope, (SELECT e.id FROM events e WHERE \
+               e.scope = found.scope ORDER BY e.id LIMIT 1) AS id FROM found) AS oldest WHERE id \
+               IS NOT NULL ORDER BY scope";
     let rows = tx.rows(sql, values![after, count])?;
     rows.into_iter().map(|mut row| Ok((row.scope()?, row.id()?))).collect()
 }

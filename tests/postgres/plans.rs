@@ -150,8 +150,8 @@ async fn statements_of_purges(cluster: &Cluster, accounts_count: u64) -> u64 {
     let events = format!(
         "INSERT INTO events (scope, id, type, linked_id, linked_object, created) SELECT g * 2, \
          decode(lpad(to_hex({now}), 12, '0') || lpad(to_hex(g), 20, '0'), 'hex'), 'a', \
-         decode(lpad(to_hex(g), 32, '0'), 'hex'), 'transfer', {now} / 1000 FROM generate_series(10, {accounts_count}, \
-         10) g"
+         decode(lpad(to_hex(g), 32, '0'), 'hex'), 'transfer', {now} / 1000 FROM \
+         generate_series(10, {accounts_count}, 10) g"
     );
     let count = || {
         let sent = "SELECT COALESCE(SUM(calls), 0)::bigint FROM pg_stat_statements s JOIN \

@@ -18,7 +18,7 @@ use super::faults::{connect_error, fault};
 use super::fence::{Fence, Position};
 use super::presence;
 use super::session::{Open, Session};
-use super::url::PostgresUrl;
+use super::url::{PostgresUrl, connector};
 use super::{
     CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX,
 };
@@ -96,12 +96,6 @@ async fn client(
             Ok(client)
         }
     }
-}
-
-pub(super) fn connector(
-    tls: &Arc<rustls::ClientConfig>,
-) -> tokio_postgres_rustls::MakeRustlsConnect {
-    tokio_postgres_rustls::MakeRustlsConnect::new((**tls).clone())
 }
 
 /// Runs a connection on the runtime, and notes warnings of the server. A server warns before it

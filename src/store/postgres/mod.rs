@@ -173,7 +173,7 @@ fn soon() -> Instant {
 /// How many connections nodes have to a database; those of commands do not count. Not to be called
 /// on a thread of a runtime.
 pub(super) fn node_connections_count(url: &PostgresUrl) -> Result<i64, StoreError> {
-    presence::connections_count(url, soon())
+    Session::connect(url, soon())?.number(presence::COUNT, soon())
 }
 
 /// What a server says of itself.

@@ -1,20 +1,10 @@
 //! Whether nodes work with a database: each of their connections holds an advisory lock as long as
-//! it lasts. Every role can see locks, and those of a node that was killed end with its connections.
-
-use std::time::Instant;
-
-use super::session::Session;
-use super::url::PostgresUrl;
-use crate::kernel::StoreError;
+//! it lasts. Every role can see locks. Those of a node that was killed end with its connections.
 
 /// Says that a node is connected. The key is made up so that other programs' differ.
 pub(super) const ANNOUNCE: &str = "SELECT pg_advisory_lock_shared(1752525413, 1)";
 
-const COUNT: &str = "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = \
-    1752525413 AND objid = 1 AND objsubid = 2 AND database = (SELECT oid FROM pg_database WHERE \
-    datname = current_database())";
-
-/// How many connections nodes have to a database. Not to be called on a thread of a runtime.
-pub(super) fn connections_count(url: &PostgresUrl, end: Instant) -> Result<i64, StoreError> {
-    Session::connect(url, end)?.number(COUNT, end)
-}
+/// How many connections nodes have.
+pub(super) const COUNT: &str = "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND \
+    classid = 1752525413 AND objid = 1 AND objsubid = 2 AND database = (SELECT oid FROM \
+    pg_database WHERE datname = current_database())";

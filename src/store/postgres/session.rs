@@ -13,9 +13,9 @@ use tokio_postgres::{Client, NoTls, Statement};
 use super::CONNECT_SECONDS_MAX;
 use super::acknowledged::Footprint;
 use super::admit::admit;
-use super::connect::connector;
 use super::faults::{SessionError, fault};
 use super::fence::{Admission, Fence};
+use super::url::connector;
 use crate::kernel::StoreError;
 use crate::store::{Cell, Row, Value, failpoint, statements};
 

@@ -129,6 +129,13 @@ fn of_each_host(config: &tokio_postgres::Config) -> Vec<tokio_postgres::Config> 
     config.get_hosts().iter().enumerate().map(of_host).collect()
 }
 
+/// Encrypts a connection.
+pub(super) fn connector(
+    tls: &Arc<rustls::ClientConfig>,
+) -> tokio_postgres_rustls::MakeRustlsConnect {
+    tokio_postgres_rustls::MakeRustlsConnect::new((**tls).clone())
+}
+
 fn client_config(root_file: Option<PathBuf>) -> Result<rustls::ClientConfig, String> {
     let roots = match root_file {
         None => crate::tls::platform_roots(),
