@@ -91,7 +91,8 @@ fn page(document: &Value, tag: &Value) -> Option<ResourcePage> {
             });
         }
     }
-    Some(page)
+    // What receivers are sent has no route.
+    (!page.sections.is_empty()).then_some(page)
 }
 
 fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {

@@ -1023,6 +1023,21 @@ export interface SenderList {
   has_next: boolean;
 }
 
+export interface SettledPayout {
+  /** ID of the object. */
+  id: string;
+  /** Where the object stands. */
+  status: "initialized" | "hold" | "processing" | "settled" | "failed" | "returned";
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Code of the currency. */
+  currency: "INR" | "USD" | "USDT";
+  /** The UTR, by which the beneficiary's bank knows the payment. */
+  unique_transaction_reference: string;
+  /** When the payout settled, in Unix seconds. */
+  settled_at: number;
+}
+
 export interface SimulateDeposit {
   /** Amount of money as a decimal string. */
   amount?: Decimal | null;
@@ -1160,7 +1175,7 @@ export interface Transfer {
   /** ID of the payout, from funded on. */
   payout_id?: string | null;
   /** The rupee leg; null until it has settled. */
-  payout?: TransferPayout | null;
+  payout?: SettledPayout | null;
   /** The newest refund of the transfer. */
   refund?: Refund | null;
   /** The caller's own reference, unique among the account's transfers. */
@@ -1184,21 +1199,6 @@ export interface TransferList {
   data: Array<Transfer>;
   /** Whether more objects follow in the direction of paging. */
   has_next: boolean;
-}
-
-export interface TransferPayout {
-  /** ID of the object. */
-  id: string;
-  /** Where the object stands. */
-  status: "initialized" | "hold" | "processing" | "settled" | "failed" | "returned";
-  /** Amount of money as a decimal string. */
-  amount: Decimal;
-  /** Code of the currency. */
-  currency: "INR" | "USD" | "USDT";
-  /** The UTR, by which the beneficiary's bank knows the payment. */
-  unique_transaction_reference: string;
-  /** When the payout settled, in Unix seconds. */
-  settled_at: number;
 }
 
 export interface UpdateBeneficiary {

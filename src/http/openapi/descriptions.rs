@@ -17,6 +17,7 @@ pub fn of_tag(name: &str) -> &'static str {
         "test_helpers" => "Moves the simulated world; test keys only.",
         "transfers" => "From a deposit to a payout, or back.",
         "webhook_endpoints" => "Receivers of events, and the deliveries to them.",
+        "webhooks" => "What receivers are sent.",
         _ => "",
     }
 }

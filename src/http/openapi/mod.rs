@@ -19,8 +19,18 @@ const EXAMPLES: &str = include_str!("examples.json");
 
 /// Schemas whose names in the code would collide with what generated clients have already, or say
 /// nothing outside of it.
-const RENAMED: &[(&str, &str)] =
-    &[("Address", "PostalAddress"), ("Nothing", "EmptyBody"), ("Taken", "RefundStatusChange")];
+const RENAMED: &[(&str, &str)] = &[
+    ("Address", "PostalAddress"),
+    ("Nothing", "EmptyBody"),
+    ("Taken", "RefundStatusChange"),
+    // Its member `currency` and the member `payout_currency` of Transfer would both be called
+    // TransferPayoutCurrencyEnum.
+    ("TransferPayout", "SettledPayout"),
+];
+
+/// The tag of what receivers are sent. Generators make one file for each tag, so it is no
+/// resource's: the file would be written twice.
+const WEBHOOKS_TAG: &str = "webhooks";
 
 /// The document, for a server at `public_url`.
 pub fn document(routes: &[Route], public_url: &str) -> Value {
@@ -49,7 +59,8 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
             schemas.insert((*renamed).into(), schema);
         }
     }
-    let resources: BTreeSet<&str> = routes.iter().map(|route| route.permission().0).collect();
+    let mut resources: BTreeSet<&str> = routes.iter().map(|route| route.permission().0).collect();
+    resources.insert(WEBHOOKS_TAG);
     let tags: Vec<Value> = resources
         .into_iter()
         .map(|name| json!({ "name": name, "description": descriptions::of_tag(name) }))
@@ -71,6 +82,7 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
         "paths": paths,
         "webhooks": webhooks(routes),
         "components": {
+            "pathItems": deliveries(routes),
             "securitySchemes": { "api_key": { "type": "http", "scheme": "bearer",
                 "description": "sk_test_…, sk_live_…, rk_test_… or rk_live_…" } },
             "schemas": schemas,
@@ -123,14 +135,30 @@ fn finish(node: &mut Value) {
     }
 }
 
-/// What receivers are sent: one entry for each type of event.
-fn webhooks(routes: &[Route]) -> Map<String, Value> {
+/// Every type of event, as the filter of the list of events knows them.
+fn event_types(routes: &[Route]) -> &'static [&'static str] {
     let lists = routes.iter().filter_map(|route| route.list);
     let mut filters = lists.filter(|(kind, _)| *kind == ObjectKind::Event).flat_map(|list| list.1);
     let types = filters.find_map(|filter| match filter.kind {
         FilterKind::OneOf(types) if filter.name == "type" => Some(types),
         _ => None,
     });
+    types.unwrap_or_default()
+}
+
+/// What receivers are sent: one entry for each type of event. Each refers to what is described
+/// among the components: written out here, openapi-generator makes methods of them that call the
+/// receiver, and in Python ones that do not compile.
+fn webhooks(routes: &[Route]) -> Map<String, Value> {
+    let entry = |event_type: &&'static str| {
+        let reference = format!("#/components/pathItems/{event_type}");
+        ((*event_type).to_owned(), json!({ "$ref": reference }))
+    };
+    event_types(routes).iter().map(entry).collect()
+}
+
+/// The request that a receiver gets, for each type of event.
+fn deliveries(routes: &[Route]) -> Map<String, Value> {
     let header = |name: &str, description: &str| {
         json!({ "name": name, "in": "header", "required": true, "description": description,
             "schema": { "type": "string" } })
@@ -142,7 +170,7 @@ fn webhooks(routes: &[Route]) -> Map<String, Value> {
             "description": "Answer with 2xx at once and work on the event afterwards: fetch the \
                             object that linked_id names. Deliveries can come twice and out of \
                             order.",
-            "tags": ["events"],
+            "tags": [WEBHOOKS_TAG],
             "security": [],
             "parameters": [
                 header("Webhook-Id", "ID of the event, the same on every attempt."),
@@ -158,7 +186,7 @@ fn webhooks(routes: &[Route]) -> Map<String, Value> {
         });
         ((*event_type).to_owned(), json!({ "post": operation }))
     };
-    types.unwrap_or_default().iter().map(entry).collect()
+    event_types(routes).iter().map(entry).collect()
 }
 
 /// Headers of answers.
@@ -511,7 +539,7 @@ mod tests {
         let webhooks = document["webhooks"].as_object().unwrap();
         assert_eq!(webhooks.keys().map(String::as_str).collect::<BTreeSet<_>>(), events);
         let schemas = document["components"]["schemas"].as_object().unwrap();
-        for name in ["List", "Error", "Address", "Nothing"] {
+        for name in ["List", "Error", "Address", "Nothing", "TransferPayout"] {
             assert!(!schemas.contains_key(name), "{name}");
         }
         assert!(schemas.contains_key("TransferList"), "{:?}", schemas.keys());

@@ -1060,6 +1060,21 @@ class SenderList(TypedDict):
     """Whether more objects follow in the direction of paging."""
 
 
+class SettledPayout(TypedDict):
+    id: str
+    """ID of the object."""
+    status: Literal["initialized", "hold", "processing", "settled", "failed", "returned"]
+    """Where the object stands."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: Literal["INR", "USD", "USDT"]
+    """Code of the currency."""
+    unique_transaction_reference: str
+    """The UTR, by which the beneficiary's bank knows the payment."""
+    settled_at: int
+    """When the payout settled, in Unix seconds."""
+
+
 class SimulateDeposit(TypedDict):
     amount: NotRequired[Decimal | None]
     """Amount of money as a decimal string."""
@@ -1194,7 +1209,7 @@ class Transfer(TypedDict):
     """The stablecoin leg."""
     payout_id: NotRequired[str | None]
     """ID of the payout, from funded on."""
-    payout: NotRequired[TransferPayout | None]
+    payout: NotRequired[SettledPayout | None]
     """The rupee leg; null until it has settled."""
     refund: NotRequired[Refund | None]
     """The newest refund of the transfer."""
@@ -1219,21 +1234,6 @@ class TransferList(TypedDict):
     """The objects of this page."""
     has_next: bool
     """Whether more objects follow in the direction of paging."""
-
-
-class TransferPayout(TypedDict):
-    id: str
-    """ID of the object."""
-    status: Literal["initialized", "hold", "processing", "settled", "failed", "returned"]
-    """Where the object stands."""
-    amount: Decimal
-    """Amount of money as a decimal string."""
-    currency: Literal["INR", "USD", "USDT"]
-    """Code of the currency."""
-    unique_transaction_reference: str
-    """The UTR, by which the beneficiary's bank knows the payment."""
-    settled_at: int
-    """When the payout settled, in Unix seconds."""
 
 
 class UpdateBeneficiary(TypedDict):
