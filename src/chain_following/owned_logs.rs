@@ -144,6 +144,7 @@ impl Follower {
                         log_index: hit.log.log_index.0,
                         from_address: hit.transfer.from,
                         to_address: hit.transfer.to,
+                        contract: hit.log.address.0,
                         units,
                         block_number: number,
                         block_time: time,
@@ -163,6 +164,7 @@ impl Follower {
                 log_index: hit.log.log_index.0,
                 from_address: hit.transfer.from,
                 to_address: hit.transfer.to,
+                contract: Some(hit.log.address.0),
                 asset: self
                     .chain
                     .symbol(&hit.log.address.0)

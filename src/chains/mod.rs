@@ -142,6 +142,8 @@ pub struct Movement {
     pub log_index: i64,
     pub from_address: [u8; 20],
     pub to_address: [u8; 20],
+    /// The token's contract; `None` where a chain has only the one that the transfer was told.
+    pub contract: Option<[u8; 20]>,
     /// The asset's word; another word than the chain's own asset is never credited.
     pub asset: String,
     pub amount: Money,

@@ -58,6 +58,8 @@ pub struct Sweep {
     pub log_index: i64,
     pub from_address: [u8; 20],
     pub to_address: [u8; 20],
+    /// The token's contract.
+    pub contract: [u8; 20],
     /// Millionths of the token.
     pub units: i64,
     pub block_number: i64,
@@ -269,8 +271,8 @@ pub fn advance(
 pub fn insert_sweep(tx: &mut dyn Tx, chain: ChainName, sweep: &Sweep) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO chain_sweeps (chain, transaction_hash, log_index, from_address, to_address, \
-         units, block_number, block_time) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+         units, block_number, block_time, contract) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         values![
             chain.as_str(),
             &sweep.transaction_hash,
@@ -280,6 +282,7 @@ pub fn insert_sweep(tx: &mut dyn Tx, chain: ChainName, sweep: &Sweep) -> Result<
             sweep.units,
             sweep.block_number,
             sweep.block_time,
+            &sweep.contract,
         ],
     )
 }

@@ -15,7 +15,7 @@ use crate::secrets;
 use crate::store::{Cost, Store, migrate};
 use crate::transfers::rows::{self, AddressLine};
 
-/// Addresses that are in memory at once.
+/// Transfers whose addresses are in memory at once.
 const PAGE_ROWS: i64 = 1_000;
 
 /// Export the deposit addresses, for sweeping them with a signer of one's own
@@ -33,7 +33,8 @@ impl AddressesArgs {
 
 #[derive(Subcommand)]
 enum AddressesCommand {
-    /// Print every deposit address with its derivation path, what it received, and what left it
+    /// Print every deposit address with its derivation path, what it received, and what left it: a
+    /// row for each token contract
     Export {
         #[arg(long)]
         mode: Option<ModeFlag>,
@@ -73,7 +74,7 @@ struct Line<'a> {
     transfer_id: Id<kind::Transfer>,
     chain: String,
     asset: String,
-    /// What the transfer was told to be paid in.
+    /// What its transfer was told to be paid in, or another one in which something came or went.
     token_contract: String,
     received: Money,
     swept: Money,

@@ -35,6 +35,8 @@ pub struct Deposit {
     pub from_address: [u8; 20],
     pub to_address: [u8; 20],
     pub transaction_hash: String,
+    /// The token's contract that it came in; `None` is the one that the transfer was told.
+    pub contract: Option<[u8; 20]>,
     pub log_index: i64,
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,
@@ -75,6 +77,7 @@ pub fn begin(
         from_address: movement.from_address,
         to_address: movement.to_address,
         transaction_hash: movement.transaction_hash.clone(),
+        contract: movement.contract,
         log_index: movement.log_index,
         block_number: None,
         block_time: None,

@@ -27,6 +27,7 @@ crate::stored! {
         from_address: &deposit.from_address => address(row.bytes()?)?;
         to_address: &deposit.to_address => address(row.bytes()?)?;
         transaction_hash: &deposit.transaction_hash => row.text()?;
+        contract: deposit.contract.as_ref() => row.bytes_or_null()?.map(address).transpose()?;
         created: deposit.created => row.int()?;
     }
     changing from DepositStatus {
@@ -55,6 +56,7 @@ crate::stored! {
         from_address,
         to_address,
         transaction_hash,
+        contract,
         log_index,
         block_number,
         block_time,

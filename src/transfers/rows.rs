@@ -1,5 +1,6 @@
 //! The rows of transfers.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
@@ -169,13 +170,12 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
-/// A deposit address that was handed out, and what the book knows to have come and gone.
+/// What came to and left a deposit address in one token contract, as the book knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressLine {
     pub transfer_id: Id<kind::Transfer>,
     pub chain: String,
     pub asset: String,
-    /// What the transfer was told to be paid in.
     pub token_contract: Address,
     pub address: Address,
     /// Which account key it is derived from: the key's BIP-32 fingerprint.
@@ -189,39 +189,97 @@ pub struct AddressLine {
 }
 
 /// Deposit addresses of one account and mode, in the order in which they were handed out, after
-/// those up to a transfer.
+/// those up to a transfer. Each has a line for the contract that its transfer was told, and one for
+/// every other contract in which something came or went.
 pub fn addresses(
     tx: &mut dyn Tx,
     scope: Scope,
     after: Option<Id<kind::Transfer>>,
-    rows_max: i64,
+    transfers_max: i64,
 ) -> Result<Vec<AddressLine>, StoreError> {
+    let after = after.map_or([0; 16], Id::to_bytes);
     let rows = tx.rows(
-        "SELECT t.id, t.chain, t.asset, t.token_contract, t.deposit_address, \
-         t.account_fingerprint, t.derivation_index, \
-         (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = \
-         t.scope AND d.transfer_id = t.id AND d.status = 'completed') \
-         + (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE \
-         s.to_address = t.deposit_address AND s.chain = t.chain), \
-         (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE \
-         s.from_address = t.deposit_address AND s.chain = t.chain) \
-         FROM transfers t WHERE t.scope = ?1 AND t.id > ?2 ORDER BY t.id LIMIT ?3",
-        values![scope, &after.map_or([0; 16], Id::to_bytes), rows_max],
+        "SELECT id, chain, asset, token_contract, deposit_address, account_fingerprint, \
+         derivation_index FROM transfers WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+        values![scope, &after, transfers_max],
     )?;
-    rows.into_iter()
-        .map(|mut row| {
-            let (transfer_id, chain) = (row.id()?, row.text()?);
-            Ok(AddressLine {
-                transfer_id,
-                asset: row.text()?,
-                token_contract: Address::of_chain(&chain, address(row.bytes()?)?),
-                address: Address::of_chain(&chain, address(row.bytes()?)?),
-                chain,
-                account_fingerprint: fingerprint(&mut row)?,
-                derivation_index: row.int()?,
-                received: Money::new(row.int()?, Currency::Usdt),
-                swept: Money::new(row.int()?, Currency::Usdt),
-            })
+    let none = Money::zero(Currency::Usdt);
+    let told = |mut row: Row| {
+        let (transfer_id, chain) = (row.id()?, row.text()?);
+        Ok(AddressLine {
+            transfer_id,
+            asset: row.text()?,
+            token_contract: Address::of_chain(&chain, address(row.bytes()?)?),
+            address: Address::of_chain(&chain, address(row.bytes()?)?),
+            chain,
+            account_fingerprint: fingerprint(&mut row)?,
+            derivation_index: row.int()?,
+            received: none,
+            swept: none,
+        })
+    };
+    let told: Vec<AddressLine> = rows.into_iter().map(told).collect::<Result<_, StoreError>>()?;
+    let Some(last) = told.last().map(|line| line.transfer_id) else { return Ok(told) };
+    let (mut came, mut went) = (Moved::new(), Moved::new());
+    for (sql, comes) in [
+        (
+            "SELECT transfer_id, contract, CAST(SUM(units) AS BIGINT) FROM deposits WHERE scope = \
+             ?1 AND transfer_id > ?2 AND transfer_id <= ?3 AND status = 'completed' GROUP BY \
+             transfer_id, contract",
+            true,
+        ),
+        (
+            "SELECT t.id, s.contract, CAST(SUM(s.units) AS BIGINT) FROM transfers t JOIN \
+             chain_sweeps s ON s.to_address = t.deposit_address AND s.chain = t.chain WHERE \
+             t.scope = ?1 AND t.id > ?2 AND t.id <= ?3 GROUP BY t.id, s.contract",
+            true,
+        ),
+        (
+            "SELECT t.id, s.contract, CAST(SUM(s.units) AS BIGINT) FROM transfers t JOIN \
+             chain_sweeps s ON s.from_address = t.deposit_address AND s.chain = t.chain WHERE \
+             t.scope = ?1 AND t.id > ?2 AND t.id <= ?3 GROUP BY t.id, s.contract",
+            false,
+        ),
+    ] {
+        let moved = if comes { &mut came } else { &mut went };
+        for mut row in tx.rows(sql, values![scope, &after, last])? {
+            let transfer_id = row.id()?;
+            let contract = row.bytes_or_null()?.map(address).transpose()?;
+            let units: &mut i64 =
+                moved.entry(transfer_id).or_default().entry(contract).or_default();
+            *units = units.checked_add(row.int()?).ok_or_else(|| {
+                StoreError::Broken("more came to an address than there can be".into())
+            })?;
+        }
+    }
+    Ok(told.into_iter().flat_map(|line| by_contract(line, &came, &went)).collect())
+}
+
+/// Millionths by transfer and contract, where `None` is the one that the transfer was told.
+type Moved = BTreeMap<Id<kind::Transfer>, BTreeMap<Option<[u8; 20]>, i64>>;
+
+fn by_contract(line: AddressLine, came: &Moved, went: &Moved) -> Vec<AddressLine> {
+    let (came, went) = (came.get(&line.transfer_id), went.get(&line.transfer_id));
+    let told = *line.token_contract.bytes();
+    let sum = |moved: Option<&BTreeMap<Option<[u8; 20]>, i64>>, contract: [u8; 20]| {
+        let is_meant = |known: &Option<[u8; 20]>| known.unwrap_or(told) == contract;
+        let units = moved.into_iter().flatten().filter(|(known, _)| is_meant(known));
+        Money::new(units.map(|(_, units)| units).sum(), Currency::Usdt)
+    };
+    let others: BTreeSet<[u8; 20]> = came
+        .into_iter()
+        .chain(went)
+        .flat_map(|moved| moved.keys().flatten().copied())
+        .filter(|contract| *contract != told)
+        .collect();
+    [told]
+        .into_iter()
+        .chain(others)
+        .map(|contract| AddressLine {
+            token_contract: Address::of_chain(&line.chain, contract),
+            received: sum(came, contract),
+            swept: sum(went, contract),
+            ..line.clone()
         })
         .collect()
 }

@@ -492,6 +492,7 @@ mod tests {
                     log_index: 0,
                     from_address: payer,
                     to_address,
+                    contract: None,
                     asset: "USDT".into(),
                     amount,
                     depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },

@@ -134,6 +134,26 @@ async fn a_changed_contract_loses_no_payment_in_the_one_before() {
     let told = run(&["reconcile", "--mode", "test"]).expect_success("no differences");
     assert!(told.stdout.contains("hold 360.00 USDT and hold 360.00 USDT"), "{}", told.stdout);
 
+    // The export has a row for each contract in which something came or went.
+    let told = run(&["addresses", "export", "--format", "json"]).expect_success("the export");
+    let lines: Value = serde_json::from_str(&told.stdout).unwrap();
+    let of = |transfer: &Value| -> Vec<Value> {
+        let lines = lines.as_array().unwrap().iter();
+        lines
+            .filter(|line| line["transfer_id"] == transfer["id"])
+            .map(|line| {
+                assert_eq!(line["address"], transfer["funding"]["deposit_address"]);
+                json!([line["token_contract"], line["received"], line["swept"], line["balance"]])
+            })
+            .collect()
+    };
+    let (former, latter) = (contract(&token), contract(&successor));
+    assert_eq!(of(&later), [json!([former, "100.00", "40.00", "60.00"])]);
+    let both =
+        [json!([former, "0.00", "0.00", "0.00"]), json!([latter, "100.00", "0.00", "100.00"])];
+    assert_eq!(of(&in_new), both);
+    assert_eq!(of(&new), [json!([latter, "0.00", "0.00", "0.00"])]);
+
     // Back to the former one: each transfer goes on with its own.
     process.kill();
     process.home.set("HUNDI_TEST_CHAIN_TOKEN_CONTRACT", &contract(&token));

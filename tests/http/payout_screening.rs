@@ -71,6 +71,7 @@ impl Funded {
                 transaction_hash: format!("{:064x}", 7),
                 log_index: 0,
                 from_address: PAYER,
+                contract: None,
                 to_address: *transfer.deposit_address.bytes(),
                 asset: "USDT".into(),
                 amount: transfer.expected,

@@ -81,6 +81,7 @@ impl SimulatedTransaction {
             log_index: 0,
             from_address: address(&self.from_address)?,
             to_address: address(&self.to_address)?,
+            contract: None,
             asset: self.asset.clone(),
             amount: self.amount,
             depth,

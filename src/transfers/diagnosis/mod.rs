@@ -328,6 +328,7 @@ mod tests {
             from_address: ELSEWHERE,
             to_address: OURS,
             transaction_hash: "ab".repeat(32),
+            contract: None,
             log_index: 3,
             block_number: Some(40),
             block_time: Some(time),
