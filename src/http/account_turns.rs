@@ -1,5 +1,5 @@
-//! Expensive reads, such as statements, one at a time for each account: an account that asks for
-//! many waits for itself, and others do not notice.
+//! What is expensive, such as statements and replays, one at a time for each account: an account
+//! that asks for many waits for itself, and others do not notice.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ const ACCOUNTS_COUNT_MAX: usize = 10_000;
 pub struct AccountTurns(Mutex<HashMap<Scope, Arc<Semaphore>>>);
 
 impl AccountTurns {
-    /// Waits until the account has no expensive read under way. Dropping the permit ends the turn.
+    /// Waits until the account has nothing expensive under way. Dropping the permit ends the turn.
     pub async fn take(&self, scope: Scope) -> Result<OwnedSemaphorePermit, Refusal> {
         self.take_within(scope, Duration::from_secs(TURN_SECONDS_MAX)).await
     }
@@ -40,8 +40,8 @@ impl AccountTurns {
             _ => {
                 let entry = RefusalEntry::new(
                     Code::RateLimitExceeded,
-                    "An account gets one report at a time. Wait for the answer of the one before, \
-                     then retry.",
+                    "An account gets one report or replay at a time. Wait for the answer of the \
+                     one before, then send the same request with the same key.",
                 );
                 let mut refusal = Refusal::one(entry.with("policy", "reports"));
                 refusal.retry_after_seconds = Some(TURN_SECONDS_MAX);

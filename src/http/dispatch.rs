@@ -263,13 +263,16 @@ impl Asked {
         if route.is_test_helper() && self.caller.scope.mode() == Mode::Live {
             return Err(Refusal::new(
                 Code::TestmodeActionOnly,
-                "Test helpers take test keys only.",
+                "Test helpers take test keys only: this is a live key.",
             ));
         }
         let permission = route.permission();
         if !self.caller.permissions.permit(permission) {
-            let message =
-                format!("This API key lacks the permission {}:{}.", permission.0, permission.1);
+            let message = format!(
+                "This API key lacks the permission {}:{}. Use a key that has it, or ask the \
+                     operator for one.",
+                permission.0, permission.1
+            );
             return Err(Refusal::new(Code::ActionUnauthorized, message));
         }
         Ok(())
@@ -404,6 +407,7 @@ async fn post(
 ) -> Result<Reply, OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
+    let scope = asked.caller.scope;
     let parsed = parse_body(route, headers, &bytes);
     let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
     if chaos::is_watched(app, &asked.caller, route) {
@@ -432,6 +436,10 @@ async fn post(
             };
             preflight::run(step, asking, body, &claim).await?
         }
+        _ => None,
+    };
+    let _turn = match route.cost {
+        Cost::Report if permitted.is_ok() => Some(api.report_turns.take(scope).await?),
         _ => None,
     };
     let ahead = match (&route.ahead, &parsed) {

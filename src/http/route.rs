@@ -206,6 +206,11 @@ impl Route {
         }));
         self
     }
+    /// A POST that writes much: an account has one under way, as it has one report.
+    pub fn one_at_a_time(mut self) -> Route {
+        self.cost = Cost::Report;
+        self
+    }
     /// Says what the work will look up, with [`Tx::prefetch`].
     pub fn prefetching<F: Form>(
         mut self,

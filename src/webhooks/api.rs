@@ -278,7 +278,8 @@ pub fn routes() -> Vec<Route> {
             locate,
             deliveries_index,
         ),
-        route::post("/v1/webhook_endpoints/{id}/replay", "Deliver events again", locate, replay),
+        route::post("/v1/webhook_endpoints/{id}/replay", "Deliver events again", locate, replay)
+            .one_at_a_time(),
     ]
 }
 

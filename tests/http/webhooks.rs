@@ -7,7 +7,7 @@ use hundi::webhooks::SECRETS_ACTIVE_MAX;
 use serde_json::{Value, json};
 
 use crate::receiver::{Receiver, Reply, types};
-use crate::support::{Client, Server, WAIT, id, payout_id};
+use crate::support::{Client, LaneHold, Server, WAIT, id, is_on_postgres, payout_id};
 
 const ENDPOINTS: &str = "/v1/webhook_endpoints";
 /// When attempts are made, in seconds after the event (contract 9).
@@ -1070,6 +1070,41 @@ async fn events_are_replayed_by_name_and_by_time() {
             "{body}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replays_of_an_account_wait_for_each_other_and_not_in_the_store() {
+    if is_on_postgres() {
+        // There the one that is under way would be given up while the other one waits.
+        return;
+    }
+    let server = Server::start().await;
+    let client = server.client().await;
+    let other = server.client_of("other", Mode::Test, "").await;
+    let body = json!({ "url": "https://example.com/" });
+    let path_of = |endpoint: &Value| format!("{}/replay", path(endpoint));
+    let mine = path_of(&client.post(ENDPOINTS, body.clone()).await.ok());
+    let theirs = path_of(&other.post(ENDPOINTS, body).await.ok());
+    let range = json!({ "since": 1 });
+    let hold = LaneHold::of(&server, &client).await;
+    let (twin, key) = (client.twin(), client.fresh_key());
+    let mut one = Box::pin(client.post_with(&mine, &key, range.clone()));
+    let mut two = Box::pin(twin.post_with(&mine, "replay-of-the-twin", range.clone()));
+    // The one that is under way waits for the store; the other one gets no turn meanwhile.
+    let (refused, under_way) = tokio::select! {
+        refused = &mut one => (refused, two),
+        refused = &mut two => (refused, one),
+    };
+    assert_eq!(refused.error(429), "rate_limit_exceeded");
+    assert!(refused.header("retry-after").is_some());
+    let their_replay = tokio::spawn(async move { other.post(&theirs, range).await });
+    hold.let_go();
+    assert_eq!(under_way.await.ok()["object"], "webhook_replay");
+    assert_eq!(their_replay.await.unwrap().ok()["object"], "webhook_replay");
+    // A refusal of this kind is not kept under its key.
+    let range = json!({ "since": 1 });
+    client.post_with(&mine, &key, range.clone()).await.ok();
+    client.post_with(&mine, "replay-of-the-twin", range).await.ok();
 }
 
 #[tokio::test(flavor = "multi_thread")]
