@@ -233,8 +233,13 @@ pub fn update(
         BeneficiaryStatus::InputRequired => true,
         _ => {
             let message = format!(
-                "The beneficiary is {} and can only be changed in draft or input_required.",
-                beneficiary.status.as_str()
+                "The beneficiary is {} and can only be changed in draft or input_required. {}",
+                beneficiary.status.as_str(),
+                if beneficiary.status == BeneficiaryStatus::Verifying {
+                    "Wait for its next event."
+                } else {
+                    "Create another beneficiary instead."
+                }
             );
             return Err(Refusal::new(Code::BeneficiaryNotEditable, message).into());
         }

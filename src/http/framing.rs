@@ -64,7 +64,11 @@ pub fn judge_head<B>(request: &Request<B>) -> Result<(), Refusal> {
 
 fn target_too_long(has_query: bool) -> Refusal {
     let field_name = if has_query { "query" } else { "path" };
-    too_long(field_name, format!("The {field_name} is too long."))
+    let message = format!(
+        "The {field_name} is too long: a request's line and headers have at most {HEAD_BYTES_MAX} \
+         bytes."
+    );
+    too_long(field_name, message)
 }
 
 fn judge_host(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {

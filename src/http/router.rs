@@ -22,7 +22,7 @@ struct PathEntry {
 
 /// A part of a path without what is easily mistaken in it.
 fn plain(part: &str) -> String {
-    let part = part.to_lowercase().replace('-', "_");
+    let part = part.to_lowercase().replace(['-', '_'], "");
     match part.strip_suffix("ies") {
         Some(stem) => format!("{stem}y"),
         None => part.strip_suffix('s').unwrap_or(&part).to_owned(),
@@ -68,7 +68,7 @@ impl Router {
     }
 
     /// The path of a route that a path which leads nowhere was probably meant to be: it differs in
-    /// slashes, case, hyphens, or singular and plural.
+    /// slashes, case, hyphens and underscores, or singular and plural.
     pub fn near_miss(&self, path: &str) -> Option<&'static str> {
         let asked: Vec<String> =
             path.split('/').filter(|part| !part.is_empty()).map(plain).collect();

@@ -27,7 +27,8 @@ fn payment_advice(context: &mut Context<'_>) -> Result<Advice, OperationError> {
     if payout.advice_available_at.is_none() {
         return Err(Refusal::new(
             Code::PaymentAdviceNotReady,
-            "The payment advice is made when the payout has settled.",
+            "The payment advice is made when the payout has settled. Wait for the event \
+             payout.payment_advice.available.",
         )
         .into());
     }

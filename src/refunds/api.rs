@@ -128,8 +128,10 @@ fn declare(
     let misfit = chains::address_fault(&found.chain, "to_address", Some(&form.to_address));
     Refusal::check(Vec::from_iter(misfit))?;
     if found.status != RefundStatus::RequiresAddress {
-        let message =
-            format!("The refund is {} and takes no other address.", found.status.as_str());
+        let message = format!(
+            "The refund is {} and takes no other address: only one in requires_address does.",
+            found.status.as_str()
+        );
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
     let contract = rows::token_contract(context.tx, &found)?;

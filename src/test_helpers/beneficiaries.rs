@@ -42,8 +42,11 @@ fn decide(
 ) -> Result<BeneficiaryView, OperationError> {
     let was_payable = found.is_payable();
     if !beneficiaries::decide(context.tx, context.now, &mut found, decision)? {
-        let message =
-            format!("The beneficiary is {} and does not take this helper.", found.status.as_str());
+        let message = format!(
+            "The beneficiary is {} and does not take this helper. An account number that ends in \
+             0004 keeps a beneficiary in verifying.",
+            found.status.as_str()
+        );
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     if !was_payable && found.is_payable() {

@@ -75,7 +75,7 @@ fn deposit(
         None => {
             return Err(Refusal::new(
                 Code::TestHelperNotApplicable,
-                "Nothing is missing. Send an amount.",
+                "Nothing is missing. Send an amount to pay more than was asked for.",
             )
             .into());
         }

@@ -96,8 +96,12 @@ fn report(
     report: BankReport,
 ) -> Result<PayoutView, OperationError> {
     if found.status != wanted {
-        let message =
-            format!("The payout is {} and not {}.", found.status.as_str(), wanted.as_str());
+        let message = format!(
+            "The payout is {} and not {}. An account number that ends in 1003 keeps a payout in \
+             processing.",
+            found.status.as_str(),
+            wanted.as_str()
+        );
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     paying::apply_report(context.tx, context.now, context.services, &mut found, report)?;

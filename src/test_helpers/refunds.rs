@@ -27,11 +27,15 @@ fn complete(
     _: Nothing,
 ) -> Result<RefundView, OperationError> {
     if found.status != RefundStatus::Processing {
-        let message = format!("The refund is {} and not processing.", found.status.as_str());
+        let message = format!(
+            "The refund is {} and not processing. One in requires_address takes an address first: \
+             POST /v1/refunds/:id with to_address.",
+            found.status.as_str()
+        );
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     if found.bank_hold.is_some() {
-        let message = "The refund is held by the operator.";
+        let message = "The refund is held by the operator, who has to release it first.";
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     refunding::confirm_simulated(context.tx, context.now, &mut found)?;

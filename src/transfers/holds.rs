@@ -124,8 +124,13 @@ pub fn resolve(
         (TransferStatus::FundingHold, Some(reason)) => reason,
         _ => {
             let message = format!(
-                "The transfer is {}; only one in funding_hold can be resolved.",
-                transfer.status.as_str()
+                "The transfer is {}; only one in funding_hold can be resolved. {}",
+                transfer.status.as_str(),
+                if transfer.status == TransferStatus::Funding {
+                    "Wait for its next event, or cancel it while no deposit was seen."
+                } else {
+                    "Fetch it to see what happens to the money."
+                }
             );
             return Err(Refusal::new(Code::TransferActionInvalid, message).into());
         }

@@ -341,12 +341,18 @@ fn judge(
     entries.extend(lock.usable(now.business()));
     if lock.sell != ask.amount {
         let field = if lock.sell.currency == ask.amount.currency { "amount" } else { "currency" };
-        let message =
-            format!("The quote lock sells {} {}.", lock.sell, lock.sell.currency.as_str());
+        let message = format!(
+            "The quote lock sells {} {}. Send that, or another quote lock.",
+            lock.sell,
+            lock.sell.currency.as_str()
+        );
         entries.push(RefusalEntry::field(Code::QuoteLockMismatch, field, message));
     }
     if lock.buy.currency != ask.payout_currency {
-        let message = format!("The quote lock buys {}.", lock.buy.currency.as_str());
+        let message = format!(
+            "The quote lock buys {}. Send that, or another quote lock.",
+            lock.buy.currency.as_str()
+        );
         entries.push(RefusalEntry::field(Code::QuoteLockMismatch, "payout_currency", message));
     }
     entries
@@ -401,16 +407,19 @@ pub fn cancel(
     now: &mut Now,
     transfer: &mut Transfer,
 ) -> Result<(), OperationError> {
+    const SEEN: &str = "A deposit was seen; the transfer can no longer be cancelled. Wait for the \
+                        transfer's next event: what is too little is held, and can be refunded.";
     let refused = |message: &str| Refusal::new(Code::TransferNotCancellable, message);
     if transfer.status != TransferStatus::Funding {
         return Err(refused(&format!(
-            "The transfer is {}; only one in funding can be cancelled.",
+            "The transfer is {}; only one in funding can be cancelled. Fetch it to see what happens \
+             to the money.",
             transfer.status.as_str()
         ))
         .into());
     }
     if deposits::rows::any_for_transfer(tx, transfer.scope, transfer.id)? {
-        return Err(refused("A deposit was seen; the transfer can no longer be cancelled.").into());
+        return Err(refused(SEEN).into());
     }
     Ok(become_status(tx, now, transfer, TransferStatus::Cancelled, None)?)
 }

@@ -48,7 +48,7 @@ async fn senders_count(client: &Client) -> usize {
 }
 
 /// Lets a future begin.
-async fn poll_once<F: Future>(mut future: Pin<&mut F>) {
+pub async fn poll_once<F: Future>(mut future: Pin<&mut F>) {
     std::future::poll_fn(|context| {
         let _ = future.as_mut().poll(context);
         Poll::Ready(())

@@ -44,6 +44,7 @@ mod protocol;
 mod quote_locks;
 mod rates;
 mod refunds;
+mod refusals;
 mod round_trips;
 mod senders;
 mod test_clock;

@@ -80,6 +80,7 @@ async fn a_near_miss_gets_a_hint() {
         ("/v1/transfers/", Some("/v1/transfers?")),
         ("/v1/transfer", Some("/v1/transfers?")),
         ("/v1/Beneficiary", Some("/v1/beneficiaries?")),
+        ("/v1/quotelocks", Some("/v1/quote_locks?")),
         ("/v1//quote-locks", Some("/v1/quote_locks?")),
         ("/v1/payouts/payout_1/payment-advice", Some("/v1/payouts/{id}/payment_advice?")),
         ("/v1/invoices", None),

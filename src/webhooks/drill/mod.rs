@@ -95,7 +95,10 @@ pub fn begin(tx: &mut dyn Tx, now: &Now, endpoint: &Endpoint) -> Result<Drill, O
     let before = rows::find(tx, scope, endpoint.id)?;
     let is_running = before.as_ref().is_some_and(|drill| drill.status == DrillStatus::Running);
     if is_running {
-        return Err(refuse("A drill of this endpoint is running.").into());
+        return Err(refuse(
+            "A drill of this endpoint is running. Wait until its status is completed.",
+        )
+        .into());
     }
     if events_of(tx, scope)?.len() < EVENTS_MIN {
         let message = "A drill sends the account's own latest events, and there are fewer than \
