@@ -75,6 +75,6 @@ cp "$tests/generated-rust.lock" generator-rust/Cargo.lock
 say "six steps with the clients of hey-api and openapi-python-client"
 cd "$OLDPWD"
 serve 5
-(cd "$folder/python" && HUNDI_URL=$address HUNDI_KEY=$HUNDI_KEY python "$tests/six_steps.py")
-HUNDI_URL=$address HUNDI_KEY=$HUNDI_KEY node "$folder/hey/built/six_steps.js"
+(cd "$folder/python" && HUNDI_URL=$address HUNDI_API_KEY=$HUNDI_API_KEY python "$tests/six_steps.py")
+HUNDI_URL=$address HUNDI_API_KEY=$HUNDI_API_KEY node "$folder/hey/built/six_steps.js"
 refuse_panics

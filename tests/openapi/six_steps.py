@@ -1,5 +1,5 @@
 """The six steps with the client that openapi-python-client makes. Runs in the folder of its package; HUNDI_URL and
-HUNDI_KEY name a test server."""
+HUNDI_API_KEY name a test server."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ from hundi_client.models import (
 )
 
 SECONDS_MAX = 60
-client = AuthenticatedClient(os.environ["HUNDI_URL"], os.environ["HUNDI_KEY"])
+client = AuthenticatedClient(os.environ["HUNDI_URL"], os.environ["HUNDI_API_KEY"])
 
 
 def post(operation, *ids, body):

@@ -1,11 +1,11 @@
-// The six steps with the client that hey-api makes, in ./client. HUNDI_URL and HUNDI_KEY name a test server.
+// The six steps with the client that hey-api makes, in ./client. HUNDI_URL and HUNDI_API_KEY name a test server.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import * as api from "./client";
 import { client } from "./client/client.gen";
 
 const SECONDS_MAX = 60;
-client.setConfig({ baseUrl: process.env.HUNDI_URL!, auth: process.env.HUNDI_KEY! });
+client.setConfig({ baseUrl: process.env.HUNDI_URL!, auth: process.env.HUNDI_API_KEY! });
 
 const headers = () => ({ "Idempotency-Key": randomUUID() });
 
