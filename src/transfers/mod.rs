@@ -412,8 +412,8 @@ pub fn cancel(
     let refused = |message: &str| Refusal::new(Code::TransferNotCancellable, message);
     if transfer.status != TransferStatus::Funding {
         return Err(refused(&format!(
-            "The transfer is {}; only one in funding can be cancelled. Fetch it to see what happens \
-             to the money.",
+            "The transfer is {}; only one in funding can be cancelled. Fetch it to see what \
+             happens to the money.",
             transfer.status.as_str()
         ))
         .into());

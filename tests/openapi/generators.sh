@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lints the OpenAPI document by the recommended rules of Redocly and Spectral, and lets real generators make clients of
-# it, as it is. Every client is compiled or imported. Two of them make the six steps against a server of their own.
+# Lints the OpenAPI document by the recommended rules of Redocly and Spectral, and lets real generators make clients
+# of it, as it is. Every client is compiled or imported. Two of them make the six steps against a server of their own.
 # The tools are installed into target/openapi-generators, once.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
