@@ -607,7 +607,7 @@ export interface FeeDetail {
   name: string;
   /** Amount of money as a decimal string. */
   amount: Decimal;
-  /** Where it is not the fee's own currency: GST is deducted from the rupees. */
+  /** Present only if it differs from the fee's currency: GST is in rupees. */
   currency?: "INR" | "USD" | "USDT" | null;
   /** The value that a tax is computed on, and its rate in percent. */
   taxable_value?: Decimal | null;

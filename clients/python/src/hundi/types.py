@@ -645,7 +645,7 @@ class FeeDetail(TypedDict):
     amount: Decimal
     """Amount of money as a decimal string."""
     currency: NotRequired[Literal["INR", "USD", "USDT"] | None]
-    """Where it is not the fee's own currency: GST is deducted from the rupees."""
+    """Present only if it differs from the fee's currency: GST is in rupees."""
     taxable_value: NotRequired[Decimal | None]
     """The value that a tax is computed on, and its rate in percent."""
     rate_percent: NotRequired[str | None]
