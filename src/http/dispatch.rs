@@ -268,11 +268,8 @@ impl Asked {
         }
         let permission = route.permission();
         if !self.caller.permissions.permit(permission) {
-            let message = format!(
-                "This API key lacks the permission {}:{}. Use a key that has it, or ask the \
-                     operator for one.",
-                permission.0, permission.1
-            );
+            let message =
+                format!("Use a key with the permission {}:{}.", permission.0, permission.1);
             return Err(Refusal::new(Code::ActionUnauthorized, message));
         }
         Ok(())
@@ -407,7 +404,6 @@ async fn post(
 ) -> Result<Reply, OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
-    let scope = asked.caller.scope;
     let parsed = parse_body(route, headers, &bytes);
     let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
     if chaos::is_watched(app, &asked.caller, route) {
@@ -439,7 +435,7 @@ async fn post(
         _ => None,
     };
     let _turn = match route.cost {
-        Cost::Report if permitted.is_ok() => Some(api.report_turns.take(scope).await?),
+        Cost::Report if permitted.is_ok() => Some(api.report_turns.take(asked.caller.scope).await?),
         _ => None,
     };
     let ahead = match (&route.ahead, &parsed) {
