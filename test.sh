@@ -123,7 +123,12 @@ if ! $quick; then
 
   say "fail-overs of a Patroni cluster"
   if [ -x /usr/bin/patroni ] && [ -x /usr/bin/etcd ]; then
-    cargo test --locked --quiet --test postgres -- --ignored --nocapture nothing_is_lost_whatever_happens_to_a_patroni_cluster
+    if cargo nextest --version >/dev/null 2>&1; then
+      cargo nextest run --locked --run-ignored only --test postgres \
+        -E 'test(nothing_is_lost_whatever_happens_to_a_patroni_cluster)'
+    else
+      cargo test --locked --quiet --test postgres -- --ignored --nocapture nothing_is_lost_whatever_happens_to_a_patroni_cluster
+    fi
   else
     echo "LEFT OUT: Patroni and etcd are not installed and could not be" >&2
   fi

@@ -49,6 +49,14 @@ def run(operation, **ids):
     return answer
 
 
+def wait_for_event(event_type):
+    end = time.monotonic() + WAIT_SECONDS_MAX
+    while not call("GET", f"/v1/events?type={event_type}")["data"]:
+        if time.monotonic() > end:
+            sys.exit(f"{event_type} did not come")
+        time.sleep(0.02)
+
+
 def wait(path, status):
     end = time.monotonic() + WAIT_SECONDS_MAX
     while (found := call("GET", path))["status"] != status:
@@ -103,6 +111,7 @@ for resource in ["beneficiaries", "senders", "quote_locks", "transfers", "deposi
 run("get_corridors")
 run("get_balance")
 run("get_statements")
+wait_for_event("payout.payment_advice.available")
 run("get_payout_payment_advice", id=payout)
 event = run("list_events")["data"][0]["id"]
 run("get_event", id=event)
