@@ -292,7 +292,7 @@ async fn every_planted_difference_of_the_book_is_named() {
             "an invented sweep",
             format!(
                 "INSERT INTO chain_sweeps SELECT chain, '{invented}', 5, from_address, \
-                 to_address, 4, block_number, block_time FROM chain_sweeps"
+                 to_address, 4, block_number, block_time, contract FROM chain_sweeps"
             ),
             vec![(MovementNotOnChain, 4)],
         ),
