@@ -87,9 +87,10 @@ impl FileFormat for CsvBulk {
             ];
             writer.write_record(&record).map_err(failed)?;
         }
-        writer
+        let bytes = writer
             .into_inner()
-            .map_err(|error| StoreError::Broken(format!("the payment file: {error}")))
+            .map_err(|error| StoreError::Broken(format!("the payment file: {error}")))?;
+        settings.encoded(&bytes)
     }
 
     fn read(&self, _: &BankSettings, bytes: &[u8]) -> Result<Incoming, FileError> {

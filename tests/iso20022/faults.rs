@@ -8,6 +8,7 @@ use hundi::kernel::Id;
 use hundi::kernel::id::kind;
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::FailureCode;
+use hundi::rails::files::profile::ProfileTable;
 use hundi::rails::files::values::EndToEndId;
 use hundi::workers::bank::Bank;
 use hundi::workers::bank::publish::{FaultPoint, ORDER, Step, Stopped};
@@ -110,6 +111,61 @@ async fn no_crash_sends_twice_or_loses() {
     let mut scene = Scene::new(Vec::new()).await;
     assert_eq!(violations(&mut scene, &ORDER).await, Vec::<String>::new());
     scene.assert_book();
+}
+
+/// Names as an Indian bank wants them: code of the customer, day and month, number of the day.
+const NUMBERED: &str =
+    "[profile]\ncustomer_id = 'ABCD'\nfile_name = '{customer_id}{ddmm}.{daily:3}'\n";
+
+/// The names of all files that were begun, in the order in which they were.
+async fn names(scene: &Scene) -> Vec<String> {
+    let sql = "SELECT file_name FROM bank_messages ORDER BY id";
+    let read = scene.server.app.state.store.write(move |tx, _| {
+        let names = tx.rows(sql, &[])?.into_iter().map(|mut row| row.text());
+        Ok(names.collect::<Result<Vec<String>, _>>()?)
+    });
+    read.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_crash_gives_a_file_number_twice() {
+    let mut scene = Scene::with(Vec::new(), NUMBERED).await;
+    assert_eq!(violations(&mut scene, &ORDER).await, Vec::<String>::new());
+    scene.assert_book();
+    let names = names(&scene).await;
+    assert!(names.len() >= cases(&ORDER).len());
+    let (day, _) = names[0].split_at(8);
+    // A night within the run begins a series anew.
+    for (at, name) in names.iter().enumerate().take_while(|(_, name)| name.starts_with(day)) {
+        assert_eq!(*name, format!("{day}.{:03}", at + 1), "a given-up file keeps its number");
+    }
+    assert!(day.starts_with("ABCD") && day[4..].bytes().all(|byte| byte.is_ascii_digit()));
+    assert_eq!(names.iter().collect::<std::collections::HashSet<_>>().len(), names.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_begin_where_the_bank_says_and_end_with_their_digits() {
+    let more = "[profile]\nfile_name = 'PAY{number:1}.xml'\nfile_number_first = 8\n";
+    let mut scene = Scene::with(Vec::new(), more).await;
+    for _ in 0..2 {
+        scene.payout(PAID, "100.00").await;
+        scene.turn().await;
+    }
+    assert_eq!(names(&scene).await, ["PAY8.xml", "PAY9.xml"]);
+    let (_, payout_id) = scene.payout(PAID, "100.00").await;
+    let stopped = scene.bank.publish(&scene.server.app.state).await;
+    let Err(Stopped::Trouble(reason)) = stopped else { panic!("{stopped:?}") };
+    assert!(reason.contains("file numbers are used up"), "{reason}");
+    // Nothing of the attempt is kept, and a longer number sends the payout.
+    assert_eq!(names(&scene).await.len(), 2);
+    let mut settings = (*scene.settings).clone();
+    let longer = "file_name = 'PAY{number:2}.xml'\n".to_owned();
+    settings.profile = toml::from_str::<ProfileTable>(&longer).unwrap().try_into().unwrap();
+    let bank = Bank::open_in_boot(settings.into(), Some("boot-1".into())).unwrap();
+    assert_eq!(bank.publish(&scene.server.app.state).await.unwrap(), 1);
+    assert_eq!(names(&scene).await[2], "PAY10.xml");
+    let name = EndToEndId::of(payout_id).to_string();
+    assert!(scene.taken().iter().any(|file| file.contains(&name)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

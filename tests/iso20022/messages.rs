@@ -13,7 +13,7 @@ use hundi::rails::files::reports::{Content, Incoming, Meaning, Sign};
 use hundi::rails::files::settings::BankSettings;
 use hundi::rails::files::values::{EndToEndId, MessageId};
 use hundi::rails::iso20022::simulator::{self, SimulatedBank};
-use hundi::rails::iso20022::{instruct, reading};
+use hundi::rails::iso20022::{encoding, instruct, reading};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -127,6 +127,8 @@ fn instructions_validate_whatever_the_names_hold() {
                 settings(temporary(), ""),
                 settings(temporary(), "[profile]\npain_001 = 'pain.001.001.03'\n"),
                 settings(temporary(), "[profile]\ncharacters = 'unicode'\n"),
+                settings(temporary(), "[profile]\ncharacters = 'latin'\nencoding = 'iso-8859-1'\n"),
+                settings(temporary(), "[profile]\ncharacters = 'unicode'\nencoding = 'utf-16'\n"),
             ] {
                 let message_id = MessageId(Id::from_u128(1));
                 let bytes = instruct::write(&settings, message_id, 1_795_285_800, &orders).unwrap();
@@ -135,7 +137,12 @@ fn instructions_validate_whatever_the_names_hold() {
                     &instruct::write(&settings, message_id, 1_795_285_800, &orders).unwrap(),
                     "the same bytes again"
                 );
-                let text = String::from_utf8(bytes.clone()).unwrap();
+                let text = encoding::text(&bytes).unwrap();
+                let declared = settings.profile.encoding.declared();
+                let start = format!("<?xml version=\"1.0\" encoding=\"{declared}\"?>");
+                prop_assert!(text.starts_with(&start));
+                let names: usize = text.matches("<Nm>").count();
+                prop_assert_eq!(names, text.matches("</Nm>").count());
                 let is_restricted = settings.profile.characters == Characters::Neft;
                 prop_assert!(!is_restricted || text.is_ascii());
                 files.borrow_mut().push(("pain.001.xml".to_owned(), bytes));
@@ -235,13 +242,15 @@ fn the_profiles_that_ship_are_read_and_their_files_validate() {
                 "<ChrgBr>SLEV</ChrgBr>",
                 "-INTERNAL</PmtInfId>",
             ],
-            format!("EXMPL001_20261122000000_{id}.xml"),
+            "EXMPL0012211.007".to_owned(),
         ),
     ] {
         let settings = example(name);
+        // A name with a number is found in the book.
+        let known = file_name.contains(&id.to_string()).then_some(id);
         assert_eq!(
-            (settings.file_name(id), settings.message_id(&file_name)),
-            (file_name, Some(id))
+            (settings.file_name(id, 7), settings.message_id(&file_name)),
+            (file_name, known)
         );
         let bytes = instruct::write(&settings, id, 1_795_285_800, &orders).unwrap();
         let text = flat(&bytes);

@@ -38,6 +38,7 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "bank_references",
             "bank_line_shares",
             "bank_closed_differences",
+            "bank_file_numbers",
         ],
     ),
     (

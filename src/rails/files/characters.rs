@@ -6,9 +6,38 @@ use unicode_normalization::char::is_combining_mark;
 use super::scripts_of_india;
 
 crate::string_enum!(
-    /// What a bank takes in names and texts: the characters of NEFT, or any.
-    Characters { Neft "neft", Unicode "unicode" }
+    /// What a bank takes in names and texts: the characters of NEFT, those of ISO-8859-1, or any.
+    Characters { Neft "neft", Latin "latin", Unicode "unicode" }
 );
+crate::string_enum!(
+    /// How the characters of a payment file become bytes.
+    Encoding { Utf8 "utf-8", Latin "iso-8859-1", Utf16 "utf-16" }
+);
+
+impl Encoding {
+    /// The name that an XML declaration has.
+    pub const fn declared(self) -> &'static str {
+        match self {
+            Encoding::Utf8 => "UTF-8",
+            Encoding::Latin => "ISO-8859-1",
+            Encoding::Utf16 => "UTF-16",
+        }
+    }
+    /// A file's bytes; UTF-16 begins with its mark, the lower byte first. `None` if the encoding
+    /// does not have a character.
+    pub fn bytes(self, text: &str) -> Option<Vec<u8>> {
+        match self {
+            Encoding::Utf8 => Some(text.as_bytes().to_vec()),
+            Encoding::Latin => text.chars().map(|letter| u8::try_from(letter).ok()).collect(),
+            Encoding::Utf16 => Some(
+                std::iter::once(0xFEFF)
+                    .chain(text.encode_utf16())
+                    .flat_map(u16::to_le_bytes)
+                    .collect(),
+            ),
+        }
+    }
+}
 
 /// Whether NEFT takes a character: `A-Za-z0-9/-?:().,'+` and the space.
 const fn is_neft(letter: char) -> bool {
@@ -64,6 +93,7 @@ impl Characters {
     pub fn write(self, text: &str) -> String {
         let plain = match self {
             Characters::Neft => neft(text),
+            Characters::Latin => latin(text),
             Characters::Unicode => {
                 text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
             }
@@ -78,6 +108,26 @@ impl Characters {
     pub fn can_write(self, name: &str) -> bool {
         self.write(name).chars().any(char::is_alphanumeric)
     }
+}
+
+/// Whether ISO-8859-1 has a character; its control characters are left out.
+fn is_latin(letter: char) -> bool {
+    matches!(letter, ' '..='~' | '\u{A1}'..='\u{AC}' | '\u{AE}'..='\u{FF}')
+}
+
+/// A text in the characters of ISO-8859-1: what it does not have is written as for NEFT.
+fn latin(text: &str) -> String {
+    let (mut out, mut other) = (String::with_capacity(text.len()), String::new());
+    for letter in text.nfc() {
+        if is_latin(letter) {
+            out.push_str(&neft(&std::mem::take(&mut other)));
+            out.push(letter);
+        } else {
+            other.push(letter);
+        }
+    }
+    out.push_str(&neft(&other));
+    out
 }
 
 fn neft(text: &str) -> String {

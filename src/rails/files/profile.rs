@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::characters::Characters;
+use super::characters::{Characters, Encoding};
 use super::references::ReferenceElement;
 use super::values::{AccountNumber, Day, MessageId};
 use super::windows::{Calendar, Windows};
@@ -68,8 +68,37 @@ const FILE_NAME_MAX: usize = 120;
 /// Holidays that a profile lists.
 const HOLIDAYS_MAX: usize = 1_000;
 
-/// What can stand in the pattern of a file's name. The days and times are Indian ones.
-const PLACEHOLDERS: &[&str] = &["{id}", "{customer_id}", "{date}", "{ddmm}", "{time}"];
+/// What can stand in the pattern of a file's name, beside a number. The days and times are Indian
+/// ones.
+const PLACEHOLDERS: &[&str] =
+    &["{id}", "{customer_id}", "{date}", "{ddmm}", "{ddmmyy}", "{yymmdd}", "{time}"];
+/// Those that name the day.
+const DAYS: &[&str] = &["{date}", "{ddmm}", "{ddmmyy}", "{yymmdd}"];
+/// Digits of a file's number.
+const NUMBER_DIGITS_MAX: usize = 9;
+
+/// The running number in a file's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileNumber {
+    /// It begins anew each day.
+    is_daily: bool,
+    digits: usize,
+}
+
+impl FileNumber {
+    fn placeholder(self) -> String {
+        format!("{{{}:{}}}", if self.is_daily { "daily" } else { "number" }, self.digits)
+    }
+    /// The number that a pattern has.
+    fn of(pattern: &str) -> Option<FileNumber> {
+        [true, false]
+            .into_iter()
+            .flat_map(|is_daily| {
+                (1..=NUMBER_DIGITS_MAX).map(move |digits| FileNumber { is_daily, digits })
+            })
+            .find(|number| pattern.contains(&number.placeholder()))
+    }
+}
 
 /// The table `[bank.profile]`, as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -80,6 +109,8 @@ pub struct ProfileTable {
     pub customer_id: Option<String>,
     pub customer_id_scheme: Option<CodeOrText>,
     pub file_name: Option<String>,
+    pub file_number_first: Option<u32>,
+    pub encoding: Option<String>,
     pub characters: Option<String>,
     pub name_characters_maximum: Option<usize>,
     pub account_type: Option<CodeOrText>,
@@ -127,6 +158,9 @@ pub struct BankProfile {
     pub customer_id_scheme: Option<CodeOrText>,
     /// The pattern of a payment file's name; the format's own where the profile has none.
     file_name: Option<String>,
+    /// The lowest number that a file may have.
+    pub file_number_first: i64,
+    pub encoding: Encoding,
     pub characters: Characters,
     /// Characters of a name: 20 to 140.
     pub name_characters_max: usize,
@@ -256,6 +290,25 @@ impl TryFrom<ProfileTable> for BankProfile {
                 "[bank.profile] remittance_text must have 1 to {NAME_MAX} characters"
             ));
         }
+        let characters = word(
+            "characters",
+            table.characters.as_deref(),
+            Characters::Neft,
+            Characters::parse,
+            Characters::WORDS,
+        )?;
+        let encoding = word(
+            "encoding",
+            table.encoding.as_deref(),
+            Encoding::Utf8,
+            Encoding::parse,
+            Encoding::WORDS,
+        )?;
+        if (encoding, characters) == (Encoding::Latin, Characters::Unicode) {
+            return Err("[bank.profile] encoding iso-8859-1 does not have every character: set \
+                        characters to \"latin\" or \"neft\""
+                .into());
+        }
         Ok(BankProfile {
             pain_001: word(
                 "pain_001",
@@ -268,17 +321,18 @@ impl TryFrom<ProfileTable> for BankProfile {
                 .file_name
                 .map(|pattern| file_name_pattern(pattern, customer_id.as_deref()))
                 .transpose()?,
+            file_number_first: i64::from(within(
+                "[bank.profile] file_number_first",
+                table.file_number_first.unwrap_or(1),
+                1,
+                999_999_999,
+            )?),
+            encoding,
             customer_id,
             customer_id_scheme: scheme
                 .map(|scheme| scheme.checked("customer_id_scheme", CODE_MAX))
                 .transpose()?,
-            characters: word(
-                "characters",
-                table.characters.as_deref(),
-                Characters::Neft,
-                Characters::parse,
-                Characters::WORDS,
-            )?,
+            characters,
             name_characters_max: within(
                 "[bank.profile] name_characters_maximum",
                 table.name_characters_maximum.unwrap_or(NAME_MAX),
@@ -328,12 +382,21 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
     for placeholder in PLACEHOLDERS {
         rest = rest.replace(placeholder, "");
     }
+    let number = FileNumber::of(&pattern);
+    if let Some(number) = number {
+        rest = rest.replacen(&number.placeholder(), "", 1);
+    }
+    let is_unique = match (pattern.matches("{id}").count(), number) {
+        (1, _) => true,
+        (0, Some(number)) => !number.is_daily || DAYS.iter().any(|day| pattern.contains(day)),
+        _ => false,
+    };
     let is_plain = rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     let customer_id = customer_id.unwrap_or_default();
     let is_named = !pattern.contains("{customer_id}")
         || !customer_id.is_empty() && customer_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let length = pattern.len() + customer_id.len() + 26;
-    if pattern.matches("{id}").count() == 1
+    if is_unique
         && is_plain
         && is_named
         && !pattern.starts_with('.')
@@ -343,8 +406,9 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
         return Ok(pattern);
     }
     Err(format!(
-        "[bank.profile] file_name must hold {{id}} once, beside letters, digits, dots, dashes and \
-         some of {}, and no other brackets; it must not begin with a dot, and {{customer_id}} \
+        "[bank.profile] file_name must hold {{id}} once, or one number such as {{number:6}} or \
+         {{daily:3}}, which needs a day beside it; apart from that letters, digits, dots, dashes \
+         and some of {}, and no other brackets; it must not begin with a dot, and {{customer_id}} \
          needs a customer_id of letters and digits",
         PLACEHOLDERS.join(", ")
     ))
@@ -374,23 +438,37 @@ impl BankProfile {
     pub fn purpose(&self, code: &str) -> CodeOrText {
         self.purposes.get(code).cloned().unwrap_or_else(|| CodeOrText::Text(code.to_owned()))
     }
+    /// The series from which a file has its number, if its name has one, and the highest number:
+    /// a day of India's, or "all".
+    pub fn file_number_series(&self, id: MessageId) -> Option<(String, i64)> {
+        let number = FileNumber::of(self.file_name.as_deref()?)?;
+        let series = if number.is_daily { id.date_and_time().0 } else { "all".into() };
+        Some((series, 10_i64.pow(number.digits as u32) - 1))
+    }
     /// The name of a payment file; `parts` are the format's own beginning and end.
-    pub fn file_name(&self, id: MessageId, parts: (&str, &str)) -> String {
+    pub fn file_name(&self, id: MessageId, number: i64, parts: (&str, &str)) -> String {
         let Some(pattern) = &self.file_name else { return format!("{}{id}{}", parts.0, parts.1) };
         let (date, time) = id.date_and_time();
-        let ddmm = format!("{}{}", date.get(6..8).unwrap_or(""), date.get(4..6).unwrap_or(""));
-        pattern
-            .replace("{customer_id}", self.customer_id.as_deref().unwrap_or_default())
+        let part = |from, to| date.get(from..to).unwrap_or_default();
+        let (year, month, day) = (part(2, 4), part(4, 6), part(6, 8));
+        let mut name = pattern.clone();
+        if let Some(place) = FileNumber::of(pattern) {
+            name = name
+                .replace(&place.placeholder(), &format!("{number:0width$}", width = place.digits));
+        }
+        name.replace("{customer_id}", self.customer_id.as_deref().unwrap_or_default())
             .replace("{date}", &date)
-            .replace("{ddmm}", &ddmm)
+            .replace("{ddmm}", &format!("{day}{month}"))
+            .replace("{ddmmyy}", &format!("{day}{month}{year}"))
+            .replace("{yymmdd}", &format!("{year}{month}{day}"))
             .replace("{time}", &time)
             .replace("{id}", &id.to_string())
     }
-    /// The identity in a name that [`BankProfile::file_name`] made.
+    /// The identity in a name that [`BankProfile::file_name`] made, where no number stands in it.
     pub fn message_id(&self, name: &str, parts: (&str, &str)) -> Option<MessageId> {
         (0..name.len()).find_map(|at| {
             let id = MessageId::parse(name.get(at..at + MessageId::LENGTH)?)?;
-            (self.file_name(id, parts) == name).then_some(id)
+            (self.file_name(id, 0, parts) == name).then_some(id)
         })
     }
 }
@@ -409,14 +487,45 @@ mod tests {
         let parts = ("pain.001-", ".xml");
         let id = MessageId(Id::from_u128(u128::from(1_795_285_800_000_u64) << 80 | 7));
         let plain = read("").unwrap();
-        assert_eq!(plain.file_name(id, parts), format!("pain.001-{id}.xml"));
+        assert_eq!(plain.file_name(id, 7, parts), format!("pain.001-{id}.xml"));
+        assert_eq!(plain.file_number_series(id), None);
         let own = read(
             "customer_id = 'HUNDI01'\nfile_name = '{customer_id}_{date}_{ddmm}{time}-{id}.txt'",
         )
         .unwrap();
-        assert_eq!(own.file_name(id, parts), format!("HUNDI01_20261122_2211000000-{id}.txt"));
+        assert_eq!(own.file_name(id, 7, parts), format!("HUNDI01_20261122_2211000000-{id}.txt"));
+        // As banks name them: HDFC's ENet, a bank of the Emirates, a scheme of Europe's.
+        for (pattern, first, wanted) in [
+            ("{customer_id}{ddmm}.{daily:3}", 1, "HUNDI012211.007"),
+            ("PAY{customer_id}{ddmmyy}{time}{number:5}.xml", 1, "PAYHUNDI0122112600000000007.xml"),
+            ("S203SCT{customer_id}{yymmdd}{time}{daily:3}.I", 1, "S203SCTHUNDI01261122000000007.I"),
+        ] {
+            let text = format!("customer_id = 'HUNDI01'\nfile_name = '{pattern}'");
+            let named = read(&text).unwrap();
+            assert_eq!(
+                (named.file_name(id, 7, parts).as_str(), named.file_number_first),
+                (wanted, first)
+            );
+            let (series, number_max) = named.file_number_series(id).unwrap();
+            let is_daily = pattern.contains("daily");
+            assert_eq!(series, if is_daily { "20261122" } else { "all" });
+            assert_eq!(number_max, if is_daily { 999 } else { 99_999 });
+        }
+        for pattern in [
+            "{daily:3}.xml",
+            "{date}.xml",
+            "{number}.xml",
+            "{number:0}.xml",
+            "{number:10}.xml",
+            "{number:3}{number:3}.xml",
+            "{number:3}{daily:3}{date}.xml",
+            "{id}{id}.xml",
+        ] {
+            let fault = read(&format!("file_name = '{pattern}'")).unwrap_err();
+            assert!(fault.contains("file_name"), "{pattern}: {fault}");
+        }
         for profile in [&plain, &own] {
-            assert_eq!(profile.message_id(&profile.file_name(id, parts), parts), Some(id));
+            assert_eq!(profile.message_id(&profile.file_name(id, 0, parts), parts), Some(id));
             for name in ["pain.001.xml", "é", "", &format!("x{id}.xml"), &id.to_string()] {
                 assert_eq!(profile.message_id(name, parts), None, "{name}");
             }
@@ -436,6 +545,9 @@ mod tests {
             ("customer_id = ''", "customer_id"),
             ("customer_id = 'é'", "customer_id"),
             ("characters = 'ascii'", "characters"),
+            ("encoding = 'ebcdic'", "encoding"),
+            ("encoding = 'iso-8859-1'\ncharacters = 'unicode'", "encoding"),
+            ("file_number_first = 0", "file_number_first"),
             ("name_characters_maximum = 19", "name_characters_maximum"),
             ("name_characters_maximum = 141", "name_characters_maximum"),
             ("account_type = { code = 'NREXX' }", "account_type"),

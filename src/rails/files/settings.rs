@@ -254,8 +254,19 @@ impl BankSettings {
     pub fn bank_code(&self) -> &str {
         self.debit_account_ifsc.get(..BANK_CODE_LENGTH).unwrap_or_default()
     }
-    pub fn file_name(&self, id: MessageId) -> String {
-        self.profile.file_name(id, self.format.0.file_name_parts())
+    /// The name of a payment file; `number` is its number in the series of
+    /// [`BankProfile::file_number_series`].
+    pub fn file_name(&self, id: MessageId, number: i64) -> String {
+        self.profile.file_name(id, number, self.format.0.file_name_parts())
+    }
+    /// A payment file, written in UTF-8, in the encoding that the bank takes. Names and texts have
+    /// no other characters.
+    pub fn encoded(&self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let encoded =
+            std::str::from_utf8(bytes).ok().and_then(|text| self.profile.encoding.bytes(text));
+        encoded.ok_or_else(|| {
+            StoreError::Broken("the payment file has a character that its encoding lacks".into())
+        })
     }
     /// A name as it is written into a payment file.
     pub fn written_name(&self, name: &str) -> String {

@@ -77,7 +77,8 @@ pub fn write(
             batches.push((*method, total(&batch)?, batch));
         }
     }
-    Ok(Document::write(&namespace(settings.profile.pain_001), |document| {
+    let (encoding, name) = (settings.profile.encoding, namespace(settings.profile.pain_001));
+    let bytes = Document::declared(encoding.declared(), &name, |document| {
         document.element("CstmrCdtTrfInitn", |initiation| {
             initiation.element("GrpHdr", |header| {
                 header.text("MsgId", &message_id.to_string());
@@ -106,7 +107,8 @@ pub fn write(
                 });
             }
         });
-    }))
+    });
+    settings.encoded(&bytes)
 }
 
 fn write_batch(

@@ -380,10 +380,18 @@ pub struct Document {
 }
 
 impl Document {
-    /// Writes `Document` in a namespace, with what `content` puts in.
+    /// Writes `Document` in a namespace, with what `content` puts in, in UTF-8.
     pub fn write(namespace: &str, content: impl FnOnce(&mut Document)) -> Vec<u8> {
+        Document::declared("UTF-8", namespace, content)
+    }
+    /// The same with the name of another encoding; the answer still has to be brought into it.
+    pub fn declared(
+        encoding: &str,
+        namespace: &str,
+        content: impl FnOnce(&mut Document),
+    ) -> Vec<u8> {
         let mut document = Document { writer: Writer::new_with_indent(Vec::new(), b' ', 1) };
-        document.event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)));
+        document.event(Event::Decl(BytesDecl::new("1.0", Some(encoding), None)));
         let mut root = BytesStart::new("Document");
         root.push_attribute(("xmlns", namespace));
         document.event(Event::Start(root));

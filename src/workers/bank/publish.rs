@@ -89,6 +89,7 @@ impl From<std::io::Error> for Stopped {
 /// A file that was claimed.
 struct Draft {
     id: MessageId,
+    file_name: String,
     created: i64,
     orders: Vec<PaymentOrder>,
 }
@@ -106,12 +107,12 @@ impl Bank {
         order: &[Step],
         fault: Option<FaultPoint>,
     ) -> Result<usize, Stopped> {
-        let mut claimed: Option<(MessageId, Vec<u8>, usize)> = None;
+        let mut claimed: Option<(Draft, Vec<u8>)> = None;
         for step in order {
-            let Some((id, bytes, _)) = &claimed else {
+            let Some((Draft { id, file_name, .. }, bytes)) = &claimed else {
                 let Some(draft) = self.claim(app).await? else { return Ok(0) };
                 let bytes = self.write(&draft)?;
-                claimed = Some((draft.id, bytes, draft.orders.len()));
+                claimed = Some((draft, bytes));
                 if fault == Some(FaultPoint::After(Step::Claim)) {
                     return Err(Stopped::FaultPoint);
                 }
@@ -120,17 +121,15 @@ impl Bank {
             match step {
                 Step::Claim => {}
                 Step::Stage if fault == Some(FaultPoint::WithinStage) => {
-                    self.folders.stage(
-                        &self.file_name(*id),
-                        bytes.get(..bytes.len() / 2).unwrap_or_default(),
-                    )?;
+                    let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
+                    self.folders.stage(file_name, half)?;
                     return Err(Stopped::FaultPoint);
                 }
-                Step::Stage => self.folders.stage(&self.file_name(*id), bytes)?,
+                Step::Stage => self.folders.stage(file_name, bytes)?,
                 Step::RecordStaged => {
                     self.record_staged(app, *id, Sha256::digest(bytes).into()).await?
                 }
-                Step::Rename => self.folders.publish(&self.file_name(*id))?,
+                Step::Rename => self.folders.publish(file_name)?,
                 Step::RecordPublished => {
                     self.record_end(app, *id, MessageStatus::Staged, MessageStatus::Published)
                         .await?
@@ -140,13 +139,9 @@ impl Bank {
                 return Err(Stopped::FaultPoint);
             }
         }
-        let count = claimed.map_or(0, |(_, _, count)| count);
+        let count = claimed.map_or(0, |(draft, _)| draft.orders.len());
         tracing::info!(count, "payouts were written for the bank");
         Ok(count)
-    }
-
-    fn file_name(&self, id: MessageId) -> String {
-        self.settings.file_name(id)
     }
 
     fn write(&self, draft: &Draft) -> Result<Vec<u8>, StoreError> {
@@ -208,7 +203,8 @@ impl Bank {
     pub async fn recover(&self, app: &AppState) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::messages_open(tx, MESSAGES_MAX)?)).await?;
         for message in open {
-            let name = self.file_name(message.id);
+            // Files of earlier versions have no number in their names.
+            let name = message.file_name.unwrap_or_else(|| self.settings.file_name(message.id, 0));
             let is_staged = self.folders.is_staged(&name)?;
             let is_same_boot = message.boot.is_some() && message.boot == self.boot;
             match (message.status, is_staged) {
@@ -234,8 +230,18 @@ impl Bank {
         }
         // What is left in staging belongs to files that have ended.
         for name in self.folders.staged()? {
-            let Some(id) = self.settings.message_id(&name) else { continue };
-            let found = app.store.write(move |tx, _| Ok(rows::message_find(tx, id)?)).await?;
+            let (asked, id_in_name) = (name.clone(), self.settings.message_id(&name));
+            let find = move |tx: &mut dyn Tx, _: &mut Now| {
+                let named = rows::message_named(tx, &asked)?;
+                Ok(match (named, id_in_name) {
+                    (None, Some(id)) => rows::message_find(tx, id)?,
+                    (named, _) => named,
+                })
+            };
+            let found = app.store.write(find).await?;
+            let Some(id) = found.as_ref().map(|message| message.id).or(id_in_name) else {
+                continue;
+            };
             match found.map(|message| message.status) {
                 // Begun since the look above, by a worker whose lease has ended.
                 Some(MessageStatus::Writing | MessageStatus::Staged) => continue,
@@ -309,9 +315,23 @@ fn claim(
     if orders.is_empty() {
         return Ok(None);
     }
-    rows::message_begin(tx, now, id, orders.len() as i64, sum.units)?;
+    let file_name = settings.file_name(id, file_number(tx, settings, id)?);
+    rows::message_begin(tx, now, id, &file_name, orders.len() as i64, sum.units)?;
     now.leave_account();
-    Ok(Some(Draft { id, created: now.instant(), orders }))
+    Ok(Some(Draft { id, file_name, created: now.instant(), orders }))
+}
+
+/// The number that a file has in its name; 0 where the bank asks for none.
+fn file_number(tx: &mut dyn Tx, settings: &BankSettings, id: MessageId) -> Result<i64, StoreError> {
+    let Some((series, number_max)) = settings.profile.file_number_series(id) else { return Ok(0) };
+    let number = rows::next_file_number(tx, &series, settings.profile.file_number_first)?;
+    if number > number_max {
+        return Err(StoreError::Unavailable(format!(
+            "the bank's file numbers are used up: {number_max} is the last one that fits into \
+             [bank.profile] file_name"
+        )));
+    }
+    Ok(number)
 }
 
 /// Why an instruction is not written.

@@ -25,6 +25,8 @@ pub struct OpenMessage {
     /// The boot of the machine in which it was staged. After another boot a power cut may have
     /// undone the rename, so the outcome is unknown; see `workers::bank::publish`.
     pub boot: Option<String>,
+    /// Its name in the folders; files of earlier versions have none here.
+    pub file_name: Option<String>,
 }
 
 fn open_message(mut row: Row) -> Result<OpenMessage, StoreError> {
@@ -32,6 +34,7 @@ fn open_message(mut row: Row) -> Result<OpenMessage, StoreError> {
         id: MessageId(row.id()?),
         status: row.word(MessageStatus::parse)?,
         boot: row.text_or_null()?,
+        file_name: row.text_or_null()?,
     })
 }
 
@@ -39,15 +42,26 @@ pub fn message_begin(
     tx: &mut dyn Tx,
     now: &Now,
     id: MessageId,
+    file_name: &str,
     instructions_count: i64,
     units: i64,
 ) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO bank_messages (id, status, sha256, boot, instructions_count, units, created, \
-         published_at) \
-         VALUES (?1, 'writing', NULL, NULL, ?2, ?3, ?4, NULL)",
-        values![id.0, instructions_count, units, now.instant()],
+         published_at, file_name) \
+         VALUES (?1, 'writing', NULL, NULL, ?2, ?3, ?4, NULL, ?5)",
+        values![id.0, instructions_count, units, now.instant(), file_name],
     )
+}
+
+/// Takes the next number of a series of file names, at least `first`. A number is taken with the
+/// file that has it and never given again, also where the file is given up.
+pub fn next_file_number(tx: &mut dyn Tx, series: &str, first: i64) -> Result<i64, StoreError> {
+    let sql = "INSERT INTO bank_file_numbers (series, last_number) VALUES (?1, ?2) ON CONFLICT \
+     (series) DO UPDATE SET last_number = CASE WHEN bank_file_numbers.last_number < ?2 THEN ?2 \
+     ELSE bank_file_numbers.last_number + 1 END RETURNING last_number";
+    let row = tx.row(sql, values![series, first])?;
+    row.ok_or_else(|| StoreError::Broken("a file number was not kept".into()))?.int()
 }
 
 /// Notes that a file stands durably in `staging`, of which contents and in which boot.
@@ -96,14 +110,20 @@ pub fn message_end(
 }
 
 pub fn message_find(tx: &mut dyn Tx, id: MessageId) -> Result<Option<OpenMessage>, StoreError> {
-    tx.row("SELECT id, status, boot FROM bank_messages WHERE id = ?1", values![id.0])?
-        .map(open_message)
-        .transpose()
+    let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE id = ?1";
+    tx.row(sql, values![id.0])?.map(open_message).transpose()
+}
+
+/// The newest file of a name: names with a day alone come again.
+pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<OpenMessage>, StoreError> {
+    let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE file_name = ?1 \
+     ORDER BY id DESC LIMIT 1";
+    tx.row(sql, values![name])?.map(open_message).transpose()
 }
 
 /// Files that were begun and neither published nor given up.
 pub fn messages_open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OpenMessage>, StoreError> {
-    let sql = "SELECT id, status, boot FROM bank_messages WHERE status IN ('writing', 'staged') \
-     ORDER BY id LIMIT ?1";
+    let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE status IN ('writing', \
+     'staged') ORDER BY id LIMIT ?1";
     tx.rows(sql, values![rows_max])?.into_iter().map(open_message).collect()
 }

@@ -20,6 +20,6 @@ pub use lines::{
     share, shared_line, unmatched,
 };
 pub use messages::{
-    MessageStatus, OpenMessage, message_begin, message_end, message_find, message_staged,
-    messages_open,
+    MessageStatus, OpenMessage, message_begin, message_end, message_find, message_named,
+    message_staged, messages_open, next_file_number,
 };
