@@ -207,6 +207,7 @@ impl App {
         let metrics = Arc::new(Metrics::default());
         let is_draining = false.into();
         let live_parts = live::parts(config);
+        let watched_folders = config.watched_folders();
         let state = Arc::new(AppState {
             node_id,
             store,
@@ -214,6 +215,7 @@ impl App {
             chains,
             metrics,
             live_parts,
+            watched_folders,
             is_draining,
         });
         let api = Api::new(state.clone(), Limiter::new(config.rate_limits), routes())?;

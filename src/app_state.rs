@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chains::followed::FollowedChain;
+use crate::disk::Watched;
 use crate::metrics::Metrics;
 use crate::services::Services;
 use crate::store::Store;
@@ -31,6 +32,8 @@ pub struct AppState {
     pub metrics: Arc<Metrics>,
     /// What live mode is made of, and what of it is configured.
     pub live_parts: Vec<LivePart>,
+    /// Folders whose free room is shown.
+    pub watched_folders: Vec<Watched>,
     /// Set before the port closes, so that load balancers send requests elsewhere.
     pub is_draining: AtomicBool,
 }

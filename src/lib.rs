@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod kernel; // the words: identifiers, money, time, statuses, refusals, encryption at rest
+pub mod disk; // room on the file systems that the service writes to
 pub mod tls; // root certificates for every outgoing connection
 pub mod store; // transactions: SQLite, PostgreSQL, idempotency, lists, leases, migrations
 pub mod secrets; // the encryption key's file

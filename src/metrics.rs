@@ -9,6 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::disk::Room;
 use crate::store::Store;
 
 /// Upper bounds of the latency buckets, in seconds.
@@ -61,6 +62,11 @@ pub struct OperationLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct WaitingLabels {
     of: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct FolderLabels {
+    folder: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -139,6 +145,7 @@ registered!(
     Family<OperationLabels, Gauge>,
     Family<LeaseLabels, Gauge>,
     Family<WaitingLabels, Gauge>,
+    Family<FolderLabels, Gauge>,
     Family<ChainLabels, Gauge>,
     Family<ChainLabels, Counter>,
 );
@@ -195,6 +202,11 @@ metrics! {
         "bank_outbox_files" "Files for the bank that its agent has not taken",
     bank_outbox_oldest_seconds: Gauge =
         "bank_outbox_oldest_seconds" "How long the oldest of them has waited",
+    /// Room on the file systems of the database and the bank's folders.
+    disk_free_bytes: Family<FolderLabels, Gauge> =
+        "disk_free_bytes" "Bytes that can still be written where a folder of the service lies",
+    disk_bytes: Family<FolderLabels, Gauge> =
+        "disk_bytes" "Size of the file system where a folder of the service lies",
     /// What waits, by what it is (`backlog/rows.rs`).
     backlog: Family<WaitingLabels, Gauge> =
         "backlog" "What waits, by what it is; at most 10000 of each are counted",
@@ -290,6 +302,12 @@ impl Metrics {
         let labels = WaitingLabels { of };
         self.backlog.get_or_create(&labels).set(count);
         self.backlog_oldest_seconds.get_or_create(&labels).set(oldest_seconds);
+    }
+    pub fn disk(&self, folder: &'static str, room: Room) {
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let labels = FolderLabels { folder };
+        self.disk_free_bytes.get_or_create(&labels).set(bytes(room.free));
+        self.disk_bytes.get_or_create(&labels).set(bytes(room.all));
     }
     pub fn lease_held(&self, lease: &'static str, is_held: bool) {
         self.leases_held.get_or_create(&LeaseLabels { lease }).set(i64::from(is_held));

@@ -8,6 +8,7 @@ use super::{DatabaseArgs, environment, flags, print};
 use crate::account_verification::ChecksTable;
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
+use crate::disk::{self, Watched};
 use crate::ifsc;
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Mode, StoreError};
@@ -85,6 +86,9 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         && !is_database_shown
     {
         show("database", Some(server(config.database.clone()).await), "")?;
+    }
+    for watched in config.watched_folders() {
+        show("disk", Some(has_room(&watched)), "")?;
     }
     for part in live::parts(&config) {
         let outcome = match (table_fault(part.table), part.is_configured) {
@@ -301,6 +305,19 @@ async fn resolved(text: &str) -> Result<String, PartError> {
         Ok(None) => Err(PartError::Fails(format!("{host} has no address"))),
         Err(error) => Err(PartError::Fails(format!("{host} does not resolve: {error}"))),
     }
+}
+
+/// Whether the file system of a folder has room left.
+fn has_room(watched: &Watched) -> Result<String, PartError> {
+    let of = watched.of;
+    let room = disk::room(&watched.folder)
+        .map_err(|error| PartError::Fails(format!("{of}: its file system: {error}")))?;
+    let what = format!("{of}: {} free of {}", disk::shown(room.free), disk::shown(room.all));
+    if room.free < disk::FREE_BYTES_MIN {
+        let least = disk::shown(disk::FREE_BYTES_MIN);
+        return Err(PartError::Fails(format!("{what}: keep {least} or more free")));
+    }
+    Ok(what)
 }
 
 /// What keeps the bank's agent from its folders, a line each. An agent of the service's own user

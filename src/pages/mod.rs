@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use crate::app_state::AppState;
 use crate::backlog;
 use crate::chains::followed::FollowedChain;
+use crate::disk;
 use crate::guides::{GuideFile, Guides};
 use crate::http::dispatch::{self, Api, Reply, ReplyBody};
 use crate::kernel::id::Minter;
@@ -195,6 +196,14 @@ pub async fn metrics_page(app: &AppState) -> String {
             let seconds = waiting.oldest_at.map_or(0, |at| (now_seconds - at).max(0));
             app.metrics.waiting(waiting.of, waiting.count, seconds);
         }
+    }
+    let watched = app.watched_folders.clone();
+    let look = move || -> Vec<_> {
+        watched.into_iter().filter_map(|at| Some((at.of, disk::room(&at.folder).ok()?))).collect()
+    };
+    // A file system that does not answer keeps its last figures.
+    for (of, room) in tokio::task::spawn_blocking(look).await.unwrap_or_default() {
+        app.metrics.disk(of, room);
     }
     let figures: Vec<_> = app.chains.iter().map(|chain| chain.figures(now_seconds)).collect();
     app.metrics.page(&app.store, &figures)
