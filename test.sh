@@ -83,6 +83,12 @@ if ! $quick; then
   tests/openapi/run.sh "$tools/bin"
   tests/openapi/examples.sh
 
+  say "linters and generators of clients on the OpenAPI document"
+  need java default-jre-headless
+  need go golang-go
+  need node nodejs
+  tests/openapi/generators.sh
+
   say "the code of the guides for callers"
   need jq jq
   need node nodejs
