@@ -84,7 +84,8 @@ pub fn routes() -> Vec<Route> {
         )
         .codes(&[Code::ObjectNotFound, Code::TestHelperNotApplicable])
         .renewing_caller(),
-        route::get("/v1/test_helpers/chaos", "Get the chaos profile of this key", show),
+        route::get("/v1/test_helpers/chaos", "Get the chaos profile of this key", show)
+            .codes(&[Code::ObjectNotFound]),
         route::post(
             "/v1/test_helpers/chaos/stop",
             "End the attacks now and complete the report",
@@ -97,7 +98,8 @@ pub fn routes() -> Vec<Route> {
             "/v1/test_helpers/chaos/report",
             "Get the graded report of what this key's caller did",
             report,
-        ),
+        )
+        .codes(&[Code::ObjectNotFound]),
     ]
 }
 
