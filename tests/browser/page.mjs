@@ -11,7 +11,7 @@ const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const address = process.argv[2];
 const key = process.env.HUNDI_API_KEY;
-const WAIT_MILLISECONDS = 30_000;
+export const WAIT_MILLISECONDS = 30_000;
 
 export const call = async (method, path, body) => {
   const headers = { authorization: `Bearer ${key}`, "idempotency-key": randomUUID(), "content-type": "application/json" };

@@ -4,7 +4,7 @@
 // Every check also has a control: a copy of the page that is broken on its way to the browser must fail it.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { address, axe, call, fail, launch, require, same, sleep, until } from "../browser/page.mjs";
+import { WAIT_MILLISECONDS, address, axe, call, fail, launch, require, same, sleep, until } from "../browser/page.mjs";
 
 const pictures = process.argv[3];
 const { PNG } = require("pngjs");
