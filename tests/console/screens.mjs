@@ -1,11 +1,11 @@
 // Makes a picture of each page in both themes and three widths. Arguments: the server's address, the console's, the folder
-// of the tools, the folder for the pictures; then names of pages, where not all are wanted.
+// for the pictures; then names of pages, where not all are wanted.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { consoleAddress, furnish, launch, pagesOf, pictures, signIn } from "./drive.mjs";
 
 mkdirSync(pictures, { recursive: true });
-const wanted = process.argv.slice(6);
+const wanted = process.argv.slice(5);
 const made = await furnish();
 const browser = await launch();
 let count = 0;
