@@ -15,8 +15,6 @@ const check = async (name, run) => {
 };
 const opened = async (path, view, change) => {
   const page = await open(browser, view);
-  let weight = 0;
-  page.on("response", async (answer) => { weight += (await answer.body().catch(() => "")).length; });
   if (change) {
     await page.route(address + path, async (route) => {
       const answer = await route.fetch();
@@ -24,13 +22,20 @@ const opened = async (path, view, change) => {
     });
   }
   await page.goto(address + path, { waitUntil: "networkidle" });
-  return { page, weight: () => weight };
+  const weight = async () => {
+    const loaded = await page.evaluate(() => performance.getEntriesByType("resource").map((entry) => entry.name));
+    const sizeOf = async (url) => (await (await fetch(url)).arrayBuffer()).byteLength;
+    const sizes = await Promise.all(loaded.filter((url) => url.startsWith(address)).map(sizeOf));
+    return sizes.reduce((sum, size) => sum + size, Buffer.byteLength(await page.content()));
+  };
+  return { page, weight };
 };
 const judge = async ({ page, weight }) => {
   await axe(page);
   const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   if (over > 0) fail(`the page is ${over} pixels too wide`);
-  if (weight() > PAGE_BYTES_MAX) fail(`${weight()} bytes`);
+  const bytes = await weight();
+  if (bytes > PAGE_BYTES_MAX) fail(`${bytes} bytes`);
   const complaints = page.complaints.filter((text) => !text.includes("axe"));
   if (complaints.length) fail(complaints.join("\n"));
 };
