@@ -185,8 +185,7 @@ pub fn begin(
     if let Some(endpoint_id) = new.endpoint_id {
         let other = rows::key_of_endpoint(tx, scope, endpoint_id)?.filter(|key| *key != key_id);
         if let Some(other) = other
-            && rows::find(tx, scope, other)?
-                .is_some_and(|profile| profile.status(at) != ChaosStatus::Completed)
+            && open(tx, at, scope, other)?.is_some()
         {
             let message = "The profile of another key attacks this webhook endpoint.";
             return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
