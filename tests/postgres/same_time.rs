@@ -22,6 +22,14 @@ use crate::support::{Answer, Client, Home, fresh_key, steps, until};
 const NODES_COUNT: usize = 4;
 const SENDS_COUNT: usize = 100;
 
+/// What a node inside the test reads.
+fn configuration(database: &Database) -> Config {
+    let flags = Flags { database: Some(database.url()), ..Flags::default() };
+    let environment =
+        |name: &str| (name == "HUNDI_ENCRYPTION_KEY").then(|| ENCRYPTION_KEY.to_owned());
+    Config::read(&flags, &environment).expect("a configuration")
+}
+
 #[test]
 fn one_key_at_four_nodes_makes_one_transfer() {
     const ROUNDS: usize = 5;
@@ -404,10 +412,7 @@ fn a_payout_that_goes_on_hold_is_not_left_there() {
         .enable_all()
         .build()
         .expect("a runtime");
-    let flags = Flags { database: Some(database.url()), ..Flags::default() };
-    let environment =
-        |name: &str| (name == "HUNDI_ENCRYPTION_KEY").then(|| ENCRYPTION_KEY.to_owned());
-    let config = Config::read(&flags, &environment).expect("a configuration");
+    let config = configuration(&database);
     let app = runtime.block_on(App::open(&config, Clock::System)).expect("the service");
     let run_due = |then: Box<dyn FnMut() + Send>| {
         let (services, mut then) = (app.state.services.clone(), then);
@@ -482,10 +487,7 @@ fn two_nodes_write_one_audit_log() {
         .enable_all()
         .build()
         .expect("a runtime");
-    let flags = Flags { database: Some(database.url()), ..Flags::default() };
-    let environment =
-        |name: &str| (name == "HUNDI_ENCRYPTION_KEY").then(|| ENCRYPTION_KEY.to_owned());
-    let config = Config::read(&flags, &environment).expect("a configuration");
+    let config = configuration(&database);
     let nodes: Vec<Arc<App>> = (0..2)
         .map(|_| runtime.block_on(App::open(&config, Clock::System)).expect("a node"))
         .collect();
