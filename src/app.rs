@@ -23,8 +23,8 @@ use crate::guides::Guides;
 use crate::http::dispatch::Api;
 use crate::http::{openapi, server};
 use crate::kernel::id::Minter;
-use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Currency, Mode, OperationError, system_random};
+use crate::key_rotation::holders::{self, Holder};
 pub use crate::keys::making::{KeyRequest, create_key, create_key_by};
 use crate::metrics::Metrics;
 use crate::outbound::Client;
@@ -66,6 +66,8 @@ pub struct App {
     pub state: Arc<AppState>,
     pub site: Arc<Site>,
     pub role: Role,
+    /// This node, and which encryption keys it has.
+    holder: Holder,
     /// Sends webhooks.
     pub webhook_client: WebhookClient,
     /// The bank that is spoken to by files, if there is one.
@@ -106,14 +108,16 @@ impl App {
         is_server: bool,
     ) -> Result<Arc<App>, String> {
         let bank = bank.or_else(|| config.test_bank.clone());
-        let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
+        let keys = secrets::encryption_keys(&config.database, &config.encryption_keys)?;
         let connections_count = config.database_connections;
         let opened =
             Store::open_database(&config.database, clock, epilogue, connections_count, is_server)
                 .await;
         let store = opened.map_err(|error| error.to_string())?;
-        let sealer = Sealer::new(&key);
-        let account_key = prepare(&store, &sealer).await?;
+        let node_id: [u8; 16] = system_random()?;
+        let holder = Holder::new(node_id, &config.listen, keys.verifiers());
+        let node = is_server.then(|| holder.clone());
+        let (sealer, account_key) = prepare(&store, &keys, node).await?;
         let mut settings = config.settings.clone();
         if let Some(rates) = &config.rates {
             settings.rate_bounds = rates.bounds()?;
@@ -203,7 +207,6 @@ impl App {
         if is_server {
             settings_log::keep(config, &store, &services).await?;
         }
-        let node_id = system_random()?;
         let metrics = Arc::new(Metrics::default());
         let is_draining = false.into();
         let live_parts = live::parts(config);
@@ -234,6 +237,7 @@ impl App {
             state,
             site: Arc::new(site),
             role: config.role,
+            holder,
             webhook_client,
             bank: bank.map(Arc::new),
             rates,
@@ -381,6 +385,12 @@ impl App {
                 }
             }),
         ];
+        if self.state.store.is_shared() {
+            let (app, holder) = (app(), self.holder.clone());
+            workers.push(Worker::new("encryption_keys", Place::EveryNode, move |stop| {
+                holders::run(app.store.clone(), holder.clone(), stop)
+            }));
+        }
         // Quotes need a rate on every node.
         if let Some(rates) = self.rates.clone() {
             let app = app();

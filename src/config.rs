@@ -6,7 +6,6 @@ mod addresses;
 
 use std::path::{Path, PathBuf};
 
-use secrecy::SecretString;
 use serde::Deserialize;
 
 pub use self::addresses::{ConsoleSettings, is_loopback};
@@ -20,6 +19,7 @@ use crate::rails::files::settings::{BankSettings, BankTable};
 use crate::rate_limits::Rates;
 use crate::rates::http::RateSettings;
 use crate::screening::settings::{ScreeningSettings, ScreeningSource};
+use crate::secrets::GivenKeys;
 pub use crate::secrets::{check_secret_files, environment};
 use crate::services::{PayoutLimits, Settings};
 pub use crate::store::Database;
@@ -118,7 +118,7 @@ pub struct Config {
     /// How long a node that is told to stop says that it is not ready before its port closes.
     pub drain_seconds: u64,
     pub role: Role,
-    pub encryption_key: Option<SecretString>,
+    pub encryption_keys: GivenKeys,
     pub rate_limits: Rates,
     pub shows_metrics: bool,
     /// A directory of IFSCs newer than the one inside the binary.
@@ -364,9 +364,7 @@ impl Config {
             database_connections,
             drain_seconds,
             role,
-            encryption_key: environment("HUNDI_ENCRYPTION_KEY")
-                .filter(|text| !text.is_empty())
-                .map(SecretString::from),
+            encryption_keys: GivenKeys::read(environment),
             rate_limits: Rates {
                 reads: value!(rate_limit_reads).unwrap_or(RATE_DEFAULT),
                 writes: value!(rate_limit_writes).unwrap_or(RATE_DEFAULT),

@@ -34,6 +34,7 @@ pub mod staff; // the people who operate: roles, passwords, sessions
 
 pub mod app_state; // what one running process holds
 pub mod background; // workers as values, and leases
+pub mod key_rotation; // a change of the encryption key
 pub mod rate_limits; // token buckets
 pub mod chaos; // the sandbox that attacks its caller, and grades it
 pub mod http; // the HTTP framework: bodies, queries, dispatch, routes, server

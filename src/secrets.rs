@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::kernel::seal::KEY_BYTES;
+use crate::kernel::seal::{KEY_BYTES, Sealer, SealingKey, Verifier, verifier_of};
 use crate::kernel::{StoreError, system_random};
 use crate::store::sqlite::{self, SqliteTx};
 use crate::store::{Database, Tx, migrate};
@@ -62,19 +62,52 @@ pub fn check_secret_files() -> Result<(), String> {
 pub const KEY_NEEDED: &str = "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the \
  same on each: make it once with `head -c 32 /dev/urandom | base64`";
 
-/// The operator's key, or the one in the file beside the database, which a first start makes with
-/// mode 0600.
-pub fn encryption_key(
-    database: &Database,
-    configured: Option<&SecretString>,
-) -> Result<[u8; KEY_BYTES], String> {
-    if let Some(key) = encryption_key_given(database, configured)? {
-        return Ok(key);
+/// The keys that the operator gave by variables. A second one opens too, while the key is changed.
+#[derive(Clone, Debug, Default)]
+pub struct GivenKeys {
+    key: Option<SecretString>,
+    next: Option<SecretString>,
+}
+
+/// Where a key comes from: a variable, or a file beside a database that is one.
+const KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY", ".key");
+/// The key that is to take its place.
+const NEXT_KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY_NEXT", ".key-next");
+
+impl GivenKeys {
+    pub fn read(environment: &dyn Fn(&str) -> Option<String>) -> GivenKeys {
+        let given = |name| environment(name).filter(|text| !text.is_empty()).map(Into::into);
+        GivenKeys { key: given(KEY.0), next: given(NEXT_KEY.0) }
+    }
+}
+
+/// The encryption keys that a process has.
+pub struct Keys {
+    pub key: [u8; KEY_BYTES],
+    /// The one that is to take its place.
+    pub next: Option<[u8; KEY_BYTES]>,
+}
+
+impl Keys {
+    pub fn all(&self) -> Vec<[u8; KEY_BYTES]> {
+        std::iter::once(self.key).chain(self.next).collect()
+    }
+    /// What tells whether one of them fits a database.
+    pub fn verifiers(&self) -> Vec<Verifier> {
+        self.all().iter().map(verifier_of).collect()
+    }
+}
+
+/// The operator's keys, or those in the files beside the database, of which a first start makes the
+/// first with mode 0600.
+pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<Keys, String> {
+    if let Some(keys) = encryption_keys_given(database, given)? {
+        return Ok(keys);
     }
     let Database::Sqlite(database) = database else {
         return Err(KEY_NEEDED.into());
     };
-    let path = beside(database, ".key");
+    let path = beside(database, KEY.1);
     let shown = path.display();
     // A key made now would fit nothing, and could be taken for the right one later.
     if stored_verifier(database).is_some() {
@@ -90,7 +123,7 @@ pub fn encryption_key(
     writeln!(file, "{}", STANDARD.encode(key))
         .and_then(|()| file.sync_all())
         .map_err(|error| format!("cannot write {shown}: {error}"))?;
-    Ok(key)
+    Ok(Keys { key, next: None })
 }
 
 /// What tells the key of a database that was made already.
@@ -102,16 +135,29 @@ fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
     migrate::read_meta(&mut SqliteTx::new(&connection), VERIFIER).ok()?
 }
 
-/// The operator's key, or the one in the file beside the database; `None` where neither is there.
-pub fn encryption_key_given(
+/// The operator's keys, or those in the files beside the database; `None` where neither is there.
+pub fn encryption_keys_given(
     database: &Database,
-    configured: Option<&SecretString>,
+    given: &GivenKeys,
+) -> Result<Option<Keys>, String> {
+    let Some(key) = key_given(database, given.key.as_ref(), KEY)? else { return Ok(None) };
+    let next = key_given(database, given.next.as_ref(), NEXT_KEY)?;
+    if next == Some(key) {
+        return Err(format!("{} is the key that is in use already", NEXT_KEY.0));
+    }
+    Ok(Some(Keys { key, next }))
+}
+
+fn key_given(
+    database: &Database,
+    given: Option<&SecretString>,
+    (variable, suffix): (&str, &str),
 ) -> Result<Option<[u8; KEY_BYTES]>, String> {
-    if let Some(text) = configured {
-        return decode(text.expose_secret(), "HUNDI_ENCRYPTION_KEY").map(Some);
+    if let Some(text) = given {
+        return decode(text.expose_secret(), variable).map(Some);
     }
     let Database::Sqlite(database) = database else { return Ok(None) };
-    let path = beside(database, ".key");
+    let path = beside(database, suffix);
     let shown = path.display();
     match std::fs::File::open(&path) {
         Ok(mut file) => {
@@ -147,26 +193,48 @@ fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
     })
 }
 
-/// Where a database keeps what tells a fitting key.
+/// Where a database keeps what tells the key that seals.
 pub const VERIFIER: &str = "encryption_key_verifier";
 
+/// Said where none of the keys that a process has is the one that seals.
+pub const KEY_DOES_NOT_FIT: &str = "the encryption key does not fit this database: give the key it \
+ was made with, or was changed to, in HUNDI_ENCRYPTION_KEY or in the .key file beside it";
+
 /// Whether a key with this verifier is the one that a stored verifier was made of.
-pub fn fits(stored: &[u8], verifier: &[u8; 32]) -> bool {
+pub fn fits(stored: &[u8], verifier: &Verifier) -> bool {
     bool::from(subtle::ConstantTimeEq::ct_eq(stored, verifier.as_slice()))
 }
 
-/// Refuses a key that does not fit the database, and writes down what tells a fitting one at the
-/// first start.
-pub fn check_verifier(tx: &mut dyn Tx, verifier: &[u8; 32]) -> Result<(), StoreError> {
+/// The verifier of the key that seals, of those that a process has. A first start writes down the
+/// first.
+pub fn sealing_verifier(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<Verifier, StoreError> {
     match migrate::read_meta(tx, VERIFIER)? {
-        None => migrate::replace_meta(tx, VERIFIER, None, verifier),
-        Some(stored) if fits(&stored, verifier) => Ok(()),
-        Some(_) => Err(StoreError::Broken(
-            "the encryption key does not fit this database: give the key it was made with in \
-             HUNDI_ENCRYPTION_KEY or in the .key file beside it"
-                .into(),
-        )),
+        None => {
+            let first = verifiers.first().ok_or_else(does_not_fit)?;
+            migrate::replace_meta(tx, VERIFIER, None, first)?;
+            Ok(*first)
+        }
+        Some(stored) => verifiers
+            .iter()
+            .find(|verifier| fits(&stored, verifier))
+            .copied()
+            .ok_or_else(does_not_fit),
     }
+}
+
+fn does_not_fit() -> StoreError {
+    StoreError::Broken(KEY_DOES_NOT_FIT.into())
+}
+
+/// The key that seals in this transaction. The store is asked each time, because the key can change
+/// while a process runs; one that does not have the new key seals nothing any more.
+pub fn sealing_key<'s>(tx: &mut dyn Tx, sealer: &'s Sealer) -> Result<SealingKey<'s>, StoreError> {
+    let stored = migrate::read_meta(tx, VERIFIER)?;
+    sealer.sealing_key(stored.as_deref()).ok_or_else(|| {
+        StoreError::Unavailable(
+            "the encryption key was changed, and this node has the old one".into(),
+        )
+    })
 }
 
 /// Held by a running server; a second one on the same file is refused. Freed by the operating

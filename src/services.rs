@@ -6,12 +6,14 @@ use crate::chains::pool::AddressPool;
 use crate::chains::tron_address::TronAddress;
 use crate::ifsc::Directory;
 use crate::issuers::Issuers;
-use crate::kernel::seal::Sealer;
+use crate::kernel::seal::{Place, Sealer, SealingKey};
 use crate::kernel::{Currency, Id, Kind, Mode, Money, Now, Rate, StoreError, hex};
 use crate::rails::Rail;
 use crate::rates::{RateBounds, RateSource};
 use crate::screening::lists::Lists;
 use crate::screening::{Screener, ScreeningFinding, ScreeningHit, ScreeningQuestion};
+use crate::secrets;
+use crate::store::Tx;
 use crate::store::idempotency::AnswerSealer;
 
 /// The operator's settings that rules read. Every value has a range, checked when the configuration
@@ -198,26 +200,27 @@ impl Services {
         bool::from(subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), token.as_bytes()))
             .then_some(id)
     }
-    /// Seals a value for one column of one row.
-    pub fn seal(
-        &self,
-        now: &mut Now,
-        column: &str,
-        id: &[u8],
-        plain: &[u8],
-    ) -> Result<Vec<u8>, StoreError> {
-        self.sealer.seal(now.random_bytes(), &crate::kernel::seal::place(column, id), plain)
+    /// The key that seals in this transaction.
+    pub fn sealing_key(&self, tx: &mut dyn Tx) -> Result<SealingKey<'_>, StoreError> {
+        secrets::sealing_key(tx, &self.sealer)
     }
-    pub fn open(&self, column: &str, id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
-        self.sealer.open(&crate::kernel::seal::place(column, id), sealed)
+    pub fn open(&self, place: &Place, id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.sealer.open(place, id, sealed)
     }
 }
 
 impl AnswerSealer for Services {
-    fn seal(&self, now: &mut Now, place: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError> {
-        Services::seal(self, now, "idempotency_answers.body", place, plain)
+    fn seal(
+        &self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        answer_id: &[u8],
+        plain: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
+        let key = self.sealing_key(tx)?;
+        key.seal(now.random_bytes(), &Place::STORED_ANSWER, answer_id, plain)
     }
-    fn open(&self, place: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
-        Services::open(self, "idempotency_answers.body", place, sealed)
+    fn open(&self, answer_id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Services::open(self, &Place::STORED_ANSWER, answer_id, sealed)
     }
 }

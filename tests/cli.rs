@@ -3,6 +3,8 @@
 
 #[path = "cli/connections.rs"]
 mod connections;
+#[path = "cli/encryption_key.rs"]
+mod encryption_key;
 #[path = "cli/exposure.rs"]
 mod exposure;
 #[path = "cli/shell.rs"]

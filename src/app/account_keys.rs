@@ -7,14 +7,13 @@ use crate::chains::derivation::AccountKey;
 use crate::chains::pool::AddressPool;
 use crate::chains::settings::ChainSettings;
 use crate::config::Config;
-use crate::kernel::OperationError;
 use crate::kernel::hex;
-use crate::kernel::seal::Sealer;
-use crate::secrets;
+use crate::kernel::seal::{Place, Sealer};
+use crate::key_rotation::{self, holders::Holder};
+use crate::secrets::{self, Keys};
 use crate::store::{Store, migrate};
 
-/// Where the store keeps test mode's own account key, and its next address index.
-const TEST_ACCOUNT_KEY: &str = "test_account_key";
+/// Where the store keeps the next address index of test mode's own account key.
 pub(super) const TEST_ADDRESS_INDEX: &str = "test_address_index_next";
 
 /// Addresses of the operator's key. The counter goes with the key, so that a key that comes back
@@ -35,45 +34,61 @@ pub fn address_index_names(config: &Config) -> Vec<String> {
     std::iter::once(TEST_ADDRESS_INDEX.to_owned()).chain(configured).collect()
 }
 
-/// The store's own secrets: checks that the key fits, and makes what a first start needs.
-pub(super) async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {
-    let verifier = *sealer.verifier();
-    let sealed = store
+/// The store's own secrets: finds the key that fits, and makes what a first start needs. A node
+/// says which keys it has.
+pub(super) async fn prepare(
+    store: &Store,
+    keys: &Keys,
+    node: Option<Holder>,
+) -> Result<(Sealer, AccountKey), String> {
+    let verifiers = keys.verifiers();
+    let read = store
         .write(move |tx, now| {
-            secrets::check_verifier(tx, &verifier)?;
-            Ok((
-                migrate::read_meta(tx, TEST_ACCOUNT_KEY)?,
-                now.random_bytes::<64>(),
-                now.random_bytes::<12>(),
-            ))
+            let sealing = secrets::sealing_verifier(tx, &verifiers)?;
+            key_rotation::refuse_half(tx, &verifiers)?;
+            if let Some(node) = &node {
+                key_rotation::holders::enter(tx, now, node, &sealing)?;
+            }
+            let fingerprint_key = migrate::read_meta(tx, Place::FINGERPRINT_KEY.name())?;
+            let stored = migrate::read_meta(tx, Place::TEST_ACCOUNT_KEY.name())?;
+            Ok((sealing, fingerprint_key, stored, now.random_bytes::<64>()))
         })
         .await;
-    let (stored, entropy, nonce) = sealed.map_err(|error| error.to_string())?;
+    let (sealing, fingerprint_key, stored, entropy) = read.map_err(|error| error.to_string())?;
+    let make = || {
+        Sealer::of(&keys.all(), &sealing, fingerprint_key.as_deref())
+            .map_err(|error| error.to_string())?
+            .ok_or_else(|| secrets::KEY_DOES_NOT_FIT.to_owned())
+    };
+    let sealer = make()?;
     if let Some(sealed) = stored {
-        return open_account_key(sealer, &sealed);
+        let account_key = open_account_key(&sealer, &sealed)?;
+        return Ok((sealer, account_key));
     }
     let account_key = AccountKey::generate_for_test(&entropy);
-    let sealed = sealer
-        .seal(nonce, TEST_ACCOUNT_KEY.as_bytes(), account_key.to_string().as_bytes())
-        .map_err(|error| error.to_string())?;
-    let written = store.write(move |tx, _| {
+    let text = account_key.to_string();
+    let sealing = make()?;
+    let written = store.write(move |tx, now| {
+        let place = &Place::TEST_ACCOUNT_KEY;
         // Another node that starts at the same time may have made one.
-        match migrate::read_meta(tx, TEST_ACCOUNT_KEY)? {
-            Some(stored) => Ok(stored),
-            None => migrate::replace_meta(tx, TEST_ACCOUNT_KEY, None, &sealed)
-                .map(|()| sealed.clone())
-                .map_err(OperationError::from),
+        if let Some(stored) = migrate::read_meta(tx, place.name())? {
+            return Ok(stored);
         }
+        let key = secrets::sealing_key(tx, &sealing)?;
+        let sealed = key.seal(now.random_bytes(), place, &[], text.as_bytes())?;
+        migrate::replace_meta(tx, place.name(), None, &sealed)?;
+        Ok(sealed)
     });
     let stored = written
         .await
         .map_err(|failure| format!("the test account key cannot be stored: {failure:?}"))?;
-    open_account_key(sealer, &stored)
+    let account_key = open_account_key(&sealer, &stored)?;
+    Ok((sealer, account_key))
 }
 
 fn open_account_key(sealer: &Sealer, sealed: &[u8]) -> Result<AccountKey, String> {
     let text =
-        sealer.open(TEST_ACCOUNT_KEY.as_bytes(), sealed).map_err(|error| error.to_string())?;
+        sealer.open(&Place::TEST_ACCOUNT_KEY, &[], sealed).map_err(|error| error.to_string())?;
     let text =
         String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
     AccountKey::parse(&text).map_err(|fault| fault.to_string())

@@ -32,6 +32,7 @@ crate::string_enum!(
         DecisionRejected "decision_rejected",
         KeyCreated "key_created",
         KeyRevoked "key_revoked",
+        EncryptionKeyChanged "encryption_key_changed",
         AccountNumberSeen "account_number_seen",
         Settings "settings",
     }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::account_verification::{AccountAnswer, AccountCheck, NameMatch};
 use crate::events;
 use crate::kernel::id::kind;
+use crate::kernel::seal::{Place, SealingKey};
 use crate::kernel::state::Status;
 use crate::kernel::{
     Code, History, Id, Metadata, MetadataPatch, Now, OperationError, Patch, Refusal, Scope,
@@ -99,10 +100,6 @@ pub struct Kyc {
     pub holder_name: Option<String>,
 }
 
-const ACCOUNT_NUMBER_COLUMN: &str = "beneficiaries.account_number";
-
-const KYC_COLUMN: &str = "beneficiaries.kyc";
-
 /// The last four characters.
 pub fn last4(text: &str) -> String {
     let skipped = text.chars().count().saturating_sub(4);
@@ -129,6 +126,7 @@ pub fn create(
     ask: NewBeneficiary,
 ) -> Result<Beneficiary, OperationError> {
     let id: Id<kind::Beneficiary> = now.mint();
+    let key = services.sealing_key(tx)?;
     let status = if ask.submit { BeneficiaryStatus::Verifying } else { BeneficiaryStatus::Draft };
     let mut beneficiary = Beneficiary {
         scope,
@@ -138,9 +136,9 @@ pub fn create(
         payouts_enabled: false,
         payouts_disabled_reason: Some(DisabledReason::VerificationPending),
         name: ask.name,
-        account_number_sealed: services.seal(
-            now,
-            ACCOUNT_NUMBER_COLUMN,
+        account_number_sealed: key.seal(
+            now.random_bytes(),
+            &Place::ACCOUNT_NUMBER,
             &id.to_bytes(),
             ask.account_number.as_bytes(),
         )?,
@@ -162,7 +160,7 @@ pub fn create(
         created: now.business(),
     };
     set_ifsc(&mut beneficiary, services, ask.ifsc);
-    set_kyc(&mut beneficiary, now, services, &ask.kyc)?;
+    set_kyc(&mut beneficiary, now, &key, &ask.kyc)?;
     rows::insert(tx, &beneficiary)?;
     name_words::keep(tx, scope, beneficiary.id.any(), &beneficiary.name)?;
     events::emit_status(tx, now, scope, status, id.any())?;
@@ -183,18 +181,19 @@ fn set_ifsc(beneficiary: &mut Beneficiary, services: &Services, ifsc: String) {
 fn set_kyc(
     beneficiary: &mut Beneficiary,
     now: &mut Now,
-    services: &Services,
+    key: &SealingKey<'_>,
     kyc: &Kyc,
 ) -> Result<(), StoreError> {
     let plain = serde_json::to_vec(kyc).map_err(|error| StoreError::Broken(error.to_string()))?;
-    beneficiary.kyc_sealed = services.seal(now, KYC_COLUMN, &beneficiary.id.to_bytes(), &plain)?;
+    beneficiary.kyc_sealed =
+        key.seal(now.random_bytes(), &Place::KYC, &beneficiary.id.to_bytes(), &plain)?;
     beneficiary.pan_last4 = kyc.pan.as_deref().map(last4);
     beneficiary.passport_number_last4 = kyc.passport_number.as_deref().map(last4);
     Ok(())
 }
 
 pub fn open_kyc(beneficiary: &Beneficiary, services: &Services) -> Result<Kyc, StoreError> {
-    let plain = services.open(KYC_COLUMN, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
+    let plain = services.open(&Place::KYC, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
     serde_json::from_slice(&plain)
         .map_err(|_| StoreError::Broken("a beneficiary's sealed fields do not read".into()))
 }
@@ -254,11 +253,12 @@ pub fn update(
         // Of the account as it was; the next look-up names its holder.
         holder_name: None,
     };
-    set_kyc(&mut beneficiary, now, services, &kyc)?;
+    let key = services.sealing_key(tx)?;
+    set_kyc(&mut beneficiary, now, &key, &kyc)?;
     if let Some(account_number) = change.account_number {
-        beneficiary.account_number_sealed = services.seal(
-            now,
-            ACCOUNT_NUMBER_COLUMN,
+        beneficiary.account_number_sealed = key.seal(
+            now.random_bytes(),
+            &Place::ACCOUNT_NUMBER,
             &beneficiary.id.to_bytes(),
             account_number.as_bytes(),
         )?;
@@ -315,7 +315,7 @@ pub fn open_account_number(
     services: &Services,
 ) -> Result<SecretString, StoreError> {
     let plain = services.open(
-        ACCOUNT_NUMBER_COLUMN,
+        &Place::ACCOUNT_NUMBER,
         &beneficiary.id.to_bytes(),
         &beneficiary.account_number_sealed,
     )?;

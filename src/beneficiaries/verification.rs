@@ -138,6 +138,7 @@ pub fn check_again(
 /// Keeps the holder name that the bank told, which is screened with the beneficiary from now on.
 /// The caller stores the beneficiary.
 pub(super) fn name_holder(
+    tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     beneficiary: &mut Beneficiary,
@@ -145,7 +146,8 @@ pub(super) fn name_holder(
 ) -> Result<(), StoreError> {
     let holder_name = Some(holder_name.0.clone());
     let kyc = Kyc { holder_name, ..open_kyc(beneficiary, services)? };
-    set_kyc(beneficiary, now, services, &kyc)
+    let key = services.sealing_key(tx)?;
+    set_kyc(beneficiary, now, &key, &kyc)
 }
 
 /// Applies what was found about an account some time after its check had screened the beneficiary:

@@ -5,7 +5,6 @@ use clap::Args;
 use super::{DatabaseArgs, config, print};
 use crate::config::Config;
 use crate::kernel::StoreError;
-use crate::kernel::seal::Sealer;
 use crate::{secrets, verify_book};
 
 /// Verify the whole book and all status histories
@@ -24,14 +23,16 @@ impl Check {
 async fn run_check(config: &Config) -> Result<(), String> {
     config.database.must_exist()?;
     let database = config.database.clone();
-    let key = secrets::encryption_key_given(&config.database, config.encryption_key.as_ref())?;
-    if key.is_none() {
+    let keys = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
+    if keys.is_none() {
         print("the encryption key was not checked: none was given")?;
     }
     let checked = tokio::task::spawn_blocking(move || {
         let mut report = verify_book::run(&database)?;
-        if let Some(key) = key {
-            report.faults.extend(verify_book::key_fault(&database, Sealer::new(&key).verifier())?);
+        if let Some(keys) = keys {
+            let sealed = verify_book::sealed_values(&database, &keys.all())?;
+            report.counts.extend(sealed.counts);
+            report.faults.extend(sealed.faults);
         }
         Ok::<_, StoreError>(report)
     });

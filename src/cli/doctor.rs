@@ -10,7 +10,6 @@ use crate::chains::followed::FollowedChain;
 use crate::config::Config;
 use crate::disk::{self, Watched};
 use crate::ifsc;
-use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Mode, StoreError};
 use crate::live;
 use crate::outbound::Client;
@@ -180,16 +179,16 @@ async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     if let Err(fault) = ifsc::directory(config.ifsc_file.as_deref()) {
         faults.push(("ifsc_file", fault));
     }
-    let key = match secrets::encryption_key_given(&config.database, config.encryption_key.as_ref())
-    {
-        Ok(key) => key,
+    let keys = secrets::encryption_keys_given(&config.database, &config.encryption_keys);
+    let keys = match keys {
+        Ok(keys) => keys,
         Err(fault) => {
             faults.push(("key", fault));
             return faults;
         }
     };
     if let Database::Postgres(_) = &config.database
-        && key.is_none()
+        && keys.is_none()
     {
         faults.push(("key", secrets::KEY_NEEDED.to_owned()));
     }
@@ -199,7 +198,7 @@ async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     }
     let looked = tokio::task::spawn_blocking(move || {
         database.examine(migrate::check_known)?;
-        key.map_or(Ok(None), |key| verify_book::key_fault(&database, Sealer::new(&key).verifier()))
+        keys.map_or(Ok(None), |keys| verify_book::key_fault(&database, &keys.verifiers()))
     });
     match looked.await {
         Ok(Ok(None)) => {}

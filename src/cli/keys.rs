@@ -5,7 +5,10 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 
 use super::listing::{Cell, Listing, ListingArgs};
-use super::{ByArgs, DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print};
+use super::{
+    ByArgs, DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print,
+    rotate_encryption,
+};
 use crate::app::{self, ACCOUNT_DEFAULT, KeyRequest};
 use crate::audit::{self, Action, Fact};
 use crate::kernel::id::kind;
@@ -50,6 +53,14 @@ enum KeysCommand {
     List {
         #[command(flatten)]
         listing: ListingArgs,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Change the encryption key while the service runs: seal every value anew with the one in
+    /// HUNDI_ENCRYPTION_KEY_NEXT; run it again after a kill, and it goes on
+    RotateEncryption {
+        #[command(flatten)]
+        by: ByArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -134,6 +145,9 @@ async fn run(command: KeysCommand) -> Result<(), String> {
                 ])?;
             }
             listing.end()
+        }
+        KeysCommand::RotateEncryption { by, database } => {
+            rotate_encryption::run(&by, &database).await
         }
         KeysCommand::Revoke { id, by, database } => {
             let by = by.decided_by()?;

@@ -30,6 +30,7 @@ mod prove;
 mod quickstart;
 mod reconcile;
 mod refunds;
+mod rotate_encryption;
 mod screening;
 mod serve;
 mod trigger;

@@ -1,22 +1,162 @@
 //! Encryption at rest of account numbers, KYC fields, webhook secrets and stored answers that hold
-//! one.
+//! one: with which keys, and at which places.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
 use hmac::{Hmac, Mac};
 use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
+use subtle::ConstantTimeEq;
 
+use super::hex;
 use super::refusal::StoreError;
 
 pub const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
 
-/// The operator's encryption key and what is derived from it. Never printed.
-pub struct Sealer {
+/// How the rows of a table are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowKey {
+    /// `scope` and `id`; values are bound to the identifier.
+    ScopeAndId,
+    /// `number`.
+    Number,
+    /// `answer_id`.
+    AnswerId,
+}
+
+/// What the store calls a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredAt {
+    /// The fact of the place's name in `meta`.
+    Fact,
+    Column {
+        table: &'static str,
+        column: &'static str,
+        /// What is read: the column, or NULL where the column holds something else.
+        value: &'static str,
+        key: RowKey,
+        /// Whether writers of a row expect its `version` as they read it.
+        is_versioned: bool,
+    },
+}
+
+/// Where sealed values are. Only a place of [`Place::ALL`] can be sealed into, so that a change of
+/// the key finds every value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bound into each value, so never changed.
+    name: &'static str,
+    at: StoredAt,
+}
+
+impl Place {
+    const fn fact(name: &'static str) -> Place {
+        Place { name, at: StoredAt::Fact }
+    }
+    const fn column(
+        name: &'static str,
+        table: &'static str,
+        column: &'static str,
+        key: RowKey,
+        is_versioned: bool,
+    ) -> Place {
+        Place { name, at: StoredAt::Column { table, column, value: column, key, is_versioned } }
+    }
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+    pub const fn at(&self) -> StoredAt {
+        self.at
+    }
+    /// The place of one value: a fact has one, a column one for each row.
+    fn bound(&self, id: &[u8]) -> Vec<u8> {
+        match self.at {
+            StoredAt::Fact => self.name.as_bytes().to_vec(),
+            StoredAt::Column { .. } => [self.name.as_bytes(), b":", id].concat(),
+        }
+    }
+}
+
+/// Names each place, and lists all of them.
+macro_rules! places {
+    ($($name:ident = $place:expr;)*) => {
+        impl Place {
+            $(pub const $name: Place = $place;)*
+            pub const ALL: &'static [Place] = &[$(Place::$name),*];
+        }
+    };
+}
+
+places! {
+    ACCOUNT_NUMBER = Place::column(
+        "beneficiaries.account_number", "beneficiaries", "account_number_sealed",
+        RowKey::ScopeAndId, true,
+    );
+    KYC = Place::column(
+        "beneficiaries.kyc", "beneficiaries", "kyc_sealed", RowKey::ScopeAndId, true,
+    );
+    IDENTIFICATION = Place::column(
+        "senders.identification", "senders", "identification_sealed", RowKey::ScopeAndId, false,
+    );
+    WEBHOOK_SECRETS = Place::column(
+        "webhook_endpoints.secrets", "webhook_endpoints", "secrets_sealed", RowKey::ScopeAndId,
+        true,
+    );
+    TOTP_SECRET = Place::column(
+        "operators.totp_secret", "operators", "totp_secret", RowKey::Number, false,
+    );
+    // The form is `idempotency::BodyForm::Sealed`.
+    STORED_ANSWER = Place {
+        name: "idempotency_answers.body",
+        at: StoredAt::Column {
+            table: "idempotency_answers",
+            column: "body",
+            value: "CASE WHEN form = 2 THEN body END",
+            key: RowKey::AnswerId,
+            is_versioned: false,
+        },
+    };
+    TEST_ACCOUNT_KEY = Place::fact("test_account_key");
+    ADVICE_KEYS_TEST = Place::fact("advice_keys_test");
+    ADVICE_KEYS_LIVE = Place::fact("advice_keys_live");
+    FINGERPRINT_KEY = Place::fact("fingerprint_key");
+}
+
+/// A value that may be stored in the open and tells whether a key fits a database.
+pub type Verifier = [u8; 32];
+
+/// How a key is called where people read: the beginning of its verifier.
+pub fn key_name(verifier: &[u8]) -> String {
+    hex::encode(&verifier[..verifier.len().min(4)])
+}
+
+/// One key, and what is derived from it. Never printed.
+struct Key {
     cipher: Aes256Gcm,
+    verifier: Verifier,
+}
+
+impl Key {
+    fn new(key: &[u8; KEY_BYTES]) -> Key {
+        let encryption_key = mac(key, &[b"hundi seal v1"]);
+        Key {
+            cipher: Aes256Gcm::new(&encryption_key.into()),
+            verifier: mac(key, &[b"hundi verifier v1"]),
+        }
+    }
+    fn open(&self, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, text) = sealed.split_first_chunk::<NONCE_BYTES>()?;
+        let payload = Payload { msg: text, aad: bound };
+        self.cipher.decrypt(&Nonce::from(*nonce), payload).ok()
+    }
+}
+
+/// The operator's encryption keys, of which one seals (the store says which) and each opens. Never
+/// printed.
+pub struct Sealer {
+    keys: Vec<Key>,
     fingerprint_key: SecretBox<[u8; 32]>,
-    verifier: [u8; 32],
 }
 
 impl std::fmt::Debug for Sealer {
@@ -38,57 +178,110 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
+/// What tells whether a key fits a database.
+pub fn verifier_of(key: &[u8; KEY_BYTES]) -> Verifier {
+    mac(key, &[b"hundi verifier v1"])
+}
+
+/// The key that fingerprints are made with until the encryption key is changed for the first time.
+fn first_fingerprint_key(key: &[u8; KEY_BYTES]) -> [u8; 32] {
+    mac(key, &[b"hundi fingerprint v1"])
+}
+
 impl Sealer {
     pub fn new(key: &[u8; KEY_BYTES]) -> Sealer {
-        let encryption_key = mac(key, &[b"hundi seal v1"]);
         Sealer {
-            cipher: Aes256Gcm::new(&encryption_key.into()),
-            fingerprint_key: SecretBox::new(Box::new(mac(key, &[b"hundi fingerprint v1"]))),
-            verifier: mac(key, &[b"hundi verifier v1"]),
+            keys: vec![Key::new(key)],
+            fingerprint_key: SecretBox::new(Box::new(first_fingerprint_key(key))),
         }
     }
 
-    /// A value that may be stored in the open and tells whether a key fits a database.
-    pub const fn verifier(&self) -> &[u8; 32] {
-        &self.verifier
+    /// Keys of which the one with this verifier seals, and the sealed fingerprint key of a database
+    /// whose encryption key was changed before. `None` where that key is not among them.
+    pub fn of(
+        keys: &[[u8; KEY_BYTES]],
+        sealing: &[u8],
+        fingerprint_key: Option<&[u8]>,
+    ) -> Result<Option<Sealer>, StoreError> {
+        let Some(first) = keys.iter().find(|key| is_same(&verifier_of(key), sealing)) else {
+            return Ok(None);
+        };
+        let mut sealer = Sealer::new(first);
+        sealer.keys = keys.iter().map(Key::new).collect();
+        if let Some(sealed) = fingerprint_key {
+            let plain = sealer.open(&Place::FINGERPRINT_KEY, &[], sealed)?;
+            let plain = plain.try_into().map_err(|_| {
+                StoreError::Broken("the stored fingerprint key does not read".into())
+            })?;
+            sealer.fingerprint_key = SecretBox::new(Box::new(plain));
+        }
+        Ok(Some(sealer))
+    }
+
+    /// Which keys these are.
+    pub fn verifiers(&self) -> Vec<Verifier> {
+        self.keys.iter().map(|key| key.verifier).collect()
     }
 
     /// A keyed fingerprint: without the key, a short or guessable input cannot be tried out against
-    /// it.
+    /// it. Its key outlives changes of the encryption key, because links, idempotency keys and
+    /// decisions that people rely on hold fingerprints.
     pub fn fingerprint(&self, parts: &[&[u8]]) -> [u8; 32] {
         mac(self.fingerprint_key.expose_secret(), parts)
     }
 
-    /// Encrypts; `place` (table, column and row) is bound in, so that a sealed value cannot be
-    /// moved to another row.
-    pub fn seal(
-        &self,
-        nonce: [u8; NONCE_BYTES],
-        place: &[u8],
-        plain: &[u8],
-    ) -> Result<Vec<u8>, StoreError> {
-        let payload = Payload { msg: plain, aad: place };
-        let mut sealed = nonce.to_vec();
-        let text = self
-            .cipher
-            .encrypt(&Nonce::from(nonce), payload)
-            .map_err(|_| StoreError::Broken("sealing failed".into()))?;
-        sealed.extend_from_slice(&text);
-        Ok(sealed)
+    /// The fingerprint key, for the store to keep sealed.
+    pub fn fingerprint_key(&self) -> &SecretBox<[u8; 32]> {
+        &self.fingerprint_key
     }
 
-    pub fn open(&self, place: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
-        let broken =
-            || StoreError::Broken("a sealed value does not open: wrong key or damaged row".into());
-        let (nonce, text) = sealed.split_first_chunk::<NONCE_BYTES>().ok_or_else(broken)?;
-        let payload = Payload { msg: text, aad: place };
-        self.cipher.decrypt(&Nonce::from(*nonce), payload).map_err(|_| broken())
+    /// The key that seals: the first, where the store does not say yet.
+    pub fn sealing_key(&self, verifier: Option<&[u8]>) -> Option<SealingKey<'_>> {
+        let found = match verifier {
+            None => self.keys.first(),
+            Some(verifier) => self.keys.iter().find(|key| is_same(&key.verifier, verifier)),
+        };
+        found.map(SealingKey)
+    }
+
+    pub fn open(&self, place: &Place, id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.opened(place, id, sealed).map(|(plain, _)| plain).ok_or_else(|| {
+            StoreError::Broken("a sealed value does not open: wrong key or damaged row".into())
+        })
+    }
+
+    /// What was sealed, and the verifier of the key that opens it.
+    pub fn opened(&self, place: &Place, id: &[u8], sealed: &[u8]) -> Option<(Vec<u8>, Verifier)> {
+        let bound = place.bound(id);
+        self.keys.iter().find_map(|key| Some((key.open(&bound, sealed)?, key.verifier)))
     }
 }
 
-/// The place of one sealed value.
-pub fn place(column: &str, id: &[u8]) -> Vec<u8> {
-    [column.as_bytes(), b":", id].concat()
+fn is_same(verifier: &Verifier, other: &[u8]) -> bool {
+    bool::from(verifier.as_slice().ct_eq(other))
+}
+
+/// The key that seals in one transaction.
+pub struct SealingKey<'s>(&'s Key);
+
+impl SealingKey<'_> {
+    /// Encrypts; the place and the row are bound in, so that a sealed value cannot be moved.
+    pub fn seal(
+        &self,
+        nonce: [u8; NONCE_BYTES],
+        place: &Place,
+        id: &[u8],
+        plain: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
+        let bound = place.bound(id);
+        let payload = Payload { msg: plain, aad: &bound };
+        let text = self
+            .0
+            .cipher
+            .encrypt(&Nonce::from(nonce), payload)
+            .map_err(|_| StoreError::Broken("sealing failed".into()))?;
+        Ok([nonce.as_slice(), &text].concat())
+    }
 }
 
 #[cfg(test)]
@@ -98,15 +291,36 @@ mod tests {
     #[test]
     fn a_sealed_value_opens_only_with_its_key_and_in_its_place() {
         let sealer = Sealer::new(&[7; 32]);
-        let sealed =
-            sealer.seal([1; 12], &place("beneficiaries.kyc", b"a"), b"50100012345678").unwrap();
+        let key = sealer.sealing_key(None).unwrap();
+        let sealed = key.seal([1; 12], &Place::KYC, b"a", b"50100012345678").unwrap();
         assert!(!sealed.windows(5).any(|part| part == b"50100"));
-        assert_eq!(
-            sealer.open(&place("beneficiaries.kyc", b"a"), &sealed).unwrap(),
-            b"50100012345678"
-        );
-        assert!(sealer.open(&place("beneficiaries.kyc", b"b"), &sealed).is_err());
-        assert!(Sealer::new(&[8; 32]).open(&place("beneficiaries.kyc", b"a"), &sealed).is_err());
-        assert!(sealer.open(b"", b"short").is_err());
+        assert_eq!(sealer.open(&Place::KYC, b"a", &sealed).unwrap(), b"50100012345678");
+        assert!(sealer.open(&Place::KYC, b"b", &sealed).is_err());
+        assert!(sealer.open(&Place::ACCOUNT_NUMBER, b"a", &sealed).is_err());
+        assert!(Sealer::new(&[8; 32]).open(&Place::KYC, b"a", &sealed).is_err());
+        assert!(sealer.open(&Place::KYC, b"", b"short").is_err());
+    }
+
+    #[test]
+    fn the_key_that_the_store_names_seals_and_every_key_opens() {
+        let (old, new) = ([7; 32], [8; 32]);
+        let before = Sealer::new(&old);
+        let sealed =
+            before.sealing_key(None).unwrap().seal([1; 12], &Place::KYC, b"a", b"x").unwrap();
+        assert!(Sealer::of(&[old, new], &[0; 32], None).unwrap().is_none(), "neither key fits");
+        let both = Sealer::of(&[old, new], &verifier_of(&old), None).unwrap().unwrap();
+        assert_eq!(both.fingerprint(&[b"a"]), before.fingerprint(&[b"a"]));
+        assert_eq!(both.opened(&Place::KYC, b"a", &sealed).unwrap().1, verifier_of(&old));
+        assert!(both.sealing_key(Some(&[0; 32])).is_none());
+        let key = both.sealing_key(Some(&verifier_of(&new))).unwrap();
+        let sealed = key.seal([1; 12], &Place::KYC, b"a", b"x").unwrap();
+        assert!(before.open(&Place::KYC, b"a", &sealed).is_err());
+        assert_eq!(both.opened(&Place::KYC, b"a", &sealed).unwrap().1, verifier_of(&new));
+        // The fingerprint key goes on when the old key is gone.
+        let kept = both.fingerprint_key().expose_secret();
+        let kept = key.seal([2; 12], &Place::FINGERPRINT_KEY, &[], kept).unwrap();
+        let after = Sealer::of(&[new], &verifier_of(&new), Some(&kept)).unwrap().unwrap();
+        assert_eq!(after.fingerprint(&[b"a"]), before.fingerprint(&[b"a"]));
+        assert_ne!(after.fingerprint(&[b"a"]), Sealer::new(&new).fingerprint(&[b"a"]));
     }
 }

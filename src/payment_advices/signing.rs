@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::kernel::seal::Sealer;
+use crate::kernel::seal::{Place, Sealer};
 use crate::kernel::{Mode, Now, StoreError};
+use crate::secrets;
 use crate::store::{Tx, migrate};
 
 /// Keys that one mode can have; the old ones stay so that what they signed can be verified.
@@ -77,10 +78,11 @@ impl SigningKey {
     }
 }
 
-const fn meta_name(mode: Mode) -> &'static str {
+/// Where the store keeps the keys of a mode, as a fact of the place's name.
+const fn place(mode: Mode) -> &'static Place {
     match mode {
-        Mode::Test => "advice_keys_test",
-        Mode::Live => "advice_keys_live",
+        Mode::Test => &Place::ADVICE_KEYS_TEST,
+        Mode::Live => &Place::ADVICE_KEYS_LIVE,
     }
 }
 
@@ -90,12 +92,12 @@ fn seeds(
     mode: Mode,
     sealed: Option<&[u8]>,
 ) -> Result<SecretSlice<u8>, StoreError> {
-    let plain = sealed.map(|sealed| sealer.open(meta_name(mode).as_bytes(), sealed)).transpose()?;
+    let plain = sealed.map(|sealed| sealer.open(place(mode), &[], sealed)).transpose()?;
     Ok(SecretSlice::from(plain.unwrap_or_default()))
 }
 
 fn keys(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<Vec<SigningKey>, StoreError> {
-    let plain = seeds(sealer, mode, migrate::read_meta(tx, meta_name(mode))?.as_deref())?;
+    let plain = seeds(sealer, mode, migrate::read_meta(tx, place(mode).name())?.as_deref())?;
     let entries = plain.expose_secret().chunks(ENTRY_BYTES);
     let read = |entry: &[u8]| {
         let (created, seed) = entry
@@ -109,7 +111,7 @@ fn keys(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<Vec<SigningKey>,
 /// Makes the first key of each mode that has none.
 pub fn ensure(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer) -> Result<(), StoreError> {
     for mode in [Mode::Test, Mode::Live] {
-        if migrate::read_meta(tx, meta_name(mode))?.is_none() {
+        if migrate::read_meta(tx, place(mode).name())?.is_none() {
             rotate(tx, now, sealer, mode)?;
         }
     }
@@ -124,7 +126,7 @@ pub fn rotate(
     sealer: &Sealer,
     mode: Mode,
 ) -> Result<PublicKey, StoreError> {
-    let stored = migrate::read_meta(tx, meta_name(mode))?;
+    let stored = migrate::read_meta(tx, place(mode).name())?;
     let known = seeds(sealer, mode, stored.as_deref())?;
     if known.expose_secret().len() >= KEYS_COUNT_MAX * ENTRY_BYTES {
         return Err(StoreError::Broken(format!(
@@ -134,9 +136,9 @@ pub fn rotate(
     let (created, seed) = (now.instant(), now.random_bytes::<SEED_BYTES>());
     let key = SigningKey::from_seed(&seed, mode, created)?;
     let plain = SecretSlice::from([known.expose_secret(), &created.to_be_bytes(), &seed].concat());
-    let sealed =
-        sealer.seal(now.random_bytes(), meta_name(mode).as_bytes(), plain.expose_secret())?;
-    migrate::replace_meta(tx, meta_name(mode), stored.as_deref(), &sealed)?;
+    let sealing = secrets::sealing_key(tx, sealer)?;
+    let sealed = sealing.seal(now.random_bytes(), place(mode), &[], plain.expose_secret())?;
+    migrate::replace_meta(tx, place(mode).name(), stored.as_deref(), &sealed)?;
     Ok(key.public)
 }
 

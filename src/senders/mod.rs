@@ -6,6 +6,7 @@ pub mod rows;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::kind;
+use crate::kernel::seal::Place;
 use crate::kernel::{
     Code, Id, Metadata, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
 };
@@ -59,8 +60,6 @@ pub struct Sender {
     pub created: i64,
 }
 
-const IDENTIFICATION_COLUMN: &str = "senders.identification";
-
 pub struct NewSender {
     pub name: String,
     pub sender_type: SenderType,
@@ -84,8 +83,9 @@ pub fn create(
     let question = question_about(&ask);
     let (identification_type, identification_sealed) = match ask.identification {
         Some((document, number)) => {
-            let sealed =
-                services.seal(now, IDENTIFICATION_COLUMN, &id.to_bytes(), number.as_bytes())?;
+            let key = services.sealing_key(tx)?;
+            let (nonce, id) = (now.random_bytes(), id.to_bytes());
+            let sealed = key.seal(nonce, &Place::IDENTIFICATION, &id, number.as_bytes())?;
             (Some(document), Some(sealed))
         }
         None => (None, None),
@@ -139,7 +139,7 @@ pub fn open_identification(
     else {
         return Ok(None);
     };
-    let number = services.open(IDENTIFICATION_COLUMN, &sender.id.to_bytes(), sealed)?;
+    let number = services.open(&Place::IDENTIFICATION, &sender.id.to_bytes(), sealed)?;
     let number = String::from_utf8(number)
         .map_err(|_| StoreError::Broken("a sender's identification does not read".into()))?;
     let kind = match kind {
@@ -154,7 +154,7 @@ pub fn open_identification(
 pub fn question_of(sender: &Sender, services: &Services) -> Result<ScreeningQuestion, StoreError> {
     let sealed = sender.identification_sealed.as_deref();
     let number = sealed
-        .map(|sealed| services.open(IDENTIFICATION_COLUMN, &sender.id.to_bytes(), sealed))
+        .map(|sealed| services.open(&Place::IDENTIFICATION, &sender.id.to_bytes(), sealed))
         .transpose()?;
     let number = number.and_then(|number| String::from_utf8(number).ok());
     Ok(question(

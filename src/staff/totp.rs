@@ -3,6 +3,7 @@
 use ring::hmac;
 
 use super::{Operator, rows};
+use crate::kernel::seal::Place;
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::services::Services;
 use crate::store::Tx;
@@ -70,8 +71,6 @@ pub fn uri(issuer: &str, name: &str, secret: &[u8]) -> String {
     format!("otpauth://totp/{issuer}:{name}?secret={secret}&issuer={issuer}")
 }
 
-const COLUMN: &str = "operators.totp_secret";
-
 /// Gives an operator a new secret, which counts once a code of it was typed. An earlier one that
 /// was never confirmed is gone.
 pub fn begin(
@@ -81,7 +80,9 @@ pub fn begin(
     number: i64,
 ) -> Result<(), StoreError> {
     let secret: [u8; SECRET_BYTES] = now.random_bytes();
-    let sealed = services.seal(now, COLUMN, &number.to_be_bytes(), &secret)?;
+    let key = services.sealing_key(tx)?;
+    let nonce = now.random_bytes();
+    let sealed = key.seal(nonce, &Place::TOTP_SECRET, &number.to_be_bytes(), &secret)?;
     rows::remove_second_factor(tx, number)?;
     rows::set_totp_secret(tx, number, &sealed)
 }
@@ -89,7 +90,7 @@ pub fn begin(
 /// The secret of an operator who has one.
 pub fn secret(services: &Services, operator: &Operator) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(sealed) = &operator.totp_secret else { return Ok(None) };
-    services.open(COLUMN, &operator.identity.number.to_be_bytes(), sealed).map(Some)
+    services.open(&Place::TOTP_SECRET, &operator.identity.number.to_be_bytes(), sealed).map(Some)
 }
 
 fn recovery_hash(services: &Services, number: i64, code: &str) -> [u8; 32] {

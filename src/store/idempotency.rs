@@ -82,8 +82,14 @@ pub enum Outcome {
 
 /// How sealed answers are written and read.
 pub trait AnswerSealer {
-    fn seal(&self, now: &mut Now, place: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError>;
-    fn open(&self, place: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError>;
+    fn seal(
+        &self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        answer_id: &[u8],
+        plain: &[u8],
+    ) -> Result<Vec<u8>, StoreError>;
+    fn open(&self, answer_id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError>;
 }
 
 /// Runs `work` once for its key: the first time it runs and its answer is stored with its effects;
@@ -297,7 +303,7 @@ fn store(
         Place::Free { .. } => now.mint(),
     };
     let (form, body) = if answer.holds_secret {
-        (BodyForm::Sealed, seal.seal(now, &answer_id.to_bytes(), &answer.body)?)
+        (BodyForm::Sealed, seal.seal(tx, now, &answer_id.to_bytes(), &answer.body)?)
     } else {
         (BodyForm::Packed, pack::pack(&answer.body))
     };

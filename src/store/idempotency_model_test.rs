@@ -67,7 +67,13 @@ enum Step {
 struct NoSeal;
 
 impl AnswerSealer for NoSeal {
-    fn seal(&self, _: &mut Now, _: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError> {
+    fn seal(
+        &self,
+        _: &mut dyn Tx,
+        _: &mut Now,
+        _: &[u8],
+        plain: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
         Ok(plain.to_vec())
     }
     fn open(&self, _: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {

@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0018_chaos.sql"),
     include_str!("../../migrations/0019_contracts_of_movements.sql"),
     include_str!("../../migrations/0020_bank_file_names.sql"),
+    include_str!("../../migrations/0021_encryption_keys.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

@@ -2,10 +2,11 @@
 
 mod rows;
 
+use crate::kernel::seal::{KEY_BYTES, Verifier, key_name, verifier_of};
 use crate::kernel::{StoreError, hex};
 use crate::resource::StatusTable;
 use crate::store::{Database, Tx, migrate};
-use crate::{audit, ledger, resources, secrets};
+use crate::{audit, key_rotation, ledger, resources, secrets};
 
 /// What a check found.
 #[derive(Debug, Default)]
@@ -24,13 +25,59 @@ pub fn run(database: &Database) -> Result<BookReport, StoreError> {
     database.examine(examine)
 }
 
-/// Says whether the encryption key with this verifier is another one than the database was made
-/// with.
-pub fn key_fault(database: &Database, verifier: &[u8; 32]) -> Result<Option<String>, StoreError> {
+/// Says whether none of the encryption keys with these verifiers is the one that seals.
+pub fn key_fault(
+    database: &Database,
+    verifiers: &[Verifier],
+) -> Result<Option<String>, StoreError> {
     let stored = database.examine(|tx| migrate::read_meta(tx, secrets::VERIFIER))?;
-    let is_wrong = stored.is_some_and(|stored| !secrets::fits(&stored, verifier));
+    let is_wrong = stored
+        .is_some_and(|stored| !verifiers.iter().any(|verifier| secrets::fits(&stored, verifier)));
     Ok(is_wrong
         .then(|| "the encryption key is not the one that this database was made with".to_owned()))
+}
+
+/// Opens every sealed value, and counts them by key.
+pub fn sealed_values(
+    database: &Database,
+    keys: &[[u8; KEY_BYTES]],
+) -> Result<BookReport, StoreError> {
+    let mut report = BookReport::default();
+    let verifiers: Vec<Verifier> = keys.iter().map(verifier_of).collect();
+    if let Some(fault) = key_fault(database, &verifiers)? {
+        report.faults.push(fault);
+        return Ok(report);
+    }
+    let found = database.examine(|tx| {
+        // Another schema was told of already, and a new database has no values.
+        if migrate::schema_version(tx)? != migrate::schema_known()
+            || migrate::read_meta(tx, secrets::VERIFIER)?.is_none()
+        {
+            return Ok(None);
+        }
+        let sealer = key_rotation::sealer(tx, keys)?;
+        key_rotation::survey(tx, &sealer).map(Some)
+    })?;
+    let Some(found) = found else { return Ok(report) };
+    for (key, count) in &found.counts {
+        report.counts.push(format!("{count} sealed values of the key {}", key_name(key)));
+    }
+    if let Some(running) = &found.running {
+        report.counts.push(format!(
+            "the encryption key is being changed from {} to {}: `hundi keys rotate-encryption` \
+             goes on with it",
+            key_name(&running.old),
+            key_name(&running.new)
+        ));
+    }
+    if found.unreadable_count > 0 {
+        report.faults.push(format!(
+            "{} sealed values open with no key that is given: {}",
+            found.unreadable_count,
+            found.unreadable.join(", ")
+        ));
+    }
+    Ok(report)
 }
 
 fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {

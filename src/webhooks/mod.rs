@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::events;
 use crate::kernel::id::kind;
+use crate::kernel::seal::Place;
 use crate::kernel::state::Status;
 use crate::kernel::{
     Code, Id, Metadata, MetadataPatch, Now, OperationError, Patch, Refusal, RefusalEntry, Scope,
@@ -41,8 +42,6 @@ pub const ENABLED_EVENTS_MAX: usize = 50;
 pub const ROTATION_OVERLAP_SECONDS_DEFAULT: i64 = 24 * 3_600;
 /// The longest time an old secret goes on signing, in seconds.
 pub const ROTATION_OVERLAP_SECONDS_MAX: i64 = 7 * 24 * 3_600;
-
-const SECRETS_COLUMN: &str = "webhook_endpoints.secrets";
 
 #[derive(Clone)]
 pub struct Endpoint {
@@ -183,7 +182,7 @@ pub fn create(
         status: EndpointStatus::Enabled,
         disabled_reason: None,
         disabled_milliseconds: None,
-        secrets_sealed: seal_secrets(now, services, id, &secrets)?,
+        secrets_sealed: seal_secrets(tx, now, services, id, &secrets)?,
         metadata: ask.metadata,
         created: now.business(),
         chaos_key_id: None,
@@ -252,7 +251,7 @@ pub fn rotate_secret(
         );
         return Err(Refusal::new(Code::WebhookEndpointLimitExceeded, message).into());
     }
-    endpoint.secrets_sealed = seal_secrets(now, services, endpoint.id, &secrets)?;
+    endpoint.secrets_sealed = seal_secrets(tx, now, services, endpoint.id, &secrets)?;
     let status = endpoint.status;
     rows::update(tx, &mut endpoint, status)?;
     Ok((endpoint, secret))
@@ -286,6 +285,7 @@ pub fn delete(tx: &mut dyn Tx, endpoint: &Endpoint) -> Result<(), StoreError> {
 }
 
 fn seal_secrets(
+    tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     id: Id<kind::WebhookEndpoint>,
@@ -293,7 +293,8 @@ fn seal_secrets(
 ) -> Result<Vec<u8>, StoreError> {
     let plain = serde_json::to_vec(secrets)
         .map_err(|_| StoreError::Broken("webhook secrets do not serialise".into()))?;
-    services.seal(now, SECRETS_COLUMN, &id.to_bytes(), &plain)
+    let key = services.sealing_key(tx)?;
+    key.seal(now.random_bytes(), &Place::WEBHOOK_SECRETS, &id.to_bytes(), &plain)
 }
 
 /// All secrets of an endpoint, expired ones too, the newest first.
@@ -301,7 +302,11 @@ pub fn open_secrets(
     services: &Services,
     endpoint: &Endpoint,
 ) -> Result<Vec<SigningSecret>, StoreError> {
-    let plain = services.open(SECRETS_COLUMN, &endpoint.id.to_bytes(), &endpoint.secrets_sealed)?;
+    let plain = services.open(
+        &Place::WEBHOOK_SECRETS,
+        &endpoint.id.to_bytes(),
+        &endpoint.secrets_sealed,
+    )?;
     // The parser's words may quote a secret, so they are not passed on.
     serde_json::from_slice(&plain)
         .map_err(|_| StoreError::Broken("stored webhook secrets do not read".into()))

@@ -15,6 +15,7 @@ mod support;
 
 mod ahead;
 mod backup;
+mod encryption_key;
 mod equal;
 mod events;
 mod fencing;

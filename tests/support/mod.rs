@@ -16,6 +16,7 @@ pub mod postgres;
 pub mod random;
 pub mod receiver;
 pub mod requests;
+pub mod rotation;
 pub mod steps;
 
 use std::collections::VecDeque;

@@ -136,7 +136,7 @@ pub fn finish(
             }
             let Some(mut beneficiary) = waiting(tx, look_up)? else { return Ok(false) };
             if let LookedUp::Named { holder_name, .. } = outcome {
-                name_holder(now, services, &mut beneficiary, holder_name)?;
+                name_holder(tx, now, services, &mut beneficiary, holder_name)?;
             }
             apply_late(tx, now, services, &mut beneficiary, *answer)?;
             Ok(true)

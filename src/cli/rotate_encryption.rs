@@ -1,0 +1,125 @@
+//! `hundi keys rotate-encryption`: seals every value anew with the next encryption key.
+
+use std::sync::Arc;
+
+use super::{ByArgs, DatabaseArgs, config, error_message, open_or_make, print};
+use crate::config::Config;
+use crate::kernel::seal::{Sealer, key_name, verifier_of};
+use crate::key_rotation::{self, Begun, Survey};
+use crate::secrets::{self, KEY_NEEDED};
+use crate::store::failpoint;
+
+/// How often everything is passed through: once, and again for what a writer had in its hand.
+const PASSES_MAX: u32 = 10;
+
+const NEXT_KEY_NEEDED: &str = "no next key is given. Make it once with `head -c 32 /dev/urandom | \
+ base64`, give it to every node in HUNDI_ENCRYPTION_KEY_NEXT (with SQLite and without variables: \
+ in a file with mode 0600 beside the database that ends in .key-next), start each node again, and \
+ run this with the same keys";
+
+pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), String> {
+    let config = config(database)?;
+    config.database.must_exist()?;
+    let by = by.decided_by_for(&config)?;
+    let given = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
+    let keys = given.ok_or(KEY_NEEDED)?;
+    let next = verifier_of(&keys.next.ok_or(NEXT_KEY_NEEDED)?);
+    let store = open_or_make(&config).await?;
+    let (all, verifiers) = (keys.all(), keys.verifiers());
+    let sealer = store.write(move |tx, _| {
+        key_rotation::refuse_half(tx, &verifiers)?;
+        Ok(key_rotation::sealer(tx, &all)?)
+    });
+    let sealer = Arc::new(sealer.await.map_err(error_message)?);
+
+    // While this holds the lock of a file, nothing serves it, and nothing starts to.
+    let lock = secrets::lock_database(&config.database).ok().flatten();
+    let (asks_nodes, sealing, who) = (lock.is_none(), sealer.clone(), by.clone());
+    dies_at("begin");
+    let begun = store
+        .write(move |tx, now| Ok(key_rotation::begin(tx, now, &sealing, &next, asks_nodes, &who)?))
+        .await
+        .map_err(error_message)?;
+    drop(lock);
+    let rotation = match begun {
+        Begun::Running(rotation) => rotation,
+        Begun::DoneBefore => {
+            return print(&format!(
+                "the key {} is the only one already: put it into HUNDI_ENCRYPTION_KEY (or the .key \
+                 file), and take HUNDI_ENCRYPTION_KEY_NEXT (or the .key-next file) away",
+                key_name(&next)
+            ));
+        }
+        Begun::NodesWithout(nodes) => {
+            return Err(format!(
+                "nothing was changed: these nodes do not have the key {}. Give it to them in \
+                 HUNDI_ENCRYPTION_KEY_NEXT and start them again; one that was killed counts for \
+                 half a minute more.\n  {}",
+                key_name(&next),
+                nodes.join("\n  ")
+            ));
+        }
+    };
+    let (old, new) = (rotation.old, rotation.new);
+    print(&format!("the key {} seals; {} only opens", key_name(&new), key_name(&old)))?;
+    dies_at("begun");
+    key_rotation::await_earlier(&store).await?;
+    dies_at("waited");
+    for _ in 0..PASSES_MAX {
+        let (mut at, mut batches_count) = (String::new(), 0);
+        let told = |rotation: &key_rotation::rows::Rotation| {
+            batches_count += 1;
+            dies_at(&format!("batch_{batches_count}"));
+            if at != rotation.place {
+                at.clone_from(&rotation.place);
+                // A closed pipe ends nothing: the change goes on.
+                let _ = print(&format!("{} values are sealed anew; {at}", rotation.values_count));
+            }
+        };
+        key_rotation::run_steps(&store, sealer.clone(), told).await.map_err(error_message)?;
+        dies_at("passed");
+        let found = survey(&config, &sealer).await?;
+        if found.unreadable_count > 0 {
+            return Err(format!(
+                "{} values open with neither key, so the old one has to be kept: {}",
+                found.unreadable_count,
+                found.unreadable.join(", ")
+            ));
+        }
+        let left = found.count(&old);
+        if left == 0 || failpoint("rotation_forgets_senders") {
+            dies_at("verified");
+            let finished =
+                store.write(move |tx, now| Ok(key_rotation::finish(tx, now, &by)?)).await;
+            finished.map_err(error_message)?;
+            return print(&format!(
+                "done: {} values open with {}, none with {}\nNow put the new key into \
+                 HUNDI_ENCRYPTION_KEY (or the .key file) of every node, take \
+                 HUNDI_ENCRYPTION_KEY_NEXT (or the .key-next file) away, and start the node again. \
+                 Backups of before need the old key.",
+                found.count(&new),
+                key_name(&new),
+                key_name(&old)
+            ));
+        }
+        print(&format!("{left} values were written with the old key meanwhile: once more"))?;
+        let again = store.write(|tx, _| Ok(key_rotation::pass_again(tx)?)).await;
+        again.map_err(error_message)?;
+    }
+    Err(format!("values of the old key are left after {PASSES_MAX} passes: run this again"))
+}
+
+/// Opens every value of one view of the database.
+async fn survey(config: &Config, sealer: &Arc<Sealer>) -> Result<Survey, String> {
+    let (database, sealer) = (config.database.clone(), sealer.clone());
+    let look = move || database.examine(|tx| key_rotation::survey(tx, &sealer));
+    let looked = tokio::task::spawn_blocking(look).await.map_err(|error| error.to_string())?;
+    looked.map_err(|error| error.to_string())
+}
+
+/// Ends the process as a kill does, where a test planted that.
+fn dies_at(step: &str) {
+    if failpoint(&format!("rotation_dies_at_{step}")) {
+        std::process::abort();
+    }
+}

@@ -1,0 +1,100 @@
+//! Which keys each running node has. Nodes of several say so again and again, so that one that was
+//! killed counts for a moment only.
+
+use std::time::Duration;
+
+use super::rows;
+use crate::background::Stop;
+use crate::kernel::seal::{Verifier, key_name};
+use crate::kernel::{Now, StoreError};
+use crate::secrets;
+use crate::store::{Store, Tx, migrate};
+
+/// How often a node of several says that it is there.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long a node counts after it was last heard of. One that wakes up later finds that the key
+/// was changed, and seals nothing.
+const COUNTS_MILLISECONDS: i64 = 30_000;
+
+/// A node and its keys.
+#[derive(Clone, Debug)]
+pub struct Holder {
+    pub node_id: [u8; 16],
+    /// What the operator knows the node by.
+    pub name: String,
+    pub verifiers: Vec<Verifier>,
+}
+
+impl Holder {
+    pub fn new(node_id: [u8; 16], listen: &str, verifiers: Vec<Verifier>) -> Holder {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let name = format!("{} (listens on {listen}, process {})", host.trim(), std::process::id());
+        Holder { node_id, name, verifiers }
+    }
+}
+
+/// Says at its start which keys a node has. The row of the sealing key is written as it is, so that
+/// a change of the key comes before this transaction or after it, and knows of the node then.
+pub fn enter(
+    tx: &mut dyn Tx,
+    now: &Now,
+    node: &Holder,
+    sealing: &Verifier,
+) -> Result<(), StoreError> {
+    let instant = now.instant_milliseconds();
+    if tx.is_shared() {
+        migrate::replace_meta(tx, secrets::VERIFIER, Some(sealing), sealing)?;
+        rows::forget_holders(tx, instant - COUNTS_MILLISECONDS)?;
+    } else {
+        // The only process: those before it have ended.
+        rows::forget_holders(tx, i64::MAX)?;
+    }
+    rows::put_holder(tx, &node.node_id, &node.name, node.verifiers.as_flattened(), instant)
+}
+
+/// The nodes that do not have a key.
+pub fn without(tx: &mut dyn Tx, now: &Now, key: &Verifier) -> Result<Vec<String>, StoreError> {
+    let since =
+        if tx.is_shared() { now.instant_milliseconds() - COUNTS_MILLISECONDS } else { i64::MIN };
+    let nodes = rows::holders(tx, since)?;
+    let lacks = |verifiers: &[u8]| !verifiers.chunks(key.len()).any(|known| known == key);
+    Ok(nodes.into_iter().filter(|(_, keys)| lacks(keys)).map(|(name, _)| name).collect())
+}
+
+/// Says that a node of several is there, until `stop`. It tells the log once the key was changed to
+/// one that this node does not have.
+pub async fn run(store: Store, node: Holder, mut stop: Stop) {
+    let mut is_told = false;
+    while !*stop.borrow() {
+        tokio::select! {
+            () = tokio::time::sleep(HEARTBEAT) => {}
+            _ = stop.changed() => break,
+        }
+        let this = node.clone();
+        let said = store.write(move |tx, now| {
+            let instant = now.instant_milliseconds();
+            rows::put_holder(
+                tx,
+                &this.node_id,
+                &this.name,
+                this.verifiers.as_flattened(),
+                instant,
+            )?;
+            Ok(migrate::read_meta(tx, secrets::VERIFIER)?)
+        });
+        // Who uses the store logs that it fails.
+        let Ok(Some(sealing)) = said.await else { continue };
+        let is_known = node.verifiers.iter().any(|known| secrets::fits(&sealing, known));
+        if !is_known && !is_told {
+            is_told = true;
+            tracing::error!(
+                key = key_name(&sealing),
+                "the encryption key was changed to one that this node does not have: it seals \
+                 nothing any more; give it the new key and start it again"
+            );
+        }
+    }
+    let left = store.write(move |tx, _| Ok(rows::remove_holder(tx, &node.node_id)?));
+    // A row that stays counts for a moment only.
+    let _ = left.await;
+}

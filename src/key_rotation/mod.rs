@@ -1,0 +1,322 @@
+//! A change of the encryption key while the service runs.
+//!
+//! Every node is given both keys first, and says so ([`holders`]). [`begin`] then writes down that
+//! the new key seals. Every transaction that seals asks the store which key that is, so from its
+//! commit on no transaction that begins seals with the old one; [`await_earlier`] waits for those
+//! that had begun. After that the values of the old key are a list that only gets shorter: [`step`]
+//! takes a batch of them in a short transaction, each by compare-and-swap, and keeps how far it
+//! got, so that whoever is killed goes on there. The change is over ([`finish`]) when a look at
+//! every value finds none that the old key opens.
+//!
+//! The key of fingerprints stays: idempotency keys, links to pages and decisions about hits are
+//! recognised by it. It is kept sealed like the rest.
+
+pub mod holders;
+pub mod rows;
+
+use std::time::Duration;
+
+use secrecy::ExposeSecret;
+
+use crate::audit::{self, Action, Fact};
+use crate::kernel::seal::{KEY_BYTES, Place, Sealer, Verifier, key_name};
+use crate::kernel::{DecidedBy, Now, OperationError, StoreError};
+use crate::secrets;
+use crate::store::{Cost, Settled, Store, Tx, failpoint, migrate};
+use rows::Rotation;
+
+/// Rows that one transaction looks at: few, so that no request waits long for one of them.
+const ROWS_AT_ONCE: i64 = 50;
+/// Rows that the verification reads at once.
+const ROWS_VERIFIED_AT_ONCE: i64 = 1_000;
+/// Values that open with no key and are named; a database with the wrong key would fill the screen.
+const UNREADABLE_SHOWN_MAX: usize = 20;
+/// How long [`await_earlier`] waits: far longer than any transaction may take.
+const EARLIER_SECONDS_MAX: u64 = 60;
+/// What nodes' clocks may differ by from the database's.
+const CLOCKS_DIFFER_MILLISECONDS: i64 = 1_000;
+
+/// Refuses to start with one key while values of two are stored.
+pub fn refuse_half(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
+    let Some(rotation) = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none()) else {
+        return Ok(());
+    };
+    if [rotation.old, rotation.new].iter().all(|needed| verifiers.contains(needed)) {
+        return Ok(());
+    }
+    Err(StoreError::Broken(format!(
+        "the encryption key is being changed from {} to {}: give both, in HUNDI_ENCRYPTION_KEY and \
+         HUNDI_ENCRYPTION_KEY_NEXT, until `hundi keys rotate-encryption` says that it is done",
+        key_name(&rotation.old),
+        key_name(&rotation.new)
+    )))
+}
+
+/// The sealer of a database with the keys that are given.
+pub fn sealer(tx: &mut dyn Tx, keys: &[[u8; KEY_BYTES]]) -> Result<Sealer, StoreError> {
+    let does_not_fit = || StoreError::Broken(secrets::KEY_DOES_NOT_FIT.into());
+    let sealing = migrate::read_meta(tx, secrets::VERIFIER)?.ok_or_else(does_not_fit)?;
+    let fingerprint_key = migrate::read_meta(tx, Place::FINGERPRINT_KEY.name())?;
+    Sealer::of(keys, &sealing, fingerprint_key.as_deref())?.ok_or_else(does_not_fit)
+}
+
+/// What [`begin`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// The new key seals from now on, or did before.
+    Running(Rotation),
+    /// The next key has been the only one for a while.
+    DoneBefore,
+    /// Nodes without the new key, by name.
+    NodesWithout(Vec<String>),
+}
+
+/// Lets the next key seal, or finds the change that was begun before. `asks_nodes` is false where
+/// nothing can serve the database now.
+pub fn begin(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    sealer: &Sealer,
+    next: &Verifier,
+    asks_nodes: bool,
+    by: &DecidedBy,
+) -> Result<Begun, StoreError> {
+    let stored = migrate::read_meta(tx, secrets::VERIFIER)?;
+    let newest = rows::newest(tx)?;
+    if let Some(running) = newest.as_ref().filter(|rotation| rotation.finished_at.is_none()) {
+        return Ok(Begun::Running(running.clone()));
+    }
+    let old: Verifier = stored
+        .and_then(|stored| stored.try_into().ok())
+        .ok_or_else(|| StoreError::Broken(secrets::KEY_DOES_NOT_FIT.into()))?;
+    if old == *next {
+        return Ok(Begun::DoneBefore);
+    }
+    // From here to the commit no node starts, and no other change begins.
+    migrate::replace_meta(tx, secrets::VERIFIER, Some(&old), next)?;
+    if asks_nodes {
+        let without = holders::without(tx, now, next)?;
+        if !without.is_empty() {
+            migrate::replace_meta(tx, secrets::VERIFIER, Some(next), &old)?;
+            return Ok(Begun::NodesWithout(without));
+        }
+    }
+    if migrate::read_meta(tx, Place::FINGERPRINT_KEY.name())?.is_none() {
+        let key = secrets::sealing_key(tx, sealer)?;
+        let plain = sealer.fingerprint_key().expose_secret();
+        let sealed = key.seal(now.random_bytes(), &Place::FINGERPRINT_KEY, &[], plain)?;
+        migrate::replace_meta(tx, Place::FINGERPRINT_KEY.name(), None, &sealed)?;
+    }
+    let rotation = Rotation {
+        number: newest.map_or(1, |newest| newest.number + 1),
+        old,
+        new: *next,
+        started_at: now.instant(),
+        finished_at: None,
+        place: Place::ALL[0].name().to_owned(),
+        after_key: Vec::new(),
+        values_count: 0,
+    };
+    rows::insert(tx, &rotation)?;
+    tell(tx, now, &rotation, "begun", by)?;
+    Ok(Begun::Running(rotation))
+}
+
+fn tell(
+    tx: &mut dyn Tx,
+    now: &Now,
+    rotation: &Rotation,
+    step: &str,
+    by: &DecidedBy,
+) -> Result<(), StoreError> {
+    let (from, to) = (key_name(&rotation.old), key_name(&rotation.new));
+    let details = [("step", step), ("from", from.as_str()), ("reason", by.reason())];
+    audit::append(tx, now, &Fact::by(by, Action::EncryptionKeyChanged, &to, &details))
+}
+
+/// Waits until every transaction has ended that began before now and may still seal with the key of
+/// before. The embedded store has none: its transactions follow one another.
+pub async fn await_earlier(store: &Store) -> Result<(), String> {
+    let moment = store.clock.milliseconds() + CLOCKS_DIFFER_MILLISECONDS;
+    let floor = u128::from(moment.unsigned_abs()) << 80;
+    for _ in 0..EARLIER_SECONDS_MAX * 10 {
+        let settled = store.read(Cost::Point, move |tx| Ok(tx.settle(floor)?)).await;
+        match settled.map_err(|error| error.to_string())? {
+            Settled::All => return Ok(()),
+            Settled::Below(found) if found >= floor => return Ok(()),
+            Settled::Below(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+    Err("a transaction that began before the change of the key still runs, perhaps one that waits \
+         for a standby: run this again when it has ended"
+        .into())
+}
+
+/// Seals the next rows anew with the new key. `None` where the last row was passed.
+pub fn step(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    sealer: &Sealer,
+) -> Result<Option<Rotation>, StoreError> {
+    let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
+    let Some(running) = running else { return Ok(None) };
+    let at = Place::ALL.iter().position(|place| place.name() == running.place);
+    let Some(index) = at else { return Ok(None) };
+    let place = &Place::ALL[index];
+    let page = rows::page(tx, place, &running.after_key, ROWS_AT_ONCE)?;
+    let mut values_count = running.values_count;
+    for row in &page {
+        let Some(sealed) = &row.sealed else { continue };
+        // One that opens with no key is found by the verification.
+        let Some((plain, key)) = sealer.opened(place, &row.id, sealed) else { continue };
+        if key == running.new || failpoint("rotation_forgets_senders") && is_forgotten(place) {
+            continue;
+        }
+        let new = sealer.sealing_key(Some(&running.new));
+        let new = new.ok_or_else(|| StoreError::Broken(secrets::KEY_DOES_NOT_FIT.into()))?;
+        let anew = new.seal(now.random_bytes(), place, &row.id, &plain)?;
+        // Whoever changed it meanwhile sealed it with the new key, or comes up again later.
+        values_count += i64::from(rows::replace(tx, place, row, sealed, &anew)?);
+    }
+    let (place, after_key) = match (page.last(), Place::ALL.get(index + 1)) {
+        (Some(last), _) => (place.name(), last.key.as_slice()),
+        (None, Some(next)) => (next.name(), [].as_slice()),
+        (None, None) => (PASSED, [].as_slice()),
+    };
+    rows::go_on(tx, &running, place, after_key, values_count)?;
+    Ok((place != PASSED).then_some(Rotation { values_count, ..running }))
+}
+
+/// The name of no place: every one was passed.
+const PASSED: &str = "";
+
+/// The fault that must be noticed.
+fn is_forgotten(place: &Place) -> bool {
+    *place == Place::IDENTIFICATION
+}
+
+/// Begins at the first place again.
+pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
+    running.map_or(Ok(()), |running| {
+        let (first, count) = (Place::ALL[0].name(), running.values_count);
+        rows::go_on(tx, &running, first, &[], count)
+    })
+}
+
+/// Ends the change after a look that found no value of the old key.
+pub fn finish(tx: &mut dyn Tx, now: &Now, by: &DecidedBy) -> Result<(), StoreError> {
+    let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
+    let Some(running) = running else { return Ok(()) };
+    if rows::finish(tx, running.number, now.instant())? {
+        tell(tx, now, &running, "finished", by)?;
+    }
+    Ok(())
+}
+
+/// What a look at every sealed value found.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// How many values each of the keys opens, in the order of the sealer's.
+    pub counts: Vec<(Verifier, u64)>,
+    /// Values that none of them opens.
+    pub unreadable_count: u64,
+    /// Which those are, as far as they are named.
+    pub unreadable: Vec<String>,
+    /// The change that is under way.
+    pub running: Option<Rotation>,
+}
+
+impl Survey {
+    pub fn count(&self, key: &Verifier) -> u64 {
+        self.counts.iter().find(|(known, _)| known == key).map_or(0, |(_, count)| *count)
+    }
+}
+
+/// Opens every sealed value of a view.
+pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
+    let counts = sealer.verifiers().into_iter().map(|key| (key, 0)).collect();
+    let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
+    let mut found = Survey { counts, running, ..Survey::default() };
+    for place in Place::ALL {
+        let mut after_key = Vec::new();
+        loop {
+            let page = rows::page(tx, place, &after_key, ROWS_VERIFIED_AT_ONCE)?;
+            let Some(last) = page.last() else { break };
+            after_key.clone_from(&last.key);
+            for row in &page {
+                let Some(sealed) = &row.sealed else { continue };
+                let Some((_, key)) = sealer.opened(place, &row.id, sealed) else {
+                    found.unreadable_count += 1;
+                    if found.unreadable.len() < UNREADABLE_SHOWN_MAX {
+                        found.unreadable.push(row.called(place));
+                    }
+                    continue;
+                };
+                if let Some((_, count)) = found.counts.iter_mut().find(|(known, _)| *known == key) {
+                    *count += 1;
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Takes batch after batch, each in a transaction of its own, to the last row.
+pub async fn run_steps(
+    store: &Store,
+    sealer: std::sync::Arc<Sealer>,
+    mut told: impl FnMut(&Rotation),
+) -> Result<(), OperationError> {
+    loop {
+        let sealer = sealer.clone();
+        let step = store.write(move |tx, now| Ok(step(tx, now, &sealer)?)).await?;
+        let Some(rotation) = step else { return Ok(()) };
+        told(&rotation);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::seal::StoredAt;
+    use crate::store::sqlite::SqliteTx;
+
+    /// The type of [`Place`] keeps values from being sealed elsewhere; this keeps its list and the
+    /// schema together.
+    #[test]
+    fn every_sealed_column_of_the_schema_is_a_place() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let tx: &mut dyn Tx = &mut SqliteTx::new(&connection);
+        migrate::migrate(tx).unwrap();
+        let columns = tx
+            .rows(
+                "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE \
+                 m.type = 'table'",
+                &[],
+            )
+            .unwrap();
+        let columns: Vec<(String, String)> =
+            columns.into_iter().map(|mut row| (row.text().unwrap(), row.text().unwrap())).collect();
+        let places: Vec<(String, String)> = Place::ALL
+            .iter()
+            .filter_map(|place| match place.at() {
+                StoredAt::Fact => None,
+                StoredAt::Column { table, column, .. } => Some((table.into(), column.into())),
+            })
+            .collect();
+        for place in &places {
+            assert!(columns.contains(place), "{place:?} is no column");
+        }
+        let named = |name: &str| name.ends_with("_sealed") || name.ends_with("_secret");
+        let sealed: Vec<_> = columns.iter().filter(|(_, name)| named(name)).collect();
+        assert!(sealed.len() >= 5, "{sealed:?}");
+        for column in sealed {
+            assert!(places.contains(column), "{column:?} is no place in kernel/seal.rs");
+        }
+        let mut names: Vec<&str> = Place::ALL.iter().map(Place::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Place::ALL.len(), "two places have one name");
+    }
+}
