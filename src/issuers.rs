@@ -146,7 +146,7 @@ impl Logo {
         })
     }
     /// The size stands in the first chunk (PNG, third edition, 11.2.2).
-    fn of_png(png: Vec<u8>) -> Option<Logo> {
+    pub(crate) fn of_png(png: Vec<u8>) -> Option<Logo> {
         let head: &[u8; 24] = png.first_chunk()?;
         let number = |at: usize| {
             let bytes = head.get(at..at + 4)?.try_into().ok()?;
@@ -155,13 +155,40 @@ impl Logo {
         };
         let is_png = head.starts_with(b"\x89PNG\r\n\x1a\n") && head[12..16] == *b"IHDR";
         let (width, height) = (number(16)?, number(20)?);
-        (is_png && png.len() <= LOGO_BYTES_MAX).then_some(Logo { png, width, height })
+        let is_small = png.len() <= LOGO_BYTES_MAX;
+        (is_png && is_small && decodes(&png)).then_some(Logo { png, width, height })
+    }
+    /// Width and height of the logo where it is as large as these allow.
+    pub fn fitted(&self, width_max: f32, height_max: f32) -> (f32, f32) {
+        let (width, height) = (self.width as f32, self.height as f32);
+        let scale = (width_max / width).min(height_max / height);
+        (width * scale, height * scale)
     }
     /// The logo inside a page.
     pub fn data_url(&self) -> String {
         let text = base64::engine::general_purpose::STANDARD.encode(&self.png);
         format!("data:image/png;base64,{text}")
     }
+}
+
+/// Whether the pixels can be read: who writes a document with the logo relies on that.
+fn decodes(png: &[u8]) -> bool {
+    let decoder = png::Decoder::new(std::io::Cursor::new(png));
+    let Ok(mut reader) = decoder.read_info() else { return false };
+    let Some(size) = reader.output_buffer_size() else { return false };
+    reader.next_frame(&mut vec![0; size]).is_ok()
+}
+
+/// A PNG of one colour, for tests.
+#[cfg(test)]
+pub fn png_for_test(width: u32, height: u32, pixel: [u8; 4]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Rgba);
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(&pixel.repeat((width * height) as usize)).unwrap();
+    writer.finish().unwrap();
+    file
 }
 
 impl Colour {
@@ -237,7 +264,7 @@ mod tests {
 
     #[test]
     fn only_a_small_png_is_a_logo() {
-        let mut png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x10\0\0\0\x08".to_vec();
+        let mut png = png_for_test(16, 8, [0, 160, 0, 255]);
         let logo = Logo::of_png(png.clone()).unwrap();
         assert_eq!((logo.width, logo.height), (16, 8));
         assert!(logo.data_url().starts_with("data:image/png;base64,iVBOR"));
@@ -246,9 +273,15 @@ mod tests {
             png[..20].to_vec(),
             [&png[..16], &[0, 0, 8, 0], &png[20..]].concat(),
             [&png[..16], &[0; 4], &png[20..]].concat(),
+            // The head of one, and one whose pixels are damaged.
+            png[..33].to_vec(),
+            png.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == 50)).collect(),
         ] {
             assert!(Logo::of_png(broken).is_none());
         }
+        assert_eq!(logo.fitted(110.0, 44.0), (88.0, 44.0));
+        assert_eq!(logo.fitted(50.0, 44.0), (50.0, 25.0));
+        assert!(Logo::of_png(png_for_test(LOGO_PIXELS_MAX + 1, 1, [0; 4])).is_none());
         png.resize(LOGO_BYTES_MAX + 1, 0);
         assert!(Logo::of_png(png).is_none());
     }

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use self::signing::AdviceSignature;
 use crate::deposits;
-use crate::issuers::Colour;
+use crate::issuers::{Colour, Logo};
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Rate, StoreError, rupees};
 use crate::payouts::Payout;
@@ -112,6 +112,10 @@ pub struct Advice {
     #[serde(skip)]
     #[schemars(skip)]
     pub colour: Option<Colour>,
+    /// The issuer's logo on the page.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub logo: Option<Logo>,
     /// When it became available, in Unix seconds.
     pub issued_at: Option<i64>,
     pub payout_id: Id<kind::Payout>,
@@ -237,6 +241,7 @@ pub fn compose(
         issuer_address: issuer.address.clone(),
         issuer_licence: issuer.licence.clone(),
         colour: issuer.colour,
+        logo: issuer.logo.clone(),
         issued_at: payout.advice_available_at,
         payout_id: payout.id,
         transfer_id: payout.transfer_id,

@@ -31,6 +31,12 @@ use crate::payouts::state::PayoutStatus;
 const CODE_WIDTH: f32 = 88.0;
 /// What the issuer's lines have at the left of the title.
 const ISSUER_WIDTH: f32 = WIDTH * 0.55;
+/// The issuer's logo stands before these lines.
+const LOGO_WIDTH_MAX: f32 = 110.0;
+const LOGO_HEIGHT_MAX: f32 = 44.0;
+const LOGO_SPACE: f32 = 12.0;
+/// What it takes of the room before the title, which stays readable.
+const LOGO_ROOM: f32 = 50.0;
 /// Small enough that the address of a usual server stands on one line.
 const URL_SIZE: f32 = 7.2;
 
@@ -41,6 +47,12 @@ fn heading(level: u16, title: &str, id: Identifier) -> TagGroup {
 
 fn paragraph(ids: Vec<Identifier>) -> TagGroup {
     TagGroup::with_children(Tag::P, ids.into_iter().map(Node::Leaf).collect())
+}
+
+fn figure(alternative: String, id: Identifier) -> TagGroup {
+    let figure =
+        Tag::Figure(Some(alternative)).with_placement(Some(krilla::tagging::Placement::Block));
+    TagGroup::with_children(figure, vec![Node::Leaf(id)])
 }
 
 /// Writes the page.
@@ -85,10 +97,19 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         (advice.issuer_licence.as_ref(), Weight::Regular, 8.5, GREY),
     ];
     let (mut y, mut ids) = (top - 2.0, Vec::new());
+    let (mut issuer_left, mut issuer_right) = (MARGIN, MARGIN + ISSUER_WIDTH);
+    if let Some(logo) = &advice.logo {
+        let (width, height) = logo.fitted(LOGO_WIDTH_MAX, LOGO_HEIGHT_MAX);
+        let id = pen.image(&logo.png, (MARGIN, y - 12.0), (width, height))?;
+        tree.push(figure(format!("Logo of {}", advice.issuer), id));
+        issuer_left += width + LOGO_SPACE;
+        issuer_right += LOGO_ROOM;
+    }
+    let issuer_width = issuer_right - issuer_left;
     for (shown, weight, size, color) in issuer {
         let Some(shown) = shown else { continue };
-        for line in text::wrap(shown, weight, ISSUER_WIDTH / size, 2).ok_or_else(fonts)? {
-            ids.push(pen.line(&line, MARGIN, y, size, color));
+        for line in text::wrap(shown, weight, issuer_width / size, 2).ok_or_else(fonts)? {
+            ids.push(pen.line(&line, issuer_left, y, size, color));
             y += size * 1.4;
         }
     }
@@ -254,9 +275,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
             pen.surface.draw_path(&path);
             pen.surface.end_tagged();
             let alternative = format!("QR code that leads to {}", advice.verification_url);
-            let figure = Tag::Figure(Some(alternative))
-                .with_placement(Some(krilla::tagging::Placement::Block));
-            after.push(TagGroup::with_children(figure, vec![Node::Leaf(id)]));
+            after.push(figure(alternative, id));
         }
     }
     surface.finish();

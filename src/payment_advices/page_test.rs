@@ -7,6 +7,7 @@ use super::super::{
     STATEMENT, STATEMENT_RETURNED,
 };
 use super::*;
+use crate::issuers::{Logo, png_for_test};
 use crate::kernel::{Currency, Id, Money, Rate, rupees};
 use crate::rails::Method;
 use crate::senders::Address;
@@ -20,6 +21,7 @@ fn sample() -> Advice {
         issuer_address: Some("1 Example Street, Mumbai 400001, India".into()),
         issuer_licence: Some("Licensed by Example Authority, no. 12345".into()),
         colour: crate::issuers::Colour::parse("#0b57d0"),
+        logo: None,
         issued_at: Some(1_790_000_200),
         payout_id: Id::from_u128(7),
         transfer_id: Id::from_u128(9),
@@ -90,10 +92,19 @@ fn sample() -> Advice {
     }
 }
 
+/// The sample with a logo of one colour that nothing else on the page has.
+fn with_logo(width: u32, height: u32) -> Advice {
+    let mut advice = sample();
+    advice.logo = Logo::of_png(png_for_test(width, height, [200, 0, 200, 255]));
+    assert!(advice.logo.is_some());
+    advice
+}
+
 /// Everything at its longest: what the forms take, in the script with the widest letters.
 fn longest() -> Advice {
     let mut advice = sample();
     advice.issuer = "W".repeat(100);
+    advice.logo = with_logo(1024, 1024).logo;
     advice.issuer_address = Some("W".repeat(100));
     advice.issuer_licence = Some("W ".repeat(50));
     advice.milestones.push(AdviceMilestone { milestone: Milestone::Returned, at: 1_790_009_000 });
@@ -127,7 +138,12 @@ fn pages(pdf: &[u8]) -> usize {
 
 #[test]
 fn the_same_advice_gives_the_same_page() {
-    for (name, advice) in [("sample", sample()), ("longest", longest())] {
+    for (name, advice) in [
+        ("sample", sample()),
+        ("logo", with_logo(640, 200)),
+        ("square", with_logo(300, 300)),
+        ("longest", longest()),
+    ] {
         let pdf = advice.to_pdf().unwrap();
         assert!(pdf.starts_with(b"%PDF-1.7") && pdf.trim_ascii_end().ends_with(b"%%EOF"));
         assert_eq!(advice.to_pdf().unwrap(), pdf, "{name}");
@@ -153,6 +169,11 @@ fn long_values_make_the_table_smaller_and_then_lose_lines() {
 
 /// Pixels of the page that a person sees as red.
 fn red_pixels(pdf: &[u8]) -> usize {
+    pixels(pdf, |pixel| pixel[0] > 140 && pixel[1] < 70 && pixel[2] < 70)
+}
+
+/// Pixels of the page as people see it, at 40 to the inch.
+fn pixels(pdf: &[u8], counts: impl Fn(&[u8]) -> bool) -> usize {
     use std::io::Write;
     let mut command = std::process::Command::new("pdftoppm");
     command
@@ -166,7 +187,23 @@ fn red_pixels(pdf: &[u8]) -> usize {
     drop(input);
     let image = child.wait_with_output().unwrap().stdout;
     assert!(image.starts_with(b"P6"), "a colour image");
-    image.rchunks_exact(3).filter(|pixel| pixel[0] > 140 && pixel[1] < 70 && pixel[2] < 70).count()
+    image.rchunks_exact(3).filter(|pixel| counts(pixel)).count()
+}
+
+#[test]
+fn logo_is_seen_in_its_proportions() {
+    let seen = |advice: &Advice| {
+        let pdf = advice.to_pdf().unwrap();
+        pixels(&pdf, |pixel| pixel[0] > 150 && pixel[1] < 60 && pixel[2] > 150)
+    };
+    assert_eq!(seen(&sample()), 0, "the control: without a logo nothing has its colour");
+    // 110 by 34 points, and 44 by 44.
+    for (advice, width, height) in
+        [(with_logo(640, 200), 110.0, 34.4), (with_logo(300, 300), 44.0, 44.0)]
+    {
+        let (count, wanted) = (seen(&advice) as f32, width * height * (40.0 / 72.0_f32).powi(2));
+        assert!((count / wanted - 1.0).abs() < 0.15, "{count} pixels instead of {wanted}");
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Draws on the page and tags what it draws, so that what is seen is also read aloud.
 
 use krilla::color::rgb;
-use krilla::geom::{Path, PathBuilder, Rect, Transform};
+use krilla::geom::{Path, PathBuilder, Rect, Size, Transform};
+use krilla::image::Image;
 use krilla::num::NormalizedF32;
 use krilla::paint::Fill;
 use krilla::surface::Surface;
@@ -84,6 +85,24 @@ impl Pen<'_, '_> {
     ) -> Result<Identifier, StoreError> {
         let line = text::shape(shown, weight).ok_or_else(fonts)?;
         Ok(self.line(&line, right - line.width * size, y, size, color))
+    }
+
+    /// A PNG with its left upper corner at a place. PDF/A allows no interpolation.
+    pub(super) fn image(
+        &mut self,
+        png: &[u8],
+        (x, y): (f32, f32),
+        (width, height): (f32, f32),
+    ) -> Result<Identifier, StoreError> {
+        let broken = || StoreError::Broken("the logo of the payment advice does not read".into());
+        let image = Image::from_png(png.to_vec().into(), false).map_err(|_| broken())?;
+        let size = Size::from_wh(width, height).ok_or_else(broken)?;
+        let id = self.surface.start_tagged(ContentTag::Other);
+        self.surface.push_transform(&Transform::from_translate(x, y));
+        self.surface.draw_image(image, size);
+        self.surface.pop();
+        self.surface.end_tagged();
+        Ok(id)
     }
 
     /// What only decorates.
