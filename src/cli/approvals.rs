@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{ByArgs, DatabaseArgs, beside, carry_out, error_message, open, print};
+use super::listing::{Cell, Listing, ListingArgs};
+use super::{ByArgs, DatabaseArgs, beside, carry_out, error_message, open};
 use crate::operator::four_eyes;
 use crate::operator::submit_waiting;
 use crate::store::Cost;
@@ -18,6 +19,8 @@ pub struct Approvals {
 enum ApprovalsCommand {
     /// List the requests, newest first
     List {
+        #[command(flatten)]
+        listing: ListingArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -41,31 +44,43 @@ enum ApprovalsCommand {
 
 /// Requests that a listing shows.
 const REQUESTS_MAX: i64 = 1_000;
+const COLUMNS: &[&str] = &[
+    "request",
+    "subject",
+    "decision",
+    "cause",
+    "status",
+    "requested_by",
+    "decided_by",
+    "reason",
+    "requested_at",
+    "decided_at",
+];
 
 impl Approvals {
     pub async fn run(self) -> Result<(), String> {
         match self.command {
-            ApprovalsCommand::List { database } => {
+            ApprovalsCommand::List { listing, database } => {
                 let store = open(&database).await?;
                 let read =
                     store.read(Cost::Scan, |tx| Ok(four_eyes::rows::newest(tx, REQUESTS_MAX)?));
-                print(
-                    "request\tsubject\tdecision\tcause\tstatus\trequested_by\tdecided_by\treason",
-                )?;
-                for request in read.await.map_err(error_message)? {
-                    print(&format!(
-                        "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
-                        request.number,
-                        request.subject,
-                        request.word,
-                        request.cause.as_str(),
-                        request.status.as_str(),
-                        request.requester,
-                        request.decider.as_deref().unwrap_or("-"),
-                        request.reason
-                    ))?;
+                let requests = read.await.map_err(error_message)?;
+                let mut listing = Listing::begin(listing, COLUMNS)?;
+                for request in requests {
+                    listing.row([
+                        Cell::Number(request.number),
+                        request.subject.into(),
+                        request.word.into(),
+                        request.cause.as_str().into(),
+                        request.status.as_str().into(),
+                        request.requester.into(),
+                        request.decider.into(),
+                        request.reason.into(),
+                        Cell::Time(request.requested_at),
+                        Cell::time(request.decided_at),
+                    ])?;
                 }
-                Ok(())
+                listing.end()
             }
             ApprovalsCommand::Approve { number, by, database } => {
                 let app = beside(&database).await?;

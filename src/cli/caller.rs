@@ -7,6 +7,7 @@ use http::Method;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
+use crate::config::environment;
 use crate::kernel::system_random;
 use crate::outbound::{Client, Endpoint, HttpAnswer};
 use crate::tls::platform_roots;
@@ -16,6 +17,8 @@ const ANSWER_SECONDS_MAX: u64 = 15;
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often a POST is sent when there is no answer, or one that says to try again.
 const ATTEMPTS_MAX: u32 = 6;
+/// As every secret, it can stand in a file that the variable with `_FILE` names.
+const API_KEY: &str = "HUNDI_API_KEY";
 
 /// Where the API is, and the key to it
 #[derive(Args, Clone)]
@@ -29,7 +32,7 @@ pub struct CallerArgs {
     )]
     base_url: String,
     /// API key; better as a variable, because others see arguments
-    #[arg(long, value_name = "KEY", env = "HUNDI_API_KEY", hide_env_values = true)]
+    #[arg(long, value_name = "KEY", env = API_KEY, hide_env_values = true)]
     api_key: Option<String>,
 }
 
@@ -60,7 +63,9 @@ impl CallError {
 impl Caller {
     pub fn new(arguments: &CallerArgs) -> Result<Caller, String> {
         let key = arguments.api_key.clone().filter(|key| !key.is_empty());
-        let key = key.ok_or("name an API key with HUNDI_API_KEY or --api-key")?;
+        let key = key
+            .or_else(|| environment(API_KEY))
+            .ok_or("name an API key with HUNDI_API_KEY or --api-key")?;
         let caller = Caller {
             client: Client::new(platform_roots())
                 .map_err(|error| format!("TLS cannot be set up: {error}"))?,

@@ -121,14 +121,18 @@ commands! {
 
 /// Runs the command line and returns the exit code: 0 done, 1 failed; clap uses 2 for wrong usage.
 pub fn main() -> ExitCode {
-    start_log();
+    let command = Cli::parse().command;
+    // Who watches a demonstration on a terminal is told by it what happens.
+    start_log(match command {
+        Command::Demo(_) => tracing::Level::WARN,
+        _ => tracing::Level::INFO,
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => runtime.block_on(async {
             // A write beyond a limit on file sizes then fails as one on a full disk does, where
             // SIGXFSZ would end the process. The handler stays when its receiver goes.
             drop(signal(SignalKind::from_raw(SIGXFSZ)));
-            let command = Cli::parse().command;
             config::check_secret_files()?;
             run(command).await
         }),
@@ -144,19 +148,20 @@ pub fn main() -> ExitCode {
 }
 
 /// Logs to standard error: text for people on a terminal, else a JSON object a line. `HUNDI_LOG`
-/// sets the level: error, warn, info (the default), debug or trace; another value prints a warning,
-/// and info is used. A line that cannot be written is dropped.
-fn start_log() {
+/// sets the level: error, warn, info, debug or trace; another value prints a warning, and the
+/// default is used. A line that cannot be written is dropped.
+fn start_log(default: tracing::Level) {
     let level = match std::env::var("HUNDI_LOG").ok().filter(|text| !text.is_empty()) {
-        None => tracing::Level::INFO,
+        None => default,
         Some(text) => match text.parse() {
             Ok(level) => level,
             Err(_) => {
+                let used = default.as_str().to_lowercase();
                 eprintln!(
                     "hundi: HUNDI_LOG is {text:?} and must be error, warn, info, debug or trace; \
-                     info is used"
+                     {used} is used"
                 );
-                tracing::Level::INFO
+                default
             }
         },
     };
@@ -316,6 +321,38 @@ async fn record(
 mod tests {
     use super::*;
     use clap::CommandFactory;
+
+    /// The commands without commands of their own, by their whole names.
+    fn leaves<'c>(
+        command: &'c clap::Command,
+        name: &str,
+        into: &mut Vec<(String, &'c clap::Command)>,
+    ) {
+        for inner in command.get_subcommands() {
+            leaves(inner, &format!("{name} {}", inner.get_name()), into);
+        }
+        if !command.has_subcommands() {
+            into.push((name.to_owned(), command));
+        }
+    }
+
+    #[test]
+    fn every_command_that_lists_has_json() {
+        const NAMES: &[&str] = &["list", "lists", "held", "hits", "decisions"];
+        let command = Cli::command();
+        let mut all = Vec::new();
+        leaves(&command, "hundi", &mut all);
+        let lists = |command: &clap::Command| {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            about.starts_with("List ") || NAMES.contains(&command.get_name())
+        };
+        let listing: Vec<_> = all.iter().filter(|(_, command)| lists(command)).collect();
+        assert!(listing.len() >= 10, "{} commands list", listing.len());
+        for (name, command) in listing {
+            let has_json = command.get_arguments().any(|argument| argument.get_id() == "json");
+            assert!(has_json, "{name} lists and has no --json");
+        }
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -7,6 +7,12 @@ use serde_json::Value;
 
 use crate::support::{Connection, Home};
 
+/// The public key of test vectors.
+const ACCOUNT_KEY: &str = concat!(
+    "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7",
+    "dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd"
+);
+
 #[test]
 fn version_says_commit_and_schema() {
     let home = Home::new("cli-version");
@@ -70,6 +76,69 @@ fn secrets_come_from_files() {
     refused(&home, "does not read");
 }
 
+/// Every variable that holds a secret, and what shows that its file was read.
+#[test]
+fn every_secret_comes_from_a_file() {
+    let mut home = Home::new("cli-every-secret").with("HUNDI_RATE_LIMIT_WRITES", "0");
+    let server = home.start();
+    let api_key = home.key();
+    let file = |home: &mut Home, name: &str, text: &str| {
+        let path = home.directory.join(name);
+        std::fs::write(&path, format!("{text}\n")).expect("a file");
+        home.set(&format!("{name}_FILE"), &path.display().to_string());
+    };
+    let (address, database) = (format!("http://{}", server.address()), home.database());
+    file(&mut home, "HUNDI_DATABASE", &database);
+    let listed = home.run_plain(&["keys", "list"]).expect_success("keys list").stdout;
+    assert!(listed.contains("default"), "{listed}");
+    file(&mut home, "HUNDI_API_KEY", &api_key);
+    let paid = home.run_plain(&["quickstart", "--base-url", &address]);
+    assert!(paid.expect_success("quickstart").stdout.contains("TEST"), "no UTR");
+    file(&mut home, "HUNDI_ENCRYPTION_KEY_NEXT", crate::support::rotation::NEW_KEY);
+    let refused = home.run_plain(&["keys", "rotate-encryption"]).stderr;
+    assert!(refused.contains("listens on"), "{refused}");
+    home.unset("HUNDI_ENCRYPTION_KEY_NEXT_FILE");
+
+    // The rest is what live mode needs: `hundi doctor` says another thing of it with the file.
+    home.unset("HUNDI_API_KEY_FILE");
+    let config = home.directory.join("hundi.toml");
+    home.set("HUNDI_CONFIG", &config.display().to_string());
+    let chain = |table: &str| {
+        format!(
+            "[{table}]\npreset = \"nile\"\nendpoints = [\"https://127.0.0.1:9/a\", \
+             \"https://127.0.0.2:9/b\"]\naccount_key = \"{ACCOUNT_KEY}\"\n"
+        )
+    };
+    let checks = "[checks]\nadapter = \"http\"\nurl = \"https://127.0.0.1:9/\"\nheader_name = \
+     \"Authorization\"\n";
+    let source = "url = \"https://127.0.0.1:9/\"\npointer = \"/mid\"\n";
+    let rates = format!(
+        "[[rates.inr_per_usd]]\n{source}header_name = \"X-Api-Key\"\nheader_variable = \
+         \"RATES_KEY\"\n[[rates.usd_per_usdt]]\n{source}"
+    );
+    for (table, name, is_told_without, words) in [
+        (checks, "HUNDI_CHECKS_SECRET", true, "its secret value is not"),
+        (&rates, "RATES_KEY", true, "the variable RATES_KEY is not set"),
+        (&chain("live_chain"), "HUNDI_LIVE_CHAIN_API_KEY", false, "would go to several hosts"),
+        (&chain("live_chain"), "HUNDI_LIVE_CHAIN_API_KEY_3", false, "does not have"),
+        (&chain("test_chain"), "HUNDI_TEST_CHAIN_API_KEY", false, "would go to several hosts"),
+        (&chain("test_chain"), "HUNDI_TEST_CHAIN_API_KEY_3", false, "does not have"),
+    ] {
+        std::fs::write(&config, table).expect("a file");
+        let said = |home: &Home| {
+            let outcome = home.run_plain(&["doctor"]);
+            format!("{}{}", outcome.stdout, outcome.stderr)
+        };
+        let without = said(&home);
+        assert_eq!(without.contains(words), is_told_without, "without {name}:\n{without}");
+        file(&mut home, name, "a-secret");
+        let with = said(&home);
+        assert_ne!(with.contains(words), is_told_without, "with {name}:\n{with}");
+        assert!(!with.contains("a-secret"), "{with}");
+        home.unset(&format!("{name}_FILE"));
+    }
+}
+
 #[test]
 fn security_txt_says_where_reports_go() {
     let page = |home: &Home| {
@@ -110,6 +179,7 @@ fn listings_are_json_for_programs_and_readable_for_people() {
         &["refunds", "list"],
         &["decisions"],
         &["operators", "list"],
+        &["approvals", "list"],
         &["screening", "hits"],
         &["payouts", "held"],
     ] {
