@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::header::{ALLOW, AUTHORIZATION, CONNECTION};
+use http::header::{ALLOW, CONNECTION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use hyper::body::Body;
 
@@ -16,13 +16,13 @@ use super::account_turns::AccountTurns;
 use super::body::Node;
 use super::chaos::{self, Watching};
 use super::connections;
-use super::incoming::{accepts_pdf, idempotency_key, parse_body, read_body, single};
+use super::incoming::{accepts_pdf, idempotency_key, parse_body, presented, read_body};
 use super::preflight::{self, Asking, Permits, PreflightResult};
 use super::query;
 pub use super::reply::{Reply, ReplyBody, refusal_reply};
 use super::reply::{refuse, reply, set_header};
 use super::route::{Context, Route, Verb, Work};
-use super::router::{Found, Router};
+use super::router::{self, Found, Router};
 use crate::app_state::AppState;
 use crate::kernel::id::Minter;
 use crate::kernel::{Code, Mode, Now, OperationError, Refusal, StoreError};
@@ -141,14 +141,6 @@ fn verb_name(method: &http::Method) -> &'static str {
     }
 }
 
-fn not_found_route(api: &Api, path: &str) -> OperationError {
-    let message = match api.router.near_miss(path) {
-        Some(meant) => format!("No such route. Did you mean {meant}?"),
-        None => "No such route. GET /openapi.json lists all of them.".to_owned(),
-    };
-    Refusal::new(Code::ObjectNotFound, message).into()
-}
-
 async fn judge<B>(api: &Api, seen: &mut Seen, request: Request<B>) -> Result<Reply, OperationError>
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -157,8 +149,8 @@ where
     let app = &api.app;
     let mut end = answer_end();
     let (head, incoming) = request.into_parts();
-    let authorization = single(&head.headers, &AUTHORIZATION).map(HeaderValue::as_bytes);
-    let caller = within(app, end, api.keys.caller(&app.store, authorization)).await?;
+    let sent = presented(&head.headers);
+    let caller = within(app, end, api.keys.caller(&app.store, sent)).await?;
     seen.account_number = caller.scope.account_number();
 
     // HEAD is answered as GET; the connection leaves the body out.
@@ -171,10 +163,9 @@ where
 
     let (index, ids) = match api.router.find(method, head.uri.path()) {
         Found::Route { index, ids } => (index, ids),
-        Found::Nothing => return Err(not_found_route(api, head.uri.path())),
+        Found::Nothing => return Err(api.router.not_found(head.uri.path()).into()),
         Found::OtherMethods(allow) => {
-            let refusal =
-                Refusal::new(Code::RequestMethodInvalid, format!("This route takes {allow}."));
+            let refusal = router::wrong_method(method, allow);
             let mut reply = refuse("", refusal.into());
             set_header(&mut reply, ALLOW, allow);
             return Ok(reply);

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::body::Node;
+use super::near;
 use crate::kernel::{Code, Patch, Refusal, RefusalEntry};
 
 /// A field's type: it parses itself and describes itself.
@@ -170,11 +171,18 @@ pub fn shown_name(name: &str) -> String {
 pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, entries: &mut Vec<RefusalEntry>) {
     let Node::Object(members) = node else { return };
     for (key, _) in members.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-        let name = member_name(prefix, &shown_name(key));
+        let shown = shown_name(key);
+        let name = member_name(prefix, &shown);
+        // What is masked may be no name at all.
+        let meant = if shown == *key { near::meant(key, known) } else { None };
+        let hint = meant.map_or(String::new(), |meant| {
+            format!(" Did you mean {}?", member_name(prefix, meant))
+        });
         let message = if known.is_empty() {
             format!("{name} is not a field of this request, which takes none.")
         } else {
-            format!("{name} is not a field of this request. It takes: {}.", known.join(", "))
+            let known = known.join(", ");
+            format!("{name} is not a field of this request.{hint} It takes: {known}.")
         };
         entries.push(RefusalEntry::field(Code::ParameterUnexpected, &name, message));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Body;
@@ -11,6 +11,7 @@ use hyper::body::Body;
 use super::body::{self, BODY_BYTES_MAX, Node};
 use super::route::Route;
 use crate::kernel::{Code, OperationError, Refusal};
+use crate::keys::Presented;
 use crate::store::idempotency;
 
 /// How long a body may take to arrive.
@@ -26,6 +27,21 @@ pub fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a Heade
     let mut values = headers.get_all(name).iter();
     let first = values.next()?;
     values.next().is_none().then_some(first)
+}
+
+/// Headers in which other services take their keys.
+const OTHER_KEY_HEADERS: [&str; 3] = ["X-Api-Key", "Api-Key", "Apikey"];
+
+/// How a request presents its key.
+pub fn presented(headers: &HeaderMap) -> Presented<'_> {
+    if let Some(value) = single(headers, &AUTHORIZATION) {
+        return Presented::Authorization(value.as_bytes());
+    }
+    if headers.contains_key(AUTHORIZATION) {
+        return Presented::Several;
+    }
+    let other = OTHER_KEY_HEADERS.into_iter().find(|name| headers.contains_key(*name));
+    other.map_or(Presented::Nothing, Presented::OtherHeader)
 }
 
 /// JSON is the default; PDF goes to who names it and prefers it.
@@ -58,12 +74,13 @@ pub fn accepts_pdf(headers: &HeaderMap) -> bool {
 pub fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     const NAME: &str = "Idempotency-Key";
     let refused = |code, message: String| Err(Refusal::field(code, NAME, message));
+    let missing = format!(
+        "The header {NAME} is required on every POST. Send a new UUID for each operation, and the \
+         same one when you retry it."
+    );
     let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else {
-        return refused(
-            Code::ParameterEmpty,
-            format!("The header {NAME} is required on every POST."),
-        );
+        return refused(Code::ParameterEmpty, missing);
     };
     if values.next().is_some() {
         return refused(
@@ -81,7 +98,7 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text);
     match text.len() {
-        0 => refused(Code::ParameterEmpty, format!("The header {NAME} is required on every POST.")),
+        0 => refused(Code::ParameterEmpty, missing),
         length if length < IDEMPOTENCY_KEY_LENGTH_MIN => refused(
             Code::ParameterMinLengthInvalid,
             format!(

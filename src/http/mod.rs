@@ -10,6 +10,7 @@ pub mod fields;
 pub mod form;
 pub mod framing;
 pub mod incoming;
+pub mod near;
 pub mod openapi;
 pub mod preflight;
 pub mod query;

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::near;
 use super::route::{Route, Verb};
+use crate::kernel::{Code, Refusal};
 
 /// What a path leads to.
 pub enum Found<'a> {
@@ -27,6 +29,19 @@ fn plain(part: &str) -> String {
         Some(stem) => format!("{stem}y"),
         None => part.strip_suffix('s').unwrap_or(&part).to_owned(),
     }
+}
+
+/// Whether a plain part of a path is what other services begin theirs with.
+fn is_prefix(part: &str) -> bool {
+    let digits = part.strip_prefix('v').unwrap_or("");
+    part == "api" || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The refusal of a method that a path is not there for.
+pub fn wrong_method(method: &http::Method, allow: &str) -> Refusal {
+    let is_update = matches!(method.as_str(), "PUT" | "PATCH") && allow.contains("POST");
+    let hint = if is_update { " An object is changed with POST." } else { "" };
+    Refusal::new(Code::RequestMethodInvalid, format!("This route takes {allow}.{hint}"))
 }
 
 /// Finds routes by path and method.
@@ -68,19 +83,36 @@ impl Router {
     }
 
     /// The path of a route that a path which leads nowhere was probably meant to be: it differs in
-    /// slashes, case, hyphens and underscores, or singular and plural.
+    /// slashes, case, hyphens and underscores, singular and plural, a letter or two, or what stands
+    /// before the resource.
     pub fn near_miss(&self, path: &str) -> Option<&'static str> {
-        let asked: Vec<String> =
+        let mut asked: Vec<String> =
             path.split('/').filter(|part| !part.is_empty()).map(plain).collect();
-        let is_meant = |route: &&Route| {
+        let prefixes = asked.iter().take_while(|part| is_prefix(part)).count();
+        asked.splice(..prefixes, [plain("v1")]);
+        let wrong_letters = |route: &Route| {
             let parts: Vec<&str> = route.path.split('/').filter(|part| !part.is_empty()).collect();
-            parts.len() == asked.len()
-                && parts
-                    .iter()
-                    .zip(&asked)
-                    .all(|(part, asked)| *part == "{id}" || plain(part) == *asked)
+            if parts.len() != asked.len() {
+                return None;
+            }
+            let wrong = |(part, asked): (&&str, &String)| match *part {
+                "{id}" => Some(0),
+                part => near::wrong_letters(&plain(part), asked),
+            };
+            parts.iter().zip(&asked).map(wrong).sum::<Option<usize>>()
         };
-        self.routes.iter().find(is_meant).map(|route| route.path)
+        let candidates =
+            self.routes.iter().filter_map(|route| Some((wrong_letters(route)?, route)));
+        candidates.min_by_key(|(wrong, _)| *wrong).map(|(_, route)| route.path)
+    }
+
+    /// The refusal of a path that leads nowhere.
+    pub fn not_found(&self, path: &str) -> Refusal {
+        let message = match self.near_miss(path) {
+            Some(meant) => format!("No such route. Did you mean {meant}?"),
+            None => "No such route. GET /openapi.json lists all of them.".to_owned(),
+        };
+        Refusal::new(Code::ObjectNotFound, message)
     }
 
     pub fn find(&self, method: &http::Method, path: &str) -> Found<'_> {
@@ -93,6 +125,36 @@ impl Router {
                 index: *index,
                 ids: matched.params.iter().map(|(_, id)| id.to_owned()).collect(),
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routes::routes;
+
+    #[test]
+    fn near_misses_are_recognised() {
+        let router = Router::new(routes()).unwrap();
+        for (path, meant) in [
+            ("/v1/transfers/", Some("/v1/transfers")),
+            ("/transfers", Some("/v1/transfers")),
+            ("/transfers/transfer_1", Some("/v1/transfers/{id}")),
+            ("/api/v1/Transfer", Some("/v1/transfers")),
+            ("/v2/quote-locks", Some("/v1/quote_locks")),
+            ("/v1/benificiaries", Some("/v1/beneficiaries")),
+            ("/v1//webhook_endpoints//webhook_endpoint_1", Some("/v1/webhook_endpoints/{id}")),
+            ("/v1/transfers/transfer_1/cancell", Some("/v1/transfers/{id}/cancel")),
+            ("/v1/customers", None),
+            ("/v1", None),
+            ("/", None),
+            ("/favicon.ico", None),
+            ("/robots.txt", None),
+            ("/login", None),
+            ("/v1/payers", None),
+        ] {
+            assert_eq!(router.near_miss(path), meant, "{path}");
         }
     }
 }

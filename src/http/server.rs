@@ -152,10 +152,13 @@ fn connections_max() -> usize {
 /// Binds the address, with an error that says what to do.
 pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), String> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
-        format!(
-            "cannot listen on {address}: {error}. Choose another address with --listen, or stop \
-             the server that uses it."
-        )
+        let advice = match error.kind() {
+            std::io::ErrorKind::InvalidInput => {
+                "Write an address and a port, such as 127.0.0.1:8080."
+            }
+            _ => "Choose another address with --listen, or stop the server that uses it.",
+        };
+        format!("cannot listen on {address}: {error}. {advice}")
     })?;
     let local = listener.local_addr().map_err(|error| error.to_string())?;
     Ok((listener, local))

@@ -200,7 +200,8 @@ impl Refusal {
     /// The one answer for an object that is not there, is another account's, or is of the other
     /// mode.
     pub fn not_found() -> Refusal {
-        Refusal::new(Code::ObjectNotFound, "No such object.")
+        let message = "No such object. Check the ID, and that the key is of its account and mode.";
+        Refusal::new(Code::ObjectNotFound, message)
     }
     pub fn internal() -> Refusal {
         Refusal::new(

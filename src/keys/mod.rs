@@ -145,10 +145,30 @@ fn invalid_key(what: &str) -> OperationError {
     Refusal::new(Code::SecretKeyInvalid, format!("{what} {ADVICE}")).into()
 }
 
-/// The key in an `Authorization` header.
-fn bearer_key(authorization: Option<&[u8]>) -> Result<&str, OperationError> {
-    let value = authorization
-        .ok_or_else(|| invalid_key("The request has no API key, or more than one."))?;
+/// How a request presents its key.
+#[derive(Clone, Copy)]
+pub enum Presented<'a> {
+    Nothing,
+    /// More than one header `Authorization`.
+    Several,
+    /// A header of this name, which keys are not taken from.
+    OtherHeader(&'static str),
+    /// The value of the header `Authorization`.
+    Authorization(&'a [u8]),
+}
+
+/// The key that a request presents.
+fn bearer_key(presented: Presented<'_>) -> Result<&str, OperationError> {
+    let value = match presented {
+        Presented::Authorization(value) => value,
+        Presented::Nothing => return Err(invalid_key("The request has no API key.")),
+        Presented::Several => {
+            return Err(invalid_key("The request has more than one header Authorization."));
+        }
+        Presented::OtherHeader(name) => {
+            return Err(invalid_key(&format!("An API key is not taken from the header {name}.")));
+        }
+    };
     let text = std::str::from_utf8(value)
         .map_err(|_| invalid_key("The API key holds characters that no key has."))?
         .trim();
@@ -156,6 +176,9 @@ fn bearer_key(authorization: Option<&[u8]>) -> Result<&str, OperationError> {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim(),
         Some((scheme, _)) if scheme.eq_ignore_ascii_case("basic") => {
             return Err(invalid_key("The API key was sent with the scheme Basic."));
+        }
+        None if text.eq_ignore_ascii_case("bearer") => {
+            return Err(invalid_key("No API key stands behind the word Bearer."));
         }
         None if well_formed(text).is_some() => {
             return Err(invalid_key("The word Bearer is missing before the API key."));
@@ -182,13 +205,13 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// The caller of a request, from its `Authorization` header.
+    /// The caller of a request.
     pub async fn caller(
         &self,
         store: &Store,
-        authorization: Option<&[u8]>,
+        presented: Presented<'_>,
     ) -> Result<Arc<Caller>, OperationError> {
-        let key = bearer_key(authorization)?;
+        let key = bearer_key(presented)?;
         // The same for one that was revoked.
         let unknown = || {
             invalid_key(

@@ -112,6 +112,9 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
     let app = &site.app;
     let path = request.uri().path();
     if request.method() != http::Method::GET && request.method() != http::Method::HEAD {
+        if site.api.router.near_miss(path).is_some() {
+            return dispatch::refusal_reply(request_id, no_such_page(site, path));
+        }
         let mut reply = dispatch::refusal_reply(
             request_id,
             Refusal::new(Code::RequestMethodInvalid, "This page takes GET."),
@@ -158,9 +161,18 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
                 *reply.status_mut() = StatusCode::NOT_FOUND;
                 return reply;
             }
-            dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))
+            dispatch::refusal_reply(request_id, no_such_page(site, path))
         }
     }
+}
+
+/// The refusal of a path outside the API, which may have been meant to be one of its routes.
+fn no_such_page(site: &Site, path: &str) -> Refusal {
+    let message = match site.api.router.near_miss(path) {
+        Some(meant) => format!("No such page. Did you mean {meant}?"),
+        None => "No such page. The API is below /v1, and its guides are at /docs/.".to_owned(),
+    };
+    Refusal::new(Code::ObjectNotFound, message)
 }
 
 /// Where reports of security faults go (RFC 9116), where the operator says so.

@@ -42,9 +42,13 @@ fn decide(
 ) -> Result<BeneficiaryView, OperationError> {
     let was_payable = found.is_payable();
     if !beneficiaries::decide(context.tx, context.now, &mut found, decision)? {
+        let also = match decision {
+            VerificationDecision::Activate => ", or active with payouts disabled",
+            VerificationDecision::RequireInput | VerificationDecision::Reject => "",
+        };
         let message = format!(
-            "The beneficiary is {} and does not take this helper. An account number that ends in \
-             0004 keeps a beneficiary in verifying.",
+            "The beneficiary is {}; this helper needs one that is verifying{also}. An account \
+             number that ends in 0004 keeps a beneficiary in verifying.",
             found.status.as_str()
         );
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());

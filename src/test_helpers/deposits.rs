@@ -5,6 +5,7 @@ use crate::deposits::api::DepositView;
 use crate::deposits::{self, Deposit};
 use crate::http::fields::{Int, Text, TokenAmount};
 use crate::http::route::{self, Context, Route};
+use crate::kernel::state::Status;
 use crate::kernel::{
     Code, Currency, Money, Now, OperationError, Refusal, RefusalEntry, StoreError,
 };
@@ -73,11 +74,13 @@ fn deposit(
         Some(amount) => amount.0,
         None if !missing.is_zero() => missing,
         None => {
-            return Err(Refusal::new(
-                Code::TestHelperNotApplicable,
-                "Nothing is missing. Send an amount to pay more than was asked for.",
-            )
-            .into());
+            let message = format!(
+                "The transfer is {}, and no money is missing. Without an amount this helper needs \
+                 one in funding, funding_hold, expired or cancelled that received too little. With \
+                 an amount it sends that in any status.",
+                found.status.as_str()
+            );
+            return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
         }
     };
     if amount.units > SIMULATED_DEPOSIT_MAX.units {

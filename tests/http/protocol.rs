@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::stage::faults;
 use crate::support::Server;
@@ -51,6 +53,23 @@ async fn a_401_names_the_scheme_and_tells_mistakes_apart() {
         assert!(!message.contains("sk_test_0") && !message.contains(&client.key[8..20]));
         messages.insert(message);
     }
+    // Where other services take keys, and none at all.
+    for name in ["x-api-key", "api-key"] {
+        let headers = [("authorization", client.key.as_str()), (name, &client.key)];
+        let answer = client.send(Method::GET, "/v1/balance", &headers[1..], Bytes::new()).await;
+        assert_eq!(answer.status, 200, "the client sends its key beside it");
+        let mut raw = TcpStream::connect(&server.address).await.unwrap();
+        let request = format!(
+            "GET /v1/balance HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{name}: {}\r\n\r\n",
+            client.key
+        );
+        raw.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        raw.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401 ") && answer.contains("Bearer <API_KEY>"));
+        assert!(answer.to_lowercase().contains(&format!("header {name}")), "{answer}");
+        assert!(!answer.contains(&client.key));
+    }
     assert!(messages.len() >= 5, "{messages:?}");
 }
 
@@ -83,10 +102,18 @@ async fn a_near_miss_gets_a_hint() {
         ("/v1/quotelocks", Some("/v1/quote_locks?")),
         ("/v1//quote-locks", Some("/v1/quote_locks?")),
         ("/v1/payouts/payout_1/payment-advice", Some("/v1/payouts/{id}/payment_advice?")),
+        ("/v1/benificiaries", Some("/v1/beneficiaries?")),
+        ("/transfers", Some("/v1/transfers?")),
+        ("/api/v2/Sender/sender_1", Some("/v1/senders/{id}?")),
         ("/v1/invoices", None),
+        ("/invoices", None),
     ] {
         let answer = client.get(path).await;
         assert_eq!(answer.error(404), "object_not_found", "{path}");
+        if meant.is_some() && !path.contains("payment") {
+            let posted = client.post(path, json!({})).await;
+            assert_eq!(posted.error(404), "object_not_found", "{path}");
+        }
         let message = answer.json()["errors"][0]["message"].as_str().unwrap().to_owned();
         match meant {
             Some(meant) => assert!(message.contains(meant), "{path}: {message}"),
@@ -95,6 +122,27 @@ async fn a_near_miss_gets_a_hint() {
     }
     let bracketed = client.get("/v1/transfers?created%5Bgte%5D=5").await.json();
     assert!(bracketed["errors"][0]["message"].as_str().unwrap().contains("created.gte"));
+    let mistyped = client.get("/v1/transfers?lmit=5").await.json();
+    assert!(mistyped["errors"][0]["message"].as_str().unwrap().contains("mean limit?"));
+    let patched = client.send(Method::PATCH, "/v1/senders", &[], "{}".into()).await;
+    assert_eq!(patched.error(405), "request_method_invalid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_that_is_nearly_right_gets_a_hint() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let body = json!({ "name": "Ravi Rao", "type": "individual", "country": "AE",
+        "e-mail": "ravi@example.com", "adress": {}, "colour": "red", "adress 50100": 1 });
+    let refused = client.post("/v1/senders", body).await.json();
+    let hints: Vec<Option<&str>> = refused["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["message"].as_str().unwrap().split("mean ").nth(1)?.split('?').next())
+        .collect();
+    // What is masked may be personal, and is compared with nothing.
+    assert_eq!(hints, [Some("email"), Some("address"), None, None]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
