@@ -350,6 +350,22 @@ fn a_replay_begins_old_deliveries_again_and_makes_missing_ones() {
 }
 
 #[test]
+fn a_replay_of_what_failed_does_not_wait_for_the_next_attempt() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "*");
+        emit(tx, now, "transfer.status.funded");
+        let second = START / 1_000;
+        let failed = || Replay::Range { since: second, until: second + 9, only_failed: true };
+        assert_eq!(replay(tx, now, &endpoint, failed()).unwrap(), 0, "it is on its way");
+        assert_eq!(attempt_due(tx, now, &endpoint, 500), 1);
+        assert_eq!(attempt_due(tx, now, &endpoint, 200), 0, "the next attempt is later");
+        assert_eq!(replay(tx, now, &endpoint, failed()).unwrap(), 1);
+        assert_eq!(attempt_due(tx, now, &endpoint, 200), 1);
+        assert_eq!(replay(tx, now, &endpoint, failed()).unwrap(), 0, "it was taken");
+    });
+}
+
+#[test]
 fn a_replay_meanwhile_makes_the_running_attempt_count_for_nothing() {
     with_store(|tx, now| {
         let endpoint = endpoint(tx, now, "*");

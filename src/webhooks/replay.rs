@@ -32,8 +32,8 @@ pub enum Replay {
 }
 
 /// Begins a new schedule for deliveries, and makes those that an endpoint has none of, where it
-/// wants the event; answers how many. `only_failed` means those that the receiver never took:
-/// `failed` and `recorded`.
+/// wants the event; answers how many. `only_failed` means those that the receiver has not taken:
+/// `failed`, `recorded`, and `pending` that wait for another attempt.
 pub fn replay(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -149,7 +149,8 @@ pub struct RestartedDeliveries {
     /// The event that is no longer among them.
     pub before: EventId,
     pub created: RangeInclusive<i64>,
-    /// Only those that the receiver never took: `failed` and `recorded`.
+    /// Only those that the receiver has not taken: `failed`, `recorded`, and `pending` with an
+    /// attempt that failed.
     pub only_failed: bool,
 }
 
@@ -160,7 +161,11 @@ pub fn deliveries_restart(
     restarted: &RestartedDeliveries,
     start_milliseconds: i64,
 ) -> Result<u64, StoreError> {
-    let statuses = if restarted.only_failed { " AND status IN (?8, ?9)" } else { "" };
+    let statuses = if restarted.only_failed {
+        " AND (status IN (?8, ?9) OR (status = ?6 AND attempts_count > 0))"
+    } else {
+        ""
+    };
     let sql = format!(
         "UPDATE webhook_deliveries SET status = ?6, schedule_start_milliseconds = ?7, step = 0, \
          due_milliseconds = ?7 WHERE endpoint_id = ?1 AND event_id >= ?2 AND event_id < ?3 AND \
