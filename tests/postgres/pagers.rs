@@ -16,7 +16,7 @@ use hundi::values;
 
 use crate::nodes::Nodes;
 use crate::support::postgres::Database;
-use crate::support::{Client, steps};
+use crate::support::{Client, steps, until};
 
 const NODES_COUNT: usize = 3;
 const WRITERS_COUNT: usize = 16;
@@ -170,4 +170,53 @@ async fn a_page_ends_before_what_an_older_transaction_may_still_show() {
     }
     first.close().await;
     second.close().await;
+}
+
+/// How many transactions a database rolled back, once all connections to it have told theirs.
+fn rollbacks_count(database: &Database) -> i64 {
+    let others = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND \
+                  backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    until("the connections to end", Duration::from_secs(20), || {
+        (database.value(others) == "0").then_some(())
+    });
+    let count = "SELECT xact_rollback FROM pg_stat_database WHERE datname = current_database()";
+    database.value(count).parse().expect("a number")
+}
+
+/// Each page ends with a rollback, and each look at the running transactions is one more;
+/// PostgreSQL counts them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_in_the_middle_asks_for_no_running_transactions() {
+    const PAGES: i64 = 200;
+    let database = Database::fresh();
+    let url = PostgresUrl::parse(&database.url()).expect("an address");
+    let store = Store::connect(&url, Clock::System, 6).await.expect("the schema");
+    database.sql("CREATE TABLE kept_things (scope BIGINT, id BYTEA)");
+    for _ in 0..150 {
+        store.write(insert).await.expect("a thing");
+    }
+    store.close().await;
+    let mut looks = Vec::new();
+    for in_the_middle in [true, false] {
+        let before = rollbacks_count(&database);
+        let reader = Store::connect(&url, Clock::System, 6).await.expect("the schema");
+        // A page that reaches the end raises the floor that the node remembers.
+        assert_eq!(ids(&reader, 0).await.len(), 100);
+        let all = ids(&reader, 0).await;
+        assert!(ids(&reader, all[99]).await.len() >= 50);
+        for _ in 0..PAGES {
+            if in_the_middle {
+                assert_eq!(ids(&reader, 0).await.len(), 100);
+            } else {
+                // A new thing is above the floor each time.
+                let id = reader.write(insert).await.expect("a thing");
+                assert_eq!(ids(&reader, id - 1).await, [id]);
+            }
+        }
+        reader.close().await;
+        looks.push(rollbacks_count(&database) - before);
+    }
+    println!("rolled back for {PAGES} pages in the middle and at the end: {looks:?}");
+    assert!(looks[0] < PAGES + PAGES / 10, "{looks:?}");
+    assert!(looks[1] >= 2 * PAGES, "the control: {looks:?}");
 }
