@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use super::markdown::escape;
 
+/// Longest pattern that people are shown, in characters.
+const PATTERN_SHOWN_MAX: usize = 80;
+
 /// A line of a list of fields.
 pub struct Field {
     pub name: String,
@@ -91,8 +94,10 @@ pub fn bounds(schema: &Value) -> Vec<String> {
         range("minimum", "maximum", ""),
         range("minLength", "maxLength", " characters"),
         range("minItems", "maxItems", " items"),
-        // A pattern that only keeps control characters out says nothing to people.
-        text("pattern").filter(|pattern| !pattern.contains("\\u")).map(|p| format!("pattern {p}")),
+        // A pattern that only keeps control characters out, or is a list, says nothing to people.
+        text("pattern")
+            .filter(|pattern| !pattern.contains("\\u") && pattern.len() <= PATTERN_SHOWN_MAX)
+            .map(|pattern| format!("pattern {pattern}")),
         text("default").map(|default| format!("default {default}")),
     ]
     .into_iter()

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::fields::PLAIN_PATTERN;
 use super::form::shown_name;
+use super::near;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Code, Id, Kind, ObjectKind, Refusal, RefusalEntry};
@@ -53,11 +55,14 @@ impl Filter {
                     kind.as_str()) })
             }
             FilterKind::AnyId { .. } => {
-                json!({ "type": "string", "pattern": "^[a-z_]+_[0-7][0-9A-HJKMNP-TV-Z]{25}$" })
+                let kinds = ObjectKind::ALL.map(ObjectKind::as_str).join("|");
+                let pattern = format!("^({kinds})_[0-7][0-9A-HJKMNP-TV-Z]{{25}}$");
+                json!({ "type": "string", "pattern": pattern })
             }
             FilterKind::Word(words) => json!({ "type": "string", "enum": words() }),
             FilterKind::OneOf(words) => json!({ "type": "string", "enum": words }),
-            FilterKind::Text => json!({ "type": "string", "minLength": 1, "maxLength": 128 }),
+            FilterKind::Text => json!({ "type": "string", "minLength": 1, "maxLength": 128,
+                "pattern": PLAIN_PATTERN }),
             FilterKind::Wait => {
                 json!({ "type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX,
                     "default": 0 })
@@ -120,7 +125,11 @@ fn unknown(name: &str, shown: &str, known: &[&str]) -> RefusalEntry {
     let advice = match known {
         [] => "This endpoint takes no query parameters.".to_owned(),
         known if known.contains(&dotted.as_str()) => format!("Write {dotted}."),
-        known => format!("This endpoint takes: {}.", known.join(", ")),
+        known => {
+            let meant = if shown == name { near::meant(name, known) } else { None };
+            let hint = meant.map_or(String::new(), |meant| format!("Did you mean {meant}? "));
+            format!("{hint}This endpoint takes: {}.", known.join(", "))
+        }
     };
     refused(shown, format!("{shown} is not a query parameter of this endpoint. {advice}"))
 }

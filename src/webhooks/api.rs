@@ -80,7 +80,7 @@ impl Field for EnabledEvents {
                 let name = format!("{name}.{index}");
                 let message = format!(
                     "{name} must be an event type, a prefix of some such as transfer.status.*, or \
-                     *."
+                     *. The page /docs/webhooks lists the types."
                 );
                 faults.push(RefusalEntry::field(Code::ParameterValueInvalid, name, message));
             }

@@ -36,6 +36,7 @@ mod operator;
 mod oversight;
 mod pay;
 mod pauses;
+mod patterns;
 mod payment_advice;
 mod payout_screening;
 mod payouts;

@@ -9,7 +9,7 @@ export interface AdvanceClock {
 }
 
 export interface AdviceBeneficiary {
-  /** Name of the person, or of the part. */
+  /** Name of the account holder. */
   name: string;
   /** Last four characters of the account number. */
   account_number_last4: string;
@@ -48,12 +48,12 @@ export interface AdviceGst {
 export interface AdviceMilestone {
   /** What the payment passed. */
   milestone: "rate_locked" | "funded" | "instructed" | "settled" | "returned";
-  /** When, in Unix seconds. */
+  /** When the payment passed it, in Unix seconds. */
   at: number;
 }
 
 export interface AdviceSender {
-  /** Name of the person, or of the part. */
+  /** Name of the remitter. */
   name: string;
   /** ISO 3166-1 alpha-2 code of the country. */
   country: string;
@@ -74,9 +74,37 @@ export interface ApiError {
   /** Type of the object. */
   object: "error";
   /** Every problem of the request. */
-  errors: Array<Record<string, unknown>>;
+  errors: Array<ApiErrorEntry>;
   /** HTTP status of the answer. */
   http_status_code: number;
+}
+
+export interface ApiErrorEntry {
+  /** Stable code that programs branch on. New codes can be added: treat one that you do not know by the HTTP status. */
+  code: string;
+  /** Text for humans; may change. */
+  message: string;
+  /** What the problem is about. */
+  metadata: ApiErrorMetadata;
+}
+
+export interface ApiErrorMetadata {
+  /** Field, parameter or header concerned; nested names joined with dots. */
+  field_name?: string;
+  /** Largest value that is taken, where a range was left. */
+  maximum?: string;
+  /** Smallest value that is taken, where a range was left. */
+  minimum?: string;
+  /** Always true: once the cause is gone, send the request with a new idempotency key. The refusal replays under the old one. */
+  new_key_required?: boolean;
+  /** What the operator has paused, with `service_paused`. */
+  paused?: string;
+  /** Which limit was reached, with `rate_limit_exceeded`. */
+  policy?: string;
+  /** Seconds to wait, with `rate_limit_exceeded`. */
+  retry_after_seconds?: string;
+  /** Transfer that has the reference, with `reference_already_used`. */
+  transfer_id?: string;
 }
 
 export interface Balance {
@@ -108,7 +136,7 @@ export interface Beneficiary {
   object: "beneficiary";
   /** ID of the object. */
   id: string;
-  /** Name of the person, or of the part. */
+  /** Name of the account holder, as the bank holds it. */
   name: string;
   /** Last four characters of the account number. */
   account_number_last4: string;
@@ -116,7 +144,7 @@ export interface Beneficiary {
   ifsc: string;
   /** Type of the bank account. */
   account_type: "nre";
-  /** Where the object stands. */
+  /** Where the verification of the beneficiary stands. */
   status: "draft" | "verifying" | "active" | "input_required" | "rejected";
   /** Whether the beneficiary can be paid. */
   payouts_enabled: boolean;
@@ -168,7 +196,7 @@ export interface BeneficiaryValidation {
   bank_name?: string | null;
   /** Name of the branch by the IFSC directory. */
   branch_name?: string | null;
-  /** Amount of money as a decimal string. */
+  /** Amount in INR that was asked about; null without one. */
   amount?: string | null;
   /** Code of the currency. */
   currency: "INR" | "USD" | "USDT";
@@ -181,9 +209,9 @@ export interface BeneficiaryValidation {
 }
 
 export interface ChainView {
-  /** Where the object stands. */
+  /** Whether the chain is followed, and whether something is wrong with it. */
   status: "following" | "behind" | "not_followed" | "token_deprecated";
-  /** Number of the block that holds the transaction. */
+  /** Number of the last block whose final content was read. */
   block_number?: number | null;
   /** Time of that block in Unix seconds. */
   block_time?: number | null;
@@ -220,7 +248,7 @@ export interface ChaosFault {
 export interface ChaosProfile {
   /** Type of the object. */
   object: "chaos_profile";
-  /** Where the object stands. */
+  /** Whether the attacks go on, and whether the report is complete. */
   status: "running" | "settling" | "completed";
   /** Which ones are attacked follows from it; the service chooses one if it is left out. */
   seed: number;
@@ -247,7 +275,7 @@ export interface ChaosProfile {
 export interface ChaosReport {
   /** Type of the object. */
   object: "chaos_report";
-  /** Where the object stands. */
+  /** Whether the attacks go on, and whether the report is complete. */
   status: "running" | "settling" | "completed";
   /** Null until the status is `completed`. */
   grade?: "passed" | "failed" | "incomplete" | null;
@@ -323,7 +351,7 @@ export interface CorridorList {
 }
 
 export interface CreateBeneficiary {
-  /** Name of the person, or of the part. */
+  /** Name of the account holder, as the bank holds it. */
   name: string;
   /** Number of the bank account; never shown again. */
   account_number: string;
@@ -356,18 +384,18 @@ export interface CreateQuoteLock {
   sell_currency: "USD";
   /** Currency that is bought. */
   buy_currency: "INR";
-  /** Amount of money as a decimal string. */
+  /** Amount in `sell_currency`; in place of `buy_amount`. */
   amount?: Decimal | null;
-  /** Amount that is bought, as a decimal string. */
+  /** Amount in `buy_currency` to arrive; in place of `amount`. */
   buy_amount?: Decimal | null;
   /** The caller's own names and values. */
   metadata?: Record<string, string> | null;
 }
 
 export interface CreateSender {
-  /** Name of the person, or of the part. */
+  /** Name of the remitter. */
   name: string;
-  /** Type of the event, person or document. */
+  /** Kind of remitter. */
   type: "individual";
   /** ISO 3166-1 alpha-2 code of the country. */
   country: string;
@@ -399,7 +427,7 @@ export interface CreateSenderAddress {
 }
 
 export interface CreateSenderIdentification {
-  /** Type of the event, person or document. */
+  /** Type of the document. */
   type: "passport" | "national_id" | "driving_licence";
   /** Number of the document; never shown again. */
   number: string;
@@ -410,7 +438,7 @@ export interface CreateTransfer {
   sender_id: string;
   /** ID of the beneficiary. */
   beneficiary_id: string;
-  /** Amount of money as a decimal string. */
+  /** Amount that the payer deposits, in `currency`: that of the quote lock. */
   amount: Decimal;
   /** Code of the currency. */
   currency: "USD";
@@ -455,7 +483,7 @@ export interface CreateTransferFundingPolicy {
 }
 
 export interface CreateWebhookEndpoint {
-  /** Address in the web. */
+  /** Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret. */
   url: string;
   /** Event types: full names, *, or a prefix such as transfer.status.*. */
   enabled_events?: Array<string> | null;
@@ -466,7 +494,7 @@ export interface CreateWebhookEndpoint {
 }
 
 export interface DeclareRefundAddress {
-  /** Blockchain address that is paid. */
+  /** Blockchain address that the refund goes to. */
   to_address: string;
 }
 
@@ -486,7 +514,7 @@ export interface Deposit {
   id: string;
   /** ID of the transfer. */
   transfer_id: string;
-  /** Where the object stands. */
+  /** How far the chain has confirmed the movement. */
   status: "initialized" | "processing" | "completed" | "failed";
   /** Amount of money as a decimal string. */
   amount: Decimal;
@@ -498,7 +526,7 @@ export interface Deposit {
   chain: string;
   /** Blockchain address that paid. */
   from_address: string;
-  /** Blockchain address that is paid. */
+  /** Deposit address of the transfer. */
   to_address: string;
   /** Hash of the transaction on chain. */
   transaction_hash: string;
@@ -532,7 +560,7 @@ export interface DepositList {
 }
 
 export interface DiagnoseFunding {
-  /** Hash of the transaction on chain. */
+  /** Hash of the transaction that is asked about. */
   transaction_hash: string;
 }
 
@@ -559,13 +587,13 @@ export interface Event {
   object: "event";
   /** ID of the object. */
   id: string;
-  /** Type of the event, person or document. */
+  /** What changed, such as `transfer.status.payout_settled`. */
   type: string;
   /** ID of the object that changed. */
   linked_id: string;
   /** Type of the object that changed. */
   linked_object: string;
-  /** When the object was created, in Unix seconds. */
+  /** When the change happened, in Unix seconds. */
   created: number;
   /** Whether the object belongs to live mode. */
   livemode: boolean;
@@ -603,7 +631,7 @@ export interface Fee {
 }
 
 export interface FeeDetail {
-  /** Name of the person, or of the part. */
+  /** What the part is: `service_fee` or `gst`. */
   name: string;
   /** Amount of money as a decimal string. */
   amount: Decimal;
@@ -624,7 +652,7 @@ export interface Funding {
   chain: string;
   /** Blockchain address that the payer sends to. */
   deposit_address: string;
-  /** Where the object stands. */
+  /** Where the stablecoin leg stands. */
   status: "awaiting_funds" | "confirming" | "partially_funded" | "funded" | "hold" | "expired" | "cancelled" | "refund_processing" | "refunded";
   /** What has to arrive at the deposit address. */
   amount_expected: Decimal;
@@ -632,7 +660,7 @@ export interface Funding {
   amount_received: Decimal;
   /** What was received above the expected amount and is owed back. */
   amount_excess: Decimal;
-  /** When it ends, in Unix seconds. */
+  /** Until when a deposit is in time, by its block's time in Unix seconds. */
   expires_at: number;
   /** Blockchain address that a refund goes to. */
   refund_address?: string | null;
@@ -653,7 +681,7 @@ export interface FundingDiagnosis {
   transfer_id: string;
   /** Hash of the transaction on chain. */
   transaction_hash: string;
-  /** Stable code that programs branch on. */
+  /** What became of the transaction, as a stable word. */
   code: "credited" | "confirming" | "short_by" | "late_by" | "after_cancel" | "unmatched" | "not_credited" | "zero_value" | "look_alike_token" | "wrong_token" | "wrong_address" | "unrelated" | "no_token" | "reverted" | "not_found";
   /** A sentence or two that a payer can be shown. */
   message: string;
@@ -673,7 +701,7 @@ export interface FundingDiagnosis {
   block_time?: number | null;
   /** Blocks from the transaction's block to the chain's newest one. */
   confirmations?: number | null;
-  /** Blockchain address that is paid. */
+  /** Blockchain address that the transaction paid. */
   to_address?: string | null;
   /** Contract of the token on its chain. */
   token_contract?: string | null;
@@ -691,12 +719,12 @@ export interface FundingPolicy {
 }
 
 export interface Identification {
-  /** Type of the event, person or document. */
+  /** Type of the document. */
   type: "passport" | "national_id" | "driving_licence";
 }
 
 export interface PayerAddress {
-  /** Blockchain address that is paid. */
+  /** Blockchain address that the payer gave. */
   to_address: string;
   /** When it was declared, in Unix seconds. */
   declared_at: number;
@@ -705,11 +733,11 @@ export interface PayerAddress {
 }
 
 export interface PaymentAdvice {
-  /** Where the object stands. */
+  /** Whether the payment advice can be fetched. */
   status: "pending" | "available";
   /** Since when it is available, in Unix seconds. */
   available_at?: number | null;
-  /** Address in the web. */
+  /** Where the payment advice is fetched with the API key; null until then. */
   url?: string | null;
 }
 
@@ -801,7 +829,7 @@ export interface Payout {
   transfer_id: string;
   /** ID of the beneficiary. */
   beneficiary_id: string;
-  /** Where the object stands. */
+  /** Where the rupee payment stands. */
   status: "initialized" | "hold" | "processing" | "settled" | "failed" | "returned";
   /** Amount of money as a decimal string. */
   amount: Decimal;
@@ -828,7 +856,7 @@ export interface Payout {
 }
 
 export interface PayoutFailure {
-  /** Stable code that programs branch on. */
+  /** Why the payout failed, as a stable word. */
   code: "beneficiary_name_mismatch" | "account_invalid" | "account_closed" | "account_frozen" | "account_not_nre" | "ifsc_invalid" | "beneficiary_bank_unavailable" | "returned_by_beneficiary_bank" | "compliance_rejected" | "technical_error" | "outcome_unknown";
   /** Text for humans; may change. */
   message: string;
@@ -863,7 +891,7 @@ export interface QuoteLock {
   object: "quote_lock";
   /** ID of the object. */
   id: string;
-  /** Where the object stands. */
+  /** Whether a transfer can still be created with it. */
   status: "active" | "used" | "expired";
   /** Currency that is sold. */
   sell_currency: "INR" | "USD" | "USDT";
@@ -873,7 +901,7 @@ export interface QuoteLock {
   buy_currency: "INR" | "USD" | "USDT";
   /** Amount that is bought, as a decimal string. */
   buy_amount: Decimal;
-  /** Amount of money as a decimal string. */
+  /** The same as `sell_amount`. */
   amount: Decimal;
   /** INR for one USD, six decimals. */
   rate: Decimal;
@@ -881,7 +909,7 @@ export interface QuoteLock {
   mid_market_rate: Decimal;
   /** What is kept of the amount before it is exchanged. */
   fee: Fee;
-  /** When it ends, in Unix seconds. */
+  /** Until when a transfer can be created with it, in Unix seconds. */
   expires_at: number;
   /** ID of the transfer. */
   transfer_id?: string | null;
@@ -911,7 +939,7 @@ export interface Refund {
   transfer_id: string;
   /** What the refund gives back. */
   kind: "principal" | "excess" | "unmatched";
-  /** Where the object stands. */
+  /** Where the refund stands. */
   status: "requires_address" | "processing" | "completed";
   /** Why, as a stable word. */
   reason: "underpaid" | "overpaid" | "late" | "compliance_rejected" | "payout_failed" | "payout_returned" | "unmatched" | "requoted";
@@ -921,11 +949,11 @@ export interface Refund {
   asset: string;
   /** Blockchain that the token moves on. */
   chain: string;
-  /** Blockchain address that is paid. */
+  /** Blockchain address that the refund goes to; null until one is declared. */
   to_address?: string | null;
   /** Address that the payer gave for the refund; declare it to use it at once. */
   payer_address?: PayerAddress | null;
-  /** Hash of the transaction on chain. */
+  /** Hash of the transaction that paid the refund. */
   transaction_hash?: string | null;
   /** When it was completed, in Unix seconds. */
   completed_at?: number | null;
@@ -945,27 +973,27 @@ export interface RefundList {
 }
 
 export interface RefundStatusChange {
-  /** Where the object stands. */
+  /** The status. */
   status: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
-  /** When, in Unix seconds. */
+  /** When it was taken, in Unix seconds. */
   at: number;
 }
 
 export interface ReplayWebhooks {
-  /** ID of the event. */
+  /** Deliver this event again, in place of a period. */
   event_id?: string | null;
   /** Replay events from this time on, in Unix seconds. */
   since?: number | null;
-  /** Replay events before this time, in Unix seconds. */
+  /** Replay events up to this time, itself included, in Unix seconds: now if left out. */
   until?: number | null;
-  /** Replay only what was not delivered. */
+  /** Replay only what the receiver has not taken: failed deliveries, those that were recorded while the endpoint was disabled, and those that wait for another attempt. */
   only_failed?: boolean | null;
 }
 
 export interface Requirement {
   /** The field concerned, nested names joined with dots. */
   field_name: string;
-  /** Stable code that programs branch on. */
+  /** What is wrong with the field, as a stable word. */
   code: string;
   /** Text for humans; may change. */
   message: string;
@@ -990,9 +1018,9 @@ export interface Sender {
   object: "sender";
   /** ID of the object. */
   id: string;
-  /** Name of the person, or of the part. */
+  /** Name of the remitter. */
   name: string;
-  /** Type of the event, person or document. */
+  /** Kind of remitter. */
   type: "individual";
   /** ISO 3166-1 alpha-2 code of the country. */
   country: string;
@@ -1026,7 +1054,7 @@ export interface SenderList {
 export interface SettledPayout {
   /** ID of the object. */
   id: string;
-  /** Where the object stands. */
+  /** Where the rupee payment stands: `settled`, or `returned` later. */
   status: "initialized" | "hold" | "processing" | "settled" | "failed" | "returned";
   /** Amount of money as a decimal string. */
   amount: Decimal;
@@ -1039,16 +1067,16 @@ export interface SettledPayout {
 }
 
 export interface SimulateDeposit {
-  /** Amount of money as a decimal string. */
+  /** Amount that the payer sends: what is missing if left out. */
   amount?: Decimal | null;
-  /** Token of the stablecoin rail. */
+  /** Token that is sent, USDT if left out; no other one is credited. */
   asset?: string | null;
-  /** Time of that block in Unix seconds. */
+  /** Time of the deposit's block in Unix seconds: now if left out. */
   block_time?: number | null;
 }
 
 export interface SimulateFailure {
-  /** Stable code that programs branch on. */
+  /** Why the bank refuses the payout or sends it back. */
   code?: "beneficiary_name_mismatch" | "account_invalid" | "account_closed" | "account_frozen" | "account_not_nre" | "ifsc_invalid" | "beneficiary_bank_unavailable" | "returned_by_beneficiary_bank" | "compliance_rejected" | "technical_error" | null;
 }
 
@@ -1089,9 +1117,9 @@ export interface Statement {
 export interface StatementRow {
   /** ID of the transfer. */
   transfer_id: string;
-  /** Where the object stands. */
+  /** Status of the transfer when the statement is made. */
   status: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
-  /** When the object was created, in Unix seconds. */
+  /** When the transfer was created, in Unix seconds. */
   created: number;
   /** Hashes of the final deposits, in chain order. */
   deposit_transaction_hashes: Array<string>;
@@ -1128,7 +1156,7 @@ export interface StatementTotal {
   currency: "INR" | "USD" | "USDT";
   /** Balance at the start of the period. */
   opening: Decimal;
-  /** Token movements of the transaction. */
+  /** What the period added: `closing` less `opening`. */
   movements: Decimal;
   /** Balance at the end of the period. */
   closing: Decimal;
@@ -1146,7 +1174,7 @@ export interface Transfer {
   object: "transfer";
   /** ID of the object. */
   id: string;
-  /** Where the object stands. */
+  /** Where the transfer stands; see the guide on the life of a transfer. */
   status: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
   /** Why the transfer waits in funding_hold. */
   status_reason?: "underpaid" | "overpaid" | "late" | "compliance_review" | null;
@@ -1156,7 +1184,7 @@ export interface Transfer {
   beneficiary_id: string;
   /** ID of the quote lock. */
   quote_lock_id: string;
-  /** Amount of money as a decimal string. */
+  /** Amount that the payer deposits, in `currency`. */
   amount: Decimal;
   /** Code of the currency. */
   currency: "INR" | "USD" | "USDT";
@@ -1202,7 +1230,7 @@ export interface TransferList {
 }
 
 export interface UpdateBeneficiary {
-  /** Name of the person, or of the part. */
+  /** Name of the account holder, as the bank holds it. */
   name?: string;
   /** Number of the bank account; never shown again. */
   account_number?: string;
@@ -1231,7 +1259,7 @@ export interface UpdateBeneficiary {
 }
 
 export interface UpdateWebhookEndpoint {
-  /** Address in the web. */
+  /** Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret. */
   url?: string;
   /** Event types: full names, *, or a prefix such as transfer.status.*. */
   enabled_events?: Array<string> | null;
@@ -1239,12 +1267,12 @@ export interface UpdateWebhookEndpoint {
   description?: string | null;
   /** The caller's own names and values. */
   metadata?: Record<string, string | null> | null;
-  /** Where the object stands. */
+  /** `enabled` takes deliveries again after the endpoint was disabled. */
   status?: "enabled";
 }
 
 export interface ValidateBeneficiary {
-  /** Name of the person, or of the part. */
+  /** Name of the account holder, as the bank holds it. */
   name: string;
   /** Number of the bank account; never shown again. */
   account_number: string;
@@ -1270,7 +1298,7 @@ export interface ValidateBeneficiary {
   relationship?: "self" | "family" | "other" | null;
   /** Whether verification begins. */
   submit?: boolean | null;
-  /** Amount of money as a decimal string. */
+  /** Amount in INR that the payment system is chosen by. */
   amount?: Decimal | null;
 }
 
@@ -1303,13 +1331,13 @@ export interface WebhookDelivery {
   webhook_endpoint_id: string;
   /** ID of the event. */
   event_id: string;
-  /** Where the object stands. */
+  /** Where the delivery stands. */
   status: "pending" | "succeeded" | "failed" | "recorded";
   /** Attempts of the delivery, oldest first. */
   attempts: Array<WebhookAttempt>;
   /** While an attempt is under way: when it would be made again if nothing more were heard of it. */
   next_attempt_at?: number | null;
-  /** When the object was created, in Unix seconds. */
+  /** When the delivery was scheduled, in Unix seconds. */
   created: number;
   /** Whether the object belongs to live mode. */
   livemode: boolean;
@@ -1329,7 +1357,7 @@ export interface WebhookDrill {
   object: "webhook_drill";
   /** ID of the webhook endpoint. */
   webhook_endpoint_id: string;
-  /** Where the object stands. */
+  /** Whether the drill still runs. */
   status: "running" | "completed";
   /** `passed` where every check is; null while the drill runs. */
   grade?: "passed" | "failed" | null;
@@ -1348,13 +1376,13 @@ export interface WebhookEndpoint {
   object: "webhook_endpoint";
   /** ID of the object. */
   id: string;
-  /** Address in the web. */
+  /** Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret. */
   url: string;
   /** The caller's own description. */
   description?: string | null;
   /** Event types: full names, *, or a prefix such as transfer.status.*. */
   enabled_events: Array<string>;
-  /** Where the object stands. */
+  /** Whether events are delivered, by how deliveries went. */
   status: "enabled" | "failing" | "disabled";
   /** Why nothing is delivered. */
   disabled_reason?: "delivery_failures" | null;

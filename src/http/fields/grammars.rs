@@ -1,5 +1,7 @@
 //! Texts with a grammar: account numbers, codes, dates, addresses, hashes.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use super::{text, wrong};
@@ -11,7 +13,7 @@ use crate::kernel::{Code, RefusalEntry};
 
 /// Declares a field type over a text with a grammar.
 macro_rules! text_fields {
-    ($($(#[$doc:meta])* $name:ident ($min:literal..=$max:literal) $pattern:literal $accepts:expr,
+    ($($(#[$doc:meta])* $name:ident ($min:literal..=$max:literal) $pattern:expr => $accepts:expr,
         $message:literal;)*) => {
         $(
             $(#[$doc])*
@@ -61,12 +63,12 @@ fn keep_if(text: &str, holds: bool) -> Option<String> {
 
 text_fields! {
     /// 5 to 20 letters or digits, as a bank writes them; leading zeros count.
-    AccountNumber (5..=20) "^[A-Za-z0-9]{5,20}$" |text| keep_if(text,
+    AccountNumber (5..=20) "^[A-Za-z0-9]{5,20}$" => |text| keep_if(text,
         text.bytes().all(|b| b.is_ascii_alphanumeric())),
         "must consist of letters and digits.";
     /// An IFSC: four letters of the bank, a zero, six of the branch (RBI's RTGS guide);
     /// upper-cased.
-    Ifsc (11..=11) "^[A-Za-z]{4}0[A-Za-z0-9]{6}$" |text| {
+    Ifsc (11..=11) "^[A-Za-z]{4}0[A-Za-z0-9]{6}$" => |text| {
             let text = text.to_ascii_uppercase();
             let bytes = text.as_bytes();
             let holds = bytes.len() == 11
@@ -77,7 +79,7 @@ text_fields! {
         },
         "must be four letters, a zero, and six letters or digits, such as HDFC0000001.";
     /// A plausible address: one `@`, a dotted domain, no spaces.
-    Email (3..=254) r"^[^@\s]+@[^@\s]+\.[^@\s.]+$" |text| {
+    Email (3..=254) EMAIL_PATTERN => |text| {
             let plausible = text.split_once('@').is_some_and(|(local, domain)| {
                 !local.is_empty()
                     && !domain.contains('@')
@@ -88,7 +90,7 @@ text_fields! {
         },
         "must be an email address, such as name@example.com.";
     /// E.164: a plus, a country code and the number, 7 to 15 digits (ITU-T E.164).
-    Phone (8..=16) r"^\+[1-9][0-9]{6,14}$" |text| {
+    Phone (8..=16) r"^\+[1-9][0-9]{6,14}$" => |text| {
             let digits = text.strip_prefix('+').unwrap_or("");
             keep_if(text,
                 (7..=15).contains(&digits.len())
@@ -97,7 +99,7 @@ text_fields! {
         },
         "must be in E.164 form, such as +971501234567.";
     /// An Indian permanent account number, upper-cased.
-    Pan (10..=10) "^[A-Za-z]{5}[0-9]{4}[A-Za-z]$" |text| {
+    Pan (10..=10) "^[A-Za-z]{5}[0-9]{4}[A-Za-z]$" => |text| {
             let text = text.to_ascii_uppercase();
             let b = text.as_bytes();
             let holds = b.len() == 10
@@ -108,23 +110,23 @@ text_fields! {
         },
         "must be five letters, four digits and a letter, such as ABCDE1234F.";
     /// A passport number, kept as written.
-    PassportNumber (6..=20) "^[A-Za-z0-9]{6,20}$" |text| keep_if(text,
+    PassportNumber (6..=20) "^[A-Za-z0-9]{6,20}$" => |text| keep_if(text,
         text.bytes().all(|b| b.is_ascii_alphanumeric())),
         "must consist of letters and digits.";
     /// A number of another identity document.
-    DocumentNumber (4..=40) "^[A-Za-z0-9][A-Za-z0-9 ./-]{3,39}$" |text| keep_if(text,
+    DocumentNumber (4..=40) "^[A-Za-z0-9][A-Za-z0-9 ./-]{3,39}$" => |text| keep_if(text,
         text.bytes().all(|b| b.is_ascii_alphanumeric() || b" ./-".contains(&b))
             && text.as_bytes()[0].is_ascii_alphanumeric()),
         "must consist of letters, digits, spaces, dots, slashes and hyphens.";
     /// The caller's own reference of an object: printable ASCII.
-    CallerReference (1..=64) "^[ -~]{1,64}$" |text| keep_if(text,
+    CallerReference (1..=64) "^[ -~]{1,64}$" => |text| keep_if(text,
         text.bytes().all(|b| (b' '..=b'~').contains(&b))),
         "must consist of printable ASCII characters.";
     /// Where a browser is sent: https, a host, and no user information.
-    HttpsUrl (9..=2000) r"^https://[^\s@\\/?#]+([/?#][^\s\\]*)?$" https_url,
+    HttpsUrl (9..=2000) HTTPS_URL_PATTERN => https_url,
         "must be an https:// address without user information, such as https://example.com/thanks.";
     /// A date without a time: `YYYY-MM-DD`, a day that exists, not in the 1800s.
-    Date (10..=10) "^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$" |text| {
+    Date (10..=10) DATE_PATTERN => |text| {
             let shape = text.len() == 10 && text.bytes().enumerate().all(|(i,
                 b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
             keep_if(text,
@@ -134,9 +136,20 @@ text_fields! {
         },
         "must be a date that exists, written YYYY-MM-DD.";
     /// An ISO 3166-1 alpha-2 country code.
-    Country (2..=2) "^[A-Z]{2}$" |text| keep_if(text, is_country(text)),
+    Country (2..=2) COUNTRY_PATTERN.as_str() => |text| keep_if(text, is_country(text)),
         "must be an ISO 3166-1 alpha-2 country code in upper case, such as AE.";
 }
+
+const EMAIL_PATTERN: &str = concat!(
+    r"^[^@\s\u0000-\u001F\u007F-\u009F]+@[^@\s.\u0000-\u001F\u007F-\u009F]+",
+    r"(\.[^@\s.\u0000-\u001F\u007F-\u009F]+)+$"
+);
+const HTTPS_URL_PATTERN: &str =
+    r"^https://[^\s@\\/?#\u0000-\u001F\u007F-\u009F]+([/?#][^\s\\\u0000-\u001F\u007F-\u009F]*)?$";
+/// The days of 1900 to 2099.
+const DATE_PATTERN: &str = "^((19|20)[0-9]{2}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])\
+    |(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))\
+    |(19(0[48]|[2468][048]|[13579][26])|20([02468][048]|[13579][26]))-02-29)$";
 
 /// An address as a browser reads it, so that no two readers see different hosts in it.
 fn https_url(text: &str) -> Option<String> {
@@ -157,6 +170,23 @@ const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB B
  PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF \
  TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM \
  ZW";
+
+/// [`COUNTRIES`] by their first letters: `^(A[DEF…]|B[AB…]|…)$`.
+static COUNTRY_PATTERN: LazyLock<String> = LazyLock::new(|| {
+    let mut pattern = String::from("^(");
+    let mut first = "";
+    for code in COUNTRIES.split(' ') {
+        let (letter, second) = code.split_at(1);
+        match (first, letter) {
+            (first, letter) if first == letter => {}
+            ("", _) => pattern.push_str(&format!("{letter}[")),
+            _ => pattern.push_str(&format!("]|{letter}[")),
+        }
+        first = letter;
+        pattern.push_str(second);
+    }
+    pattern + "])$"
+});
 
 pub fn is_country(text: &str) -> bool {
     text.len() == 2 && COUNTRIES.split(' ').any(|code| code == text)

@@ -64,7 +64,7 @@ pub(super) fn text<'a>(
 }
 
 /// For schemas: no control characters.
-pub(super) const PLAIN_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
+pub(in crate::http) const PLAIN_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
 /// For schemas: the same, and something to be seen.
 const NOT_BLANK_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*[^\u0000-\u001F\u007F-\u009F\s][^\u0000-\u001F\u007F-\u009F]*$";
 
@@ -179,7 +179,7 @@ fn parse_integer(token: &str) -> Option<i128> {
 /// A reference to another object; see [`Reference`] for a text that is none.
 impl<K: Kind + Clone> Field for Reference<K> {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 1, "maxLength": 255,
+        json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": PLAIN_PATTERN,
             "examples": [format!("{}_01JDK3Y5M8Q2X7N4V6T9R0ABCD", K::KIND.as_str())] })
     }
     fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
@@ -271,7 +271,7 @@ pub struct TextList<const ITEMS_MAX: usize>(pub Vec<String>);
 impl<const ITEMS_MAX: usize> Field for TextList<ITEMS_MAX> {
     fn schema() -> Value {
         json!({ "type": "array", "minItems": 1, "maxItems": ITEMS_MAX, "items": { "type": "string",
-            "minLength": 1, "maxLength": 100 } })
+            "minLength": 1, "maxLength": 100, "pattern": PLAIN_PATTERN } })
     }
     fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
         let Node::Array(items) = node else {

@@ -1,5 +1,5 @@
-//! What the document says of tags, properties and parameters. One name means the same in every
-//! object, so it is described once.
+//! What the document says of tags, properties and parameters. Most names mean the same in every
+//! object, and are described once; the others are described for each place.
 
 /// The description of a tag: a resource.
 pub fn of_tag(name: &str) -> &'static str {
@@ -22,11 +22,149 @@ pub fn of_tag(name: &str) -> &'static str {
     }
 }
 
-/// The description of a property or a parameter by its name.
+/// The description of a property by its name.
 pub fn of_name(name: &str) -> Option<&'static str> {
     let found = NAMES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
     Some(NAMES[found].1)
 }
+
+/// The description of a property where it stands, such as `CreateTransfer.funding`.
+pub fn of_place(place: &str) -> Option<&'static str> {
+    PLACES.iter().find(|(known, _)| *known == place).map(|(_, description)| *description)
+}
+
+/// The description of a parameter of a report.
+pub fn of_parameter(name: &str) -> &'static str {
+    match name {
+        "format" => "The form of the answer: `json`, or `csv` for a spreadsheet.",
+        "event_id" => "Count up to this event, in place of the newest one.",
+        name => of_name(name).unwrap_or_default(),
+    }
+}
+
+/// What the last part of a filter of times, such as `created.gte`, compares.
+pub fn of_comparison(comparison: &str) -> &'static str {
+    match comparison {
+        "gt" => "after",
+        "gte" => "at or after",
+        "lt" => "before",
+        "lte" => "at or before",
+        _ => "",
+    }
+}
+
+/// Members of the metadata of an error: name, type, description.
+pub const ERROR_METADATA: &[(&str, &str, &str)] = &[
+    (
+        "field_name",
+        "string",
+        "Field, parameter or header concerned; nested names joined with dots.",
+    ),
+    ("maximum", "string", "Largest value that is taken, where a range was left."),
+    ("minimum", "string", "Smallest value that is taken, where a range was left."),
+    (
+        "new_key_required",
+        "boolean",
+        "Always true: once the cause is gone, send the request with a new idempotency key. The \
+         refusal replays under the old one.",
+    ),
+    ("paused", "string", "What the operator has paused, with `service_paused`."),
+    ("policy", "string", "Which limit was reached, with `rate_limit_exceeded`."),
+    ("retry_after_seconds", "string", "Seconds to wait, with `rate_limit_exceeded`."),
+    ("transfer_id", "string", "Transfer that has the reference, with `reference_already_used`."),
+];
+
+/// Names that mean something else from place to place, and what they mean there.
+const PLACES: &[(&str, &str)] = &[
+    ("AdviceBeneficiary.name", "Name of the account holder."),
+    ("AdviceMilestone.at", "When the payment passed it, in Unix seconds."),
+    ("AdviceSender.name", "Name of the remitter."),
+    ("ApiErrorEntry.message", "Text for humans; may change."),
+    ("Beneficiary.name", "Name of the account holder, as the bank holds it."),
+    ("Beneficiary.status", "Where the verification of the beneficiary stands."),
+    ("BeneficiaryValidation.amount", "Amount in INR that was asked about; null without one."),
+    ("ChainView.block_number", "Number of the last block whose final content was read."),
+    ("ChainView.block_time", "Time of that block in Unix seconds."),
+    ("ChainView.status", "Whether the chain is followed, and whether something is wrong with it."),
+    ("ChaosProfile.status", "Whether the attacks go on, and whether the report is complete."),
+    ("ChaosReport.status", "Whether the attacks go on, and whether the report is complete."),
+    ("CreateBeneficiary.name", "Name of the account holder, as the bank holds it."),
+    ("CreateQuoteLock.amount", "Amount in `sell_currency`; in place of `buy_amount`."),
+    ("CreateQuoteLock.buy_amount", "Amount in `buy_currency` to arrive; in place of `amount`."),
+    ("CreateSender.identification.type", "Type of the document."),
+    ("CreateSender.name", "Name of the remitter."),
+    ("CreateSender.type", "Kind of remitter."),
+    (
+        "CreateTransfer.amount",
+        "Amount that the payer deposits, in `currency`: that of the quote lock.",
+    ),
+    ("CreateWebhookEndpoint.url", WEBHOOK_URL),
+    ("DeclareRefundAddress.to_address", "Blockchain address that the refund goes to."),
+    ("Deposit.block_number", BLOCK_NUMBER),
+    ("Deposit.block_time", BLOCK_TIME),
+    ("Deposit.status", "How far the chain has confirmed the movement."),
+    ("Deposit.to_address", "Deposit address of the transfer."),
+    ("DiagnoseFunding.transaction_hash", "Hash of the transaction that is asked about."),
+    ("DrillCheck.name", "What was tried."),
+    ("Event.created", "When the change happened, in Unix seconds."),
+    ("Event.type", "What changed, such as `transfer.status.payout_settled`."),
+    ("FeeDetail.name", "What the part is: `service_fee` or `gst`."),
+    ("Funding.expires_at", "Until when a deposit is in time, by its block's time in Unix seconds."),
+    ("Funding.status", "Where the stablecoin leg stands."),
+    ("FundingDiagnosis.block_number", BLOCK_NUMBER),
+    ("FundingDiagnosis.block_time", BLOCK_TIME),
+    ("FundingDiagnosis.code", "What became of the transaction, as a stable word."),
+    ("FundingDiagnosis.to_address", "Blockchain address that the transaction paid."),
+    ("Identification.type", "Type of the document."),
+    ("PayerAddress.to_address", "Blockchain address that the payer gave."),
+    ("PaymentAdvice.status", "Whether the payment advice can be fetched."),
+    ("PaymentAdvice.url", "Where the payment advice is fetched with the API key; null until then."),
+    ("Payout.status", "Where the rupee payment stands."),
+    ("PayoutFailure.code", "Why the payout failed, as a stable word."),
+    ("QuoteLock.amount", "The same as `sell_amount`."),
+    ("QuoteLock.expires_at", "Until when a transfer can be created with it, in Unix seconds."),
+    ("QuoteLock.status", "Whether a transfer can still be created with it."),
+    ("Refund.status", "Where the refund stands."),
+    (
+        "Refund.to_address",
+        "Blockchain address that the refund goes to; null until one is declared.",
+    ),
+    ("Refund.transaction_hash", "Hash of the transaction that paid the refund."),
+    ("RefundStatusChange.at", "When it was taken, in Unix seconds."),
+    ("RefundStatusChange.status", "The status."),
+    ("ReplayWebhooks.event_id", "Deliver this event again, in place of a period."),
+    ("Requirement.code", "What is wrong with the field, as a stable word."),
+    ("Sender.name", "Name of the remitter."),
+    ("Sender.type", "Kind of remitter."),
+    ("SettledPayout.status", "Where the rupee payment stands: `settled`, or `returned` later."),
+    ("SimulateDeposit.amount", "Amount that the payer sends: what is missing if left out."),
+    ("SimulateDeposit.asset", "Token that is sent, USDT if left out; no other one is credited."),
+    ("SimulateDeposit.block_time", "Time of the deposit's block in Unix seconds: now if left out."),
+    ("SimulateFailure.code", "Why the bank refuses the payout or sends it back."),
+    ("StatementRow.created", "When the transfer was created, in Unix seconds."),
+    ("StatementRow.status", "Status of the transfer when the statement is made."),
+    ("StatementTotal.movements", "What the period added: `closing` less `opening`."),
+    ("Transfer.amount", "Amount that the payer deposits, in `currency`."),
+    ("Transfer.status", "Where the transfer stands; see the guide on the life of a transfer."),
+    ("UpdateBeneficiary.name", "Name of the account holder, as the bank holds it."),
+    (
+        "UpdateWebhookEndpoint.status",
+        "`enabled` takes deliveries again after the endpoint was disabled.",
+    ),
+    ("UpdateWebhookEndpoint.url", WEBHOOK_URL),
+    ("ValidateBeneficiary.amount", "Amount in INR that the payment system is chosen by."),
+    ("ValidateBeneficiary.name", "Name of the account holder, as the bank holds it."),
+    ("WebhookDelivery.created", "When the delivery was scheduled, in Unix seconds."),
+    ("WebhookDelivery.status", "Where the delivery stands."),
+    ("WebhookDrill.status", "Whether the drill still runs."),
+    ("WebhookEndpoint.status", "Whether events are delivered, by how deliveries went."),
+    ("WebhookEndpoint.url", WEBHOOK_URL),
+];
+
+const BLOCK_NUMBER: &str = "Number of the block that holds the transaction.";
+const BLOCK_TIME: &str = "Time of that block in Unix seconds.";
+const WEBHOOK_URL: &str = "Where events are sent. Two endpoints may have the same address: each is \
+    sent every event that it enables, signed with its own secret.";
 
 /// Sorted by name.
 const NAMES: &[(&str, &str)] = &[
@@ -57,8 +195,6 @@ const NAMES: &[(&str, &str)] = &[
     ("bank_name", "Name of the bank by the IFSC directory."),
     ("beneficiary", "Who was paid."),
     ("beneficiary_id", "ID of the beneficiary."),
-    ("block_number", "Number of the block that holds the transaction."),
-    ("block_time", "Time of that block in Unix seconds."),
     ("branch_name", "Name of the branch by the IFSC directory."),
     ("buy_amount", "Amount that is bought, as a decimal string."),
     ("buy_currency", "Currency that is bought."),
@@ -67,7 +203,6 @@ const NAMES: &[(&str, &str)] = &[
     ("city", "City."),
     ("classification", "What the deposit meant for its transfer; null until it is final."),
     ("closing", "Balance at the end of the period."),
-    ("code", "Stable code that programs branch on."),
     ("completed_at", "When it was completed, in Unix seconds."),
     ("confirmations", "Blocks from the transaction's block to the chain's newest one."),
     ("country", "ISO 3166-1 alpha-2 code of the country."),
@@ -124,14 +259,16 @@ const NAMES: &[(&str, &str)] = &[
     ("method", "Indian payment system that the payout goes by."),
     ("methods", "Indian payment systems that payouts go by."),
     ("mid_market_rate", "Market rate before the spread, INR for one USD."),
-    ("movements", "Token movements of the transaction."),
-    ("name", "Name of the person, or of the part."),
     ("name_match", "How the name compares with the one that the bank holds."),
     ("nationality", "ISO 3166-1 alpha-2 code of the nationality."),
     ("now", "The test clock in Unix seconds."),
     ("number", "Number of the document; never shown again."),
     ("object", "Type of the object."),
-    ("only_failed", "Replay only what was not delivered."),
+    (
+        "only_failed",
+        "Replay only what the receiver has not taken: failed deliveries, those that were recorded \
+         while the endpoint was disabled, and those that wait for another attempt.",
+    ),
     ("opening", "Balance at the start of the period."),
     ("order", "Oldest first (asc) or newest first (desc)."),
     ("overlap_seconds", "How long the old secret signs too, in seconds."),
@@ -192,7 +329,6 @@ const NAMES: &[(&str, &str)] = &[
     ("starting_after", "The page after this ID."),
     ("state", "State or province."),
     ("statement", "What is certified."),
-    ("status", "Where the object stands."),
     ("status_reason", "Why the transfer waits in funding_hold."),
     ("submit", "Whether verification begins."),
     ("taxable_value", "Value that the tax is computed on."),
@@ -202,11 +338,9 @@ const NAMES: &[(&str, &str)] = &[
     ("totals", "Sums of the period."),
     ("transaction_hash", "Hash of the transaction on chain."),
     ("transfer_id", "ID of the transfer."),
-    ("type", "Type of the event, person or document."),
     ("underpaid", "What to do with too little money at expiry."),
     ("unique_transaction_reference", "The UTR, by which the beneficiary's bank knows the payment."),
-    ("until", "Replay events before this time, in Unix seconds."),
-    ("url", "Address in the web."),
+    ("until", "Replay events up to this time, itself included, in Unix seconds: now if left out."),
     ("usdt_out", "USDT that left."),
     ("verification", "How the account was checked."),
     (
@@ -224,7 +358,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_sorted() {
+    fn names_and_places_are_sorted() {
         assert!(NAMES.is_sorted_by(|earlier, later| earlier.0 < later.0));
+        assert!(PLACES.is_sorted_by(|earlier, later| earlier.0 < later.0));
+    }
+
+    #[test]
+    fn every_place_is_in_the_document_and_has_its_own_words() {
+        let document = super::super::document(&crate::routes::routes(), "http://127.0.0.1:8080");
+        for (place, description) in PLACES {
+            let (schema, path) = place.split_once('.').unwrap();
+            let path = path.replace('.', "/properties/");
+            let pointer = format!("/components/schemas/{schema}/properties/{path}/description");
+            assert_eq!(document.pointer(&pointer), Some(&(*description).into()), "{place}");
+        }
     }
 }

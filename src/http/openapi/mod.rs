@@ -54,6 +54,8 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
     let mut schemas = generator.take_definitions(true);
     schemas.append(&mut bodies);
     schemas.insert("ApiError".into(), error_schema());
+    schemas.insert("ApiErrorEntry".into(), error_entry_schema());
+    schemas.insert("ApiErrorMetadata".into(), error_metadata_schema());
     for (name, renamed) in RENAMED {
         if let Some(schema) = schemas.remove(*name) {
             schemas.insert((*renamed).into(), schema);
@@ -89,7 +91,12 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
             "headers": headers(),
         },
     });
-    finish(&mut document);
+    if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
+        for (name, schema) in schemas {
+            finish(schema, name);
+        }
+    }
+    finish(&mut document, "");
     document
 }
 
@@ -108,8 +115,9 @@ fn add_examples(operation: &mut Value, examples: &Value) {
     }
 }
 
-/// Renames references, and describes each property that says nothing of itself.
-fn finish(node: &mut Value) {
+/// Renames references, and describes each property that says nothing of itself. `place` is where
+/// the node stands, such as `CreateTransfer.funding`.
+fn finish(node: &mut Value, place: &str) {
     match node {
         Value::Object(members) => {
             if let Some(Value::String(reference)) = members.get_mut("$ref") {
@@ -121,16 +129,21 @@ fn finish(node: &mut Value) {
             }
             if let Some(Value::Object(properties)) = members.get_mut("properties") {
                 for (name, schema) in properties {
-                    if let (Value::Object(schema), Some(description)) =
-                        (schema, descriptions::of_name(name))
-                    {
+                    let here = format!("{place}.{name}");
+                    let known =
+                        descriptions::of_place(&here).or_else(|| descriptions::of_name(name));
+                    if let (Value::Object(schema), Some(description)) = (&mut *schema, known) {
                         schema.entry("description").or_insert(description.into());
                     }
+                    finish(schema, &here);
                 }
             }
-            members.values_mut().for_each(finish);
+            members
+                .iter_mut()
+                .filter(|(name, _)| *name != "properties")
+                .for_each(|(_, member)| finish(member, place));
         }
-        Value::Array(items) => items.iter_mut().for_each(finish),
+        Value::Array(items) => items.iter_mut().for_each(|item| finish(item, place)),
         _ => {}
     }
 }
@@ -314,7 +327,10 @@ fn parameters(route: &Route) -> Vec<Value> {
             "schema": { "type": "string", "enum": ["asc", "desc"], "default": "asc" } }));
         for filter in filters {
             let description = match filter.name.split_once('.') {
-                Some(_) => "Compares when the object was created, in Unix seconds.".to_owned(),
+                Some((_, comparison)) => format!(
+                    "Only objects that were created {} this time, in Unix seconds.",
+                    descriptions::of_comparison(comparison)
+                ),
                 None if matches!(filter.kind, FilterKind::Wait) => {
                     "Seconds to wait for an object where the page would be empty; the answer comes \
                      as soon as there is one. Not combined with ending_before or order=desc."
@@ -327,8 +343,7 @@ fn parameters(route: &Route) -> Vec<Value> {
         }
     }
     for parameter in route.parameters {
-        let description =
-            descriptions::of_name(parameter.name).unwrap_or("The form of the answer.");
+        let description = descriptions::of_parameter(parameter.name);
         parameters.push(json!({ "name": parameter.name, "in": "query",
             "description": description, "schema": parameter.schema() }));
     }
@@ -340,7 +355,8 @@ fn parameters(route: &Route) -> Vec<Value> {
             "description": "One key per operation, generated once and reused on every retry. A \
              UUID is recommended.",
             "schema": { "type": "string", "minLength": IDEMPOTENCY_KEY_LENGTH_MIN,
-                "maxLength": IDEMPOTENCY_KEY_LENGTH_MAX, "pattern": r#"^[!#-~]+$"# },
+                "maxLength": IDEMPOTENCY_KEY_LENGTH_MAX,
+                "pattern": r#"^[!#-~]([ -~]*[!#-~])?$"# },
         }));
     }
     parameters
@@ -423,32 +439,50 @@ fn meaning(code: Code) -> String {
 }
 
 fn error_schema() -> Value {
-    let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    codes.sort_unstable();
-    codes.dedup();
-    let meanings: Vec<String> = Code::ALL.iter().copied().map(meaning).collect();
     json!({
         "type": "object",
+        "description": "Why a request was refused.",
         "required": ["object", "errors", "http_status_code"],
         "properties": {
             "object": { "type": "string", "enum": ["error"] },
-            "errors": {
-                "type": "array",
-                "minItems": 1,
-                "items": {
-                    "type": "object",
-                    "required": ["code", "message", "metadata"],
-                    "properties": {
-                        "code": { "type": "string", "enum": codes,
-                            "description": meanings.join("\n") },
-                        "message": { "type": "string" },
-                        "metadata": { "type": "object",
-                            "properties": { "field_name": { "type": "string" } } },
-                    },
-                },
-            },
+            "errors": { "type": "array", "minItems": 1,
+                "items": { "$ref": "#/components/schemas/ApiErrorEntry" } },
             "http_status_code": { "type": "integer" },
         },
+    })
+}
+
+/// The set of codes is open, so no generator makes a closed type of it.
+fn error_entry_schema() -> Value {
+    let meanings: Vec<String> = Code::ALL.iter().copied().map(meaning).collect();
+    json!({
+        "type": "object",
+        "description": "One problem of a request.",
+        "required": ["code", "message", "metadata"],
+        "properties": {
+            "code": { "type": "string", "examples": [Code::ParameterEmpty.as_str()],
+                "description": format!("Stable code that programs branch on. New codes can be \
+                    added: treat one that you do not know by the HTTP status.\n\nThe codes of \
+                    today:\n\n{}", meanings.join("\n")) },
+            "message": { "type": "string" },
+            "metadata": { "$ref": "#/components/schemas/ApiErrorMetadata",
+                "description": "What the problem is about." },
+        },
+    })
+}
+
+fn error_metadata_schema() -> Value {
+    let properties: Map<String, Value> = descriptions::ERROR_METADATA
+        .iter()
+        .map(|(name, schema_type, description)| {
+            ((*name).to_owned(), json!({ "type": schema_type, "description": description }))
+        })
+        .collect();
+    json!({
+        "type": "object",
+        "description": "What a problem is about. Members are there where they apply, and new ones \
+            can be added.",
+        "properties": properties,
     })
 }
 

@@ -46,7 +46,7 @@ class AdvanceClock(TypedDict):
 
 class AdviceBeneficiary(TypedDict):
     name: str
-    """Name of the person, or of the part."""
+    """Name of the account holder."""
     account_number_last4: str
     """Last four characters of the account number."""
     account_type: str
@@ -85,12 +85,12 @@ class AdviceMilestone(TypedDict):
     milestone: Literal["rate_locked", "funded", "instructed", "settled", "returned"]
     """What the payment passed."""
     at: int
-    """When, in Unix seconds."""
+    """When the payment passed it, in Unix seconds."""
 
 
 class AdviceSender(TypedDict):
     name: str
-    """Name of the person, or of the part."""
+    """Name of the remitter."""
     country: str
     """ISO 3166-1 alpha-2 code of the country."""
     address: NotRequired[PostalAddress | None]
@@ -109,10 +109,38 @@ class AdviceSignature(TypedDict):
 class ApiError(TypedDict):
     object: Literal["error"]
     """Type of the object."""
-    errors: list[dict[str, Any]]
+    errors: list[ApiErrorEntry]
     """Every problem of the request."""
     http_status_code: int
     """HTTP status of the answer."""
+
+
+class ApiErrorEntry(TypedDict):
+    code: str
+    """Stable code that programs branch on. New codes can be added: treat one that you do not know by the HTTP status."""
+    message: str
+    """Text for humans; may change."""
+    metadata: ApiErrorMetadata
+    """What the problem is about."""
+
+
+class ApiErrorMetadata(TypedDict):
+    field_name: NotRequired[str]
+    """Field, parameter or header concerned; nested names joined with dots."""
+    maximum: NotRequired[str]
+    """Largest value that is taken, where a range was left."""
+    minimum: NotRequired[str]
+    """Smallest value that is taken, where a range was left."""
+    new_key_required: NotRequired[bool]
+    """Always true: once the cause is gone, send the request with a new idempotency key. The refusal replays under the old one."""
+    paused: NotRequired[str]
+    """What the operator has paused, with `service_paused`."""
+    policy: NotRequired[str]
+    """Which limit was reached, with `rate_limit_exceeded`."""
+    retry_after_seconds: NotRequired[str]
+    """Seconds to wait, with `rate_limit_exceeded`."""
+    transfer_id: NotRequired[str]
+    """Transfer that has the reference, with `reference_already_used`."""
 
 
 class Balance(TypedDict):
@@ -145,7 +173,7 @@ class Beneficiary(TypedDict):
     id: str
     """ID of the object."""
     name: str
-    """Name of the person, or of the part."""
+    """Name of the account holder, as the bank holds it."""
     account_number_last4: str
     """Last four characters of the account number."""
     ifsc: str
@@ -153,7 +181,7 @@ class Beneficiary(TypedDict):
     account_type: Literal["nre"]
     """Type of the bank account."""
     status: Literal["draft", "verifying", "active", "input_required", "rejected"]
-    """Where the object stands."""
+    """Where the verification of the beneficiary stands."""
     payouts_enabled: bool
     """Whether the beneficiary can be paid."""
     payouts_disabled_reason: NotRequired[Literal["verification_pending", "name_mismatch", "account_invalid", "account_not_nre", "ifsc_unknown", "kyc_required", "compliance_hold", "returned_payout"] | None]
@@ -205,7 +233,7 @@ class BeneficiaryValidation(TypedDict):
     branch_name: NotRequired[str | None]
     """Name of the branch by the IFSC directory."""
     amount: NotRequired[str | None]
-    """Amount of money as a decimal string."""
+    """Amount in INR that was asked about; null without one."""
     currency: Literal["INR", "USD", "USDT"]
     """Code of the currency."""
     method: NotRequired[Literal["neft", "rtgs", "internal"] | None]
@@ -218,9 +246,9 @@ class BeneficiaryValidation(TypedDict):
 
 class ChainView(TypedDict):
     status: Literal["following", "behind", "not_followed", "token_deprecated"]
-    """Where the object stands."""
+    """Whether the chain is followed, and whether something is wrong with it."""
     block_number: NotRequired[int | None]
-    """Number of the block that holds the transaction."""
+    """Number of the last block whose final content was read."""
     block_time: NotRequired[int | None]
     """Time of that block in Unix seconds."""
     seconds_behind: NotRequired[int | None]
@@ -257,7 +285,7 @@ class ChaosProfile(TypedDict):
     object: Literal["chaos_profile"]
     """Type of the object."""
     status: Literal["running", "settling", "completed"]
-    """Where the object stands."""
+    """Whether the attacks go on, and whether the report is complete."""
     seed: int
     """Which ones are attacked follows from it; the service chooses one if it is left out."""
     percentage: int
@@ -284,7 +312,7 @@ class ChaosReport(TypedDict):
     object: Literal["chaos_report"]
     """Type of the object."""
     status: Literal["running", "settling", "completed"]
-    """Where the object stands."""
+    """Whether the attacks go on, and whether the report is complete."""
     grade: NotRequired[Literal["passed", "failed", "incomplete"] | None]
     """Null until the status is `completed`."""
     seed: int
@@ -360,7 +388,7 @@ class CorridorList(TypedDict):
 
 class CreateBeneficiary(TypedDict):
     name: str
-    """Name of the person, or of the part."""
+    """Name of the account holder, as the bank holds it."""
     account_number: str
     """Number of the bank account; never shown again."""
     ifsc: str
@@ -393,18 +421,18 @@ class CreateQuoteLock(TypedDict):
     buy_currency: Literal["INR"]
     """Currency that is bought."""
     amount: NotRequired[Decimal | None]
-    """Amount of money as a decimal string."""
+    """Amount in `sell_currency`; in place of `buy_amount`."""
     buy_amount: NotRequired[Decimal | None]
-    """Amount that is bought, as a decimal string."""
+    """Amount in `buy_currency` to arrive; in place of `amount`."""
     metadata: NotRequired[dict[str, str] | None]
     """The caller's own names and values."""
 
 
 class CreateSender(TypedDict):
     name: str
-    """Name of the person, or of the part."""
+    """Name of the remitter."""
     type: Literal["individual"]
-    """Type of the event, person or document."""
+    """Kind of remitter."""
     country: str
     """ISO 3166-1 alpha-2 code of the country."""
     email: NotRequired[str | None]
@@ -436,7 +464,7 @@ class CreateSenderAddress(TypedDict):
 
 class CreateSenderIdentification(TypedDict):
     type: Literal["passport", "national_id", "driving_licence"]
-    """Type of the event, person or document."""
+    """Type of the document."""
     number: str
     """Number of the document; never shown again."""
 
@@ -447,7 +475,7 @@ class CreateTransfer(TypedDict):
     beneficiary_id: str
     """ID of the beneficiary."""
     amount: Decimal
-    """Amount of money as a decimal string."""
+    """Amount that the payer deposits, in `currency`: that of the quote lock."""
     currency: Literal["USD"]
     """Code of the currency."""
     payout_currency: Literal["INR"]
@@ -492,7 +520,7 @@ class CreateTransferFundingPolicy(TypedDict):
 
 class CreateWebhookEndpoint(TypedDict):
     url: str
-    """Address in the web."""
+    """Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret."""
     enabled_events: NotRequired[list[str] | None]
     """Event types: full names, *, or a prefix such as transfer.status.*."""
     description: NotRequired[str | None]
@@ -503,7 +531,7 @@ class CreateWebhookEndpoint(TypedDict):
 
 class DeclareRefundAddress(TypedDict):
     to_address: str
-    """Blockchain address that is paid."""
+    """Blockchain address that the refund goes to."""
 
 
 class DeletedWebhookEndpoint(TypedDict):
@@ -523,7 +551,7 @@ class Deposit(TypedDict):
     transfer_id: str
     """ID of the transfer."""
     status: Literal["initialized", "processing", "completed", "failed"]
-    """Where the object stands."""
+    """How far the chain has confirmed the movement."""
     amount: Decimal
     """Amount of money as a decimal string."""
     currency: str
@@ -535,7 +563,7 @@ class Deposit(TypedDict):
     from_address: str
     """Blockchain address that paid."""
     to_address: str
-    """Blockchain address that is paid."""
+    """Deposit address of the transfer."""
     transaction_hash: str
     """Hash of the transaction on chain."""
     log_index: int
@@ -569,7 +597,7 @@ class DepositList(TypedDict):
 
 class DiagnoseFunding(TypedDict):
     transaction_hash: str
-    """Hash of the transaction on chain."""
+    """Hash of the transaction that is asked about."""
 
 
 class DrillCheck(TypedDict):
@@ -597,13 +625,13 @@ class Event(TypedDict):
     id: str
     """ID of the object."""
     type: str
-    """Type of the event, person or document."""
+    """What changed, such as `transfer.status.payout_settled`."""
     linked_id: str
     """ID of the object that changed."""
     linked_object: str
     """Type of the object that changed."""
     created: int
-    """When the object was created, in Unix seconds."""
+    """When the change happened, in Unix seconds."""
     livemode: bool
     """Whether the object belongs to live mode."""
 
@@ -641,7 +669,7 @@ class Fee(TypedDict):
 
 class FeeDetail(TypedDict):
     name: str
-    """Name of the person, or of the part."""
+    """What the part is: `service_fee` or `gst`."""
     amount: Decimal
     """Amount of money as a decimal string."""
     currency: NotRequired[Literal["INR", "USD", "USDT"] | None]
@@ -662,7 +690,7 @@ class Funding(TypedDict):
     deposit_address: str
     """Blockchain address that the payer sends to."""
     status: Literal["awaiting_funds", "confirming", "partially_funded", "funded", "hold", "expired", "cancelled", "refund_processing", "refunded"]
-    """Where the object stands."""
+    """Where the stablecoin leg stands."""
     amount_expected: Decimal
     """What has to arrive at the deposit address."""
     amount_received: Decimal
@@ -670,7 +698,7 @@ class Funding(TypedDict):
     amount_excess: Decimal
     """What was received above the expected amount and is owed back."""
     expires_at: int
-    """When it ends, in Unix seconds."""
+    """Until when a deposit is in time, by its block's time in Unix seconds."""
     refund_address: NotRequired[str | None]
     """Blockchain address that a refund goes to."""
     payer_sets_refund_address: bool
@@ -691,7 +719,7 @@ class FundingDiagnosis(TypedDict):
     transaction_hash: str
     """Hash of the transaction on chain."""
     code: Literal["credited", "confirming", "short_by", "late_by", "after_cancel", "unmatched", "not_credited", "zero_value", "look_alike_token", "wrong_token", "wrong_address", "unrelated", "no_token", "reverted", "not_found"]
-    """Stable code that programs branch on."""
+    """What became of the transaction, as a stable word."""
     message: str
     """A sentence or two that a payer can be shown."""
     deposit_id: NotRequired[str | None]
@@ -711,7 +739,7 @@ class FundingDiagnosis(TypedDict):
     confirmations: NotRequired[int | None]
     """Blocks from the transaction's block to the chain's newest one."""
     to_address: NotRequired[str | None]
-    """Blockchain address that is paid."""
+    """Blockchain address that the transaction paid."""
     token_contract: NotRequired[str | None]
     """Contract of the token on its chain."""
     livemode: bool
@@ -729,12 +757,12 @@ class FundingPolicy(TypedDict):
 
 class Identification(TypedDict):
     type: Literal["passport", "national_id", "driving_licence"]
-    """Type of the event, person or document."""
+    """Type of the document."""
 
 
 class PayerAddress(TypedDict):
     to_address: str
-    """Blockchain address that is paid."""
+    """Blockchain address that the payer gave."""
     declared_at: int
     """When it was declared, in Unix seconds."""
     active_at: int
@@ -743,11 +771,11 @@ class PayerAddress(TypedDict):
 
 class PaymentAdvice(TypedDict):
     status: Literal["pending", "available"]
-    """Where the object stands."""
+    """Whether the payment advice can be fetched."""
     available_at: NotRequired[int | None]
     """Since when it is available, in Unix seconds."""
     url: NotRequired[str | None]
-    """Address in the web."""
+    """Where the payment advice is fetched with the API key; null until then."""
 
 
 class PaymentAdviceDocument(TypedDict):
@@ -839,7 +867,7 @@ class Payout(TypedDict):
     beneficiary_id: str
     """ID of the beneficiary."""
     status: Literal["initialized", "hold", "processing", "settled", "failed", "returned"]
-    """Where the object stands."""
+    """Where the rupee payment stands."""
     amount: Decimal
     """Amount of money as a decimal string."""
     currency: Literal["INR", "USD", "USDT"]
@@ -866,7 +894,7 @@ class Payout(TypedDict):
 
 class PayoutFailure(TypedDict):
     code: Literal["beneficiary_name_mismatch", "account_invalid", "account_closed", "account_frozen", "account_not_nre", "ifsc_invalid", "beneficiary_bank_unavailable", "returned_by_beneficiary_bank", "compliance_rejected", "technical_error", "outcome_unknown"]
-    """Stable code that programs branch on."""
+    """Why the payout failed, as a stable word."""
     message: str
     """Text for humans; may change."""
     source: Literal["beneficiary_bank", "sponsor_bank", "service"]
@@ -901,7 +929,7 @@ class QuoteLock(TypedDict):
     id: str
     """ID of the object."""
     status: Literal["active", "used", "expired"]
-    """Where the object stands."""
+    """Whether a transfer can still be created with it."""
     sell_currency: Literal["INR", "USD", "USDT"]
     """Currency that is sold."""
     sell_amount: Decimal
@@ -911,7 +939,7 @@ class QuoteLock(TypedDict):
     buy_amount: Decimal
     """Amount that is bought, as a decimal string."""
     amount: Decimal
-    """Amount of money as a decimal string."""
+    """The same as `sell_amount`."""
     rate: Decimal
     """INR for one USD, six decimals."""
     mid_market_rate: Decimal
@@ -919,7 +947,7 @@ class QuoteLock(TypedDict):
     fee: Fee
     """What is kept of the amount before it is exchanged."""
     expires_at: int
-    """When it ends, in Unix seconds."""
+    """Until when a transfer can be created with it, in Unix seconds."""
     transfer_id: NotRequired[str | None]
     """ID of the transfer."""
     metadata: dict[str, str]
@@ -949,7 +977,7 @@ class Refund(TypedDict):
     kind: Literal["principal", "excess", "unmatched"]
     """What the refund gives back."""
     status: Literal["requires_address", "processing", "completed"]
-    """Where the object stands."""
+    """Where the refund stands."""
     reason: Literal["underpaid", "overpaid", "late", "compliance_rejected", "payout_failed", "payout_returned", "unmatched", "requoted"]
     """Why, as a stable word."""
     amount: Decimal
@@ -959,11 +987,11 @@ class Refund(TypedDict):
     chain: str
     """Blockchain that the token moves on."""
     to_address: NotRequired[str | None]
-    """Blockchain address that is paid."""
+    """Blockchain address that the refund goes to; null until one is declared."""
     payer_address: NotRequired[PayerAddress | None]
     """Address that the payer gave for the refund; declare it to use it at once."""
     transaction_hash: NotRequired[str | None]
-    """Hash of the transaction on chain."""
+    """Hash of the transaction that paid the refund."""
     completed_at: NotRequired[int | None]
     """When it was completed, in Unix seconds."""
     created: int
@@ -983,27 +1011,27 @@ class RefundList(TypedDict):
 
 class RefundStatusChange(TypedDict):
     status: Literal["funding", "funding_hold", "funded", "payout_processing", "payout_settled", "payout_failed", "payout_returned", "refund_processing", "refunded", "expired", "cancelled"]
-    """Where the object stands."""
+    """The status."""
     at: int
-    """When, in Unix seconds."""
+    """When it was taken, in Unix seconds."""
 
 
 class ReplayWebhooks(TypedDict):
     event_id: NotRequired[str | None]
-    """ID of the event."""
+    """Deliver this event again, in place of a period."""
     since: NotRequired[int | None]
     """Replay events from this time on, in Unix seconds."""
     until: NotRequired[int | None]
-    """Replay events before this time, in Unix seconds."""
+    """Replay events up to this time, itself included, in Unix seconds: now if left out."""
     only_failed: NotRequired[bool | None]
-    """Replay only what was not delivered."""
+    """Replay only what the receiver has not taken: failed deliveries, those that were recorded while the endpoint was disabled, and those that wait for another attempt."""
 
 
 class Requirement(TypedDict):
     field_name: str
     """The field concerned, nested names joined with dots."""
     code: str
-    """Stable code that programs branch on."""
+    """What is wrong with the field, as a stable word."""
     message: str
     """Text for humans; may change."""
 
@@ -1028,9 +1056,9 @@ class Sender(TypedDict):
     id: str
     """ID of the object."""
     name: str
-    """Name of the person, or of the part."""
+    """Name of the remitter."""
     type: Literal["individual"]
-    """Type of the event, person or document."""
+    """Kind of remitter."""
     country: str
     """ISO 3166-1 alpha-2 code of the country."""
     email: NotRequired[str | None]
@@ -1064,7 +1092,7 @@ class SettledPayout(TypedDict):
     id: str
     """ID of the object."""
     status: Literal["initialized", "hold", "processing", "settled", "failed", "returned"]
-    """Where the object stands."""
+    """Where the rupee payment stands: `settled`, or `returned` later."""
     amount: Decimal
     """Amount of money as a decimal string."""
     currency: Literal["INR", "USD", "USDT"]
@@ -1077,16 +1105,16 @@ class SettledPayout(TypedDict):
 
 class SimulateDeposit(TypedDict):
     amount: NotRequired[Decimal | None]
-    """Amount of money as a decimal string."""
+    """Amount that the payer sends: what is missing if left out."""
     asset: NotRequired[str | None]
-    """Token of the stablecoin rail."""
+    """Token that is sent, USDT if left out; no other one is credited."""
     block_time: NotRequired[int | None]
-    """Time of that block in Unix seconds."""
+    """Time of the deposit's block in Unix seconds: now if left out."""
 
 
 class SimulateFailure(TypedDict):
     code: NotRequired[Literal["beneficiary_name_mismatch", "account_invalid", "account_closed", "account_frozen", "account_not_nre", "ifsc_invalid", "beneficiary_bank_unavailable", "returned_by_beneficiary_bank", "compliance_rejected", "technical_error"] | None]
-    """Stable code that programs branch on."""
+    """Why the bank refuses the payout or sends it back."""
 
 
 class StartChaos(TypedDict):
@@ -1125,9 +1153,9 @@ class StatementRow(TypedDict):
     transfer_id: str
     """ID of the transfer."""
     status: Literal["funding", "funding_hold", "funded", "payout_processing", "payout_settled", "payout_failed", "payout_returned", "refund_processing", "refunded", "expired", "cancelled"]
-    """Where the object stands."""
+    """Status of the transfer when the statement is made."""
     created: int
-    """When the object was created, in Unix seconds."""
+    """When the transfer was created, in Unix seconds."""
     deposit_transaction_hashes: list[str]
     """Hashes of the final deposits, in chain order."""
     usdt_in: Decimal
@@ -1164,7 +1192,7 @@ class StatementTotal(TypedDict):
     opening: Decimal
     """Balance at the start of the period."""
     movements: Decimal
-    """Token movements of the transaction."""
+    """What the period added: `closing` less `opening`."""
     closing: Decimal
     """Balance at the end of the period."""
 
@@ -1182,7 +1210,7 @@ class Transfer(TypedDict):
     id: str
     """ID of the object."""
     status: Literal["funding", "funding_hold", "funded", "payout_processing", "payout_settled", "payout_failed", "payout_returned", "refund_processing", "refunded", "expired", "cancelled"]
-    """Where the object stands."""
+    """Where the transfer stands; see the guide on the life of a transfer."""
     status_reason: NotRequired[Literal["underpaid", "overpaid", "late", "compliance_review"] | None]
     """Why the transfer waits in funding_hold."""
     sender_id: str
@@ -1192,7 +1220,7 @@ class Transfer(TypedDict):
     quote_lock_id: str
     """ID of the quote lock."""
     amount: Decimal
-    """Amount of money as a decimal string."""
+    """Amount that the payer deposits, in `currency`."""
     currency: Literal["INR", "USD", "USDT"]
     """Code of the currency."""
     payout_amount: Decimal
@@ -1238,7 +1266,7 @@ class TransferList(TypedDict):
 
 class UpdateBeneficiary(TypedDict):
     name: NotRequired[str]
-    """Name of the person, or of the part."""
+    """Name of the account holder, as the bank holds it."""
     account_number: NotRequired[str]
     """Number of the bank account; never shown again."""
     ifsc: NotRequired[str]
@@ -1267,7 +1295,7 @@ class UpdateBeneficiary(TypedDict):
 
 class UpdateWebhookEndpoint(TypedDict):
     url: NotRequired[str]
-    """Address in the web."""
+    """Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret."""
     enabled_events: NotRequired[list[str] | None]
     """Event types: full names, *, or a prefix such as transfer.status.*."""
     description: NotRequired[str | None]
@@ -1275,12 +1303,12 @@ class UpdateWebhookEndpoint(TypedDict):
     metadata: NotRequired[dict[str, str | None] | None]
     """The caller's own names and values."""
     status: NotRequired[Literal["enabled"]]
-    """Where the object stands."""
+    """`enabled` takes deliveries again after the endpoint was disabled."""
 
 
 class ValidateBeneficiary(TypedDict):
     name: str
-    """Name of the person, or of the part."""
+    """Name of the account holder, as the bank holds it."""
     account_number: str
     """Number of the bank account; never shown again."""
     ifsc: str
@@ -1306,7 +1334,7 @@ class ValidateBeneficiary(TypedDict):
     submit: NotRequired[bool | None]
     """Whether verification begins."""
     amount: NotRequired[Decimal | None]
-    """Amount of money as a decimal string."""
+    """Amount in INR that the payment system is chosen by."""
 
 
 class Verification(TypedDict):
@@ -1339,13 +1367,13 @@ class WebhookDelivery(TypedDict):
     event_id: str
     """ID of the event."""
     status: Literal["pending", "succeeded", "failed", "recorded"]
-    """Where the object stands."""
+    """Where the delivery stands."""
     attempts: list[WebhookAttempt]
     """Attempts of the delivery, oldest first."""
     next_attempt_at: NotRequired[int | None]
     """While an attempt is under way: when it would be made again if nothing more were heard of it."""
     created: int
-    """When the object was created, in Unix seconds."""
+    """When the delivery was scheduled, in Unix seconds."""
     livemode: bool
     """Whether the object belongs to live mode."""
 
@@ -1365,7 +1393,7 @@ class WebhookDrill(TypedDict):
     webhook_endpoint_id: str
     """ID of the webhook endpoint."""
     status: Literal["running", "completed"]
-    """Where the object stands."""
+    """Whether the drill still runs."""
     grade: NotRequired[Literal["passed", "failed"] | None]
     """`passed` where every check is; null while the drill runs."""
     checks: list[DrillCheck]
@@ -1384,13 +1412,13 @@ class WebhookEndpoint(TypedDict):
     id: str
     """ID of the object."""
     url: str
-    """Address in the web."""
+    """Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret."""
     description: NotRequired[str | None]
     """The caller's own description."""
     enabled_events: list[str]
     """Event types: full names, *, or a prefix such as transfer.status.*."""
     status: Literal["enabled", "failing", "disabled"]
-    """Where the object stands."""
+    """Whether events are delivered, by how deliveries went."""
     disabled_reason: NotRequired[Literal["delivery_failures"] | None]
     """Why nothing is delivered."""
     secret: NotRequired[str | None]
