@@ -32,6 +32,11 @@ const GUIDES: &[GuideSource] = &[
     ),
     GuideSource::new("webhooks", "Webhooks", include_str!("../../docs/guides/webhooks.md")),
     GuideSource::new(
+        "receivers",
+        "Try your receiver",
+        include_str!("../../docs/guides/receivers.md"),
+    ),
+    GuideSource::new(
         "idempotency",
         "Idempotency and retries",
         include_str!("../../docs/guides/idempotency.md"),

@@ -3,8 +3,8 @@
 Arguments: the folder of the guides, the server's address, a test key, and the folder that holds `tsc`, `node_modules` and the
 examples in Rust. A guide whose code comes in several languages is gone through once for each of them.
 
-Code with a title is a file that is run; `background=PORT` means that it goes on running and listens there. Other bash code
-is typed into one shell. A `text` block after code is what was printed; IDs, numbers and references may differ.
+Code with a title is a file that is run; `background=PORT` means that it goes on running and listens there, and
+`background=-` that it goes on running. Other bash code is typed into one shell. A `text` block after code is what was printed; IDs, numbers and references may differ.
 """
 
 import os
@@ -60,6 +60,8 @@ def command(block, folder):
         return f"bash {file}"
     if block.language == "python":
         return f"{sys.executable} {file}"
+    if block.language == "javascript":
+        return f"node {file}"
     subprocess.run([TOOLS / "tsc", "--strict", "--module", "commonjs", "--target", "es2022", "--lib", "es2023,dom",
                     "--types", "node", "--typeRoots", TOOLS / "types", file], check=True)
     return f"node {file.with_suffix('.js')}"
@@ -126,6 +128,8 @@ def go_through(guide, language):
                         lines_count += 1
                         wait(f"the line {line!r} of {guide.name} in {language}, which printed\n{shell.text()}",
                              lambda: line in map(alike, shell.text().splitlines()))
+                elif block.port == "-":
+                    shell.run(f"{{\n{block.text}}} &")
                 elif block.port:
                     shell.run(f"{command(block, Path(name))} &")
                     wait(f"{block.title} to listen", lambda: is_listening(int(block.port)))
@@ -141,11 +145,10 @@ def go_through(guide, language):
 for guide in sorted(GUIDES.glob("*.md")):
     blocks = [block for choice in choices(guide.read_text()) for block in choice]
     languages = [language for language in ("bash", *PROGRAMS) if any(block.language == language for block in blocks)]
-    titled = any(block.title for block in blocks)
-    if not titled:
+    if not any(block.title or block.language == "bash" for block in blocks):
         continue
     for language in languages:
         is_program = language != "bash"
         # A guide with programs alone is not gone through in the shell.
-        if is_program or any(block.language == "bash" for choice in choices(guide.read_text()) if len(choice) > 1 for block in choice):
+        if is_program or languages == ["bash"] or any(block.language == "bash" for choice in choices(guide.read_text()) if len(choice) > 1 for block in choice):
             go_through(guide, language)

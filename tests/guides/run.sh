@@ -9,6 +9,8 @@ cargo build --locked --quiet --examples --bins
 "$tools/python3" -c "import standardwebhooks" 2> /dev/null || "$tools/pip" install -q -r tests/guides/requirements.txt
 (cd tests/guides && npm ci --silent --no-audit --no-fund)
 work=$(mktemp -d)
+# The guides call the service's binary by its name, which keeps its place in a file below this folder.
+export PATH="$PWD/target/debug:$PATH" XDG_STATE_HOME="$work/state"
 ln -s "$PWD/tests/guides/node_modules/.bin/tsc" "$work/tsc"
 ln -s "$PWD/tests/guides/node_modules/@types" "$work/types"
 ln -s "$PWD/tests/guides/node_modules" "$work/node_modules"
