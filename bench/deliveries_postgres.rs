@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use hundi::kernel::{Clock, Scope};
 use hundi::store::Store;
 use hundi::store::postgres::PostgresUrl;
+use hundi::webhooks;
 use tokio::runtime::Runtime;
 
 use crate::Scale;
@@ -52,7 +53,7 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let database = Database::in_cluster(&cluster.url);
     let folder = Folder::new("deliveries-postgres");
     let start = || Server::start_on(&database.url(), &folder.0.join("node.log"), &[]);
-    let (history, backlog) = (scale.deliveries * 3, scale.deliveries / 5);
+    let (history, backlog) = (scale.deliveries * 3, scale.deliveries);
 
     let server = start();
     let key = server::make_key_on(&database.url(), "default");
@@ -60,7 +61,6 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     server.stop();
     emit(runtime, &database, SCOPE_CODE, history);
     let server = start();
-    await_outbox(&database);
     database.sql("ANALYZE");
     let (arrivals, keep) = deliveries::keep_arrivals();
     let (parties, receiver, new_receiver) = runtime.block_on(async {
@@ -109,22 +109,18 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     );
 }
 
-/// Writes events into the outbox of a database whose service is stopped.
+/// Writes events and their deliveries into a database whose service is stopped.
 fn emit(runtime: &Runtime, database: &Database, scope_code: i64, count: usize) {
     let url: PostgresUrl = PostgresUrl::parse(&database.url()).expect("the URL");
     runtime.block_on(async {
         let store = Store::connect(&url, Clock::System, 6).await.expect("the database");
         rows::emit_events(&store, Scope::from_code(scope_code), EVENT_TYPE, count).await;
+        while database.value("SELECT COUNT(*) FROM outbox") != "0" {
+            let sequenced = store.write(|tx, now| Ok(webhooks::sequencer::sequence(tx, now)?));
+            sequenced.await.expect("events are sequenced");
+        }
         store.close().await;
     });
-}
-
-fn await_outbox(database: &Database) {
-    let started = Instant::now();
-    while database.value("SELECT COUNT(*) FROM outbox") != "0" {
-        assert!(started.elapsed() < PATIENCE, "the outbox was not emptied");
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 /// Creates transfers of the other account at a set pace; answers the delays of their events.

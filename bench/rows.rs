@@ -412,7 +412,7 @@ fn fill_one(
             due_milliseconds: None,
             created: now.business(),
         };
-        hundi::webhooks::rows::delivery_insert(tx, &delivery)?;
+        hundi::webhooks::rows::deliveries_insert(tx, std::slice::from_ref(&delivery))?;
         let attempt = AttemptRow {
             number: 1,
             attempted_at: now.instant(),
@@ -421,7 +421,8 @@ fn fill_one(
             error: None,
             answer: String::new(),
         };
-        hundi::webhooks::rows::attempt_insert(tx, delivery.endpoint_id, delivery.id, &attempt)?;
+        let attempts = [(delivery.id, attempt)];
+        hundi::webhooks::rows::attempts_insert(tx, delivery.endpoint_id, &attempts)?;
     }
     Ok(id)
 }

@@ -63,7 +63,7 @@ pub fn find_all(
 ) -> Result<Vec<EventRow>, StoreError> {
     let ids: Vec<Value<'_>> = ids.iter().map(|id| Value::from(*id)).collect();
     let sql = format!("SELECT {COLUMNS} FROM events WHERE scope = ?1 AND id");
-    store::select_all(tx, &sql, scope.into(), &ids)?.into_iter().map(read).collect()
+    tx.rows_each(&sql, scope.into(), &ids)?.into_iter().map(read).collect()
 }
 
 /// The events of an account from one identifier up to, but not with, another, that were created in

@@ -5,7 +5,7 @@ use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError};
 use crate::ledger::Account;
-use crate::store::{Row, Tx, Value, select_all};
+use crate::store::{Row, Tx, Value};
 use crate::values;
 use crate::webhooks::state::EndpointStatus;
 
@@ -106,7 +106,7 @@ pub fn names(
         let value = row.id::<kind::Request>()?.as_u128();
         Ok((AnyId { kind, value }, row.text()?))
     };
-    select_all(tx, sql, scope.into(), &ids)?.into_iter().map(read).collect()
+    tx.rows_each(sql, scope.into(), &ids)?.into_iter().map(read).collect()
 }
 
 // Queues.
@@ -404,7 +404,7 @@ pub fn payout_units(
     let sql = "SELECT id, payout_units FROM transfers WHERE scope = ?1 AND id";
     let ids: Vec<Value<'_>> = ids.iter().map(|id| Value::from(*id)).collect();
     let read = |mut row: Row| Ok((row.id::<kind::Transfer>()?.as_u128(), row.int()?));
-    select_all(tx, sql, scope.into(), &ids)?.into_iter().map(read).collect()
+    tx.rows_each(sql, scope.into(), &ids)?.into_iter().map(read).collect()
 }
 
 /// Quote locks of one account between two identifiers: how many, their paise, and the last one;

@@ -312,6 +312,49 @@ pub trait Tx {
     /// store refuses.
     fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError>;
 
+    /// Reads rows by keys, many with one statement, in no particular order. `select` ends before the
+    /// comparison with a key, and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND id`.
+    ///
+    /// Each key is looked up by itself. For `id IN (…)` a planner that underestimates the rows of
+    /// the first value reads all of them and compares each with the list.
+    fn rows_each(
+        &mut self,
+        select: &str,
+        first: Value<'_>,
+        keys: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut rows = Vec::with_capacity(keys.len());
+        for part in at_once(keys) {
+            let selects: Vec<String> =
+                (0..part.len()).map(|index| format!("{select} = ?{}", index + 2)).collect();
+            rows.extend(self.rows(&selects.join(" UNION ALL "), &[&[first], part].concat())?);
+        }
+        Ok(rows)
+    }
+    /// Changes the rows that still have the values they were read with; answers which had. `keys`
+    /// are the values of one row after the other, and no row stands twice among them.
+    fn update_each(
+        &mut self,
+        update: &EachUpdate<'_>,
+        keys: &[Value<'_>],
+    ) -> Result<Vec<bool>, StoreError> {
+        let (set_count, columns) = (update.set_values.len(), update.columns);
+        let conditions: Vec<String> = columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| format!("{column} = ?{}", set_count + index + 1))
+            .collect();
+        let sql = format!(
+            "UPDATE {} SET {} WHERE {}",
+            update.table,
+            update.set,
+            conditions.join(" AND ")
+        );
+        keys.chunks_exact(columns.len())
+            .map(|key| Ok(self.execute(&sql, &[update.set_values, key].concat())? == 1))
+            .collect()
+    }
+
     /// The only row of a query, if there is one.
     fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, values)?.into_iter().next())
@@ -334,6 +377,16 @@ pub trait Tx {
     fn execute_one(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
         self.execute_exactly(1, sql, values)
     }
+}
+
+/// A change of many rows, each of which is found by values of its own.
+pub struct EachUpdate<'a> {
+    pub table: &'a str,
+    /// What follows `SET`; its values are `?1` and so on.
+    pub set: &'a str,
+    pub set_values: &'a [Value<'a>],
+    /// What has to be equal: the row's identifier first, then the rest.
+    pub columns: &'a [&'a str],
 }
 
 /// How many rows one statement takes where there are many, the largest first: few texts, and few
@@ -373,27 +426,6 @@ pub fn insert_all<const N: usize>(
         tx.execute_exactly(part.len() as u64, &sql, part.as_flattened())?;
     }
     Ok(())
-}
-
-/// Reads rows by keys, many with one statement, in no particular order. `select` ends before the
-/// comparison with a key, and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND id`.
-///
-/// Each key is looked up by itself (`UNION ALL`). For `id IN (…)` a planner that underestimates the
-/// rows of the first value reads all of them and compares each with the list.
-pub fn select_all(
-    tx: &mut dyn Tx,
-    select: &str,
-    first: Value<'_>,
-    keys: &[Value<'_>],
-) -> Result<Vec<Row>, StoreError> {
-    let mut rows = Vec::with_capacity(keys.len());
-    for part in at_once(keys) {
-        let selects: Vec<String> =
-            (0..part.len()).map(|index| format!("{select} = ?{}", index + 2)).collect();
-        let values: Vec<Value<'_>> = [&[first], part].concat();
-        rows.extend(tx.rows(&selects.join(" UNION ALL "), &values)?);
-    }
-    Ok(rows)
 }
 
 /// Deletes the rows with these keys, all of which have to be there, many with one statement.

@@ -118,33 +118,18 @@ pub fn begun(
     }
 }
 
-/// Inserts a delivery that [`begun`] made.
-pub fn insert(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    endpoint_id: EndpointId,
-    event_id: EventId,
-    created: i64,
-    status: DeliveryStatus,
-) -> Result<(), StoreError> {
-    let delivery = begun(now, endpoint_id, event_id, created, status);
-    rows::delivery_insert(tx, &delivery)
-}
-
-/// Inserts a delivery that is due so many milliseconds later, behind newer ones.
-pub fn insert_late(
-    tx: &mut dyn Tx,
+/// A delivery that becomes due so many milliseconds later, behind newer ones.
+pub fn begun_late(
     now: &mut Now,
     endpoint_id: EndpointId,
     event: &EventRow,
     milliseconds: i64,
-) -> Result<(), StoreError> {
+) -> Delivery {
     let mut delivery = begun(now, endpoint_id, event.id, event.created, DeliveryStatus::Pending);
     let due_milliseconds = delivery.schedule_start_milliseconds + milliseconds;
     delivery.schedule_start_milliseconds = due_milliseconds;
     delivery.due_milliseconds = Some(due_milliseconds);
-    rows::delivery_insert(tx, &delivery)?;
-    rows::queue_due_by(tx, endpoint_id, due_milliseconds)
+    delivery
 }
 
 /// Takes due deliveries of one endpoint until the lease ends; answers which of them were still as
@@ -156,18 +141,8 @@ pub fn claim(
     is_drained: bool,
     lease_milliseconds: i64,
 ) -> Result<Vec<bool>, StoreError> {
-    let claimed = due
-        .iter()
-        .map(|delivery| {
-            rows::delivery_lease(
-                tx,
-                endpoint_id,
-                delivery.id,
-                delivery.due_milliseconds,
-                lease_milliseconds,
-            )
-        })
-        .collect::<Result<_, _>>()?;
+    let read = due.iter().map(|delivery| (delivery.id, delivery.due_milliseconds));
+    let claimed = rows::deliveries_lease(tx, endpoint_id, read, lease_milliseconds)?;
     if is_drained {
         rows::queue_due_again(tx, endpoint_id)?;
     }
@@ -186,13 +161,8 @@ pub fn release(
         return Ok(());
     }
     for (delivery, lease_milliseconds) in held {
-        rows::delivery_lease(
-            tx,
-            endpoint_id,
-            delivery.id,
-            *lease_milliseconds,
-            delivery.due_milliseconds,
-        )?;
+        let leased = std::iter::once((delivery.id, *lease_milliseconds));
+        rows::deliveries_lease(tx, endpoint_id, leased, delivery.due_milliseconds)?;
         rows::queue_due_by(tx, endpoint_id, delivery.due_milliseconds)?;
     }
     Ok(())
@@ -247,39 +217,46 @@ pub fn record_attempts(
     };
     let mut health = queue.health;
     let mut due_first_milliseconds: Option<i64> = None;
-    for attempt in attempts {
-        let settled =
-            settled_by(attempt, now.instant_milliseconds(), u64::from_be_bytes(now.random_bytes()));
-        if !rows::delivery_settle(
-            tx,
-            endpoint_id,
-            attempt.delivery_id,
-            attempt.lease_milliseconds,
-            &settled,
-        )? {
-            continue;
-        }
-        rows::attempt_insert(tx, endpoint_id, attempt.delivery_id, &attempt_row(attempt))?;
-        if let Some(watched) = attempt.watched {
-            let http_status = attempt.http_status.map_or(0, i64::from);
-            let attacked = attempt.attacked_http_status.map(i64::from);
-            let duration = i64::from(attempt.duration_milliseconds);
-            chaos::events::delivered(tx, now, watched, http_status, attacked, duration)?;
-        }
-        due_first_milliseconds =
-            due_first_milliseconds.into_iter().chain(settled.due_milliseconds).min();
-        // Judged one by one: a success among failures ends `failing` before they begin to count
-        // again.
-        let before = health;
-        health = if attempt.is_success {
-            EndpointHealth::default()
-        } else {
-            health.failed(attempt.attempted_milliseconds)
+    let mut rows = Vec::with_capacity(attempts.len());
+    // Successes in a row are settled together.
+    for run in attempts.chunk_by(|a, b| a.is_success && b.is_success) {
+        let leased = run.iter().map(|attempt| (attempt.delivery_id, attempt.lease_milliseconds));
+        let (is_settled, next) = match run {
+            [attempt] if !attempt.is_success => {
+                let random = u64::from_be_bytes(now.random_bytes());
+                let settled = settled_by_failure(attempt, now.instant_milliseconds(), random);
+                let (id, lease_milliseconds) = (attempt.delivery_id, attempt.lease_milliseconds);
+                let is_settled =
+                    rows::delivery_settle(tx, endpoint_id, id, lease_milliseconds, &settled)?;
+                (vec![is_settled], settled.due_milliseconds)
+            }
+            _ => (rows::deliveries_succeed(tx, endpoint_id, leased)?, None),
         };
-        if follow(tx, now, queue.scope, endpoint_id, before, health)? == HealthChange::Disabled {
-            due_first_milliseconds = None;
+        let settled = run.iter().zip(is_settled).filter(|(_, is_settled)| *is_settled);
+        for (attempt, _) in settled {
+            rows.push((attempt.delivery_id, attempt_row(attempt)));
+            if let Some(watched) = attempt.watched {
+                let http_status = attempt.http_status.map_or(0, i64::from);
+                let attacked = attempt.attacked_http_status.map(i64::from);
+                let duration = i64::from(attempt.duration_milliseconds);
+                chaos::events::delivered(tx, now, watched, http_status, attacked, duration)?;
+            }
+            due_first_milliseconds = due_first_milliseconds.into_iter().chain(next).min();
+            // Judged one by one: a success among failures ends `failing` before they begin to
+            // count again.
+            let before = health;
+            health = if attempt.is_success {
+                EndpointHealth::default()
+            } else {
+                health.failed(attempt.attempted_milliseconds)
+            };
+            if follow(tx, now, queue.scope, endpoint_id, before, health)? == HealthChange::Disabled
+            {
+                due_first_milliseconds = None;
+            }
         }
     }
+    rows::attempts_insert(tx, endpoint_id, &rows)?;
     if health != queue.health {
         rows::queue_health(tx, endpoint_id, health)?;
     }
@@ -289,17 +266,12 @@ pub fn record_attempts(
     Ok(())
 }
 
-fn settled_by(attempt: &FinishedAttempt, now_milliseconds: i64, random: u64) -> SettledDelivery {
+fn settled_by_failure(
+    attempt: &FinishedAttempt,
+    now_milliseconds: i64,
+    random: u64,
+) -> SettledDelivery {
     let attempts_count = attempt.attempts_count + 1;
-    let ended = |status| SettledDelivery {
-        status,
-        step: attempt.step,
-        attempts_count,
-        due_milliseconds: None,
-    };
-    if attempt.is_success {
-        return ended(DeliveryStatus::Succeeded);
-    }
     match schedule::next_attempt(
         attempt.schedule_start_milliseconds,
         attempt.step,
@@ -307,7 +279,12 @@ fn settled_by(attempt: &FinishedAttempt, now_milliseconds: i64, random: u64) -> 
         attempt.retry_after_seconds,
         random,
     ) {
-        None => ended(DeliveryStatus::Failed),
+        None => SettledDelivery {
+            status: DeliveryStatus::Failed,
+            step: attempt.step,
+            attempts_count,
+            due_milliseconds: None,
+        },
         Some(next) => SettledDelivery {
             status: DeliveryStatus::Pending,
             step: next.step,

@@ -304,6 +304,7 @@ fn events_fan_out_to_who_wants_them() {
         .unwrap()
         .remove(0);
         subscribers.fan_out(tx, now, Scope::new(9, Mode::Live), &event).unwrap();
+        subscribers.finish(tx).unwrap();
     });
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::deliveries;
+use super::deliveries::{self, Delivery};
 use super::rows::{self, SubscriberRow};
 use super::state::DeliveryStatus;
 use crate::chaos::{self, events::Passage};
@@ -14,8 +14,11 @@ use crate::store::{Signal, Tx};
 
 /// The endpoints of the accounts met in one run of the sequencer: one small query an account.
 #[derive(Default)]
+#[must_use = "deliveries are written by `finish`"]
 pub struct Subscribers {
     scopes: HashMap<Scope, Vec<Subscriber>>,
+    /// What [`Subscribers::finish`] writes.
+    deliveries: Vec<Delivery>,
 }
 
 struct Subscriber {
@@ -25,7 +28,7 @@ struct Subscriber {
 }
 
 impl Subscribers {
-    /// Writes one delivery for each endpoint that wants the event: due now, or only recorded where
+    /// Begins one delivery for each endpoint that wants the event: due now, or only recorded where
     /// it is disabled.
     pub fn fan_out(
         &mut self,
@@ -34,7 +37,8 @@ impl Subscribers {
         scope: Scope,
         event: &EventRow,
     ) -> Result<(), StoreError> {
-        let subscribers = match self.scopes.entry(scope) {
+        let Subscribers { scopes, deliveries: begun } = self;
+        let subscribers = match scopes.entry(scope) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 let endpoints = rows::subscribers(tx, scope)?;
@@ -51,14 +55,8 @@ impl Subscribers {
                 continue;
             }
             if endpoint.is_disabled {
-                deliveries::insert(
-                    tx,
-                    now,
-                    endpoint.id,
-                    event.id,
-                    event.created,
-                    DeliveryStatus::Recorded,
-                )?;
+                let status = DeliveryStatus::Recorded;
+                begun.push(deliveries::begun(now, endpoint.id, event.id, event.created, status));
                 continue;
             }
             let passage = match endpoint.chaos_key_id {
@@ -73,10 +71,13 @@ impl Subscribers {
                 Passage::Free | Passage::Late(_) => DeliveryStatus::Pending,
             };
             if let Passage::Late(milliseconds) = passage {
-                deliveries::insert_late(tx, now, endpoint.id, event, milliseconds)?;
+                let late = deliveries::begun_late(now, endpoint.id, event, milliseconds);
+                let due_milliseconds = late.schedule_start_milliseconds;
+                begun.push(late);
+                rows::queue_due_by(tx, endpoint.id, due_milliseconds)?;
                 continue;
             }
-            deliveries::insert(tx, now, endpoint.id, event.id, event.created, status)?;
+            begun.push(deliveries::begun(now, endpoint.id, event.id, event.created, status));
             if !*is_due && status == DeliveryStatus::Pending {
                 rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
                 tx.signal(Signal::Deliveries);
@@ -84,5 +85,10 @@ impl Subscribers {
             }
         }
         Ok(())
+    }
+
+    /// Writes the deliveries, many with one statement.
+    pub fn finish(self, tx: &mut dyn Tx) -> Result<(), StoreError> {
+        rows::deliveries_insert(tx, &self.deliveries)
     }
 }

@@ -1,7 +1,7 @@
 //! Replays: events that a caller wants to be delivered again.
 
 use super::Endpoint;
-use super::deliveries::{self, Delivery, insert};
+use super::deliveries::{self, Delivery};
 use super::rows::{self, EventId};
 use super::state::DeliveryStatus;
 use crate::events::rows::EventRow;
@@ -148,6 +148,7 @@ fn begin(
         return Ok(0);
     }
     let created = now.business();
-    insert(tx, now, endpoint.id, event.id, created, DeliveryStatus::Pending)?;
+    let delivery = deliveries::begun(now, endpoint.id, event.id, created, DeliveryStatus::Pending);
+    rows::deliveries_insert(tx, &[delivery])?;
     Ok(1)
 }

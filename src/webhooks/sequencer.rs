@@ -48,6 +48,7 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
         subscribers.fan_out(tx, now, *scope, event)?;
         tx.signal(Signal::Event(*scope));
     }
+    subscribers.finish(tx)?;
     events::rows::remove_outbox(tx, &outbox)
 }
 

@@ -23,6 +23,7 @@ const OF_ONE_STORE: &[&str] = &[
     "migration_turns",
     "FOR UPDATE",
     "FOR SHARE",
+    "LATERAL",
 ];
 /// What only tests write: damage that they plant, with bytes and tables of their own, and looks at
 /// plans.

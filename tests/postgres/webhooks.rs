@@ -178,7 +178,8 @@ async fn an_event_for_an_endpoint_that_is_deleted_leaves_nothing_behind() {
         subscribers.fan_out(tx, now, SCOPE, &unwanted)?;
         stop.wait();
         let wanted = event(now, TYPE);
-        Ok(subscribers.fan_out(tx, now, SCOPE, &wanted)?)
+        subscribers.fan_out(tx, now, SCOPE, &wanted)?;
+        Ok(subscribers.finish(tx)?)
     });
     let deletion = stage.delete();
     let meanwhile = async {
@@ -195,6 +196,52 @@ async fn an_event_for_an_endpoint_that_is_deleted_leaves_nothing_behind() {
     stage.store.close().await;
 }
 
+/// Two nodes read the same due deliveries, and the second claims while the first has not committed:
+/// it waits for the rows that the first one changed, and takes those alone that it left.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_waited_for_another_takes_what_that_left() {
+    const DUE_COUNT: usize = 70;
+    let stage = Stage::new().await;
+    let id = stage.endpoint_id;
+    let emit = |tx: &mut dyn Tx, now: &mut Now| {
+        for _ in 0..DUE_COUNT {
+            let linked = now.mint::<kind::Transfer>().any();
+            events::emit(tx, now, SCOPE, TYPE, linked)?;
+        }
+        Ok(webhooks::sequencer::sequence(tx, now)?)
+    };
+    stage.store.write(emit).await.expect("deliveries");
+    let read = move |tx: &mut dyn Tx| Ok(rows::due(tx, SCOPE, id, i64::MAX - 1, 1_000)?);
+    let due = stage.store.read(hundi::store::Cost::Scan, read).await.expect("due deliveries");
+    assert_eq!(due.len(), DUE_COUNT);
+    let every_third: Vec<_> = due.iter().step_by(3).cloned().collect();
+    let (mut stop, stopped, release) = Stop::new();
+    let first = stage.store.write(move |tx, now| {
+        let lease_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
+        let claimed = claim(tx, id, &every_third, false, lease_milliseconds)?;
+        stop.wait();
+        Ok(claimed)
+    });
+    let second = async {
+        stopped.await.expect("the first claim");
+        let claim_all = stage.store.write(move |tx, now| {
+            let lease_milliseconds = now.instant_milliseconds() + 2 * LEASE_MILLISECONDS;
+            Ok(claim(tx, id, &due, false, lease_milliseconds)?)
+        });
+        let release_when_waiting = async {
+            let waiting = WAITING.replace("webhook_queues", "webhook_deliveries");
+            stage.until(|| stage.database.value(&waiting) != "0").await;
+            release.send(()).expect("the first claim");
+        };
+        tokio::join!(claim_all, release_when_waiting).0.expect("the second claim")
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert!(first.expect("the first claim").iter().all(|is_claimed| *is_claimed));
+    let expected: Vec<bool> = (0..DUE_COUNT).map(|index| index % 3 != 0).collect();
+    assert_eq!(second, expected);
+    stage.store.close().await;
+}
+
 /// The sequencer looks at an endpoint while the attempt is being written down that disables it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() {
@@ -202,7 +249,9 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
     let id = stage.endpoint_id;
     let fan_out = |tx: &mut dyn Tx, now: &mut Now| {
         let wanted = event(now, TYPE);
-        Ok(Subscribers::default().fan_out(tx, now, SCOPE, &wanted)?)
+        let mut subscribers = Subscribers::default();
+        subscribers.fan_out(tx, now, SCOPE, &wanted)?;
+        Ok(subscribers.finish(tx)?)
     };
     stage.store.write(fan_out).await.expect("a delivery");
     // As after five days of failures.

@@ -10,7 +10,7 @@ use crate::events::rows::EventRow;
 use crate::kernel::page::Page;
 use crate::kernel::{Scope, StoreError};
 use crate::store::list::{self, Listing};
-use crate::store::{self, Row, Tx, Value, insert_sql};
+use crate::store::{self, EachUpdate, Row, Tx, Value};
 use crate::values;
 use crate::webhooks::deliveries::{AttemptRow, Delivery, DueDelivery};
 use crate::webhooks::state::DeliveryStatus;
@@ -18,8 +18,6 @@ use crate::webhooks::state::DeliveryStatus;
 const DELIVERY_COLUMNS: &str = "endpoint_id, id, event_id, status, schedule_start_milliseconds, \
  step, attempts_count, due_milliseconds, created";
 
-static DELIVERY_INSERT: LazyLock<String> =
-    LazyLock::new(|| insert_sql("webhook_deliveries", DELIVERY_COLUMNS));
 static DELIVERY_OF_EVENT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE endpoint_id = ?1 AND event_id = ?2"
@@ -46,23 +44,6 @@ pub fn read_delivery(mut row: Row) -> Result<Delivery, StoreError> {
         due_milliseconds: row.int_or_null()?,
         created: row.int()?,
     })
-}
-
-pub fn delivery_insert(tx: &mut dyn Tx, d: &Delivery) -> Result<(), StoreError> {
-    tx.execute_one(
-        &DELIVERY_INSERT,
-        values![
-            d.endpoint_id,
-            d.id,
-            d.event_id,
-            d.status.as_str(),
-            d.schedule_start_milliseconds,
-            d.step,
-            d.attempts_count,
-            d.due_milliseconds,
-            d.created,
-        ],
-    )
 }
 
 pub fn deliveries(
@@ -227,21 +208,49 @@ pub fn due(
     Ok(due)
 }
 
-/// Moves the due time of a delivery that still has the one it was read with; answers whether it
-/// had.
-pub fn delivery_lease(
+/// The columns that say whether a delivery is still as it was read.
+const UNCHANGED: &[&str] = &["id", "endpoint_id", "due_milliseconds"];
+
+fn unchanged_keys<'a>(
+    endpoint_id: EndpointId,
+    deliveries: impl Iterator<Item = (DeliveryId, i64)>,
+) -> Vec<Value<'a>> {
+    deliveries
+        .flat_map(|(id, due_milliseconds)| [id.into(), endpoint_id.into(), due_milliseconds.into()])
+        .collect()
+}
+
+/// Moves deliveries of one endpoint to another due time, each if it still has the one it was read
+/// with; answers which had.
+pub fn deliveries_lease(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
-    id: DeliveryId,
-    from_milliseconds: i64,
+    deliveries: impl Iterator<Item = (DeliveryId, i64)>,
     to_milliseconds: i64,
-) -> Result<bool, StoreError> {
-    let changed = tx.execute(
-        "UPDATE webhook_deliveries SET due_milliseconds = ?4 WHERE endpoint_id = ?1 AND id = ?2 \
-         AND due_milliseconds = ?3",
-        values![endpoint_id, id, from_milliseconds, to_milliseconds],
-    )?;
-    Ok(changed == 1)
+) -> Result<Vec<bool>, StoreError> {
+    let update = EachUpdate {
+        table: "webhook_deliveries",
+        set: "due_milliseconds = ?1",
+        set_values: values![to_milliseconds],
+        columns: UNCHANGED,
+    };
+    tx.update_each(&update, &unchanged_keys(endpoint_id, deliveries))
+}
+
+/// Ends deliveries of one endpoint whose attempts succeeded, each if its lease is still the one
+/// given; answers which were.
+pub fn deliveries_succeed(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    deliveries: impl Iterator<Item = (DeliveryId, i64)>,
+) -> Result<Vec<bool>, StoreError> {
+    let update = EachUpdate {
+        table: "webhook_deliveries",
+        set: "status = ?1, attempts_count = attempts_count + 1, due_milliseconds = NULL",
+        set_values: values![DeliveryStatus::Succeeded.as_str()],
+        columns: UNCHANGED,
+    };
+    tx.update_each(&update, &unchanged_keys(endpoint_id, deliveries))
 }
 
 /// Makes first attempts due that a process claimed and did not live to make. Only for a store with
@@ -339,26 +348,33 @@ pub fn deliveries_purge(
 
 // Attempts.
 
-pub fn attempt_insert(
+/// Inserts attempts of one endpoint, many with one statement.
+pub fn attempts_insert(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
-    delivery_id: DeliveryId,
-    attempt: &AttemptRow,
+    attempts: &[(DeliveryId, AttemptRow)],
 ) -> Result<(), StoreError> {
-    tx.execute_one(
-        "INSERT INTO webhook_attempts (endpoint_id, delivery_id, number, attempted_at, \
-         http_status, duration_milliseconds, error, answer) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        values![
-            endpoint_id,
-            delivery_id,
-            attempt.number,
-            attempt.attempted_at,
-            attempt.http_status,
-            attempt.duration_milliseconds,
-            &attempt.error,
-            &attempt.answer,
-        ],
+    let rows: Vec<[Value<'_>; 8]> = attempts
+        .iter()
+        .map(|(delivery_id, attempt)| {
+            [
+                endpoint_id.into(),
+                (*delivery_id).into(),
+                attempt.number.into(),
+                attempt.attempted_at.into(),
+                attempt.http_status.into(),
+                attempt.duration_milliseconds.into(),
+                (&attempt.error).into(),
+                (&attempt.answer).into(),
+            ]
+        })
+        .collect();
+    store::insert_all(
+        tx,
+        "webhook_attempts",
+        "endpoint_id, delivery_id, number, attempted_at, http_status, duration_milliseconds, \
+         error, answer",
+        &rows,
     )
 }
 
