@@ -7,6 +7,7 @@
 //! meanwhile, so that commits and attempts do not wait for one another.
 
 mod attempt;
+mod claims;
 mod scheduler;
 mod target;
 mod turn;
@@ -28,11 +29,13 @@ use crate::webhooks::rows::{self, DueQueue, EndpointId};
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 use crate::webhooks::sending::client::WebhookClient;
 use attempt::AttemptReport;
-use scheduler::{RUNNING_MAX, Scheduler};
+use scheduler::{ClaimingLanes, RUNNING_MAX, Scheduler};
 use turn::TurnResult;
 
 /// Finished attempts that one turn records.
 const RECORDED_MAX: usize = 256;
+/// The same in a turn for endpoints without a backlog, which is to be short.
+const RECORDED_SHORT_MAX: usize = 32;
 /// Endpoints that one look finds.
 const LOOKED_MAX: i64 = 10_000;
 /// The longest time without a look, in milliseconds, and how far a look sees ahead.
@@ -102,6 +105,8 @@ struct DeliveryWorker {
     /// Something may have become due.
     is_woken: bool,
     has_just_looked: bool,
+    /// The last turn was for endpoints without a backlog.
+    was_short: bool,
     wakes_at: Instant,
     rests_until: Instant,
     /// After an error a turn records one attempt and nothing else, so that one that cannot be
@@ -126,6 +131,7 @@ impl DeliveryWorker {
             step: None,
             is_woken: true,
             has_just_looked: false,
+            was_short: false,
             wakes_at: now,
             rests_until: now,
             is_cautious: false,
@@ -250,14 +256,25 @@ impl DeliveryWorker {
             self.step = Some(self.look(now));
             return;
         }
-        let finished_max = if self.is_cautious { 1 } else { RECORDED_MAX };
-        let finished: Vec<_> =
-            self.finished.drain(..self.finished.len().min(finished_max)).collect();
-        let requests = if self.is_cautious && !finished.is_empty() {
-            Vec::new()
-        } else {
-            self.scheduler.claim_requests(now, &mut self.wakes_at)
-        };
+        let mut finished_max = if self.is_cautious { 1 } else { RECORDED_MAX };
+        let mut requests = Vec::new();
+        if !self.is_cautious || self.finished.is_empty() {
+            // An endpoint with a backlog fills a turn. While there is one, every other turn is for
+            // the rest alone, so that what becomes due there does not wait for so long.
+            if !self.was_short && self.scheduler.has_backlog() {
+                let caught_up = ClaimingLanes::CaughtUp;
+                requests = self.scheduler.claim_requests(caught_up, now, &mut self.wakes_at);
+            }
+            self.was_short = !requests.is_empty();
+            if self.was_short {
+                finished_max = finished_max.min(RECORDED_SHORT_MAX);
+            } else {
+                let all = ClaimingLanes::All;
+                requests = self.scheduler.claim_requests(all, now, &mut self.wakes_at);
+            }
+        }
+        let finished_count = self.finished.len().min(finished_max);
+        let finished: Vec<_> = self.finished.drain(..finished_count).collect();
         self.has_just_looked = false;
         if !requests.is_empty() || !finished.is_empty() {
             let until_milliseconds = self.milliseconds();

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::claims::{ClaimRequest, EndpointReading};
 use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::{DueDelivery, FinishedAttempt};
 use crate::webhooks::rows::{DueQueue, EndpointId};
-use crate::webhooks::schedule::EndpointHealth;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 use crate::webhooks::state::EndpointStatus;
 
@@ -73,51 +73,12 @@ pub(super) struct ClaimedDelivery {
     pub(super) lease_milliseconds: i64,
 }
 
-/// A request for deliveries of one endpoint.
-pub(super) struct ClaimRequest {
-    pub(super) endpoint_id: EndpointId,
-    pub(super) scope: Scope,
-    /// Deliveries to claim; 0 only reads the target again.
-    pub(super) count: usize,
-    pub(super) known: Option<Arc<DeliveryTarget>>,
-}
-
-/// What the store said about one endpoint.
-pub(super) struct EndpointReading {
-    pub(super) endpoint_id: EndpointId,
-    pub(super) requested_count: usize,
-    /// `None` where the endpoint is deleted.
-    pub(super) target: Option<Arc<DeliveryTarget>>,
-    /// Its rows cannot be read, so that it is left out for a while.
-    pub(super) is_broken: bool,
-    pub(super) health: EndpointHealth,
-    pub(super) due: Vec<DueDelivery>,
-    /// Nothing else is due.
-    pub(super) is_drained: bool,
-    /// Due, but only to be kept: the endpoint is disabled.
-    pub(super) recorded: Vec<DueDelivery>,
-    /// Due, but the event is past its time.
-    pub(super) expired: Vec<DueDelivery>,
-}
-
-impl EndpointReading {
-    pub(super) const fn empty(request: &ClaimRequest) -> EndpointReading {
-        EndpointReading {
-            endpoint_id: request.endpoint_id,
-            requested_count: request.count,
-            target: None,
-            is_broken: false,
-            health: EndpointHealth { first_failure_milliseconds: None, failures_count: 0 },
-            due: Vec::new(),
-            is_drained: true,
-            recorded: Vec::new(),
-            expired: Vec::new(),
-        }
-    }
-
-    pub(super) const fn has_claims(&self) -> bool {
-        self.requested_count > 0 && self.target.is_some()
-    }
+/// For which lanes a turn claims.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClaimingLanes {
+    All,
+    /// Those without a backlog.
+    CaughtUp,
 }
 
 /// An attempt that may begin now.
@@ -177,6 +138,8 @@ struct EndpointLane {
     running_count: usize,
     /// The store has due deliveries that are not claimed.
     has_due: bool,
+    /// The last claim left some that were due, so that the next one fills a turn.
+    has_backlog: bool,
     /// Nothing is claimed before this moment.
     rests_until: Instant,
     /// It is in `due_lanes`.
@@ -197,6 +160,7 @@ impl EndpointLane {
             claimed: VecDeque::new(),
             running_count: 0,
             has_due: false,
+            has_backlog: false,
             rests_until: now,
             is_due_listed: false,
             is_ready_listed: false,
@@ -285,10 +249,17 @@ impl Scheduler {
         }
     }
 
+    /// Whether a lane has more due than one turn claims.
+    pub(super) fn has_backlog(&self) -> bool {
+        let has_backlog = |id: &EndpointId| self.lanes.get(id).is_some_and(|lane| lane.has_backlog);
+        self.due_lanes.iter().any(has_backlog)
+    }
+
     /// What to read next: deliveries for the lanes that want some, in turn, and targets that are
     /// too old. `wakes_at` moves to the end of the first rest of a lane.
     pub(super) fn claim_requests(
         &mut self,
+        lanes: ClaimingLanes,
         now: Instant,
         wakes_at: &mut Instant,
     ) -> Vec<ClaimRequest> {
@@ -305,6 +276,9 @@ impl Scheduler {
                 continue;
             }
             self.due_lanes.push_back(endpoint_id);
+            if lanes == ClaimingLanes::CaughtUp && lane.has_backlog {
+                continue;
+            }
             if lane.rests_until > now {
                 *wakes_at = (*wakes_at).min(lane.rests_until);
             }
@@ -362,6 +336,7 @@ impl Scheduler {
             set_reliability(&mut self.running, lane, Reliability::Suspect);
         }
         if reading.requested_count > 0 {
+            lane.has_backlog = !reading.is_drained;
             lane.has_due = !reading.is_drained || claimed.contains(&false);
         }
         let taken = reading.due.iter().zip(claimed).filter(|(_, is_claimed)| **is_claimed);

@@ -89,7 +89,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     let queue = DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE };
     scheduler.note_due(&queue, now);
     scheduler.note_due(&queue, now);
-    let requests = scheduler.claim_requests(now, &mut wakes_at);
+    let requests = scheduler.claim_requests(ClaimingLanes::All, now, &mut wakes_at);
     assert_eq!(requests.len(), 1, "listed once");
     assert_eq!((requests[0].count, requests[0].known.is_none()), (8, true));
 
@@ -115,10 +115,38 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true, true, true], now);
     let later = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
     assert!(scheduler.begin_attempts(later, 0).is_empty());
-    let requests = scheduler.claim_requests(later, &mut wakes_at);
+    let requests = scheduler.claim_requests(ClaimingLanes::All, later, &mut wakes_at);
     assert!(requests.iter().any(|request| request.endpoint_id == endpoint_id));
     reading.target = None;
     scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], later);
     assert_eq!(scheduler.claimed_count, 0);
     assert!(scheduler.drain_claimed().is_empty());
+}
+
+#[test]
+fn a_turn_can_leave_out_endpoints_with_a_backlog() {
+    let now = Instant::now();
+    let mut wakes_at = now + Duration::from_secs(1);
+    let mut scheduler = Scheduler::default();
+    let (behind, caught_up) = (Id::from_u128(7), Id::from_u128(8));
+    for endpoint_id in [behind, caught_up] {
+        scheduler.note_due(&DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE }, now);
+    }
+    assert!(!scheduler.has_backlog());
+    for request in scheduler.claim_requests(ClaimingLanes::All, now, &mut wakes_at) {
+        let mut reading = EndpointReading::empty(&request);
+        reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
+        reading.is_drained = request.endpoint_id == caught_up;
+        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], now);
+    }
+    assert!(scheduler.has_backlog());
+    let mut requested = |scheduler: &mut Scheduler, lanes| {
+        let requests = scheduler.claim_requests(lanes, now, &mut wakes_at);
+        requests.iter().map(|request| request.endpoint_id).collect::<Vec<_>>()
+    };
+    assert_eq!(requested(&mut scheduler, ClaimingLanes::CaughtUp), []);
+    let queue = DueQueue { due_milliseconds: 0, endpoint_id: caught_up, scope: SCOPE };
+    scheduler.note_due(&queue, now);
+    assert_eq!(requested(&mut scheduler, ClaimingLanes::CaughtUp), [caught_up]);
+    assert_eq!(requested(&mut scheduler, ClaimingLanes::All).len(), 2);
 }

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::scheduler::{ClaimRequest, EndpointReading, is_probed};
+use super::claims::{ClaimRequest, EndpointReading};
+use super::scheduler::is_probed;
 use super::target::DeliveryTarget;
 use crate::app_state::AppState;
 use crate::chaos;

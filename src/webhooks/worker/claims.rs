@@ -1,0 +1,56 @@
+//! What the scheduler asks of the store for one endpoint, and what the store answers.
+
+use std::sync::Arc;
+
+use super::target::DeliveryTarget;
+use crate::kernel::Scope;
+use crate::webhooks::deliveries::DueDelivery;
+use crate::webhooks::rows::EndpointId;
+use crate::webhooks::schedule::EndpointHealth;
+
+/// A request for deliveries of one endpoint.
+pub(super) struct ClaimRequest {
+    pub(super) endpoint_id: EndpointId,
+    pub(super) scope: Scope,
+    /// Deliveries to claim; 0 only reads the target again.
+    pub(super) count: usize,
+    pub(super) known: Option<Arc<DeliveryTarget>>,
+}
+
+/// What the store said about one endpoint.
+pub(super) struct EndpointReading {
+    pub(super) endpoint_id: EndpointId,
+    pub(super) requested_count: usize,
+    /// `None` where the endpoint is deleted.
+    pub(super) target: Option<Arc<DeliveryTarget>>,
+    /// Its rows cannot be read, so that it is left out for a while.
+    pub(super) is_broken: bool,
+    pub(super) health: EndpointHealth,
+    pub(super) due: Vec<DueDelivery>,
+    /// Nothing else is due.
+    pub(super) is_drained: bool,
+    /// Due, but only to be kept: the endpoint is disabled.
+    pub(super) recorded: Vec<DueDelivery>,
+    /// Due, but the event is past its time.
+    pub(super) expired: Vec<DueDelivery>,
+}
+
+impl EndpointReading {
+    pub(super) const fn empty(request: &ClaimRequest) -> EndpointReading {
+        EndpointReading {
+            endpoint_id: request.endpoint_id,
+            requested_count: request.count,
+            target: None,
+            is_broken: false,
+            health: EndpointHealth { first_failure_milliseconds: None, failures_count: 0 },
+            due: Vec::new(),
+            is_drained: true,
+            recorded: Vec::new(),
+            expired: Vec::new(),
+        }
+    }
+
+    pub(super) const fn has_claims(&self) -> bool {
+        self.requested_count > 0 && self.target.is_some()
+    }
+}
