@@ -70,7 +70,7 @@ fn read(mut row: Row) -> Result<Cursor, StoreError> {
     let height = row.int()?;
     let hash = row.word(Hash::parse)?;
     let block_time = row.int()?;
-    let handed_over = row.bytes_or_null()?.map(contract).transpose()?;
+    let handed_over = row.array_or_null()?;
     let deprecation = handed_over
         .zip(row.int_or_null()?)
         .map(|(contract, height)| Deprecation { contract, height });
@@ -82,12 +82,6 @@ pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cu
     let sql = "SELECT height, block_hash, block_time, deprecated_contract, deprecated_height FROM \
      chain_cursors WHERE mode = ?1 AND chain = ?2";
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
-}
-
-fn contract(bytes: Vec<u8>) -> Result<[u8; 20], StoreError> {
-    bytes
-        .try_into()
-        .map_err(|_| StoreError::Broken("a contract's address is not 20 bytes long".into()))
 }
 
 fn unreadable<T>(_: T) -> StoreError {
@@ -104,7 +98,7 @@ pub fn identity(
     let read = |mut row: Row| {
         Ok(Identity {
             chain_id: u64::try_from(row.int()?).map_err(unreadable)?,
-            token: contract(row.bytes()?)?,
+            token: row.array()?,
         })
     };
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
@@ -127,7 +121,7 @@ pub fn tokens(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Vec<Token
      BY contract";
     let read = |mut row: Row| {
         Ok(Token {
-            contract: contract(row.bytes()?)?,
+            contract: row.array()?,
             decimals: u8::try_from(row.int()?).map_err(unreadable)?,
         })
     };

@@ -172,17 +172,12 @@ pub fn key_of_endpoint(
 
 // Requests.
 
-fn bytes<const N: usize>(row: &mut Row) -> Result<[u8; N], StoreError> {
-    let read = row.bytes()?.try_into();
-    read.map_err(|_| StoreError::Broken("a hash has another length".to_owned()))
-}
-
 fn read_request(mut row: Row) -> Result<Request, StoreError> {
     let row = &mut row;
     Ok(Request {
         number: row.int()?,
-        request_hash: bytes(row)?,
-        fingerprint: bytes(row)?,
+        request_hash: row.array()?,
+        fingerprint: row.array()?,
         method: row.text()?,
         route: row.text()?,
         attack: row.word_or_null(RequestAttack::parse)?,

@@ -24,10 +24,10 @@ crate::stored! {
         units: deposit.amount.units => row.int()?;
         asset: &deposit.asset => row.text()?;
         chain: &deposit.chain => row.text()?;
-        from_address: &deposit.from_address => address(row.bytes()?)?;
-        to_address: &deposit.to_address => address(row.bytes()?)?;
+        from_address: &deposit.from_address => row.array()?;
+        to_address: &deposit.to_address => row.array()?;
         transaction_hash: &deposit.transaction_hash => row.text()?;
-        contract: deposit.contract.as_ref() => row.bytes_or_null()?.map(address).transpose()?;
+        contract: deposit.contract.as_ref() => row.array_or_null()?;
         created: deposit.created => row.int()?;
     }
     changing from DepositStatus {
@@ -68,10 +68,6 @@ crate::stored! {
         status_history,
         created,
     }
-}
-
-pub fn address(bytes: Vec<u8>) -> Result<[u8; 20], StoreError> {
-    bytes.try_into().map_err(|_| StoreError::Broken("an address is not 20 bytes long".into()))
 }
 
 pub fn find(
@@ -250,7 +246,7 @@ pub fn handed_out(
             .map(|bytes| Value::Bytes(bytes))
             .collect();
         for mut row in tx.rows(&HANDED_OUT, &values)? {
-            let bytes = address(row.bytes()?)?;
+            let bytes = row.array()?;
             if row.scope()?.mode() == mode {
                 found.insert(bytes);
             }
@@ -272,10 +268,7 @@ pub fn addresses_after(
 ) -> Result<Vec<[u8; 20]>, StoreError> {
     let after = after.as_ref().map_or(&[][..], |bytes| &bytes[..]);
     let sql = "SELECT address FROM deposit_addresses WHERE address > ?1 ORDER BY address LIMIT ?2";
-    tx.rows(sql, values![after, rows_max])?
-        .into_iter()
-        .map(|mut row| address(row.bytes()?))
-        .collect()
+    tx.rows(sql, values![after, rows_max])?.into_iter().map(|mut row| row.array()).collect()
 }
 
 /// Whose an address is.

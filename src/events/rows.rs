@@ -124,14 +124,7 @@ pub struct Checkpoint {
 const CHECKPOINT_COLUMNS: &str = "event_id, events_count, hash";
 
 fn read_checkpoint(mut row: Row) -> Result<Checkpoint, StoreError> {
-    Ok(Checkpoint {
-        event_id: Some(row.id()?),
-        events_count: row.int()?,
-        hash: row
-            .bytes()?
-            .try_into()
-            .map_err(|_| StoreError::Broken("a checkpoint's hash is not 32 bytes long".into()))?,
-    })
+    Ok(Checkpoint { event_id: Some(row.id()?), events_count: row.int()?, hash: row.array()? })
 }
 
 /// The last stored checkpoint at or before an event.

@@ -136,10 +136,7 @@ fn session(mut row: Row) -> Result<Session, StoreError> {
             name: row.text()?,
             role: row.word(Role::parse)?,
         },
-        token_hash: row
-            .bytes()?
-            .try_into()
-            .map_err(|_| StoreError::Broken("a session's hash is not 32 bytes long".into()))?,
+        token_hash: row.array()?,
         created: row.int()?,
         used_at: row.int()?,
         ends_at: row.int()?,

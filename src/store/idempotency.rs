@@ -378,10 +378,7 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     )?;
     let count = old.len() as u64;
     for mut row in old {
-        let (answer_id, key_hash) = (row.bytes()?, row.bytes()?);
-        let key_hash = key_hash
-            .try_into()
-            .map_err(|_| StoreError::Broken("an idempotency key is not 16 bytes long".into()))?;
+        let (answer_id, key_hash) = (row.bytes()?, row.array::<16>()?);
         let candidates: Vec<i64> = tx.key_segments()?.candidates(&key_hash).collect();
         // What is past its time is in the oldest part, unless the key was used again.
         for part in candidates.into_iter().rev() {

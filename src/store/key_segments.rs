@@ -152,9 +152,7 @@ impl KeySegments {
                 break;
             }
             for mut row in rows {
-                keys.push(row.bytes()?.try_into().map_err(|_| {
-                    StoreError::Broken("an idempotency key is not 16 bytes long".into())
-                })?);
+                keys.push(row.array()?);
             }
         }
         // Keys that were counted and undone do not make a part.

@@ -198,6 +198,16 @@ impl Row {
             other => Err(unreadable("bytes", &other)),
         }
     }
+    /// Bytes of a fixed length, such as a hash.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
+        self.array_or_null()?.ok_or_else(|| unreadable("bytes", &Some(Cell::Null)))
+    }
+    pub fn array_or_null<const N: usize>(&mut self) -> Result<Option<[u8; N]>, StoreError> {
+        let wrong = |bytes: Vec<u8>| {
+            StoreError::Broken(format!("a row has {} bytes where {N} belong", bytes.len()))
+        };
+        self.bytes_or_null()?.map(|bytes| bytes.try_into().map_err(wrong)).transpose()
+    }
     pub fn id<K: Kind>(&mut self) -> Result<Id<K>, StoreError> {
         self.id_or_null()?.ok_or_else(|| unreadable("an identifier", &Some(Cell::Null)))
     }

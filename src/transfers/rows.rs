@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{Policy, PurposeCode, Transfer};
 use crate::chains::address::Address;
-use crate::deposits::rows::address;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
@@ -109,11 +108,11 @@ static FIND: LazyLock<String> =
 const FIND_REFERENCE: &str = "SELECT id FROM transfers WHERE scope = ?1 AND reference = ?2";
 
 fn read_address(row: &mut Row, chain: &str) -> Result<Address, StoreError> {
-    Ok(Address::of_chain(chain, address(row.bytes()?)?))
+    Ok(Address::of_chain(chain, row.array()?))
 }
 
 fn read_address_or_null(row: &mut Row, chain: &str) -> Result<Option<Address>, StoreError> {
-    let bytes = row.bytes_or_null()?.map(address).transpose()?;
+    let bytes = row.array_or_null()?;
     Ok(bytes.map(|bytes| Address::of_chain(chain, bytes)))
 }
 
@@ -209,8 +208,8 @@ pub fn addresses(
         Ok(AddressLine {
             transfer_id,
             asset: row.text()?,
-            token_contract: Address::of_chain(&chain, address(row.bytes()?)?),
-            address: Address::of_chain(&chain, address(row.bytes()?)?),
+            token_contract: Address::of_chain(&chain, row.array()?),
+            address: Address::of_chain(&chain, row.array()?),
             chain,
             account_fingerprint: fingerprint(&mut row)?,
             derivation_index: row.int()?,
@@ -244,7 +243,7 @@ pub fn addresses(
         let moved = if comes { &mut came } else { &mut went };
         for mut row in tx.rows(sql, values![scope, &after, last])? {
             let transfer_id = row.id()?;
-            let contract = row.bytes_or_null()?.map(address).transpose()?;
+            let contract = row.array_or_null()?;
             let units: &mut i64 =
                 moved.entry(transfer_id).or_default().entry(contract).or_default();
             *units = units.checked_add(row.int()?).ok_or_else(|| {
@@ -292,7 +291,7 @@ pub fn told_contract(
 ) -> Result<Option<[u8; 20]>, StoreError> {
     let sql = "SELECT t.token_contract FROM deposit_addresses a JOIN transfers t ON t.scope = \
      a.scope AND t.id = a.transfer_id WHERE a.address = ?1";
-    tx.row(sql, values![deposit_address])?.map(|mut row| address(row.bytes()?)).transpose()
+    tx.row(sql, values![deposit_address])?.map(|mut row| row.array()).transpose()
 }
 
 /// A transfer of any account, for a link that proves itself. Accounts are few, so each is asked.

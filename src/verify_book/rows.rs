@@ -45,9 +45,7 @@ pub fn histories(
     rows.into_iter()
         .map(|mut row| {
             let scope = row.int()?;
-            let id = row.bytes()?.try_into();
-            let id = id.map_err(|_| StoreError::Broken("an identifier is not 16 bytes".into()))?;
-            Ok(HistoryRow { scope, id, status: row.text()?, history: row.text()? })
+            Ok(HistoryRow { scope, id: row.array()?, status: row.text()?, history: row.text()? })
         })
         .collect()
 }
