@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use crate::nodes::{Node, home};
 use crate::support::postgres::{Cluster, Database, sql, try_sql};
-use crate::support::{Client, Home, fresh_key, steps, until};
+use crate::support::{Client, Home, steps, until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const STANDBY: &str = "standby";
 const WENT_BACK: &str = "database_went_back";
 
 fn sender(client: &mut Client) -> Option<String> {
-    let (key, body) = (fresh_key(), steps::sender_body().to_string());
-    let answer = client.once("POST", "/v1/senders", Some(&key), Some(body.as_bytes())).ok()?;
+    let answer = steps::sender_once(client).ok()?;
     answer.is_success().then(|| answer.id())
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::nodes::home;
 use crate::support::postgres::Database;
-use crate::support::{fresh_key, steps, until};
+use crate::support::{steps, until};
 
 /// A pooler that ends with its value.
 struct Pooler {
@@ -113,10 +113,9 @@ fn a_pooler_that_becomes_one_by_transaction_is_named_with_the_remedy() {
     steps::six_steps(&mut server.client(&api_key), "100.00");
     pooler.change("session", "transaction");
     database.terminate_connections();
-    let body = steps::sender_body().to_string();
     until("the pooler to be named", Duration::from_secs(60), || {
         let mut client = server.client(&api_key);
-        let _ = client.once("POST", "/v1/senders", Some(&fresh_key()), Some(body.as_bytes()));
+        let _ = steps::sender_once(&mut client);
         home.log().contains("pool_mode = session").then_some(())
     });
 }

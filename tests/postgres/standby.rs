@@ -88,25 +88,19 @@ fn refusals_meanwhile(fault: Option<&str>) -> (usize, usize) {
     let home = home(&database.url()).with("HUNDI_DATABASE_CONNECTIONS", "6").with_fault(fault);
     let node = Node::start(home);
     let (address, api_key) = (node.address, node.home.key());
-    let body = steps::sender_body().to_string();
     cluster.set(&["synchronous_standby_names=missing"]);
     let setting = "SHOW synchronous_standby_names";
     until("the setting", PATIENCE, || (database.value(setting) == "missing").then_some(()));
     let is_over = AtomicBool::new(false);
     let counts = std::thread::scope(|scope| {
-        let (is_over, api_key, body) = (&is_over, &api_key, &body);
+        let (is_over, api_key) = (&is_over, &api_key);
         for caller in 0..CALLERS_COUNT {
             scope.spawn(move || {
                 // One after the other, so that the time that is left when their turn comes differs.
                 std::thread::sleep(Duration::from_millis(350 * caller));
                 let mut client = Client::new(address, api_key);
                 while !is_over.load(Ordering::Relaxed) {
-                    let answer = client.once(
-                        "POST",
-                        "/v1/senders",
-                        Some(&fresh_key()),
-                        Some(body.as_bytes()),
-                    );
+                    let answer = steps::sender_once(&mut client);
                     assert!(!answer.is_ok_and(|answer| answer.is_success()), "acknowledged");
                 }
             });

@@ -38,8 +38,7 @@ fn a_node_that_stops_drains_first_and_tells_its_service_manager() {
     assert_eq!(ready.status, 503, "a load balancer still sends it requests");
     assert!(ready.text().contains("stopping"), "{}", ready.text());
     // Requests that come all the same are served.
-    let (key, body) = (fresh_key(), steps::sender_body().to_string());
-    let made = client.once("POST", "/v1/senders", Some(&key), Some(body.as_bytes()));
+    let made = steps::sender_once(&mut client);
     made.expect("an answer").expect_success("a sender while the node drains");
     assert!(server.await_end(PATIENCE).success());
     assert!(stopped.elapsed() >= Duration::from_secs(DRAIN_SECONDS), "it did not drain");
@@ -106,8 +105,7 @@ fn leases_waits_and_reconnects_are_counted() {
     let node = &nodes[0];
     let mut client = node.client(&node.home.key());
     let mut write = || {
-        let (key, body) = (fresh_key(), steps::sender_body().to_string());
-        let made = client.once("POST", "/v1/senders", Some(&key), Some(body.as_bytes()));
+        let made = steps::sender_once(&mut client);
         made.expect("an answer").expect_success("a sender");
     };
     write();

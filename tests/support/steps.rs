@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::client::{Client, until};
+use super::client::{Answer, Client, Trouble, fresh_key, until};
 
 /// "Everything moves by itself within a second or two"; a busy machine gets more before a test
 /// calls it stuck.
@@ -73,6 +73,12 @@ pub fn beneficiary_payable(client: &mut Client) -> String {
 
 pub fn sender(client: &mut Client) -> String {
     text(&client.post("/v1/senders", &sender_body()).expect_success("the sender"), "id")
+}
+
+/// One request for a sender, whatever comes of it.
+pub fn sender_once(client: &mut Client) -> Result<Answer, Trouble> {
+    let body = sender_body().to_string();
+    client.once("POST", "/v1/senders", Some(&fresh_key()), Some(body.as_bytes()))
 }
 
 pub fn quote_lock(client: &mut Client, amount: &str) -> String {

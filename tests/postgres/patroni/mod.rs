@@ -16,7 +16,7 @@ use crate::nodes::{Nodes, await_service, under_this_load};
 use crate::support::load::Load;
 use crate::support::postgres::{sql, try_sql_within};
 use crate::support::random::{number, seed};
-use crate::support::{Client, Random, fresh_key, steps, until};
+use crate::support::{Client, Random, steps, until};
 
 const NODES_COUNT: usize = 3;
 /// Of the load's eight writers: every payment of the run is looked at in the end.
@@ -317,14 +317,8 @@ fn nothing_is_lost_whatever_happens_to_a_patroni_cluster() {
         for address in &addresses {
             let mut client = Client::new(*address, &probe_key);
             scope.spawn(move || {
-                let body = steps::sender_body().to_string();
                 while !is_over.load(Ordering::Relaxed) {
-                    let answer = client.once(
-                        "POST",
-                        "/v1/senders",
-                        Some(&fresh_key()),
-                        Some(body.as_bytes()),
-                    );
+                    let answer = steps::sender_once(&mut client);
                     if answer.is_ok_and(|answer| answer.is_success()) {
                         successes.service.lock().expect("successes").push(Instant::now());
                     }
