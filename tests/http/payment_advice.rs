@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use http::Method;
 use hundi::kernel::Mode;
 use hundi::payment_advices::signing;
+use hundi::test_helpers::clock::LAST_SECONDS;
 use serde_json::{Value, json};
 
-use crate::stage::{self, Actor, STEP};
+use crate::stage::{self, Actor, DAY, STEP};
 use crate::support::{Answer, LaneHold, Server, id};
 
 /// Runs a tool of poppler-utils over a PDF and answers what it writes.
@@ -467,4 +468,20 @@ async fn a_page_is_written_beside_the_write_lane() {
     .await;
     assert!(blocked.is_err(), "the lane was not held");
     hold.let_go();
+}
+
+/// The test clock ends before the years that no document can write.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_day_of_a_test_clock_has_documents() {
+    let server = server().await;
+    let actor = Actor::new(&server, "default").await;
+    actor.jump_to(&server, 1, LAST_SECONDS - DAY).await;
+    let payout = settled(&actor, beneficiary("Asha Rao"), sender("Asha Rao")).await;
+    assert!(text_of(&pdf_of(&actor, &payout).await.body).contains("9997"));
+    json_of(&actor, &payout).await.ok();
+    let beyond = json!({ "advance_seconds": DAY });
+    assert_eq!(
+        actor.client.post("/v1/test_helpers/clock", beyond).await.error(400),
+        "parameter_range_invalid"
+    );
 }
