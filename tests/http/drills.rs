@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hundi::kernel::Mode;
 use serde_json::{Value, json};
@@ -202,4 +202,32 @@ async fn a_drill_needs_a_test_key_events_and_its_turn() {
     let endpoint = live.post("/v1/webhook_endpoints", body).await.ok();
     let path = format!("/v1/webhook_endpoints/{}/drill", id(&endpoint));
     assert_eq!(live.post(&path, json!({})).await.error(403), "testmode_action_only");
+}
+
+/// An account has one drill under way, whatever it asked for, and keeps nobody else's waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn drills_of_one_account_take_turns() {
+    const COUNT: usize = 6;
+    let (server, client) = ready().await;
+    let silent =
+        Receiver::start(Reply { delay: Duration::from_secs(60), ..Reply::default() }).await;
+    let mut paths = Vec::new();
+    for _ in 0..COUNT {
+        let body = json!({ "url": silent.url, "enabled_events": ["refund.status.*"] });
+        let endpoint = client.post("/v1/webhook_endpoints", body).await.ok();
+        let path = format!("/v1/webhook_endpoints/{}/drill", id(&endpoint));
+        client.post(&path, json!({})).await.ok();
+        paths.push(path);
+    }
+    let other = server.client_of("other", Mode::Test, "").await;
+    other.active_beneficiary("50100012345678").await;
+    let has_two = |page: &Value| page["data"].as_array().is_some_and(|events| events.len() >= 2);
+    other.wait_until("/v1/events", has_two).await;
+    let (report, _) = drill(&other, |_, _| 200).await;
+    assert_eq!(report["status"], "completed");
+    let mut running = 0;
+    for path in paths {
+        running += usize::from(client.get(&path).await.ok()["status"] == "running");
+    }
+    assert!(running >= COUNT - 1, "{running} of {COUNT} still run");
 }

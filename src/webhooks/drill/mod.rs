@@ -10,11 +10,14 @@ pub mod api;
 pub mod rows;
 pub mod steps;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_util::stream::FuturesUnordered;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +37,10 @@ use steps::{Sent, Step};
 pub const EVENTS_MIN: usize = 2;
 /// How long a worker holds a drill, in milliseconds: longer than all steps can take.
 const LEASE_MILLISECONDS: i64 = 10 * 60 * 1000;
-/// Drills that run at the same time.
-const RUNNING_MAX: i64 = 4;
+/// Drills that run at the same time, each of another account.
+const RUNNING_MAX: usize = 4;
+/// Drills that one look finds.
+const LOOKED_MAX: i64 = 1_000;
 const LOOK_MILLISECONDS: u64 = 500;
 
 crate::string_enum!(
@@ -135,21 +140,28 @@ pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
             tracing::warn!(?failure, "drills of an earlier run begin again when their leases end");
         }
     }
+    let mut running = FuturesUnordered::new();
+    let mut accounts = HashSet::new();
     while !*stop.borrow() {
         let now_milliseconds = app.store.clock.milliseconds();
-        let due = app
-            .store
-            .read(Cost::Point, move |tx| Ok(rows::due(tx, now_milliseconds, RUNNING_MAX)?));
-        let due = due.await.unwrap_or_default();
-        let drills = due.into_iter().map(|drill| run_one(&app, &client, drill));
-        let all = join_all(drills);
-        tokio::select! {
-            _ = all => {}
-            _ = stop.changed() => return,
+        let due =
+            app.store.read(Cost::Point, move |tx| Ok(rows::due(tx, now_milliseconds, LOOKED_MAX)?));
+        for drill in due.await.unwrap_or_default() {
+            let scope = drill.scope;
+            if running.len() < RUNNING_MAX && accounts.insert(scope) {
+                let (app, client) = (app.clone(), &client);
+                running.push(async move {
+                    run_one(&app, client, drill).await;
+                    scope
+                });
+            }
         }
         tokio::select! {
+            Some(scope) = running.next() => {
+                accounts.remove(&scope);
+            }
             () = tokio::time::sleep(Duration::from_millis(LOOK_MILLISECONDS)) => {}
-            _ = stop.changed() => {}
+            _ = stop.changed() => return,
         }
     }
 }
