@@ -206,7 +206,12 @@ enum Engine {
         points: Arc<Semaphore>,
         scans: Arc<Semaphore>,
     },
-    Postgres(Postgres),
+    Postgres {
+        postgres: Postgres,
+        /// Fewer than there are connections that read, where there are several: look-ups by key
+        /// keep the others.
+        scans: Arc<Semaphore>,
+    },
 }
 
 /// A handle to the store; cheap to clone.
@@ -296,14 +301,17 @@ impl Store {
         let (told, counted) = (signals.clone(), stats.clone());
         let (postgres, clock) =
             Postgres::connect(url, clock, connections_count, is_node, told, counted).await?;
-        let reports = Arc::new(Semaphore::new(REPORTS_MAX));
-        Ok(Store { engine: Arc::new(Engine::Postgres(postgres)), signals, stats, clock, reports })
+        let scans_count = postgres::scans_count(connections_count);
+        let reports = Arc::new(Semaphore::new(REPORTS_MAX.min(scans_count.div_ceil(2))));
+        let scans = Arc::new(Semaphore::new(scans_count));
+        let engine = Arc::new(Engine::Postgres { postgres, scans });
+        Ok(Store { engine, signals, stats, clock, reports })
     }
 
     /// Whether other processes serve the same data, so that what is known in memory is not all
     /// there is.
     pub fn is_shared(&self) -> bool {
-        matches!(*self.engine, Engine::Postgres(_))
+        matches!(*self.engine, Engine::Postgres { .. })
     }
 
     /// Connections to primaries of before a fail-over that were refused; `None` where there is no
@@ -311,14 +319,14 @@ impl Store {
     pub fn old_primaries_refused_count(&self) -> Option<u64> {
         match &*self.engine {
             Engine::Embedded { .. } => None,
-            Engine::Postgres(postgres) => Some(postgres.refused_count()),
+            Engine::Postgres { postgres, .. } => Some(postgres.refused_count()),
         }
     }
 
     /// Why nothing can be written, where the store knows: a commit that does not end, or a
     /// database that went back in time.
     pub fn write_fault(&self) -> Option<String> {
-        if let Engine::Postgres(postgres) = &*self.engine
+        if let Engine::Postgres { postgres, .. } = &*self.engine
             && let Some(reason) = postgres.halted()
         {
             return Some(reason.into());
@@ -357,7 +365,7 @@ impl Store {
             Box::new(TypedJob { work, answer: None, reply: Some(reply), is_keyed });
         match &*self.engine {
             Engine::Embedded { embedded, .. } => embedded.submit(job)?,
-            Engine::Postgres(postgres) => postgres.submit(job)?,
+            Engine::Postgres { postgres, .. } => postgres.submit(job)?,
         }
         answer.await.unwrap_or_else(|_| {
             Err(StoreError::Unavailable("the write lane has stopped".into()).into())
@@ -368,7 +376,7 @@ impl Store {
     pub async fn close(&self) {
         match &*self.engine {
             Engine::Embedded { embedded, .. } => embedded.close().await,
-            Engine::Postgres(postgres) => postgres.close().await,
+            Engine::Postgres { postgres, .. } => postgres.close().await,
         }
     }
 
@@ -399,10 +407,14 @@ impl Store {
                     .await
                     .unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
             }
-            Engine::Postgres(postgres) => {
+            Engine::Postgres { postgres, scans } => {
+                let scan = match cost {
+                    Cost::Point => None,
+                    Cost::Scan | Cost::Report => Some(waited_for(scans).await?),
+                };
                 let (reply, answer) = oneshot::channel();
                 let work = move |tx: &mut dyn Tx| {
-                    let _report = report;
+                    let _permits = (scan, report);
                     work(tx)
                 };
                 postgres.read(Box::new(TypedReadJob { work, reply }))?;

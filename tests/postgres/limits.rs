@@ -4,9 +4,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use hundi::kernel::Clock;
+use hundi::store::postgres::PostgresUrl;
+use hundi::store::{Cost, Store, Tx};
+
 use crate::nodes::{Nodes, home};
 use crate::support::postgres::Database;
-use crate::support::{Client, until};
+use crate::support::{Client, steps, until};
 
 const NODES_COUNT: usize = 4;
 const RATE: u64 = 30;
@@ -118,4 +122,38 @@ fn a_revoked_key_stops_at_every_node() {
     for mut client in nodes.clients() {
         client.get("/v1/corridors").expect_success("a read with a key that was not revoked");
     }
+}
+
+/// However many scans run, look-ups by key have a connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn scans_leave_a_connection_to_look_ups() {
+    let database = Database::fresh();
+    let url = PostgresUrl::parse(&database.url()).expect("an address");
+    // Two of these connections read.
+    let store = Store::connect(&url, Clock::System, 6).await.expect("the schema");
+    let (told, mut begun) = tokio::sync::mpsc::unbounded_channel();
+    let mut holds = Vec::new();
+    let mut scans = Vec::new();
+    for _ in 0..3 {
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let (store, told) = (store.clone(), told.clone());
+        holds.push(hold);
+        scans.push(tokio::spawn(async move {
+            let scan = move |_: &mut dyn Tx| {
+                let _ = told.send(());
+                let _ = held.recv_timeout(steps::PATIENCE);
+                Ok(())
+            };
+            store.read(Cost::Scan, scan).await
+        }));
+    }
+    begun.recv().await.expect("a scan begins");
+    let count = |tx: &mut dyn Tx| Ok(hundi::keys::rows::accounts_count(tx)?);
+    store.read(Cost::Point, count).await.expect("a look-up");
+    assert!(begun.try_recv().is_err(), "one scan at a time");
+    drop(holds);
+    for scan in scans {
+        scan.await.expect("a task").expect("a scan");
+    }
+    store.close().await;
 }

@@ -126,7 +126,7 @@ impl Lanes {
         let (alive, ended) = watch::channel(());
         let alive = Arc::new(alive);
         let minter = Minter::above(0);
-        let readers_count = (connections_count / 3).max(1);
+        let readers_count = super::readers_count(connections_count);
         let thread =
             |name: &str, run: Box<dyn FnOnce() + Send>| {
                 std::thread::Builder::new().name(name.into()).spawn(run).map(|_| ()).map_err(

@@ -58,6 +58,18 @@ const MIGRATION_SECONDS_MAX: u64 = 120;
 /// How long a start waits for a database that is not there yet.
 const START_SECONDS_MAX: u64 = 30;
 
+/// How many of a node's connections read.
+const fn readers_count(connections_count: usize) -> usize {
+    if connections_count < 6 { 1 } else { connections_count / 3 }
+}
+
+/// How many of them scans may hold: a quarter is for look-ups by key alone, where there are
+/// several.
+pub(super) const fn scans_count(connections_count: usize) -> usize {
+    let readers_count = readers_count(connections_count);
+    if readers_count == 1 { 1 } else { readers_count - readers_count.div_ceil(4) }
+}
+
 /// A node's connections.
 pub(super) struct Postgres {
     lanes: Lanes,
