@@ -2,23 +2,27 @@
 //! a day and a month.
 //!
 //! A payout counts from the moment it is instructed until it fails or comes back. A total is a row
-//! that is made when its subject's first payout of the period is instructed, from the payouts
-//! there are. Adding to it and comparing it with the limit is one statement, so two payouts at once
+//! that is made when its subject's first payout of the period is instructed. It begins with zero;
+//! where the limit was not in force yet when the period began, with the payouts there are. Adding
+//! to it and comparing it with the limit is one statement, so two payouts at once
 //! cannot both pass under a limit. Days and months are India's.
 
 use super::Payout;
 use super::rows;
 pub use super::totals::{HoldReason, LimitSubject, Total};
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Id, Money, Scope, StoreError};
+use crate::kernel::{AnyId, Id, Money, Now, Scope, StoreError};
 use crate::rails::files::values::Day;
 use crate::services::PayoutLimits;
-use crate::store::Tx;
+use crate::store::{Tx, migrate};
 
 /// In the place of an object's ID: the account itself.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
 /// Letters of a month's period, such as `2026-11`.
 const MONTH_LETTERS: usize = 7;
+/// How long after it was first seen a limit is certainly in force on every node, whatever order
+/// they were restarted in.
+const EVERYWHERE_MILLISECONDS: i64 = 86_400_000;
 
 /// The totals of one subject at a moment, each with its limit, where there is one.
 fn totals_of(
@@ -107,14 +111,18 @@ pub fn take(
     limits: &PayoutLimits,
     payout: &Payout,
     sender_id: Id<kind::Sender>,
-    at_milliseconds: i64,
+    now: &Now,
     is_approved: bool,
 ) -> Result<Option<HoldReason>, StoreError> {
-    let totals = totals(limits, payout, sender_id, at_milliseconds)?;
+    let totals = totals(limits, payout, sender_id, now.business_milliseconds())?;
     for (place, (total, max)) in totals.iter().enumerate() {
         let max = if is_approved { i64::MAX } else { *max };
         if rows::total_units(tx, payout.scope, total)?.is_none() {
-            rows::begin_total(tx, payout.scope, total)?;
+            let units = match was_in_force(tx, now, total)? {
+                true => 0,
+                false => rows::instructed_units(tx, payout.scope, total)?,
+            };
+            rows::begin_total(tx, payout.scope, total, units)?;
         }
         if !rows::add_to_total(tx, payout.scope, total, payout.amount.units, max)? {
             for (taken, _) in totals.iter().take(place) {
@@ -124,6 +132,44 @@ pub fn take(
         }
     }
     Ok(None)
+}
+
+fn in_force_since(subject: LimitSubject, is_month: bool) -> String {
+    let period = if is_month { "month" } else { "day" };
+    format!("limit_in_force_since:{}:{period}", subject.as_str())
+}
+
+/// Whether a limit has been in force since before a total's period began, so that each payout of
+/// the period was counted.
+fn was_in_force(tx: &mut dyn Tx, now: &Now, total: &Total) -> Result<bool, StoreError> {
+    let name = in_force_since(total.subject, total.period.len() == MONTH_LETTERS);
+    let since = migrate::read_meta(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
+    // A test clock only moves forward: it was no further ahead then.
+    let ahead = now.clock_offset_seconds() * 1000;
+    Ok(since.is_some_and(|since| {
+        i64::from_be_bytes(since) + ahead + EVERYWHERE_MILLISECONDS <= total.from_milliseconds
+    }))
+}
+
+/// Notes which limits are set. Totals of those that are not grow old: one that is set again begins
+/// from the payouts there are.
+pub fn note_set(tx: &mut dyn Tx, now: &Now, limits: &PayoutLimits) -> Result<(), StoreError> {
+    for (subject, day, month) in [
+        (LimitSubject::Sender, &limits.sender_day, &limits.sender_month),
+        (LimitSubject::Beneficiary, &limits.beneficiary_day, &limits.beneficiary_month),
+        (LimitSubject::Account, &limits.account_day, &limits.account_month),
+    ] {
+        for (limit, is_month) in [(day, false), (month, true)] {
+            let name = in_force_since(subject, is_month);
+            if limit.is_none() {
+                rows::forget_totals(tx, subject, is_month)?;
+                migrate::remove_meta(tx, &name)?;
+            } else if migrate::read_meta(tx, &name)?.is_none() {
+                migrate::write_meta(tx, &name, &now.instant_milliseconds().to_be_bytes())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A payout that was instructed failed or came back: it no longer counts.

@@ -194,9 +194,8 @@ pub fn total_units(
     row.map(|mut row| row.int()).transpose()
 }
 
-/// Makes a total from the payouts that were instructed in its period, unless another transaction
-/// made it meanwhile.
-pub fn begin_total(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<(), StoreError> {
+/// What was instructed in a total's period, in paise.
+pub fn instructed_units(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<i64, StoreError> {
     const INSTRUCTED: &str = "p.status IN ('processing', 'settled') \
         AND p.submitted_milliseconds >= ?3 AND p.submitted_milliseconds < ?4";
     let from = match total.subject {
@@ -215,12 +214,28 @@ pub fn begin_total(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<(), S
         format!("SELECT CAST(COALESCE(SUM(p.units), 0) AS BIGINT) FROM {from} AND {INSTRUCTED}");
     let (from, until) = (total.from_milliseconds, total.until_milliseconds);
     let row = tx.row(&sql, values![scope, &total.subject_id, from, until])?;
-    let units = row.map_or(Ok(0), |mut row| row.int())?;
+    row.map_or(Ok(0), |mut row| row.int())
+}
+
+/// Makes a total, unless another transaction made it meanwhile.
+pub fn begin_total(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    total: &Total,
+    units: i64,
+) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO payout_totals (scope, subject, subject_id, period, units, \
          until_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
          ON CONFLICT (scope, subject, subject_id, period) DO NOTHING",
-        values![scope, total.subject.as_str(), &total.subject_id, &total.period, units, until],
+        values![
+            scope,
+            total.subject.as_str(),
+            &total.subject_id,
+            &total.period,
+            units,
+            total.until_milliseconds,
+        ],
     )
     .map(drop)
 }

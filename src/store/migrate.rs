@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0019_contracts_of_movements.sql"),
     include_str!("../../migrations/0020_bank_file_names.sql"),
     include_str!("../../migrations/0021_encryption_keys.sql"),
+    include_str!("../../migrations/0022_replays_in_parts.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a
@@ -259,6 +260,10 @@ pub fn write_meta(tx: &mut dyn Tx, name: &str, value: &[u8]) -> Result<(), Store
         values![name, value],
     )?;
     Ok(())
+}
+
+pub fn remove_meta(tx: &mut dyn Tx, name: &str) -> Result<(), StoreError> {
+    tx.execute("DELETE FROM meta WHERE name = ?1", values![name]).map(drop)
 }
 
 /// Writes a fact that must still be what was read before; `None` where there was none. Another

@@ -169,8 +169,8 @@ fn submit_within(
         }
         return Ok(());
     }
-    let (limits, at) = (&services.settings.payout_limits, now.business_milliseconds());
-    let held_for = limits::take(tx, limits, &payout, transfer.sender_id, at, is_approved)?;
+    let limits = &services.settings.payout_limits;
+    let held_for = limits::take(tx, limits, &payout, transfer.sender_id, now, is_approved)?;
     if let Some(reason) = held_for {
         let is_new = payout.status == PayoutStatus::Initialized;
         if payout.held_for != Some(reason) {
@@ -178,7 +178,7 @@ fn submit_within(
         }
         return if is_new { hold_for_a_day(tx, now, &payout) } else { Ok(()) };
     }
-    payout.submitted_milliseconds = Some(at);
+    payout.submitted_milliseconds = Some(now.business_milliseconds());
     payouts::become_status(tx, now, &mut payout, PayoutStatus::Processing)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutProcessing, None)?;
     let (exchanged, fee) = sold(&transfer)?;

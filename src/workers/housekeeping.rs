@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::app_state::AppState;
 use crate::kernel::{Mode, Now, OperationError, Scope, StoreError};
-use crate::payouts::limits::LimitSubject;
+use crate::payouts::limits;
 use crate::store::Cost;
 use crate::store::{Signal, Tx, idempotency};
 use crate::webhooks::worker as deliveries;
@@ -79,7 +79,7 @@ pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool
 /// process wrote.
 pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut purger = Purger::default();
-    forget_unset_limits(&app).await;
+    note_limits(&app).await;
     while !*stop.borrow() {
         let more = purger.run_once(&app).await;
         let wait = Duration::from_secs(if more { 0 } else { PURGE_SECONDS });
@@ -90,26 +90,11 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Totals of limits that are not set grow old: one that is set again begins from the payouts there
-/// are.
-async fn forget_unset_limits(app: &AppState) {
+async fn note_limits(app: &AppState) {
     let limits = app.services.settings.payout_limits.clone();
-    let forget = move |tx: &mut dyn Tx, _: &mut Now| {
-        for (subject, day, month) in [
-            (LimitSubject::Sender, &limits.sender_day, &limits.sender_month),
-            (LimitSubject::Beneficiary, &limits.beneficiary_day, &limits.beneficiary_month),
-            (LimitSubject::Account, &limits.account_day, &limits.account_month),
-        ] {
-            for (limit, is_month) in [(day, false), (month, true)] {
-                if limit.is_none() {
-                    payouts::rows::forget_totals(tx, subject, is_month)?;
-                }
-            }
-        }
-        Ok(())
-    };
-    if let Err(failure) = app.store.write(forget).await {
-        tracing::error!(?failure, "totals of limits that are not set could not be removed");
+    let note = move |tx: &mut dyn Tx, now: &mut Now| Ok(limits::note_set(tx, now, &limits)?);
+    if let Err(failure) = app.store.write(note).await {
+        tracing::error!(?failure, "which limits on payouts are set could not be noted");
     }
 }
 

@@ -4,6 +4,7 @@ use hundi::kernel::id::kind;
 use hundi::kernel::{Id, Mode, Scope};
 use hundi::operator::{OperatorDecision, decide};
 use hundi::pauses::{self, Operation};
+use hundi::store::migrate;
 use hundi::transfers::paying;
 use serde_json::{Value, json};
 
@@ -118,6 +119,33 @@ async fn what_failed_or_came_back_makes_room() {
     assert_eq!(actor.payout_of(&transfer).await["status"], "processing");
     let other = funded(&actor, &beneficiary, None).await;
     assert_eq!(actor.payout_of(&other).await["status"], "hold", "the control");
+}
+
+/// Where a limit was in force before the period began, each payout was counted, and the first of a
+/// period reads no other. The control: where it was not, earlier payouts of the period count.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_in_force_begins_a_period_with_nothing() {
+    for (since, status) in [(Some(0_i64), "processing"), (None, "hold")] {
+        let server = stage::server_with(&[("HUNDI_ACCOUNT_DAY_INR_MAX", "200000.00")]).await;
+        let actor = Actor::new(&server, "default").await;
+        let beneficiary = actor.beneficiary(SETTLES).await;
+        for _ in 0..2 {
+            funded(&actor, &beneficiary, None).await;
+        }
+        let store = &server.app.state.store;
+        let forget = store.write(move |tx, _| {
+            tx.execute("DELETE FROM payout_totals", &[])?;
+            let name = "limit_in_force_since:account:day";
+            migrate::remove_meta(tx, name)?;
+            if let Some(since) = since {
+                migrate::write_meta(tx, name, &since.to_be_bytes())?;
+            }
+            Ok(())
+        });
+        forget.await.unwrap();
+        let third = funded(&actor, &beneficiary, None).await;
+        assert_eq!(actor.payout_of(&third).await["status"], status);
+    }
 }
 
 /// How many of eight payouts that are submitted at once get past the limits.
