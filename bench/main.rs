@@ -15,6 +15,7 @@ mod growth;
 mod load;
 mod machine;
 mod memory;
+mod neighbours;
 mod payouts;
 mod postgres;
 mod postgres_script;
@@ -40,6 +41,7 @@ const SECTIONS: &[&str] = &[
     "chain",
     "postgres",
     "deliveries_postgres",
+    "neighbours",
 ];
 
 /// How much is done; every number can be made smaller for a first look.
@@ -95,7 +97,7 @@ impl Scale {
 
 const USAGE: &str = "cargo bench -- [SECTION…] [--quick] [--transfers N]
   sections: floor create get payouts deliveries growth memory dead screening chain postgres \
-  deliveries_postgres; all of them without a name
+  deliveries_postgres neighbours; all of them without a name
   --quick          a first look, about two minutes
   --transfers N    transfers in the largest database of growth, 1000000 unless said";
 
@@ -166,6 +168,7 @@ fn main() {
             "chain" => chain::run,
             "postgres" => postgres::run,
             "deliveries_postgres" => deliveries_postgres::run,
+            "neighbours" => neighbours::run,
             _ => dead::run,
         };
         run(&runtime, &scale, &mut table);
