@@ -355,7 +355,7 @@ impl App {
     /// Everything that runs in the background.
     fn workers(&self) -> Vec<Worker> {
         let app = || self.state.clone();
-        let (sequenced, delivered, look_ups) = (app(), app(), app());
+        let (sequenced, delivered, replayed, look_ups) = (app(), app(), app(), app());
         let client = self.webhook_client.clone();
         let (drills, drills_client) = (app(), client.clone());
         let mut workers = vec![
@@ -379,9 +379,10 @@ impl App {
                 let deliver =
                     webhooks::worker::run(delivered.clone(), client.clone(), stop.clone());
                 let chain = events::chain::run(sequenced.clone(), stop.clone());
+                let replays = webhooks::replay::run(replayed.clone(), stop.clone());
                 let sequence = webhooks::sequencer::run(sequenced.clone(), lease, stop);
                 async {
-                    tokio::join!(deliver, sequence, chain);
+                    tokio::join!(deliver, sequence, chain, replays);
                 }
             }),
         ];

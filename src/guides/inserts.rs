@@ -10,6 +10,7 @@ use crate::deposits::state::DepositStatus;
 use crate::kernel::Code;
 use crate::kernel::state::Status;
 use crate::payouts::state::PayoutStatus;
+use crate::rate_limits::EXPENSIVE_TOKENS;
 use crate::refunds::state::RefundStatus;
 use crate::transfers::state::TransferStatus;
 
@@ -51,6 +52,7 @@ fn insert(name: &str, document: &Value, output: Output) -> Option<String> {
         "deposit statuses" => graph::<DepositStatus>(output),
         "error codes" => error_codes(),
         "event types" => event_types(document),
+        "expensive tokens" => EXPENSIVE_TOKENS.to_string(),
         "version" => env!("CARGO_PKG_VERSION").to_owned(),
         _ => return None,
     })

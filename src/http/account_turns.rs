@@ -1,33 +1,53 @@
-//! What is expensive, such as statements and replays, one at a time for each account: an account
-//! that asks for many waits for itself, and others do not notice.
+//! What is expensive, such as statements and replays, one at a time for each account, with pauses:
+//! an account that asks for many waits for itself, and others do not notice.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::kernel::{Code, Refusal, RefusalEntry, Scope};
 
 /// How long a request waits for the account's earlier one.
 pub const TURN_SECONDS_MAX: u64 = 5;
+/// The longest pause after a turn.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// Accounts that are remembered; beyond that, those at rest are forgotten.
 const ACCOUNTS_COUNT_MAX: usize = 10_000;
+
+/// An account's turn. After it the account pauses for as long as the turn took, so that at most
+/// half of its time is expensive.
+#[derive(Debug)]
+pub struct Turn {
+    permit: Option<OwnedSemaphorePermit>,
+    begun: Instant,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let (permit, pause) = (self.permit.take(), self.begun.elapsed().min(PAUSE_MAX));
+        // Without a runtime the service has stopped.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(pause).await;
+                drop(permit);
+            });
+        }
+    }
+}
 
 #[derive(Default)]
 pub struct AccountTurns(Mutex<HashMap<Scope, Arc<Semaphore>>>);
 
 impl AccountTurns {
-    /// Waits until the account has nothing expensive under way. Dropping the permit ends the turn.
-    pub async fn take(&self, scope: Scope) -> Result<OwnedSemaphorePermit, Refusal> {
+    /// Waits until the account has nothing expensive under way. Dropping the turn ends it.
+    pub async fn take(&self, scope: Scope) -> Result<Turn, Refusal> {
         self.take_within(scope, Duration::from_secs(TURN_SECONDS_MAX)).await
     }
 
-    async fn take_within(
-        &self,
-        scope: Scope,
-        wait_max: Duration,
-    ) -> Result<OwnedSemaphorePermit, Refusal> {
+    async fn take_within(&self, scope: Scope, wait_max: Duration) -> Result<Turn, Refusal> {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if turns.len() >= ACCOUNTS_COUNT_MAX {
@@ -36,7 +56,7 @@ impl AccountTurns {
             turns.entry(scope).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
         };
         match tokio::time::timeout(wait_max, turn.acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
+            Ok(Ok(permit)) => Ok(Turn { permit: Some(permit), begun: Instant::now() }),
             _ => {
                 let entry = RefusalEntry::new(
                     Code::RateLimitExceeded,
@@ -66,5 +86,16 @@ mod tests {
         assert_eq!((refused.http_status(), refused.retry_after_seconds), (429, Some(5)));
         drop(held);
         let _again = turns.take(one).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_account_pauses_for_as_long_as_its_turn_took() {
+        let turns = AccountTurns::default();
+        let one = Scope::new(1, Mode::Live);
+        let mut turn = turns.take(one).await.unwrap();
+        turn.begun = Instant::now().checked_sub(2 * PAUSE_MAX).unwrap();
+        drop(turn);
+        assert!(turns.take_within(one, Duration::ZERO).await.is_err(), "it pauses");
+        assert!(turns.take(one).await.is_ok());
     }
 }

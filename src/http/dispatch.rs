@@ -29,7 +29,6 @@ use crate::kernel::{Code, Mode, Now, OperationError, Refusal, StoreError};
 use crate::keys::{self, Caller, KeyRing};
 use crate::rate_limits::{self, Limiter};
 use crate::store::Cost;
-use crate::store::event_waits::{ACCOUNT_WAITS_MAX, WaitRefused};
 use crate::store::idempotency::{self, Answer, Claim, Outcome};
 use crate::store::running_keys::RunningKeys;
 
@@ -183,6 +182,9 @@ where
 
     match route.verb {
         Verb::Get => {
+            if route.cost == Cost::Report {
+                within(app, end, weigh(api, seen, &asked)).await?;
+            }
             if chaos::is_watched(app, &asked.caller, route) {
                 let target = (head.uri.path(), head.uri.query().unwrap_or(""));
                 let begun =
@@ -206,7 +208,7 @@ where
             end += arriving.elapsed();
             let key_id = asked.caller.key_id;
             let target = (key.as_str(), head.uri.path());
-            let work = post(api, asked, target, &head.headers, bytes, &mut seen.watching);
+            let work = post(api, asked, target, &head.headers, bytes, seen);
             let reply = within(app, end, work).await;
             if route.renews_caller {
                 api.keys.forget(key_id);
@@ -214,6 +216,15 @@ where
             chaos::finish(app, &mut seen.watching, reply).await
         }
     }
+}
+
+/// Takes the tokens of an expensive request that it has not taken yet.
+async fn weigh(api: &Api, seen: &mut Seen, asked: &Asked) -> Result<(), OperationError> {
+    let is_write = api.router.routes[asked.index].verb != Verb::Get;
+    let key = asked.caller.key_id;
+    let (headers, judged) = api.limiter.judge_expensive(&api.app.store, key, is_write).await?;
+    seen.rate_limit = headers;
+    Ok(judged?)
 }
 
 /// When a request that begins now has to be answered, where its body is there.
@@ -330,7 +341,7 @@ async fn get_waiting(api: &Api, seen: &mut Seen, asked: Asked) -> Result<Reply, 
         return Ok(answered(answer));
     }
     let waits = &app.store.signals.event_waits;
-    let wait = waits.begin(asked.caller.scope, api.waits_max).map_err(wait_refusal)?;
+    let wait = waits.begin(asked.caller.scope, api.waits_max).map_err(Refusal::from)?;
     let was_closed = wait.is_closed();
     if was_closed {
         seconds = seconds.min(WAIT_SECONDS_DRAINING_MAX);
@@ -356,24 +367,6 @@ async fn get_waiting(api: &Api, seen: &mut Seen, asked: Asked) -> Result<Reply, 
     }
 }
 
-fn wait_refusal(refused: WaitRefused) -> Refusal {
-    match refused {
-        WaitRefused::Account => {
-            let message = format!(
-                "{ACCOUNT_WAITS_MAX} requests of this account wait for events already. Let one \
-                 end, or send wait=0."
-            );
-            let mut refusal = Refusal::new(Code::RateLimitExceeded, message);
-            refusal.retry_after_seconds = Some(1);
-            refusal
-        }
-        WaitRefused::Node => Refusal::new(
-            Code::ServiceUnavailable,
-            "Too many requests wait for events. Send wait=0, or try again later.",
-        ),
-    }
-}
-
 async fn delete(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
@@ -391,11 +384,17 @@ async fn post(
     (key, path): (&str, &str),
     headers: &HeaderMap,
     bytes: Bytes,
-    watching: &mut Watching,
+    seen: &mut Seen,
 ) -> Result<Reply, OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
     let parsed = parse_body(route, headers, &bytes);
+    let is_expensive =
+        route.cost == Cost::Report && parsed.as_ref().is_ok_and(|body| (route.is_expensive)(body));
+    if is_expensive {
+        weigh(api, seen, &asked).await?;
+    }
+    let watching = &mut seen.watching;
     let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
     if chaos::is_watched(app, &asked.caller, route) {
         chaos::begin_write(app, &asked.caller, route, &claim, watching).await?;
@@ -411,6 +410,10 @@ async fn post(
     };
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), entries);
     // While the key is held, so that a retry that overtakes it is told to wait.
+    let _turn = match is_expensive && permitted.is_ok() {
+        true => Some(api.report_turns.take(asked.caller.scope).await?),
+        false => None,
+    };
     let evidence = match (&route.consult, &parsed) {
         (Some(step), Ok(body))
             if permitted.is_ok() && query::none(asked.raw_query.as_deref()).is_ok() =>
@@ -423,10 +426,6 @@ async fn post(
             };
             preflight::run(step, asking, body, &claim).await?
         }
-        _ => None,
-    };
-    let _turn = match route.cost {
-        Cost::Report if permitted.is_ok() => Some(api.report_turns.take(asked.caller.scope).await?),
         _ => None,
     };
     let ahead = match (&route.ahead, &parsed) {

@@ -33,6 +33,9 @@ const PREFLIGHT_PLACE_SECONDS: u64 = 1;
 pub enum PreflightResult {
     /// What a chain tells of one transaction; `None` where it knows none.
     Transaction(Option<SeenTransaction>),
+    /// What a range holds: how much of it a request is about, and the first identifier that came
+    /// too late to be counted. Or why the request is refused.
+    Range(Result<(u64, u128), Refusal>),
 }
 
 /// Who asks, and about what.

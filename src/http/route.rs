@@ -119,6 +119,8 @@ pub struct Route {
     pub summary: &'static str,
     pub prepare: Prepare,
     pub cost: Cost,
+    /// Of a POST with [`Cost::Report`]: whether this body asks for as much.
+    pub is_expensive: fn(&Node) -> bool,
     pub body: Option<BodyDoc>,
     pub list: Option<(ObjectKind, &'static [Filter])>,
     /// Query parameters of a route that is no list.
@@ -154,6 +156,7 @@ impl Route {
                 Box::new(|_| Err(StoreError::Broken("a route without work".into()).into()))
             }),
             cost: Cost::Point,
+            is_expensive: |_| true,
             body: None,
             list: None,
             parameters: &[],
@@ -206,9 +209,11 @@ impl Route {
         }));
         self
     }
-    /// A POST that writes much: an account has one under way, as it has one report.
-    pub fn one_at_a_time(mut self) -> Route {
+    /// A POST that writes much where its body says so: an account has one under way, as it has one
+    /// report.
+    pub fn one_at_a_time(mut self, is_expensive: fn(&Node) -> bool) -> Route {
         self.cost = Cost::Report;
+        self.is_expensive = is_expensive;
         self
     }
     /// Says what the work will look up, with [`Tx::prefetch`].

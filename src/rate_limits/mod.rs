@@ -1,4 +1,5 @@
-//! Rate limits: one token bucket for each key and kind of request, with twice the rate as burst.
+//! Rate limits: one token bucket for each key and kind of request, with twice the rate as burst. An
+//! expensive request takes several tokens.
 //!
 //! Where several nodes serve the same keys the bucket is a row that they take tokens from by the
 //! handful, so that a request seldom asks for it. What lies unused on the nodes is a small part of
@@ -19,6 +20,10 @@ pub struct Rates {
     pub reads: u32,
     pub writes: u32,
 }
+
+/// Tokens that an expensive request takes, such as a statement or the replay of a range: as many as
+/// so many others. Where the burst is smaller, the whole burst.
+pub const EXPENSIVE_TOKENS: u32 = 25;
 
 /// Keys that are remembered; a full table is emptied of buckets that have filled up again.
 const BUCKETS_MAX: usize = 100_000;
@@ -75,17 +80,17 @@ impl Bucket {
         (taken, wait_milliseconds)
     }
 
-    /// Fills up by the time that passed, and takes one token if there is one.
-    pub fn take(&mut self, rate: u32, now_milliseconds: i64) -> Allowance {
+    /// Fills up by the time that passed, and takes so many tokens if there are as many.
+    pub fn take(&mut self, rate: u32, now_milliseconds: i64, tokens: i64) -> Allowance {
         self.fill(rate, now_milliseconds);
         let rate = i64::from(rate);
-        let burst_milli = rate * 2 * 1000;
-        let is_allowed = self.tokens_milli >= 1000;
+        let (burst_milli, wanted_milli) = (rate * 2 * 1000, tokens * 1000);
+        let is_allowed = self.tokens_milli >= wanted_milli;
         if is_allowed {
-            self.tokens_milli -= 1000;
+            self.tokens_milli -= wanted_milli;
         }
-        let lacking_milli =
-            if is_allowed { burst_milli - self.tokens_milli } else { 1000 - self.tokens_milli };
+        let full_milli = if is_allowed { burst_milli } else { wanted_milli };
+        let lacking_milli = full_milli - self.tokens_milli;
         let wait_seconds = (lacking_milli + rate * 1000 - 1) / (rate * 1000);
         Allowance { is_allowed, remaining: self.tokens_milli / 1000, wait_seconds }
     }
@@ -122,6 +127,9 @@ pub struct Headers {
     pub limit: String,
 }
 
+/// The headers, and whether the request may pass.
+pub type Judged = (Option<Headers>, Result<(), Refusal>);
+
 impl Limiter {
     pub fn new(rates: Rates) -> Limiter {
         Limiter { rates, buckets: Mutex::default(), handfuls: Mutex::default() }
@@ -134,16 +142,39 @@ impl Limiter {
         store: &Store,
         key: Id<kind::ApiKey>,
         is_write: bool,
-    ) -> Result<(Option<Headers>, Result<(), Refusal>), OperationError> {
+    ) -> Result<Judged, OperationError> {
+        self.take(store, key, is_write, 1).await
+    }
+
+    /// Judges a request again that turned out to be expensive: takes the tokens that it has not
+    /// taken yet.
+    pub async fn judge_expensive(
+        &self,
+        store: &Store,
+        key: Id<kind::ApiKey>,
+        is_write: bool,
+    ) -> Result<Judged, OperationError> {
+        self.take(store, key, is_write, EXPENSIVE_TOKENS - 1).await
+    }
+
+    async fn take(
+        &self,
+        store: &Store,
+        key: Id<kind::ApiKey>,
+        is_write: bool,
+        tokens: u32,
+    ) -> Result<Judged, OperationError> {
         let rate = if is_write { self.rates.writes } else { self.rates.reads };
         if rate == 0 {
             return Ok((None, Ok(())));
         }
+        // One token of the burst is the request's own.
+        let tokens = i64::from(tokens).min(i64::from(rate) * 2 - 1);
         let now_milliseconds = store.clock.milliseconds();
         let allowance = if store.is_shared() {
-            self.take_shared(store, (key, is_write), rate, now_milliseconds).await?
+            self.take_shared(store, (key, is_write), rate, now_milliseconds, tokens).await?
         } else {
-            self.take_own((key, is_write), rate, now_milliseconds)
+            self.take_own((key, is_write), rate, now_milliseconds, tokens)
         };
         let name = if is_write { "writes" } else { "reads" };
         let headers = Headers {
@@ -153,8 +184,13 @@ impl Limiter {
         if allowance.is_allowed {
             return Ok((Some(headers), Ok(())));
         }
+        let count = if tokens > 1 {
+            format!("This request counts as {}, which makes more", tokens + 1)
+        } else {
+            "More".to_owned()
+        };
         let message = format!(
-            "More than {rate} {name} a second with this key. Retry after {} s with the same \
+            "{count} than {rate} {name} a second with this key. Retry after {} s with the same \
              idempotency key.",
             allowance.wait_seconds
         );
@@ -166,15 +202,16 @@ impl Limiter {
         Ok((Some(headers), Err(refusal)))
     }
 
-    fn take_own(&self, key: BucketKey, rate: u32, now_milliseconds: i64) -> Allowance {
+    fn take_own(&self, key: BucketKey, rate: u32, now_milliseconds: i64, tokens: i64) -> Allowance {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= BUCKETS_MAX {
             buckets.retain(|_, bucket| now_milliseconds - bucket.filled_at_milliseconds < 2_000);
         }
-        buckets
-            .entry(key)
-            .or_insert_with(|| Bucket::full(rate, now_milliseconds))
-            .take(rate, now_milliseconds)
+        buckets.entry(key).or_insert_with(|| Bucket::full(rate, now_milliseconds)).take(
+            rate,
+            now_milliseconds,
+            tokens,
+        )
     }
 
     async fn take_shared(
@@ -183,6 +220,7 @@ impl Limiter {
         key: BucketKey,
         rate: u32,
         now_milliseconds: i64,
+        tokens: i64,
     ) -> Result<Allowance, OperationError> {
         let handful = {
             let mut handfuls = self.handfuls.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,26 +239,28 @@ impl Limiter {
         handful.used_milliseconds = now_milliseconds;
         // No bucket is dry for longer than a token takes at one a second.
         let is_dry = (1..=1_000).contains(&(handful.dry_until_milliseconds - now_milliseconds));
-        if handful.tokens == 0 && !is_dry {
-            let wanted = (i64::from(rate) * 2 / HANDFUL_PART).max(1);
+        if handful.tokens < tokens && !is_dry {
+            let wanted = (i64::from(rate) * 2 / HANDFUL_PART).max(tokens - handful.tokens);
             let (taken, rest, wait) = store
                 .write(move |tx, now| {
                     Ok(rows::take(tx, now.instant_milliseconds(), key, rate, wanted)?)
                 })
                 .await?;
-            (handful.tokens, handful.rest, handful.dry_until_milliseconds) =
-                (taken, rest, now_milliseconds + wait);
+            handful.tokens += taken;
+            (handful.rest, handful.dry_until_milliseconds) = (rest, now_milliseconds + wait);
         }
         let burst = i64::from(rate) * 2;
-        if handful.tokens == 0 {
-            let wait_milliseconds = (handful.dry_until_milliseconds - now_milliseconds).max(1);
+        if handful.tokens < tokens {
+            let behind_next = (tokens - handful.tokens - 1) * 1000 / i64::from(rate);
+            let wait_milliseconds =
+                (handful.dry_until_milliseconds - now_milliseconds).max(1) + behind_next;
             return Ok(Allowance {
                 is_allowed: false,
                 remaining: 0,
                 wait_seconds: (wait_milliseconds + 999) / 1000,
             });
         }
-        handful.tokens -= 1;
+        handful.tokens -= tokens;
         let remaining = (handful.tokens + handful.rest).clamp(0, burst);
         Ok(Allowance {
             is_allowed: true,
@@ -237,16 +277,31 @@ mod tests {
     #[test]
     fn a_bucket_allows_a_burst_of_twice_the_rate_and_then_the_rate() {
         let mut bucket = Bucket::full(10, 0);
-        let allowed = (0..30).filter(|_| bucket.take(10, 0).is_allowed).count();
+        let allowed = (0..30).filter(|_| bucket.take(10, 0, 1).is_allowed).count();
         assert_eq!(allowed, 20);
         assert_eq!(
-            bucket.take(10, 0),
+            bucket.take(10, 0, 1),
             Allowance { is_allowed: false, remaining: 0, wait_seconds: 1 }
         );
-        let allowed = (0..1000).filter(|step| bucket.take(10, step * 10).is_allowed).count();
+        let allowed = (0..1000).filter(|step| bucket.take(10, step * 10, 1).is_allowed).count();
         assert!((99..=100).contains(&allowed), "{allowed} in 10 s at 10 a second");
         // A clock that steps back neither fills nor empties the bucket.
-        assert!(!Bucket { tokens_milli: 0, filled_at_milliseconds: 5_000 }.take(10, 0).is_allowed);
+        assert!(
+            !Bucket { tokens_milli: 0, filled_at_milliseconds: 5_000 }.take(10, 0, 1).is_allowed
+        );
+    }
+
+    #[test]
+    fn an_expensive_request_takes_all_its_tokens_or_none() {
+        let mut bucket = Bucket::full(10, 0);
+        assert!(bucket.take(10, 0, 15).is_allowed);
+        assert_eq!(
+            bucket.take(10, 0, 15),
+            Allowance { is_allowed: false, remaining: 5, wait_seconds: 1 }
+        );
+        assert!(bucket.take(10, 0, 5).is_allowed, "what is left is for others");
+        assert_eq!(bucket.take(10, 0, 15).wait_seconds, 2);
+        assert!(bucket.take(10, 1_500, 15).is_allowed);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::kernel::Scope;
+use crate::kernel::{Code, Refusal, Scope};
 
 /// Requests of one account and mode that wait at the same time, on one node.
 pub const ACCOUNT_WAITS_MAX: usize = 16;
@@ -21,6 +21,26 @@ pub enum WaitRefused {
     Account,
     /// So many requests of all accounts wait that others would find no connection.
     Node,
+}
+
+impl From<WaitRefused> for Refusal {
+    fn from(refused: WaitRefused) -> Refusal {
+        match refused {
+            WaitRefused::Account => {
+                let message = format!(
+                    "{ACCOUNT_WAITS_MAX} requests of this account wait for events already. Let \
+                     one end, or send wait=0."
+                );
+                let mut refusal = Refusal::new(Code::RateLimitExceeded, message);
+                refusal.retry_after_seconds = Some(1);
+                refusal
+            }
+            WaitRefused::Node => Refusal::new(
+                Code::ServiceUnavailable,
+                "Too many requests wait for events. Send wait=0, or try again later.",
+            ),
+        }
+    }
 }
 
 /// The requests of one account that wait.

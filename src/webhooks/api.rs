@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::deliveries::{AttemptRow, Delivery};
-use super::replay::{self, Replay};
+use super::replay::{self, Counted, Replay};
 use super::state::{DeliveryStatus, DisabledReason, EndpointStatus};
 use super::{
     ENABLED_EVENTS_MAX, Endpoint, EndpointChange, EventFilters, NewEndpoint,
@@ -15,15 +15,18 @@ use super::{
 use crate::http::body::Node;
 use crate::http::fields::{EnumField, Int, Reference, Text, TextList};
 use crate::http::form::{Field, Replace, read_alone};
+use crate::http::preflight::{Asking, PreflightFuture, PreflightResult};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
-use crate::kernel::id::kind;
+use crate::kernel::id::{Minter, kind};
 use crate::kernel::page::Page;
 use crate::kernel::{
-    Code, Id, Metadata, MetadataPatch, ObjectKind, OperationError, Patch, Refusal, RefusalEntry,
-    Scope, StoreError,
+    Code, Id, Metadata, MetadataPatch, Now, ObjectKind, OperationError, Patch, Refusal,
+    RefusalEntry, Scope, StoreError,
 };
+use crate::keys;
 use crate::services::Services;
+use crate::store::{Cost, Tx};
 use crate::webhooks::sending::vet::{self, URL_CHARACTERS_MAX, UrlPolicy};
 
 /// Attempts that a delivery shows: the newest ones, those of two whole schedules.
@@ -279,7 +282,8 @@ pub fn routes() -> Vec<Route> {
             deliveries_index,
         ),
         route::post("/v1/webhook_endpoints/{id}/replay", "Deliver events again", locate, replay)
-            .one_at_a_time(),
+            .one_at_a_time(|body| body.get("since").is_some())
+            .preflight(count_ahead),
     ]
 }
 
@@ -437,13 +441,45 @@ fn asked(form: ReplayWebhooks, now_seconds: i64) -> Result<Replay, Refusal> {
     Ok(Replay::Range { since: since.0, until, only_failed: form.only_failed.unwrap_or(false) })
 }
 
+/// Counts what a range holds on a connection that reads, so that nobody's writes wait for it.
+fn count_ahead(asking: Asking, form: ReplayWebhooks) -> Option<PreflightFuture> {
+    let id = query::path_id(asking.ids.first()?).ok()?;
+    let (scope, store) = (asking.caller.scope, asking.app.store.clone());
+    let milliseconds = store.clock.milliseconds();
+    let count = move |tx: &mut dyn Tx| {
+        let mut now = Now::new(milliseconds, Minter::above(0), [0; 32]);
+        now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+        // What is not there, or has not the form, the handler refuses.
+        let Some(endpoint) = rows::find(tx, scope, id)? else { return Ok(None) };
+        let Ok(asked) = asked(form, now.business()) else { return Ok(None) };
+        match replay::count_ahead(tx, &now, &endpoint, &asked) {
+            Ok(counted) => {
+                Ok(counted.map(|counted| Ok((counted.deliveries_count, counted.before.as_u128()))))
+            }
+            // One that is not kept under its key is answered at once.
+            Err(OperationError::Refused(refusal)) if refusal.is_kept() => Ok(Some(Err(refusal))),
+            Err(failure) => Err(failure),
+        }
+    };
+    Some(Box::pin(
+        async move { Ok(store.read(Cost::Scan, count).await?.map(PreflightResult::Range)) },
+    ))
+}
+
 fn replay(
     context: &mut Context<'_>,
     found: Endpoint,
     form: ReplayWebhooks,
 ) -> Result<WebhookReplayView, OperationError> {
     let asked = asked(form, context.now.business())?;
-    let deliveries_count = replay::replay(context.tx, context.now, &found, asked)?;
+    let counted = match context.evidence {
+        Some(PreflightResult::Range(range)) => {
+            let (deliveries_count, before) = range.clone()?;
+            Some(Counted { deliveries_count, before: Id::from_u128(before) })
+        }
+        _ => None,
+    };
+    let deliveries_count = replay::replay_counted(context.tx, context.now, &found, asked, counted)?;
     Ok(WebhookReplayView {
         object: WebhookReplayWord::WebhookReplay,
         webhook_endpoint_id: found.id,

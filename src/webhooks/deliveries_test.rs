@@ -1,4 +1,4 @@
-use super::super::replay::{Replay, event_floor, refuse_wide, replay};
+use super::super::replay::{PART_MAX, Replay, event_floor, go_on, refuse_wide, replay};
 use super::*;
 use crate::events;
 use crate::kernel::id::{Minter, kind};
@@ -347,6 +347,77 @@ fn a_replay_begins_old_deliveries_again_and_makes_missing_ones() {
         assert_eq!(event_floor(second).milliseconds(), START);
         assert_eq!(event_floor(-1).as_u128(), 0);
         assert!(refuse_wide(10_000).is_ok() && refuse_wide(10_001).is_err());
+    });
+}
+
+/// A second replay of what a first one made begins the same deliveries again.
+#[test]
+fn a_range_can_be_replayed_again() {
+    with_store(|tx, now| {
+        emit(tx, now, "transfer.status.funded");
+        let second = START / 1_000;
+        now.advance_to(START + 10_000);
+        let endpoint = endpoint(tx, now, "*");
+        for _ in 0..2 {
+            let range = Replay::Range { since: second, until: second, only_failed: false };
+            assert_eq!(replay(tx, now, &endpoint, range).unwrap(), 1);
+        }
+        assert_eq!(all(tx, &endpoint).len(), 1);
+    });
+}
+
+fn pending_count(tx: &mut dyn Tx, endpoint: &Endpoint) -> i64 {
+    let sql = "SELECT COUNT(*) FROM webhook_deliveries WHERE endpoint_id = ?1 AND status = \
+               'pending'";
+    tx.row(sql, values![endpoint.id]).unwrap().unwrap().int().unwrap()
+}
+
+/// Parts go through all that was there when the replay began, and nothing else; what is left
+/// outlives a crash, because it is a row that moves with each part.
+#[test]
+fn a_long_replay_goes_in_parts() {
+    const EVENTS_COUNT: i64 = 2 * PART_MAX + PART_MAX / 2;
+    let everything = |only_failed| Replay::Range { since: 0, until: START, only_failed };
+    with_store(|tx, now| {
+        let old = emit(tx, now, "transfer.status.funded");
+        for _ in 1..EVENTS_COUNT {
+            emit(tx, now, "transfer.status.funded");
+        }
+        let endpoint = endpoint(tx, now, "*");
+        let count = replay(tx, now, &endpoint, everything(false)).unwrap();
+        assert_eq!(count as i64, EVENTS_COUNT, "all are counted at once");
+        assert_eq!(pending_count(tx, &endpoint), PART_MAX);
+        // Another range waits for this one, a single event does not.
+        match replay(tx, now, &endpoint, everything(true)) {
+            Err(OperationError::Refused(refusal)) => {
+                assert_eq!((refusal.http_status(), refusal.retry_after_seconds), (429, Some(1)));
+            }
+            _ => panic!("two at once"),
+        }
+        assert_eq!(replay(tx, now, &endpoint, Replay::Event(old)).unwrap(), 1);
+        // What happens meanwhile is not part of it.
+        emit(tx, now, "transfer.status.funded");
+        tx.execute("UPDATE webhook_deliveries SET status = 'failed'", &[]).unwrap();
+        for begun in [PART_MAX, EVENTS_COUNT - PART_MAX, EVENTS_COUNT - PART_MAX] {
+            go_on(tx, now, SCOPE).unwrap();
+            assert_eq!(pending_count(tx, &endpoint), begun);
+        }
+        assert!(rows::replay_left(tx, SCOPE).unwrap().is_none());
+
+        // Of those that failed, and of no other.
+        let count = replay(tx, now, &endpoint, everything(true)).unwrap() as i64;
+        assert_eq!(count, PART_MAX + 1);
+        assert_eq!(pending_count(tx, &endpoint), EVENTS_COUNT);
+        go_on(tx, now, SCOPE).unwrap();
+        go_on(tx, now, SCOPE).unwrap();
+        assert_eq!(pending_count(tx, &endpoint), EVENTS_COUNT + 1);
+        assert!(rows::replay_left(tx, SCOPE).unwrap().is_none());
+
+        // It ends with its endpoint.
+        assert!(replay(tx, now, &endpoint, everything(false)).unwrap() > 0);
+        assert!(rows::replay_left(tx, SCOPE).unwrap().is_some());
+        crate::webhooks::delete(tx, &endpoint).unwrap();
+        assert!(rows::replay_left(tx, SCOPE).unwrap().is_none());
     });
 }
 

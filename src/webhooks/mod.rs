@@ -281,7 +281,9 @@ fn rotated(
 /// later.
 pub fn delete(tx: &mut dyn Tx, endpoint: &Endpoint) -> Result<(), StoreError> {
     rows::remove(tx, endpoint)?;
-    rows::queue_close(tx, endpoint.id)
+    rows::queue_close(tx, endpoint.id)?;
+    // Last: a replay that began meanwhile is seen once the queue is locked.
+    rows::replay_drop(tx, endpoint.scope, endpoint.id)
 }
 
 fn seal_secrets(

@@ -1,16 +1,37 @@
 //! Replays: events that a caller wants to be delivered again.
+//!
+//! A range goes in parts, so that nobody's writes wait for the whole of it. It is counted before
+//! the request's transaction opens. The transaction goes through the first part; what is left is a
+//! row, and a worker goes on with it. A part and the place where the next one begins commit
+//! together, so that a crash in between loses nothing and begins nothing twice.
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::Endpoint;
 use super::deliveries::{self, Delivery};
-use super::rows::{self, EventId};
+use super::rows::{self, EndpointId, EventId};
 use super::state::DeliveryStatus;
+use crate::app_state::AppState;
+use crate::background::Stop;
 use crate::events::rows::EventRow;
 use crate::events::{self, EVENT_KEPT_SECONDS};
-use crate::kernel::{Code, Id, Now, OperationError, Refusal, RefusalEntry, StoreError};
-use crate::store::{Signal, Tx};
+use crate::kernel::{Code, Id, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError};
+use crate::store::{Cost, Signal, Tx};
 
 /// Events, or deliveries, that one replay goes through.
 pub const REPLAYED_MAX: i64 = 10_000;
+/// Events, or deliveries, that one transaction of a replay goes through.
+pub const PART_MAX: i64 = 100;
+/// After a part the worker rests so many times as long as the part took: all replays together take
+/// at most a quarter of what the store can write.
+const RESTS_PER_PART: u32 = 3;
+/// How often the worker looks for replays.
+const LOOK_MILLISECONDS: u64 = 200;
+/// The longest rest, also after a fault of the store.
+const REST_MAX: Duration = Duration::from_secs(1);
 /// How far an event's `created` and its identifier may be apart in one account's time: the clocks
 /// of two nodes, and the way to the sequencer.
 const CLOCKS_APART_SECONDS_MAX: i64 = 600;
@@ -31,44 +52,88 @@ pub enum Replay {
     },
 }
 
+/// What is left of a replay of a range: an account has one at a time.
+pub struct LeftReplay {
+    pub scope: Scope,
+    pub endpoint_id: EndpointId,
+    /// The first event that is left.
+    pub next: EventId,
+    /// The first event that no longer belongs to it.
+    pub before: EventId,
+    /// When its events were created, in Unix seconds.
+    pub created: RangeInclusive<i64>,
+    /// Only deliveries that the receiver has not taken.
+    pub only_failed: bool,
+}
+
+/// What a range holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted {
+    /// Deliveries that begin.
+    pub deliveries_count: u64,
+    /// The first event that came too late to be counted.
+    pub before: EventId,
+}
+
 /// Begins a new schedule for deliveries, and makes those that an endpoint has none of, where it
 /// wants the event; answers how many. `only_failed` means those that the receiver has not taken:
-/// `failed`, `recorded`, and `pending` that wait for another attempt.
+/// `failed`, `recorded`, and `pending` that wait for another attempt. Those of a long range follow
+/// in parts.
 pub fn replay(
     tx: &mut dyn Tx,
     now: &mut Now,
     endpoint: &Endpoint,
     replay: Replay,
 ) -> Result<u64, OperationError> {
-    let count = match replay {
+    replay_counted(tx, now, endpoint, replay, None)
+}
+
+/// The same for a range that was counted before the transaction opened.
+pub fn replay_counted(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &Endpoint,
+    replay: Replay,
+    counted: Option<Counted>,
+) -> Result<u64, OperationError> {
+    match replay {
         Replay::Event(event_id) => {
             let Some(event) = crate::events::rows::find(tx, endpoint.scope, event_id)? else {
                 return Err(event_not_found().into());
             };
-            match rows::delivery_of_event(tx, endpoint.id, event_id)? {
-                Some(delivery) => restart(tx, now, &delivery)?,
-                None => begin(tx, now, endpoint, &event)?,
-            }
+            let known = rows::delivery_of_event(tx, endpoint.id, event_id)?;
+            Ok(begin_all(tx, now, endpoint, &[event], &Vec::from_iter(known))?)
         }
         Replay::Range { since, until, only_failed } => {
-            replay_range(tx, now, endpoint, since, until, only_failed)?
+            refuse_second(tx, endpoint.scope)?;
+            let mut left = whole(now, endpoint, since, until, only_failed);
+            let counted = match counted {
+                Some(counted) => counted,
+                None => count(tx, endpoint, &left)?,
+            };
+            left.before = counted.before;
+            if !go_through_part(tx, now, endpoint, &mut left)? {
+                rows::replay_insert(tx, &left)?;
+            }
+            Ok(counted.deliveries_count)
         }
-    };
-    if count > 0 {
-        rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
-        tx.signal(Signal::Deliveries);
     }
-    Ok(count)
 }
 
-fn replay_range(
+/// Counts what a range holds; `None` for a single event.
+pub fn count_ahead(
     tx: &mut dyn Tx,
-    now: &mut Now,
+    now: &Now,
     endpoint: &Endpoint,
-    since: i64,
-    until: i64,
-    only_failed: bool,
-) -> Result<u64, OperationError> {
+    replay: &Replay,
+) -> Result<Option<Counted>, OperationError> {
+    let Replay::Range { since, until, only_failed } = *replay else { return Ok(None) };
+    refuse_second(tx, endpoint.scope)?;
+    count(tx, endpoint, &whole(now, endpoint, since, until, only_failed)).map(Some)
+}
+
+/// A replay of which nothing is done yet.
+fn whole(now: &Now, endpoint: &Endpoint, since: i64, until: i64, only_failed: bool) -> LeftReplay {
     // Past its time an event can no longer be delivered, and its deliveries are about to be purged.
     let kept_since = now.instant() - EVENT_KEPT_SECONDS;
     // `created` decides. Identifiers bound what is read: they have the time of the clock that
@@ -76,37 +141,202 @@ fn replay_range(
     let earliest =
         since.saturating_sub(now.clock_offset_seconds()).saturating_sub(CLOCKS_APART_SECONDS_MAX);
     let latest = until.saturating_add(CLOCKS_APART_SECONDS_MAX);
-    let (from, before) = (event_floor(earliest.max(kept_since)), event_floor(latest));
-    let deliveries =
-        rows::deliveries_of_events(tx, endpoint.id, from, before, since..=until, REPLAYED_MAX + 1)?;
-    refuse_wide(deliveries.len())?;
-    // One statement, whatever the range holds: other accounts' writes wait for this transaction.
-    let restarted = rows::RestartedDeliveries { from, before, created: since..=until, only_failed };
-    let start_milliseconds = now.instant_milliseconds();
-    if only_failed {
-        return Ok(rows::deliveries_restart(tx, endpoint.id, &restarted, start_milliseconds)?);
+    LeftReplay {
+        scope: endpoint.scope,
+        endpoint_id: endpoint.id,
+        next: event_floor(earliest.max(kept_since)),
+        before: event_floor(latest),
+        created: since..=until,
+        only_failed,
     }
-    let events =
-        events::rows::between(tx, endpoint.scope, from, before, since..=until, REPLAYED_MAX + 1)?;
-    refuse_wide(events.len())?;
-    let restarted_count =
-        rows::deliveries_restart(tx, endpoint.id, &restarted, start_milliseconds)?;
-    // Both come in the order of the events.
-    let is_missing = |event: &&EventRow| {
-        deliveries.binary_search_by_key(&event.id, |delivery| delivery.event_id).is_err()
+}
+
+/// An account has one replay of a range under way.
+fn refuse_second(tx: &mut dyn Tx, scope: Scope) -> Result<(), OperationError> {
+    if rows::replay_left(tx, scope)?.is_none() {
+        return Ok(());
+    }
+    let entry = RefusalEntry::new(
+        Code::RateLimitExceeded,
+        "A replay of this account is under way. Wait a second, then send the same request with the \
+         same key.",
+    );
+    let mut refusal = Refusal::one(entry.with("policy", "reports"));
+    refusal.retry_after_seconds = Some(1);
+    Err(refusal.into())
+}
+
+/// Counts the deliveries that a replay begins.
+fn count(
+    tx: &mut dyn Tx,
+    endpoint: &Endpoint,
+    left: &LeftReplay,
+) -> Result<Counted, OperationError> {
+    // Events become visible in the order of their identifiers: those that come later, while the
+    // parts are gone through, are neither counted nor replayed.
+    let newest = events::rows::latest(tx, endpoint.scope, 1)?;
+    let behind_newest = newest.first().map_or(left.next, |newest| following(newest.id));
+    let before = left.before.min(behind_newest);
+    let (from, created) = (left.next, left.created.clone());
+    let deliveries_count = if left.only_failed {
+        let found =
+            rows::deliveries_of_events(tx, endpoint.id, from, before, created, REPLAYED_MAX + 1)?;
+        refuse_wide(found.len())?;
+        found.iter().filter(|delivery| is_replayable(delivery)).count()
+    } else {
+        let found =
+            events::rows::between(tx, endpoint.scope, from, before, created, REPLAYED_MAX + 1)?;
+        refuse_wide(found.len())?;
+        let known = known_of(tx, endpoint, &found)?;
+        let begins = |event: &&EventRow| place(&known, event).is_ok() || is_wanted(endpoint, event);
+        found.iter().filter(begins).count()
     };
-    let created = now.business();
-    let missing: Vec<Delivery> = events
-        .iter()
-        .filter(is_missing)
-        .filter(|event| is_wanted(endpoint, event))
-        .map(|event| {
-            let status = DeliveryStatus::Pending;
-            deliveries::begun(now, endpoint.id, event.id, created, status)
-        })
-        .collect();
+    Ok(Counted { deliveries_count: deliveries_count as u64, before })
+}
+
+/// Goes through the next part; answers whether nothing is left.
+fn go_through_part(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &Endpoint,
+    left: &mut LeftReplay,
+) -> Result<bool, StoreError> {
+    let (from, before, created) = (left.next, left.before, left.created.clone());
+    let last = if left.only_failed {
+        let found = rows::deliveries_of_events(tx, endpoint.id, from, before, created, PART_MAX)?;
+        let failed: Vec<&Delivery> =
+            found.iter().filter(|delivery| is_replayable(delivery)).collect();
+        restart(tx, now, &failed)?;
+        tell(tx, now, endpoint, failed.len())?;
+        (found.len() as i64 == PART_MAX).then(|| found.last().map(|last| last.event_id))
+    } else {
+        let found = events::rows::between(tx, endpoint.scope, from, before, created, PART_MAX)?;
+        let known = known_of(tx, endpoint, &found)?;
+        begin_all(tx, now, endpoint, &found, &known)?;
+        (found.len() as i64 == PART_MAX).then(|| found.last().map(|last| last.id))
+    };
+    left.next = last.flatten().map_or(left.before, following);
+    Ok(left.next >= left.before)
+}
+
+/// The deliveries of events that follow one another, in their order.
+fn known_of(
+    tx: &mut dyn Tx,
+    endpoint: &Endpoint,
+    found: &[EventRow],
+) -> Result<Vec<Delivery>, StoreError> {
+    let (Some(first), Some(last)) = (found.first(), found.last()) else { return Ok(Vec::new()) };
+    let (from, before) = (first.id, following(last.id));
+    rows::deliveries_of_events(tx, endpoint.id, from, before, 0..=i64::MAX, i64::MAX)
+}
+
+fn place(known: &[Delivery], event: &EventRow) -> Result<usize, usize> {
+    known.binary_search_by_key(&event.id, |delivery| delivery.event_id)
+}
+
+/// Whether the receiver has not taken it: failed, recorded, or waiting for another attempt.
+fn is_replayable(delivery: &Delivery) -> bool {
+    match delivery.status {
+        DeliveryStatus::Failed | DeliveryStatus::Recorded => true,
+        DeliveryStatus::Pending => delivery.attempts_count > 0,
+        DeliveryStatus::Succeeded => false,
+    }
+}
+
+/// Begins the deliveries of events again, or for the first time; answers how many.
+fn begin_all(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &Endpoint,
+    found: &[EventRow],
+    known: &[Delivery],
+) -> Result<u64, StoreError> {
+    let mut again = Vec::new();
+    let mut missing = Vec::new();
+    for event in found {
+        match place(known, event) {
+            Ok(place) => again.push(&known[place]),
+            Err(_) if is_wanted(endpoint, event) => {
+                let status = DeliveryStatus::Pending;
+                let begun = deliveries::begun(now, endpoint.id, event.id, event.created, status);
+                missing.push(begun);
+            }
+            Err(_) => {}
+        }
+    }
+    restart(tx, now, &again)?;
     rows::deliveries_insert(tx, &missing)?;
-    Ok(restarted_count + missing.len() as u64)
+    tell(tx, now, endpoint, again.len() + missing.len())?;
+    Ok((again.len() + missing.len()) as u64)
+}
+
+fn restart(tx: &mut dyn Tx, now: &Now, deliveries: &[&Delivery]) -> Result<(), StoreError> {
+    for delivery in deliveries {
+        let start_milliseconds = now.instant_milliseconds();
+        rows::delivery_restart(tx, delivery.endpoint_id, delivery.id, start_milliseconds)?;
+    }
+    Ok(())
+}
+
+/// Tells the worker that sends, if anything begins.
+fn tell(
+    tx: &mut dyn Tx,
+    now: &Now,
+    endpoint: &Endpoint,
+    begun_count: usize,
+) -> Result<(), StoreError> {
+    if begun_count > 0 {
+        rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
+        tx.signal(Signal::Deliveries);
+    }
+    Ok(())
+}
+
+/// Goes on with an account's replay by one part.
+pub(super) fn go_on(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
+    let Some(mut left) = rows::replay_left(tx, scope)? else { return Ok(()) };
+    let from = left.next;
+    let is_over = match rows::find(tx, scope, left.endpoint_id)? {
+        Some(endpoint) => go_through_part(tx, now, &endpoint, &mut left)?,
+        // It was deleted.
+        None => true,
+    };
+    if is_over { rows::replay_end(tx, &left, from) } else { rows::replay_move(tx, &left, from) }
+}
+
+/// Goes on with the replays of all accounts, a part of one after a part of another, until `stop`.
+pub async fn run(app: Arc<AppState>, mut stop: Stop) {
+    let mut scopes: VecDeque<Scope> = VecDeque::new();
+    while !*stop.borrow() {
+        let rest = match scopes.pop_front() {
+            Some(scope) => part_of(&app, scope).await,
+            None => look(&app, &mut scopes).await,
+        };
+        tokio::select! {
+            () = tokio::time::sleep(rest) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// Finds accounts with a replay under way; answers how long to rest.
+async fn look(app: &AppState, scopes: &mut VecDeque<Scope>) -> Duration {
+    // A fault is told by whoever writes.
+    let found = app.store.read(Cost::Point, |tx| Ok(rows::replay_scopes(tx)?)).await;
+    scopes.extend(found.unwrap_or_default());
+    if scopes.is_empty() { Duration::from_millis(LOOK_MILLISECONDS) } else { Duration::ZERO }
+}
+
+/// Goes on with an account's replay by one part; answers how long to rest.
+async fn part_of(app: &AppState, scope: Scope) -> Duration {
+    let begun = Instant::now();
+    match app.store.write(move |tx, now| Ok(go_on(tx, now, scope)?)).await {
+        Ok(()) => (begun.elapsed() * RESTS_PER_PART).min(REST_MAX),
+        Err(failure) => {
+            tracing::error!(?failure, "a replay could not go on; it is tried again in a second");
+            REST_MAX
+        }
+    }
 }
 
 pub(super) fn refuse_wide(found: usize) -> Result<(), Refusal> {
@@ -129,26 +359,11 @@ pub(super) fn event_floor(seconds: i64) -> EventId {
     Id::from_u128((seconds.saturating_mul(1_000).clamp(0, MILLISECONDS_MAX) as u128) << 80)
 }
 
+/// The smallest identifier after one.
+fn following(id: EventId) -> EventId {
+    Id::from_u128(id.as_u128().saturating_add(1))
+}
+
 fn is_wanted(endpoint: &Endpoint, event: &EventRow) -> bool {
     endpoint.enabled_events.matches(&event.event_type) && event.linked != endpoint.id.any()
-}
-
-fn restart(tx: &mut dyn Tx, now: &Now, delivery: &Delivery) -> Result<u64, StoreError> {
-    rows::delivery_restart(tx, delivery.endpoint_id, delivery.id, now.instant_milliseconds())?;
-    Ok(1)
-}
-
-fn begin(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    endpoint: &Endpoint,
-    event: &EventRow,
-) -> Result<u64, StoreError> {
-    if !is_wanted(endpoint, event) {
-        return Ok(0);
-    }
-    let created = now.business();
-    let delivery = deliveries::begun(now, endpoint.id, event.id, created, DeliveryStatus::Pending);
-    rows::deliveries_insert(tx, &[delivery])?;
-    Ok(1)
 }

@@ -433,3 +433,42 @@ async fn more_requests_than_the_rate_are_put_off() {
     client.advance(86_400).await;
     assert_eq!(client.get("/v1/balance").await.error(429), "rate_limit_exceeded");
 }
+
+/// A statement counts as 25 reads, and the replay of a range as 25 writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn expensive_requests_take_more_of_the_rate_limit() {
+    let limits = [("HUNDI_RATE_LIMIT_READS", "20"), ("HUNDI_RATE_LIMIT_WRITES", "20")];
+    let server = Server::start_manual(&limits).await;
+    let client = server.client().await;
+    let left = |answer: &Answer| {
+        let header = answer.header("ratelimit").unwrap().to_owned();
+        let part = header.split(';').find_map(|part| part.strip_prefix("r=").map(str::to_owned));
+        part.unwrap().parse::<i64>().unwrap()
+    };
+    let statement = client.get("/v1/statements").await;
+    statement.ok();
+    assert_eq!(left(&statement), 40 - 25);
+    let refused = client.get("/v1/statements").await;
+    assert_eq!(refused.error(429), "rate_limit_exceeded");
+    assert!(refused.header("retry-after").is_some());
+    client.get("/v1/balance").await.ok();
+
+    let body = json!({ "url": "https://example.com/" });
+    let endpoint = client.post("/v1/webhook_endpoints", body).await.ok();
+    let replay = format!("/v1/webhook_endpoints/{}/replay", id(&endpoint));
+    let range = json!({ "since": 1 });
+    let replayed = client.post(&replay, range.clone()).await;
+    replayed.ok();
+    assert_eq!(left(&replayed), 40 - 1 - 25);
+    let key = client.fresh_key();
+    assert_eq!(
+        client.post_with(&replay, &key, range.clone()).await.error(429),
+        "rate_limit_exceeded"
+    );
+    // One event is one write.
+    let one = json!({ "event_id": "event_01JDK3Y5M8Q2X7N4V6T9R0ABCD" });
+    assert_eq!(client.post(&replay, one).await.error(404), "object_not_found");
+    server.advance_seconds(1);
+    client.post_with(&replay, &key, range).await.ok();
+    client.get("/v1/statements").await.ok();
+}

@@ -1,8 +1,12 @@
 //! Contract 9: webhook endpoints and the deliveries to them.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use hundi::kernel::Mode;
+use hundi::events;
+use hundi::kernel::id::kind;
+use hundi::kernel::{Mode, Now, Scope};
+use hundi::store::Tx;
 use hundi::webhooks::SECRETS_ACTIVE_MAX;
 use serde_json::{Value, json};
 
@@ -1069,6 +1073,45 @@ async fn events_are_replayed_by_name_and_by_time() {
             [(code.to_owned(), Some(field.to_owned()))],
             "{body}"
         );
+    }
+}
+
+/// More events than one part of a replay takes: the others follow after the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_replay_goes_on_after_its_answer() {
+    const EVENTS_COUNT: usize = 1_100;
+    let server = Server::start().await;
+    let client = server.client().await;
+    let emit = |tx: &mut dyn Tx, now: &mut Now| {
+        for _ in 0..EVENTS_COUNT {
+            let linked = now.mint::<kind::Transfer>().any();
+            events::emit(tx, now, Scope::new(1, Mode::Test), "transfer.status.funded", linked)?;
+        }
+        Ok(())
+    };
+    server.app.state.store.write(emit).await.unwrap();
+    let is_whole = |checkpoint: &Value| checkpoint["events_count"] == EVENTS_COUNT;
+    client.wait_until("/v1/events/checkpoint", is_whole).await;
+    let receiver = Receiver::start(Reply::status(200)).await;
+    let endpoint = register(&client, &receiver.url, &["*"]).await;
+    let replay = format!("{}/replay", path(&endpoint));
+    let begun = client.post(&replay, json!({ "since": 1 })).await.ok();
+    assert_eq!(begun["deliveries_count"], EVENTS_COUNT);
+    let arrived = receiver.wait_count(EVENTS_COUNT).await;
+    let ids: HashSet<&str> = arrived.iter().map(|delivery| delivery.id()).collect();
+    assert_eq!(ids.len(), EVENTS_COUNT);
+    // Once the last part has gone, another one may begin.
+    let key = client.fresh_key();
+    let until = json!({ "since": 1, "until": 2 });
+    let started = Instant::now();
+    loop {
+        let answer = client.post_with(&replay, &key, until.clone()).await;
+        if answer.status == 200 {
+            break;
+        }
+        assert_eq!(answer.error(429), "rate_limit_exceeded");
+        assert!(started.elapsed() < WAIT, "the replay does not end");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -166,9 +166,9 @@ pub fn diagnose(
     } else {
         let seen = match context.evidence {
             Some(PreflightResult::Transaction(seen)) => seen.clone(),
-            None if is_known(&deposits) => None,
+            _ if is_known(&deposits) => None,
             // Nobody was asked, so nothing can be said.
-            None => return Err(Refusal::unavailable().into()),
+            _ => return Err(Refusal::unavailable().into()),
         };
         let chain = ChainName::parse(&found.chain);
         let cursor = chain

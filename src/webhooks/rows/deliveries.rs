@@ -123,49 +123,6 @@ pub fn deliveries_insert(tx: &mut dyn Tx, deliveries: &[Delivery]) -> Result<(),
     store::insert_all(tx, "webhook_deliveries", DELIVERY_COLUMNS, &rows)
 }
 
-/// Which deliveries of an endpoint a replay begins again.
-pub struct RestartedDeliveries {
-    /// The first event.
-    pub from: EventId,
-    /// The event that is no longer among them.
-    pub before: EventId,
-    pub created: RangeInclusive<i64>,
-    /// Only those that the receiver has not taken: `failed`, `recorded`, and `pending` with an
-    /// attempt that failed.
-    pub only_failed: bool,
-}
-
-/// Begins the schedules of deliveries again; returns how many.
-pub fn deliveries_restart(
-    tx: &mut dyn Tx,
-    endpoint_id: EndpointId,
-    restarted: &RestartedDeliveries,
-    start_milliseconds: i64,
-) -> Result<u64, StoreError> {
-    let statuses = if restarted.only_failed {
-        " AND (status IN (?8, ?9) OR (status = ?6 AND attempts_count > 0))"
-    } else {
-        ""
-    };
-    let sql = format!(
-        "UPDATE webhook_deliveries SET status = ?6, schedule_start_milliseconds = ?7, step = 0, \
-         due_milliseconds = ?7 WHERE endpoint_id = ?1 AND event_id >= ?2 AND event_id < ?3 AND \
-         created >= ?4 AND created <= ?5{statuses}"
-    );
-    let all = values![
-        endpoint_id,
-        restarted.from,
-        restarted.before,
-        *restarted.created.start(),
-        *restarted.created.end(),
-        DeliveryStatus::Pending.as_str(),
-        start_milliseconds,
-        DeliveryStatus::Failed.as_str(),
-        DeliveryStatus::Recorded.as_str(),
-    ];
-    tx.execute(&sql, if restarted.only_failed { all } else { &all[..7] })
-}
-
 /// Deliveries of one endpoint that are due, with their events, in the order in which they became
 /// due.
 ///
