@@ -226,6 +226,11 @@ fn does_not_fit() -> StoreError {
     StoreError::Broken(KEY_DOES_NOT_FIT.into())
 }
 
+/// Says that [`sealing_key`] will be asked.
+pub fn prefetch_sealing_key(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    migrate::prefetch_meta(tx, VERIFIER)
+}
+
 /// The key that seals in this transaction. The store is asked each time, because the key can change
 /// while a process runs; one that does not have the new key seals nothing any more.
 pub fn sealing_key<'s>(tx: &mut dyn Tx, sealer: &'s Sealer) -> Result<SealingKey<'s>, StoreError> {

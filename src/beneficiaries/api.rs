@@ -20,6 +20,7 @@ use crate::kernel::{
     Code, Currency, Id, Metadata, MetadataPatch, ObjectKind, OperationError, Patch, Refusal,
 };
 use crate::rails::port::Method;
+use crate::secrets;
 
 crate::string_enum!(BeneficiaryWord { Beneficiary "beneficiary" });
 crate::string_enum!(ValidationWord { BeneficiaryValidation "beneficiary_validation" });
@@ -172,7 +173,8 @@ const FILTERS: &[Filter] = &[
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/beneficiaries", "Create a beneficiary", route::creation, create),
+        route::post("/v1/beneficiaries", "Create a beneficiary", route::creation, create)
+            .prefetching(|tx, _, _: &CreateBeneficiary| secrets::prefetch_sealing_key(tx)),
         route::list(
             "/v1/beneficiaries",
             "List beneficiaries",

@@ -11,6 +11,7 @@ use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{Id, Metadata, ObjectKind, OperationError, Refusal};
+use crate::secrets;
 
 crate::string_enum!(SenderWord { Sender "sender" });
 
@@ -91,7 +92,10 @@ pub fn view(sender: Sender) -> SenderView {
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/senders", "Create a sender", route::creation, create)
-            .preflight(screen_ahead),
+            .preflight(screen_ahead)
+            .prefetching(|tx, _, form: &CreateSender| {
+                form.identification.as_ref().map_or(Ok(()), |_| secrets::prefetch_sealing_key(tx))
+            }),
         route::list(
             "/v1/senders",
             "List senders",

@@ -239,10 +239,15 @@ fn statements(text: &str) -> Vec<String> {
         .collect()
 }
 
+const READ_META: &str = "SELECT value FROM meta WHERE name = ?1";
+
+/// Says that [`read_meta`] will be asked.
+pub fn prefetch_meta(tx: &mut dyn Tx, name: &str) -> Result<(), StoreError> {
+    tx.prefetch(READ_META, values![name])
+}
+
 pub fn read_meta(tx: &mut dyn Tx, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    tx.row("SELECT value FROM meta WHERE name = ?1", values![name])?
-        .map(|mut row| row.bytes())
-        .transpose()
+    tx.row(READ_META, values![name])?.map(|mut row| row.bytes()).transpose()
 }
 
 /// The names of facts that are like a pattern.
