@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use hundi::chains::address::Address;
+use hundi::chains::address::{AddressBytes, ChainAddress};
 use hundi::chains::pool::BATCH_ADDRESSES_MAX;
 use hundi::chains::tron_address::TronAddress;
 use hundi::deposits;
@@ -99,8 +99,8 @@ impl Template {
             purpose_code: PurposeCode::P1301,
             asset: "USDT".into(),
             chain: "tron".into(),
-            token_contract: Address::of_chain("tron", [0xA6; 20]),
-            deposit_address: Address::of_chain("tron", *address.as_evm()),
+            token_contract: ChainAddress::of_chain("tron", AddressBytes::of_20([0xA6; 20])),
+            deposit_address: ChainAddress::of_chain("tron", address.bytes()),
             account_fingerprint: 0,
             derivation_index: index as i64,
             expected: Money::new(1_000_000_000, Currency::Usdt),

@@ -1,6 +1,8 @@
 //! Assembles the service: the store, the services, the routes and the workers, from start to stop.
 
 mod account_keys;
+#[cfg(test)]
+mod other_kind_test;
 
 use std::sync::Arc;
 
@@ -11,11 +13,12 @@ use crate::account_verification::simulated::SimulatedVerifier;
 use crate::app_state::AppState;
 use crate::background::{Place, Stop, Worker};
 use crate::chain_following::{audit, first_start, follow};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::chains::followed::FollowedChain;
 use crate::chains::pool::AddressPool;
 use crate::chains::rows as chain_rows;
 use crate::chains::settings::ChainSettings;
+use crate::chains::tron::Tron;
 use crate::chains::{ChainName, ChainProfile, Following};
 use crate::config::{Config, Role, environment};
 use crate::console::{self, Console};
@@ -123,7 +126,7 @@ impl App {
             settings.rate_bounds = rates.bounds()?;
         }
         let token_contract =
-            Address::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
+            ChainAddress::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
         let test = Ports {
             rates: Box::new(FixedRate {
                 mid: settings.test_mid_market_rate,
@@ -138,7 +141,7 @@ impl App {
             accounts: Box::new(SimulatedVerifier),
             screener: Box::new(SimulatedScreener),
             addresses: match &config.test_chain {
-                None => AddressPool::new(account_key, TEST_ADDRESS_INDEX.into()),
+                None => AddressPool::new(&Tron, account_key, TEST_ADDRESS_INDEX.into()),
                 Some(chain) => addresses_of(chain),
             },
             chain: match &config.test_chain {

@@ -2,8 +2,8 @@
 //! world.
 
 use crate::account_verification::AccountVerifier;
+use crate::chains::address::ChainAddress;
 use crate::chains::pool::AddressPool;
-use crate::chains::tron_address::TronAddress;
 use crate::ifsc::Directory;
 use crate::issuers::Issuers;
 use crate::kernel::seal::{Place, Sealer, SealingKey};
@@ -140,7 +140,7 @@ impl Services {
         }
     }
     /// Screens the address that paid, in the same way.
-    pub fn screen_address(&self, mode: Mode, address: &TronAddress) -> ScreeningFinding {
+    pub fn screen_address(&self, mode: Mode, address: &ChainAddress) -> ScreeningFinding {
         match (self.ports(mode), &self.screening) {
             (Ok(ports), _) => ports.screener.screen_address(address),
             (Err(_), Some(lists)) => lists.matcher().screen_address(address),

@@ -4,6 +4,7 @@
 use sha2::Digest;
 
 use crate::chains::derivation::AccountKey;
+use crate::chains::kind_named;
 use crate::chains::pool::AddressPool;
 use crate::chains::settings::ChainSettings;
 use crate::config::Config;
@@ -19,7 +20,8 @@ pub(super) const TEST_ADDRESS_INDEX: &str = "test_address_index_next";
 /// Addresses of the operator's key. The counter goes with the key, so that a key that comes back
 /// goes on where it stood, and two modes with one key never hand out the same address.
 pub(super) fn addresses_of(chain: &ChainSettings) -> AddressPool {
-    AddressPool::new(chain.account_key.clone(), address_index_name(chain))
+    let kind = kind_named(chain.name.as_str());
+    AddressPool::new(kind, chain.account_key.clone(), address_index_name(chain))
 }
 
 pub(super) fn address_index_name(chain: &ChainSettings) -> String {

@@ -35,14 +35,15 @@ mod tests {
     use sha2::Digest;
 
     use super::*;
+    use crate::chains::address::AddressBytes;
     use crate::kernel::{Now, Scope};
     use crate::store::Tx;
 
     /// Spread as addresses are: each is part of a hash.
-    fn addresses(from: usize, count: usize) -> Vec<[u8; 20]> {
+    fn addresses(from: usize, count: usize) -> Vec<AddressBytes> {
         let address = |number: usize| {
             let digest = sha2::Sha256::digest(number.to_be_bytes());
-            std::array::from_fn(|index| digest[index])
+            AddressBytes::new(&digest[..20]).unwrap()
         };
         (from..from + count).map(address).collect()
     }

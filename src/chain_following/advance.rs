@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::batches::{Batch, batches, observe};
 use super::follower::{Follower, store};
 use super::owned_logs::OwnedLog;
-use crate::chains::evm::Log;
+use crate::chains::address::AddressBytes;
+use crate::chains::blocks::Log;
 use crate::chains::followed::{FollowError, NodeHeight};
+use crate::chains::port::{BlockRange, Node, NodeError, is_same_node};
 use crate::chains::rows::{self, Cursor};
-use crate::chains::rpc::{BlockRange, Node, NodeError};
 use crate::chains::unfiltered_blocks::{self, BlockData, ReadError};
 use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
@@ -62,7 +63,7 @@ impl Follower {
             hits.iter().map(|hit| &hit.log).chain(handed_over.iter().copied()).collect();
         let others: Vec<&NodeHeight<'_>> = node_heights
             .iter()
-            .filter(|other| !std::ptr::eq(other.node, lead) && other.height >= to)
+            .filter(|other| !is_same_node(other.node, lead) && other.height >= to)
             .collect();
         let known = if failpoint("trust_empty_answers") {
             self.known_of(lead, &hits).await?
@@ -93,7 +94,7 @@ impl Follower {
                 );
             } else {
                 deprecation =
-                    Some(rows::Deprecation { contract: log.address.0, height: log.block_number.0 });
+                    Some(rows::Deprecation { contract: log.contract, height: log.block_number.0 });
             }
         }
         let last = Cursor {
@@ -157,9 +158,9 @@ impl Follower {
     /// node wants to be asked for less at once.
     pub(super) async fn cross_check(
         &mut self,
-        lead: &Node,
+        lead: &dyn Node,
         others: &[&NodeHeight<'_>],
-        contracts: &[[u8; 20]],
+        contracts: &[AddressBytes],
         range: &BlockRange,
         empty: Vec<i64>,
         logs: &[&Log],
@@ -229,8 +230,8 @@ impl Follower {
     /// Reads blocks without a filter and compares them with what the filter showed.
     pub(super) async fn read_whole(
         &self,
-        node: &Node,
-        contracts: &[[u8; 20]],
+        node: &dyn Node,
+        contracts: &[AddressBytes],
         range: &BlockRange,
         numbers: &BTreeSet<i64>,
     ) -> Result<BlockData, FollowError> {
@@ -245,7 +246,7 @@ impl Follower {
     /// Reads the receipts and blocks of what concerns us, and nothing else.
     pub(super) async fn known_of(
         &self,
-        node: &Node,
+        node: &dyn Node,
         hits: &[OwnedLog],
     ) -> Result<BlockData, FollowError> {
         let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).collect();

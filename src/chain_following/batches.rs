@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::chains::evm::Header;
+use crate::chains::blocks::Header;
 use crate::chains::rows::{Cursor, Sweep};
 use crate::chains::verify::Anchor;
 use crate::chains::{Depth, Movement};
@@ -107,7 +107,8 @@ pub(super) fn observe<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chains::evm::samples::{hash, header};
+    use crate::chains::address::AddressBytes;
+    use crate::chains::blocks::samples::{hash, header};
     use crate::chains::rows;
     use crate::kernel::{Currency, Money};
 
@@ -123,8 +124,8 @@ mod tests {
         Movement {
             transaction_hash: String::new(),
             log_index,
-            from_address: [1; 20],
-            to_address: [2; 20],
+            from_address: AddressBytes::of_20([1; 20]),
+            to_address: AddressBytes::of_20([2; 20]),
             contract: None,
             asset: "USDT".into(),
             amount: Money::new(1, Currency::Usdt),
@@ -136,9 +137,9 @@ mod tests {
         Sweep {
             transaction_hash: String::new(),
             log_index: 0,
-            from_address: [2; 20],
-            to_address: [1; 20],
-            contract: [7; 20],
+            from_address: AddressBytes::of_20([2; 20]),
+            to_address: AddressBytes::of_20([1; 20]),
+            contract: AddressBytes::of_20([7; 20]),
             units: 1,
             block_number,
             block_time: block_number * 3,
@@ -160,8 +161,8 @@ mod tests {
         ];
         let headers = (11..=13).map(|number| (number, header(number))).collect();
         for (counts, deprecated_height, expected) in table {
-            let deprecation =
-                deprecated_height.map(|height| rows::Deprecation { contract: [7; 20], height });
+            let deprecation = deprecated_height
+                .map(|height| rows::Deprecation { contract: AddressBytes::of_20([7; 20]), height });
             let blocks = counts
                 .iter()
                 .zip(11..)

@@ -10,9 +10,9 @@ use super::audit::{self, AuditError};
 use super::batches::observe;
 use super::follower::Follower;
 use crate::app_state::AppState;
-use crate::chains::evm::{Hash, Log, Receipt};
+use crate::chains::blocks::{Hash, Log, Receipt};
 use crate::chains::followed::FollowError;
-use crate::chains::rpc::{Node, NodeError};
+use crate::chains::port::{Node, NodeError};
 use crate::chains::{Movement, rows};
 use crate::deposits::{self, Deposit};
 use crate::kernel::id::kind;
@@ -74,7 +74,7 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
     audit::check(chain).await?;
     let (cursor, _) = audit::followed(&app.store, chain).await?;
     // What each node shows, with the time of its block, which decides whether the money came late.
-    let mut shown: Option<(&Node, Receipt, i64)> = None;
+    let mut shown: Option<(&dyn Node, Receipt, i64)> = None;
     for node in &chain.nodes {
         let fault = |fault| CreditError::Node { node: node.label(), fault };
         let receipt = node
@@ -100,7 +100,7 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
                 return Err(CreditError::ShownDifferently(node.label()));
             }
             Some(_) => {}
-            None => shown = Some((node, receipt, time)),
+            None => shown = Some((node.as_ref(), receipt, time)),
         }
     }
     let (node, receipt, _) = shown.ok_or_else(|| AuditError::Nodes(Vec::new()))?;
@@ -109,7 +109,7 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
     }
     let contracts = chain.contracts();
     let logs: Vec<Log> =
-        receipt.logs.iter().filter(|log| contracts.contains(&log.address.0)).cloned().collect();
+        receipt.logs.iter().filter(|log| contracts.contains(&log.contract)).cloned().collect();
     let follower = Follower::new(app.clone(), chain.clone());
     let hits = follower.hits(&logs).await?;
     let known = follower.known_of(node, &hits).await?;

@@ -1,11 +1,10 @@
 //! Whether an account key was used before this database was made: then its first addresses belong
 //! to somebody else's transfers already.
 
-use crate::chains::ChainName;
-use crate::chains::address::Address;
+use crate::chains::address::{AddressBytes, ChainAddress};
 use crate::chains::followed::FollowedChain;
 use crate::chains::pool;
-use crate::chains::rpc::Node;
+use crate::chains::port::Node;
 use crate::kernel::{Mode, OperationError};
 use crate::store::{Cost, Store};
 
@@ -25,11 +24,11 @@ pub async fn refuse_used_key(
         return Ok(());
     }
     let key = chain.settings.account_key.clone();
-    let derive = move || pool::first_addresses(&key, ADDRESSES_ASKED);
-    let first = tokio::task::spawn_blocking(derive).await.map_err(|fault| fault.to_string())?;
-    let addresses: Vec<[u8; 20]> = first.iter().map(|address| *address.as_evm()).collect();
+    let kind = chain.kind();
+    let derive = move || pool::first_addresses(kind, &key, ADDRESSES_ASKED);
+    let addresses = tokio::task::spawn_blocking(derive).await.map_err(|fault| fault.to_string())?;
     for node in chain.nodes.iter().filter(|node| node.fits()) {
-        let Some(used) = history(node, chain, &addresses).await else { continue };
+        let Some(used) = history(node.as_ref(), chain, &addresses).await else { continue };
         let count = used.iter().filter(|is_used| **is_used).count();
         let Some(position) = used.iter().position(|is_used| *is_used) else { return Ok(()) };
         let table = match chain.mode {
@@ -43,7 +42,7 @@ pub async fn refuse_used_key(
              run `hundi addresses skip --count NUMBER` with more than were ever handed out, and \
              start again",
             addresses.len(),
-            Address::of_chain(chain.settings.name.as_str(), addresses[position]),
+            ChainAddress::of_chain(chain.settings.name.as_str(), addresses[position]),
         ));
     }
     tracing::warn!(
@@ -56,7 +55,11 @@ pub async fn refuse_used_key(
 }
 
 /// Which of the addresses were used; `None` where the node does not say.
-async fn history(node: &Node, chain: &FollowedChain, addresses: &[[u8; 20]]) -> Option<Vec<bool>> {
+async fn history(
+    node: &dyn Node,
+    chain: &FollowedChain,
+    addresses: &[AddressBytes],
+) -> Option<Vec<bool>> {
     let contract = chain.settings.token_contract;
     let balances = match node.balances(contract.bytes(), addresses).await {
         Ok(balances) => balances,
@@ -66,7 +69,6 @@ async fn history(node: &Node, chain: &FollowedChain, addresses: &[[u8; 20]]) -> 
             return None;
         }
     };
-    let is_tron = chain.settings.name == ChainName::Tron;
-    let known = node.known_accounts(addresses, is_tron).await;
+    let known = node.known_accounts(addresses).await;
     Some(balances.iter().zip(known).map(|(balance, known)| *balance > 0 || known).collect())
 }

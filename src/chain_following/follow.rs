@@ -17,8 +17,8 @@ use super::batches::Batch;
 use super::follower::{Follower, store};
 use crate::app_state::AppState;
 use crate::chains::followed::{FollowError, FollowedChain, NodeHeight, NodeHeights};
+use crate::chains::port::is_same_node;
 use crate::chains::rows::{self, Cursor, TOKENS_COUNT_MAX};
-use crate::chains::rpc::Node;
 use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Cost, Tx, failpoint};
@@ -137,7 +137,7 @@ impl Follower {
             match chain.check().await {
                 Ok(_) => {}
                 // Those that fit go on without it.
-                Err(mismatch) if chain.nodes.iter().any(Node::fits) => {
+                Err(mismatch) if chain.nodes.iter().any(|node| node.fits()) => {
                     tracing::error!(
                         chain = chain.settings.name.as_str(),
                         mismatch,
@@ -146,7 +146,7 @@ impl Follower {
                 }
                 Err(mismatch) => return Err(FollowError::Mismatch(mismatch)),
             }
-            if !chain.nodes.iter().any(Node::fits) {
+            if !chain.nodes.iter().any(|node| node.fits()) {
                 return Err(FollowError::NoNode("none could be checked".into()));
             }
         }
@@ -192,7 +192,7 @@ impl Follower {
             node_heights.nodes.iter().filter(|one| one.height >= lowest).collect();
         let leading = leads[self.lead_offset % leads.len()];
         let (lead, lead_height) = (leading.node, leading.height.min(final_height));
-        let place = chain.nodes.iter().position(|node| std::ptr::eq(node, lead));
+        let place = chain.nodes.iter().position(|node| is_same_node(node.as_ref(), lead));
         chain.stats.lead.store(place.unwrap_or(0), Ordering::Relaxed);
         if is_behind {
             match self.advance(&cursor, leading, lead_height, &node_heights.nodes).await? {
@@ -298,7 +298,7 @@ impl Follower {
             .map_err(|doubt| self.doubted(node, doubt))?;
         // A beginning on another fork would be found only later, and not by itself be left again.
         for other in &node_heights.nodes {
-            if std::ptr::eq(other.node, node) || other.height < number {
+            if is_same_node(other.node, node) || other.height < number {
                 continue;
             }
             let other = other.node;

@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
 use super::follower::{Follower, store};
-use crate::chains::evm::{Log, Transfer, millionths};
+use crate::chains::address::AddressBytes;
+use crate::chains::blocks::{Log, Transfer, millionths};
 use crate::chains::followed::FollowError;
+use crate::chains::port::Node;
 use crate::chains::rows::Sweep;
-use crate::chains::rpc::Node;
 use crate::chains::unfiltered_blocks::BlockData;
 use crate::chains::verify::{self, VerifyError};
 use crate::chains::{Depth, Movement};
@@ -35,7 +36,7 @@ impl Follower {
     pub(super) async fn hits(&self, logs: &[Log]) -> Result<Vec<OwnedLog>, FollowError> {
         let mut moved: Vec<(Log, Transfer)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.
-        let mut addresses: BTreeSet<[u8; 20]> = BTreeSet::new();
+        let mut addresses: BTreeSet<AddressBytes> = BTreeSet::new();
         for log in logs {
             // Anybody can write movements of nothing.
             if let Some(transfer) = log.transfer().filter(|transfer| transfer.value > 0) {
@@ -54,16 +55,16 @@ impl Follower {
             return Ok(Vec::new());
         }
         // Few, unless a former token still moves much.
-        let former: Vec<[u8; 20]> =
+        let former: Vec<AddressBytes> =
             self.chain.former().into_iter().map(|token| token.contract).collect();
-        let in_former: BTreeSet<[u8; 20]> = moved
+        let in_former: BTreeSet<AddressBytes> = moved
             .iter()
-            .filter(|(log, _)| former.contains(&log.address.0))
+            .filter(|(log, _)| former.contains(&log.contract))
             .flat_map(|(_, transfer)| [transfer.from, transfer.to])
             .filter(|address| addresses.contains(address))
             .collect();
         let ours = self.app.store.read(Cost::Scan, move |tx| {
-            let addresses: Vec<[u8; 20]> = addresses.into_iter().collect();
+            let addresses: Vec<AddressBytes> = addresses.into_iter().collect();
             let ours = deposits::rows::handed_out(tx, mode, &addresses)?;
             let mut told = HashMap::new();
             for address in in_former.into_iter().filter(|address| ours.contains(address)) {
@@ -83,14 +84,14 @@ impl Follower {
                 let address = if is_sweep { transfer.from } else { transfer.to };
                 OwnedLog {
                     is_sweep,
-                    is_token: self.chain.is_token_of(&log.address.0, told.get(&address)),
+                    is_token: self.chain.is_token_of(&log.contract, told.get(&address)),
                     log,
                     transfer,
                 }
             })
             // A former token is nothing to a transfer that was not told it, unless it is looked out
             // for as another one.
-            .filter(|hit| hit.is_token || self.chain.symbol(&hit.log.address.0).is_some())
+            .filter(|hit| hit.is_token || self.chain.symbol(&hit.log.contract).is_some())
             .collect();
         hits.sort_by_key(|hit| (hit.log.block_number, hit.log.log_index));
         Ok(hits)
@@ -100,7 +101,7 @@ impl Follower {
     /// `None` above the final view.
     pub(super) fn judged(
         &self,
-        lead: &Node,
+        lead: &dyn Node,
         hits: &[OwnedLog],
         known: &BlockData,
         final_height: Option<i64>,
@@ -124,7 +125,7 @@ impl Follower {
                 continue;
             }
             let is_token = hit.is_token;
-            let decimals = self.chain.decimals(&hit.log.address.0);
+            let decimals = self.chain.decimals(&hit.log.contract);
             let units_max = if is_token { MOVEMENT_UNITS_MAX } else { i64::MAX };
             let Some(units) = millionths(hit.transfer.value, decimals)
                 .filter(|units| (1..=units_max).contains(units))
@@ -135,7 +136,7 @@ impl Follower {
                 );
                 continue;
             };
-            let transaction_hash = hit.log.transaction_hash.text(self.chain.form());
+            let transaction_hash = self.chain.kind().write_hash(&hit.log.transaction_hash);
             let time = header.timestamp.0;
             if hit.is_sweep {
                 if is_token {
@@ -144,7 +145,7 @@ impl Follower {
                         log_index: hit.log.log_index.0,
                         from_address: hit.transfer.from,
                         to_address: hit.transfer.to,
-                        contract: hit.log.address.0,
+                        contract: hit.log.contract,
                         units,
                         block_number: number,
                         block_time: time,
@@ -164,10 +165,10 @@ impl Follower {
                 log_index: hit.log.log_index.0,
                 from_address: hit.transfer.from,
                 to_address: hit.transfer.to,
-                contract: Some(hit.log.address.0),
+                contract: Some(hit.log.contract),
                 asset: self
                     .chain
-                    .symbol(&hit.log.address.0)
+                    .symbol(&hit.log.contract)
                     .filter(|_| !is_token)
                     .unwrap_or(Currency::Usdt.as_str())
                     .to_owned(),

@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use super::follower::{Follower, store};
-use crate::chains::evm::{Hash, Log, Receipt, millionths};
+use crate::chains::address::AddressBytes;
+use crate::chains::blocks::{Hash, Log, Receipt, millionths};
 use crate::chains::followed::FollowError;
+use crate::chains::port::Node;
 use crate::chains::rows::Cursor;
-use crate::chains::rpc::Node;
 use crate::kernel::{Now, StoreError};
 use crate::keys;
 use crate::refunds::state::{RefundStatus, SentFault};
@@ -24,7 +25,7 @@ impl Follower {
     pub(super) async fn look_for_refunds(
         &mut self,
         cursor: &Cursor,
-        lead: &Node,
+        lead: &dyn Node,
     ) -> Result<(), FollowError> {
         if self
             .refunds_looked_at
@@ -88,16 +89,16 @@ impl Follower {
     pub(super) fn places(
         &self,
         refund: &Refund,
-        told: Option<&[u8; 20]>,
+        told: Option<&AddressBytes>,
         receipt: &Receipt,
     ) -> Result<Vec<i64>, SentFault> {
         if !receipt.has_succeeded() {
             return Err(SentFault::Reverted);
         }
         let is_it = |log: &&Log| {
-            self.chain.is_token_of(&log.address.0, told)
+            self.chain.is_token_of(&log.contract, told)
                 && log.transfer().is_some_and(|transfer| {
-                    let units = millionths(transfer.value, self.chain.decimals(&log.address.0));
+                    let units = millionths(transfer.value, self.chain.decimals(&log.contract));
                     refund.to_address.is_some_and(|to| *to.bytes() == transfer.to)
                         && units == Some(refund.amount.units)
                 })

@@ -8,20 +8,16 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::address::AddressForm;
-use super::evm::{Header, Log};
+use super::address_bytes::AddressBytes;
+use super::blocks::{Header, Log};
+use super::port::{Chain, FinalBlock, Node, NodeError};
 use super::rows::{Identity, Token};
-use super::rpc::{FinalBlock, Node, NodeError};
 use super::settings::ChainSettings;
 use super::verify::{self, BEHIND_SECONDS_MAX, FinalView, VerifyError};
-use super::{ChainName, finality_blocks};
+use super::{finality_blocks, kind_named};
 use crate::kernel::Mode;
 use crate::metrics::ChainFigures;
 use crate::outbound::Client;
-
-/// `decimals()` and `deprecated()`.
-const DECIMALS_SELECTOR: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
-const DEPRECATED_SELECTOR: [u8; 4] = [0x0e, 0x13, 0x6b, 0x19];
 
 /// Why the chain cannot be followed now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,10 +70,10 @@ pub struct FollowStats {
 pub struct FollowedChain {
     pub mode: Mode,
     pub settings: ChainSettings,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<Box<dyn Node>>,
     pub stats: FollowStats,
     /// In which units other tokens count, as the first node said that told it.
-    other_decimals: Mutex<HashMap<[u8; 20], u8>>,
+    other_decimals: Mutex<HashMap<AddressBytes, u8>>,
     /// Contracts that were the token's before the configured one: transfers go on with what they
     /// were told.
     former: Mutex<Vec<Token>>,
@@ -85,15 +81,12 @@ pub struct FollowedChain {
 
 impl FollowedChain {
     pub fn new(mode: Mode, settings: ChainSettings, client: &Client) -> FollowedChain {
+        let kind = kind_named(settings.name.as_str());
         let nodes = settings
             .endpoints
             .iter()
             .zip(&settings.request_limits)
-            .map(|(endpoint, limits)| {
-                let is_tron = settings.name == ChainName::Tron;
-                let timer = settings.timer.clone();
-                Node::new(client.clone(), endpoint.clone(), *limits, timer, is_tron)
-            })
+            .map(|(endpoint, limits)| kind.node(client, endpoint, *limits, &settings.timer))
             .collect();
         FollowedChain {
             mode,
@@ -105,8 +98,8 @@ impl FollowedChain {
         }
     }
 
-    pub fn form(&self) -> AddressForm {
-        AddressForm::of_chain(self.settings.name.as_str())
+    pub fn kind(&self) -> &'static dyn Chain {
+        kind_named(self.settings.name.as_str())
     }
 
     /// The configured token.
@@ -141,19 +134,19 @@ impl FollowedChain {
     }
 
     /// Whether a contract was the token's before the configured one.
-    pub fn was_token(&self, contract: &[u8; 20]) -> bool {
+    pub fn was_token(&self, contract: &AddressBytes) -> bool {
         self.former().iter().any(|token| token.contract == *contract)
     }
 
     /// Whether what moves in a contract is the token for a transfer that was told to be paid in
     /// `told`.
-    pub fn is_token_of(&self, contract: &[u8; 20], told: Option<&[u8; 20]>) -> bool {
+    pub fn is_token_of(&self, contract: &AddressBytes, told: Option<&AddressBytes>) -> bool {
         *contract == self.token().contract || (Some(contract) == told && self.was_token(contract))
     }
 
     /// How many questions each node was asked since the start.
     pub fn questions_counts(&self) -> Vec<u64> {
-        self.nodes.iter().map(Node::questions_count).collect()
+        self.nodes.iter().map(|node| node.questions_count()).collect()
     }
 
     /// How long to pause after a look at the chain, so that looks stay within each node's share of
@@ -167,7 +160,8 @@ impl FollowedChain {
 
     /// How long until the first node may be asked again; `None` where one may be asked now.
     pub fn resting_for(&self) -> Option<Duration> {
-        let left: Option<Vec<Duration>> = self.nodes.iter().map(Node::resting_for).collect();
+        let left: Option<Vec<Duration>> =
+            self.nodes.iter().map(|node| node.resting_for()).collect();
         left.and_then(|left| left.into_iter().min())
     }
 
@@ -204,7 +198,7 @@ impl FollowedChain {
 
     /// Asks a node whether it is of this chain and the contract is the token: `Err` says what does
     /// not fit.
-    async fn check_node(&self, node: &Node) -> Result<Result<(), String>, NodeError> {
+    async fn check_node(&self, node: &dyn Node) -> Result<Result<(), String>, NodeError> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;
         if chain_id != settings.chain_id {
@@ -214,14 +208,13 @@ impl FollowedChain {
                 settings.chain_id
             )));
         }
-        let decimals =
-            match node.call_number(settings.token_contract.bytes(), DECIMALS_SELECTOR).await {
-                Ok(decimals) => decimals,
-                Err(NodeError::Refused(words) | NodeError::MethodMissing(words)) => {
-                    return Ok(Err(call_refused(node, settings, &words)));
-                }
-                Err(fault) => return Err(fault),
-            };
+        let decimals = match node.token_decimals(settings.token_contract.bytes()).await {
+            Ok(decimals) => decimals,
+            Err(NodeError::Refused(words) | NodeError::MethodMissing(words)) => {
+                return Ok(Err(call_refused(node, settings, &words)));
+            }
+            Err(fault) => return Err(fault),
+        };
         if decimals != Some(u128::from(settings.decimals)) {
             let told = decimals.map_or_else(|| "none".to_owned(), |decimals| decimals.to_string());
             return Ok(Err(format!(
@@ -231,14 +224,14 @@ impl FollowedChain {
                 settings.decimals
             )));
         }
-        if self.deprecated_at(node).await? == Some(true) {
+        if node.token_is_deprecated(settings.token_contract.bytes()).await? == Some(true) {
             return Ok(Err(format!(
                 "the token contract {} is deprecated: configure its successor",
                 settings.token_contract
             )));
         }
         for contract in settings.other_tokens.values().map(|address| *address.bytes()) {
-            let told = match node.call_number(&contract, DECIMALS_SELECTOR).await {
+            let told = match node.token_decimals(&contract).await {
                 Ok(decimals) => decimals.and_then(|decimals| u8::try_from(decimals).ok()),
                 Err(NodeError::Refused(_)) => None,
                 Err(fault) => return Err(fault),
@@ -256,7 +249,7 @@ impl FollowedChain {
 
     /// Asks a node what following asks: the logs of its last final block in one batch, and all
     /// receipts of that block. `Err` names the question that it does not answer.
-    async fn check_questions(&self, node: &Node) -> Result<Result<(), String>, NodeError> {
+    async fn check_questions(&self, node: &dyn Node) -> Result<Result<(), String>, NodeError> {
         let last = node.final_block().await?.number;
         match node.range(&self.contracts(), last, last, None).await {
             Ok(_) => {}
@@ -293,21 +286,12 @@ impl FollowedChain {
         Ok(Ok(()))
     }
 
-    /// Whether the token's contract says at a node that it handed over; `None` where it has no such
-    /// function.
-    async fn deprecated_at(&self, node: &Node) -> Result<Option<bool>, NodeError> {
-        match node.call_number(self.settings.token_contract.bytes(), DEPRECATED_SELECTOR).await {
-            Ok(told) => Ok(told.map(|told| told == 1)),
-            Err(NodeError::Refused(_) | NodeError::MethodMissing(_)) => Ok(None),
-            Err(fault) => Err(fault),
-        }
-    }
-
     /// Whether the token's contract itself says that it did not hand over: at every node that
     /// tells, and one at least.
     pub async fn denies_deprecation(&self) -> bool {
         let fitting = self.nodes.iter().filter(|node| node.fits());
-        let told: Vec<bool> = join_all(fitting.map(|node| self.deprecated_at(node)))
+        let contract = self.settings.token_contract.bytes();
+        let told: Vec<bool> = join_all(fitting.map(|node| node.token_is_deprecated(contract)))
             .await
             .into_iter()
             .filter_map(|told| told.ok().flatten())
@@ -316,7 +300,7 @@ impl FollowedChain {
     }
 
     /// In which units a watched contract counts; whole ones where it does not tell.
-    pub fn decimals(&self, contract: &[u8; 20]) -> u8 {
+    pub fn decimals(&self, contract: &AddressBytes) -> u8 {
         if let Some(token) = self
             .former()
             .into_iter()
@@ -336,10 +320,12 @@ impl FollowedChain {
     /// Checks the nodes that were not found to fit yet: `Ok(false)` where none could be asked so
     /// far, `Err` where one does not fit. Only nodes that fit are listened to.
     pub async fn check(&self) -> Result<bool, String> {
-        let unchecked = self.nodes.iter().filter(|node| !node.fits() && !node.is_resting());
-        let checks =
-            join_all(unchecked.map(|node| async move { (node, self.check_node(node).await) }))
-                .await;
+        let unchecked =
+            self.nodes.iter().filter(|node| !node.fits() && node.resting_for().is_none());
+        let checks = join_all(
+            unchecked.map(|node| async move { (node, self.check_node(node.as_ref()).await) }),
+        )
+        .await;
         let mut mismatches = Vec::new();
         for (node, checked) in checks {
             match checked {
@@ -355,7 +341,7 @@ impl FollowedChain {
             }
         }
         if mismatches.is_empty() {
-            Ok(self.nodes.iter().any(Node::fits))
+            Ok(self.nodes.iter().any(|node| node.fits()))
         } else {
             Err(mismatches.join("; "))
         }
@@ -367,7 +353,7 @@ impl FollowedChain {
         let told = self.nodes.iter().map(|node| async move {
             if node.fits() { Some(node.final_block().await) } else { None }
         });
-        let answers = self.nodes.iter().zip(join_all(told).await);
+        let answers = self.nodes.iter().map(AsRef::as_ref).zip(join_all(told).await);
         let (mut told, mut missing) = (Vec::new(), Vec::new());
         for (node, answer) in answers {
             match answer {
@@ -384,7 +370,7 @@ impl FollowedChain {
         told.sort_by_key(|(_, block)| -block.number);
         if let Some((_, first)) = told.first() {
             let is_far_behind =
-                |block: &&(&Node, FinalBlock)| first.time - block.1.time > BEHIND_SECONDS_MAX;
+                |block: &&(&dyn Node, FinalBlock)| first.time - block.1.time > BEHIND_SECONDS_MAX;
             missing.extend(
                 told.iter()
                     .filter(is_far_behind)
@@ -431,9 +417,9 @@ impl FollowedChain {
 
     /// The watched contracts; the first is the token, and those that were it before are among the
     /// others.
-    pub fn contracts(&self) -> Vec<[u8; 20]> {
+    pub fn contracts(&self) -> Vec<AddressBytes> {
         let others = self.settings.other_tokens.values().map(|address| *address.bytes());
-        let mut contracts: Vec<[u8; 20]> =
+        let mut contracts: Vec<AddressBytes> =
             std::iter::once(self.token().contract).chain(others).collect();
         for token in self.former() {
             if !contracts.contains(&token.contract) {
@@ -444,19 +430,19 @@ impl FollowedChain {
     }
 
     /// The symbol of a token that is looked out for beside the configured one.
-    pub fn symbol(&self, contract: &[u8; 20]) -> Option<&str> {
+    pub fn symbol(&self, contract: &AddressBytes) -> Option<&str> {
         let other =
             self.settings.other_tokens.iter().find(|(_, address)| address.bytes() == contract);
         other.map(|(symbol, _)| symbol.as_str())
     }
 
     pub fn token_log(&self, log: &Log) -> bool {
-        log.address.0 == *self.settings.token_contract.bytes()
+        log.contract == *self.settings.token_contract.bytes()
     }
 }
 
 /// What to say of a node that refused to call the token's contract.
-fn call_refused(node: &Node, settings: &ChainSettings, words: &str) -> String {
+fn call_refused(node: &dyn Node, settings: &ChainSettings, words: &str) -> String {
     let label = node.label();
     if words.contains("does not support constant") {
         return format!(
@@ -473,7 +459,7 @@ fn call_refused(node: &Node, settings: &ChainSettings, words: &str) -> String {
 
 /// What one node calls final.
 pub struct NodeHeight<'a> {
-    pub node: &'a Node,
+    pub node: &'a dyn Node,
     pub height: i64,
     /// The head of the last final block, where the node told it; of another height where the node
     /// is not believed about its newest blocks.

@@ -3,20 +3,16 @@
 
 use std::time::Duration;
 
-use super::evm::{Hash, Log, Receipt, millionths};
+use super::address_bytes::AddressBytes;
+use super::blocks::{Hash, Log, Receipt, millionths};
+use super::port::{Node, NodeError};
 use super::rows::Token;
-use super::rpc::{Node, NodeError};
 use super::settings::ChainSettings;
 
 /// Movements of one transaction that are looked at: those to the address in question come first.
 pub const MOVEMENTS_COUNT_MAX: usize = 100;
 /// Foreign contracts of one transaction that are asked for their names.
 pub const FOREIGN_TOKENS_COUNT_MAX: usize = 5;
-/// Characters of a symbol; a contract that answers more has none.
-pub const SYMBOL_LENGTH_MAX: usize = 20;
-/// `symbol()` and `decimals()`.
-const SYMBOL_SELECTOR: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
-const DECIMALS_SELECTOR: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
 
 /// The block that a transaction stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +42,8 @@ pub struct SeenMovement {
     pub log_index: i64,
     pub token: SeenToken,
     /// `None` on a simulated chain.
-    pub contract: Option<[u8; 20]>,
-    pub to_address: [u8; 20],
+    pub contract: Option<AddressBytes>,
+    pub to_address: AddressBytes,
     /// In the contract's own smallest unit.
     pub value: u128,
     /// Millionths of the token; `None` where its contract does not say in which unit it counts, or
@@ -68,17 +64,18 @@ pub struct SeenTransaction {
 /// address is paid in. `Ok(None)`: at least one answered, and none knows it. `deadline` bounds the
 /// whole.
 pub async fn inspect(
-    nodes: &[Node],
+    nodes: &[Box<dyn Node>],
     settings: &ChainSettings,
     tokens: &[Token],
     hash: &Hash,
-    address: &[u8; 20],
+    address: &AddressBytes,
     deadline: Duration,
 ) -> Result<Option<SeenTransaction>, NodeError> {
     let share = deadline / u32::try_from(nodes.len().max(1)).unwrap_or(1);
     let mut answer = Err(NodeError::Unreachable("there is no node".into()));
     for node in nodes.iter().filter(|node| node.fits()) {
-        let asked = tokio::time::timeout(share, ask(node, settings, tokens, hash, address)).await;
+        let asked =
+            tokio::time::timeout(share, ask(node.as_ref(), settings, tokens, hash, address)).await;
         match asked.unwrap_or_else(|_| Err(NodeError::Unreachable("no answer in time".into()))) {
             Ok(None) => answer = Ok(None),
             Ok(Some(seen)) => return Ok(Some(seen)),
@@ -93,11 +90,11 @@ pub async fn inspect(
 }
 
 async fn ask(
-    node: &Node,
+    node: &dyn Node,
     settings: &ChainSettings,
     tokens: &[Token],
     hash: &Hash,
-    address: &[u8; 20],
+    address: &AddressBytes,
 ) -> Result<Option<SeenTransaction>, NodeError> {
     let Some(receipt) = node.receipt(hash).await? else { return Ok(None) };
     let header = node
@@ -124,14 +121,14 @@ async fn ask(
 }
 
 /// The movements of a receipt, those to the address first; foreign tokens are not named yet.
-fn movements(receipt: &Receipt, tokens: &[Token], address: &[u8; 20]) -> Vec<SeenMovement> {
+fn movements(receipt: &Receipt, tokens: &[Token], address: &AddressBytes) -> Vec<SeenMovement> {
     let read = |log: &Log| {
         let transfer = log.transfer()?;
-        let ours = tokens.iter().find(|token| token.contract == log.address.0);
+        let ours = tokens.iter().find(|token| token.contract == log.contract);
         Some(SeenMovement {
             log_index: log.log_index.0,
             token: if ours.is_some() { SeenToken::Ours } else { SeenToken::Other { symbol: None } },
-            contract: Some(log.address.0),
+            contract: Some(log.contract),
             to_address: transfer.to,
             value: transfer.value,
             units: ours.and_then(|token| millionths(transfer.value, token.decimals)),
@@ -148,12 +145,12 @@ fn movements(receipt: &Receipt, tokens: &[Token], address: &[u8; 20]) -> Vec<See
 /// Asks the foreign contracts that moved something to the address what they call themselves, and in
 /// which unit they count.
 async fn name_foreign(
-    node: &Node,
+    node: &dyn Node,
     settings: &ChainSettings,
-    address: &[u8; 20],
+    address: &AddressBytes,
     movements: &mut [SeenMovement],
 ) -> Result<(), NodeError> {
-    let mut named: Vec<([u8; 20], SeenToken, Option<u8>)> = Vec::new();
+    let mut named: Vec<(AddressBytes, SeenToken, Option<u8>)> = Vec::new();
     for movement in movements
         .iter_mut()
         .filter(|movement| movement.to_address == *address && movement.token != SeenToken::Ours)
@@ -167,12 +164,9 @@ async fn name_foreign(
                 settings.other_tokens.iter().find(|(_, other)| *other.bytes() == contract);
             let token = match configured {
                 Some((symbol, _)) => SeenToken::Other { symbol: Some(symbol.clone()) },
-                None => named_token(
-                    if_told(node.call_data(&contract, SYMBOL_SELECTOR).await)?
-                        .and_then(|data| text_of(&data.0)),
-                ),
+                None => named_token(if_told(node.token_symbol(&contract).await)?.flatten()),
             };
-            let decimals = if_told(node.call_number(&contract, DECIMALS_SELECTOR).await)?.flatten();
+            let decimals = if_told(node.token_decimals(&contract).await)?.flatten();
             named.push((
                 contract,
                 token,
@@ -208,27 +202,6 @@ fn named_token(symbol: Option<String>) -> SeenToken {
     }
 }
 
-/// A text as an ABI returns it: with offset and length, or as 32 bytes that zeros fill up.
-fn text_of(data: &[u8]) -> Option<String> {
-    let number = |at: usize| -> Option<usize> {
-        let (high, low) = data.get(at..at.checked_add(32)?)?.split_at(24);
-        high.iter()
-            .all(|byte| *byte == 0)
-            .then(|| low.try_into().ok().map(u64::from_be_bytes))?
-            .and_then(|value| value.try_into().ok())
-    };
-    let bytes = if data.len() == 32 {
-        data.split(|byte| *byte == 0).next()?
-    } else {
-        let at = number(0)?;
-        let length = number(at)?;
-        let from = at.checked_add(32)?;
-        data.get(from..from.checked_add(length)?)?
-    };
-    let text = str::from_utf8(bytes).ok()?;
-    (1..=SYMBOL_LENGTH_MAX).contains(&text.chars().count()).then(|| text.to_owned())
-}
-
 /// A symbol in capital letters and digits, without what eyes pass over, and with letters of other
 /// scripts and signs that look like Latin ones replaced by those.
 fn skeleton(symbol: &str) -> String {
@@ -255,19 +228,9 @@ fn skeleton(symbol: &str) -> String {
 mod tests {
     use super::*;
 
-    /// An ABI-encoded text.
-    fn encoded(text: &str) -> Vec<u8> {
-        let mut data = vec![0; 64];
-        data[31] = 32;
-        data[63] = text.len() as u8;
-        data.extend(text.bytes());
-        data.resize(data.len().next_multiple_of(32), 0);
-        data
-    }
-
     #[test]
     fn symbols_are_told_apart() {
-        let named = |symbol: &str| named_token(text_of(&encoded(symbol)));
+        let named = |symbol: &str| named_token(Some(symbol.to_owned()));
         for look_alike in [
             "USDT",
             "usdt",
@@ -286,48 +249,8 @@ mod tests {
         for other in ["USDC", "USDT0", "USDTE", "TRX", "JST", "DAI"] {
             assert_eq!(named(other), SeenToken::Other { symbol: Some(other.into()) }, "{other}");
         }
-        for hidden in ["visit evil.example", "a\nb", "Ω", ""] {
+        for hidden in ["visit evil.example", "a\nb", "Ω"] {
             assert_eq!(named(hidden), SeenToken::Other { symbol: None }, "{hidden:?}");
-        }
-    }
-
-    #[test]
-    fn texts_read_in_both_forms_or_not_at_all() {
-        let mut fixed = b"USDT".to_vec();
-        fixed.resize(32, 0);
-        assert_eq!(text_of(&fixed).as_deref(), Some("USDT"));
-        assert_eq!(text_of(&encoded("USDT")).as_deref(), Some("USDT"));
-        let mut far = encoded("USDT");
-        far[24..32].copy_from_slice(&u64::MAX.to_be_bytes());
-        let mut long = encoded("USDT");
-        long[56..64].copy_from_slice(&u64::MAX.to_be_bytes());
-        let mut dirty = encoded("USDT");
-        dirty[0] = 1;
-        for data in [
-            far,
-            long,
-            dirty,
-            encoded(&"x".repeat(SYMBOL_LENGTH_MAX + 1)),
-            vec![],
-            vec![0; 32],
-            vec![1; 31],
-            vec![0xFF; 64],
-        ] {
-            assert_eq!(text_of(&data), None, "{data:?}");
-        }
-        assert_eq!(
-            text_of(&encoded(&"x".repeat(SYMBOL_LENGTH_MAX))).map(|text| text.len()),
-            Some(SYMBOL_LENGTH_MAX)
-        );
-    }
-
-    #[test]
-    fn selectors_are_what_they_say() {
-        use sha3::{Digest, Keccak256};
-        for (signature, selector) in
-            [("symbol()", SYMBOL_SELECTOR), ("decimals()", DECIMALS_SELECTOR)]
-        {
-            assert_eq!(Keccak256::digest(signature.as_bytes())[..4], selector, "{signature}");
         }
     }
 }

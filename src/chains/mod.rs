@@ -1,13 +1,19 @@
 //! Chains: what can be deposited where, and what an adapter tells of a token movement. Plain
 //! values, no keys.
 //!
-//! `simulated` is the chain of test mode. A real chain is followed over the Ethereum JSON-RPC:
-//! `rpc` asks one node, `evm` reads what it says, `verify` judges whether to believe it,
-//! `unfiltered_blocks` reads blocks without the index of logs, `rows` keeps how far the chain was
-//! followed; `chain_following` puts them together. `inspect` looks at one transaction that somebody
-//! asks about.
+//! `simulated` is the chain of test mode. Of a real one, `port` says what the service has to know
+//! of its kind and asks of its nodes. `tron` and `evm` are kinds, and `rpc` is their node, with the
+//! Ethereum JSON-RPC. The rest works with any kind: `blocks` are what nodes tell of, `verify`
+//! judges whether to believe it, `unfiltered_blocks` reads blocks without the index of logs, `rows` keeps
+//! how far the chain was followed; `chain_following` puts them together. `inspect` looks at one
+//! transaction that somebody asks about.
+//!
+//! A kind of chain is a folder here, a line `pub mod`, a line in [`KINDS`] and the names of its
+//! chains in [`ChainName`].
 
 pub mod address;
+pub mod address_bytes;
+pub mod blocks;
 pub mod budget;
 #[allow(
     clippy::expect_used,
@@ -24,11 +30,15 @@ pub mod followed;
 mod generator_multiples;
 pub mod inspect;
 pub mod pool;
+pub mod port;
 pub mod rows;
 pub mod rpc;
 pub mod settings;
 pub mod simulated;
+#[cfg(test)]
+pub mod stub;
 pub mod timer;
+pub mod tron;
 pub mod tron_address;
 pub mod unfiltered_blocks;
 pub mod verify;
@@ -36,7 +46,21 @@ pub mod watched;
 
 use self::explorer::Explorer;
 use crate::kernel::{Code, Currency, Money, RefusalEntry};
-use address::{Address, AddressForm};
+use address::{AddressBytes, ChainAddress};
+use port::Chain;
+
+/// The kinds of chains. The first that claims a text reads it as an address; the last claims all.
+pub static KINDS: &[&dyn Chain] = &[
+    &evm::Evm,
+    #[cfg(test)]
+    &stub::Stub,
+    &tron::Tron,
+];
+
+/// The kind of the chain with this name. An unknown name is taken for one of Ethereum's kind.
+pub fn kind_named(name: &str) -> &'static dyn Chain {
+    *KINDS.iter().find(|kind| kind.names().contains(&name)).unwrap_or(&KINDS[0])
+}
 
 /// How many blocks at least lie between a chain's newest block and its last final one, where that
 /// is certain: TRON's main net takes a block for solid that 19 of its 27 producers stand behind,
@@ -54,7 +78,7 @@ pub const fn finality_blocks(chain_id: u64) -> Option<i64> {
 pub struct ChainProfile {
     pub name: ChainName,
     pub asset: Currency,
-    pub token_contract: Address,
+    pub token_contract: ChainAddress,
     pub following: Following,
 }
 
@@ -88,13 +112,12 @@ impl ChainProfile {
 pub fn address_fault(
     chain: &str,
     field_name: &str,
-    address: Option<&Address>,
+    address: Option<&ChainAddress>,
 ) -> Option<RefusalEntry> {
-    let message = match AddressForm::of_chain(chain) {
-        form if address.is_none_or(|address| address.form() == form) => return None,
-        AddressForm::Tron => "must be a TRON address, which begins with T.",
-        AddressForm::Hex => "must be an address in hexadecimal, which begins with 0x.",
-    };
+    if address.is_none_or(|address| address.is_on(chain)) {
+        return None;
+    }
+    let message = kind_named(chain).address_rule();
     Some(RefusalEntry::field(
         Code::ParameterValueInvalid,
         field_name,
@@ -112,6 +135,8 @@ crate::string_enum!(
         Base "base",
         Arbitrum "arbitrum",
         Bnb "bnb",
+        #[cfg(test)]
+        Stub "stub",
     }
 );
 crate::string_enum!(
@@ -140,10 +165,10 @@ pub enum Depth {
 pub struct Movement {
     pub transaction_hash: String,
     pub log_index: i64,
-    pub from_address: [u8; 20],
-    pub to_address: [u8; 20],
+    pub from_address: AddressBytes,
+    pub to_address: AddressBytes,
     /// The token's contract; `None` where a chain has only the one that the transfer was told.
-    pub contract: Option<[u8; 20]>,
+    pub contract: Option<AddressBytes>,
     /// The asset's word; another word than the chain's own asset is never credited.
     pub asset: String,
     pub amount: Money,

@@ -14,15 +14,16 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::address_bytes::AddressBytes;
 use super::derivation::{ADDRESS_INDEX_MAX, AccountKey};
-use super::tron_address::TronAddress;
+use super::port::Chain;
 use super::watched::Watched;
 use crate::kernel::StoreError;
 use crate::store::{Tx, migrate};
 
 /// Addresses in a batch of a server with little to do: 0.1 s of CPU time.
 pub const BATCH_ADDRESSES_MIN: usize = 4_096;
-/// Addresses in a batch of a server that uses as many within a minute: 1 s of CPU time and 1.5 MiB.
+/// Addresses in a batch of a server that uses as many within a minute: 1 s of CPU time and 2.5 MiB.
 pub const BATCH_ADDRESSES_MAX: usize = 65_536;
 /// How long a batch should last.
 const BATCH_MILLISECONDS: i64 = 60_000;
@@ -34,7 +35,7 @@ const LEAD_ADDRESSES: usize = 64;
 
 struct Fresh {
     index: u32,
-    address: TronAddress,
+    address: AddressBytes,
 }
 
 /// Sorts addresses so that the lowest is popped first.
@@ -123,9 +124,9 @@ pub fn is_new(tx: &mut dyn Tx, index_name: &str) -> Result<bool, StoreError> {
 
 /// The addresses that a new database hands out first, and those of the lowest indices, which other
 /// wallets begin with.
-pub fn first_addresses(key: &AccountKey, count: usize) -> Vec<TronAddress> {
+pub fn first_addresses(chain: &dyn Chain, key: &AccountKey, count: usize) -> Vec<AddressBytes> {
     let indices = 0..u32::try_from(BATCH_ADDRESSES_MIN).unwrap_or(u32::MAX);
-    let mut all: Vec<_> = indices.filter_map(|index| key.address(index).ok()).collect();
+    let mut all: Vec<_> = indices.filter_map(|index| chain.deposit_address(key, index)).collect();
     let mut first: Vec<_> = all.iter().take(count / 4).copied().collect();
     all.sort_unstable();
     first.extend(all.into_iter().take(count - count / 4));
@@ -135,6 +136,7 @@ pub fn first_addresses(key: &AccountKey, count: usize) -> Vec<TronAddress> {
 /// The shelf of one mode's addresses.
 pub struct AddressPool {
     account_fingerprint: u32,
+    chain: &'static dyn Chain,
     key: AccountKey,
     index_name: String,
     size_min: usize,
@@ -146,9 +148,10 @@ pub struct AddressPool {
 
 impl AddressPool {
     /// `index_name` is where the store keeps the next index that no node has reserved.
-    pub fn new(key: AccountKey, index_name: String) -> AddressPool {
+    pub fn new(chain: &'static dyn Chain, key: AccountKey, index_name: String) -> AddressPool {
         AddressPool {
             account_fingerprint: key.fingerprint(),
+            chain,
             key,
             index_name,
             size_min: BATCH_ADDRESSES_MIN,
@@ -250,18 +253,18 @@ impl AddressPool {
     }
 
     fn fresh(&self, index: u32) -> Option<Fresh> {
-        self.key.address(index).ok().map(|address| Fresh { index, address })
+        self.chain.deposit_address(&self.key, index).map(|address| Fresh { index, address })
     }
 
     /// A fresh address and its derivation index; `None` where none is reserved yet. One taken for a
     /// transaction that is undone stays unused.
-    pub fn take(&self) -> Option<(i64, TronAddress)> {
+    pub fn take(&self) -> Option<(i64, AddressBytes)> {
         let taken = self.take_unnoted()?;
-        self.watched.note(taken.1.as_evm());
+        self.watched.note(&taken.1);
         Some(taken)
     }
 
-    fn take_unnoted(&self) -> Option<(i64, TronAddress)> {
+    fn take_unnoted(&self) -> Option<(i64, AddressBytes)> {
         let mut shelf = self.shelf();
         if shelf.present.is_empty() {
             if let Some(next) = shelf.next.take() {
@@ -293,6 +296,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
+    use crate::chains::tron::Tron;
     use crate::store::sqlite::SqliteTx;
 
     const NAME: &str = "test_address_index_next";
@@ -301,7 +305,7 @@ mod tests {
         AddressPool {
             size_min,
             size_max,
-            ..AddressPool::new(AccountKey::generate_for_test(&[7; 64]), NAME.into())
+            ..AddressPool::new(&Tron, AccountKey::generate_for_test(&[7; 64]), NAME.into())
         }
     }
 
@@ -340,7 +344,8 @@ mod tests {
                     work(&pool, tx, 0);
                     let (index, address) = pool.take().unwrap();
                     assert!(seen.insert(index), "index {index} was handed out twice");
-                    assert_eq!(pool.key.address(u32::try_from(index).unwrap()).unwrap(), address);
+                    let derived = pool.key.address(u32::try_from(index).unwrap()).unwrap();
+                    assert_eq!(derived.bytes(), address);
                     steps_back += usize::from(last.is_some_and(|last| address < last));
                     last = Some(address);
                 }
@@ -378,10 +383,10 @@ mod tests {
     fn a_new_database_hands_out_first_what_is_asked_about_at_its_start() {
         with_store(|tx| {
             let key = AccountKey::generate_for_test(&[7; 64]);
-            let pool = AddressPool::new(key.clone(), NAME.into());
+            let pool = AddressPool::new(&Tron, key.clone(), NAME.into());
             assert!(is_new(tx, NAME).unwrap());
-            let first = first_addresses(&key, 12);
-            assert_eq!(first[..3], [0, 1, 2].map(|index| key.address(index).unwrap()));
+            let first = first_addresses(&Tron, &key, 12);
+            assert_eq!(first[..3], [0, 1, 2].map(|index| key.address(index).unwrap().bytes()));
             work(&pool, tx, 0);
             assert!(!is_new(tx, NAME).unwrap());
             for wanted in &first[3..] {

@@ -1,7 +1,8 @@
 //! How far chains were followed, and with which contracts; and what left our addresses.
 
 use super::ChainName;
-use super::evm::Hash;
+use super::address_bytes::AddressBytes;
+use super::blocks::Hash;
 use super::verify::Anchor;
 use crate::kernel::{Mode, Now, StoreError};
 use crate::store::{Row, Tx};
@@ -20,7 +21,7 @@ pub struct Cursor {
 /// successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deprecation {
-    pub contract: [u8; 20],
+    pub contract: AddressBytes,
     pub height: i64,
 }
 
@@ -30,13 +31,13 @@ pub struct Identity {
     /// What `eth_chainId` said when it was begun: all of TRON's networks have one name.
     pub chain_id: u64,
     /// The token's contract since the last start of a follower.
-    pub token: [u8; 20],
+    pub token: AddressBytes,
 }
 
 /// A contract that is the token's, or was when transfers were told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    pub contract: [u8; 20],
+    pub contract: AddressBytes,
     pub decimals: u8,
 }
 
@@ -46,7 +47,7 @@ pub const TOKENS_COUNT_MAX: usize = 8;
 
 impl Cursor {
     /// Whether this contract of the chain was seen to hand over to another one.
-    pub fn has_deprecated(&self, contract: &[u8; 20]) -> bool {
+    pub fn has_deprecated(&self, contract: &AddressBytes) -> bool {
         self.deprecation.is_some_and(|deprecation| deprecation.contract == *contract)
     }
 }
@@ -56,10 +57,10 @@ impl Cursor {
 pub struct Sweep {
     pub transaction_hash: String,
     pub log_index: i64,
-    pub from_address: [u8; 20],
-    pub to_address: [u8; 20],
+    pub from_address: AddressBytes,
+    pub to_address: AddressBytes,
     /// The token's contract.
-    pub contract: [u8; 20],
+    pub contract: AddressBytes,
     /// Millionths of the token.
     pub units: i64,
     pub block_number: i64,
@@ -70,7 +71,7 @@ fn read(mut row: Row) -> Result<Cursor, StoreError> {
     let height = row.int()?;
     let hash = row.word(Hash::parse)?;
     let block_time = row.int()?;
-    let handed_over = row.array_or_null()?;
+    let handed_over = row.bytes_or_null()?.map(contract).transpose()?;
     let deprecation = handed_over
         .zip(row.int_or_null()?)
         .map(|(contract, height)| Deprecation { contract, height });
@@ -82,6 +83,10 @@ pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cu
     let sql = "SELECT height, block_hash, block_time, deprecated_contract, deprecated_height FROM \
      chain_cursors WHERE mode = ?1 AND chain = ?2";
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
+}
+
+fn contract(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
+    AddressBytes::stored(&bytes)
 }
 
 fn unreadable<T>(_: T) -> StoreError {
@@ -98,7 +103,7 @@ pub fn identity(
     let read = |mut row: Row| {
         Ok(Identity {
             chain_id: u64::try_from(row.int()?).map_err(unreadable)?,
-            token: row.array()?,
+            token: contract(row.bytes()?)?,
         })
     };
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
@@ -110,7 +115,7 @@ pub fn is_followed_with(
     tx: &mut dyn Tx,
     mode: Mode,
     chain: ChainName,
-    token: &[u8; 20],
+    token: &AddressBytes,
 ) -> Result<bool, StoreError> {
     Ok(identity(tx, mode, chain)?.is_some_and(|identity| identity.token == *token))
 }
@@ -121,7 +126,7 @@ pub fn tokens(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Vec<Token
      BY contract";
     let read = |mut row: Row| {
         Ok(Token {
-            contract: row.array()?,
+            contract: contract(row.bytes()?)?,
             decimals: u8::try_from(row.int()?).map_err(unreadable)?,
         })
     };
@@ -236,7 +241,7 @@ pub fn advance(
     now: &Now,
     mode: Mode,
     chain: ChainName,
-    token: &[u8; 20],
+    token: &AddressBytes,
     from: Anchor,
     to: &Cursor,
 ) -> Result<bool, StoreError> {
@@ -366,7 +371,7 @@ mod tests {
         migrate::migrate(&mut tx).unwrap();
         let now = Now::new(1_000, Minter::above(0), [0; 32]);
         let place = (Mode::Live, ChainName::Tron);
-        let token = |number: u8| Token { contract: [number; 20], decimals: 6 };
+        let token = |number: u8| Token { contract: AddressBytes::of_20([number; 20]), decimals: 6 };
         let at = |height: i64| Cursor {
             anchor: Anchor { height, hash: Hash([height as u8; 32]) },
             block_time: height * 3,
@@ -384,7 +389,7 @@ mod tests {
 
         // Whoever does not know the contract that another node took up meanwhile passes no block.
         assert!(follow_with(&mut tx, place.0, place.1, token(2)).unwrap());
-        let advance = |tx: &mut dyn Tx, contract: &[u8; 20], from: i64| {
+        let advance = |tx: &mut dyn Tx, contract: &AddressBytes, from: i64| {
             advance(tx, &now, place.0, place.1, contract, at(from).anchor, &at(from + 1)).unwrap()
         };
         assert!(!advance(&mut tx, &token(1).contract, 10));

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use super::ChainName;
-use super::address::{Address, AddressForm};
+use super::address::ChainAddress;
 use super::budget::{
     REQUESTS_PER_DAY_DEFAULT, REQUESTS_PER_DAY_MAX, REQUESTS_PER_SECOND_DEFAULT,
     REQUESTS_PER_SECOND_MAX, RequestLimits,
@@ -204,7 +204,7 @@ pub struct ChainSettings {
     pub name: ChainName,
     pub endpoints: Vec<Endpoint>,
     pub chain_id: u64,
-    pub token_contract: Address,
+    pub token_contract: ChainAddress,
     /// Decimals of the token: 0 to 30.
     pub decimals: u8,
     pub account_key: AccountKey,
@@ -216,7 +216,7 @@ pub struct ChainSettings {
     pub lag_alarm_seconds: i64,
     /// What the gateway of each endpoint allows, in the order of the endpoints.
     pub request_limits: Vec<RequestLimits>,
-    pub other_tokens: BTreeMap<String, Address>,
+    pub other_tokens: BTreeMap<String, ChainAddress>,
     /// The time by which requests are paced; a test may move it.
     pub timer: Timer,
 }
@@ -298,14 +298,13 @@ impl ChainSources {
         let name = ChainName::parse(&name).ok_or_else(|| {
             format!("{table}.name must be one of: {}", ChainName::WORDS.join(", "))
         })?;
-        let form = AddressForm::of_chain(name.as_str());
         let token_contract = self
             .token_contract
             .clone()
             .or(preset.map(|preset| preset.token_contract.to_owned()))
             .ok_or_else(|| missing("token_contract"))?;
-        let contract = |key: &str, text: &str| match Address::parse(text) {
-            Ok(address) if address.form() == form => Ok(address),
+        let contract = |key: &str, text: &str| match ChainAddress::parse(text) {
+            Ok(address) if address.is_on(name.as_str()) => Ok(address),
             Ok(_) => {
                 Err(format!("{table}.{key} is not in the form of addresses on {}", name.as_str()))
             }
@@ -565,7 +564,7 @@ mod tests {
             ("CHAIN_ID", "1"),
             ("TOKEN_CONTRACT", "0xdac17f958d2ee523a2206206994597c13d831ec7"),
         ];
-        assert_eq!(read(&other).unwrap().unwrap().token_contract.form(), AddressForm::Hex);
+        assert!(read(&other).unwrap().unwrap().token_contract.is_on("ethereum"));
         for (key, value) in [
             ("PRESET", "mars"),
             ("ENDPOINTS", "ftp://x"),

@@ -9,6 +9,8 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
+use super::address_bytes::AddressBytes;
+
 /// Every TRON address is this long when written.
 pub const ADDRESS_LENGTH_CHARS: usize = 34;
 
@@ -116,6 +118,11 @@ impl TronAddress {
     /// The 20 bytes without prefix and checksum.
     pub const fn as_evm(&self) -> &[u8; 20] {
         &self.0
+    }
+
+    /// The same as the address of any chain.
+    pub const fn bytes(&self) -> AddressBytes {
+        AddressBytes::of_20(self.0)
     }
 
     /// The base58check text as ASCII.

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::evm::{Hash, Header, Log, Receipt};
-use super::rpc::{BlockRange, Node, NodeError};
+use super::address_bytes::AddressBytes;
+use super::blocks::{Hash, Header, Log, Receipt};
+use super::port::{BlockRange, Node, NodeError};
 use super::verify::{self, VerifyError};
 
 /// Why nothing was read.
@@ -24,8 +25,8 @@ pub struct BlockData {
 
 /// Reads blocks without a filter and compares them with what the filter showed of them.
 pub async fn blocks(
-    node: &Node,
-    contracts: &[[u8; 20]],
+    node: &dyn Node,
+    contracts: &[AddressBytes],
     range: &BlockRange,
     numbers: &BTreeSet<i64>,
 ) -> Result<BlockData, ReadError> {
@@ -54,7 +55,7 @@ pub async fn blocks(
 }
 
 /// Reads the receipts and blocks of some logs, and nothing else.
-pub async fn of_logs(node: &Node, logs: &[&Log]) -> Result<BlockData, NodeError> {
+pub async fn of_logs(node: &dyn Node, logs: &[&Log]) -> Result<BlockData, NodeError> {
     if logs.is_empty() {
         return Ok(BlockData::default());
     }

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::evm::{Hash, Header, Log, Receipt};
-use super::rpc::{BlockRange, FinalBlock};
+use super::address_bytes::AddressBytes;
+use super::blocks::{Hash, Header, Log, LogContent, Receipt};
+use super::port::{BlockRange, FinalBlock};
 
 /// Why an answer is not believed. The cursor stays where it is, and another node is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -94,7 +95,7 @@ pub struct Anchor {
 pub fn range(
     before: Anchor,
     to: i64,
-    contracts: &[[u8; 20]],
+    contracts: &[AddressBytes],
     range: &BlockRange,
 ) -> Result<Vec<i64>, VerifyError> {
     let from = before.height + 1;
@@ -115,12 +116,12 @@ pub fn range(
         let number = log.block_number.0;
         let is_of_block = (from..=to).contains(&number)
             && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
-        let is_of_contract = contracts.contains(&log.address.0);
+        let is_of_contract = contracts.contains(&log.contract);
         let is_once = places.insert((number, log.log_index.0));
         // What does not read of another token is not worth a stop: nothing of it is ever credited.
         let reads = !log.is_transfer()
             || log.transfer().is_some()
-            || contracts.first() != Some(&log.address.0);
+            || contracts.first() != Some(&log.contract);
         if log.removed || !is_of_block || !is_of_contract || !is_once || !reads {
             return Err(VerifyError::BadLog(number));
         }
@@ -130,15 +131,14 @@ pub fn range(
 }
 
 /// What two nodes have to tell alike of a log.
-fn essence(log: &Log) -> (i64, i64, Hash, Hash, [u8; 20], &[Hash], &[u8]) {
+fn essence(log: &Log) -> (i64, i64, Hash, Hash, AddressBytes, &LogContent) {
     (
         log.block_number.0,
         log.log_index.0,
         log.block_hash,
         log.transaction_hash,
-        log.address.0,
-        &log.topics,
-        &log.data.0,
+        log.contract,
+        &log.content,
     )
 }
 
@@ -148,10 +148,9 @@ pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>
     if !is_same_block(&one.first, &other.first) || !is_same_block(&one.last, &other.last) {
         return Err(VerifyError::Disagreement(one.first.number.0, one.last.number.0));
     }
-    let told = |range: &BlockRange| -> BTreeSet<_> {
-        range.logs.iter().map(|log| (log.block_number.0, owned_essence(log))).collect()
-    };
-    Ok(told(one).symmetric_difference(&told(other)).map(|(number, _)| *number).collect())
+    let (one, other): (BTreeSet<_>, BTreeSet<_>) =
+        (one.logs.iter().map(essence).collect(), other.logs.iter().map(essence).collect());
+    Ok(one.symmetric_difference(&other).map(|(number, ..)| *number).collect())
 }
 
 /// Whether two nodes tell alike of a block; its time decides whether money came late.
@@ -159,17 +158,12 @@ pub fn is_same_block(one: &Header, other: &Header) -> bool {
     (one.number, one.hash, one.timestamp) == (other.number, other.hash, other.timestamp)
 }
 
-fn owned_essence(log: &Log) -> (i64, Hash, Hash, [u8; 20], Vec<Hash>, Vec<u8>) {
-    let (_, place, block, transaction, contract, topics, data) = essence(log);
-    (place, block, transaction, contract, topics.to_vec(), data.to_vec())
-}
-
 /// Whether everything that happened in a block, asked for without a filter, holds exactly the logs
 /// that the filter showed.
 pub fn whole_block(
     block: &Header,
     receipts: &[Receipt],
-    contracts: &[[u8; 20]],
+    contracts: &[AddressBytes],
     shown: &[&Log],
 ) -> Result<(), VerifyError> {
     let number = block.number.0;
@@ -181,7 +175,7 @@ pub fn whole_block(
     let places: BTreeSet<i64> = shown.iter().map(|log| log.log_index.0).collect();
     let is_shown = |log: &Log| {
         let is_asked_for =
-            (log.is_transfer() || log.is_deprecation()) && contracts.contains(&log.address.0);
+            (log.is_transfer() || log.is_deprecation()) && contracts.contains(&log.contract);
         !is_asked_for || places.contains(&log.log_index.0)
     };
     if !receipts
@@ -227,25 +221,42 @@ pub fn hit(log: &Log, receipt: Option<&Receipt>) -> Result<bool, VerifyError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::evm::samples::{hash, header};
-    use super::super::evm::{AddressBytes, DEPRECATE_TOPIC, Data, Quantity, TRANSFER_TOPIC};
+    use super::super::blocks::samples::{hash, header};
+    use super::super::blocks::{DEPRECATE_TOPIC, Data, Quantity, TRANSFER_TOPIC};
     use super::*;
 
-    const TOKEN: [u8; 20] = [0xA6; 20];
+    const TOKEN: AddressBytes = AddressBytes::of_20([0xA6; 20]);
+    const OTHER: AddressBytes = AddressBytes::of_20([7; 20]);
 
     fn log(number: i64, index: i64) -> Log {
         let mut data = vec![0; 32];
         data[31] = 7;
         Log {
-            address: AddressBytes(TOKEN),
-            topics: vec![TRANSFER_TOPIC, hash(1), hash(2)],
-            data: Data(data),
+            contract: TOKEN,
+            content: LogContent::Evm {
+                topics: vec![TRANSFER_TOPIC, hash(1), hash(2)],
+                data: Data(data),
+            },
             block_number: Quantity(number),
             block_hash: hash(number),
             transaction_hash: hash(number * 1000),
             log_index: Quantity(index),
             removed: false,
         }
+    }
+
+    /// The same log with other data.
+    fn with_data(data: Vec<u8>, mut log: Log) -> Log {
+        let LogContent::Evm { data: told, .. } = &mut log.content else { unreachable!() };
+        *told = Data(data);
+        log
+    }
+
+    /// The same log with other topics.
+    fn with_topics(topics: Vec<Hash>, mut log: Log) -> Log {
+        let LogContent::Evm { topics: told, .. } = &mut log.content else { unreachable!() };
+        *told = topics;
+        log
     }
 
     fn receipt(number: i64, logs: Vec<Log>) -> Receipt {
@@ -317,20 +328,18 @@ mod tests {
                 |range| range.logs[2].block_hash = hash(99),
                 VerifyError::BadLog(14),
             ),
-            (
-                "another contract",
-                |range| range.logs[0].address = AddressBytes([1; 20]),
-                VerifyError::BadLog(12),
-            ),
+            ("another contract", |range| range.logs[0].contract = OTHER, VerifyError::BadLog(12)),
             ("a log twice", |range| range.logs[1].log_index = Quantity(0), VerifyError::BadLog(12)),
             (
                 "a movement that does not read",
-                |range| range.logs[0].data = Data(vec![1]),
+                |range| range.logs[0] = with_data(vec![1], log(12, 0)),
                 VerifyError::BadLog(12),
             ),
             (
                 "an unknown topic order",
-                |range| range.logs[0].topics.truncate(2),
+                |range| {
+                    range.logs[0] = with_topics(vec![TRANSFER_TOPIC, hash(1)], log(12, 0));
+                },
                 VerifyError::BadLog(12),
             ),
         ];
@@ -345,17 +354,17 @@ mod tests {
 
     #[test]
     fn another_token_stops_nothing() {
-        let junk = Log { address: AddressBytes([7; 20]), data: Data(vec![1]), ..log(12, 5) };
-        assert!(range(before(), 14, &[TOKEN, [7; 20]], &of(vec![junk.clone()])).is_ok());
+        let junk = Log { contract: OTHER, ..with_data(vec![1], log(12, 5)) };
+        assert!(range(before(), 14, &[TOKEN, OTHER], &of(vec![junk.clone()])).is_ok());
         assert_eq!(
-            range(before(), 14, &[[7; 20], TOKEN], &of(vec![junk])),
+            range(before(), 14, &[OTHER, TOKEN], &of(vec![junk])),
             Err(VerifyError::BadLog(12))
         );
     }
 
     #[test]
     fn what_strangers_move_need_not_fit() {
-        let huge = Log { data: Data(vec![0xFF; 32]), ..log(12, 5) };
+        let huge = with_data(vec![0xFF; 32], log(12, 5));
         assert_eq!(range(before(), 14, &[TOKEN], &of(vec![huge])), Ok(vec![11, 13, 14]));
     }
 
@@ -420,7 +429,7 @@ mod tests {
             "order does not count"
         );
         let mut other_amount = one.clone();
-        other_amount.logs[0].data.0[31] = 8;
+        other_amount.logs[0] = with_data(vec![8; 32], log(12, 0));
         let mut other_block = one.clone();
         other_block.last.hash = hash(99);
         let mut other_time = one.clone();
@@ -448,12 +457,12 @@ mod tests {
             whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[]),
             Err(VerifyError::Hole(12))
         );
-        let deprecation = Log { topics: vec![DEPRECATE_TOPIC], ..shown.clone() };
+        let deprecation = with_topics(vec![DEPRECATE_TOPIC], shown.clone());
         assert_eq!(
             whole_block(&block, &[receipt(12, vec![deprecation])], &contracts, &[]),
             Err(VerifyError::Hole(12))
         );
-        let foreign = Log { address: AddressBytes([1; 20]), ..shown.clone() };
+        let foreign = Log { contract: OTHER, ..shown.clone() };
         assert_eq!(
             whole_block(&block, &[receipt(12, vec![foreign])], &contracts, &[]),
             Ok(()),
@@ -479,8 +488,7 @@ mod tests {
             ),
             Err(VerifyError::BadLog(12))
         );
-        let mut altered = shown.clone();
-        altered.data.0[31] = 8;
+        let altered = with_data(vec![8; 32], shown.clone());
         assert_eq!(
             whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&altered]),
             Err(VerifyError::BadLog(12))

@@ -11,6 +11,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::address_bytes::AddressBytes;
 use crate::store::key_filter::KeyFilter;
 
 /// Addresses in the first part of the filter; each further part has room for as many as all before
@@ -32,8 +33,8 @@ impl Part {
     fn with_room(room: usize) -> Part {
         Part { filter: KeyFilter::with_room(room.saturating_mul(WIDTH)), room }
     }
-    fn note(&mut self, address: &[u8; 20]) {
-        self.filter.insert(&key(address));
+    fn note(&mut self, address: &AddressBytes) {
+        self.filter.insert(&address.first_16());
         self.room = self.room.saturating_sub(1);
     }
 }
@@ -46,7 +47,7 @@ impl Registered {
     pub fn with_room(count: usize) -> Registered {
         Registered(Part::with_room(count))
     }
-    pub fn note(&mut self, address: &[u8; 20]) {
+    pub fn note(&mut self, address: &AddressBytes) {
         self.0.note(address);
     }
 }
@@ -65,18 +66,13 @@ pub struct Watched {
     parts: Mutex<Parts>,
 }
 
-/// An address is part of a hash, so its own bits spread it.
-fn key(address: &[u8; 20]) -> [u8; 16] {
-    std::array::from_fn(|index| address[index])
-}
-
 impl Watched {
     fn parts(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an address that is about to be handed out.
-    pub fn note(&self, address: &[u8; 20]) {
+    pub fn note(&self, address: &AddressBytes) {
         let mut known = self.parts();
         if known.parts.last().is_none_or(|part| part.room == 0) {
             let room = known.count.max(ROOM_ADDRESSES_MIN);
@@ -90,9 +86,10 @@ impl Watched {
 
     /// Whether an address may have been handed out; `false` is certain. Before
     /// [`Watched::complete`] every address may.
-    pub fn may_hold(&self, address: &[u8; 20]) -> bool {
+    pub fn may_hold(&self, address: &AddressBytes) -> bool {
         let known = self.parts();
-        !known.is_complete || known.parts.iter().any(|part| part.filter.may_hold(&key(address)))
+        !known.is_complete
+            || known.parts.iter().any(|part| part.filter.may_hold(&address.first_16()))
     }
 
     /// Adds everything that was handed out before the start, so that from now on a "no" is certain.
@@ -111,12 +108,12 @@ mod tests {
 
     use super::*;
 
-    fn addresses(count: usize, seed: u64) -> Vec<[u8; 20]> {
+    fn addresses(count: usize, seed: u64) -> Vec<AddressBytes> {
         let mut random = StdRng::seed_from_u64(seed);
         let mut address = || {
             let mut bytes = [0; 20];
             random.fill_bytes(&mut bytes);
-            bytes
+            AddressBytes::of_20(bytes)
         };
         (0..count).map(|_| address()).collect()
     }

@@ -66,11 +66,16 @@ impl Caller {
         let key = key
             .or_else(|| environment(API_KEY))
             .ok_or("name an API key with HUNDI_API_KEY or --api-key")?;
+        Caller::of(&arguments.base_url, SecretString::from(key))
+    }
+
+    /// A caller of the API at an address.
+    pub fn of(base_url: &str, key: SecretString) -> Result<Caller, String> {
         let caller = Caller {
             client: Client::new(platform_roots())
                 .map_err(|error| format!("TLS cannot be set up: {error}"))?,
-            base_url: arguments.base_url.trim_end_matches('/').to_owned(),
-            key: SecretString::from(key),
+            base_url: base_url.trim_end_matches('/').to_owned(),
+            key,
         };
         if !caller.endpoint("/")?.keeps_secrets() {
             return Err("the key would go over the network unencrypted: give --base-url with \

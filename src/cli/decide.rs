@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::{ByArgs, DatabaseArgs, decide};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::kernel::AnyId;
 use crate::operator::OperatorDecision;
 
@@ -44,7 +44,7 @@ impl Decide {
         let id = AnyId::parse(&self.id)
             .ok_or_else(|| format!("{:?} is not the ID of an object", self.id))?;
         let to = self.to.map(|text| {
-            Address::parse(&text).map_err(|error| format!("--to is not an address: {error}"))
+            ChainAddress::parse(&text).map_err(|error| format!("--to is not an address: {error}"))
         });
         let to = to.transpose()?;
         let decision = match self.decision {

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{ByArgs, DatabaseArgs, ModeFlag, beside, print, record};
 use crate::chain_following::credit::{self, Credited};
-use crate::chains::evm::Hash;
+use crate::chains::blocks::Hash;
 use crate::deposits::Deposit;
 use crate::kernel::state::Status;
 

@@ -10,7 +10,7 @@ mod backup;
 mod bank;
 mod bank_simulator;
 mod beneficiaries;
-mod caller;
+pub(crate) mod caller;
 mod check;
 mod decide;
 mod decisions;

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::listing::{Cell, Listing, ListingArgs};
 use super::{ByArgs, DatabaseArgs, ModeFlag, beside, carry_out, error_message, open};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
@@ -199,7 +199,8 @@ async fn declare_address(
     database: &DatabaseArgs,
 ) -> Result<(), String> {
     let id = refund_id(id)?;
-    let address = Address::parse(to).map_err(|error| format!("--to is no address: {error}"))?;
+    let address =
+        ChainAddress::parse(to).map_err(|error| format!("--to is no address: {error}"))?;
     by.decided_by()?;
     let app = beside(database).await?;
     let by = by.who(&app).await?;

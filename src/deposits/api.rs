@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::state::{Classification, DepositStatus, ReasonCode};
 use super::{Deposit, rows};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
@@ -49,8 +49,8 @@ pub fn view(deposit: Deposit) -> DepositView {
         amount: deposit.amount,
         currency: deposit.asset.clone(),
         asset: deposit.asset,
-        from_address: Address::of_chain(&deposit.chain, deposit.from_address).to_string(),
-        to_address: Address::of_chain(&deposit.chain, deposit.to_address).to_string(),
+        from_address: ChainAddress::of_chain(&deposit.chain, deposit.from_address).to_string(),
+        to_address: ChainAddress::of_chain(&deposit.chain, deposit.to_address).to_string(),
         chain: deposit.chain,
         transaction_hash: deposit.transaction_hash,
         log_index: deposit.log_index,

@@ -4,6 +4,7 @@ pub mod api;
 pub mod rows;
 pub mod state;
 
+use crate::chains::address::AddressBytes;
 use crate::chains::{Depth, Movement};
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
@@ -32,11 +33,11 @@ pub struct Deposit {
     pub amount: Money,
     pub asset: String,
     pub chain: String,
-    pub from_address: [u8; 20],
-    pub to_address: [u8; 20],
+    pub from_address: AddressBytes,
+    pub to_address: AddressBytes,
     pub transaction_hash: String,
     /// The token's contract that it came in; `None` is the one that the transfer was told.
-    pub contract: Option<[u8; 20]>,
+    pub contract: Option<AddressBytes>,
     pub log_index: i64,
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::Deposit;
 use super::state::{Classification, DepositStatus, ReasonCode};
+use crate::chains::address::AddressBytes;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
@@ -24,10 +25,10 @@ crate::stored! {
         units: deposit.amount.units => row.int()?;
         asset: &deposit.asset => row.text()?;
         chain: &deposit.chain => row.text()?;
-        from_address: &deposit.from_address => row.array()?;
-        to_address: &deposit.to_address => row.array()?;
+        from_address: &deposit.from_address => address(row.bytes()?)?;
+        to_address: &deposit.to_address => address(row.bytes()?)?;
         transaction_hash: &deposit.transaction_hash => row.text()?;
-        contract: deposit.contract.as_ref() => row.array_or_null()?;
+        contract: deposit.contract.as_ref() => row.bytes_or_null()?.map(address).transpose()?;
         created: deposit.created => row.int()?;
     }
     changing from DepositStatus {
@@ -68,6 +69,10 @@ crate::stored! {
         status_history,
         created,
     }
+}
+
+pub fn address(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
+    AddressBytes::stored(&bytes)
 }
 
 pub fn find(
@@ -212,7 +217,7 @@ pub fn assign_address(
     tx: &mut dyn Tx,
     scope: Scope,
     transfer_id: Id<kind::Transfer>,
-    address: &[u8; 20],
+    address: &AddressBytes,
 ) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO deposit_addresses (address, scope, transfer_id) VALUES (?1, ?2, ?3)",
@@ -232,21 +237,17 @@ static HANDED_OUT: LazyLock<String> = LazyLock::new(|| {
 pub fn handed_out(
     tx: &mut dyn Tx,
     mode: Mode,
-    addresses: &[[u8; 20]],
-) -> Result<HashSet<[u8; 20]>, StoreError> {
+    addresses: &[AddressBytes],
+) -> Result<HashSet<AddressBytes>, StoreError> {
     let mut found = HashSet::new();
     for part in addresses.chunks(ADDRESSES_AT_ONCE) {
         // A part that is not full repeats its last address, so that there is one statement to
         // prepare.
         let last = part.last().into_iter().cycle();
-        let values: Vec<Value<'_>> = part
-            .iter()
-            .chain(last)
-            .take(ADDRESSES_AT_ONCE)
-            .map(|bytes| Value::Bytes(bytes))
-            .collect();
+        let values: Vec<Value<'_>> =
+            part.iter().chain(last).take(ADDRESSES_AT_ONCE).map(Value::from).collect();
         for mut row in tx.rows(&HANDED_OUT, &values)? {
-            let bytes = row.array()?;
+            let bytes = address(row.bytes()?)?;
             if row.scope()?.mode() == mode {
                 found.insert(bytes);
             }
@@ -263,18 +264,21 @@ pub fn addresses_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
 /// Addresses handed out in either mode, in rising order, after one of them.
 pub fn addresses_after(
     tx: &mut dyn Tx,
-    after: Option<[u8; 20]>,
+    after: Option<AddressBytes>,
     rows_max: i64,
-) -> Result<Vec<[u8; 20]>, StoreError> {
-    let after = after.as_ref().map_or(&[][..], |bytes| &bytes[..]);
+) -> Result<Vec<AddressBytes>, StoreError> {
+    let after = after.as_ref().map_or(&[][..], AddressBytes::as_slice);
     let sql = "SELECT address FROM deposit_addresses WHERE address > ?1 ORDER BY address LIMIT ?2";
-    tx.rows(sql, values![after, rows_max])?.into_iter().map(|mut row| row.array()).collect()
+    tx.rows(sql, values![after, rows_max])?
+        .into_iter()
+        .map(|mut row| address(row.bytes()?))
+        .collect()
 }
 
 /// Whose an address is.
 pub fn address_owner(
     tx: &mut dyn Tx,
-    address: &[u8; 20],
+    address: &AddressBytes,
 ) -> Result<Option<(Scope, Id<kind::Transfer>)>, StoreError> {
     let row = tx.row(
         "SELECT scope, transfer_id FROM deposit_addresses WHERE address = ?1",

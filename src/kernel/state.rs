@@ -60,16 +60,18 @@ macro_rules! statuses {
 /// Declares an enum of words that is not a status: `string_enum!(Reason { Late "late", … })`.
 #[macro_export]
 macro_rules! string_enum {
-    ($(#[$doc:meta])* $name:ident { $($variant:ident $word:literal),* $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$when:meta])* $variant:ident $word:literal),* $(,)?
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        pub enum $name { $($variant),* }
+        pub enum $name { $($(#[$when])* $variant),* }
 
         impl $name {
-            pub const ALL: &'static [Self] = &[$($name::$variant),*];
-            pub const WORDS: &'static [&'static str] = &[$($word),*];
+            pub const ALL: &'static [Self] = &[$($(#[$when])* $name::$variant),*];
+            pub const WORDS: &'static [&'static str] = &[$($(#[$when])* $word),*];
             pub const fn as_str(self) -> &'static str {
-                match self { $($name::$variant => $word),* }
+                match self { $($(#[$when])* $name::$variant => $word),* }
             }
             pub fn parse(text: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|word| word.as_str() == text)
@@ -84,7 +86,7 @@ macro_rules! string_enum {
             fn inline_schema() -> bool { true }
             fn schema_name() -> std::borrow::Cow<'static, str> { stringify!($name).into() }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string", "enum": [$($word),*] })
+                schemars::json_schema!({ "type": "string", "enum": $name::WORDS })
             }
         }
     };

@@ -17,7 +17,7 @@ use secrecy::SecretString;
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::audit::{self, Action, Fact};
 use crate::chains;
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::decisions;
 use crate::deposits;
 use crate::deposits::state::Classification;
@@ -51,7 +51,7 @@ pub enum OperatorDecision {
     /// Transfer whose money waits: put it under review.
     Review,
     /// Unmatched deposit: give it back, to this address where one is known.
-    Refund(Option<Address>),
+    Refund(Option<ChainAddress>),
     /// Payout whose outcome is unknown: the bank paid it, under this reference.
     Settle(String),
     /// Payout whose outcome is unknown: the bank did not pay it.

@@ -6,7 +6,7 @@ use super::{
     OperatorDecision, Outcome, decide_hits, declined, declined_by, find_named, find_scope,
 };
 use crate::chains;
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::decisions;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
@@ -57,7 +57,7 @@ pub fn set_refund_address(
     now: &mut Now,
     services: &Services,
     id: Id<kind::Refund>,
-    to_address: Address,
+    to_address: ChainAddress,
     by: &DecidedBy,
 ) -> Outcome {
     let any = id.any();

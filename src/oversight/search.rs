@@ -4,7 +4,7 @@
 use super::{AccountNames, rows};
 use crate::beneficiaries::{self, Beneficiary};
 use crate::chains::ChainName;
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::deposits::{self, Deposit};
 use crate::events::rows::EventRow;
 use crate::kernel::{AnyId, Id, ObjectKind, Scope, StoreError};
@@ -67,7 +67,7 @@ pub fn find(tx: &mut dyn Tx, accounts: &AccountNames, asked: &str) -> Result<Fou
         add_object(tx, &mut found, id)?;
         return Ok(found);
     }
-    if let Ok(address) = Address::parse(asked)
+    if let Ok(address) = ChainAddress::parse(asked)
         && let Some((scope, id)) = deposits::rows::address_owner(tx, address.bytes())?
     {
         found.transfers.extend(transfers::rows::find(tx, scope, id)?);

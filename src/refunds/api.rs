@@ -7,7 +7,7 @@ use super::payer_address::PAYER_ADDRESS_SECONDS;
 use super::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus};
 use super::{AddressDeclaration, Refund, rows};
 use crate::chains;
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
@@ -20,7 +20,7 @@ crate::string_enum!(RefundWord { Refund "refund" });
 crate::form! {
     /// Declares where a refund goes.
     DeclareRefundAddress {
-        to_address: Address,
+        to_address: ChainAddress,
     }
 }
 
@@ -75,7 +75,7 @@ pub fn view(refund: Refund) -> RefundView {
     }
 }
 
-fn payer_address_view((to_address, declared_at): (Address, i64)) -> PayerAddressView {
+fn payer_address_view((to_address, declared_at): (ChainAddress, i64)) -> PayerAddressView {
     PayerAddressView {
         to_address: to_address.to_string(),
         declared_at,

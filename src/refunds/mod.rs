@@ -6,9 +6,9 @@ pub mod payer_address;
 pub mod rows;
 pub mod state;
 
-use crate::chains::address::{Address, AddressForm};
-use crate::chains::evm::Hash;
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::ChainAddress;
+use crate::chains::blocks::Hash;
+use crate::chains::kind_named;
 use crate::deposits;
 use crate::events;
 use crate::kernel::id::kind;
@@ -42,12 +42,12 @@ pub struct Refund {
     pub amount: Money,
     pub asset: String,
     pub chain: String,
-    pub to_address: Option<Address>,
+    pub to_address: Option<ChainAddress>,
     /// Who declared that address, and why where it was the operator.
     pub address_declared_by: Option<AddressDeclarer>,
     pub address_reason: Option<String>,
     /// The address that the payer gave on the payer's page, and when; see [`payer_address`].
-    pub payer_address: Option<Address>,
+    pub payer_address: Option<ChainAddress>,
     pub payer_address_at: Option<i64>,
     /// Screening found the address on a list: nothing is sent until the operator decides.
     pub is_held: bool,
@@ -80,7 +80,7 @@ pub struct NewRefund {
     pub amount: Money,
     pub asset: String,
     pub chain: String,
-    pub to_address: Option<Address>,
+    pub to_address: Option<ChainAddress>,
     pub address_declared_by: AddressDeclarer,
 }
 
@@ -136,10 +136,10 @@ pub fn create(
 pub fn address_refused(
     tx: &mut dyn Tx,
     field_name: &str,
-    address: &Address,
-    token_contract: &Address,
+    address: &ChainAddress,
+    token_contract: &ChainAddress,
 ) -> Result<Option<RefusalEntry>, StoreError> {
-    let what = if *address.bytes() == [0; 20] {
+    let what = if address.bytes().is_zero() {
         "is the zero address, which belongs to nobody."
     } else if address.bytes() == token_contract.bytes() {
         "is the contract of the token, which does not give back what it receives."
@@ -154,7 +154,7 @@ pub fn address_refused(
 
 /// An address that somebody declares for a refund.
 pub struct AddressDeclaration {
-    pub to_address: Address,
+    pub to_address: ChainAddress,
     pub declared_by: AddressDeclarer,
     /// Why, where the operator declares it.
     pub reason: Option<String>,
@@ -191,13 +191,12 @@ fn is_suspect(
     refund: &Refund,
 ) -> Result<bool, StoreError> {
     let Some(address) = &refund.to_address else { return Ok(false) };
-    let address = TronAddress::from_evm(*address.bytes());
-    let finding = services.screen_address(refund.scope.mode(), &address);
+    let finding = services.screen_address(refund.scope.mode(), address);
     if finding.screening == Screening::Clear {
         return Ok(false);
     }
     let basis = |hit: &ScreeningHit| {
-        services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()])
+        services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.bytes().as_slice()])
     };
     let kept = hits::keep(tx, now, refund.scope, refund.id.any(), &finding, &basis)?;
     Ok(kept != Screening::Clear)
@@ -253,7 +252,7 @@ pub fn mark_sent(
             "transaction_hash must have 64 hexadecimal digits, with or without 0x before them.";
         return Err(Refusal::field(Code::ParameterValueInvalid, "transaction_hash", message).into());
     };
-    refund.sent_transaction_hash = Some(hash.text(AddressForm::of_chain(&refund.chain)));
+    refund.sent_transaction_hash = Some(kind_named(&refund.chain).write_hash(&hash));
     refund.sent_fault = None;
     Ok(rows::update(tx, refund, RefundStatus::Processing)?)
 }

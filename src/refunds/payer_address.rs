@@ -6,7 +6,7 @@
 
 use super::state::{AddressDeclarer, RefundStatus};
 use super::{AddressDeclaration, Refund, address_refused, declare_address, rows};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -30,7 +30,7 @@ pub fn give(
     tx: &mut dyn Tx,
     now: &mut Now,
     refund: &mut Refund,
-    address: Address,
+    address: ChainAddress,
 ) -> Result<(), StoreError> {
     let given_at = now.business();
     set(tx, now, refund, Some((address, given_at)))?;
@@ -66,7 +66,7 @@ fn set(
     tx: &mut dyn Tx,
     now: &mut Now,
     refund: &mut Refund,
-    given: Option<(Address, i64)>,
+    given: Option<(ChainAddress, i64)>,
 ) -> Result<(), StoreError> {
     (refund.payer_address, refund.payer_address_at) = given.unzip();
     let status = refund.status;

@@ -2,7 +2,8 @@
 
 use super::Refund;
 use super::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentFault};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
+use crate::deposits::rows::address;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
@@ -28,13 +29,13 @@ crate::stored! {
     }
     changing from RefundStatus {
         status: refund.status.as_str() => row.word(RefundStatus::parse)?;
-        to_address: refund.to_address.as_ref().map(Address::bytes)
-            => row.array_or_null()?;
+        to_address: refund.to_address.as_ref().map(ChainAddress::bytes)
+            => row.bytes_or_null()?.map(address).transpose()?;
         address_declared_by: refund.address_declared_by.map(AddressDeclarer::as_str)
             => row.word_or_null(AddressDeclarer::parse)?;
         address_reason: &refund.address_reason => row.text_or_null()?;
-        payer_address: refund.payer_address.as_ref().map(Address::bytes)
-            => row.array_or_null()?;
+        payer_address: refund.payer_address.as_ref().map(ChainAddress::bytes)
+            => row.bytes_or_null()?.map(address).transpose()?;
         payer_address_at: refund.payer_address_at => row.int_or_null()?;
         is_held: refund.is_held => row.bool()?;
         bank_hold: &refund.bank_hold => row.text_or_null()?;
@@ -57,10 +58,10 @@ crate::stored! {
         reason,
         amount: Money::new(units, Currency::Usdt),
         asset,
-        to_address: to_address.map(|bytes| Address::of_chain(&chain, bytes)),
+        to_address: to_address.map(|bytes| ChainAddress::of_chain(&chain, bytes)),
         address_declared_by,
         address_reason,
-        payer_address: payer_address.map(|bytes| Address::of_chain(&chain, bytes)),
+        payer_address: payer_address.map(|bytes| ChainAddress::of_chain(&chain, bytes)),
         payer_address_at,
         is_held,
         bank_hold,
@@ -113,12 +114,12 @@ pub fn waiting_for_payer(
 }
 
 /// The contract of the token that a refund's transfer is paid in.
-pub fn token_contract(tx: &mut dyn Tx, refund: &Refund) -> Result<Address, StoreError> {
+pub fn token_contract(tx: &mut dyn Tx, refund: &Refund) -> Result<ChainAddress, StoreError> {
     let sql = "SELECT token_contract FROM transfers WHERE scope = ?1 AND id = ?2";
     let row = tx.row(sql, values![refund.scope, refund.transfer_id])?;
     let mut row =
         row.ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", refund.id)))?;
-    Ok(Address::of_chain(&refund.chain, row.array()?))
+    Ok(ChainAddress::of_chain(&refund.chain, address(row.bytes()?)?))
 }
 
 /// One page of the refunds of a mode and chain whose transaction the operator has named and the

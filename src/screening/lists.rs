@@ -13,7 +13,7 @@ use super::matcher::EntryMatcher;
 use super::settings::ScreeningSettings;
 use super::{Entry, FILE_BYTES_MAX, ListName, ReadList, Screener, ofac, own, un};
 use super::{ScreeningFinding, ScreeningQuestion};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::ChainAddress;
 
 /// A list that lost more than this share of its entries is refused while the service runs.
 const SHRINK_PERCENT_MAX: usize = 20;
@@ -226,7 +226,7 @@ impl Screener for Arc<Lists> {
     fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
         self.matcher().screen(question)
     }
-    fn screen_address(&self, address: &TronAddress) -> ScreeningFinding {
+    fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding {
         self.matcher().screen_address(address)
     }
 }

@@ -12,8 +12,7 @@ use super::person_index::{PersonIndex, PersonIndexBuilder};
 use super::prepare::readings;
 use super::{Entry, EntryKind, plain_identifier, text};
 use super::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
-use crate::chains::tron_address::TronAddress;
-use crate::kernel::hex;
+use crate::chains::address::{AddressBytes, ChainAddress, listed_bytes};
 
 /// Aliases of one question that are compared.
 pub const ALIASES_MAX: usize = 8;
@@ -24,22 +23,14 @@ const RECENT_MAX: usize = 1_024;
 /// EVM chain.
 #[derive(PartialEq, Eq, Hash)]
 enum AddressKey {
-    Key([u8; 20]),
+    Key(AddressBytes),
     Text(String),
 }
 
 impl AddressKey {
     fn of(text: &str) -> AddressKey {
-        if let Ok(address) = TronAddress::parse(text) {
-            return AddressKey::Key(*address.as_evm());
-        }
-        evm(text).map_or_else(|| AddressKey::Text(text.to_owned()), AddressKey::Key)
+        listed_bytes(text).map_or_else(|| AddressKey::Text(text.to_owned()), AddressKey::Key)
     }
-}
-
-/// The bytes of `0x` and forty hexadecimal digits.
-fn evm(text: &str) -> Option<[u8; 20]> {
-    text.strip_prefix("0x").and_then(hex::decode_exact)
 }
 
 /// Entry, and place among its names, by a name's number.
@@ -271,9 +262,9 @@ impl EntryMatcher {
 
     /// Looks for the address that paid. The same text confirms; the same key on another chain is
     /// possible.
-    pub fn screen_address(&self, address: &TronAddress) -> ScreeningFinding {
+    pub fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding {
         let written = address.to_string();
-        let found = self.addresses.get(&AddressKey::Key(*address.as_evm())).into_iter().flatten();
+        let found = self.addresses.get(&AddressKey::Key(*address.bytes())).into_iter().flatten();
         let hits =
             found.filter_map(|number| self.entries.get(*number as usize)).map(|entry| match entry
                 .addresses

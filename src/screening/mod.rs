@@ -37,7 +37,7 @@ mod names_test;
 use jiff::civil::Date;
 use sha2::{Digest, Sha256};
 
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::ChainAddress;
 use birth::Birth;
 use countries::CountryCode;
 
@@ -356,5 +356,5 @@ pub trait Screener: Send + Sync {
     /// Compares a person or business with the sanctions lists.
     fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding;
     /// Compares the address that paid with the lists' digital currency addresses.
-    fn screen_address(&self, address: &TronAddress) -> ScreeningFinding;
+    fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding;
 }

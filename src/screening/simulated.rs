@@ -1,7 +1,7 @@
 //! The screening of test mode: two names are on its list.
 
 use super::{Screener, Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::ChainAddress;
 
 /// Senders of these names are refused in test mode, so that callers can try `sender_not_eligible`.
 pub const CONFIRMED_NAME: &str = "Test Sanctioned";
@@ -30,7 +30,7 @@ impl Screener for SimulatedScreener {
         ScreeningFinding::of(hits.collect())
     }
     /// The simulated payer is on no list.
-    fn screen_address(&self, _: &TronAddress) -> ScreeningFinding {
+    fn screen_address(&self, _: &ChainAddress) -> ScreeningFinding {
         ScreeningFinding::of(Vec::new())
     }
 }

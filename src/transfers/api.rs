@@ -8,7 +8,7 @@ use super::diagnosis;
 use super::holds::{self, Resolution};
 use super::state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::chains::{self, AssetName, ChainName, FundingRail};
 use crate::http::body::Node;
 use crate::http::fields::{Amount, CallerReference, EnumField, HttpsUrl, Text};
@@ -64,7 +64,7 @@ crate::form! {
         rail: EnumField<FundingRail>,
         asset: EnumField<AssetName>,
         chain: ChainField,
-        refund_address: Option<Address>,
+        refund_address: Option<ChainAddress>,
         payer_sets_refund_address: Option<bool>,
         policy: Option<PolicyForm>,
     }
@@ -90,7 +90,7 @@ crate::form! {
     ResolveFunding {
         action: EnumField<ResolveAction>,
         quote_lock_id: Option<Reference<kind::QuoteLock>>,
-        refund_address: Option<Address>,
+        refund_address: Option<ChainAddress>,
     }
 }
 #[derive(Serialize, JsonSchema)]
@@ -341,7 +341,7 @@ fn funding_refused(services: &Services, scope: Scope, body: &Node) -> Vec<Refusa
             format!("funding.chain must be {}: {mode} mode takes no other.", chain.name.as_str());
         return vec![RefusalEntry::field(Code::ParameterValueInvalid, "funding.chain", message)];
     }
-    let address = read_alone::<Address>(funding.get("refund_address"));
+    let address = read_alone::<ChainAddress>(funding.get("refund_address"));
     let name = chain.name.as_str();
     Vec::from_iter(chains::address_fault(name, "funding.refund_address", address.as_ref()))
 }

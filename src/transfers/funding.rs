@@ -2,7 +2,7 @@
 
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{Transfer, become_status, holds, paying, rows, save, screening};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::ChainAddress;
 use crate::chains::{self, ChainName, Depth, Movement};
 use crate::deposits::state::{Classification, ReasonCode};
 use crate::deposits::{self, Deposit};
@@ -148,7 +148,7 @@ fn settle(
     let classification = classify(&transfer, deposit)?;
     deposits::end(tx, now, deposit, Some(classification), None)?;
     events::emit(tx, now, deposit.scope, events::DEPOSIT_COMPLETED, deposit.id.any())?;
-    let payer = TronAddress::from_evm(deposit.from_address);
+    let payer = ChainAddress::of_chain(&deposit.chain, deposit.from_address);
     let is_suspect = screening::is_address_suspect(
         tx,
         now,

@@ -4,7 +4,7 @@
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{HOLD_SECONDS, Transfer, become_status, paying, refunding, rows, save};
 use crate::beneficiaries;
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{
@@ -101,7 +101,7 @@ pub fn resolve(
     services: &Services,
     transfer: &mut Transfer,
     resolution: Resolution,
-    refund_address: Option<Address>,
+    refund_address: Option<ChainAddress>,
 ) -> Result<(), OperationError> {
     let lock = match resolution {
         Resolution::Refund => None,

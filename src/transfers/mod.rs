@@ -17,7 +17,7 @@ pub mod state;
 
 use crate::beneficiaries::{self, Beneficiary};
 use crate::chains;
-use crate::chains::address::{Address, AddressForm};
+use crate::chains::address::ChainAddress;
 use crate::deposits;
 use crate::events;
 use crate::kernel::id::kind;
@@ -92,8 +92,8 @@ pub struct Transfer {
     pub chain: String,
     /// The token's contract as the caller and the payer were told it; another one may be configured
     /// since.
-    pub token_contract: Address,
-    pub deposit_address: Address,
+    pub token_contract: ChainAddress,
+    pub deposit_address: ChainAddress,
     /// Which account key the address is derived from: its BIP-32 fingerprint.
     pub account_fingerprint: u32,
     pub derivation_index: i64,
@@ -108,7 +108,7 @@ pub struct Transfer {
     pub expires_at: i64,
     /// When a hold without a decision is refunded.
     pub hold_until: Option<i64>,
-    pub refund_address: Option<Address>,
+    pub refund_address: Option<ChainAddress>,
     /// Whether the payer may say on the payer's page where money goes back to.
     pub payer_sets_refund_address: bool,
     pub policy: Policy,
@@ -161,7 +161,7 @@ pub struct NewTransfer {
     pub payout_currency: Currency,
     pub purpose_code: Option<PurposeCode>,
     /// In the form of the mode's chain.
-    pub refund_address: Option<Address>,
+    pub refund_address: Option<ChainAddress>,
     pub payer_sets_refund_address: bool,
     pub policy: Policy,
     pub return_url: Option<String>,
@@ -221,8 +221,7 @@ pub fn create(
         );
         return Err(Refusal::unavailable().into());
     };
-    let deposit_address =
-        Address::new(AddressForm::of_chain(chain.name.as_str()), *deposit_address.as_evm());
+    let deposit_address = ChainAddress::of_chain(chain.name.as_str(), deposit_address);
     quote_locks::rows::take(tx, &lock, id)?;
     let business = now.business();
     let transfer = Transfer {

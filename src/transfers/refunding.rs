@@ -2,7 +2,7 @@
 
 use super::state::TransferStatus;
 use super::{Transfer, become_status, rows, save};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::deposits::Deposit;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
@@ -48,7 +48,7 @@ pub fn refund_unmatched(
     now: &mut Now,
     services: &Services,
     deposit: &Deposit,
-    to_address: Option<Address>,
+    to_address: Option<ChainAddress>,
 ) -> Result<Refund, OperationError> {
     if deposit.classification != Some(Classification::Unmatched) {
         return Err(Refusal::new(

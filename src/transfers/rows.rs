@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{Policy, PurposeCode, Transfer};
-use crate::chains::address::Address;
+use crate::chains::address::{AddressBytes, ChainAddress};
+use crate::deposits::rows::address;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
@@ -57,7 +58,7 @@ crate::stored! {
         excess_units: transfer.excess.units => row.int()?;
         unsettled_count: transfer.unsettled_count => row.int()?;
         hold_until: transfer.hold_until => row.int_or_null()?;
-        refund_address: transfer.refund_address.as_ref().map(Address::bytes)
+        refund_address: transfer.refund_address.as_ref().map(ChainAddress::bytes)
             => read_address_or_null(row, &chain)?;
         payout_id: transfer.payout_id => row.id_or_null()?;
         refund_id: transfer.refund_id => row.id_or_null()?;
@@ -107,13 +108,13 @@ static FIND: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {COLUMNS} FROM transfers WHERE scope = ?1 AND id = ?2"));
 const FIND_REFERENCE: &str = "SELECT id FROM transfers WHERE scope = ?1 AND reference = ?2";
 
-fn read_address(row: &mut Row, chain: &str) -> Result<Address, StoreError> {
-    Ok(Address::of_chain(chain, row.array()?))
+fn read_address(row: &mut Row, chain: &str) -> Result<ChainAddress, StoreError> {
+    Ok(ChainAddress::of_chain(chain, address(row.bytes()?)?))
 }
 
-fn read_address_or_null(row: &mut Row, chain: &str) -> Result<Option<Address>, StoreError> {
-    let bytes = row.array_or_null()?;
-    Ok(bytes.map(|bytes| Address::of_chain(chain, bytes)))
+fn read_address_or_null(row: &mut Row, chain: &str) -> Result<Option<ChainAddress>, StoreError> {
+    let bytes = row.bytes_or_null()?.map(address).transpose()?;
+    Ok(bytes.map(|bytes| ChainAddress::of_chain(chain, bytes)))
 }
 
 fn policy_to_text(policy: Policy) -> String {
@@ -175,8 +176,8 @@ pub struct AddressLine {
     pub transfer_id: Id<kind::Transfer>,
     pub chain: String,
     pub asset: String,
-    pub token_contract: Address,
-    pub address: Address,
+    pub token_contract: ChainAddress,
+    pub address: ChainAddress,
     /// Which account key it is derived from: the key's BIP-32 fingerprint.
     pub account_fingerprint: u32,
     pub derivation_index: i64,
@@ -208,8 +209,8 @@ pub fn addresses(
         Ok(AddressLine {
             transfer_id,
             asset: row.text()?,
-            token_contract: Address::of_chain(&chain, row.array()?),
-            address: Address::of_chain(&chain, row.array()?),
+            token_contract: ChainAddress::of_chain(&chain, address(row.bytes()?)?),
+            address: ChainAddress::of_chain(&chain, address(row.bytes()?)?),
             chain,
             account_fingerprint: fingerprint(&mut row)?,
             derivation_index: row.int()?,
@@ -243,7 +244,7 @@ pub fn addresses(
         let moved = if comes { &mut came } else { &mut went };
         for mut row in tx.rows(sql, values![scope, &after, last])? {
             let transfer_id = row.id()?;
-            let contract = row.array_or_null()?;
+            let contract = row.bytes_or_null()?.map(address).transpose()?;
             let units: &mut i64 =
                 moved.entry(transfer_id).or_default().entry(contract).or_default();
             *units = units.checked_add(row.int()?).ok_or_else(|| {
@@ -255,17 +256,17 @@ pub fn addresses(
 }
 
 /// Millionths by transfer and contract, where `None` is the one that the transfer was told.
-type Moved = BTreeMap<Id<kind::Transfer>, BTreeMap<Option<[u8; 20]>, i64>>;
+type Moved = BTreeMap<Id<kind::Transfer>, BTreeMap<Option<AddressBytes>, i64>>;
 
 fn by_contract(line: AddressLine, came: &Moved, went: &Moved) -> Vec<AddressLine> {
     let (came, went) = (came.get(&line.transfer_id), went.get(&line.transfer_id));
     let told = *line.token_contract.bytes();
-    let sum = |moved: Option<&BTreeMap<Option<[u8; 20]>, i64>>, contract: [u8; 20]| {
-        let is_meant = |known: &Option<[u8; 20]>| known.unwrap_or(told) == contract;
+    let sum = |moved: Option<&BTreeMap<Option<AddressBytes>, i64>>, contract: AddressBytes| {
+        let is_meant = |known: &Option<AddressBytes>| known.unwrap_or(told) == contract;
         let units = moved.into_iter().flatten().filter(|(known, _)| is_meant(known));
         Money::new(units.map(|(_, units)| units).sum(), Currency::Usdt)
     };
-    let others: BTreeSet<[u8; 20]> = came
+    let others: BTreeSet<AddressBytes> = came
         .into_iter()
         .chain(went)
         .flat_map(|moved| moved.keys().flatten().copied())
@@ -275,7 +276,7 @@ fn by_contract(line: AddressLine, came: &Moved, went: &Moved) -> Vec<AddressLine
         .into_iter()
         .chain(others)
         .map(|contract| AddressLine {
-            token_contract: Address::of_chain(&line.chain, contract),
+            token_contract: ChainAddress::of_chain(&line.chain, contract),
             received: sum(came, contract),
             swept: sum(went, contract),
             ..line.clone()
@@ -287,11 +288,11 @@ fn by_contract(line: AddressLine, came: &Moved, went: &Moved) -> Vec<AddressLine
 /// was never handed out.
 pub fn told_contract(
     tx: &mut dyn Tx,
-    deposit_address: &[u8; 20],
-) -> Result<Option<[u8; 20]>, StoreError> {
+    deposit_address: &AddressBytes,
+) -> Result<Option<AddressBytes>, StoreError> {
     let sql = "SELECT t.token_contract FROM deposit_addresses a JOIN transfers t ON t.scope = \
      a.scope AND t.id = a.transfer_id WHERE a.address = ?1";
-    tx.row(sql, values![deposit_address])?.map(|mut row| row.array()).transpose()
+    tx.row(sql, values![deposit_address])?.map(|mut row| address(row.bytes()?)).transpose()
 }
 
 /// A transfer of any account, for a link that proves itself. Accounts are few, so each is asked.

@@ -4,10 +4,11 @@
 //! compared with the lists as they are now, in the transaction that instructs the bank, and what
 //! the operator decided counts.
 
+use std::collections::BTreeSet;
+
 use super::Transfer;
 use crate::beneficiaries::{self, Beneficiary};
-use crate::chains::address::Address;
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::ChainAddress;
 use crate::deposits;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -41,12 +42,11 @@ pub fn is_everybody_clear(
     let (paid, count) =
         deposits::rows::counted_for_transfer(tx, scope, transfer.id, i64::MAX, DEPOSITS_MAX)?;
     is_clear &= count <= DEPOSITS_MAX;
-    let mut addresses: Vec<[u8; 20]> = paid.iter().map(|deposit| deposit.from_address).collect();
-    addresses.extend(transfer.refund_address.iter().map(refund_bytes));
-    addresses.sort_unstable();
-    addresses.dedup();
+    let payers = paid.iter().map(|deposit| deposit.from_address);
+    let refund = transfer.refund_address.iter().map(|address| *address.bytes());
+    let addresses: BTreeSet<_> = payers.chain(refund).collect();
     for address in addresses {
-        let address = TronAddress::from_evm(address);
+        let address = ChainAddress::of_chain(&transfer.chain, address);
         is_clear &= !is_address_suspect(tx, now, services, scope, transfer.id, &address)?;
     }
     Ok(is_clear)
@@ -60,18 +60,14 @@ pub(super) fn is_address_suspect(
     services: &Services,
     scope: Scope,
     transfer_id: Id<kind::Transfer>,
-    address: &TronAddress,
+    address: &ChainAddress,
 ) -> Result<bool, StoreError> {
     let finding = services.screen_address(scope.mode(), address);
     if finding.screening == Screening::Clear {
         return Ok(false);
     }
     let basis = |hit: &ScreeningHit| {
-        services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()])
+        services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.bytes().as_slice()])
     };
     Ok(hits::keep(tx, now, scope, transfer_id.any(), &finding, &basis)? != Screening::Clear)
-}
-
-fn refund_bytes(address: &Address) -> [u8; 20] {
-    *address.bytes()
 }

@@ -361,10 +361,10 @@ mod tests {
     use crate::account_verification::simulated::SimulatedVerifier;
     use crate::beneficiaries::state::DisabledReason;
     use crate::beneficiaries::{Beneficiary, Kyc, NewBeneficiary};
-    use crate::chains::address::Address;
+    use crate::chains::address::{AddressBytes, ChainAddress};
     use crate::chains::derivation::AccountKey;
     use crate::chains::pool::AddressPool;
-    use crate::chains::tron_address::TronAddress;
+    use crate::chains::tron::Tron;
     use crate::chains::{ChainName, ChainProfile, Depth, Following, Movement};
     use crate::ifsc::Directory;
     use crate::kernel::id::kind;
@@ -424,13 +424,14 @@ mod tests {
                 accounts: Box::new(SimulatedVerifier),
                 screener: Box::new(lists.clone()),
                 addresses: AddressPool::new(
+                    &Tron,
                     AccountKey::generate_for_test(&[7; 64]),
                     "index".into(),
                 ),
                 chain: ChainProfile {
                     name: ChainName::Tron,
                     asset: Currency::Usdt,
-                    token_contract: Address::parse(DRAINER).unwrap(),
+                    token_contract: ChainAddress::parse(DRAINER).unwrap(),
                     following: Following::Simulated,
                 },
             };
@@ -484,7 +485,7 @@ mod tests {
         }
 
         /// The transfer once a payment of this amount is final.
-        async fn pay(&self, transfer: &Transfer, payer: [u8; 20], amount: Money) -> Transfer {
+        async fn pay(&self, transfer: &Transfer, payer: AddressBytes, amount: Money) -> Transfer {
             let (id, to_address) = (transfer.id, *transfer.deposit_address.bytes());
             let paid = self.write(move |tx, now, services| {
                 let movement = Movement {
@@ -808,9 +809,10 @@ mod tests {
         let stage = Stage::new(&format!("own-2,,,,,{DRAINER},drainer\n")).await;
         let (sender, beneficiary) =
             (stage.sender("Asha Kulkarni").await, stage.beneficiary("Asha Kulkarni", None).await);
-        for (payer, is_listed) in
-            [([9; 20], false), (*TronAddress::parse(DRAINER).unwrap().as_evm(), true)]
-        {
+        for (payer, is_listed) in [
+            (AddressBytes::of_20([9; 20]), false),
+            (*ChainAddress::parse(DRAINER).unwrap().bytes(), true),
+        ] {
             let transfer = stage.transfer(sender, beneficiary).await;
             let id = transfer.id;
             let observed = stage.pay(&transfer, payer, transfer.expected).await;
@@ -844,14 +846,16 @@ mod tests {
         let stage = Stage::new(&format!("own-2,,,,,{LISTED},drainer\n")).await;
         let (sender, beneficiary) =
             (stage.sender("Asha Kulkarni").await, stage.beneficiary("Asha Kulkarni", None).await);
-        let clean = Address::of_chain("tron", [7; 20]);
+        let clean = ChainAddress::of_chain("tron", AddressBytes::of_20([7; 20]));
         let token = stage.services.test.chain.token_contract;
-        for (address, wanted) in
-            [(clean, Some(false)), (Address::parse(LISTED).unwrap(), Some(true)), (token, None)]
-        {
+        for (address, wanted) in [
+            (clean, Some(false)),
+            (ChainAddress::parse(LISTED).unwrap(), Some(true)),
+            (token, None),
+        ] {
             let transfer = stage.transfer(sender, beneficiary).await;
             let above = Money::new(transfer.expected.units + 1, transfer.expected.currency);
-            let paid = stage.pay(&transfer, [9; 20], above).await;
+            let paid = stage.pay(&transfer, AddressBytes::of_20([9; 20]), above).await;
             let id = paid.refund_id.unwrap();
             let refund = stage.write(move |tx, now, services| {
                 let mut refund = refunds::rows::find(tx, SCOPE, id)?.unwrap();

@@ -446,7 +446,7 @@ async fn a_missed_deposit_is_taken_over_once() {
     let transfer = stage.transfer("100.00").await;
     let paid = missed(&stage, &transfer, 0).await;
     let credit = async |hash: Hash| {
-        credit::credit(&stage.app.state, Mode::Test, hundi::chains::evm::Hash(hash.0)).await
+        credit::credit(&stage.app.state, Mode::Test, hundi::chains::blocks::Hash(hash.0)).await
     };
     let counts = |credited: &Credited| {
         (credited.deposits.len(), credited.known_count, credited.sweeps_count)
@@ -488,7 +488,7 @@ async fn what_one_endpoint_does_not_show_is_not_taken_over() {
     stage.settle().await;
     stage.awaits(&transfer, "payout_settled").await;
     let credit = async || {
-        credit::credit(&stage.app.state, Mode::Test, hundi::chains::evm::Hash(paid.0)).await
+        credit::credit(&stage.app.state, Mode::Test, hundi::chains::blocks::Hash(paid.0)).await
     };
     assert_eq!(credit().await.unwrap().known_count, 1);
     type Trouble = (fn(&mut crate::proxy::Faults, Hash), fn(&CreditError) -> bool);
@@ -558,8 +558,10 @@ async fn the_other_endpoint_is_read() {
     missed(&stage, &transfer, 0).await;
     stage.proxies[1].heal();
     let second = &stage.followed_chain().nodes[1];
-    eventually("the second node's rest to end", async || (!second.is_resting()).then_some(()))
-        .await;
+    eventually("the second node's rest to end", async || {
+        (second.resting_for().is_none()).then_some(())
+    })
+    .await;
     stage.followed_chain().stats.lead.store(0, Ordering::Relaxed);
     stage.audit().await.unwrap();
     assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hundi::app::{App, KeyRequest, create_key};
-use hundi::chains::address::Address;
+use hundi::chains::address::ChainAddress;
 use hundi::chains::derivation::AccountKey;
 use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
@@ -260,7 +260,7 @@ async fn another_chain_expires_nothing_and_answers_for_nothing_of_this_one() {
         )
         .await;
     let html = String::from_utf8(page.body.to_vec()).unwrap();
-    let foreign = Address::of_chain("polygon", *others_token.address.as_evm()).to_string();
+    let foreign = ChainAddress::of_chain("polygon", others_token.address.bytes()).to_string();
     assert!(!html.contains(&foreign), "{html}");
     let path = format!("/v1/transfers/{}/funding/diagnose", id(&transfer));
     let asked = again.client.post(&path, json!({ "transaction_hash": paid.to_string() })).await;

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hundi::chains::address::Address;
+use hundi::chains::address::ChainAddress;
 use hundi::chains::tron_address::TronAddress;
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, Mode, Scope};
@@ -64,7 +64,7 @@ async fn open_many(stage: &Stage, like: &Value) -> Vec<TronAddress> {
     // As the pool does with each that it hands out.
     addresses
         .iter()
-        .for_each(|address| stage.app.state.services.test.addresses.watched.note(address.as_evm()));
+        .for_each(|address| stage.app.state.services.test.addresses.watched.note(&address.bytes()));
     for part in addresses.chunks(500) {
         let part = part.to_vec();
         let made = stage.app.state.store.write(move |tx, now| {
@@ -73,12 +73,12 @@ async fn open_many(stage: &Stage, like: &Value) -> Vec<TronAddress> {
                 let copy = transfers::Transfer {
                     id: now.mint(),
                     quote_lock_id: now.mint(),
-                    deposit_address: Address::of_chain("tron", *address.as_evm()),
+                    deposit_address: ChainAddress::of_chain("tron", address.bytes()),
                     ..like.clone()
                 };
                 transfers::rows::insert(tx, &copy)?;
                 events::emit_status(tx, now, scope, TransferStatus::Funding, copy.id.any())?;
-                deposits::rows::assign_address(tx, scope, copy.id, address.as_evm())?;
+                deposits::rows::assign_address(tx, scope, copy.id, &address.bytes())?;
             }
             Ok(())
         });

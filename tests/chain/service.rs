@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hundi::app::{self, App, KeyRequest};
-use hundi::chains::address::Address;
+use hundi::chains::address::ChainAddress;
 use hundi::chains::followed::FollowedChain;
 use hundi::chains::timer::Timer;
 use hundi::chains::tron_address::TronAddress;
@@ -116,7 +116,7 @@ pub fn variables(urls: &[String], token: &Token, setup: &Setup) -> Vec<(String, 
         ("HUNDI_TEST_CHAIN_CHAIN_ID", setup.chain.chain_id.to_string()),
         (
             "HUNDI_TEST_CHAIN_TOKEN_CONTRACT",
-            Address::of_chain(setup.name, *token.address.as_evm()).to_string(),
+            ChainAddress::of_chain(setup.name, token.address.bytes()).to_string(),
         ),
         ("HUNDI_TEST_CHAIN_ACCOUNT_KEY", ACCOUNT_KEY.to_owned()),
         ("HUNDI_TEST_CHAIN_POLL_MILLISECONDS", "100".to_owned()),
@@ -259,7 +259,8 @@ pub fn address(transfer: &Value) -> TronAddress {
     let text = transfer["funding"]["deposit_address"]
         .as_str()
         .unwrap_or_else(|| panic!("no deposit address in {transfer}"));
-    TronAddress::from_evm(*Address::parse(text).expect("an address").bytes())
+    let address = ChainAddress::parse(text).expect("an address");
+    TronAddress::from_evm(*address.bytes().as_20().expect("20 bytes"))
 }
 
 /// What a transfer waits for, in the token's smallest units.
@@ -322,7 +323,7 @@ impl Stage {
         watched.timer = setup.timer.clone();
         proxies.iter().for_each(|proxy| proxy.set_timer(setup.timer.clone()));
         for (symbol, other) in &others {
-            let address = Address::of_chain(setup.name, *other.address.as_evm());
+            let address = ChainAddress::of_chain(setup.name, other.address.bytes());
             watched.other_tokens.insert(symbol.clone(), address);
         }
         let clock = Arc::new(AtomicI64::new(chain.head_block().await.time * 1000));

@@ -209,7 +209,7 @@ async fn a_hand_over_that_no_receipt_shows_is_not_believed() {
 #[tokio::test]
 async fn a_mark_that_the_contract_denies_goes() {
     let stage = Stage::set().await;
-    let (name, contract) = (stage.followed_chain().settings.name, *stage.token.address.as_evm());
+    let (name, contract) = (stage.followed_chain().settings.name, stage.token.address.bytes());
     let mode = stage.followed_chain().mode;
     let mark = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
         let cursor = rows::cursor(tx, mode, name)?.expect("a cursor");

@@ -8,9 +8,10 @@ use hundi::account_verification::AccountVerifier;
 use hundi::account_verification::simulated::SimulatedVerifier;
 use hundi::app::{KeyRequest, create_key};
 use hundi::beneficiaries::{self, Beneficiary, Kyc, NewBeneficiary};
-use hundi::chains::address::Address;
+use hundi::chains::address::{AddressBytes, ChainAddress};
 use hundi::chains::derivation::AccountKey;
 use hundi::chains::pool::AddressPool;
+use hundi::chains::tron::Tron;
 use hundi::chains::{ChainName, ChainProfile, Following};
 use hundi::ifsc::Directory;
 use hundi::kernel::id::kind;
@@ -77,13 +78,14 @@ impl Desk {
             accounts,
             screener: Box::new(lists.clone()),
             addresses: AddressPool::new(
+                &Tron,
                 AccountKey::generate_for_test(&[7; 64]),
                 "test_address_index_next".into(),
             ),
             chain: ChainProfile {
                 name: ChainName::Tron,
                 asset: Currency::Usdt,
-                token_contract: Address::of_chain("tron", [1; 20]),
+                token_contract: ChainAddress::of_chain("tron", AddressBytes::of_20([1; 20])),
                 following: Following::Simulated,
             },
         };

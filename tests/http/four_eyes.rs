@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Output, Stdio};
 
-use hundi::chains::address::Address;
+use hundi::chains::address::ChainAddress;
 use hundi::kernel::{AnyId, DecidedBy, Id, Mode, Now, OperationError, Scope, Via};
 use hundi::operator::four_eyes::{self, RequestStatus, rows};
 use hundi::operator::{self, OperatorDecision};
@@ -226,7 +226,7 @@ impl<'a> Trial<'a> {
         let outcome = match case {
             Case::Resume => resume(self.server, by).await,
             Case::RefundAddress => {
-                let (id, to) = (Id::parse(subject).unwrap(), Address::parse(GOES_TO).unwrap());
+                let (id, to) = (Id::parse(subject).unwrap(), ChainAddress::parse(GOES_TO).unwrap());
                 write(self.server, move |tx, now| {
                     operator::set_refund_address(tx, now, &services, id, to, &by)
                 })

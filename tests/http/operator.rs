@@ -1,6 +1,6 @@
 //! What only the operator decides, as `hundi decide` carries it out.
 
-use hundi::chains::address::Address;
+use hundi::chains::address::ChainAddress;
 use hundi::kernel::{AnyId, DecidedBy, Id, Metadata, Mode, Scope};
 use hundi::operator::{self, OperatorDecision};
 use hundi::screening::simulated;
@@ -167,7 +167,7 @@ async fn an_unmatched_deposit_is_given_back_once_and_whole() {
     let extra = client.wait_status(&format!("/v1/deposits/{}", id(&extra)), "completed").await;
     assert_eq!(extra["classification"], "unmatched");
     assert!(decide(&server, &id(&matched), OperatorDecision::Refund(None)).await.is_err());
-    let foreign = Address::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed").unwrap();
+    let foreign = ChainAddress::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed").unwrap();
     let told =
         decide(&server, &id(&extra), OperatorDecision::Refund(Some(foreign))).await.unwrap_err();
     assert!(told.contains("--to must be a TRON address"), "{told}");

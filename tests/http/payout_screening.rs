@@ -2,8 +2,7 @@
 //! it.
 
 use crate::support::by;
-use hundi::chains::address::Address;
-use hundi::chains::tron_address::TronAddress;
+use hundi::chains::address::{AddressBytes, ChainAddress};
 use hundi::chains::{Depth, Movement};
 use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Currency, Id, Metadata, Money, Rate};
@@ -19,8 +18,8 @@ use crate::desk::{Desk, TEST};
 
 const IFSC: &str = "HDFC0000001";
 const NOBODY: &str = "1,Zebulon Quackenbush,,,,,\n";
-const PAYER: [u8; 20] = [9; 20];
-const REFUND_TO: [u8; 20] = [8; 20];
+const PAYER: AddressBytes = AddressBytes::of_20([9; 20]);
+const REFUND_TO: AddressBytes = AddressBytes::of_20([8; 20]);
 
 /// A desk with a transfer whose money has come and whose payout is about to be instructed.
 struct Funded {
@@ -59,7 +58,7 @@ impl Funded {
                 amount: sell,
                 payout_currency: Currency::Inr,
                 purpose_code: None,
-                refund_address: Some(Address::of_chain("tron", REFUND_TO)),
+                refund_address: Some(ChainAddress::of_chain("tron", REFUND_TO)),
                 payer_sets_refund_address: false,
                 return_url: None,
                 policy: Default::default(),
@@ -154,7 +153,7 @@ async fn beneficiary_listed_after_the_transfer_holds_the_payout_until_cleared() 
 async fn listed_addresses_hold_the_payout_until_cleared() {
     for address in [PAYER, REFUND_TO] {
         let funded = Funded::new().await;
-        let text = TronAddress::from_evm(address).to_string();
+        let text = ChainAddress::of_chain("tron", address).to_string();
         funded.desk.write_list(&format!("{NOBODY}2,,,,,{text},\n"));
         funded.desk.run_tasks().await;
         assert_eq!(funded.status().await, PayoutStatus::Hold, "{text}");

@@ -321,7 +321,7 @@ async fn nobody_else_and_nothing_else_becomes_the_payers_address() {
     assert_eq!(actor.client.get(&path).await.ok()["payer_address"]["to_address"], ADDRESS);
 
     // An address that became one of the service's meanwhile is forgotten, and asked for again.
-    let bytes = *hundi::chains::address::Address::parse(ADDRESS).unwrap().bytes();
+    let bytes = *hundi::chains::address::ChainAddress::parse(ADDRESS).unwrap().bytes();
     let owner: Id<kind::Transfer> = Id::parse(&id(&transfer)).unwrap();
     let scope = Scope::new(1, Mode::Test);
     let assign = server

@@ -3,9 +3,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
-use crate::chains::evm::millionths;
+use crate::chains::address::AddressBytes;
+use crate::chains::blocks::millionths;
+use crate::chains::port::Node;
 use crate::chains::rows::{self, Cursor};
-use crate::chains::rpc::Node;
 use crate::chains::verify::VerifyError;
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Scope, StoreError};
@@ -144,22 +145,22 @@ impl Audit<'_> {
     /// The balances of some addresses in millionths, with what each should be and whether it is.
     pub(super) async fn balances_at(
         &self,
-        node: &Node,
+        node: &dyn Node,
         cursor: &Cursor,
         page: &[AddressHolding],
     ) -> Result<Vec<(i64, (i64, bool))>, StepError> {
         let settings = &self.chain.settings;
         let token = *self.token();
-        let units = |contract: &[u8; 20], value: u128| {
+        let units = |contract: &AddressBytes, value: u128| {
             millionths(value, self.chain.decimals(contract)).unwrap_or(i64::MAX)
         };
         // An address holds the token in the configured contract, and in the one that its transfer
         // was told, if that is another.
-        let is_held_in = |held: &AddressHolding, contract: &[u8; 20]| {
+        let is_held_in = |held: &AddressHolding, contract: &AddressBytes| {
             self.chain.is_token_of(contract, Some(&held.told_contract))
         };
-        let own: BTreeSet<[u8; 20]> = page.iter().map(|held| held.told_contract).collect();
-        let contracts: Vec<[u8; 20]> = std::iter::once(token)
+        let own: BTreeSet<AddressBytes> = page.iter().map(|held| held.told_contract).collect();
+        let contracts: Vec<AddressBytes> = std::iter::once(token)
             .chain(
                 own.into_iter()
                     .filter(|contract| *contract != token && self.chain.was_token(contract)),
@@ -167,7 +168,7 @@ impl Audit<'_> {
             .collect();
         let mut balances = vec![0_i64; page.len()];
         for contract in &contracts {
-            let (places, addresses): (Vec<usize>, Vec<[u8; 20]>) = page
+            let (places, addresses): (Vec<usize>, Vec<AddressBytes>) = page
                 .iter()
                 .enumerate()
                 .filter(|(_, held)| is_held_in(held, contract))
@@ -206,7 +207,7 @@ impl Audit<'_> {
         if head - height > BLOCKS_ABOVE_MAX {
             return Err(StepError::Store(AuditError::Behind(head - height)));
         }
-        let mut above: HashMap<[u8; 20], Vec<([u8; 20], i64)>> = HashMap::new();
+        let mut above: HashMap<AddressBytes, Vec<(AddressBytes, i64)>> = HashMap::new();
         let mut reached = height;
         while reached < head {
             let to = head.min(reached + settings.blocks_at_once as i64);
@@ -216,7 +217,7 @@ impl Audit<'_> {
                 .ok_or(VerifyError::Stale(to))?;
             range.logs.sort_by_key(|log| (log.block_number, log.log_index));
             for moved in self.moved(&range) {
-                let contract = moved.log.address.0;
+                let contract = moved.log.contract;
                 let units = units(&contract, moved.transfer.value);
                 above
                     .entry(moved.transfer.from)

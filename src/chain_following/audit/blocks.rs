@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
 use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
-use crate::chains::evm::{Hash, Log, Transfer};
+use crate::chains::address::AddressBytes;
+use crate::chains::blocks::{Hash, Log, Transfer};
+use crate::chains::port::{BlockRange, Node, NodeError};
 use crate::chains::rows;
-use crate::chains::rpc::{BlockRange, Node, NodeError};
 use crate::chains::unfiltered_blocks::{self, ReadError};
 use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::deposits;
@@ -29,13 +30,13 @@ pub(super) struct LoggedTransfer {
 /// What a part of the chain shows, and what the book has of it.
 pub(super) struct AuditedRange {
     pub(super) last: Anchor,
-    pub(super) ours: HashSet<[u8; 20]>,
+    pub(super) ours: HashSet<AddressBytes>,
     pub(super) shown: Vec<ChainMovement>,
     pub(super) written: Vec<BookMovement>,
 }
 
 /// The addresses of ours among some, what those of a former token were told, and what the book has.
-type OfBook = (HashSet<[u8; 20]>, HashMap<[u8; 20], [u8; 20]>, Vec<BookMovement>);
+type OfBook = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
 impl Audit<'_> {
     /// Compares the blocks after an anchor, and moves the mark over those that it stood before.
@@ -110,7 +111,7 @@ impl Audit<'_> {
     /// Reads some blocks at one node, and what the book has of them.
     pub(super) async fn part(
         &self,
-        node: &Node,
+        node: &dyn Node,
         before: Anchor,
         to: i64,
     ) -> Result<AuditedRange, StepError> {
@@ -128,7 +129,7 @@ impl Audit<'_> {
             } else {
                 moved.transfer.to
             };
-            self.chain.is_token_of(&moved.log.address.0, told.get(&address))
+            self.chain.is_token_of(&moved.log.contract, told.get(&address))
         };
         let places: HashSet<&LogPosition> = written.iter().map(|written| &written.place).collect();
         let concerns_us = |moved: &&LoggedTransfer| {
@@ -195,13 +196,13 @@ impl Audit<'_> {
         to: i64,
     ) -> Result<OfBook, StepError> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, *self.token());
-        let in_former: HashSet<[u8; 20]> = moved
+        let in_former: HashSet<AddressBytes> = moved
             .iter()
-            .map(|moved| moved.log.address.0)
+            .map(|moved| moved.log.contract)
             .filter(|contract| self.chain.was_token(contract))
             .collect();
         let read = move |tx: &mut dyn Tx| {
-            let addresses: BTreeSet<[u8; 20]> =
+            let addresses: BTreeSet<AddressBytes> =
                 moved.iter().flat_map(|moved| [moved.transfer.from, moved.transfer.to]).collect();
             let ours =
                 deposits::rows::handed_out(tx, mode, &addresses.into_iter().collect::<Vec<_>>())?;
@@ -212,10 +213,8 @@ impl Audit<'_> {
                 ours.contains(&moved.transfer.from) || ours.contains(&moved.transfer.to)
             };
             let mut told = HashMap::new();
-            for former in moved
-                .iter()
-                .filter(is_ours)
-                .filter(|moved| in_former.contains(&moved.log.address.0))
+            for former in
+                moved.iter().filter(is_ours).filter(|moved| in_former.contains(&moved.log.contract))
             {
                 for address in [former.transfer.from, former.transfer.to] {
                     told.extend(
@@ -225,11 +224,11 @@ impl Audit<'_> {
                 }
             }
             let may_be_token =
-                |contract: &[u8; 20]| *contract == token || in_former.contains(contract);
+                |contract: &AddressBytes| *contract == token || in_former.contains(contract);
             for unknown in moved
                 .iter()
                 .filter(is_ours)
-                .filter(|moved| may_be_token(&moved.log.address.0) && !known.contains(&moved.place))
+                .filter(|moved| may_be_token(&moved.log.contract) && !known.contains(&moved.place))
             {
                 // The book may have it in another block.
                 let owner = deposits::rows::address_owner(tx, &unknown.transfer.to)?
@@ -248,7 +247,7 @@ impl Audit<'_> {
     /// filter.
     pub(super) async fn at_places(
         &self,
-        node: &Node,
+        node: &dyn Node,
         written: &[&BookMovement],
     ) -> Result<Vec<ChainMovement>, StepError> {
         let hash_of = |written: &&BookMovement| Hash::parse(&written.place.transaction_hash);
@@ -283,8 +282,7 @@ impl Audit<'_> {
                 && shown.iter().all(|known: &ChainMovement| known.place != written.place)
             {
                 // What the book took for the token was told to its transfer.
-                let is_token =
-                    log.address.0 == *self.token() || self.chain.was_token(&log.address.0);
+                let is_token = log.contract == *self.token() || self.chain.was_token(&log.contract);
                 shown.push(self.shown(log, &transfer, header.timestamp.0, is_token));
             }
         }

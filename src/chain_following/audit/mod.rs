@@ -13,10 +13,11 @@ pub mod worker;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::chains::evm::{Log, Transfer, millionths};
+use crate::chains::address::AddressBytes;
+use crate::chains::blocks::{Log, Transfer, millionths};
 use crate::chains::followed::FollowedChain;
+use crate::chains::port::{Node, NodeError};
 use crate::chains::rows::{self, AuditMark, Cursor};
-use crate::chains::rpc::{Node, NodeError};
 use crate::chains::unfiltered_blocks::ReadError;
 use crate::chains::verify::{Anchor, VerifyError};
 use crate::kernel::{Currency, Money, OperationError};
@@ -136,7 +137,9 @@ pub(in crate::chain_following) async fn followed(
 
 /// Checks that there is a node of the chain that was configured.
 pub(in crate::chain_following) async fn check(chain: &FollowedChain) -> Result<(), AuditError> {
-    if chain.nodes.iter().any(Node::fits) || chain.check().await.map_err(AuditError::Mismatch)? {
+    if chain.nodes.iter().any(|node| node.fits())
+        || chain.check().await.map_err(AuditError::Mismatch)?
+    {
         return Ok(());
     }
     let unreachable = ReadError::Node(NodeError::Unreachable("it could not be checked".into()));
@@ -150,13 +153,13 @@ pub(in crate::chain_following) async fn check(chain: &FollowedChain) -> Result<(
 async fn believed<'a>(
     chain: &'a FollowedChain,
     cursor: &Cursor,
-) -> Result<Vec<&'a Node>, AuditError> {
+) -> Result<Vec<&'a dyn Node>, AuditError> {
     let lead = chain.stats.lead.load(Ordering::Relaxed);
     let (mut nodes, mut faults) = (Vec::new(), Vec::new());
     for (place, node) in chain.nodes.iter().enumerate().filter(|(_, node)| node.fits()) {
         let fault = match node.header(cursor.anchor.height).await {
             Ok(Some(header)) if header.hash == cursor.anchor.hash => {
-                nodes.push((place == lead, node));
+                nodes.push((place == lead, node.as_ref()));
                 continue;
             }
             Ok(Some(_)) => ReadError::VerifyError(VerifyError::WrongFork(cursor.anchor.height)),
@@ -177,7 +180,7 @@ async fn believed<'a>(
 pub(super) struct Audit<'a> {
     pub(super) store: &'a Store,
     pub(super) chain: &'a FollowedChain,
-    pub(super) nodes: Vec<&'a Node>,
+    pub(super) nodes: Vec<&'a dyn Node>,
     /// Up to where the chain was followed when the comparison began.
     pub(super) cursor: Cursor,
 }
@@ -227,13 +230,13 @@ pub(in crate::chain_following) fn unstored(failure: OperationError) -> AuditErro
 }
 
 impl Audit<'_> {
-    pub(super) fn token(&self) -> &[u8; 20] {
+    pub(super) fn token(&self) -> &AddressBytes {
         self.chain.settings.token_contract.bytes()
     }
 
     pub(super) fn place(&self, log: &Log) -> LogPosition {
         LogPosition {
-            transaction_hash: log.transaction_hash.text(self.chain.form()),
+            transaction_hash: self.chain.kind().write_hash(&log.transaction_hash),
             log_index: log.log_index.0,
         }
     }
@@ -249,11 +252,11 @@ impl Audit<'_> {
     ) -> ChainMovement {
         ChainMovement {
             place: self.place(log),
-            contract: if is_token { *self.token() } else { log.address.0 },
+            contract: if is_token { *self.token() } else { log.contract },
             from_address: transfer.from,
             to_address: transfer.to,
             units: if is_token {
-                millionths(transfer.value, self.chain.decimals(&log.address.0))
+                millionths(transfer.value, self.chain.decimals(&log.contract))
             } else {
                 None
             },
@@ -263,7 +266,7 @@ impl Audit<'_> {
     }
 
     pub(super) async fn anchor(&self, height: i64) -> Result<Anchor, AuditError> {
-        let ask = async |node: &Node| -> Result<Anchor, StepError> {
+        let ask = async |node: &dyn Node| -> Result<Anchor, StepError> {
             let header = node.header(height).await?.ok_or(VerifyError::Stale(height))?;
             Ok(Anchor { height, hash: header.hash })
         };

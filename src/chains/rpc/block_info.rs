@@ -7,7 +7,7 @@
 
 use serde::Deserialize;
 
-use crate::chains::evm::{AddressBytes, Data, Hash, Header, Log, Quantity, Receipt};
+use crate::chains::blocks::{AddressOf20, Data, Hash, Header, Log, LogContent, Quantity, Receipt};
 use crate::kernel::hex;
 
 pub(super) const PATH: &str = "/wallet/gettransactioninfobyblocknum";
@@ -34,7 +34,7 @@ struct ResourceReceipt {
 
 #[derive(Deserialize)]
 struct InfoLog {
-    address: AddressBytes,
+    address: AddressOf20,
     #[serde(default)]
     topics: Vec<Hash>,
     #[serde(default)]
@@ -55,9 +55,11 @@ pub(super) fn receipts(body: &[u8], block: &Header) -> Option<Vec<Receipt>> {
         let mut logs = Vec::with_capacity(info.log.len());
         for log in info.log {
             logs.push(Log {
-                address: log.address,
-                topics: log.topics,
-                data: Data(hex::decode(&log.data)?),
+                contract: log.address.0,
+                content: LogContent::Evm {
+                    topics: log.topics,
+                    data: Data(hex::decode(&log.data)?),
+                },
                 block_number: block.number,
                 block_hash: block.hash,
                 transaction_hash: info.id,
@@ -80,7 +82,7 @@ pub(super) fn receipts(body: &[u8], block: &Header) -> Option<Vec<Receipt>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chains::evm::samples::header;
+    use crate::chains::blocks::samples::header;
 
     #[test]
     fn a_block_reads_with_its_logs_numbered_through() {

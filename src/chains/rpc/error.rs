@@ -3,51 +3,10 @@
 
 use serde::Deserialize;
 
+use crate::chains::port::NodeError;
+
 /// Characters of a node's own words that are kept.
 const WORDS_LENGTH_MAX: usize = 200;
-
-/// Why a node did not answer a question.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NodeError {
-    #[error("not reached: {0}")]
-    Unreachable(String),
-    /// Too many requests, or no computing resources; it rests.
-    #[error("refuses for now: {0}")]
-    Limited(String),
-    /// The range covers too many blocks or too many results: ask for less.
-    #[error("wants a smaller range: {0}")]
-    TooMuch(String),
-    /// The method or the tag is not there.
-    #[error("does not know the method: {0}")]
-    MethodMissing(String),
-    #[error("answers an error: {0}")]
-    Refused(String),
-    /// What came is not what the question asks for.
-    #[error("does not answer sensibly: {0}")]
-    Garbage(String),
-    /// It rests after a fault and is not asked.
-    #[error("rests after a fault")]
-    Resting,
-}
-
-impl NodeError {
-    /// Whether another question would meet the same fault soon.
-    pub(super) const fn is_of_the_node(&self) -> bool {
-        matches!(self, NodeError::Unreachable(_) | NodeError::Limited(_) | NodeError::Garbage(_))
-    }
-
-    /// Whether the node answered and did not want the question, so that it can be asked in another
-    /// way.
-    pub(super) const fn is_refusal(&self) -> bool {
-        matches!(
-            self,
-            NodeError::MethodMissing(_)
-                | NodeError::Refused(_)
-                | NodeError::TooMuch(_)
-                | NodeError::Garbage(_)
-        )
-    }
-}
 
 /// A node's own words, short and on one line, for logs and messages.
 pub(super) fn words(text: &str) -> String {

@@ -6,6 +6,7 @@
 
 mod block_info;
 mod error;
+mod port;
 mod transport;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,35 +16,19 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub use error::NodeError;
 use transport::{Answered, REST_SECONDS_MAX, RpcRequest, Transport};
 
+use super::address_bytes::AddressBytes;
+use super::blocks::{DEPRECATE_TOPIC, Data, Hash, Header, Log, Quantity, Receipt, TRANSFER_TOPIC};
 use super::budget::RequestLimits;
-use super::evm::{DEPRECATE_TOPIC, Data, Hash, Header, Log, Quantity, Receipt, TRANSFER_TOPIC};
+use super::port::{BlockRange, FinalBlock, NodeError};
 use super::timer::Timer;
 use crate::outbound::{Client, Endpoint};
 
-/// What one range of blocks holds of the watched contracts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockRange {
-    pub first: Header,
-    pub last: Header,
-    pub logs: Vec<Log>,
-}
-
-/// A block that nobody can replace any more, as a node tells it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FinalBlock {
-    pub number: i64,
-    /// Unix seconds.
-    pub time: i64,
-    /// The head of the block, where the node was asked for it in this way.
-    pub header: Option<Header>,
-}
-
-/// One node.
-pub struct Node {
+/// One node with the Ethereum JSON-RPC.
+pub struct RpcNode {
     transport: Transport,
+    is_tron: bool,
     /// Whether it was found to be of the configured chain.
     fits: AtomicBool,
     /// Whether the node has the tag `finalized`; asked once.
@@ -62,7 +47,7 @@ fn prefixed(bytes: impl AsRef<[u8]>) -> String {
     format!("0x{}", crate::kernel::hex::encode(bytes))
 }
 
-impl Node {
+impl RpcNode {
     /// `is_tron` says whether TRON's own interface may stand beside the JSON-RPC.
     pub fn new(
         client: Client,
@@ -70,9 +55,10 @@ impl Node {
         limits: RequestLimits,
         timer: Timer,
         is_tron: bool,
-    ) -> Node {
-        Node {
+    ) -> RpcNode {
+        RpcNode {
             transport: Transport::new(client, endpoint, limits, timer),
+            is_tron,
             fits: false.into(),
             lacks_finalized: false.into(),
             lacks_block_receipts: false.into(),
@@ -81,32 +67,27 @@ impl Node {
     }
 
     /// Host and port, for the log.
-    pub fn label(&self) -> String {
+    fn label(&self) -> String {
         self.transport.endpoint.label()
     }
 
-    /// Whether it rests after faults and is not asked now.
-    pub fn is_resting(&self) -> bool {
-        self.resting_for().is_some()
-    }
-
     /// How much longer it rests after a fault.
-    pub fn resting_for(&self) -> Option<Duration> {
+    fn resting_for(&self) -> Option<Duration> {
         self.transport.resting_for()
     }
 
     /// How many questions it was asked since the start; each question of a batch counts.
-    pub fn questions_count(&self) -> u64 {
+    fn questions_count(&self) -> u64 {
         self.transport.sent_count()
     }
 
     /// How long to pause after a look at the chain that asked so many questions.
-    pub fn routine_pause(&self, count: u64) -> Duration {
+    fn routine_pause(&self, count: u64) -> Duration {
         self.transport.routine_pause(count)
     }
 
     /// What the node was found to lack, each in a few words.
-    pub fn lacks(&self) -> Vec<&'static str> {
+    fn lacks(&self) -> Vec<&'static str> {
         let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         [
             (!self.transport.takes_batches(), "batches"),
@@ -119,12 +100,12 @@ impl Node {
     }
 
     /// Whether it was found to be of the configured chain; only such nodes are listened to.
-    pub fn fits(&self) -> bool {
+    fn fits(&self) -> bool {
         self.fits.load(Ordering::Relaxed)
     }
 
     /// Keeps what a check found; a node that does not fit rests before it is checked again.
-    pub fn note_fit(&self, fits: bool) {
+    fn note_fit(&self, fits: bool) {
         self.fits.store(fits, Ordering::Relaxed);
         if !fits {
             self.transport.rest(REST_SECONDS_MAX);
@@ -158,15 +139,15 @@ impl Node {
         self.read(answers.pop().unwrap_or(Err(NodeError::Garbage("no answer".into()))))
     }
 
-    pub async fn chain_id(&self) -> Result<u64, NodeError> {
+    async fn chain_id(&self) -> Result<u64, NodeError> {
         let id: Quantity = self.one("eth_chainId", json!([])).await?;
         Ok(id.0.unsigned_abs())
     }
 
     /// Calls a function of a contract that takes nothing and answers a number or a truth value.
-    pub async fn call_number(
+    async fn call_number(
         &self,
-        contract: &[u8; 20],
+        contract: &AddressBytes,
         selector: [u8; 4],
     ) -> Result<Option<u128>, NodeError> {
         let data = self.call_data(contract, selector).await?;
@@ -174,9 +155,9 @@ impl Node {
     }
 
     /// Calls a function of a contract that takes nothing, and answers what it returned.
-    pub async fn call_data(
+    async fn call_data(
         &self,
-        contract: &[u8; 20],
+        contract: &AddressBytes,
         selector: [u8; 4],
     ) -> Result<Data, NodeError> {
         self.one(
@@ -188,15 +169,15 @@ impl Node {
 
     /// What several addresses hold of a contract's token at the newest block, in its smallest
     /// units. Nodes of TRON answer for no other block.
-    pub async fn balances(
+    async fn balances(
         &self,
-        contract: &[u8; 20],
-        addresses: &[[u8; 20]],
+        contract: &AddressBytes,
+        addresses: &[AddressBytes],
     ) -> Result<Vec<u128>, NodeError> {
         /// `balanceOf(address)`.
         const BALANCE_SELECTOR: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
-        let question = |address: &[u8; 20]| {
-            let data = [&BALANCE_SELECTOR[..], &[0; 12], address].concat();
+        let question = |address: &AddressBytes| {
+            let data = [&BALANCE_SELECTOR[..], &[0; 12], address.as_slice()].concat();
             RpcRequest::new(
                 "eth_call",
                 json!([{ "to": prefixed(contract), "data": prefixed(data) }, "latest"]),
@@ -212,18 +193,19 @@ impl Node {
 
     /// Which of some addresses the node knows a history of: they hold something of the chain's own
     /// coin, sent a transaction, or, on TRON, are an account. Receiving tokens alone leaves no such
-    /// trace; see [`Node::balances`]. What the node does not answer is taken for no history.
-    pub async fn known_accounts(&self, addresses: &[[u8; 20]], is_tron: bool) -> Vec<bool> {
+    /// trace; see [`RpcNode::balances`]. What the node does not answer is taken for no history.
+    async fn known_accounts(&self, addresses: &[AddressBytes]) -> Vec<bool> {
         let asked = async |method: &'static str| {
-            let question =
-                |address: &[u8; 20]| RpcRequest::new(method, json!([prefixed(address), "latest"]));
+            let question = |address: &AddressBytes| {
+                RpcRequest::new(method, json!([prefixed(address), "latest"]))
+            };
             let questions: Vec<_> = addresses.iter().map(question).collect();
             let numbers = self.many::<BigQuantity>(&questions).await.unwrap_or_default();
             numbers.into_iter().map(|number| !number.is_zero()).collect::<Vec<bool>>()
         };
         let mut is_known = asked("eth_getBalance").await;
         is_known.resize(addresses.len(), false);
-        if is_tron {
+        if self.is_tron {
             for (address, is_known) in addresses.iter().zip(&mut is_known) {
                 let text = format!("41{}", crate::kernel::hex::encode(address));
                 let answer = self.transport.post("/wallet/getaccount", json!({ "address": text }));
@@ -239,7 +221,7 @@ impl Node {
     }
 
     /// The newest block.
-    pub async fn head(&self) -> Result<Header, NodeError> {
+    async fn head(&self) -> Result<Header, NodeError> {
         let header: Option<Header> =
             self.one("eth_getBlockByNumber", json!(["latest", false])).await?;
         header.ok_or_else(|| NodeError::Garbage("there is no newest block".into()))
@@ -247,7 +229,7 @@ impl Node {
 
     /// The newest block that cannot be replaced. Nodes older than java-tron 4.8.0 lack the tag
     /// `finalized`; then TRON's own interface on the same host is asked for the solidified height.
-    pub async fn final_block(&self) -> Result<FinalBlock, NodeError> {
+    async fn final_block(&self) -> Result<FinalBlock, NodeError> {
         if !self.lacks_finalized.load(Ordering::Relaxed) {
             let header: Result<Option<Header>, NodeError> =
                 self.one("eth_getBlockByNumber", json!(["finalized", false])).await;
@@ -304,12 +286,12 @@ impl Node {
     }
 
     /// The head of a block; `None` where the node does not have it (yet).
-    pub async fn header(&self, number: i64) -> Result<Option<Header>, NodeError> {
+    async fn header(&self, number: i64) -> Result<Option<Header>, NodeError> {
         self.one("eth_getBlockByNumber", json!([hex(number), false])).await
     }
 
     /// The heads of several blocks.
-    pub async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeError> {
+    async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeError> {
         let questions: Vec<_> = numbers
             .iter()
             .map(|number| RpcRequest::new("eth_getBlockByNumber", json!([hex(*number), false])))
@@ -320,9 +302,9 @@ impl Node {
     /// Logs of the contracts in a range of blocks, with the heads of its first and last block.
     /// `last` is the head of block `to`, where the node has told it already: it is not asked for
     /// again. `None` where the node lacks one of the two blocks.
-    pub async fn range(
+    async fn range(
         &self,
-        contracts: &[[u8; 20]],
+        contracts: &[AddressBytes],
         from: i64,
         to: i64,
         last: Option<&Header>,
@@ -360,15 +342,12 @@ impl Node {
     }
 
     /// What became of one transaction; `None` where the node does not know it.
-    pub async fn receipt(&self, transaction: &Hash) -> Result<Option<Receipt>, NodeError> {
+    async fn receipt(&self, transaction: &Hash) -> Result<Option<Receipt>, NodeError> {
         self.one("eth_getTransactionReceipt", json!([transaction])).await
     }
 
     /// What became of several transactions.
-    pub async fn receipts_of(
-        &self,
-        transactions: &[Hash],
-    ) -> Result<Vec<Option<Receipt>>, NodeError> {
+    async fn receipts_of(&self, transactions: &[Hash]) -> Result<Vec<Option<Receipt>>, NodeError> {
         let questions: Vec<_> = transactions
             .iter()
             .map(|hash| RpcRequest::new("eth_getTransactionReceipt", json!([hash])))
@@ -379,7 +358,7 @@ impl Node {
     /// Everything that happened in a block, without a filter. A node that does not answer
     /// `eth_getBlockReceipts`, or not with the whole block, is asked over TRON's own interface, and
     /// then for each transaction. `None` where the node does not know all of them.
-    pub async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeError> {
+    async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeError> {
         let is_whole = |receipts: &[Receipt]| {
             block.transactions.iter().all(|transaction| {
                 receipts.iter().any(|receipt| receipt.transaction_hash == *transaction)

@@ -12,8 +12,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::error::{NodeError, RpcErrorBody, is_rate_limit, words};
+use super::error::{RpcErrorBody, is_rate_limit, words};
 use crate::chains::budget::{RequestBudget, RequestLimits};
+use crate::chains::port::NodeError;
 use crate::chains::timer::Timer;
 use crate::outbound::{Client, Endpoint, OutboundError};
 

@@ -3,6 +3,7 @@
 
 mod rows;
 
+use super::address_bytes::AddressBytes;
 use super::{Depth, Movement};
 use crate::kernel::{Money, Now, Scope, StoreError, hex};
 use crate::store::Tx;
@@ -14,7 +15,7 @@ const BLOCK_SECONDS: i64 = 3;
 const CONFIRMATIONS_FINAL: i64 = 19;
 
 /// Where simulated senders pay from.
-pub const PAYER_ADDRESS: [u8; 20] = [0x5A; 20];
+pub const PAYER_ADDRESS: AddressBytes = AddressBytes::of_20([0x5A; 20]);
 
 /// A transaction that a test helper put on the simulated chain.
 pub struct SimulatedTransaction {
@@ -22,8 +23,8 @@ pub struct SimulatedTransaction {
     pub block_time: i64,
     block_number: i64,
     sent_milliseconds: i64,
-    from_address: Vec<u8>,
-    to_address: Vec<u8>,
+    from_address: AddressBytes,
+    to_address: AddressBytes,
     asset: String,
     amount: Money,
 }
@@ -33,7 +34,7 @@ pub fn send(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,
-    to_address: [u8; 20],
+    to_address: AddressBytes,
     asset: &str,
     amount: Money,
     block_time: i64,
@@ -45,8 +46,8 @@ pub fn send(
         block_time,
         block_number: (last_number + 1).max(block_time / BLOCK_SECONDS),
         sent_milliseconds: now.business_milliseconds(),
-        from_address: PAYER_ADDRESS.to_vec(),
-        to_address: to_address.to_vec(),
+        from_address: PAYER_ADDRESS,
+        to_address,
         asset: asset.to_owned(),
         amount,
     };
@@ -71,16 +72,11 @@ impl SimulatedTransaction {
         } else {
             Depth::Seen
         };
-        let address = |bytes: &[u8]| {
-            bytes
-                .try_into()
-                .map_err(|_| StoreError::Broken("an address is not 20 bytes long".into()))
-        };
         Ok(Movement {
             transaction_hash: self.transaction_hash.clone(),
             log_index: 0,
-            from_address: address(&self.from_address)?,
-            to_address: address(&self.to_address)?,
+            from_address: self.from_address,
+            to_address: self.to_address,
             contract: None,
             asset: self.asset.clone(),
             amount: self.amount,

@@ -1,6 +1,7 @@
 //! The table `simulated_transactions`.
 
 use super::SimulatedTransaction;
+use crate::chains::address_bytes::AddressBytes;
 use crate::kernel::{Currency, Money, Scope, StoreError};
 use crate::store::{Row, Tx};
 use crate::values;
@@ -14,8 +15,8 @@ fn read(mut row: Row) -> Result<SimulatedTransaction, StoreError> {
         block_time: row.int()?,
         block_number: row.int()?,
         sent_milliseconds: row.int()?,
-        from_address: row.bytes()?,
-        to_address: row.bytes()?,
+        from_address: AddressBytes::stored(&row.bytes()?)?,
+        to_address: AddressBytes::stored(&row.bytes()?)?,
         asset: row.text()?,
         amount: Money::new(row.int()?, Currency::Usdt),
     })

@@ -6,7 +6,7 @@ use super::super::visit::{Failure, Outcome, Visit, is_own_path};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::Beneficiary;
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::decisions;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
@@ -35,7 +35,7 @@ enum Asked {
     /// One of the operator's decisions about an object.
     Decision(OperatorDecision),
     /// Where a refund goes.
-    Address(Address),
+    Address(ChainAddress),
     /// In which transaction a refund was sent.
     Sent(String),
     /// A refund may be sent although the bank paid.
@@ -47,12 +47,12 @@ enum Asked {
 /// Reads what a form asks for; `Err` says what is missing.
 fn asked(visit: &Visit) -> Result<Asked, Failure> {
     let words = visit.words;
-    let address = || -> Result<Option<Address>, Failure> {
+    let address = || -> Result<Option<ChainAddress>, Failure> {
         let text = visit.field("to").trim();
         if text.is_empty() {
             return Ok(None);
         }
-        let parsed = Address::parse(text).map_err(|error| Failure::told(error.to_string()))?;
+        let parsed = ChainAddress::parse(text).map_err(|error| Failure::told(error.to_string()))?;
         Ok(Some(parsed))
     };
     let needed = |name: &str| {

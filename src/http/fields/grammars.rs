@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::{text, wrong};
-use crate::chains::address::Address;
-use crate::chains::evm::Hash;
+use crate::chains::KINDS;
+use crate::chains::address::ChainAddress;
+use crate::chains::blocks::Hash;
 use crate::http::body::Node;
 use crate::http::form::Field;
 use crate::kernel::{Code, RefusalEntry};
@@ -192,15 +193,19 @@ pub fn is_country(text: &str) -> bool {
     text.len() == 2 && COUNTRIES.split(' ').any(|code| code == text)
 }
 
-/// An address: TRON's base58check, or hexadecimal on other chains.
-impl Field for Address {
+/// An address in the form of any chain; its chain is judged later, with the object.
+impl Field for ChainAddress {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 34, "maxLength": 42,
-            "pattern": "^(T[1-9A-HJ-NP-Za-km-z]{33}|0x[0-9A-Fa-f]{40})$" })
+        let (length_min, length_max) = address_lengths();
+        let patterns: Vec<_> =
+            KINDS.iter().rev().map(|kind| kind.address_grammar().pattern).collect();
+        json!({ "type": "string", "minLength": length_min, "maxLength": length_max,
+            "pattern": format!("^({})$", patterns.join("|")) })
     }
     fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
-        let text = text(node, 34, 42, name, entries)?;
-        match Address::parse(text) {
+        let (length_min, length_max) = address_lengths();
+        let text = text(node, length_min, length_max, name, entries)?;
+        match ChainAddress::parse(text) {
             Ok(address) => Some(address),
             Err(fault) => wrong(
                 Code::ParameterValueInvalid,
@@ -210,6 +215,15 @@ impl Field for Address {
             ),
         }
     }
+}
+
+/// The lengths of the shortest and the longest address of any chain, in characters.
+fn address_lengths() -> (usize, usize) {
+    let grammars = || KINDS.iter().map(|kind| kind.address_grammar());
+    (
+        grammars().map(|grammar| grammar.length_min).min().unwrap_or(1),
+        grammars().map(|grammar| grammar.length_max).max().unwrap_or(1),
+    )
 }
 
 /// The hash of a transaction: 64 hexadecimal digits, with or without `0x`.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{OperatorDecision, Outcome, declined};
 use crate::audit::{self, Action, Fact};
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::kernel::id::kind;
 use crate::kernel::{
     AnyId, Currency, DecidedBy, Id, Money, Now, ObjectKind, OperationError, Scope, StoreError,
@@ -47,7 +47,7 @@ crate::string_enum!(
 #[derive(Clone, Debug)]
 pub enum Asked {
     Decide(AnyId, OperatorDecision),
-    RefundAddress(Id<kind::Refund>, Address),
+    RefundAddress(Id<kind::Refund>, ChainAddress),
     ReleaseRefund(Id<kind::Refund>),
     Resume { operation: Operation, account: Option<String> },
 }
@@ -86,7 +86,7 @@ impl Asked {
         let stored = match self {
             Asked::Decide(id, decision) => {
                 let argument = match decision {
-                    OperatorDecision::Refund(to) => to.as_ref().map(Address::to_string),
+                    OperatorDecision::Refund(to) => to.as_ref().map(ChainAddress::to_string),
                     OperatorDecision::Settle(reference) => Some(reference.clone()),
                     OperatorDecision::Check(_) => {
                         return Err(declined(*id, "this needs no second person"));
@@ -120,7 +120,7 @@ impl Asked {
                     "refuse" => OperatorDecision::Refuse,
                     "review" => OperatorDecision::Review,
                     "refund" => OperatorDecision::Refund(match argument {
-                        Some(to) => Some(Address::parse(&to).ok()?),
+                        Some(to) => Some(ChainAddress::parse(&to).ok()?),
                         None => None,
                     }),
                     "settle" => OperatorDecision::Settle(argument?),
@@ -132,7 +132,7 @@ impl Asked {
                 Asked::Decide(AnyId::parse(&id)?, decision)
             }
             Stored::RefundAddress { id, to } => {
-                Asked::RefundAddress(Id::parse(&id)?, Address::parse(&to).ok()?)
+                Asked::RefundAddress(Id::parse(&id)?, ChainAddress::parse(&to).ok()?)
             }
             Stored::ReleaseRefund { id } => Asked::ReleaseRefund(Id::parse(&id)?),
             Stored::Resume { operation, account } => {

@@ -14,7 +14,7 @@ use super::sent::{Sent, back_to_page};
 use super::{chain_facts, with_body};
 use crate::app_state::AppState;
 use crate::chains;
-use crate::chains::address::Address;
+use crate::chains::address::ChainAddress;
 use crate::http::dispatch::{self, Reply};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, OperationError, StoreError, hex};
@@ -64,7 +64,7 @@ enum Judged {
 struct Shown {
     transfer: Transfer,
     frame: Frame,
-    answer: Result<(Address, Vec<Refund>), AddressFault>,
+    answer: Result<(ChainAddress, Vec<Refund>), AddressFault>,
 }
 
 /// Why an address is not taken.
@@ -147,7 +147,7 @@ fn judge(
     if waiting.is_empty() {
         return Ok(Judged::NothingWaits);
     }
-    let readable = Address::parse(text)
+    let readable = ChainAddress::parse(text)
         .ok()
         .filter(|address| chains::address_fault(&transfer.chain, "", Some(address)).is_none());
     let answer = match readable {
@@ -161,8 +161,9 @@ fn judge(
     Ok(Judged::Shown(Box::new(Shown { transfer, frame, answer })))
 }
 
-fn confirmation(services: &Services, id: Id<kind::Transfer>, address: &Address) -> String {
-    let mark = services.sealer.fingerprint(&[CONFIRMATION, &id.to_bytes(), address.bytes()]);
+fn confirmation(services: &Services, id: Id<kind::Transfer>, address: &ChainAddress) -> String {
+    let mark =
+        services.sealer.fingerprint(&[CONFIRMATION, &id.to_bytes(), address.bytes().as_slice()]);
     hex::encode(&mark[..16])
 }
 

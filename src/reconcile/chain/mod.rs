@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 
 use super::{Difference, DifferenceKind};
 use crate::chains::ChainName;
-use crate::chains::address::Address;
+use crate::chains::address::{AddressBytes, ChainAddress};
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Mode, Money, Now, StoreError};
 use crate::store::Tx;
@@ -34,9 +34,9 @@ pub struct LogPosition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainMovement {
     pub place: LogPosition,
-    pub contract: [u8; 20],
-    pub from_address: [u8; 20],
-    pub to_address: [u8; 20],
+    pub contract: AddressBytes,
+    pub from_address: AddressBytes,
+    pub to_address: AddressBytes,
     /// Millionths; `None` for a token whose unit is not known, and beyond what the book holds.
     pub units: Option<i64>,
     pub block_number: i64,
@@ -59,8 +59,8 @@ pub struct BookMovement {
     pub role: EntryRole,
     pub place: LogPosition,
     /// `None` for a refund: the operator sends it from wherever.
-    pub from_address: Option<[u8; 20]>,
-    pub to_address: [u8; 20],
+    pub from_address: Option<AddressBytes>,
+    pub to_address: AddressBytes,
     pub units: i64,
     /// Height and time; `None` for a refund.
     pub block: Option<(i64, i64)>,
@@ -99,9 +99,9 @@ impl BookMovement {
 /// `written`, whatever it is.
 pub fn compare(
     chain: ChainName,
-    token: &[u8; 20],
+    token: &AddressBytes,
     blocks: &RangeInclusive<i64>,
-    ours: &HashSet<[u8; 20]>,
+    ours: &HashSet<AddressBytes>,
     shown: &[ChainMovement],
     written: &[BookMovement],
 ) -> Vec<FoundDifference> {
@@ -125,7 +125,7 @@ pub fn compare(
         let ours_of_it = if is_sweep { seen.from_address } else { seen.to_address };
         if ours.contains(&ours_of_it) && !written.contains(&(&seen.place, is_sweep)) {
             let LogPosition { transaction_hash, log_index } = &seen.place;
-            let address = Address::of_chain(chain.as_str(), ours_of_it);
+            let address = ChainAddress::of_chain(chain.as_str(), ours_of_it);
             found.push(FoundDifference {
                 kind: DifferenceKind::MovementNotInBook,
                 subject: format!(
@@ -142,7 +142,7 @@ pub fn compare(
 
 /// What differs between a movement of the book and what the chain has in its place.
 fn differing(
-    token: &[u8; 20],
+    token: &AddressBytes,
     blocks: &RangeInclusive<i64>,
     written: &BookMovement,
     seen: Option<&ChainMovement>,
@@ -190,9 +190,9 @@ fn differing(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressHolding {
     pub transfer_id: Id<kind::Transfer>,
-    pub address: [u8; 20],
+    pub address: AddressBytes,
     /// The token's contract that the transfer was told.
-    pub told_contract: [u8; 20],
+    pub told_contract: AddressBytes,
     /// Millionths, whichever of the token's contracts they are in.
     pub units: i64,
 }
@@ -200,7 +200,7 @@ pub struct AddressHolding {
 impl AddressHolding {
     /// The name of an address in a difference.
     pub fn subject(&self, chain: ChainName) -> String {
-        Address::of_chain(chain.as_str(), self.address).to_string()
+        ChainAddress::of_chain(chain.as_str(), self.address).to_string()
     }
 }
 
@@ -273,16 +273,16 @@ pub fn open(
 mod tests {
     use super::*;
 
-    const TOKEN: [u8; 20] = [0xA6; 20];
-    const OURS: [u8; 20] = [1; 20];
-    const ALSO_OURS: [u8; 20] = [2; 20];
-    const PAYER: [u8; 20] = [9; 20];
+    const TOKEN: AddressBytes = AddressBytes::of_20([0xA6; 20]);
+    const OURS: AddressBytes = AddressBytes::of_20([1; 20]);
+    const ALSO_OURS: AddressBytes = AddressBytes::of_20([2; 20]);
+    const PAYER: AddressBytes = AddressBytes::of_20([9; 20]);
 
     fn place(log_index: i64) -> LogPosition {
         LogPosition { transaction_hash: "ab".repeat(32), log_index }
     }
 
-    fn shown(from_address: [u8; 20], to_address: [u8; 20]) -> ChainMovement {
+    fn shown(from_address: AddressBytes, to_address: AddressBytes) -> ChainMovement {
         ChainMovement {
             place: place(3),
             contract: TOKEN,
@@ -294,7 +294,11 @@ mod tests {
         }
     }
 
-    fn written(role: EntryRole, from_address: [u8; 20], to_address: [u8; 20]) -> BookMovement {
+    fn written(
+        role: EntryRole,
+        from_address: AddressBytes,
+        to_address: AddressBytes,
+    ) -> BookMovement {
         let from_address = (!matches!(role, EntryRole::Refund(_))).then_some(from_address);
         let block = from_address.map(|_| (40, 120));
         BookMovement {
@@ -334,8 +338,8 @@ mod tests {
             ("a sweep that is a refund too", vec![went()], vec![sweep(), refund()], vec![]),
             (
                 "a refund from elsewhere",
-                vec![shown(PAYER, [8; 20])],
-                vec![written(refund().role, PAYER, [8; 20])],
+                vec![shown(PAYER, AddressBytes::of_20([8; 20]))],
+                vec![written(refund().role, PAYER, AddressBytes::of_20([8; 20]))],
                 vec![],
             ),
             (
@@ -344,7 +348,7 @@ mod tests {
                 vec![written(EntryRole::Sweep, OURS, ALSO_OURS)],
                 vec![],
             ),
-            ("of strangers", vec![shown(PAYER, [8; 20])], vec![], vec![]),
+            ("of strangers", vec![shown(PAYER, AddressBytes::of_20([8; 20]))], vec![], vec![]),
             ("a deposit that is missing", vec![came()], vec![], vec![(MovementNotInBook, FIVE)]),
             ("a sweep that is missing", vec![went()], vec![], vec![(MovementNotInBook, FIVE)]),
             (
@@ -361,7 +365,7 @@ mod tests {
             ),
             (
                 "another token of strangers' making",
-                vec![ChainMovement { contract: [7; 20], ..came() }],
+                vec![ChainMovement { contract: AddressBytes::of_20([7; 20]), ..came() }],
                 vec![],
                 vec![],
             ),
@@ -370,7 +374,11 @@ mod tests {
             ("an invented refund", vec![], vec![refund()], vec![(MovementNotOnChain, FIVE)]),
             (
                 "another token",
-                vec![ChainMovement { contract: [7; 20], units: None, ..came() }],
+                vec![ChainMovement {
+                    contract: AddressBytes::of_20([7; 20]),
+                    units: None,
+                    ..came()
+                }],
                 vec![deposit()],
                 vec![(MovementToken, FIVE)],
             ),
@@ -395,7 +403,10 @@ mod tests {
             (
                 "another payer",
                 vec![came()],
-                vec![BookMovement { from_address: Some([8; 20]), ..deposit() }],
+                vec![BookMovement {
+                    from_address: Some(AddressBytes::of_20([8; 20])),
+                    ..deposit()
+                }],
                 vec![(MovementAddress, FIVE)],
             ),
             (

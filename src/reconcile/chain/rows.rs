@@ -2,6 +2,8 @@
 
 use super::{AddressHolding, BookMovement, EntryRole, FoundDifference, LogPosition};
 use crate::chains::ChainName;
+use crate::chains::address::AddressBytes;
+use crate::deposits::rows::address;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Mode, Now, Scope, StoreError};
 use crate::reconcile::DifferenceKind;
@@ -37,8 +39,8 @@ fn deposit(mut row: Row) -> Result<BookMovement, StoreError> {
     Ok(BookMovement {
         role: EntryRole::Deposit(row.id()?),
         place: place(row)?,
-        from_address: Some(row.array()?),
-        to_address: row.array()?,
+        from_address: Some(address(row.bytes()?)?),
+        to_address: address(row.bytes()?)?,
         units: row.int()?,
         block: Some((row.int_or_null()?.unwrap_or(0), row.int_or_null()?.unwrap_or(0))),
         is_with_its_owner: row.bool()?,
@@ -50,8 +52,8 @@ fn sweep(mut row: Row) -> Result<BookMovement, StoreError> {
     Ok(BookMovement {
         role: EntryRole::Sweep,
         place: place(row)?,
-        from_address: Some(row.array()?),
-        to_address: row.array()?,
+        from_address: Some(address(row.bytes()?)?),
+        to_address: address(row.bytes()?)?,
         units: row.int()?,
         block: Some((row.int()?, row.int()?)),
         is_with_its_owner: true,
@@ -138,7 +140,7 @@ pub fn refunds(
             role: EntryRole::Refund(row.id()?),
             place: place(row)?,
             from_address: None,
-            to_address: row.array_or_null()?.unwrap_or([0; 20]),
+            to_address: row.bytes_or_null()?.map_or(Ok(AddressBytes::of_20([0; 20])), address)?,
             units: row.int()?,
             block: None,
             is_with_its_owner: true,
@@ -162,7 +164,8 @@ const HELD: &str = "SELECT t.id, t.deposit_address, t.token_contract, \
     FROM transfers t WHERE t.scope = ?1 AND t.chain = ?2";
 
 fn held(mut row: Row) -> Result<AddressHolding, StoreError> {
-    let (transfer_id, address, told_contract) = (row.id()?, row.array()?, row.array()?);
+    let (transfer_id, address, told_contract) =
+        (row.id()?, address(row.bytes()?)?, address(row.bytes()?)?);
     let (received, moved_in, left) = (row.int()?, row.int()?, row.int()?);
     let units = received.checked_add(moved_in).and_then(|sum| sum.checked_sub(left));
     let units =

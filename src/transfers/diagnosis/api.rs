@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::message::message;
 use super::{DiagnosisCode, judge};
-use crate::chains::address::{Address, AddressForm};
-use crate::chains::evm::Hash;
+use crate::chains::address::{AddressBytes, ChainAddress};
+use crate::chains::blocks::Hash;
 use crate::chains::inspect::{self, SeenBlock, SeenMovement, SeenToken, SeenTransaction};
-use crate::chains::{self, ChainName, Depth, simulated};
+use crate::chains::{self, ChainName, Depth, kind_named, simulated};
 use crate::deposits::state::DepositStatus;
 use crate::deposits::{self, Deposit};
 use crate::http::preflight::{Asking, PREFLIGHT_SECONDS_MAX, PreflightFuture, PreflightResult};
@@ -60,7 +60,7 @@ fn deposits_of(
     transfer: &Transfer,
     hash: &Hash,
 ) -> Result<Vec<Deposit>, StoreError> {
-    let text = hash.text(AddressForm::of_chain(&transfer.chain));
+    let text = kind_named(&transfer.chain).write_hash(hash);
     let mut found = deposits::rows::of_transaction(tx, transfer.scope, &transfer.chain, &text)?;
     found.retain(|deposit| deposit.transfer_id == transfer.id);
     Ok(found)
@@ -118,7 +118,7 @@ fn simulated_evidence(
     transfer: &Transfer,
     hash: &Hash,
 ) -> Result<Option<SeenTransaction>, StoreError> {
-    let text = hash.text(AddressForm::of_chain(&transfer.chain));
+    let text = kind_named(&transfer.chain).write_hash(hash);
     let Some(sent) = simulated::find(context.tx, transfer.scope, &text)? else { return Ok(None) };
     let movement = sent.movement(
         context.now.business_milliseconds(),
@@ -179,11 +179,11 @@ pub fn diagnose(
     };
     let finding =
         judge(&found, *found.token_contract.bytes(), &deposits, seen.as_ref(), followed_height)?;
-    let written = |bytes: [u8; 20]| Address::of_chain(&found.chain, bytes).to_string();
+    let written = |bytes: AddressBytes| ChainAddress::of_chain(&found.chain, bytes).to_string();
     Ok(DiagnosisView {
         object: DiagnosisWord::FundingDiagnosis,
         transfer_id: found.id,
-        transaction_hash: hash.text(AddressForm::of_chain(&found.chain)),
+        transaction_hash: kind_named(&found.chain).write_hash(&hash),
         code: finding.code,
         message: message(&found, &finding),
         deposit_id: finding.deposit_id,

@@ -9,6 +9,7 @@ pub mod message;
 
 use super::state::TransferStatus;
 use super::{Transfer, funding};
+use crate::chains::address::AddressBytes;
 use crate::chains::inspect::{SeenBlock, SeenMovement, SeenToken, SeenTransaction};
 use crate::deposits::Deposit;
 use crate::deposits::state::{Classification, DepositStatus, ReasonCode};
@@ -65,8 +66,8 @@ pub struct Finding {
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,
     pub confirmations: Option<i64>,
-    pub to_address: Option<[u8; 20]>,
-    pub contract: Option<[u8; 20]>,
+    pub to_address: Option<AddressBytes>,
+    pub contract: Option<AddressBytes>,
 }
 
 impl Finding {
@@ -104,7 +105,7 @@ fn short_after(transfer: &Transfer, amount: Money) -> Result<Option<Money>, Stor
 fn of_deposit(
     transfer: &Transfer,
     deposit: &Deposit,
-    contract: Option<[u8; 20]>,
+    contract: Option<AddressBytes>,
 ) -> Result<Finding, StoreError> {
     use Classification::{Exact, Late, Over, Partial, Unmatched, Unsupported};
     let missing = Some(funding::missing(transfer)?).filter(|missing| !missing.is_zero());
@@ -203,7 +204,7 @@ fn of_movement(
 /// transaction; `token_contract` is the contract of the transfer's token.
 pub fn judge(
     transfer: &Transfer,
-    token_contract: [u8; 20],
+    token_contract: AddressBytes,
     deposits: &[Deposit],
     seen: Option<&SeenTransaction>,
     followed_height: i64,
@@ -248,16 +249,16 @@ pub fn judge(
 mod tests {
     use super::message::message;
     use super::*;
-    use crate::chains::address::{Address, AddressForm};
+    use crate::chains::address::ChainAddress;
     use crate::kernel::id::Minter;
     use crate::kernel::{History, Metadata, Mode, Rate, Scope};
     use crate::transfers::{Policy, PurposeCode};
     use DiagnosisCode::*;
 
-    const OURS: [u8; 20] = [1; 20];
-    const TOKEN: [u8; 20] = [2; 20];
-    const OTHER: [u8; 20] = [3; 20];
-    const ELSEWHERE: [u8; 20] = [4; 20];
+    const OURS: AddressBytes = AddressBytes::of_20([1; 20]);
+    const TOKEN: AddressBytes = AddressBytes::of_20([2; 20]);
+    const OTHER: AddressBytes = AddressBytes::of_20([3; 20]);
+    const ELSEWHERE: AddressBytes = AddressBytes::of_20([4; 20]);
     const EXPIRES_AT: i64 = 1_000;
     const FOLLOWED: i64 = 50;
 
@@ -287,8 +288,8 @@ mod tests {
             purpose_code: PurposeCode::P0014,
             asset: "USDT".into(),
             chain: "tron".into(),
-            token_contract: Address::new(AddressForm::Tron, TOKEN),
-            deposit_address: Address::new(AddressForm::Tron, OURS),
+            token_contract: ChainAddress::of_chain("tron", TOKEN),
+            deposit_address: ChainAddress::of_chain("tron", OURS),
             account_fingerprint: 0,
             derivation_index: 0,
             expected: usdt(10_000_000),
@@ -342,7 +343,7 @@ mod tests {
         }
     }
 
-    fn movement(token: SeenToken, to_address: [u8; 20], value: u128) -> SeenMovement {
+    fn movement(token: SeenToken, to_address: AddressBytes, value: u128) -> SeenMovement {
         let contract = Some(if token == SeenToken::Ours { TOKEN } else { OTHER });
         SeenMovement {
             log_index: 9,

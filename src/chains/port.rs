@@ -1,0 +1,232 @@
+//! What a kind of chain is to the service: how it writes addresses and transactions, where deposit
+//! addresses come from, and how one of its nodes is asked.
+//!
+//! Everything above works with any kind: following, the audit, refunds, the payer's page and the
+//! diagnosis of a payment. Nothing that a node says is believed here; `verify` judges.
+
+use std::fmt;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::address_bytes::AddressBytes;
+use super::blocks::{Hash, Header, Log, Receipt};
+use super::budget::RequestLimits;
+use super::derivation::AccountKey;
+use super::timer::Timer;
+use crate::outbound::{Client, Endpoint};
+
+/// A kind of chain. Its folder implements this, and `KINDS` names it.
+pub trait Chain: Send + Sync {
+    /// The names of the chains that are of this kind.
+    fn names(&self) -> &'static [&'static str];
+
+    /// Whether a text is meant as an address of this kind, right or wrong.
+    fn claims(&self, text: &str) -> bool;
+
+    /// Reads an address as people write it; nothing is trimmed.
+    fn parse_address(&self, text: &str) -> Result<AddressBytes, TextError>;
+
+    fn write_address(&self, bytes: &AddressBytes) -> String;
+
+    /// The grammar of its addresses, for the API's document.
+    fn address_grammar(&self) -> AddressGrammar;
+
+    /// An address as a sanctions list writes it, which may be more careless.
+    fn listed_address(&self, text: &str) -> Option<AddressBytes> {
+        self.parse_address(text).ok()
+    }
+
+    /// What an address of this kind must be, behind the name of a field.
+    fn address_rule(&self) -> &'static str;
+
+    /// The hash of a transaction as the chain's explorers write it.
+    fn write_hash(&self, hash: &Hash) -> String {
+        hash.to_string()
+    }
+
+    /// The deposit address of an account key with this index; `None` for an index without one.
+    fn deposit_address(&self, key: &AccountKey, index: u32) -> Option<AddressBytes>;
+
+    /// A node behind an endpoint.
+    fn node(
+        &self,
+        client: &Client,
+        endpoint: &Endpoint,
+        limits: RequestLimits,
+        timer: &Timer,
+    ) -> Box<dyn Node>;
+}
+
+/// The characters of a kind's addresses.
+pub struct AddressGrammar {
+    pub length_min: usize,
+    pub length_max: usize,
+    /// A regular expression without anchors.
+    pub pattern: &'static str,
+}
+
+/// Why a text is no address, in words that tell a person what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextError(pub String);
+
+impl fmt::Display for TextError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TextError {}
+
+/// What a node answers some time later.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, NodeError>>;
+
+/// One node of a chain.
+pub trait Node: Send + Sync {
+    /// Host and port, for the log.
+    fn label(&self) -> String;
+
+    /// Whether it was found to be of the configured chain; only such nodes are listened to.
+    fn fits(&self) -> bool;
+
+    /// Keeps what a check found; a node that does not fit rests before it is checked again.
+    fn note_fit(&self, fits: bool);
+
+    /// How much longer it rests after a fault; `None` where it may be asked.
+    fn resting_for(&self) -> Option<Duration>;
+
+    /// How many questions it was asked since the start; each question of a batch counts.
+    fn questions_count(&self) -> u64;
+
+    /// How long to pause after a look at the chain that asked so many questions.
+    fn routine_pause(&self, count: u64) -> Duration;
+
+    /// What the node was found to lack, each in a few words.
+    fn lacks(&self) -> Vec<&'static str>;
+
+    /// Which network it is of.
+    fn chain_id(&self) -> Answer<'_, u64>;
+
+    /// The newest block.
+    fn head(&self) -> Answer<'_, Header>;
+
+    /// The newest block that cannot be replaced.
+    fn final_block(&self) -> Answer<'_, FinalBlock>;
+
+    /// The head of a block; `None` where the node does not have it (yet).
+    fn header(&self, number: i64) -> Answer<'_, Option<Header>>;
+
+    /// The heads of several blocks.
+    fn headers<'a>(&'a self, numbers: &'a [i64]) -> Answer<'a, Vec<Option<Header>>>;
+
+    /// Logs of the contracts in a range of blocks, with the heads of its first and last block.
+    /// `last` is the head of block `to`, where the node has told it already: it is not asked for
+    /// again. `None` where the node lacks one of the two blocks.
+    fn range<'a>(
+        &'a self,
+        contracts: &'a [AddressBytes],
+        from: i64,
+        to: i64,
+        last: Option<&'a Header>,
+    ) -> Answer<'a, Option<BlockRange>>;
+
+    /// What became of one transaction; `None` where the node does not know it.
+    fn receipt<'a>(&'a self, transaction: &'a Hash) -> Answer<'a, Option<Receipt>>;
+
+    /// What became of several transactions.
+    fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> Answer<'a, Vec<Option<Receipt>>>;
+
+    /// Everything that happened in a block, without a filter. `None` where the node does not know
+    /// all of its transactions.
+    fn receipts_in<'a>(&'a self, block: &'a Header) -> Answer<'a, Option<Vec<Receipt>>>;
+
+    /// What several addresses hold of a contract's token at the newest block, in its smallest
+    /// units.
+    fn balances<'a>(
+        &'a self,
+        contract: &'a AddressBytes,
+        addresses: &'a [AddressBytes],
+    ) -> Answer<'a, Vec<u128>>;
+
+    /// Which of some addresses the node knows a history of besides the tokens that they hold. What
+    /// the node does not answer is taken for no history.
+    fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> BoxFuture<'a, Vec<bool>>;
+
+    /// In which units a contract counts; `None` where what it answers is no number.
+    fn token_decimals<'a>(&'a self, contract: &'a AddressBytes) -> Answer<'a, Option<u128>>;
+
+    /// Whether a contract says that it handed over to another one; `None` where it does not say.
+    fn token_is_deprecated<'a>(&'a self, contract: &'a AddressBytes) -> Answer<'a, Option<bool>>;
+
+    /// What a contract calls its token; `None` where that is no text of a symbol's length.
+    fn token_symbol<'a>(&'a self, contract: &'a AddressBytes) -> Answer<'a, Option<String>>;
+}
+
+/// Whether two names are of one node.
+pub fn is_same_node(one: &dyn Node, other: &dyn Node) -> bool {
+    std::ptr::addr_eq(one, other)
+}
+
+/// Characters of a symbol; a contract that answers more has none.
+pub const SYMBOL_LENGTH_MAX: usize = 20;
+
+/// What one range of blocks holds of the watched contracts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockRange {
+    pub first: Header,
+    pub last: Header,
+    pub logs: Vec<Log>,
+}
+
+/// A block that nobody can replace any more, as a node tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinalBlock {
+    pub number: i64,
+    /// Unix seconds.
+    pub time: i64,
+    /// The head of the block, where the node was asked for it in this way.
+    pub header: Option<Header>,
+}
+
+/// Why a node did not answer a question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeError {
+    #[error("not reached: {0}")]
+    Unreachable(String),
+    /// Too many requests, or no computing resources; it rests.
+    #[error("refuses for now: {0}")]
+    Limited(String),
+    /// The range covers too many blocks or too many results: ask for less.
+    #[error("wants a smaller range: {0}")]
+    TooMuch(String),
+    /// The method or the tag is not there.
+    #[error("does not know the method: {0}")]
+    MethodMissing(String),
+    #[error("answers an error: {0}")]
+    Refused(String),
+    /// What came is not what the question asks for.
+    #[error("does not answer sensibly: {0}")]
+    Garbage(String),
+    /// It rests after a fault and is not asked.
+    #[error("rests after a fault")]
+    Resting,
+}
+
+impl NodeError {
+    /// Whether another question would meet the same fault soon.
+    pub const fn is_of_the_node(&self) -> bool {
+        matches!(self, NodeError::Unreachable(_) | NodeError::Limited(_) | NodeError::Garbage(_))
+    }
+
+    /// Whether the node answered and did not want the question, so that it can be asked in another
+    /// way.
+    pub const fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            NodeError::MethodMissing(_)
+                | NodeError::Refused(_)
+                | NodeError::TooMuch(_)
+                | NodeError::Garbage(_)
+        )
+    }
+}

@@ -1,0 +1,244 @@
+//! A kind of chain that is none of Ethereum's, to prove that one can be added: public keys of 32
+//! bytes as addresses, and nodes that tell of token movements themselves. The chain is in memory.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{self, BoxFuture};
+use sha2::{Digest, Sha256};
+
+use super::address_bytes::AddressBytes;
+use super::blocks::{Hash, Header, Log, LogContent, Quantity, Receipt, Transfer};
+use super::budget::RequestLimits;
+use super::derivation::AccountKey;
+use super::port::{
+    AddressGrammar, Answer, BlockRange, Chain, FinalBlock, Node, NodeError, TextError,
+};
+use super::timer::Timer;
+use crate::kernel::hex;
+use crate::outbound::{Client, Endpoint};
+
+pub const CHAIN_ID: u64 = 77;
+pub const DECIMALS: u8 = 9;
+/// Blocks above the final view.
+pub const FINAL_DEPTH: usize = 3;
+const PREFIX: &str = "stub1";
+
+/// The address of whoever has this number.
+pub fn address(number: u8) -> AddressBytes {
+    derived(&[number])
+}
+
+fn derived(seed: &[u8]) -> AddressBytes {
+    let digest: [u8; 32] = Sha256::digest(seed).into();
+    AddressBytes::new(&digest).unwrap()
+}
+
+pub struct Stub;
+
+impl Chain for Stub {
+    fn names(&self) -> &'static [&'static str] {
+        &["stub"]
+    }
+    fn claims(&self, text: &str) -> bool {
+        text.starts_with(PREFIX)
+    }
+    fn parse_address(&self, text: &str) -> Result<AddressBytes, TextError> {
+        let digits = text.strip_prefix(PREFIX).and_then(hex::decode_exact::<32>);
+        digits
+            .and_then(|bytes| AddressBytes::new(&bytes))
+            .ok_or_else(|| TextError("an address of this chain is stub1 and 64 digits".into()))
+    }
+    fn write_address(&self, bytes: &AddressBytes) -> String {
+        format!("{PREFIX}{}", hex::encode(bytes))
+    }
+    fn address_grammar(&self) -> AddressGrammar {
+        AddressGrammar { length_min: 69, length_max: 69, pattern: "stub1[0-9a-f]{64}" }
+    }
+    fn address_rule(&self) -> &'static str {
+        "must be an address that begins with stub1."
+    }
+    fn deposit_address(&self, key: &AccountKey, index: u32) -> Option<AddressBytes> {
+        Some(derived(key.address(index).ok()?.as_evm()))
+    }
+    fn node(&self, _: &Client, endpoint: &Endpoint, _: RequestLimits, _: &Timer) -> Box<dyn Node> {
+        Box::new(StubNode { label: endpoint.label(), fits: Mutex::new(false) })
+    }
+}
+
+struct Block {
+    header: Header,
+    receipts: Vec<Receipt>,
+}
+
+static LEDGER: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+
+fn ledger() -> MutexGuard<'static, Vec<Block>> {
+    LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn digest(text: &str) -> Hash {
+    Hash(Sha256::digest(text).into())
+}
+
+/// Adds blocks without a transaction, all at this time (Unix seconds).
+pub fn mine(count: usize, time: i64) {
+    (0..count).for_each(|_| add(time, &[]));
+}
+
+/// Adds a block with one transaction of these movements: to whom, and how many smallest units.
+/// Answers the transaction.
+pub fn pay(time: i64, movements: &[(AddressBytes, u128)]) -> Hash {
+    add(time, movements);
+    ledger().last().unwrap().receipts[0].transaction_hash
+}
+
+fn add(time: i64, movements: &[(AddressBytes, u128)]) {
+    let mut ledger = ledger();
+    let number = ledger.len() as i64;
+    let (hash, transaction) = (digest(&format!("block {number}")), digest(&format!("tx {number}")));
+    let log = |(index, (to, value)): (usize, &(AddressBytes, u128))| Log {
+        contract: address(0),
+        content: LogContent::Movement(Transfer { from: address(1), to: *to, value: *value }),
+        block_number: Quantity(number),
+        block_hash: hash,
+        transaction_hash: transaction,
+        log_index: Quantity(index as i64),
+        removed: false,
+    };
+    let receipt = Receipt {
+        transaction_hash: transaction,
+        block_hash: hash,
+        block_number: Quantity(number),
+        status: Quantity(1),
+        logs: movements.iter().enumerate().map(log).collect(),
+    };
+    let receipts = if movements.is_empty() { Vec::new() } else { vec![receipt] };
+    let header = Header {
+        number: Quantity(number),
+        hash,
+        parent_hash: ledger.last().map_or(digest("nothing"), |block| block.header.hash),
+        timestamp: Quantity(time),
+        transactions: receipts.iter().map(|receipt| receipt.transaction_hash).collect(),
+    };
+    ledger.push(Block { header, receipts });
+}
+
+struct StubNode {
+    label: String,
+    fits: Mutex<bool>,
+}
+
+fn now<'a, T: Send + 'a>(answer: T) -> Answer<'a, T> {
+    Box::pin(future::ready(Ok(answer)))
+}
+
+fn header(number: i64) -> Option<Header> {
+    ledger().get(usize::try_from(number).ok()?).map(|block| block.header.clone())
+}
+
+fn receipt(transaction: &Hash) -> Option<Receipt> {
+    let ledger = ledger();
+    let mut receipts = ledger.iter().flat_map(|block| &block.receipts);
+    receipts.find(|receipt| receipt.transaction_hash == *transaction).cloned()
+}
+
+impl Node for StubNode {
+    fn label(&self) -> String {
+        self.label.clone()
+    }
+    fn fits(&self) -> bool {
+        *self.fits.lock().unwrap()
+    }
+    fn note_fit(&self, fits: bool) {
+        *self.fits.lock().unwrap() = fits;
+    }
+    fn resting_for(&self) -> Option<Duration> {
+        None
+    }
+    fn questions_count(&self) -> u64 {
+        0
+    }
+    fn routine_pause(&self, _: u64) -> Duration {
+        Duration::ZERO
+    }
+    fn lacks(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+    fn chain_id(&self) -> Answer<'_, u64> {
+        now(CHAIN_ID)
+    }
+    fn head(&self) -> Answer<'_, Header> {
+        now(ledger().last().unwrap().header.clone())
+    }
+    fn final_block(&self) -> Answer<'_, FinalBlock> {
+        let header = ledger().iter().rev().nth(FINAL_DEPTH).map(|block| block.header.clone());
+        let no_block = || NodeError::Refused("no block is final yet".into());
+        let answer = header.ok_or_else(no_block).map(|header| FinalBlock {
+            number: header.number.0,
+            time: header.timestamp.0,
+            header: Some(header),
+        });
+        Box::pin(future::ready(answer))
+    }
+    fn header(&self, number: i64) -> Answer<'_, Option<Header>> {
+        now(header(number))
+    }
+    fn headers<'a>(&'a self, numbers: &'a [i64]) -> Answer<'a, Vec<Option<Header>>> {
+        now(numbers.iter().map(|number| header(*number)).collect())
+    }
+    fn range<'a>(
+        &'a self,
+        contracts: &'a [AddressBytes],
+        from: i64,
+        to: i64,
+        _: Option<&'a Header>,
+    ) -> Answer<'a, Option<BlockRange>> {
+        let range = header(from).zip(header(to)).map(|(first, last)| {
+            let ledger = ledger();
+            let logs = ledger[from as usize..=to as usize]
+                .iter()
+                .flat_map(|block| &block.receipts)
+                .flat_map(|receipt| &receipt.logs)
+                .filter(|log| contracts.contains(&log.contract));
+            BlockRange { first, last, logs: logs.cloned().collect() }
+        });
+        now(range)
+    }
+    fn receipt<'a>(&'a self, transaction: &'a Hash) -> Answer<'a, Option<Receipt>> {
+        now(receipt(transaction))
+    }
+    fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> Answer<'a, Vec<Option<Receipt>>> {
+        now(transactions.iter().map(receipt).collect())
+    }
+    fn receipts_in<'a>(&'a self, block: &'a Header) -> Answer<'a, Option<Vec<Receipt>>> {
+        now(block.transactions.iter().map(receipt).collect())
+    }
+    fn balances<'a>(
+        &'a self,
+        _: &'a AddressBytes,
+        addresses: &'a [AddressBytes],
+    ) -> Answer<'a, Vec<u128>> {
+        let ledger = ledger();
+        let logs = || {
+            let receipts = ledger.iter().flat_map(|block| &block.receipts);
+            receipts.flat_map(|receipt| &receipt.logs).filter_map(Log::transfer)
+        };
+        let held = |address: &AddressBytes| {
+            logs().filter(|moved| moved.to == *address).map(|moved| moved.value).sum()
+        };
+        now(addresses.iter().map(held).collect())
+    }
+    fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> BoxFuture<'a, Vec<bool>> {
+        Box::pin(future::ready(vec![false; addresses.len()]))
+    }
+    fn token_decimals<'a>(&'a self, _: &'a AddressBytes) -> Answer<'a, Option<u128>> {
+        now(Some(DECIMALS.into()))
+    }
+    fn token_is_deprecated<'a>(&'a self, _: &'a AddressBytes) -> Answer<'a, Option<bool>> {
+        now(None)
+    }
+    fn token_symbol<'a>(&'a self, _: &'a AddressBytes) -> Answer<'a, Option<String>> {
+        now(None)
+    }
+}
