@@ -13,7 +13,7 @@ use crate::kernel::{Currency, Money, StoreError};
 pub const GST_PERCENT: i64 = 18;
 /// The least GST on any exchange, in paise: 18 % of the table's least value, 250 rupees. A gross
 /// amount that is not above it leaves nothing to pay out.
-pub const GST_UNITS_MIN: i64 = 4_500;
+pub const GST_PAISE_MIN: i64 = 4_500;
 
 /// Tax on one exchange, in rupees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,17 +52,19 @@ impl Gst {
 
 /// The value of the service in thousandths of a paisa, for a gross amount in paise.
 fn taxable_thousandths(gross: i128) -> i128 {
-    const LAKH: i128 = 10_000_000;
-    const RUPEE: i128 = 100_000;
-    if gross <= LAKH {
+    /// A lakh, 100,000 rupees, in paise.
+    const LAKH_PAISE: i128 = 10_000_000;
+    /// A rupee in thousandths of a paisa.
+    const RUPEE_THOUSANDTHS: i128 = 100_000;
+    if gross <= LAKH_PAISE {
         // 1 %, at least 250 rupees.
-        (gross * 10).max(250 * RUPEE)
-    } else if gross <= 10 * LAKH {
+        (gross * 10).max(250 * RUPEE_THOUSANDTHS)
+    } else if gross <= 10 * LAKH_PAISE {
         // 1,000 rupees and 0.5 % of what is above one lakh.
-        1_000 * RUPEE + (gross - LAKH) * 5
+        1_000 * RUPEE_THOUSANDTHS + (gross - LAKH_PAISE) * 5
     } else {
         // 5,500 rupees and 0.1 % of what is above ten lakh, at most 60,000 rupees.
-        (5_500 * RUPEE + (gross - 10 * LAKH)).min(60_000 * RUPEE)
+        (5_500 * RUPEE_THOUSANDTHS + (gross - 10 * LAKH_PAISE)).min(60_000 * RUPEE_THOUSANDTHS)
     }
 }
 
@@ -114,7 +116,7 @@ mod tests {
             more in 0..100_000_000_i64) {
             let gst = |units| Gst::on(Money::new(units, Currency::Inr)).unwrap().amount.units;
             prop_assert!(gst(gross) <= gst(gross + more));
-            prop_assert!((GST_UNITS_MIN..=1_080_000).contains(&gst(gross)));
+            prop_assert!((GST_PAISE_MIN..=1_080_000).contains(&gst(gross)));
             prop_assert!(gst(gross + more) - gst(gross) <= more);
         }
     }

@@ -61,8 +61,8 @@ impl QuoteLock {
         }
     }
 
-    /// Refuses a lock that cannot be used at a business time.
-    pub fn usable(&self, business: i64) -> Option<RefusalEntry> {
+    /// Why the lock cannot be used at a business time; `None` where it can.
+    pub fn not_usable(&self, business: i64) -> Option<RefusalEntry> {
         match self.status(business) {
             QuoteLockStatus::Active => None,
             QuoteLockStatus::Used => Some(RefusalEntry::field(
@@ -144,7 +144,7 @@ fn out_of_range(field_name: &str, minimum: Money, maximum: Money) -> RefusalEntr
 
 /// Refuses an amount that the fee and the least GST use up, and names the smallest that is enough.
 fn eaten_by_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
-    let cents = (i128::from(gst::GST_UNITS_MIN + 1) * 1_000_000 + i128::from(rate.0) - 1)
+    let cents = (i128::from(gst::GST_PAISE_MIN + 1) * 1_000_000 + i128::from(rate.0) - 1)
         / i128::from(rate.0.max(1));
     let minimum = Money::new(
         fee.units.saturating_add(i64::try_from(cents).unwrap_or(i64::MAX)),

@@ -166,7 +166,7 @@ fn requote(
     lock: &QuoteLock,
 ) -> Result<(), OperationError> {
     let expected = lock.sell.at_par(transfer.expected.currency)?;
-    let mut entries = Vec::from_iter(lock.usable(now.business()));
+    let mut entries = Vec::from_iter(lock.not_usable(now.business()));
     let is_same_pair = lock.sell.currency == transfer.amount.currency
         && lock.buy.currency == transfer.payout_amount.currency;
     if !is_same_pair || expected.units > transfer.received.units {

@@ -337,7 +337,7 @@ fn judge(
     if !beneficiary.is_payable() {
         entries.extend_from_slice(beneficiaries::not_payable(beneficiary).entries());
     }
-    entries.extend(lock.usable(now.business()));
+    entries.extend(lock.not_usable(now.business()));
     if lock.sell != ask.amount {
         let field = if lock.sell.currency == ask.amount.currency { "amount" } else { "currency" };
         let message = format!(
