@@ -31,13 +31,13 @@ pub(super) fn decide(
     by: &DecidedBy,
 ) -> Outcome {
     let mut refund = find_named(id, |id| refunds::rows::find(tx, scope, id))?;
-    if !refund.is_held {
+    if !refund.is_held_by_screening {
         return Err(declined(id, "screening does not hold it, so there is nothing to decide"));
     }
     match decision {
         OperatorDecision::Approve => {
             let decided = decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?;
-            refunds::release(tx, now, services, &mut refund)?;
+            refunds::end_screening_hold(tx, now, services, &mut refund)?;
             Ok(format!("{id} may be sent{decided}"))
         }
         OperatorDecision::Refuse => {
@@ -75,7 +75,7 @@ pub fn set_refund_address(
     decisions::record(tx, now, &id.to_string(), "address", by)?;
     let mut refund = refunds::rows::find(tx, scope, id)?
         .ok_or_else(|| declined(any, "there is no such refund"))?;
-    if refund.status != RefundStatus::RequiresAddress && !refund.is_held {
+    if refund.status != RefundStatus::RequiresAddress && !refund.is_held_by_screening {
         let status = Status::as_str(refund.status);
         return Err(declined(any, format!("it is {status}, and its address stays as it is")));
     }
@@ -86,7 +86,7 @@ pub fn set_refund_address(
     if let Some(refused) = refunds::address_refused(tx, "--to", &to_address, &contract)? {
         return Err(declined(any, refused.message));
     }
-    if refund.is_held {
+    if refund.is_held_by_screening {
         // Another address takes the place of the one that was found on a list.
         hits::decide(tx, now, scope, any, HitDecision::Refused, by)?;
     }
@@ -96,7 +96,7 @@ pub fn set_refund_address(
         reason: Some(by.reason().to_owned()),
     };
     refunds::declare_address(tx, now, services, &mut refund, declaration)?;
-    let held = if refund.is_held {
+    let held = if refund.is_held_by_screening {
         "; screening found the address on a list: `hundi screening` shows it, `hundi decide ID \
          approve` or `refuse` decides"
     } else {
@@ -161,9 +161,9 @@ pub fn release_refund(
     let mut refund = refunds::rows::find(tx, scope, id)?
         .ok_or_else(|| declined(any, "there is no such refund"))?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
-    if !refunds::release_from_bank(tx, now, services, &mut refund)? {
+    if !refunds::end_bank_hold(tx, now, services, &mut refund)? {
         return Err(declined(any, "it is not held for what the bank reported"));
     }
-    let screened = if refund.is_held { "; screening still holds it" } else { "" };
+    let screened = if refund.is_held_by_screening { "; screening still holds it" } else { "" };
     Ok(format!("{id} is no longer held for what the bank reported{screened}"))
 }

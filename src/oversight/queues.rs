@@ -226,7 +226,7 @@ fn open_refunds(
             continue;
         }
         let reason = match () {
-            () if refund.is_held => "held_by_screening",
+            () if refund.is_held_by_screening => "held_by_screening",
             () if refund.bank_hold.is_some() => "held_for_bank",
             () if refund.sent_fault.is_some() => "sent_fault",
             () if refund.sent_transaction_hash.is_some() => "sent",

@@ -50,7 +50,7 @@ pub struct Refund {
     pub payer_address: Option<ChainAddress>,
     pub payer_address_at: Option<i64>,
     /// Screening found the address on a list: nothing is sent until the operator decides.
-    pub is_held: bool,
+    pub is_held_by_screening: bool,
     /// What the bank reported of the payout, where that keeps the refund from being sent.
     pub bank_hold: Option<String>,
     /// The transaction that the operator says it sent; the chain has not confirmed it yet.
@@ -68,7 +68,7 @@ pub struct Refund {
 impl Refund {
     /// Whether nothing holds it.
     pub const fn may_be_sent(&self) -> bool {
-        !self.is_held && self.bank_hold.is_none()
+        !self.is_held_by_screening && self.bank_hold.is_none()
     }
 }
 
@@ -114,7 +114,7 @@ pub fn create(
         address_reason: None,
         payer_address: None,
         payer_address_at: None,
-        is_held: false,
+        is_held_by_screening: false,
         bank_hold: None,
         sent_transaction_hash: None,
         sent_fault: None,
@@ -124,7 +124,7 @@ pub fn create(
         status_history: History::begun(status, now.business()),
         created: now.business(),
     };
-    refund.is_held = is_suspect(tx, now, services, &refund)?;
+    refund.is_held_by_screening = is_suspect(tx, now, services, &refund)?;
     rows::insert(tx, &refund)?;
     events::emit_status(tx, now, scope, status, refund.id.any())?;
     await_confirmation(tx, now, services, &refund)?;
@@ -173,7 +173,7 @@ pub fn declare_address(
     refund.to_address = Some(declaration.to_address);
     refund.address_declared_by = Some(declaration.declared_by);
     refund.address_reason = declaration.reason;
-    refund.is_held = is_suspect(tx, now, services, refund)?;
+    refund.is_held_by_screening = is_suspect(tx, now, services, refund)?;
     if refund.status == RefundStatus::Processing {
         // A held refund that the operator gives another address.
         rows::update(tx, refund, RefundStatus::Processing)?;
@@ -205,16 +205,16 @@ fn is_suspect(
 /// Ends the hold by screening, after the operator cleared the address (`hundi decide ID approve`).
 /// It may then be sent, unless the bank's reports hold it too. Answers `false` for a refund
 /// that is not held.
-pub fn release(
+pub fn end_screening_hold(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     refund: &mut Refund,
 ) -> Result<bool, StoreError> {
-    if !refund.is_held {
+    if !refund.is_held_by_screening {
         return Ok(false);
     }
-    refund.is_held = false;
+    refund.is_held_by_screening = false;
     let status = refund.status;
     rows::update(tx, refund, status)?;
     await_confirmation(tx, now, services, refund)?;
@@ -229,7 +229,7 @@ pub fn mark_sent(
     refund: &mut Refund,
     transaction_hash: &str,
 ) -> Result<(), OperationError> {
-    if refund.is_held {
+    if refund.is_held_by_screening {
         let message = "Screening found its address on a list: decide about it first.";
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
@@ -269,7 +269,7 @@ pub fn hold_for_bank(tx: &mut dyn Tx, refund: &mut Refund, reason: &str) -> Resu
 }
 
 /// Ends the hold of [`hold_for_bank`]. Answers `false` for a refund that it does not hold.
-pub fn release_from_bank(
+pub fn end_bank_hold(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,

@@ -37,7 +37,7 @@ crate::stored! {
         payer_address: refund.payer_address.as_ref().map(ChainAddress::bytes)
             => row.bytes_or_null()?.map(address).transpose()?;
         payer_address_at: refund.payer_address_at => row.int_or_null()?;
-        is_held: refund.is_held => row.bool()?;
+        is_held: refund.is_held_by_screening => row.bool()?;
         bank_hold: &refund.bank_hold => row.text_or_null()?;
         sent_transaction_hash: &refund.sent_transaction_hash => row.text_or_null()?;
         sent_fault: refund.sent_fault.map(SentFault::as_str)
@@ -63,7 +63,7 @@ crate::stored! {
         address_reason,
         payer_address: payer_address.map(|bytes| ChainAddress::of_chain(&chain, bytes)),
         payer_address_at,
-        is_held,
+        is_held_by_screening: is_held,
         bank_hold,
         sent_transaction_hash,
         sent_fault,

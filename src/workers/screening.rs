@@ -861,7 +861,9 @@ mod tests {
                 let mut refund = refunds::rows::find(tx, SCOPE, id)?.unwrap();
                 payer_address::give(tx, now, &mut refund, address)?;
                 // Nobody learns at once whom the lists name.
-                assert!(!refund.is_held && refund.status == RefundStatus::RequiresAddress);
+                assert!(
+                    !refund.is_held_by_screening && refund.status == RefundStatus::RequiresAddress
+                );
                 payer_address::take_effect(tx, now, services, SCOPE, id)?;
                 Ok(refunds::rows::find(tx, SCOPE, id)?.unwrap())
             });
@@ -872,7 +874,7 @@ mod tests {
                 continue;
             };
             assert_eq!(
-                (refund.status, refund.to_address, refund.is_held),
+                (refund.status, refund.to_address, refund.is_held_by_screening),
                 (RefundStatus::Processing, Some(address), is_listed)
             );
             assert_eq!(refund.address_declared_by, Some(AddressDeclarer::Payer));

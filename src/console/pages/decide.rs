@@ -314,11 +314,11 @@ fn of_refund(visit: &Visit, refund: &Refund) -> Vec<Block> {
     let id = refund.id.any();
     let title = |key: &str| titled(visit, key, id);
     let mut forms = Vec::new();
-    if refund.is_held {
+    if refund.is_held_by_screening {
         let (title, help) = (title("decide.refund_held"), "decide.refund_held_help");
         forms.push(form(visit, id, title, help, &[], &["approve", "refuse"]));
     }
-    if refund.is_held || refund.status == RefundStatus::RequiresAddress {
+    if refund.is_held_by_screening || refund.status == RefundStatus::RequiresAddress {
         let asks = [("to", "decide.to")];
         let (title, help) = (title("decide.refund_address"), "decide.refund_address_help");
         forms.push(form(visit, id, title, help, &asks, &["address"]));
