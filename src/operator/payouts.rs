@@ -47,10 +47,10 @@ pub(super) fn decide(
             if !journal::claim_reference(tx, reference.as_str(), payout.id)? {
                 return Err(declined(id, "another payout was settled under this reference"));
             }
-            journal::withdraw_again(tx, payout.id)?;
+            journal::undo_queue_again(tx, payout.id)?;
             journal::set_attention(tx, now, payout.id, None)?;
             // A return of the money names this reference.
-            journal::answer(tx, payout.id, Some(reference.as_str()))?;
+            journal::note_answer(tx, payout.id, Some(reference.as_str()))?;
             let report =
                 BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
             paying::apply_report(tx, now, services, &mut payout, report)?;
@@ -105,7 +105,7 @@ pub(super) fn decide(
                 }
                 _ => {}
             }
-            journal::answer(tx, payout.id, None)?;
+            journal::note_answer(tx, payout.id, None)?;
             // The statement may still show the payment and its return.
             let before = journal::find(tx, payout.id)?.and_then(|found| found.attention);
             let after = before

@@ -133,7 +133,7 @@ impl Bank {
             let services = app.services.clone();
             let payout_id = instruction.payout_id;
             let mark = move |tx: &mut dyn Tx, now: &mut Now| {
-                rows::answer(tx, instruction.payout_id, None)?;
+                rows::note_answer(tx, instruction.payout_id, None)?;
                 Ok(mark_unknown(tx, now, &services, &instruction)?)
             };
             app.store.write(mark).await?;

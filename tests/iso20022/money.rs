@@ -182,7 +182,7 @@ async fn a_payment_after_a_refusal_stops_the_refund_and_waits_for_the_operator()
 
     // The operator has the money back, explains it, and lets the refund go.
     let waiting = async |scene: &Scene| {
-        let count = |tx: &mut dyn Tx, _: &mut Now| Ok(rows::attended_count(tx)?);
+        let count = |tx: &mut dyn Tx, _: &mut Now| Ok(rows::awaiting_operator_count(tx)?);
         scene.server.app.state.store.write(count).await.unwrap()
     };
     assert_eq!(waiting(&scene).await, 1);

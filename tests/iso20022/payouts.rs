@@ -360,7 +360,15 @@ async fn keep_line(
     let write = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
         let payout = payout_id.map(|id| rows::find(tx, id)).transpose()?.flatten();
         let place = LinePlace { sha256: [9; 32], statement_number: 0, number };
-        assert!(rows::line(tx, now, &place, &line, Matching::Payout, payout.as_ref(), None)?);
+        assert!(rows::insert_line(
+            tx,
+            now,
+            &place,
+            &line,
+            Matching::Payout,
+            payout.as_ref(),
+            None
+        )?);
         Ok(())
     };
     scene.server.app.state.store.write(write).await.unwrap();
@@ -491,7 +499,7 @@ async fn a_file_whose_reading_was_stopped_is_read_to_its_end_once() {
     let message_id = hundi::rails::iso20022::reading::read(&notification.bytes).unwrap().message_id;
     let sha256: [u8; 32] = Sha256::digest(&notification.bytes).into();
     let begin = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
-        Ok(rows::file_begin(tx, now, &sha256, ReportKind::Notification, &message_id)?)
+        Ok(rows::begin_file(tx, now, &sha256, ReportKind::Notification, &message_id)?)
     };
     scene.server.app.state.store.write(begin).await.unwrap();
     for copy in ["first.xml", "second.xml"] {

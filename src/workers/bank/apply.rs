@@ -146,8 +146,8 @@ impl ReportedPayment<'_> {
         attention: Attention,
     ) -> Result<ReportEffect, StoreError> {
         // Nothing goes out while the operator has not looked.
-        rows::withdraw_again(tx, self.payout.id)?;
-        rows::answer(tx, self.payout.id, None)?;
+        rows::undo_queue_again(tx, self.payout.id)?;
+        rows::note_answer(tx, self.payout.id, None)?;
         if self.payout.status == PayoutStatus::Processing {
             paying::apply_report(tx, now, self.services, &mut self.payout, BankReport::Unknown)?;
         }
@@ -226,9 +226,9 @@ impl ReportedPayment<'_> {
         let settled = BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() };
         // Queued again by the operator, and paid from the first file after all.
         let is_going_out = self.instruction.status == InstructionStatus::Writing;
-        rows::withdraw_again(tx, self.payout.id)?;
+        rows::undo_queue_again(tx, self.payout.id)?;
         paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;
-        rows::answer(tx, self.payout.id, Some(utr.as_str()))?;
+        rows::note_answer(tx, self.payout.id, Some(utr.as_str()))?;
         let attention = is_going_out.then_some(Attention::PaidAgain);
         rows::set_attention(tx, now, self.payout.id, attention)?;
         Ok(match attention {
@@ -282,7 +282,7 @@ impl ReportedPayment<'_> {
             (PayoutStatus::Processing, RefusalMeaning::Failed(code, source)) => {
                 let failed = BankReport::Failed { code, source };
                 paying::apply_report(tx, now, self.services, &mut self.payout, failed)?;
-                rows::answer(tx, self.payout.id, None)?;
+                rows::note_answer(tx, self.payout.id, None)?;
                 rows::set_attention(tx, now, self.payout.id, None)?;
                 Ok(ReportEffect::Applied)
             }
@@ -298,7 +298,7 @@ impl ReportedPayment<'_> {
                 let before = self.payout.failure.clone();
                 let unknown = BankReport::Unknown;
                 paying::apply_report(tx, now, self.services, &mut self.payout, unknown)?;
-                rows::answer(tx, self.payout.id, None)?;
+                rows::note_answer(tx, self.payout.id, None)?;
                 let is_new = before != self.payout.failure;
                 Ok(if is_new { ReportEffect::Applied } else { ReportEffect::Ignored })
             }
@@ -317,7 +317,7 @@ impl ReportedPayment<'_> {
                 let (code, source) = reasons::returned(code);
                 let returned = BankReport::Returned { code, source };
                 paying::apply_report(tx, now, self.services, &mut self.payout, returned)?;
-                rows::answer(tx, self.payout.id, None)?;
+                rows::note_answer(tx, self.payout.id, None)?;
                 Ok(ReportEffect::Applied)
             }
             _ => Ok(ReportEffect::Ignored),
@@ -412,7 +412,7 @@ pub fn line(
                 _ => None,
             }
         });
-        if !rows::line(tx, now, &place, line, matching, payout.as_ref(), utr.as_ref())? {
+        if !rows::insert_line(tx, now, &place, line, matching, payout.as_ref(), utr.as_ref())? {
             return Ok(ReportEffect::Ignored);
         }
     }
@@ -458,7 +458,7 @@ fn batch(
     payouts: &[Journalled],
 ) -> Result<ReportEffect, StoreError> {
     if let Some(place) = place
-        && !rows::shared_line(tx, now, &place, line, payouts)?
+        && !rows::insert_shared_line(tx, now, &place, line, payouts)?
     {
         return Ok(ReportEffect::Ignored);
     }

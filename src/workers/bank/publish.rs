@@ -164,7 +164,7 @@ impl Bank {
         let boot = self.boot.clone();
         Ok(app
             .store
-            .write(move |tx, _| Ok(rows::message_staged(tx, id, &sha256, boot.as_deref())?))
+            .write(move |tx, _| Ok(rows::stage_message(tx, id, &sha256, boot.as_deref())?))
             .await?)
     }
 
@@ -177,7 +177,7 @@ impl Bank {
     ) -> Result<(), Stopped> {
         let services = app.services.clone();
         let record = move |tx: &mut dyn Tx, now: &mut Now| {
-            if !rows::message_end(tx, now, id, from, status)? {
+            if !rows::end_message(tx, now, id, from, status)? {
                 return Ok(false);
             }
             if status == MessageStatus::Unknown {
@@ -201,7 +201,7 @@ impl Bank {
 
     /// Brings files that a stop left unfinished to an end, by the table above.
     pub async fn recover(&self, app: &AppState) -> Result<(), Stopped> {
-        let open = app.store.write(|tx, _| Ok(rows::messages_open(tx, MESSAGES_MAX)?)).await?;
+        let open = app.store.write(|tx, _| Ok(rows::open_messages(tx, MESSAGES_MAX)?)).await?;
         for message in open {
             // Files of earlier versions have no number in their names.
             let name = message.file_name.unwrap_or_else(|| self.settings.file_name(message.id, 0));
@@ -234,7 +234,7 @@ impl Bank {
             let find = move |tx: &mut dyn Tx, _: &mut Now| {
                 let named = rows::message_named(tx, &asked)?;
                 Ok(match (named, id_in_name) {
-                    (None, Some(id)) => rows::message_find(tx, id)?,
+                    (None, Some(id)) => rows::find_message(tx, id)?,
                     (named, _) => named,
                 })
             };
@@ -316,7 +316,7 @@ fn claim(
         return Ok(None);
     }
     let file_name = settings.file_name(id, file_number(tx, settings, id)?);
-    rows::message_begin(tx, now, id, &file_name, orders.len() as i64, sum.units)?;
+    rows::begin_message(tx, now, id, &file_name, orders.len() as i64, sum.units)?;
     now.leave_account();
     Ok(Some(Draft { id, file_name, created: now.instant(), orders }))
 }

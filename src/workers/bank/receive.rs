@@ -142,7 +142,7 @@ impl Bank {
                 None => {}
             }
             if !rows::is_message_known(tx, kind, &identity)? {
-                rows::file_begin(tx, now, &sha256, kind, &identity)?;
+                rows::begin_file(tx, now, &sha256, kind, &identity)?;
                 return Ok(FileHistory::New);
             }
             for statement in &statements {
@@ -170,7 +170,7 @@ impl Bank {
             tracing::warn!(mark, place, reason, "a part of a file of the bank's was passed over");
         }
         let counts = self.apply(app, sha256, message, turn).await?;
-        app.store.write(move |tx, _| Ok(rows::file_end(tx, &sha256, counts)?)).await?;
+        app.store.write(move |tx, _| Ok(rows::end_file(tx, &sha256, counts)?)).await?;
         tracing::info!(
             kind = kind.as_str(),
             mark,
@@ -282,7 +282,7 @@ impl Bank {
             if rows::is_statement_known(tx, &sha256, &account)? {
                 return Ok(false);
             }
-            rows::statement(tx, &sha256, number, &account)?;
+            rows::insert_statement(tx, &sha256, number, &account)?;
             Ok(true)
         };
         Ok(app.store.write(keep).await?)

@@ -40,7 +40,7 @@ pub fn is_message_known(
     Ok(tx.row(sql, values![kind.as_str(), message_id])?.is_some())
 }
 
-pub fn file_begin(
+pub fn begin_file(
     tx: &mut dyn Tx,
     now: &Now,
     sha256: &[u8; 32],
@@ -55,7 +55,7 @@ pub fn file_begin(
     )
 }
 
-pub fn file_end(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<(), StoreError> {
+pub fn end_file(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE bank_files SET status = 'applied', applied_count = ?2, ignored_count = ?3, \
          unknown_count = ?4 WHERE sha256 = ?1",
@@ -64,7 +64,7 @@ pub fn file_end(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<()
 }
 
 /// Keeps a statement's head. Once for each place in a file, however often it is read.
-pub fn statement(
+pub fn insert_statement(
     tx: &mut dyn Tx,
     sha256: &[u8; 32],
     number: i64,

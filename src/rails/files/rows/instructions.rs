@@ -232,7 +232,7 @@ pub fn withdraw(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, St
 
 /// Takes an instruction that the operator queued again back, because the bank reports on the first
 /// sending after all: it counts as published once more.
-pub fn withdraw_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
+pub fn undo_queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_instructions SET status = 'published' WHERE payout_id = ?1 AND status = \
                'queued' AND published_at IS NOT NULL";
     Ok(tx.execute(sql, values![payout_id])? == 1)
@@ -240,7 +240,7 @@ pub fn withdraw_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bo
 
 /// Notes that the bank has said something final about an instruction, and the first reference that
 /// it gave.
-pub fn answer(
+pub fn note_answer(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
     reference: Option<&str>,
@@ -328,7 +328,7 @@ pub fn set_attention(
 }
 
 /// How many payouts wait for the operator, without those whose difference was closed since.
-pub fn attended_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
+pub fn awaiting_operator_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     let sql = "SELECT payout_id, attention_at FROM bank_instructions WHERE attention IS NOT NULL \
                AND attention <> 'returned_and_failed'";
     let mut count = 0;

@@ -30,7 +30,7 @@ pub struct LinePlace {
 }
 
 /// Keeps a line; `false` if this place was kept before.
-pub fn line(
+pub fn insert_line(
     tx: &mut dyn Tx,
     now: &mut Now,
     place: &LinePlace,
@@ -69,14 +69,14 @@ pub fn line(
 
 /// Keeps a line that one amount of several payouts was booked in, with each one's share; `false` if
 /// this place was kept before.
-pub fn shared_line(
+pub fn insert_shared_line(
     tx: &mut dyn Tx,
     now: &mut Now,
     place: &LinePlace,
     line: &Line,
     payouts: &[Journalled],
 ) -> Result<bool, StoreError> {
-    if !self::line(tx, now, place, line, Matching::Batch, None, None)? {
+    if !insert_line(tx, now, place, line, Matching::Batch, None, None)? {
         return Ok(false);
     }
     let sql = "SELECT id FROM bank_statement_lines WHERE sha256 = ?1 AND number = ?2";

@@ -29,7 +29,7 @@ pub struct OpenMessage {
     pub file_name: Option<String>,
 }
 
-fn open_message(mut row: Row) -> Result<OpenMessage, StoreError> {
+fn read_open_message(mut row: Row) -> Result<OpenMessage, StoreError> {
     Ok(OpenMessage {
         id: MessageId(row.id()?),
         status: row.word(MessageStatus::parse)?,
@@ -38,7 +38,7 @@ fn open_message(mut row: Row) -> Result<OpenMessage, StoreError> {
     })
 }
 
-pub fn message_begin(
+pub fn begin_message(
     tx: &mut dyn Tx,
     now: &Now,
     id: MessageId,
@@ -65,7 +65,7 @@ pub fn next_file_number(tx: &mut dyn Tx, series: &str, first: i64) -> Result<i64
 }
 
 /// Notes that a file stands durably in `staging`, of which contents and in which boot.
-pub fn message_staged(
+pub fn stage_message(
     tx: &mut dyn Tx,
     id: MessageId,
     sha256: &[u8; 32],
@@ -81,7 +81,7 @@ pub fn message_staged(
 /// Ends a file and takes its instructions along: `Published`, `Abandoned` (they are queued again)
 /// or `Unknown`. `false`, and nothing is changed, if it is no longer in the status that this was
 /// concluded from.
-pub fn message_end(
+pub fn end_message(
     tx: &mut dyn Tx,
     now: &Now,
     id: MessageId,
@@ -109,21 +109,21 @@ pub fn message_end(
     Ok(true)
 }
 
-pub fn message_find(tx: &mut dyn Tx, id: MessageId) -> Result<Option<OpenMessage>, StoreError> {
+pub fn find_message(tx: &mut dyn Tx, id: MessageId) -> Result<Option<OpenMessage>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE id = ?1";
-    tx.row(sql, values![id.0])?.map(open_message).transpose()
+    tx.row(sql, values![id.0])?.map(read_open_message).transpose()
 }
 
 /// The newest file of a name: names with a day alone come again.
 pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<OpenMessage>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE file_name = ?1 \
      ORDER BY id DESC LIMIT 1";
-    tx.row(sql, values![name])?.map(open_message).transpose()
+    tx.row(sql, values![name])?.map(read_open_message).transpose()
 }
 
 /// Files that were begun and neither published nor given up.
-pub fn messages_open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OpenMessage>, StoreError> {
+pub fn open_messages(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OpenMessage>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE status IN ('writing', \
      'staged') ORDER BY id LIMIT ?1";
-    tx.rows(sql, values![rows_max])?.into_iter().map(open_message).collect()
+    tx.rows(sql, values![rows_max])?.into_iter().map(read_open_message).collect()
 }

@@ -6,20 +6,20 @@ pub mod lines;
 pub mod messages;
 
 pub use incoming::{
-    Counts, FileStatus, file_begin, file_end, file_status, is_message_known, is_statement_known,
-    statement,
+    Counts, FileStatus, begin_file, end_file, file_status, insert_statement, is_message_known,
+    is_statement_known,
 };
 pub use instructions::{
-    Attention, InstructionStatus, Journalled, advance, answer, attended_count, claim_reference,
-    find, names_written, note_entry, note_names, note_reason, of_message, paid_under, queue,
-    queue_again, queued, queued_count, set_attention, unanswered, under_way, withdraw,
-    withdraw_again,
+    Attention, InstructionStatus, Journalled, advance, awaiting_operator_count, claim_reference,
+    find, names_written, note_answer, note_entry, note_names, note_reason, of_message, paid_under,
+    queue, queue_again, queued, queued_count, set_attention, unanswered, under_way,
+    undo_queue_again, withdraw,
 };
 pub use lines::{
-    LinePlace, Matching, Unmatched, accept, assign, close_difference, closed_differences, line,
-    share, shared_line, unmatched,
+    LinePlace, Matching, Unmatched, accept, assign, close_difference, closed_differences,
+    insert_line, insert_shared_line, share, unmatched,
 };
 pub use messages::{
-    MessageStatus, OpenMessage, message_begin, message_end, message_find, message_named,
-    message_staged, messages_open, next_file_number,
+    MessageStatus, OpenMessage, begin_message, end_message, find_message, message_named,
+    next_file_number, open_messages, stage_message,
 };
