@@ -16,7 +16,8 @@ use hundi::events::rows::EventRow;
 use hundi::kernel::id::{Minter, kind};
 use hundi::kernel::state::Status;
 use hundi::kernel::{
-    AnyId, Clock, Currency, History, Id, Metadata, Money, Now, ObjectKind, Rate, Scope, StoreError,
+    AnyId, Clock, Currency, History, Id, InternalId, Metadata, Money, Now, ObjectKind, Rate, Scope,
+    StoreError,
 };
 use hundi::quote_locks::{self, QuoteLock};
 use hundi::store::key_segments::{KEYS_IN_PART_MAX, KeySegments};
@@ -148,7 +149,7 @@ impl Template {
             transfer.id,
             transfer.expires_at * 1000,
         )?;
-        let answer_id: Id<kind::Request> = now.mint();
+        let answer_id: InternalId = now.mint();
         let (key_hash, fingerprint): ([u8; 16], [u8; 32]) =
             (now.random_bytes(), now.random_bytes());
         let part = tx.key_segments()?.take_place();

@@ -8,7 +8,7 @@ use crate::chains::followed::FollowedChain;
 use crate::config::Config;
 use crate::decisions;
 use crate::kernel::id::kind;
-use crate::kernel::{DecidedBy, Id, Mode, Now};
+use crate::kernel::{DecidedBy, Id, InternalId, Mode, Now};
 use crate::outbound::Client;
 use crate::rails::files::rows as journal;
 use crate::reconcile::{self, chain};
@@ -152,7 +152,7 @@ async fn accept(store: &Store, text: &str, explained: Explained) -> Result<(), S
         .iter()
         .map(|text| Id::parse(text).ok_or_else(|| format!("{text:?} is no payout's ID")))
         .collect::<Result<_, _>>()?;
-    let Some(id) = Id::<kind::Request>::parse(text) else {
+    let Some(id) = InternalId::parse(text) else {
         return close(store, text.to_owned(), explained).await;
     };
     let by = explained.by;

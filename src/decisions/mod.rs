@@ -4,14 +4,13 @@
 pub mod rows;
 
 use crate::audit::{self, Action, Fact};
-use crate::kernel::id::kind;
-use crate::kernel::{AnyId, DecidedBy, Id, Mode, Now, OperationError, Via};
+use crate::kernel::{AnyId, DecidedBy, InternalId, Mode, Now, OperationError, Via};
 use crate::store::{Signal, Tx};
 
 /// A decision as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    pub id: Id<kind::Request>,
+    pub id: InternalId,
     /// The object's ID, or what else it is about, such as a transaction's hash.
     pub subject: String,
     /// What was decided, in one word of the command line.

@@ -6,9 +6,8 @@ pub mod chain;
 pub mod rows;
 pub mod watch;
 
-use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Id, Now, Scope, StoreError};
+use crate::kernel::{AnyId, InternalId, Now, Scope, StoreError};
 use crate::store::{self, Signal, Tx};
 
 /// Seconds an event is kept.
@@ -39,7 +38,7 @@ pub fn emit(
         };
         return rows::insert_all(tx, &[(scope, event)]);
     }
-    let id: Id<kind::Request> = now.mint();
+    let id: InternalId = now.mint();
     rows::insert_outbox(tx, scope, id, event_type, linked, now.business())?;
     tx.signal(Signal::Outbox);
     Ok(())

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{AnyId, Id, Scope, StoreError};
+use crate::kernel::{AnyId, Id, InternalId, Scope, StoreError};
 use crate::store::list::{self, Listing};
 use crate::store::{self, Row, Tx, Value};
 use crate::values;
@@ -258,7 +258,7 @@ pub fn outbox_first(tx: &mut dyn Tx) -> Result<Option<Vec<u8>>, StoreError> {
 pub fn insert_outbox(
     tx: &mut dyn Tx,
     scope: Scope,
-    id: Id<kind::Request>,
+    id: InternalId,
     event_type: &str,
     linked: AnyId,
     created: i64,

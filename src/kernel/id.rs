@@ -100,6 +100,10 @@ kinds!(
     WebhookEndpoint
 );
 
+/// An identifier of what has no kind of its own, such as a ledger entry or a task. Written out, as
+/// `hundi reconcile` does, it begins like a request's.
+pub type InternalId = Id<kind::Request>;
+
 /// An identifier of one kind of object; 16 bytes in the store, prefixed text outside.
 pub struct Id<K: Kind>(u128, PhantomData<fn() -> K>);
 

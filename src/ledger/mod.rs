@@ -22,7 +22,7 @@
 pub mod rows;
 
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Money, Now, Scope, StoreError};
+use crate::kernel::{Id, InternalId, Money, Now, Scope, StoreError};
 use crate::store::Tx;
 
 crate::string_enum!(
@@ -84,7 +84,7 @@ pub fn post(
     transfer_id: Id<kind::Transfer>,
     postings: &[Posting],
 ) -> Result<(), StoreError> {
-    let entry_id: Id<kind::Request> = now.mint();
+    let entry_id: InternalId = now.mint();
     for posting in postings.iter().filter(|posting| !posting.amount.is_zero()) {
         if posting.amount.units < 0 {
             return Err(StoreError::Broken(format!("a negative posting of {}", entry.as_str())));

@@ -2,7 +2,7 @@
 
 use super::{Account, Entry, Posting};
 use crate::kernel::id::kind;
-use crate::kernel::{Currency, Id, Money, Now, Scope, StoreError};
+use crate::kernel::{Currency, Id, InternalId, Money, Now, Scope, StoreError};
 use crate::resource::BookRule;
 use crate::store::Tx;
 use crate::values;
@@ -11,11 +11,11 @@ pub fn insert(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,
-    (entry, entry_id): (Entry, Id<kind::Request>),
+    (entry, entry_id): (Entry, InternalId),
     transfer_id: Id<kind::Transfer>,
     posting: &Posting,
 ) -> Result<(), StoreError> {
-    let id: Id<kind::Request> = now.mint();
+    let id: InternalId = now.mint();
     tx.execute_one(
         "INSERT INTO ledger_postings (scope, id, entry_id, entry, debit_account, credit_account, \
          currency, units, transfer_id, posted_at) \

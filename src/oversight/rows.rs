@@ -3,7 +3,7 @@
 use crate::events::rows::EventRow;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError};
+use crate::kernel::{AnyId, Currency, Id, InternalId, Mode, Money, ObjectKind, Scope, StoreError};
 use crate::ledger::Account;
 use crate::store::{Row, Tx, Value};
 use crate::values;
@@ -241,7 +241,7 @@ pub fn pending(tx: &mut dyn Tx, mode: Mode) -> Result<(i64, i64), StoreError> {
 /// A file for the bank.
 #[derive(Clone, Debug)]
 pub struct FileOut {
-    pub id: Id<kind::Request>,
+    pub id: InternalId,
     pub status: String,
     pub instructions_count: i64,
     pub units: i64,
@@ -269,10 +269,7 @@ pub fn files_out(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<FileOut>, StoreEr
     tx.rows(&sql, values![rows_max])?.into_iter().map(file_out).collect()
 }
 
-pub fn find_file_out(
-    tx: &mut dyn Tx,
-    id: Id<kind::Request>,
-) -> Result<Option<FileOut>, StoreError> {
+pub fn find_file_out(tx: &mut dyn Tx, id: InternalId) -> Result<Option<FileOut>, StoreError> {
     tx.row(&format!("{FILE_OUT} WHERE id = ?1"), values![id])?.map(file_out).transpose()
 }
 

@@ -1,8 +1,7 @@
 //! A screening hit as it is stored, and what can be decided about it.
 
 use super::{Screening, ScreeningHit};
-use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Id, ObjectKind, Scope};
+use crate::kernel::{AnyId, InternalId, ObjectKind, Scope};
 
 crate::string_enum!(
     /// What is screened: a person, the address that paid for a transfer, or the one that a refund
@@ -23,7 +22,7 @@ crate::string_enum!(
 #[derive(Clone)]
 pub struct HitRow {
     pub scope: Scope,
-    pub id: Id<kind::Request>,
+    pub id: InternalId,
     pub subject: SubjectType,
     pub subject_id: AnyId,
     pub list: String,

@@ -3,7 +3,7 @@
 use super::Screening;
 use super::hit::{HitDecision, HitRow, SubjectType};
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Id, Scope, StoreError};
+use crate::kernel::{AnyId, InternalId, Scope, StoreError};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
@@ -109,7 +109,7 @@ pub fn ids_after(
     scope: Scope,
     after: [u8; 16],
     rows_max: i64,
-) -> Result<Vec<Id<kind::Request>>, StoreError> {
+) -> Result<Vec<InternalId>, StoreError> {
     let sql = match table {
         Table::Senders => {
             "SELECT id FROM senders WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3"

@@ -2,8 +2,7 @@
 //! no stuck key.
 
 use super::{Tx, Value, key_segments, pack};
-use crate::kernel::id::kind;
-use crate::kernel::{Code, Id, Now, OperationError, Refusal, StoreError};
+use crate::kernel::{Code, InternalId, Now, OperationError, Refusal, StoreError};
 use crate::values;
 
 /// How long a completed answer is replayed, from its completion, by the store's clock.
@@ -134,7 +133,7 @@ enum Place {
     /// Nothing is stored for the key, or only what is past its time, in this part.
     Free { expired_in: Option<i64> },
     /// The key's row was written with this answer, so that other transactions wait for it.
-    Claimed(Id<kind::Request>),
+    Claimed(InternalId),
 }
 
 enum Taken {
@@ -166,7 +165,7 @@ fn claim_first(
     claim: &Claim,
     seal: &dyn AnswerSealer,
 ) -> Result<Taken, OperationError> {
-    let answer_id: Id<kind::Request> = now.mint();
+    let answer_id: InternalId = now.mint();
     let part = tx.key_segments()?.take_place();
     let insert = "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3) ON \
      CONFLICT (part, key_hash) DO NOTHING";

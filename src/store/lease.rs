@@ -5,7 +5,7 @@
 //! [`Lease::hold`]: it locks the lease's row, so that no other node takes it before the commit.
 
 use super::Tx;
-use crate::kernel::{Id, Now, StoreError, id::kind};
+use crate::kernel::{InternalId, Now, StoreError};
 use crate::values;
 
 /// How long a lease lasts after its holder was last heard of.
@@ -71,7 +71,7 @@ impl Lease {
 
     /// Locks the lease for this transaction, and refuses when it is somebody else's by now. Answers
     /// the last identifier that was left with it, which every later holder's have to be above.
-    pub fn hold(&self, tx: &mut dyn Tx) -> Result<Option<Id<kind::Request>>, StoreError> {
+    pub fn hold(&self, tx: &mut dyn Tx) -> Result<Option<InternalId>, StoreError> {
         let lock = "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND \
          holder = ?2 AND token = ?3 RETURNING last_id";
         match tx.row(lock, values![self.name, &self.holder, self.token])? {
@@ -91,7 +91,7 @@ impl Lease {
 }
 
 /// The last identifier that was left with a lease, by whoever held it.
-pub fn last_id(tx: &mut dyn Tx, name: &str) -> Result<Option<Id<kind::Request>>, StoreError> {
+pub fn last_id(tx: &mut dyn Tx, name: &str) -> Result<Option<InternalId>, StoreError> {
     let found = tx.row("SELECT last_id FROM leases WHERE name = ?1", values![name])?;
     found.map_or(Ok(None), |mut row| row.id_or_null())
 }

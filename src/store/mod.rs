@@ -22,8 +22,9 @@ mod statements;
 
 use std::sync::OnceLock;
 
-use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Currency, Id, Kind, Money, ObjectKind, Rate, Scope, StoreError};
+use crate::kernel::{
+    AnyId, Currency, Id, InternalId, Kind, Money, ObjectKind, Rate, Scope, StoreError,
+};
 pub use handle::{Cost, Database, Store};
 use key_segments::KeySegments;
 
@@ -271,7 +272,7 @@ pub enum Signal {
     /// A transfer took another status: a line of the log.
     StatusChanged { id: AnyId, from: &'static str, to: &'static str },
     /// The operator decided about something: a line of the log.
-    Decided { id: Option<AnyId>, decision: Id<kind::Request> },
+    Decided { id: Option<AnyId>, decision: InternalId },
     /// An account has a new event.
     Event(Scope),
 }

@@ -2,8 +2,7 @@
 
 mod rows;
 
-use crate::kernel::id::kind;
-use crate::kernel::{Id, Kind, Now, Scope, StoreError};
+use crate::kernel::{Id, InternalId, Kind, Now, Scope, StoreError};
 use crate::store::{Signal, Tx};
 pub use rows::{
     bring_all_forward, bring_forward, clock_offset_behind, due, first_due_of, next_due, put_off,
@@ -36,7 +35,7 @@ pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
 #[derive(Debug)]
 pub struct Task {
     pub due_milliseconds: i64,
-    pub id: Id<kind::Request>,
+    pub id: InternalId,
     pub scope: Scope,
     pub kind: TaskKind,
     object_id: u128,

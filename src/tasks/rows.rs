@@ -2,7 +2,7 @@
 
 use super::{Task, TaskKind};
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Scope, StoreError};
+use crate::kernel::{InternalId, Scope, StoreError};
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -24,7 +24,7 @@ pub(super) fn insert(
     task: &Task,
     clock_offset_seconds: i64,
 ) -> Result<(), StoreError> {
-    let object = Id::<kind::Request>::from_u128(task.object_id);
+    let object = InternalId::from_u128(task.object_id);
     tx.execute_one(
         "INSERT INTO tasks (due_milliseconds, id, scope, clock_offset_seconds, kind, object_id) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::app_state::AppState;
-use crate::kernel::{Id, ObjectKind, Scope, StoreError, id::kind};
+use crate::kernel::{Id, InternalId, ObjectKind, Scope, StoreError};
 use crate::store::{Tx, migrate};
 use crate::{keys, name_words};
 
@@ -65,7 +65,7 @@ pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
 }
 
 fn write((code, is_sender, after): (i64, bool, [u8; 16])) -> Vec<u8> {
-    let id: Id<kind::Request> = Id::from_u128(u128::from_be_bytes(after));
+    let id: InternalId = Id::from_u128(u128::from_be_bytes(after));
     format!("{code} {} {id}", i64::from(is_sender)).into_bytes()
 }
 
@@ -74,7 +74,7 @@ fn read(place: &[u8]) -> Option<(i64, bool, [u8; 16])> {
     let mut parts = text.split(' ');
     let code = parts.next()?.parse().ok()?;
     let is_sender = parts.next()? == "1";
-    Some((code, is_sender, Id::<kind::Request>::parse(parts.next()?)?.to_bytes()))
+    Some((code, is_sender, InternalId::parse(parts.next()?)?.to_bytes()))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::state::BeneficiaryStatus;
 use super::verification::{apply_late, name_holder, question};
 use crate::account_verification::{AccountQuestion, LookedUp};
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Now, Scope, StoreError};
+use crate::kernel::{Id, InternalId, Now, Scope, StoreError};
 use crate::services::Services;
 use crate::store::{Signal, Tx};
 
@@ -28,7 +28,7 @@ pub const PAUSE_SECONDS_MAX: i64 = 3_600;
 pub struct LookUp {
     pub scope: Scope,
     pub beneficiary_id: Id<kind::Beneficiary>,
-    pub id: Id<kind::Request>,
+    pub id: InternalId,
     pub due_milliseconds: i64,
     pub attempts_count: i64,
 }

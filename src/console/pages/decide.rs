@@ -10,7 +10,7 @@ use crate::chains::address::ChainAddress;
 use crate::decisions;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, DecidedBy, Id, Mode, Now, ObjectKind, OperationError};
+use crate::kernel::{AnyId, DecidedBy, InternalId, Mode, Now, ObjectKind, OperationError};
 use crate::operator::{self, OperatorDecision, four_eyes};
 use crate::oversight::queues::QueueKind;
 use crate::oversight::story::Story;
@@ -170,7 +170,7 @@ fn accept(
     by: &DecidedBy,
 ) -> Result<String, OperationError> {
     let waits = || OperationError::Declined(format!("{id}: no such difference waits"));
-    let typed: Id<kind::Request> = id.typed().ok_or_else(waits)?;
+    let typed: InternalId = id.typed().ok_or_else(waits)?;
     let is_accepted = journal::accept(tx, now, typed, Some(by.reason()))?
         || chain_differences::accept(tx, now, typed)?;
     if !is_accepted {

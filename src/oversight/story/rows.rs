@@ -2,7 +2,7 @@
 
 use crate::events::rows::EventRow;
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Id, Money, ObjectKind, Scope, StoreError};
+use crate::kernel::{AnyId, Id, InternalId, Money, ObjectKind, Scope, StoreError};
 use crate::ledger::{Account, Entry};
 use crate::store::{Row, Tx};
 use crate::values;
@@ -10,7 +10,7 @@ use crate::values;
 /// A posting as the ledger has it.
 #[derive(Clone, Debug)]
 pub struct PostingRow {
-    pub entry_id: Id<kind::Request>,
+    pub entry_id: InternalId,
     pub entry: Entry,
     pub debit: Account,
     pub credit: Account,
@@ -58,7 +58,7 @@ pub fn events_about(
 /// A line of the bank's statements that paid a payout, or gave it back.
 #[derive(Clone, Debug)]
 pub struct BankLine {
-    pub id: Id<kind::Request>,
+    pub id: InternalId,
     pub booking_day: String,
     pub value_day: Option<String>,
     pub units: i64,

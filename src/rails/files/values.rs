@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Currency, Id, Money};
+use crate::kernel::{AnyId, Currency, Id, InternalId, Money};
 use crate::rails::port::Method;
 
 /// Seconds by which Indian time is ahead of UTC.
@@ -57,7 +57,7 @@ impl fmt::Display for EndToEndId {
 
 /// The identity of a file that was written: a ULID.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct MessageId(pub Id<kind::Request>);
+pub struct MessageId(pub InternalId);
 
 impl MessageId {
     /// Characters of the identity as it is written.

@@ -5,7 +5,7 @@ use crate::chains::ChainName;
 use crate::chains::address::AddressBytes;
 use crate::deposits::rows::address;
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Mode, Now, Scope, StoreError};
+use crate::kernel::{Id, InternalId, Mode, Now, Scope, StoreError};
 use crate::reconcile::DifferenceKind;
 use crate::store::{Row, Tx};
 use crate::values;
@@ -243,7 +243,7 @@ pub fn open(
     mode: Mode,
     chain: ChainName,
     rows_max: i64,
-) -> Result<Vec<(Id<kind::Request>, FoundDifference)>, StoreError> {
+) -> Result<Vec<(InternalId, FoundDifference)>, StoreError> {
     let sql = "SELECT id, kind, subject, units, block_number FROM chain_differences \
                WHERE mode = ?1 AND chain = ?2 AND accepted_at IS NULL ORDER BY id LIMIT ?3";
     let rows = tx.rows(sql, values![mode.as_str(), chain.as_str(), rows_max])?;
@@ -264,7 +264,7 @@ pub fn insert(
     chain: ChainName,
     found: &FoundDifference,
 ) -> Result<(), StoreError> {
-    let id: Id<kind::Request> = now.mint();
+    let id: InternalId = now.mint();
     tx.execute_one(
         "INSERT INTO chain_differences (mode, chain, kind, subject, id, units, block_number, \
          found_at, accepted_at) \
@@ -296,7 +296,7 @@ pub fn remove(
 }
 
 /// The operator has explained a difference. `false` if there is no such one that is open.
-pub fn accept(tx: &mut dyn Tx, now: &Now, id: Id<kind::Request>) -> Result<bool, StoreError> {
+pub fn accept(tx: &mut dyn Tx, now: &Now, id: InternalId) -> Result<bool, StoreError> {
     let sql = "UPDATE chain_differences SET accepted_at = ?2 WHERE id = ?1 AND accepted_at IS NULL";
     Ok(tx.execute(sql, values![id, now.instant()])? == 1)
 }

@@ -1,8 +1,7 @@
 //! The lines of statements, and the differences that the operator explained.
 
 use super::instructions::Journalled;
-use crate::kernel::id::kind;
-use crate::kernel::{Id, Now, StoreError};
+use crate::kernel::{InternalId, Now, StoreError};
 use crate::rails::files::reports::{Line, Sign};
 use crate::rails::files::values::Utr;
 use crate::store::{Row, Tx};
@@ -39,7 +38,7 @@ pub fn insert_line(
     payout: Option<&Journalled>,
     utr: Option<&Utr>,
 ) -> Result<bool, StoreError> {
-    let id: Id<kind::Request> = now.mint();
+    let id: InternalId = now.mint();
     let reference = utr
         .map(|utr| utr.as_str().to_owned())
         .or_else(|| line.references.shown().map(str::to_owned))
@@ -89,7 +88,7 @@ pub fn insert_shared_line(
 /// A line that belongs to no payout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
-    pub id: Id<kind::Request>,
+    pub id: InternalId,
     pub booking_day: String,
     pub units: i64,
     pub sign: Sign,
@@ -116,11 +115,7 @@ pub fn unmatched(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Unmatched>, Store
 
 /// The operator knows which payout a line belongs to. `false` if no such line waits, or the amounts
 /// differ.
-pub fn assign(
-    tx: &mut dyn Tx,
-    id: Id<kind::Request>,
-    payout: &Journalled,
-) -> Result<bool, StoreError> {
+pub fn assign(tx: &mut dyn Tx, id: InternalId, payout: &Journalled) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_statement_lines SET matching = 'payout', payout_id = ?2, scope = ?3 \
                WHERE id = ?1 AND units = ?4 AND matching <> 'payout' AND accepted_at IS NULL";
     Ok(tx.execute(sql, values![id, payout.payout_id, payout.scope, payout.units])? == 1)
@@ -130,7 +125,7 @@ pub fn assign(
 pub fn accept(
     tx: &mut dyn Tx,
     now: &Now,
-    id: Id<kind::Request>,
+    id: InternalId,
     note: Option<&str>,
 ) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_statement_lines SET accepted_at = ?2, note = ?3 WHERE id = ?1 AND \
@@ -143,7 +138,7 @@ pub fn accept(
 pub fn share(
     tx: &mut dyn Tx,
     now: &Now,
-    id: Id<kind::Request>,
+    id: InternalId,
     payouts: &[Journalled],
 ) -> Result<bool, StoreError> {
     let sum = payouts.iter().try_fold(0_i64, |sum, payout| sum.checked_add(payout.units));
@@ -159,11 +154,7 @@ pub fn share(
     Ok(true)
 }
 
-fn add_share(
-    tx: &mut dyn Tx,
-    id: Id<kind::Request>,
-    payout: &Journalled,
-) -> Result<(), StoreError> {
+fn add_share(tx: &mut dyn Tx, id: InternalId, payout: &Journalled) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO bank_line_shares (line_id, payout_id, scope, units) VALUES (?1, ?2, ?3, ?4)",
         values![id, payout.payout_id, payout.scope, payout.units],
