@@ -20,7 +20,7 @@ use hundi::kernel::{
     StoreError,
 };
 use hundi::quote_locks::{self, QuoteLock};
-use hundi::store::key_segments::{KEYS_IN_PART_MAX, KeySegments};
+use hundi::store::key_segments::{KEYS_IN_SEGMENT_MAX, KeySegments};
 use hundi::store::sqlite::{self, SqliteTx};
 use hundi::store::{Store, Tx};
 use hundi::tasks::{self, TaskKind};
@@ -152,7 +152,7 @@ impl Template {
         let answer_id: InternalId = now.mint();
         let (key_hash, fingerprint): ([u8; 16], [u8; 32]) =
             (now.random_bytes(), now.random_bytes());
-        let part = tx.key_segments()?.take_place();
+        let part = tx.key_segments()?.take_key();
         tx.execute_one(
             "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
             values![part, &key_hash, answer_id],
@@ -315,7 +315,7 @@ impl Bare {
         let locks = self.locks(count);
         let mut addresses = self.addresses.lock().expect("the addresses");
         let mut key_segments =
-            KeySegments::load(&mut SqliteTx::new(&self.connection), KEYS_IN_PART_MAX)
+            KeySegments::load(&mut SqliteTx::new(&self.connection), KEYS_IN_SEGMENT_MAX)
                 .expect("the parts of the keys");
         let started = Instant::now();
         for (index, lock) in locks.iter().enumerate() {
@@ -361,7 +361,7 @@ pub fn fill(
     now = Now::new(end - span, Minter::above(0), now.random_bytes());
     let mut transfers = Vec::with_capacity(count);
     let mut addresses = Addresses::default();
-    let mut key_segments = KeySegments::load(&mut SqliteTx::new(&connection), KEYS_IN_PART_MAX)
+    let mut key_segments = KeySegments::load(&mut SqliteTx::new(&connection), KEYS_IN_SEGMENT_MAX)
         .expect("the parts of the keys");
     while transfers.len() < count {
         let mut tx = SqliteTx::new(&connection);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::batches::{Batch, batches, observe};
+use super::block_groups::{BlockGroup, block_groups, observe};
 use super::follower::{Follower, store};
 use super::owned_logs::OwnedLog;
 use crate::chains::address::AddressBytes;
@@ -103,9 +103,9 @@ impl Follower {
             deprecation: deprecation.or(cursor.deprecation),
         };
         let mut reached = *cursor;
-        for part in batches(movements, sweeps, &known.headers, *cursor, last) {
-            let (next, count) = (part.to, part.movements.len());
-            if !self.take_over(reached.anchor, part).await? {
+        for group in block_groups(movements, sweeps, &known.headers, *cursor, last) {
+            let (next, count) = (group.to, group.movements.len());
+            if !self.take_over(reached.anchor, group).await? {
                 return Ok(None);
             }
             chain.stats.blocks.fetch_add(
@@ -125,13 +125,17 @@ impl Follower {
     /// Moves the cursor over some blocks and takes over what they hold, in one transaction. `false`
     /// where the cursor is not where it was: another node read these blocks, and what it wrote is
     /// the same.
-    pub(super) async fn take_over(&self, from: Anchor, part: Batch) -> Result<bool, FollowError> {
+    pub(super) async fn take_over(
+        &self,
+        from: Anchor,
+        group: BlockGroup,
+    ) -> Result<bool, FollowError> {
         let (services, mode, name) =
             (self.app.services.clone(), self.chain.mode, self.chain.settings.name);
         let token = self.chain.token().contract;
         let is_moved = failpoint("cursor_before_deposits");
         if is_moved {
-            let to = part.to;
+            let to = group.to;
             self.app
                 .store
                 .write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?))
@@ -140,11 +144,11 @@ impl Follower {
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
-            if !is_moved && !rows::advance(tx, now, mode, name, &token, from, &part.to)? {
+            if !is_moved && !rows::advance(tx, now, mode, name, &token, from, &group.to)? {
                 return Ok(false);
             }
-            observe(tx, now, &services, name.as_str(), part.movements.iter())?;
-            for sweep in &part.sweeps {
+            observe(tx, now, &services, name.as_str(), group.movements.iter())?;
+            for sweep in &group.sweeps {
                 rows::insert_sweep(tx, name, sweep)?;
             }
             Ok(true)

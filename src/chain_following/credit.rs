@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::audit::{self, AuditError};
-use super::batches::observe;
+use super::block_groups::observe;
 use super::follower::Follower;
 use crate::app_state::AppState;
 use crate::chains::blocks::{Hash, Log, Receipt};

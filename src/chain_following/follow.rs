@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::addresses;
-use super::batches::Batch;
+use super::block_groups::BlockGroup;
 use super::follower::{Follower, store};
 use crate::app_state::AppState;
 use crate::chains::followed::{FollowError, FollowedChain, NodeHeight, NodeHeights};
@@ -178,7 +178,7 @@ impl Follower {
                 };
                 self.take_over(
                     cursor.anchor,
-                    Batch { to, movements: Vec::new(), sweeps: Vec::new() },
+                    BlockGroup { to, movements: Vec::new(), sweeps: Vec::new() },
                 )
                 .await?;
                 cursor = to;

@@ -3,7 +3,7 @@
 mod addresses;
 mod advance;
 pub mod audit;
-mod batches;
+mod block_groups;
 pub mod credit;
 pub mod first_start;
 pub mod follow;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::batches::observe;
+use super::block_groups::observe;
 use super::follower::{Follower, Pending, store};
 use crate::chains::followed::FollowError;
 use crate::chains::port::{Node, NodeError};

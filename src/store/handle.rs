@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::Tx;
 pub use super::jobs::{Epilogue, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Signals, no_epilogue};
 use super::jobs::{Job, Ran, ReadJob};
-use super::key_segments::KEYS_IN_PART_MAX;
+use super::key_segments::KEYS_IN_SEGMENT_MAX;
 use super::lane::Embedded;
 use super::postgres::{self, Postgres, PostgresUrl};
 use super::sqlite::{self, SqliteTx};
@@ -256,11 +256,11 @@ impl Store {
 
     /// Opens the embedded store, brings its schema up to date and starts the write lane.
     pub fn open(path: &Path, clock: Clock, epilogue: Epilogue) -> Result<Store, StoreError> {
-        Store::open_with_parts(path, clock, epilogue, KEYS_IN_PART_MAX)
+        Store::open_with_segments(path, clock, epilogue, KEYS_IN_SEGMENT_MAX)
     }
 
     /// [`Store::open`] with parts of another size, for tests.
-    pub(super) fn open_with_parts(
+    pub(super) fn open_with_segments(
         path: &Path,
         clock: Clock,
         epilogue: Epilogue,

@@ -101,13 +101,13 @@ pub fn run(
     seal: &dyn AnswerSealer,
     work: &mut dyn FnMut(&mut dyn Tx, &mut Now) -> Result<Answer, OperationError>,
 ) -> Result<Outcome, OperationError> {
-    let place = match take_place(tx, now, claim, seal)? {
-        Taken::Answered(answer) => return Ok(Outcome::Replayed(answer)),
-        Taken::Place(place) => place,
+    let slot = match claim_slot(tx, now, claim, seal)? {
+        Claiming::Answered(answer) => return Ok(Outcome::Replayed(answer)),
+        Claiming::Slot(slot) => slot,
     };
     let answer = match work(tx, now) {
         Ok(answer) => {
-            return store(tx, now, claim, seal, &answer, place)
+            return store(tx, now, claim, seal, &answer, slot)
                 .map(|()| Outcome::Done(answer))
                 .map_err(OperationError::from);
         }
@@ -117,43 +117,43 @@ pub fn run(
     // All that was written so far can go. Where that frees the key, another request may take it
     // before it is taken again.
     tx.rollback_to()?;
-    let place = match place {
-        Place::Claimed(_) => match take_place(tx, now, claim, seal)? {
-            Taken::Answered(answer) => return Ok(Outcome::Replayed(answer)),
-            Taken::Place(place) => place,
+    let slot = match slot {
+        Slot::Claimed(_) => match claim_slot(tx, now, claim, seal)? {
+            Claiming::Answered(answer) => return Ok(Outcome::Replayed(answer)),
+            Claiming::Slot(slot) => slot,
         },
         free => free,
     };
-    store(tx, now, claim, seal, &answer, place)?;
+    store(tx, now, claim, seal, &answer, slot)?;
     Ok(Outcome::Done(answer))
 }
 
 /// Where the answer goes.
-enum Place {
-    /// Nothing is stored for the key, or only what is past its time, in this part.
+enum Slot {
+    /// Nothing is stored for the key, or only what is past its time, in this segment.
     Free { expired_in: Option<i64> },
     /// The key's row was written with this answer, so that other transactions wait for it.
     Claimed(InternalId),
 }
 
-enum Taken {
+enum Claiming {
     Answered(Answer),
-    Place(Place),
+    Slot(Slot),
 }
 
-fn take_place(
+fn claim_slot(
     tx: &mut dyn Tx,
     now: &mut Now,
     claim: &Claim,
     seal: &dyn AnswerSealer,
-) -> Result<Taken, OperationError> {
+) -> Result<Claiming, OperationError> {
     if tx.is_shared() {
         return claim_first(tx, now, claim, seal);
     }
     Ok(match find(tx, now, claim, seal)? {
-        Found::Answer(answer) => Taken::Answered(answer),
-        Found::Expired { part, .. } => Taken::Place(Place::Free { expired_in: Some(part) }),
-        Found::Nothing => Taken::Place(Place::Free { expired_in: None }),
+        Found::Answer(answer) => Claiming::Answered(answer),
+        Found::Expired { segment, .. } => Claiming::Slot(Slot::Free { expired_in: Some(segment) }),
+        Found::Nothing => Claiming::Slot(Slot::Free { expired_in: None }),
     })
 }
 
@@ -164,15 +164,15 @@ fn claim_first(
     now: &mut Now,
     claim: &Claim,
     seal: &dyn AnswerSealer,
-) -> Result<Taken, OperationError> {
+) -> Result<Claiming, OperationError> {
     let answer_id: InternalId = now.mint();
-    let part = tx.key_segments()?.take_place();
+    let segment = tx.key_segments()?.take_key();
     let insert = "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3) ON \
      CONFLICT (part, key_hash) DO NOTHING";
     let inserted =
-        tx.execute(insert, values![part, &claim.key_hash, answer_id]).map_err(while_locked)?;
+        tx.execute(insert, values![segment, &claim.key_hash, answer_id]).map_err(while_locked)?;
     if inserted == 1 {
-        return Ok(Taken::Place(Place::Claimed(answer_id)));
+        return Ok(Claiming::Slot(Slot::Claimed(answer_id)));
     }
     match find(tx, now, claim, seal)? {
         Found::Answer(answer) => {
@@ -180,17 +180,17 @@ fn claim_first(
             // the first answer's did: that one may have been cut off while it waited.
             let lock = "SELECT part FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 FOR \
              SHARE";
-            tx.rows(lock, values![part, &claim.key_hash]).map_err(while_locked)?;
-            Ok(Taken::Answered(answer))
+            tx.rows(lock, values![segment, &claim.key_hash]).map_err(while_locked)?;
+            Ok(Claiming::Answered(answer))
         }
-        Found::Expired { part, answer_id: expired } => {
+        Found::Expired { segment, answer_id: expired } => {
             let renew = "UPDATE idempotency_keys SET answer_id = ?3 WHERE part = ?1 AND key_hash \
              = ?2 AND answer_id = ?4";
             match tx
-                .execute(renew, values![part, &claim.key_hash, answer_id, &expired])
+                .execute(renew, values![segment, &claim.key_hash, answer_id, &expired])
                 .map_err(while_locked)?
             {
-                1 => Ok(Taken::Place(Place::Claimed(answer_id))),
+                1 => Ok(Claiming::Slot(Slot::Claimed(answer_id))),
                 _ => Err(StoreError::Conflict("an idempotency key was used again").into()),
             }
         }
@@ -226,9 +226,9 @@ pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool,
 
 enum Found {
     Nothing,
-    /// The key is in this part, and its answer is past its time or gone.
+    /// The key is in this segment, and its answer is past its time or gone.
     Expired {
-        part: i64,
+        segment: i64,
         answer_id: Vec<u8>,
     },
     Answer(Answer),
@@ -242,24 +242,24 @@ fn find(
 ) -> Result<Found, OperationError> {
     let candidates: Vec<i64> = tx.key_segments()?.candidates(&claim.key_hash).collect();
     let mut found = None;
-    for part in candidates {
+    for segment in candidates {
         let sql = "SELECT answer_id FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2";
-        if let Some(mut key) = tx.row(sql, values![part, &claim.key_hash])? {
-            found = Some((part, key.bytes()?));
+        if let Some(mut key) = tx.row(sql, values![segment, &claim.key_hash])? {
+            found = Some((segment, key.bytes()?));
             break;
         }
     }
-    let Some((part, answer_id)) = found else { return Ok(Found::Nothing) };
+    let Some((segment, answer_id)) = found else { return Ok(Found::Nothing) };
     let row = tx.row(
         "SELECT fingerprint, completed_at, http_status, form, body FROM idempotency_answers WHERE \
          answer_id = ?1",
         values![&answer_id],
     )?;
-    let Some(mut row) = row else { return Ok(Found::Expired { part, answer_id }) };
+    let Some(mut row) = row else { return Ok(Found::Expired { segment, answer_id }) };
     let fingerprint = row.bytes()?;
     let completed_at = row.int()?;
     if now.instant() - completed_at >= kept_seconds(now) {
-        return Ok(Found::Expired { part, answer_id });
+        return Ok(Found::Expired { segment, answer_id });
     }
     if !bool::from(subtle::ConstantTimeEq::ct_eq(
         fingerprint.as_slice(),
@@ -295,29 +295,30 @@ fn store(
     claim: &Claim,
     seal: &dyn AnswerSealer,
     answer: &Answer,
-    place: Place,
+    slot: Slot,
 ) -> Result<(), StoreError> {
-    let answer_id = match place {
-        Place::Claimed(answer_id) => answer_id,
-        Place::Free { .. } => now.mint(),
+    let answer_id = match slot {
+        Slot::Claimed(answer_id) => answer_id,
+        Slot::Free { .. } => now.mint(),
     };
     let (form, body) = if answer.holds_secret {
         (BodyForm::Sealed, seal.seal(tx, now, &answer_id.to_bytes(), &answer.body)?)
     } else {
         (BodyForm::Packed, pack::pack(&answer.body))
     };
-    if let Place::Free { expired_in } = place {
-        if let Some(part) = expired_in {
-            // The key moves to the newest part, so that an old part ends a day after it was closed.
+    if let Slot::Free { expired_in } = slot {
+        if let Some(segment) = expired_in {
+            // The key moves to the newest segment, so that an old segment ends a day after it was
+            // closed.
             tx.execute_one(
                 "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2",
-                values![part, &claim.key_hash],
+                values![segment, &claim.key_hash],
             )?;
         }
-        let part = tx.key_segments()?.take_place();
+        let segment = tx.key_segments()?.take_key();
         tx.execute_one(
             "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
-            values![part, &claim.key_hash, answer_id],
+            values![segment, &claim.key_hash, answer_id],
         )?;
     }
     tx.execute_one(
@@ -335,7 +336,7 @@ fn store(
     )
 }
 
-/// The same where all keys are in one part, with few statements and not two for each row. Every
+/// The same where all keys are in one segment, with few statements and not two for each row. Every
 /// statement reads by a primary key on every planner.
 fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64, StoreError> {
     let old = tx.rows(
@@ -347,15 +348,15 @@ fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64,
         old.into_iter().map(|mut row| Ok((row.bytes()?, row.bytes()?))).collect();
     let old = old?;
     let Some((last, _)) = old.last() else { return Ok(0) };
-    for part in super::at_once(&old) {
+    for rows in super::at_once(&old) {
         // A key that was used again has a later answer, and stays.
-        let hashes: Vec<String> = (0..part.len()).map(|index| format!("?{}", index + 2)).collect();
+        let hashes: Vec<String> = (0..rows.len()).map(|index| format!("?{}", index + 2)).collect();
         let sql = format!(
             "DELETE FROM idempotency_keys WHERE part = 0 AND answer_id <= ?1 AND key_hash IN ({})",
             hashes.join(", ")
         );
         let values: Vec<Value<'_>> = std::iter::once(last)
-            .chain(part.iter().map(|(_, hash)| hash))
+            .chain(rows.iter().map(|(_, hash)| hash))
             .map(Value::from)
             .collect();
         tx.execute(&sql, &values)?;
@@ -379,11 +380,11 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     for mut row in old {
         let (answer_id, key_hash) = (row.bytes()?, row.array::<16>()?);
         let candidates: Vec<i64> = tx.key_segments()?.candidates(&key_hash).collect();
-        // What is past its time is in the oldest part, unless the key was used again.
-        for part in candidates.into_iter().rev() {
+        // What is past its time is in the oldest segment, unless the key was used again.
+        for segment in candidates.into_iter().rev() {
             let sql =
                 "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";
-            if tx.execute(sql, values![part, &key_hash, &answer_id])? > 0 {
+            if tx.execute(sql, values![segment, &key_hash, &answer_id])? > 0 {
                 break;
             }
         }

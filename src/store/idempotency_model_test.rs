@@ -19,7 +19,7 @@ use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Code, Now, OperationError, Refusal, StoreError};
 use crate::values;
 
-const KEYS_IN_PART: usize = 8;
+const KEYS_IN_SEGMENT: usize = 8;
 const START: i64 = 1_764_000_000_000;
 const HOUR: i64 = 3_600_000;
 
@@ -139,11 +139,11 @@ impl Services {
     }
 
     fn open(&self) -> Store {
-        Store::open_with_parts(
+        Store::open_with_segments(
             &self.database(),
             Clock::Manual(self.at.clone()),
             no_epilogue,
-            KEYS_IN_PART,
+            KEYS_IN_SEGMENT,
         )
         .unwrap()
     }
@@ -449,7 +449,7 @@ fn a_part_that_was_opened_again_is_read_again_by_the_other_process() {
 fn a_store_without_parts_keeps_every_key_in_part_0() {
     let mut parts = KeySegments::single();
     for key in 0..200 {
-        assert_eq!(parts.take_place(), 0);
+        assert_eq!(parts.take_key(), 0);
         assert_eq!(parts.candidates(&claim(key).key_hash).collect::<Vec<_>>(), [0]);
         assert!(!parts.is_full());
     }

@@ -1,15 +1,15 @@
-//! The parts of the idempotency keys: new keys share the pages of the newest part, and filters say
-//! which older part may hold a key.
+//! The segments of the idempotency keys (the column `part` of their tables): new keys share the
+//! pages of the newest segment, and filters say which older segment may hold a key.
 //!
 //! Keys are hashes, so in one large table each would dirty a page of its own. Here they go to the
-//! newest part until it has [`KEYS_IN_PART_MAX`]; then it is closed: nothing is added to it any
-//! more, and its filter is stored in the same transaction, made of the rows themselves. A look-up
-//! goes to the newest part and to those whose filter says "perhaps".
+//! newest segment until it has [`KEYS_IN_SEGMENT_MAX`]; then it is closed: nothing is added to it
+//! any more, and its filter is stored in the same transaction, made of the rows themselves. A
+//! look-up goes to the newest segment and to those whose filter says "perhaps".
 //!
 //! The tables are the truth. What is here is read from committed rows only, at the beginning of a
-//! transaction, whenever those may have changed otherwise than by keys in the newest part: after a
-//! part was closed or purged, after a failed commit, and after another process wrote. So nothing
-//! that is undone leaves a trace, and a part without a filter that reads is asked.
+//! transaction, whenever those may have changed otherwise than by keys in the newest segment: after
+//! a segment was closed or purged, after a failed commit, and after another process wrote. So
+//! nothing that is undone leaves a trace, and a segment without a filter that reads is asked.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ use super::key_filter::KeyFilter;
 use crate::kernel::StoreError;
 use crate::values;
 
-/// Keys in a part before it is closed; a group of transactions may pass it. About 200 pages, so
+/// Keys in a segment before it is closed; a group of transactions may pass it. About 200 pages, so
 /// that the keys of one commit share some of them and those of one checkpoint nearly all.
-pub const KEYS_IN_PART_MAX: usize = 16_384;
-/// Keys that are read at once when a part is closed.
+pub const KEYS_IN_SEGMENT_MAX: usize = 16_384;
+/// Keys that are read at once when a segment is closed.
 const KEYS_AT_ONCE: i64 = 1_024;
-const PART_FIRST: i64 = 1;
+const SEGMENT_FIRST: i64 = 1;
 
 struct Closed {
-    part: i64,
-    /// As stored beside the filter. It also tells apart filters of one part, of which there are two
-    /// if the first was lost and the part took keys again.
+    segment: i64,
+    /// As stored beside the filter. It also tells apart filters of one segment, of which there are
+    /// two if the first was lost and the segment took keys again.
     checksum: Option<i64>,
-    /// `None` if it is missing or does not read: the part is asked for every key.
+    /// `None` if it is missing or does not read: the segment is asked for every key.
     filter: Option<KeyFilter>,
 }
 
@@ -46,7 +46,7 @@ pub struct KeySegments {
 }
 
 impl KeySegments {
-    /// For a store that keeps all keys in one part, because its pages do not suffer from it.
+    /// For a store that keeps all keys in one segment, because its pages do not suffer from it.
     pub fn single() -> KeySegments {
         KeySegments {
             keys_max: usize::MAX,
@@ -57,30 +57,30 @@ impl KeySegments {
         }
     }
 
-    /// Reads which parts there are, inside a transaction. `keys_max` is [`KEYS_IN_PART_MAX`] except
-    /// in tests.
+    /// Reads which segments there are, inside a transaction. `keys_max` is [`KEYS_IN_SEGMENT_MAX`]
+    /// except in tests.
     pub fn load(tx: &mut dyn Tx, keys_max: usize) -> Result<KeySegments, StoreError> {
-        let mut parts = KeySegments {
+        let mut segments = KeySegments {
             keys_max,
             newest: 0,
             newest_keys_count: 0,
             closed: Vec::new(),
             is_stale: true,
         };
-        parts.refresh(tx)?;
-        Ok(parts)
+        segments.refresh(tx)?;
+        Ok(segments)
     }
 
-    /// The parts that may hold a key, the likeliest first. There is no other part with it.
+    /// The segments that may hold a key, the likeliest first. There is no other segment with it.
     pub fn candidates<'a>(&'a self, key_hash: &'a [u8; 16]) -> impl Iterator<Item = i64> + 'a {
         let may_hold = |closed: &&Closed| {
             closed.filter.as_ref().is_none_or(|filter| filter.may_hold(key_hash))
         };
         std::iter::once(self.newest)
-            .chain(self.closed.iter().rev().filter(may_hold).map(|closed| closed.part))
+            .chain(self.closed.iter().rev().filter(may_hold).map(|closed| closed.segment))
     }
 
-    /// The part that takes a new key.
+    /// The segment that takes a new key.
     pub fn take_place(&mut self) -> i64 {
         self.newest_keys_count = self.newest_keys_count.saturating_add(1);
         self.newest
@@ -103,22 +103,23 @@ impl KeySegments {
             .map(|mut row| Ok((row.int()?, row.int()?)))
             .collect::<Result<_, StoreError>>()?;
         let mut with_keys = Vec::new();
-        while let Some(part) = next_with_keys(tx, with_keys.last().copied())? {
-            with_keys.push(part);
+        while let Some(segment) = next_with_keys(tx, with_keys.last().copied())? {
+            with_keys.push(segment);
         }
-        let after_closed = stored.last_key_value().map_or(PART_FIRST, |(part, _)| part + 1);
-        let newest = with_keys.last().copied().unwrap_or(PART_FIRST).max(after_closed);
-        with_keys.retain(|part| *part != newest);
+        let after_closed =
+            stored.last_key_value().map_or(SEGMENT_FIRST, |(segment, _)| segment + 1);
+        let newest = with_keys.last().copied().unwrap_or(SEGMENT_FIRST).max(after_closed);
+        with_keys.retain(|segment| *segment != newest);
         let mut known: BTreeMap<i64, Closed> = std::mem::take(&mut self.closed)
             .into_iter()
-            .map(|closed| (closed.part, closed))
+            .map(|closed| (closed.segment, closed))
             .collect();
         let mut closed = Vec::with_capacity(with_keys.len());
-        for part in with_keys {
-            let checksum = stored.get(&part).copied();
-            closed.push(match known.remove(&part) {
+        for segment in with_keys {
+            let checksum = stored.get(&segment).copied();
+            closed.push(match known.remove(&segment) {
                 Some(known) if known.checksum == checksum => known,
-                _ => Closed { part, checksum, filter: filter_of(tx, part)? },
+                _ => Closed { segment, checksum, filter: filter_of(tx, segment)? },
             });
         }
         if newest != self.newest {
@@ -136,8 +137,8 @@ impl KeySegments {
         self.newest_keys_count >= self.keys_max
     }
 
-    /// Closes the newest part: stores its filter. If this is undone, the part stays the newest, and
-    /// it is tried again later.
+    /// Closes the newest segment: stores its filter. If this is undone, the segment stays the
+    /// newest, and it is tried again later.
     pub fn close(&mut self, tx: &mut dyn Tx) -> Result<(), StoreError> {
         let mut keys: Vec<[u8; 16]> = Vec::new();
         self.newest_keys_count = self.keys_max / 2;
@@ -155,7 +156,7 @@ impl KeySegments {
                 keys.push(row.array()?);
             }
         }
-        // Keys that were counted and undone do not make a part.
+        // Keys that were counted and undone do not make a segment.
         if keys.len() < self.keys_max / 2 {
             self.newest_keys_count = keys.len();
             return Ok(());
@@ -170,7 +171,7 @@ impl KeySegments {
     }
 }
 
-/// The lowest part above `above` that has keys: one look into the table.
+/// The lowest segment above `above` that has keys: one look into the table.
 fn next_with_keys(tx: &mut dyn Tx, above: Option<i64>) -> Result<Option<i64>, StoreError> {
     let found = tx.row(
         "SELECT MIN(part) FROM idempotency_keys WHERE part > ?1",
@@ -179,11 +180,14 @@ fn next_with_keys(tx: &mut dyn Tx, above: Option<i64>) -> Result<Option<i64>, St
     found.map_or(Ok(None), |mut row| row.int_or_null())
 }
 
-fn filter_of(tx: &mut dyn Tx, part: i64) -> Result<Option<KeyFilter>, StoreError> {
-    let row =
-        tx.row("SELECT checksum, filter FROM idempotency_filters WHERE part = ?1", values![part])?;
+fn filter_of(tx: &mut dyn Tx, segment: i64) -> Result<Option<KeyFilter>, StoreError> {
+    let row = tx.row(
+        "SELECT checksum, filter FROM idempotency_filters WHERE part = ?1",
+        values![segment],
+    )?;
     let Some(mut row) = row else { return Ok(None) };
-    let read = row.int().and_then(|checksum| KeyFilter::from_bytes(part, &row.bytes()?, checksum));
+    let read =
+        row.int().and_then(|checksum| KeyFilter::from_bytes(segment, &row.bytes()?, checksum));
     Ok(read
         .inspect_err(
             |error| tracing::warn!(%error, "the part is asked for every key until it is purged"),
@@ -191,8 +195,8 @@ fn filter_of(tx: &mut dyn Tx, part: i64) -> Result<Option<KeyFilter>, StoreError
         .ok())
 }
 
-/// Removes the filters of parts whose keys are all gone, except the newest filter: it keeps numbers
-/// from being used again.
+/// Removes the filters of segments whose keys are all gone, except the newest filter: it keeps
+/// numbers from being used again.
 pub fn purge(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let oldest = next_with_keys(tx, None)?.unwrap_or(i64::MAX);
     let removed = tx.execute(

@@ -19,7 +19,7 @@ use crate::transfers::funding;
 const MOVEMENTS_AT_ONCE: usize = 200;
 
 /// Blocks that one transaction takes over.
-pub(super) struct Batch {
+pub(super) struct BlockGroup {
     pub(super) to: Cursor,
     pub(super) movements: Vec<Movement>,
     pub(super) sweeps: Vec<Sweep>,
@@ -28,18 +28,18 @@ pub(super) struct Batch {
 /// Cuts what a range holds at the ends of blocks, so that no transaction takes much more than
 /// `MOVEMENTS_AT_ONCE`. The movements come in the order of the chain, and `headers` knows their
 /// blocks.
-pub(super) fn batches(
+pub(super) fn block_groups(
     movements: Vec<Movement>,
     sweeps: Vec<Sweep>,
     headers: &BTreeMap<i64, Header>,
     from: Cursor,
     last: Cursor,
-) -> Vec<Batch> {
+) -> Vec<BlockGroup> {
     let height = |movement: &Movement| match movement.depth {
         Depth::Block { number, .. } | Depth::Final { number, .. } => number,
         Depth::Seen => last.anchor.height,
     };
-    let mut cut: Vec<Batch> = Vec::new();
+    let mut cut: Vec<BlockGroup> = Vec::new();
     let mut group: Vec<Movement> = Vec::new();
     for movement in movements {
         let end = group
@@ -55,11 +55,11 @@ pub(super) fn batches(
                     .filter(|deprecation| deprecation.height <= header.number.0)
                     .or(from.deprecation),
             };
-            cut.push(Batch { to, movements: std::mem::take(&mut group), sweeps: Vec::new() });
+            cut.push(BlockGroup { to, movements: std::mem::take(&mut group), sweeps: Vec::new() });
         }
         group.push(movement);
     }
-    cut.push(Batch { to: last, movements: group, sweeps: Vec::new() });
+    cut.push(BlockGroup { to: last, movements: group, sweeps: Vec::new() });
     for sweep in sweeps {
         if let Some(part) = cut.iter_mut().find(|part| sweep.block_number <= part.to.anchor.height)
         {
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn large_ranges_are_cut_between_blocks() {
         let full = MOVEMENTS_AT_ONCE as i64;
-        // Movements in the blocks 11, 12 and 13; what the batches end at, and how many movements
+        // Movements in the blocks 11, 12 and 13; what the groups end at, and how many movements
         // and sweeps they have.
         let table: [([i64; 3], Option<i64>, &[(i64, usize, usize)]); 6] = [
             ([0, 0, 0], None, &[(20, 0, 3)]),
@@ -169,7 +169,7 @@ mod tests {
                 .flat_map(|(count, number)| (0..*count).map(move |place| movement(number, place)));
             let all: Vec<Movement> = blocks.collect();
             let last = Cursor { deprecation, ..cursor(20) };
-            let cut = batches(
+            let cut = block_groups(
                 all.clone(),
                 vec![sweep(11), sweep(12), sweep(15)],
                 &headers,
