@@ -143,13 +143,13 @@ enum Status {
 
 /// Members that are not known are passed over, because services put more into their answers.
 #[derive(Deserialize)]
-struct Answer {
+struct LookUpAnswer {
     status: Status,
     account_holder_name: Option<String>,
 }
 
 fn read(body: &[u8], given: &str, thresholds: &NameThresholds) -> LookedUp {
-    let Ok(answer) = serde_json::from_slice::<Answer>(body) else {
+    let Ok(answer) = serde_json::from_slice::<LookUpAnswer>(body) else {
         return LookedUp::Unanswered { reason: "answer_not_understood", retry_after_seconds: None };
     };
     LookedUp::Answered(match answer.status {

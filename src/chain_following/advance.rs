@@ -10,7 +10,7 @@ use super::owned_logs::OwnedLog;
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::Log;
 use crate::chains::followed::{FollowError, NodeHeight};
-use crate::chains::port::{BlockRange, Node, NodeError, is_same_node};
+use crate::chains::port::{BlockRange, ChainNode, NodeError, is_same_node};
 use crate::chains::rows::{self, Cursor};
 use crate::chains::unfiltered_blocks::{self, BlockData, ReadError};
 use crate::chains::verify::{self, Anchor, VerifyError};
@@ -162,7 +162,7 @@ impl Follower {
     /// node wants to be asked for less at once.
     pub(super) async fn cross_check(
         &mut self,
-        lead: &dyn Node,
+        lead: &dyn ChainNode,
         others: &[&NodeHeight<'_>],
         contracts: &[AddressBytes],
         range: &BlockRange,
@@ -234,7 +234,7 @@ impl Follower {
     /// Reads blocks without a filter and compares them with what the filter showed.
     pub(super) async fn read_whole(
         &self,
-        node: &dyn Node,
+        node: &dyn ChainNode,
         contracts: &[AddressBytes],
         range: &BlockRange,
         numbers: &BTreeSet<i64>,
@@ -250,7 +250,7 @@ impl Follower {
     /// Reads the receipts and blocks of what concerns us, and nothing else.
     pub(super) async fn known_of(
         &self,
-        node: &dyn Node,
+        node: &dyn ChainNode,
         hits: &[OwnedLog],
     ) -> Result<BlockData, FollowError> {
         let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).collect();

@@ -12,7 +12,7 @@ use super::follower::Follower;
 use crate::app_state::AppState;
 use crate::chains::blocks::{Hash, Log, Receipt};
 use crate::chains::followed::FollowError;
-use crate::chains::port::{Node, NodeError};
+use crate::chains::port::{ChainNode, NodeError};
 use crate::chains::{Movement, rows};
 use crate::deposits::{self, Deposit};
 use crate::kernel::id::kind;
@@ -74,7 +74,7 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
     audit::check(chain).await?;
     let (cursor, _) = audit::followed(&app.store, chain).await?;
     // What each node shows, with the time of its block, which decides whether the money came late.
-    let mut shown: Option<(&dyn Node, Receipt, i64)> = None;
+    let mut shown: Option<(&dyn ChainNode, Receipt, i64)> = None;
     for node in &chain.nodes {
         let fault = |fault| CreditError::Node { node: node.label(), fault };
         let receipt = node

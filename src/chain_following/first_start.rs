@@ -4,7 +4,7 @@
 use crate::chains::address::{AddressBytes, ChainAddress};
 use crate::chains::followed::FollowedChain;
 use crate::chains::pool;
-use crate::chains::port::Node;
+use crate::chains::port::ChainNode;
 use crate::kernel::{Mode, OperationError};
 use crate::store::{Cost, Store};
 
@@ -56,7 +56,7 @@ pub async fn refuse_used_key(
 
 /// Which of the addresses were used; `None` where the node does not say.
 async fn history(
-    node: &dyn Node,
+    node: &dyn ChainNode,
     chain: &FollowedChain,
     addresses: &[AddressBytes],
 ) -> Option<Vec<bool>> {

@@ -8,7 +8,7 @@ use super::log_throttle::LogThrottle;
 use crate::app_state::AppState;
 use crate::chains::Movement;
 use crate::chains::followed::{FollowError, FollowedChain};
-use crate::chains::port::{Node, NodeError};
+use crate::chains::port::{ChainNode, NodeError};
 use crate::chains::rows::Cursor;
 use crate::chains::verify::{AHEAD_SECONDS_MAX, Anchor, VerifyError};
 use crate::kernel::id::kind;
@@ -61,11 +61,11 @@ impl Follower {
         }
     }
 
-    pub(super) fn node_trouble(&self, node: &dyn Node, fault: NodeError) -> FollowError {
+    pub(super) fn node_trouble(&self, node: &dyn ChainNode, fault: NodeError) -> FollowError {
         FollowError::Node { node: node.label(), fault }
     }
 
-    pub(super) fn doubted(&self, node: &dyn Node, doubt: VerifyError) -> FollowError {
+    pub(super) fn doubted(&self, node: &dyn ChainNode, doubt: VerifyError) -> FollowError {
         self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
         FollowError::Doubted { node: node.label(), doubt }
     }

@@ -7,7 +7,7 @@ use super::follower::{Follower, store};
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::{Log, Transfer, millionths};
 use crate::chains::followed::FollowError;
-use crate::chains::port::Node;
+use crate::chains::port::ChainNode;
 use crate::chains::rows::Sweep;
 use crate::chains::unfiltered_blocks::BlockData;
 use crate::chains::verify::{self, VerifyError};
@@ -101,7 +101,7 @@ impl Follower {
     /// `None` above the final view.
     pub(super) fn judged(
         &self,
-        lead: &dyn Node,
+        lead: &dyn ChainNode,
         hits: &[OwnedLog],
         known: &BlockData,
         final_height: Option<i64>,

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use super::block_groups::observe;
 use super::follower::{Follower, Pending, store};
 use crate::chains::followed::FollowError;
-use crate::chains::port::{Node, NodeError};
+use crate::chains::port::{ChainNode, NodeError};
 use crate::chains::rows::{self, Cursor};
 use crate::chains::verify::{self, Anchor};
 use crate::chains::{Depth, Movement};
@@ -27,7 +27,7 @@ impl Follower {
     pub(super) async fn look_above(
         &mut self,
         cursor: &Cursor,
-        lead: &dyn Node,
+        lead: &dyn ChainNode,
     ) -> Result<(), FollowError> {
         let trouble = |fault| FollowError::Node { node: lead.label(), fault };
         let head = lead.head().await.map_err(trouble)?;

@@ -6,7 +6,7 @@ use super::follower::{Follower, store};
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::{Hash, Log, Receipt, millionths};
 use crate::chains::followed::FollowError;
-use crate::chains::port::Node;
+use crate::chains::port::ChainNode;
 use crate::chains::rows::Cursor;
 use crate::kernel::{Now, StoreError};
 use crate::keys;
@@ -25,7 +25,7 @@ impl Follower {
     pub(super) async fn look_for_refunds(
         &mut self,
         cursor: &Cursor,
-        lead: &dyn Node,
+        lead: &dyn ChainNode,
     ) -> Result<(), FollowError> {
         if self
             .refunds_looked_at

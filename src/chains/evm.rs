@@ -6,7 +6,7 @@ use sha3::{Digest, Keccak256};
 use super::address_bytes::AddressBytes;
 use super::budget::RequestLimits;
 use super::derivation::AccountKey;
-use super::port::{AddressGrammar, Chain, Node, TextError};
+use super::port::{AddressGrammar, Chain, ChainNode, TextError};
 use super::rpc::RpcNode;
 use super::timer::Timer;
 use crate::kernel::hex;
@@ -78,7 +78,7 @@ impl Chain for Evm {
         endpoint: &Endpoint,
         limits: RequestLimits,
         timer: &Timer,
-    ) -> Box<dyn Node> {
+    ) -> Box<dyn ChainNode> {
         Box::new(RpcNode::new(client.clone(), endpoint.clone(), limits, timer.clone(), false))
     }
 }

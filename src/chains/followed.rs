@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 
 use super::address_bytes::AddressBytes;
 use super::blocks::{Header, Log};
-use super::port::{Chain, FinalBlock, Node, NodeError};
+use super::port::{Chain, ChainNode, FinalBlock, NodeError};
 use super::rows::{Identity, Token};
 use super::settings::ChainSettings;
 use super::verify::{self, BEHIND_SECONDS_MAX, FinalView, VerifyError};
@@ -70,7 +70,7 @@ pub struct FollowStats {
 pub struct FollowedChain {
     pub mode: Mode,
     pub settings: ChainSettings,
-    pub nodes: Vec<Box<dyn Node>>,
+    pub nodes: Vec<Box<dyn ChainNode>>,
     pub stats: FollowStats,
     /// In which units other tokens count, as the first node said that told it.
     other_decimals: Mutex<HashMap<AddressBytes, u8>>,
@@ -198,7 +198,7 @@ impl FollowedChain {
 
     /// Asks a node whether it is of this chain and the contract is the token: `Err` says what does
     /// not fit.
-    async fn check_node(&self, node: &dyn Node) -> Result<Result<(), String>, NodeError> {
+    async fn check_node(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;
         if chain_id != settings.chain_id {
@@ -249,7 +249,7 @@ impl FollowedChain {
 
     /// Asks a node what following asks: the logs of its last final block in one batch, and all
     /// receipts of that block. `Err` names the question that it does not answer.
-    async fn check_questions(&self, node: &dyn Node) -> Result<Result<(), String>, NodeError> {
+    async fn check_questions(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let last = node.final_block().await?.number;
         match node.range(&self.contracts(), last, last, None).await {
             Ok(_) => {}
@@ -369,8 +369,9 @@ impl FollowedChain {
         }
         told.sort_by_key(|(_, block)| -block.number);
         if let Some((_, first)) = told.first() {
-            let is_far_behind =
-                |block: &&(&dyn Node, FinalBlock)| first.time - block.1.time > BEHIND_SECONDS_MAX;
+            let is_far_behind = |block: &&(&dyn ChainNode, FinalBlock)| {
+                first.time - block.1.time > BEHIND_SECONDS_MAX
+            };
             missing.extend(
                 told.iter()
                     .filter(is_far_behind)
@@ -442,7 +443,7 @@ impl FollowedChain {
 }
 
 /// What to say of a node that refused to call the token's contract.
-fn call_refused(node: &dyn Node, settings: &ChainSettings, words: &str) -> String {
+fn call_refused(node: &dyn ChainNode, settings: &ChainSettings, words: &str) -> String {
     let label = node.label();
     if words.contains("does not support constant") {
         return format!(
@@ -459,7 +460,7 @@ fn call_refused(node: &dyn Node, settings: &ChainSettings, words: &str) -> Strin
 
 /// What one node calls final.
 pub struct NodeHeight<'a> {
-    pub node: &'a dyn Node,
+    pub node: &'a dyn ChainNode,
     pub height: i64,
     /// The head of the last final block, where the node told it; of another height where the node
     /// is not believed about its newest blocks.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::address_bytes::AddressBytes;
 use super::blocks::{Hash, Log, Receipt, millionths};
-use super::port::{Node, NodeError};
+use super::port::{ChainNode, NodeError};
 use super::rows::Token;
 use super::settings::ChainSettings;
 
@@ -64,7 +64,7 @@ pub struct SeenTransaction {
 /// address is paid in. `Ok(None)`: at least one answered, and none knows it. `deadline` bounds the
 /// whole.
 pub async fn inspect(
-    nodes: &[Box<dyn Node>],
+    nodes: &[Box<dyn ChainNode>],
     settings: &ChainSettings,
     tokens: &[Token],
     hash: &Hash,
@@ -90,7 +90,7 @@ pub async fn inspect(
 }
 
 async fn ask(
-    node: &dyn Node,
+    node: &dyn ChainNode,
     settings: &ChainSettings,
     tokens: &[Token],
     hash: &Hash,
@@ -145,7 +145,7 @@ fn movements(receipt: &Receipt, tokens: &[Token], address: &AddressBytes) -> Vec
 /// Asks the foreign contracts that moved something to the address what they call themselves, and in
 /// which unit they count.
 async fn name_foreign(
-    node: &dyn Node,
+    node: &dyn ChainNode,
     settings: &ChainSettings,
     address: &AddressBytes,
     movements: &mut [SeenMovement],

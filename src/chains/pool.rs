@@ -44,7 +44,7 @@ fn sort(batch: &mut [Fresh]) {
 }
 
 #[derive(Default)]
-struct Shelf {
+struct AddressBatches {
     /// What is handed out now.
     present: Vec<Fresh>,
     /// How many there were at first.
@@ -61,7 +61,7 @@ struct Shelf {
     reserved: VecDeque<Range<u32>>,
 }
 
-impl Shelf {
+impl AddressBatches {
     fn reserved_count(&self) -> u32 {
         self.reserved.iter().map(|range| range.end - range.start).sum()
     }
@@ -133,7 +133,7 @@ pub fn first_addresses(chain: &dyn Chain, key: &AccountKey, count: usize) -> Vec
     first
 }
 
-/// The shelf of one mode's addresses.
+/// The batches of one mode's addresses.
 pub struct AddressPool {
     account_fingerprint: u32,
     chain: &'static dyn Chain,
@@ -141,7 +141,7 @@ pub struct AddressPool {
     index_name: String,
     size_min: usize,
     size_max: usize,
-    shelf: Mutex<Shelf>,
+    batches: Mutex<AddressBatches>,
     /// What was handed out, for whoever follows the chain.
     pub watched: Watched,
 }
@@ -156,7 +156,7 @@ impl AddressPool {
             index_name,
             size_min: BATCH_ADDRESSES_MIN,
             size_max: BATCH_ADDRESSES_MAX,
-            shelf: Mutex::default(),
+            batches: Mutex::default(),
             watched: Watched::default(),
         }
     }
@@ -166,16 +166,16 @@ impl AddressPool {
         self.account_fingerprint
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn batches(&self) -> MutexGuard<'_, AddressBatches> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Indices to reserve: what the batch in the making still needs, and the spare ones.
     fn indices_missing(&self) -> u32 {
-        let shelf = self.shelf();
-        let growing = u32::try_from(shelf.growing_size.saturating_sub(shelf.growing.len()))
+        let batches = self.batches();
+        let growing = u32::try_from(batches.growing_size.saturating_sub(batches.growing.len()))
             .unwrap_or(u32::MAX / 2);
-        (growing + SPARE_INDICES).saturating_sub(shelf.reserved_count())
+        (growing + SPARE_INDICES).saturating_sub(batches.reserved_count())
     }
 
     /// Whether another reservation is due.
@@ -200,45 +200,45 @@ impl AddressPool {
 
     /// Takes over indices after their reservation committed.
     pub fn restock(&self, indices: Range<u32>) {
-        self.shelf().reserved.push_back(indices);
+        self.batches().reserved.push_back(indices);
     }
 
     /// Derives up to `count` more addresses for the next batch, if it is time; answers whether
     /// nothing is to be done for now.
     pub fn derive(&self, count: usize, milliseconds: i64) -> bool {
         let indices: Vec<u32> = {
-            let mut shelf = self.shelf();
-            if shelf.begun_milliseconds.is_none() && shelf.used() > 0 {
-                shelf.begun_milliseconds = Some(milliseconds);
+            let mut batches = self.batches();
+            if batches.begun_milliseconds.is_none() && batches.used() > 0 {
+                batches.begun_milliseconds = Some(milliseconds);
             }
-            if shelf.next.is_some() {
+            if batches.next.is_some() {
                 return true;
             }
-            if shelf.growing_size == 0 {
-                if shelf.present.len() > shelf.present_size / 2 {
+            if batches.growing_size == 0 {
+                if batches.present.len() > batches.present_size / 2 {
                     return true;
                 }
-                let elapsed = milliseconds - shelf.begun_milliseconds.unwrap_or(milliseconds);
-                shelf.growing_size = self.size_next(shelf.used(), elapsed);
+                let elapsed = milliseconds - batches.begun_milliseconds.unwrap_or(milliseconds);
+                batches.growing_size = self.size_next(batches.used(), elapsed);
             }
-            let missing = shelf.growing_target().saturating_sub(shelf.growing.len());
-            (0..missing.min(count)).map_while(|_| shelf.index()).collect()
+            let missing = batches.growing_target().saturating_sub(batches.growing.len());
+            (0..missing.min(count)).map_while(|_| batches.index()).collect()
         };
         if indices.is_empty() {
             return true;
         }
         // The point arithmetic runs outside the lock, so that requests never wait for it.
         let fresh: Vec<Fresh> = indices.into_iter().filter_map(|index| self.fresh(index)).collect();
-        let mut shelf = self.shelf();
-        shelf.growing.extend(fresh);
-        if shelf.growing_size == 0 || shelf.growing.len() < shelf.growing_size {
+        let mut batches = self.batches();
+        batches.growing.extend(fresh);
+        if batches.growing_size == 0 || batches.growing.len() < batches.growing_size {
             return false;
         }
-        let mut batch = std::mem::take(&mut shelf.growing);
-        drop(shelf);
+        let mut batch = std::mem::take(&mut batches.growing);
+        drop(batches);
         sort(&mut batch);
-        let mut shelf = self.shelf();
-        (shelf.next, shelf.growing_size) = (Some(batch), 0);
+        let mut batches = self.batches();
+        (batches.next, batches.growing_size) = (Some(batch), 0);
         true
     }
 
@@ -265,23 +265,23 @@ impl AddressPool {
     }
 
     fn take_unnoted(&self) -> Option<(i64, AddressBytes)> {
-        let mut shelf = self.shelf();
-        if shelf.present.is_empty() {
-            if let Some(next) = shelf.next.take() {
-                shelf.begin(next);
-            } else if !shelf.growing.is_empty() {
+        let mut batches = self.batches();
+        if batches.present.is_empty() {
+            if let Some(next) = batches.next.take() {
+                batches.begin(next);
+            } else if !batches.growing.is_empty() {
                 // Used up before the next batch is complete: what there is of it makes a smaller
                 // one.
-                let mut batch = std::mem::take(&mut shelf.growing);
+                let mut batch = std::mem::take(&mut batches.growing);
                 sort(&mut batch);
-                shelf.growing_size = 0;
-                shelf.begin(batch);
+                batches.growing_size = 0;
+                batches.begin(batch);
             }
         }
-        if let Some(Fresh { index, address }) = shelf.present.pop() {
+        if let Some(Fresh { index, address }) = batches.present.pop() {
             return Some((i64::from(index), address));
         }
-        while let Some(index) = shelf.index() {
+        while let Some(index) = batches.index() {
             if let Some(Fresh { index, address }) = self.fresh(index) {
                 return Some((i64::from(index), address));
             }
@@ -400,26 +400,26 @@ mod tests {
         with_store(|tx| {
             let pool = pool(800, 6_400);
             assert_eq!(work(&pool, tx, 0), 800 + SPARE_INDICES, "a batch and the spare indices");
-            assert_eq!(pool.shelf().next.as_ref().map(Vec::len), Some(800));
+            assert_eq!(pool.batches().next.as_ref().map(Vec::len), Some(800));
             pool.take().unwrap();
             assert_eq!(
                 work(&pool, tx, 0),
                 0,
                 "the next batch is not begun before half of this one is used"
             );
-            assert!(pool.shelf().growing.is_empty());
+            assert!(pool.batches().growing.is_empty());
             for _ in 1..400 {
                 pool.take().unwrap();
             }
             assert_eq!(work(&pool, tx, 60_000), 800, "one more batch, no larger");
-            assert!(pool.shelf().next.is_none());
-            assert_eq!(pool.shelf().growing.len(), LEAD_ADDRESSES, "no more than its lead");
+            assert!(pool.batches().next.is_none());
+            assert_eq!(pool.batches().growing.len(), LEAD_ADDRESSES, "no more than its lead");
             for _ in 0..399 {
                 pool.take().unwrap();
             }
             work(&pool, tx, 120_000);
             assert_eq!(
-                pool.shelf().next.as_ref().map(Vec::len),
+                pool.batches().next.as_ref().map(Vec::len),
                 Some(800),
                 "complete before the present one is used up"
             );

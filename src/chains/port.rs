@@ -55,7 +55,7 @@ pub trait Chain: Send + Sync {
         endpoint: &Endpoint,
         limits: RequestLimits,
         timer: &Timer,
-    ) -> Box<dyn Node>;
+    ) -> Box<dyn ChainNode>;
 }
 
 /// The characters of a kind's addresses.
@@ -79,10 +79,10 @@ impl fmt::Display for TextError {
 impl std::error::Error for TextError {}
 
 /// What a node answers some time later.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, NodeError>>;
+pub type NodeAnswer<'a, T> = BoxFuture<'a, Result<T, NodeError>>;
 
 /// One node of a chain.
-pub trait Node: Send + Sync {
+pub trait ChainNode: Send + Sync {
     /// Host and port, for the log.
     fn label(&self) -> String;
 
@@ -105,19 +105,19 @@ pub trait Node: Send + Sync {
     fn lacks(&self) -> Vec<&'static str>;
 
     /// Which network it is of.
-    fn chain_id(&self) -> Answer<'_, u64>;
+    fn chain_id(&self) -> NodeAnswer<'_, u64>;
 
     /// The newest block.
-    fn head(&self) -> Answer<'_, Header>;
+    fn head(&self) -> NodeAnswer<'_, Header>;
 
     /// The newest block that cannot be replaced.
-    fn final_block(&self) -> Answer<'_, FinalBlock>;
+    fn final_block(&self) -> NodeAnswer<'_, FinalBlock>;
 
     /// The head of a block; `None` where the node does not have it (yet).
-    fn header(&self, number: i64) -> Answer<'_, Option<Header>>;
+    fn header(&self, number: i64) -> NodeAnswer<'_, Option<Header>>;
 
     /// The heads of several blocks.
-    fn headers<'a>(&'a self, numbers: &'a [i64]) -> Answer<'a, Vec<Option<Header>>>;
+    fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>>;
 
     /// Logs of the contracts in a range of blocks, with the heads of its first and last block.
     /// `last` is the head of block `to`, where the node has told it already: it is not asked for
@@ -128,17 +128,17 @@ pub trait Node: Send + Sync {
         from: i64,
         to: i64,
         last: Option<&'a Header>,
-    ) -> Answer<'a, Option<BlockRange>>;
+    ) -> NodeAnswer<'a, Option<BlockRange>>;
 
     /// What became of one transaction; `None` where the node does not know it.
-    fn receipt<'a>(&'a self, transaction: &'a Hash) -> Answer<'a, Option<Receipt>>;
+    fn receipt<'a>(&'a self, transaction: &'a Hash) -> NodeAnswer<'a, Option<Receipt>>;
 
     /// What became of several transactions.
-    fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> Answer<'a, Vec<Option<Receipt>>>;
+    fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> NodeAnswer<'a, Vec<Option<Receipt>>>;
 
     /// Everything that happened in a block, without a filter. `None` where the node does not know
     /// all of its transactions.
-    fn receipts_in<'a>(&'a self, block: &'a Header) -> Answer<'a, Option<Vec<Receipt>>>;
+    fn receipts_in<'a>(&'a self, block: &'a Header) -> NodeAnswer<'a, Option<Vec<Receipt>>>;
 
     /// What several addresses hold of a contract's token at the newest block, in its smallest
     /// units.
@@ -146,24 +146,27 @@ pub trait Node: Send + Sync {
         &'a self,
         contract: &'a AddressBytes,
         addresses: &'a [AddressBytes],
-    ) -> Answer<'a, Vec<u128>>;
+    ) -> NodeAnswer<'a, Vec<u128>>;
 
     /// Which of some addresses the node knows a history of besides the tokens that they hold. What
     /// the node does not answer is taken for no history.
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> BoxFuture<'a, Vec<bool>>;
 
     /// In which units a contract counts; `None` where what it answers is no number.
-    fn token_decimals<'a>(&'a self, contract: &'a AddressBytes) -> Answer<'a, Option<u128>>;
+    fn token_decimals<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<u128>>;
 
     /// Whether a contract says that it handed over to another one; `None` where it does not say.
-    fn token_is_deprecated<'a>(&'a self, contract: &'a AddressBytes) -> Answer<'a, Option<bool>>;
+    fn token_is_deprecated<'a>(
+        &'a self,
+        contract: &'a AddressBytes,
+    ) -> NodeAnswer<'a, Option<bool>>;
 
     /// What a contract calls its token; `None` where that is no text of a symbol's length.
-    fn token_symbol<'a>(&'a self, contract: &'a AddressBytes) -> Answer<'a, Option<String>>;
+    fn token_symbol<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<String>>;
 }
 
 /// Whether two names are of one node.
-pub fn is_same_node(one: &dyn Node, other: &dyn Node) -> bool {
+pub fn is_same_node(one: &dyn ChainNode, other: &dyn ChainNode) -> bool {
     std::ptr::addr_eq(one, other)
 }
 

@@ -12,7 +12,7 @@ use super::blocks::{Hash, Header, Log, LogContent, Quantity, Receipt, Transfer};
 use super::budget::RequestLimits;
 use super::derivation::AccountKey;
 use super::port::{
-    AddressGrammar, Answer, BlockRange, Chain, FinalBlock, Node, NodeError, TextError,
+    AddressGrammar, BlockRange, Chain, ChainNode, FinalBlock, NodeAnswer, NodeError, TextError,
 };
 use super::timer::Timer;
 use crate::kernel::hex;
@@ -61,7 +61,13 @@ impl Chain for Stub {
     fn deposit_address(&self, key: &AccountKey, index: u32) -> Option<AddressBytes> {
         Some(derived(key.address(index).ok()?.as_evm()))
     }
-    fn node(&self, _: &Client, endpoint: &Endpoint, _: RequestLimits, _: &Timer) -> Box<dyn Node> {
+    fn node(
+        &self,
+        _: &Client,
+        endpoint: &Endpoint,
+        _: RequestLimits,
+        _: &Timer,
+    ) -> Box<dyn ChainNode> {
         Box::new(StubNode { label: endpoint.label(), fits: Mutex::new(false) })
     }
 }
@@ -129,7 +135,7 @@ struct StubNode {
     fits: Mutex<bool>,
 }
 
-fn now<'a, T: Send + 'a>(answer: T) -> Answer<'a, T> {
+fn now<'a, T: Send + 'a>(answer: T) -> NodeAnswer<'a, T> {
     Box::pin(future::ready(Ok(answer)))
 }
 
@@ -143,7 +149,7 @@ fn receipt(transaction: &Hash) -> Option<Receipt> {
     receipts.find(|receipt| receipt.transaction_hash == *transaction).cloned()
 }
 
-impl Node for StubNode {
+impl ChainNode for StubNode {
     fn label(&self) -> String {
         self.label.clone()
     }
@@ -165,13 +171,13 @@ impl Node for StubNode {
     fn lacks(&self) -> Vec<&'static str> {
         Vec::new()
     }
-    fn chain_id(&self) -> Answer<'_, u64> {
+    fn chain_id(&self) -> NodeAnswer<'_, u64> {
         now(CHAIN_ID)
     }
-    fn head(&self) -> Answer<'_, Header> {
+    fn head(&self) -> NodeAnswer<'_, Header> {
         now(ledger().last().unwrap().header.clone())
     }
-    fn final_block(&self) -> Answer<'_, FinalBlock> {
+    fn final_block(&self) -> NodeAnswer<'_, FinalBlock> {
         let header = ledger().iter().rev().nth(FINAL_DEPTH).map(|block| block.header.clone());
         let no_block = || NodeError::Refused("no block is final yet".into());
         let answer = header.ok_or_else(no_block).map(|header| FinalBlock {
@@ -181,10 +187,10 @@ impl Node for StubNode {
         });
         Box::pin(future::ready(answer))
     }
-    fn header(&self, number: i64) -> Answer<'_, Option<Header>> {
+    fn header(&self, number: i64) -> NodeAnswer<'_, Option<Header>> {
         now(header(number))
     }
-    fn headers<'a>(&'a self, numbers: &'a [i64]) -> Answer<'a, Vec<Option<Header>>> {
+    fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>> {
         now(numbers.iter().map(|number| header(*number)).collect())
     }
     fn range<'a>(
@@ -193,7 +199,7 @@ impl Node for StubNode {
         from: i64,
         to: i64,
         _: Option<&'a Header>,
-    ) -> Answer<'a, Option<BlockRange>> {
+    ) -> NodeAnswer<'a, Option<BlockRange>> {
         let range = header(from).zip(header(to)).map(|(first, last)| {
             let ledger = ledger();
             let logs = ledger[from as usize..=to as usize]
@@ -205,20 +211,20 @@ impl Node for StubNode {
         });
         now(range)
     }
-    fn receipt<'a>(&'a self, transaction: &'a Hash) -> Answer<'a, Option<Receipt>> {
+    fn receipt<'a>(&'a self, transaction: &'a Hash) -> NodeAnswer<'a, Option<Receipt>> {
         now(receipt(transaction))
     }
-    fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> Answer<'a, Vec<Option<Receipt>>> {
+    fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> NodeAnswer<'a, Vec<Option<Receipt>>> {
         now(transactions.iter().map(receipt).collect())
     }
-    fn receipts_in<'a>(&'a self, block: &'a Header) -> Answer<'a, Option<Vec<Receipt>>> {
+    fn receipts_in<'a>(&'a self, block: &'a Header) -> NodeAnswer<'a, Option<Vec<Receipt>>> {
         now(block.transactions.iter().map(receipt).collect())
     }
     fn balances<'a>(
         &'a self,
         _: &'a AddressBytes,
         addresses: &'a [AddressBytes],
-    ) -> Answer<'a, Vec<u128>> {
+    ) -> NodeAnswer<'a, Vec<u128>> {
         let ledger = ledger();
         let logs = || {
             let receipts = ledger.iter().flat_map(|block| &block.receipts);
@@ -232,13 +238,13 @@ impl Node for StubNode {
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> BoxFuture<'a, Vec<bool>> {
         Box::pin(future::ready(vec![false; addresses.len()]))
     }
-    fn token_decimals<'a>(&'a self, _: &'a AddressBytes) -> Answer<'a, Option<u128>> {
+    fn token_decimals<'a>(&'a self, _: &'a AddressBytes) -> NodeAnswer<'a, Option<u128>> {
         now(Some(DECIMALS.into()))
     }
-    fn token_is_deprecated<'a>(&'a self, _: &'a AddressBytes) -> Answer<'a, Option<bool>> {
+    fn token_is_deprecated<'a>(&'a self, _: &'a AddressBytes) -> NodeAnswer<'a, Option<bool>> {
         now(None)
     }
-    fn token_symbol<'a>(&'a self, _: &'a AddressBytes) -> Answer<'a, Option<String>> {
+    fn token_symbol<'a>(&'a self, _: &'a AddressBytes) -> NodeAnswer<'a, Option<String>> {
         now(None)
     }
 }

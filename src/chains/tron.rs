@@ -5,7 +5,7 @@ use super::address_bytes::AddressBytes;
 use super::blocks::Hash;
 use super::budget::RequestLimits;
 use super::derivation::AccountKey;
-use super::port::{AddressGrammar, Chain, Node, TextError};
+use super::port::{AddressGrammar, Chain, ChainNode, TextError};
 use super::rpc::RpcNode;
 use super::timer::Timer;
 use super::tron_address::{ADDRESS_LENGTH_CHARS, TronAddress};
@@ -61,7 +61,7 @@ impl Chain for Tron {
         endpoint: &Endpoint,
         limits: RequestLimits,
         timer: &Timer,
-    ) -> Box<dyn Node> {
+    ) -> Box<dyn ChainNode> {
         Box::new(RpcNode::new(client.clone(), endpoint.clone(), limits, timer.clone(), true))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::address_bytes::AddressBytes;
 use super::blocks::{Hash, Header, Log, Receipt};
-use super::port::{BlockRange, Node, NodeError};
+use super::port::{BlockRange, ChainNode, NodeError};
 use super::verify::{self, VerifyError};
 
 /// Why nothing was read.
@@ -25,7 +25,7 @@ pub struct BlockData {
 
 /// Reads blocks without a filter and compares them with what the filter showed of them.
 pub async fn blocks(
-    node: &dyn Node,
+    node: &dyn ChainNode,
     contracts: &[AddressBytes],
     range: &BlockRange,
     numbers: &BTreeSet<i64>,
@@ -55,7 +55,7 @@ pub async fn blocks(
 }
 
 /// Reads the receipts and blocks of some logs, and nothing else.
-pub async fn of_logs(node: &dyn Node, logs: &[&Log]) -> Result<BlockData, NodeError> {
+pub async fn of_logs(node: &dyn ChainNode, logs: &[&Log]) -> Result<BlockData, NodeError> {
     if logs.is_empty() {
         return Ok(BlockData::default());
     }

@@ -23,15 +23,15 @@ const ROOM_ADDRESSES_MIN: usize = 65_536;
 const WIDTH: usize = 2;
 
 /// A filter of addresses.
-struct Part {
+struct AddressFilter {
     filter: KeyFilter,
     /// How many more addresses it takes before it claims too many strangers.
     room: usize,
 }
 
-impl Part {
-    fn with_room(room: usize) -> Part {
-        Part { filter: KeyFilter::with_room(room.saturating_mul(WIDTH)), room }
+impl AddressFilter {
+    fn with_room(room: usize) -> AddressFilter {
+        AddressFilter { filter: KeyFilter::with_room(room.saturating_mul(WIDTH)), room }
     }
     fn note(&mut self, address: &AddressBytes) {
         self.filter.insert(&address.first_16());
@@ -40,12 +40,12 @@ impl Part {
 }
 
 /// What the register held before the start, in one part, because asking each part costs.
-pub struct Registered(Part);
+pub struct Registered(AddressFilter);
 
 impl Registered {
     /// With room for about so many addresses.
     pub fn with_room(count: usize) -> Registered {
-        Registered(Part::with_room(count))
+        Registered(AddressFilter::with_room(count))
     }
     pub fn note(&mut self, address: &AddressBytes) {
         self.0.note(address);
@@ -54,7 +54,7 @@ impl Registered {
 
 #[derive(Default)]
 struct Parts {
-    parts: Vec<Part>,
+    parts: Vec<AddressFilter>,
     /// Addresses that were noted since the start.
     count: usize,
     is_complete: bool,
@@ -76,7 +76,7 @@ impl Watched {
         let mut known = self.parts();
         if known.parts.last().is_none_or(|part| part.room == 0) {
             let room = known.count.max(ROOM_ADDRESSES_MIN);
-            known.parts.push(Part::with_room(room));
+            known.parts.push(AddressFilter::with_room(room));
         }
         if let Some(part) = known.parts.last_mut() {
             part.note(address);

@@ -11,7 +11,7 @@ use super::similarity::{
 
 /// One byte of the tokens that begin alike.
 #[derive(Clone, Copy)]
-struct Node {
+struct TrieNode {
     byte: u8,
     /// Its place in the tokens, from 0.
     place: u8,
@@ -23,7 +23,7 @@ struct Node {
 pub struct TokenTrie {
     bytes: usize,
     /// Each node before what follows it in a token, tokens in rising order.
-    nodes: Vec<Node>,
+    nodes: Vec<TrieNode>,
 }
 
 impl TokenTrie {
@@ -32,7 +32,7 @@ impl TokenTrie {
     pub fn new(mut tokens: Vec<(&[u8], u32)>) -> TokenTrie {
         tokens.sort_unstable();
         let bytes = tokens.first().map_or(0, |(token, _)| token.len());
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut nodes: Vec<TrieNode> = Vec::new();
         // The nodes of the token before, without that of its last byte.
         let mut path: Vec<usize> = Vec::with_capacity(bytes);
         let mut before: &[u8] = &[];
@@ -48,7 +48,7 @@ impl TokenTrie {
                 if place + 1 < bytes {
                     path.push(nodes.len());
                 }
-                nodes.push(Node { byte: *byte, place: place as u8, next: number });
+                nodes.push(TrieNode { byte: *byte, place: place as u8, next: number });
             }
             before = token;
         }

@@ -151,9 +151,11 @@ fn claim_slot(
         return claim_first(tx, now, claim, seal);
     }
     Ok(match find(tx, now, claim, seal)? {
-        Found::Answer(answer) => Claiming::Answered(answer),
-        Found::Expired { segment, .. } => Claiming::Slot(Slot::Free { expired_in: Some(segment) }),
-        Found::Nothing => Claiming::Slot(Slot::Free { expired_in: None }),
+        FoundKey::Answer(answer) => Claiming::Answered(answer),
+        FoundKey::Expired { segment, .. } => {
+            Claiming::Slot(Slot::Free { expired_in: Some(segment) })
+        }
+        FoundKey::Nothing => Claiming::Slot(Slot::Free { expired_in: None }),
     })
 }
 
@@ -175,7 +177,7 @@ fn claim_first(
         return Ok(Claiming::Slot(Slot::Claimed(answer_id)));
     }
     match find(tx, now, claim, seal)? {
-        Found::Answer(answer) => {
+        FoundKey::Answer(answer) => {
             // The lock is written to the log, so that the commit waits for a synchronous standby as
             // the first answer's did: that one may have been cut off while it waited.
             let lock = "SELECT part FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 FOR \
@@ -183,7 +185,7 @@ fn claim_first(
             tx.rows(lock, values![segment, &claim.key_hash]).map_err(while_locked)?;
             Ok(Claiming::Answered(answer))
         }
-        Found::Expired { segment, answer_id: expired } => {
+        FoundKey::Expired { segment, answer_id: expired } => {
             let renew = "UPDATE idempotency_keys SET answer_id = ?3 WHERE part = ?1 AND key_hash \
              = ?2 AND answer_id = ?4";
             match tx
@@ -194,7 +196,7 @@ fn claim_first(
                 _ => Err(StoreError::Conflict("an idempotency key was used again").into()),
             }
         }
-        Found::Nothing => Err(StoreError::Conflict("an idempotency key was freed").into()),
+        FoundKey::Nothing => Err(StoreError::Conflict("an idempotency key was freed").into()),
     }
 }
 
@@ -224,7 +226,7 @@ pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool,
     row.map_or(Ok(false), |mut row| Ok(seconds - row.int()? < ANSWER_KEPT_SECONDS))
 }
 
-enum Found {
+enum FoundKey {
     Nothing,
     /// The key is in this segment, and its answer is past its time or gone.
     Expired {
@@ -239,7 +241,7 @@ fn find(
     now: &Now,
     claim: &Claim,
     seal: &dyn AnswerSealer,
-) -> Result<Found, OperationError> {
+) -> Result<FoundKey, OperationError> {
     let candidates: Vec<i64> = tx.key_segments()?.candidates(&claim.key_hash).collect();
     let mut found = None;
     for segment in candidates {
@@ -249,17 +251,17 @@ fn find(
             break;
         }
     }
-    let Some((segment, answer_id)) = found else { return Ok(Found::Nothing) };
+    let Some((segment, answer_id)) = found else { return Ok(FoundKey::Nothing) };
     let row = tx.row(
         "SELECT fingerprint, completed_at, http_status, form, body FROM idempotency_answers WHERE \
          answer_id = ?1",
         values![&answer_id],
     )?;
-    let Some(mut row) = row else { return Ok(Found::Expired { segment, answer_id }) };
+    let Some(mut row) = row else { return Ok(FoundKey::Expired { segment, answer_id }) };
     let fingerprint = row.bytes()?;
     let completed_at = row.int()?;
     if now.instant() - completed_at >= kept_seconds(now) {
-        return Ok(Found::Expired { segment, answer_id });
+        return Ok(FoundKey::Expired { segment, answer_id });
     }
     if !bool::from(subtle::ConstantTimeEq::ct_eq(
         fingerprint.as_slice(),
@@ -281,7 +283,7 @@ fn find(
         BodyForm::Packed => pack::unpack(&stored)?,
         BodyForm::Sealed => seal.open(&answer_id, &stored)?,
     };
-    Ok(Found::Answer(Answer {
+    Ok(FoundKey::Answer(Answer {
         http_status,
         content_type: JSON,
         body,

@@ -81,7 +81,7 @@ impl KeySegments {
     }
 
     /// The segment that takes a new key.
-    pub fn take_place(&mut self) -> i64 {
+    pub fn take_key(&mut self) -> i64 {
         self.newest_keys_count = self.newest_keys_count.saturating_add(1);
         self.newest
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::millionths;
-use crate::chains::port::Node;
+use crate::chains::port::ChainNode;
 use crate::chains::rows::{self, Cursor};
 use crate::chains::verify::VerifyError;
 use crate::kernel::id::kind;
@@ -145,7 +145,7 @@ impl Audit<'_> {
     /// The balances of some addresses in millionths, with what each should be and whether it is.
     pub(super) async fn balances_at(
         &self,
-        node: &dyn Node,
+        node: &dyn ChainNode,
         cursor: &Cursor,
         page: &[AddressHolding],
     ) -> Result<Vec<(i64, (i64, bool))>, StepError> {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::{Hash, Log, Transfer};
-use crate::chains::port::{BlockRange, Node, NodeError};
+use crate::chains::port::{BlockRange, ChainNode, NodeError};
 use crate::chains::rows;
 use crate::chains::unfiltered_blocks::{self, ReadError};
 use crate::chains::verify::{self, Anchor, VerifyError};
@@ -111,7 +111,7 @@ impl Audit<'_> {
     /// Reads some blocks at one node, and what the book has of them.
     pub(super) async fn part(
         &self,
-        node: &dyn Node,
+        node: &dyn ChainNode,
         before: Anchor,
         to: i64,
     ) -> Result<AuditedRange, StepError> {
@@ -247,7 +247,7 @@ impl Audit<'_> {
     /// filter.
     pub(super) async fn at_places(
         &self,
-        node: &dyn Node,
+        node: &dyn ChainNode,
         written: &[&BookMovement],
     ) -> Result<Vec<ChainMovement>, StepError> {
         let hash_of = |written: &&BookMovement| Hash::parse(&written.place.transaction_hash);

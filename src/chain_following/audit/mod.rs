@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::{Log, Transfer, millionths};
 use crate::chains::followed::FollowedChain;
-use crate::chains::port::{Node, NodeError};
+use crate::chains::port::{ChainNode, NodeError};
 use crate::chains::rows::{self, AuditMark, Cursor};
 use crate::chains::unfiltered_blocks::ReadError;
 use crate::chains::verify::{Anchor, VerifyError};
@@ -153,7 +153,7 @@ pub(in crate::chain_following) async fn check(chain: &FollowedChain) -> Result<(
 async fn believed<'a>(
     chain: &'a FollowedChain,
     cursor: &Cursor,
-) -> Result<Vec<&'a dyn Node>, AuditError> {
+) -> Result<Vec<&'a dyn ChainNode>, AuditError> {
     let lead = chain.stats.lead.load(Ordering::Relaxed);
     let (mut nodes, mut faults) = (Vec::new(), Vec::new());
     for (place, node) in chain.nodes.iter().enumerate().filter(|(_, node)| node.fits()) {
@@ -180,7 +180,7 @@ async fn believed<'a>(
 pub(super) struct Audit<'a> {
     pub(super) store: &'a Store,
     pub(super) chain: &'a FollowedChain,
-    pub(super) nodes: Vec<&'a dyn Node>,
+    pub(super) nodes: Vec<&'a dyn ChainNode>,
     /// Up to where the chain was followed when the comparison began.
     pub(super) cursor: Cursor,
 }
@@ -266,7 +266,7 @@ impl Audit<'_> {
     }
 
     pub(super) async fn anchor(&self, height: i64) -> Result<Anchor, AuditError> {
-        let ask = async |node: &dyn Node| -> Result<Anchor, StepError> {
+        let ask = async |node: &dyn ChainNode| -> Result<Anchor, StepError> {
             let header = node.header(height).await?.ok_or(VerifyError::Stale(height))?;
             Ok(Anchor { height, hash: header.hash })
         };

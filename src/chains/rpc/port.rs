@@ -7,14 +7,16 @@ use futures_util::future::BoxFuture;
 use super::RpcNode;
 use crate::chains::address_bytes::AddressBytes;
 use crate::chains::blocks::{Hash, Header, Receipt};
-use crate::chains::port::{Answer, BlockRange, FinalBlock, Node, NodeError, SYMBOL_LENGTH_MAX};
+use crate::chains::port::{
+    BlockRange, ChainNode, FinalBlock, NodeAnswer, NodeError, SYMBOL_LENGTH_MAX,
+};
 
 /// `decimals()`, `deprecated()` and `symbol()`.
 const DECIMALS_SELECTOR: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
 const DEPRECATED_SELECTOR: [u8; 4] = [0x0e, 0x13, 0x6b, 0x19];
 const SYMBOL_SELECTOR: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
 
-impl Node for RpcNode {
+impl ChainNode for RpcNode {
     fn label(&self) -> String {
         self.label()
     }
@@ -36,19 +38,19 @@ impl Node for RpcNode {
     fn lacks(&self) -> Vec<&'static str> {
         self.lacks()
     }
-    fn chain_id(&self) -> Answer<'_, u64> {
+    fn chain_id(&self) -> NodeAnswer<'_, u64> {
         Box::pin(self.chain_id())
     }
-    fn head(&self) -> Answer<'_, Header> {
+    fn head(&self) -> NodeAnswer<'_, Header> {
         Box::pin(self.head())
     }
-    fn final_block(&self) -> Answer<'_, FinalBlock> {
+    fn final_block(&self) -> NodeAnswer<'_, FinalBlock> {
         Box::pin(self.final_block())
     }
-    fn header(&self, number: i64) -> Answer<'_, Option<Header>> {
+    fn header(&self, number: i64) -> NodeAnswer<'_, Option<Header>> {
         Box::pin(self.header(number))
     }
-    fn headers<'a>(&'a self, numbers: &'a [i64]) -> Answer<'a, Vec<Option<Header>>> {
+    fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>> {
         Box::pin(self.headers(numbers))
     }
     fn range<'a>(
@@ -57,32 +59,35 @@ impl Node for RpcNode {
         from: i64,
         to: i64,
         last: Option<&'a Header>,
-    ) -> Answer<'a, Option<BlockRange>> {
+    ) -> NodeAnswer<'a, Option<BlockRange>> {
         Box::pin(self.range(contracts, from, to, last))
     }
-    fn receipt<'a>(&'a self, transaction: &'a Hash) -> Answer<'a, Option<Receipt>> {
+    fn receipt<'a>(&'a self, transaction: &'a Hash) -> NodeAnswer<'a, Option<Receipt>> {
         Box::pin(self.receipt(transaction))
     }
-    fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> Answer<'a, Vec<Option<Receipt>>> {
+    fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> NodeAnswer<'a, Vec<Option<Receipt>>> {
         Box::pin(self.receipts_of(transactions))
     }
-    fn receipts_in<'a>(&'a self, block: &'a Header) -> Answer<'a, Option<Vec<Receipt>>> {
+    fn receipts_in<'a>(&'a self, block: &'a Header) -> NodeAnswer<'a, Option<Vec<Receipt>>> {
         Box::pin(self.receipts_in(block))
     }
     fn balances<'a>(
         &'a self,
         contract: &'a AddressBytes,
         addresses: &'a [AddressBytes],
-    ) -> Answer<'a, Vec<u128>> {
+    ) -> NodeAnswer<'a, Vec<u128>> {
         Box::pin(self.balances(contract, addresses))
     }
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> BoxFuture<'a, Vec<bool>> {
         Box::pin(self.known_accounts(addresses))
     }
-    fn token_decimals<'a>(&'a self, contract: &'a AddressBytes) -> Answer<'a, Option<u128>> {
+    fn token_decimals<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<u128>> {
         Box::pin(self.call_number(contract, DECIMALS_SELECTOR))
     }
-    fn token_is_deprecated<'a>(&'a self, contract: &'a AddressBytes) -> Answer<'a, Option<bool>> {
+    fn token_is_deprecated<'a>(
+        &'a self,
+        contract: &'a AddressBytes,
+    ) -> NodeAnswer<'a, Option<bool>> {
         Box::pin(async move {
             match self.call_number(contract, DEPRECATED_SELECTOR).await {
                 Ok(told) => Ok(told.map(|told| told == 1)),
@@ -91,7 +96,7 @@ impl Node for RpcNode {
             }
         })
     }
-    fn token_symbol<'a>(&'a self, contract: &'a AddressBytes) -> Answer<'a, Option<String>> {
+    fn token_symbol<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<String>> {
         Box::pin(async move { Ok(text_of(&self.call_data(contract, SYMBOL_SELECTOR).await?.0)) })
     }
 }

@@ -110,7 +110,7 @@ pub(super) enum Message {
 }
 
 /// What came back for a message.
-pub(super) enum Answer {
+pub(super) enum SessionAnswer {
     Done,
     Changed(u64),
     Rows(Vec<tokio_postgres::Row>),
@@ -277,25 +277,26 @@ impl Session {
         &mut self,
         messages: &[Message],
         end: Instant,
-    ) -> Result<Vec<Answer>, SessionError> {
+    ) -> Result<Vec<SessionAnswer>, SessionError> {
         self.round_trips += 1;
         let client = &self.client;
         let send = async |message: &Message| match message {
-            Message::Control(sql) => client.batch_execute(sql).await.map(|()| Answer::Done),
+            Message::Control(sql) => client.batch_execute(sql).await.map(|()| SessionAnswer::Done),
             Message::Execute { statement, parameters, .. } => {
-                client.execute_raw(statement, parameters).await.map(Answer::Changed)
+                client.execute_raw(statement, parameters).await.map(SessionAnswer::Changed)
             }
             Message::Query { statement, parameters } => {
                 let parameters: Vec<&(dyn ToSql + Sync)> =
                     parameters.iter().map(|parameter| parameter as _).collect();
-                client.query(statement, &parameters).await.map(Answer::Rows)
+                client.query(statement, &parameters).await.map(SessionAnswer::Rows)
             }
         };
         let all = join_all(messages.iter().map(send));
         let answers = self.awaited(all, end);
         self.used_at = Instant::now();
         let answers = answers.map_err(|lost| self.noted(lost))?;
-        let answers: Result<Vec<Answer>, tokio_postgres::Error> = answers.into_iter().collect();
+        let answers: Result<Vec<SessionAnswer>, tokio_postgres::Error> =
+            answers.into_iter().collect();
         answers.map_err(|error| self.noted(fault(&error)))
     }
 
@@ -340,7 +341,7 @@ impl Session {
         let message = Message::Query { statement, parameters: Vec::new() };
         let answers = self.exchange(&[message], end).map_err(SessionError::into_error)?;
         match answers.first() {
-            Some(Answer::Rows(rows)) => match rows.first().map(row) {
+            Some(SessionAnswer::Rows(rows)) => match rows.first().map(row) {
                 Some(read) => read?.int(),
                 None => Err(StoreError::Broken("PostgreSQL answered no number".into())),
             },

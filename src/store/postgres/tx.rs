@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::acknowledged::{self, Footprint};
 use super::faults::{CommitFault, SessionError};
 use super::id_floor::{self, IdFloor};
-use super::session::{Answer, Message, Parameter, Session, Wanted, row};
+use super::session::{Message, Parameter, Session, SessionAnswer, Wanted, row};
 use crate::kernel::StoreError;
 use crate::kernel::id::Minter;
 use crate::store::key_segments::KeySegments;
@@ -128,10 +128,10 @@ impl<'c> PgTx<'c> {
     }
 
     /// Reads the answer to the announcement.
-    fn note_announcement(&mut self, answer: &Answer) -> Result<(), SessionError> {
+    fn note_announcement(&mut self, answer: &SessionAnswer) -> Result<(), SessionError> {
         let milliseconds = match answer {
-            Answer::Rows(rows) => rows.first().and_then(|row| row.try_get::<_, i64>(1).ok()),
-            Answer::Done | Answer::Changed(_) => None,
+            SessionAnswer::Rows(rows) => rows.first().and_then(|row| row.try_get::<_, i64>(1).ok()),
+            SessionAnswer::Done | SessionAnswer::Changed(_) => None,
         };
         let milliseconds = milliseconds.ok_or_else(|| {
             SessionError::Answered(StoreError::Broken("PostgreSQL answered no time".into()))
@@ -152,7 +152,7 @@ impl<'c> PgTx<'c> {
         let message = Message::Query { statement, parameters: Vec::new() };
         let answers =
             self.session.exchange(&[message], self.end).map_err(SessionError::into_error)?;
-        let Some(Answer::Rows(rows)) = answers.first() else {
+        let Some(SessionAnswer::Rows(rows)) = answers.first() else {
             return Err(StoreError::Broken("PostgreSQL answered no rows".into()));
         };
         let mut bound = None;
@@ -182,18 +182,18 @@ impl<'c> PgTx<'c> {
     }
 
     /// Sends what waits and one message more; answers what came back for the last.
-    fn send(&mut self, message: Message) -> Result<Answer, StoreError> {
+    fn send(&mut self, message: Message) -> Result<SessionAnswer, StoreError> {
         self.exchange(message).map_err(SessionError::into_error)
     }
 
-    fn exchange(&mut self, message: Message) -> Result<Answer, SessionError> {
+    fn exchange(&mut self, message: Message) -> Result<SessionAnswer, SessionError> {
         self.exchange_all(message)?.pop().ok_or_else(|| {
             SessionError::Answered(StoreError::Broken("PostgreSQL answered nothing".into()))
         })
     }
 
     /// The same with the answers to all of it.
-    fn exchange_all(&mut self, message: Message) -> Result<Vec<Answer>, SessionError> {
+    fn exchange_all(&mut self, message: Message) -> Result<Vec<SessionAnswer>, SessionError> {
         // Nothing goes behind what ends the transaction.
         let is_control = matches!(message, Message::Control(_));
         self.waiting.push(message);
@@ -213,7 +213,7 @@ impl<'c> PgTx<'c> {
         for (query, answer) in
             ahead.iter_mut().filter(|query| query.rows.is_none()).zip(answers_ahead)
         {
-            if let Answer::Rows(rows) = answer {
+            if let SessionAnswer::Rows(rows) = answer {
                 query.rows = Some(rows);
             }
         }
@@ -226,7 +226,7 @@ impl<'c> PgTx<'c> {
                 Message::Execute {
                     wanted: Wanted::Exactly(wanted) | Wanted::Inserted(wanted), ..
                 },
-                Answer::Changed(count),
+                SessionAnswer::Changed(count),
             ) = (message, answer)
                 && count != wanted
             {
@@ -235,7 +235,8 @@ impl<'c> PgTx<'c> {
                 )));
             }
         }
-        self.has_written |= answers.iter().any(|answer| matches!(answer, Answer::Changed(1..)));
+        self.has_written |=
+            answers.iter().any(|answer| matches!(answer, SessionAnswer::Changed(1..)));
         Ok(answers)
     }
 
@@ -324,8 +325,8 @@ impl<'c> PgTx<'c> {
     }
 }
 
-fn footprint(answer: &Answer, covers_count: u64) -> Option<Footprint> {
-    let Answer::Rows(rows) = answer else { return None };
+fn footprint(answer: &SessionAnswer, covers_count: u64) -> Option<Footprint> {
+    let SessionAnswer::Rows(rows) = answer else { return None };
     let mut row = row(rows.first()?).ok()?;
     let (position, transaction) = (row.int().ok()?, row.int_or_null().ok()??);
     Some(Footprint { position, transaction, covers_count })
@@ -394,8 +395,8 @@ impl Tx for PgTx<'_> {
         self.forget_answers();
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(Message::Execute { statement, parameters, wanted: Wanted::Any })? {
-            Answer::Changed(count) => Ok(count),
-            Answer::Done | Answer::Rows(_) => {
+            SessionAnswer::Changed(count) => Ok(count),
+            SessionAnswer::Done | SessionAnswer::Rows(_) => {
                 Err(StoreError::Broken("PostgreSQL answered no count".into()))
             }
         }
@@ -435,13 +436,13 @@ impl Tx for PgTx<'_> {
         }
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(Message::Query { statement, parameters })? {
-            Answer::Rows(rows) => {
+            SessionAnswer::Rows(rows) => {
                 // The server writes to its log which rows are locked.
                 let locks = writes || sql.contains(" FOR SHARE") || sql.contains(" FOR UPDATE");
                 self.has_written |= locks && !rows.is_empty();
                 rows.iter().map(row).collect()
             }
-            Answer::Done | Answer::Changed(_) => {
+            SessionAnswer::Done | SessionAnswer::Changed(_) => {
                 Err(StoreError::Broken("PostgreSQL answered no rows".into()))
             }
         }
