@@ -4,9 +4,9 @@
 mod support;
 
 use serde_json::Value;
-use support::at_once::{expect_one_effect, send_at_once};
+use support::at_once::{expect_one_effect, expect_one_winner, send_at_once};
 use support::steps;
-use support::{Answer, Home, fresh_key};
+use support::{Home, fresh_key};
 
 const SENDS_COUNT: usize = 500;
 const RACERS_COUNT: usize = 50;
@@ -82,17 +82,9 @@ fn fifty_transfers_race_for_one_quote_lock_and_one_wins() {
         (0..RACERS_COUNT).map(|_| (fresh_key(), body.clone())).collect();
     let answers = send_at_once(std::slice::from_ref(&client), "/v1/transfers", &requests);
 
-    let won: Vec<&Answer> = answers.iter().filter(|answer| answer.is_success()).collect();
-    assert_eq!(won.len(), 1, "{} transfers got the one quote lock", won.len());
-    for answer in answers.iter().filter(|answer| !answer.is_success()) {
-        answer.clone().expect_refusal(
-            400,
-            "quote_lock_already_used",
-            "a transfer that lost the race",
-        );
-    }
+    let made = expect_one_winner(&answers);
     let transfers = client.list("/v1/transfers", "");
     assert_eq!(transfers.len(), 1);
-    assert_eq!(transfers[0]["id"], won[0].json()["id"]);
+    assert_eq!(transfers[0]["id"], made["id"]);
     home.check().expect_success("the check");
 }

@@ -391,6 +391,24 @@ fn http_knows_a_slice(tree: &Tree) -> Vec<String> {
     broken
 }
 
+/// The resources that have a route: the word after `/v1/`, or after `/v1/test_helpers/`.
+fn resources_with_routes(tree: &Tree) -> BTreeSet<String> {
+    let apis = tree.iter().filter(|(path, _)| is_api(path) || path.contains("src/test_helpers/"));
+    apis.flat_map(|(_, text)| strings(without_tests(text)))
+        .filter_map(|(_, string)| {
+            let path = string.trim_matches('"').strip_prefix("/v1/")?.to_owned();
+            let path = path.strip_prefix("test_helpers/").unwrap_or(&path);
+            path.split(['/', '?']).next().filter(|word| !word.is_empty()).map(str::to_owned)
+        })
+        .collect()
+}
+
+/// Resources whose tests over HTTP are not found by their name.
+fn resources_without_tests(tree: &Tree, tests: &BTreeSet<String>) -> Vec<String> {
+    let resources = resources_with_routes(tree).into_iter();
+    resources.filter(|resource| !tests.contains(&format!("tests/http/{resource}.rs"))).collect()
+}
+
 fn long_lines(tree: &Tree, columns_max: usize) -> Vec<String> {
     let mut broken = Vec::new();
     for (path, text) in tree {
@@ -519,6 +537,15 @@ fn http_is_a_framework() {
     assert_none(http_knows_a_slice(&sources()));
     let planted = with("src/http/extra.rs", "use crate::payouts::Payout;\n");
     assert_eq!(http_knows_a_slice(&planted).len(), 1);
+}
+
+#[test]
+fn each_resource_has_tests_of_its_name() {
+    let tests: BTreeSet<String> = rust().into_keys().collect();
+    assert!(resources_with_routes(&sources()).len() > 10);
+    assert_none(resources_without_tests(&sources(), &tests));
+    let planted = with("src/attic/api.rs", "const PATH: &str = \"/v1/attics/{id}\";\n");
+    assert_eq!(resources_without_tests(&planted, &tests), ["attics"]);
 }
 
 #[test]

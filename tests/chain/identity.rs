@@ -4,18 +4,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hundi::app::{App, KeyRequest, create_key};
+use hundi::app::App;
 use hundi::chains::address::ChainAddress;
 use hundi::chains::derivation::AccountKey;
 use hundi::http::server;
-use hundi::kernel::{Clock, Mode};
-use hundi::keys::Permissions;
+use hundi::kernel::Clock;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::anvil::{Anvil, FINALITY_BLOCKS, Options, Token};
 use crate::binary::Home;
-use crate::callers::{Client, id};
+use crate::callers::{Client, id, test_key};
 use crate::proxy::Proxy;
 use crate::service::{
     ACCOUNT_KEY, Caller, Process, Setup, Stage, address, chain_with_token, config, eventually,
@@ -179,18 +178,7 @@ impl Again {
         let (listener, address) = server::bind("127.0.0.1:0").await.expect("a port");
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(app.clone().run(listener, stopping));
-        let request = KeyRequest {
-            account: "default".into(),
-            mode: Mode::Test,
-            permissions: Permissions::parse("").unwrap(),
-            expires_at: None,
-        };
-        let key = app
-            .state
-            .store
-            .write(move |tx, now| Ok(create_key(tx, now, &request)?))
-            .await
-            .expect("a key");
+        let key = test_key(&app).await;
         Again { app, client: Client::of(&address.to_string(), &key), stop }
     }
     async fn ended(stop: impl FnOnce(), app: &App) {

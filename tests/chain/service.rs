@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hundi::app::{self, App, KeyRequest};
+use hundi::app::App;
 use hundi::chains::address::ChainAddress;
 use hundi::chains::followed::FollowedChain;
 use hundi::chains::timer::Timer;
@@ -29,13 +29,12 @@ use hundi::chains::tron_address::TronAddress;
 use hundi::config::{Config, Flags};
 use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
-use hundi::keys::Permissions;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::anvil::{Anvil, BLOCK_SECONDS, FINALITY_BLOCKS, Options, Token};
 use crate::binary::{Home, Server};
-use crate::callers::{Client, id};
+use crate::callers::{Client, id, test_key};
 use crate::oracle::{Compared, Oracle, followed};
 use crate::proxy::Proxy;
 use crate::wire::Hash;
@@ -332,18 +331,7 @@ impl Stage {
         let (listener, address) = server::bind(&config.listen).await.expect("a port");
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(app.clone().run(listener, stopping));
-        let request = KeyRequest {
-            account: "default".into(),
-            mode: Mode::Test,
-            permissions: Permissions::parse("").unwrap(),
-            expires_at: None,
-        };
-        let key = app
-            .state
-            .store
-            .write(move |tx, now| Ok(app::create_key(tx, now, &request)?))
-            .await
-            .expect("a key");
+        let key = test_key(&app).await;
         let (nudged, store) = (clock.clone(), app.state.store.clone());
         let caller = Caller::prepare(Client::of(&address.to_string(), &key), setup.name, || {
             nudge(&nudged, &store)

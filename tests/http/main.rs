@@ -1,5 +1,6 @@
-//! The API over HTTP, through the real router on a real socket: one test binary, one file a
-//! subject.
+//! The API over HTTP, through the real router on a real socket: one test binary. Each resource has
+//! a file with its name in the path (`/v1/quote_locks` and `/v1/test_helpers/clock` are tested in
+//! `quote_locks.rs` and `clock.rs`); the others are of one subject.
 
 mod desk;
 mod feed;
@@ -11,18 +12,20 @@ mod stage;
 mod support;
 mod wire;
 
+mod balance;
 mod beneficiaries;
 mod book;
 mod chaos;
 mod checkpoints;
+mod clock;
 mod console;
 mod console_pages;
 mod corridors;
+mod deposits;
 mod diagnosis;
 mod drills;
 mod events;
 mod four_eyes;
-mod funding;
 mod gst;
 mod hostile;
 mod idempotency;
@@ -34,9 +37,9 @@ mod look_ups;
 mod operations;
 mod operator;
 mod oversight;
-mod pay;
-mod pauses;
 mod patterns;
+mod pauses;
+mod pay;
 mod payment_advice;
 mod payout_screening;
 mod payouts;
@@ -48,7 +51,7 @@ mod refunds;
 mod refusals;
 mod round_trips;
 mod senders;
-mod test_clock;
+mod statements;
 mod transfers;
 mod waits;
-mod webhooks;
+mod webhook_endpoints;

@@ -482,17 +482,7 @@ async fn a_payout_waits_while_its_beneficiary_cannot_be_paid_and_resumes() {
     }
     actor.advance(DAY - STEP).await;
     assert_eq!(actor.shown(&transfer).await["status"], "funded");
-    actor
-        .client
-        .post(
-            &format!(
-                "/v1/test_helpers/beneficiaries/{}/activate",
-                transfer["beneficiary_id"].as_str().unwrap()
-            ),
-            json!({}),
-        )
-        .await
-        .ok();
+    actor.activate_beneficiary(&transfer).await;
     actor.advance(1).await;
     let shown = actor.shown(&transfer).await;
     assert_eq!(
@@ -532,17 +522,7 @@ async fn a_payout_that_waited_24_hours_fails_and_is_refunded() {
     assert_eq!(event_types(&actor.client, &payout_id(&shown)).await, types);
     actor.advance(2 * STEP).await;
     assert_eq!(actor.shown(&transfer).await["status"], "refunded");
-    actor
-        .client
-        .post(
-            &format!(
-                "/v1/test_helpers/beneficiaries/{}/activate",
-                transfer["beneficiary_id"].as_str().unwrap()
-            ),
-            json!({}),
-        )
-        .await
-        .ok();
+    actor.activate_beneficiary(&transfer).await;
     actor.advance(STEP).await;
     assert_eq!(actor.shown(&transfer).await["status"], "refunded", "what failed is not sent later");
     actor.assert_balance(&[], "refunded").await;

@@ -142,6 +142,13 @@ impl Actor {
         self.client.post(&format!("/v1/transfers/{}/cancel", id(transfer)), json!({})).await
     }
 
+    /// Ends the verification of a transfer's beneficiary.
+    pub async fn activate_beneficiary(&self, transfer: &Value) {
+        let id = transfer["beneficiary_id"].as_str().unwrap();
+        let path = format!("/v1/test_helpers/beneficiaries/{id}/activate");
+        self.client.post(&path, json!({})).await.ok();
+    }
+
     /// Checks the whole balance.
     pub async fn assert_balance(&self, wanted: &[Item], context: &str) {
         let mut balance = json!({

@@ -198,13 +198,7 @@ impl Server {
     }
 
     pub async fn client_with(&self, request: KeyRequest) -> Client {
-        let key = self
-            .app
-            .state
-            .store
-            .write(move |tx, now| Ok(app::create_key(tx, now, &request)?))
-            .await
-            .unwrap();
+        let key = key_for(&self.app, request).await;
         let prefix = self.counter.fetch_add(1, Ordering::SeqCst);
         let sequenced_url = self.database.as_ref().map(postgres::Database::url);
         Client { sequenced_url, prefix, ..Client::of(&self.address, &key) }
@@ -272,6 +266,20 @@ impl Server {
         }
         self.clock.fetch_add(seconds * 1000, Ordering::SeqCst);
     }
+}
+
+/// A fresh key of a service in this process.
+pub async fn key_for(app: &App, request: KeyRequest) -> String {
+    let work = app.state.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?));
+    work.await.expect("a key")
+}
+
+/// A fresh test key of the first account, with every permission.
+#[allow(dead_code, reason = "other test binaries use it")]
+pub async fn test_key(app: &App) -> String {
+    let (account, mode) = ("default".into(), Mode::Test);
+    key_for(app, KeyRequest { account, mode, permissions: Permissions::All, expires_at: None })
+        .await
 }
 
 impl Drop for Server {

@@ -140,12 +140,7 @@ fn terminated_connections_lose_nothing() {
     let seed = seed("HUNDI_POSTGRES_SEED");
     let count = number("HUNDI_POSTGRES_TERMINATIONS", 60);
     let database = Database::fresh();
-    let admin_url = Cluster::shared_url();
-    let proxies: Vec<Proxy> = (0..2)
-        .map(|index| Proxy::start(database.server_address(), &admin_url, seed ^ index))
-        .collect();
-    let urls: Vec<String> = proxies.iter().map(|proxy| database.url_at(proxy.address)).collect();
-    let mut nodes = Nodes::start(&urls, |_, home| home);
+    let (proxies, mut nodes) = Nodes::behind_proxies(&database, seed);
     let at_commit = count.div_ceil(3);
     let aftermath = under_load(&mut nodes, seed, true, |_, random| {
         // A third at COMMIT, half of it at each node.

@@ -24,12 +24,8 @@ struct Scene {
 
 fn scene(seed: u64) -> Scene {
     let database = Database::fresh();
-    let admin_url = Cluster::shared_url();
-    let proxies: Vec<Proxy> = (0..2)
-        .map(|index| Proxy::start(database.server_address(), &admin_url, seed ^ index))
-        .collect();
-    let urls: Vec<String> = proxies.iter().map(|proxy| database.url_at(proxy.address)).collect();
-    Scene { nodes: Nodes::start(&urls, |_, home| home), proxies, _database: database }
+    let (proxies, nodes) = Nodes::behind_proxies(&database, seed);
+    Scene { nodes, proxies, _database: database }
 }
 
 /// Makes trouble under load in both nodes' networks, a while each; answers the slowest recovery.

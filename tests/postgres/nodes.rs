@@ -5,8 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::proxy::Proxy;
 use crate::support::load::{Journal, Load, Writer, follow_events};
 use crate::support::oracle::{self, Finding};
+use crate::support::postgres::{Cluster, Database};
 use crate::support::{Answer, Client, Home, Random, Receiver, Server, fresh_key, steps, until};
 
 /// No request is waited for longer than this, whatever happens to nodes, network and PostgreSQL.
@@ -95,6 +97,18 @@ impl Nodes {
         let api_key = nodes[0].home.key();
         let probe_key = nodes[0].home.key_with(&["--account", "probe"]);
         Nodes { nodes, api_key, probe_key }
+    }
+
+    /// Two nodes, each behind a proxy of its own before the database.
+    pub fn behind_proxies(database: &Database, seed: u64) -> (Vec<Proxy>, Nodes) {
+        let admin_url = Cluster::shared_url();
+        let proxies: Vec<Proxy> = (0..2)
+            .map(|index| Proxy::start(database.server_address(), &admin_url, seed ^ index))
+            .collect();
+        let urls: Vec<String> =
+            proxies.iter().map(|proxy| database.url_at(proxy.address)).collect();
+        let nodes = Nodes::start(&urls, |_, home| home);
+        (proxies, nodes)
     }
 
     /// Nodes that have nothing special about them.

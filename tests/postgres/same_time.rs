@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::nodes::{Node, Nodes, home};
 use crate::proxy::Proxy;
-use crate::support::at_once::{expect_one_effect, send_at_once};
+use crate::support::at_once::{expect_one_effect, expect_one_winner, send_at_once};
 use crate::support::postgres::{Cluster, Database, ENCRYPTION_KEY};
-use crate::support::{Answer, Client, Home, fresh_key, steps, until};
+use crate::support::{Client, Home, fresh_key, steps, until};
 
 const NODES_COUNT: usize = 4;
 const SENDS_COUNT: usize = 100;
@@ -81,22 +81,11 @@ fn one_quote_lock_at_four_nodes_makes_one_transfer() {
         let requests: Vec<(String, String)> =
             (0..NODES_COUNT * 4).map(|_| (fresh_key(), body.clone())).collect();
         let answers = send_at_once(&clients, "/v1/transfers", &requests);
-        let won: Vec<&Answer> = answers.iter().filter(|answer| answer.is_success()).collect();
-        assert_eq!(won.len(), 1, "{} transfers got the one quote lock", won.len());
-        for answer in answers.iter().filter(|answer| !answer.is_success()) {
-            answer.clone().expect_refusal(
-                400,
-                "quote_lock_already_used",
-                "a transfer that lost the race",
-            );
-        }
+        let made = expect_one_winner(&answers);
         let lock = client
             .get(&format!("/v1/quote_locks/{quote_lock_id}"))
             .expect_success("the quote lock");
-        assert_eq!(
-            (&lock["status"], &lock["transfer_id"]),
-            (&Value::from("used"), &won[0].json()["id"])
-        );
+        assert_eq!((&lock["status"], &lock["transfer_id"]), (&Value::from("used"), &made["id"]));
     }
     assert_eq!(client.list("/v1/transfers", "").len(), ROUNDS);
     nodes.check();

@@ -68,3 +68,18 @@ pub fn expect_one_effect(answers: &[Answer]) -> Value {
     );
     done[0].json()
 }
+
+/// One transfer got the quote lock that all of them asked for; every other one was told that it is
+/// used. Answers the transfer.
+pub fn expect_one_winner(answers: &[Answer]) -> Value {
+    let won: Vec<&Answer> = answers.iter().filter(|answer| answer.is_success()).collect();
+    assert_eq!(won.len(), 1, "{} transfers got the one quote lock", won.len());
+    for answer in answers.iter().filter(|answer| !answer.is_success()) {
+        answer.clone().expect_refusal(
+            400,
+            "quote_lock_already_used",
+            "a transfer that lost the race",
+        );
+    }
+    won[0].json()
+}
