@@ -391,6 +391,35 @@ fn http_knows_a_slice(tree: &Tree) -> Vec<String> {
     broken
 }
 
+/// Files outside `kernel/` that may ask the machine for time or randomness although `clippy.toml`
+/// bans it.
+fn clocks_outside_the_kernel(tree: &Tree) -> Vec<String> {
+    let lifts = |text: &str| bare(text).contains("clippy::disallowed_methods");
+    let outside = tree.iter().filter(|(path, _)| !path.starts_with("src/kernel/"));
+    outside
+        // src/lib.rs makes it an error.
+        .filter(|(path, text)| *path != "src/lib.rs" && lifts(text))
+        .map(|(path, _)| format!("{path} lifts the ban on clocks and randomness"))
+        .collect()
+}
+
+/// What `clippy.toml` has to ban for that.
+const BANNED: &[&str] = &[
+    "std::time::SystemTime::now",
+    "jiff::Timestamp::now",
+    "jiff::Zoned::now",
+    "getrandom::fill",
+    "rand::rng",
+    "rand::random",
+];
+
+fn not_banned(clippy: &str, lib: &str) -> Vec<String> {
+    let bans = |path: &&&str| clippy.contains(&format!("path = \"{path}\""));
+    let missing = BANNED.iter().filter(|path| !bans(path)).map(|path| path.to_string());
+    let is_error = lib.contains("deny(clippy::disallowed_methods)");
+    missing.chain((!is_error).then(|| "src/lib.rs does not deny it".to_owned())).collect()
+}
+
 /// The resources that have a route: the word after `/v1/`, or after `/v1/test_helpers/`.
 fn resources_with_routes(tree: &Tree) -> BTreeSet<String> {
     let apis = tree.iter().filter(|(path, _)| is_api(path) || path.contains("src/test_helpers/"));
@@ -540,6 +569,18 @@ fn http_is_a_framework() {
 }
 
 #[test]
+fn only_the_kernel_asks_for_time_and_randomness() {
+    assert_none(clocks_outside_the_kernel(&sources()));
+    let allow = "#![allow(clippy::disallowed_methods)]\n";
+    assert_eq!(clocks_outside_the_kernel(&with("src/payouts/mod.rs", allow)).len(), 1);
+    let clippy = fs::read_to_string(project().join("clippy.toml")).unwrap();
+    let lib = fs::read_to_string(project().join("src/lib.rs")).unwrap();
+    assert_none(not_banned(&clippy, &lib));
+    assert_eq!(not_banned(&clippy.replace("rand::rng", "rand::gone"), &lib), ["rand::rng"]);
+    assert_eq!(not_banned(&clippy, &lib.replace("deny(clippy", "warn(clippy")).len(), 1);
+}
+
+#[test]
 fn each_resource_has_tests_of_its_name() {
     let tests: BTreeSet<String> = rust().into_keys().collect();
     assert!(resources_with_routes(&sources()).len() > 10);
@@ -574,6 +615,8 @@ fn the_map_is_true() {
     assert_none(wrong_map(&lib, &architecture));
     let more = format!("{lib}\npub mod attic;\n");
     assert_eq!(wrong_map(&more, &architecture).len(), 1, "a room that the map lacks");
+    let fewer = lib.replace("pub mod ledger;", "");
+    assert_eq!(wrong_map(&fewer, &architecture).len(), 1, "a room that only the map has");
     let listed = rooms(&lib);
     let (first, second) = (&listed[0], &listed[1]);
     let swapped = lib

@@ -4,9 +4,9 @@
 //! `simulated` is the chain of test mode. Of a real one, `port` says what the service has to know
 //! of its kind and asks of its nodes. `tron` and `evm` are kinds, and `rpc` is their node, with the
 //! Ethereum JSON-RPC. The rest works with any kind: `blocks` are what nodes tell of, `verify`
-//! judges whether to believe it, `unfiltered_blocks` reads blocks without the index of logs, `rows` keeps
-//! how far the chain was followed; `chain_following` puts them together. `inspect` looks at one
-//! transaction that somebody asks about.
+//! judges whether to believe it, `unfiltered_blocks` reads blocks without the index of logs, `rows`
+//! keeps how far the chain was followed; `chain_following` puts them together. `inspect` looks at
+//! one transaction that somebody asks about.
 //!
 //! A kind of chain is a folder here, a line `pub mod`, a line in [`KINDS`] and the names of its
 //! chains in [`ChainName`].
