@@ -323,8 +323,9 @@ pub trait Tx {
     /// store refuses.
     fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError>;
 
-    /// Reads rows by keys, many with one statement, in no particular order. `select` ends before the
-    /// comparison with a key, and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND id`.
+    /// Reads rows by keys, many with one statement, in no particular order. `select` ends before
+    /// the comparison with a key, and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND
+    /// id`.
     ///
     /// Each key is looked up by itself. For `id IN (…)` a planner that underestimates the rows of
     /// the first value reads all of them and compares each with the list.

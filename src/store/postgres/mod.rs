@@ -13,7 +13,9 @@ mod connect;
 mod faults;
 mod fence;
 mod id_floor;
+mod kind;
 mod lane;
+mod many_rows;
 mod presence;
 mod session;
 mod tx;
@@ -28,6 +30,7 @@ use super::jobs::{Job, LaneStats, ReadJob, Signals};
 use super::{Tx, migrate};
 use crate::kernel::{Carried, Clock, StoreError};
 use fence::Fence;
+use kind::Kind;
 use lane::Lanes;
 use session::Session;
 pub use url::PostgresUrl;
@@ -166,7 +169,7 @@ fn refuse_pooler(url: &PostgresUrl, first: &mut Session) -> Result<(), StoreErro
     let mut others = Vec::new();
     for _ in 0..POOLER_TRIES {
         others.push(first.back_end(soon())?);
-        let mut tx = tx::PgTx::begin(&mut second, tx::Kind::Read, soon());
+        let mut tx = tx::PgTx::begin(&mut second, Kind::Read, soon());
         let row = tx.row("SELECT CAST(pg_backend_pid() AS BIGINT)", &[]);
         tx.roll_back();
         let in_transaction = row?.map_or(Ok(0), |mut row| row.int())?;
@@ -203,7 +206,7 @@ pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
      current_setting('full_page_writes')";
     let mut session = Session::connect(url, soon())?;
     refuse_pooler(url, &mut session)?;
-    let mut tx = tx::PgTx::begin(&mut session, tx::Kind::Read, soon());
+    let mut tx = tx::PgTx::begin(&mut session, Kind::Read, soon());
     let row = tx.row(SETTINGS, &[]);
     tx.roll_back();
     let mut row = row?.ok_or_else(|| StoreError::Broken("PostgreSQL tells no settings".into()))?;
@@ -234,7 +237,7 @@ pub(super) fn examine<T>(
     let mut session = Session::connect(url, soon())?;
     let mut tx = tx::PgTx::begin(
         &mut session,
-        tx::Kind::Examine,
+        Kind::Examine,
         Instant::now() + Duration::from_secs(PATIENCE_SECONDS),
     );
     let answer = work(&mut tx);
@@ -247,7 +250,7 @@ pub(super) fn examine<T>(
 fn migrate(session: &mut Session) -> Result<(), StoreError> {
     let end = Instant::now() + Duration::from_secs(MIGRATION_SECONDS_MAX);
     loop {
-        let mut tx = tx::PgTx::begin(session, tx::Kind::Migrate, end);
+        let mut tx = tx::PgTx::begin(session, Kind::Migrate, end);
         let outcome = match migrate::migrate_shared(&mut tx) {
             Ok(is_more) => tx.commit().map(|()| is_more).map_err(faults::CommitFault::into_error),
             Err(error) => {

@@ -1,0 +1,90 @@
+//! Reads and updates of many rows, each found by itself, in a few statements.
+
+use crate::kernel::StoreError;
+use crate::store::{EachUpdate, Row, Tx, Value, at_once};
+
+/// `(CAST(?2 AS BYTEA)), (CAST(?3 AS BYTEA))` for two rows of one value behind one other value. In
+/// a list of rows the server cannot tell the types of parameters by itself.
+fn typed_rows<'a>(
+    rows: impl Iterator<Item = &'a [Value<'a>]>,
+    values_before_count: usize,
+) -> String {
+    let mut number = values_before_count;
+    let mut mark = |value: &Value<'_>| {
+        number += 1;
+        let kind = match value {
+            Value::Int(_) => "BIGINT",
+            Value::Bool(_) => "BOOLEAN",
+            Value::Text(_) => "TEXT",
+            Value::Null | Value::Bytes(_) | Value::Id(_) => "BYTEA",
+        };
+        format!("CAST(?{number} AS {kind})")
+    };
+    rows.map(|row| format!("({})", row.iter().map(&mut mark).collect::<Vec<_>>().join(", ")))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The text of an update of many rows.
+///
+/// Each row is looked up and locked by itself, and then changed by its place in the table. Joined
+/// with the list of values instead, the table could be read as a whole, or as far as the first
+/// column goes, by a planner that expects few rows there. A row that another transaction changed
+/// meanwhile is compared again once it is locked.
+fn update_each_sql(update: &EachUpdate<'_>, keys: &[&[Value<'_>]]) -> String {
+    let EachUpdate { table, set, set_values, columns } = update;
+    let rows = typed_rows(keys.iter().copied(), set_values.len());
+    let conditions: Vec<String> =
+        columns.iter().map(|column| format!("t.{column} = k.{column}")).collect();
+    format!(
+        "UPDATE {table} SET {set} WHERE ctid = ANY(ARRAY(SELECT found.ctid FROM (VALUES {}) AS k \
+         ({}), LATERAL (SELECT t.ctid FROM {table} t WHERE {} FOR UPDATE) AS found)) RETURNING {}",
+        rows,
+        columns.join(", "),
+        conditions.join(" AND "),
+        columns[0],
+    )
+}
+
+/// One statement for each key is planned for too long when 64 are put together.
+pub(super) fn rows_each(
+    tx: &mut dyn Tx,
+    select: &str,
+    first: Value<'_>,
+    keys: &[Value<'_>],
+) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::with_capacity(keys.len());
+    for part in at_once(keys) {
+        // `OFFSET 0` keeps the planner from making one join of it.
+        let sql = format!(
+            "SELECT found.* FROM (VALUES {}) AS k (wanted), LATERAL ({select} = k.wanted \
+             OFFSET 0) AS found",
+            typed_rows(part.chunks(1), 1),
+        );
+        rows.extend(tx.rows(&sql, &[&[first], part].concat())?);
+    }
+    Ok(rows)
+}
+
+pub(super) fn update_each(
+    tx: &mut dyn Tx,
+    update: &EachUpdate<'_>,
+    keys: &[Value<'_>],
+) -> Result<Vec<bool>, StoreError> {
+    let columns_count = update.columns.len();
+    let keys: Vec<&[Value<'_>]> = keys.chunks_exact(columns_count).collect();
+    let mut changed = Vec::with_capacity(keys.len());
+    for part in at_once(&keys) {
+        let sql = update_each_sql(update, part);
+        let values = [update.set_values, &part.concat()].concat();
+        let mut ids = Vec::with_capacity(part.len());
+        for mut row in tx.rows(&sql, &values)? {
+            ids.push(row.bytes()?);
+        }
+        changed.extend(part.iter().map(|key| match &key[0] {
+            Value::Id(id) => ids.iter().any(|changed| changed[..] == id[..]),
+            _ => false,
+        }));
+    }
+    Ok(changed)
+}
