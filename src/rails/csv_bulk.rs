@@ -5,11 +5,13 @@
 //! A payment file has the columns of [`COLUMNS`]; portals let an operator map columns to their own.
 //! A file of results has a head line that names its columns in any order: `payment_reference`,
 //! `status` (`paid`, `failed`, `processing`), and where the bank gives them `amount`, `utr`,
-//! `reason`. Columns that are not known are passed over.
+//! `reason`. Columns that are not known are passed over. Portals and spreadsheets write such files
+//! in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a tab or a bar between columns.
 
 use sha2::{Digest, Sha256};
 
 use crate::kernel::{StoreError, hex};
+use crate::rails::files::encoding;
 use crate::rails::files::format::{FileError, PaymentOrder};
 use crate::rails::files::references::{ReferenceElement, References};
 use crate::rails::files::reports::{
@@ -39,6 +41,8 @@ pub const COLUMNS: &[&str] = &[
 ];
 /// Bytes of a file of results.
 const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What may stand between the columns of a file of results.
+const DELIMITERS: &[u8] = b",;\t|";
 /// Characters with which a spreadsheet begins a formula.
 const FORMULA_STARTS: &[char] = &['=', '+', '-', '@', '\t', '\r'];
 
@@ -103,13 +107,12 @@ impl FileFormat for CsvBulk {
                 "the file is larger than {FILE_BYTES_MAX} bytes: have it split"
             )));
         }
-        let text = std::str::from_utf8(bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(bytes))
-            .map_err(|_| FileError::new("the file is not UTF-8"))?;
+        let text = encoding::text_of_table(bytes)?;
         // A line without its end may still be growing.
         if !text.ends_with('\n') {
             return Err(FileError::truncated());
         }
-        read_results(text, bytes)
+        read_results(&text, bytes)
     }
 }
 
@@ -131,9 +134,19 @@ struct Columns {
     reason: Option<usize>,
 }
 
+/// What stands between the columns: the one of `DELIMITERS` that the head line has most often.
+fn delimiter(text: &str) -> u8 {
+    let head = text.lines().next().unwrap_or_default();
+    let count = |delimiter: &u8| head.bytes().filter(|byte| byte == delimiter).count();
+    DELIMITERS.iter().rev().max_by_key(|delimiter| count(delimiter)).copied().unwrap_or(b',')
+}
+
 fn read_results(text: &str, bytes: &[u8]) -> Result<Incoming, FileError> {
-    let mut reader =
-        csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let mut reader = csv::ReaderBuilder::new()
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .delimiter(delimiter(text))
+        .from_reader(text.as_bytes());
     let head = reader.headers().map_err(|_| FileError::new("the file is no CSV"))?.clone();
     let at = |name: &str| head.iter().position(|column| column.eq_ignore_ascii_case(name));
     let required = |name: &str| {
@@ -287,6 +300,32 @@ mod tests {
         assert_eq!(failed.verdict.reason.code.as_deref(), Some("AC04"));
         assert_eq!(dormant.verdict.reason.text.as_deref(), Some("Account is dormant"));
         assert_eq!(other.end_to_end_id, None);
+    }
+
+    #[test]
+    fn results_are_read_as_portals_and_spreadsheets_write_them() {
+        let text = "payment_reference,status,utr,reason\r\n\
+                    00000000000000000000000007,paid,SBIN126166441955,José’s bank\r\n";
+        let units = |text: &str| -> Vec<u16> { text.encode_utf16().collect() };
+        let tabs = format!("\u{feff}{}", text.replace(',', "\t"));
+        let windows = "Jos\u{e9}\u{92}s".chars().map(|letter| letter as u8).collect::<Vec<u8>>();
+        let [before, after] = text.split("José’s").collect::<Vec<_>>()[..] else { panic!() };
+        for bytes in [
+            text.as_bytes().to_vec(),
+            format!("\u{feff}{text}").into_bytes(),
+            text.replace(',', ";").into_bytes(),
+            text.replace(',', "|").into_bytes(),
+            // What a spreadsheet calls "Unicode text".
+            units(&tabs).iter().flat_map(|unit| unit.to_le_bytes()).collect(),
+            units(text).iter().flat_map(|unit| unit.to_be_bytes()).collect(),
+            [before.as_bytes(), &windows, after.as_bytes()].concat(),
+        ] {
+            let found = CsvBulk.read(&settings(), &bytes).unwrap();
+            let Content::Statuses(report) = found.content else { panic!() };
+            let [paid] = &report.payments[..] else { panic!() };
+            assert_eq!(paid.references.shown(), Some("SBIN126166441955"));
+            assert_eq!(paid.verdict.reason.text.as_deref(), Some("José’s bank"));
+        }
     }
 
     #[test]

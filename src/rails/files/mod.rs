@@ -3,14 +3,15 @@
 //! A file for the bank is written at most once, and a file from the bank is applied once. An SFTP
 //! or host-to-host agent, or a person with a browser, carries both. `settings` is the table
 //! `[bank]` and the trait that a rail implements to write payment files and read reports; `profile`
-//! is how a bank's files differ, with `characters` and `windows`. `folders`
-//! publishes and collects files, `reports` holds what a report can say, `references` finds the
-//! clearing system's reference in one, `reasons` holds the tables of codes, and `rows` keeps the
-//! journal of what was sent and read. `certify` explains sample files. The worker is
+//! is how a bank's files differ, with `characters` and `windows`. `folders` publishes and collects
+//! files, `encoding` makes text of what comes, `reports` holds what a report can say, `references`
+//! finds the clearing system's reference in one, `reasons` holds the tables of codes, and `rows`
+//! keeps the journal of what was sent and read. `certify` explains sample files. The worker is
 //! `workers::bank`.
 
 pub mod certify;
 pub mod characters;
+pub mod encoding;
 pub mod folders;
 pub mod format;
 pub mod profile;

@@ -1,12 +1,10 @@
 //! Banks that speak ISO 20022: payment files in pain.001, reports in pain.002, camt.053 and
 //! camt.054.
 //!
-//! `xml` bounds what is read and `encoding` unwraps it; `instruct` writes payment files,
-//! `status` and `entries` read reports with `elements`. `simulator` is a bank
-//! to try the files with.
+//! `xml` bounds what is read; `instruct` writes payment files, `status` and `entries` read reports
+//! with `elements`. `simulator` is a bank to try the files with.
 
 pub mod elements;
-pub mod encoding;
 pub mod entries;
 pub mod instruct;
 pub mod reading;

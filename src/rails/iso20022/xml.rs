@@ -8,7 +8,7 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::name::ResolveResult;
 use quick_xml::{NsReader, Writer};
 
-use super::encoding;
+use crate::rails::files::encoding;
 pub use crate::rails::files::folders::FILE_BYTES_MAX;
 use crate::rails::files::format::FileError;
 

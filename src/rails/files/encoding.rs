@@ -1,17 +1,36 @@
-//! Makes a text of a file: undoes gzip, and reads the encodings in which XML comes.
+//! Makes a text of a file: undoes gzip, and reads the encodings in which banks write.
 
 use std::borrow::Cow;
 
-use crate::rails::files::folders::FILE_BYTES_MAX;
-use crate::rails::files::format::FileError;
+use super::folders::FILE_BYTES_MAX;
+use super::format::FileError;
 
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 /// Bytes of a gzip member's head without its optional parts, and of its tail.
 const GZIP_HEAD: usize = 10;
 const GZIP_TAIL: usize = 8;
+const UTF8_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+/// The characters 0x80 to 0x9F of Windows-1252; a space stands for the five that it does not have.
+const WINDOWS_1252_HIGH: [char; 32] = [
+    '€', ' ', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', ' ', 'Ž', ' ', ' ', '‘', '’',
+    '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', ' ', 'ž', 'Ÿ',
+];
 
-/// The text of a file. Its size is bounded before and after it is unpacked.
+/// The text of an XML file. Its size is bounded before and after it is unpacked.
 pub fn text(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
+    unpacked_text(bytes, decode_xml)
+}
+
+/// The text of a table that a portal or a spreadsheet wrote: UTF-8, UTF-16, or Windows-1252 where
+/// it is neither. Such a file does not say its encoding.
+pub fn text_of_table(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
+    unpacked_text(bytes, decode_table)
+}
+
+fn unpacked_text(
+    bytes: &[u8],
+    decode: fn(&[u8]) -> Result<Cow<'_, str>, FileError>,
+) -> Result<Cow<'_, str>, FileError> {
     bounded(bytes.len())?;
     if bytes.starts_with(&GZIP_MAGIC) {
         let unpacked = unpack(bytes)?;
@@ -75,26 +94,13 @@ fn unpack(bytes: &[u8]) -> Result<Vec<u8>, FileError> {
 }
 
 /// Reads UTF-8, UTF-16 with or without a mark, and the one-byte encodings that a declaration names.
-fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
-    let utf16 = match bytes {
-        [0xFE, 0xFF, rest @ ..] => Some((rest, true)),
-        [0xFF, 0xFE, rest @ ..] => Some((rest, false)),
-        [0, b'<', ..] => Some((bytes, true)),
-        [b'<', 0, ..] => Some((bytes, false)),
-        _ => None,
-    };
-    if let Some((bytes, is_big_endian)) = utf16 {
-        return decode_utf16(bytes, is_big_endian).map(Cow::Owned);
+fn decode_xml(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
+    if let Some(text) = utf16(bytes) {
+        return text.map(Cow::Owned);
     }
-    let bytes = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(bytes);
+    let bytes = bytes.strip_prefix(&UTF8_MARK).unwrap_or(bytes);
     if is_declared_latin(bytes) {
-        // The code points of ISO-8859-1 are the first 256 of Unicode. Windows-1252 differs in
-        // punctuation, which no reference holds.
-        let text: String = bytes
-            .iter()
-            .map(|byte| if (0x80..0xA0).contains(byte) { ' ' } else { char::from(*byte) })
-            .collect();
-        return Ok(Cow::Owned(text));
+        return Ok(Cow::Owned(windows_1252(bytes)));
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
@@ -105,6 +111,43 @@ fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
             fault.valid_up_to()
         ))),
     }
+}
+
+/// Reads UTF-8 and UTF-16 with or without a mark; what is no UTF-8 is Windows-1252.
+fn decode_table(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
+    if let Some(text) = utf16(bytes) {
+        return text.map(Cow::Owned);
+    }
+    let bytes = bytes.strip_prefix(&UTF8_MARK).unwrap_or(bytes);
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(windows_1252(bytes)),
+    };
+    if text.contains('\0') {
+        return Err(FileError::new("the file is no text"));
+    }
+    Ok(text)
+}
+
+/// The text of a file that begins as UTF-16 does: with its mark, or with a character of ASCII.
+fn utf16(bytes: &[u8]) -> Option<Result<String, FileError>> {
+    match bytes {
+        [0xFE, 0xFF, rest @ ..] => Some(decode_utf16(rest, true)),
+        [0xFF, 0xFE, rest @ ..] => Some(decode_utf16(rest, false)),
+        [0, 0x20..=0x7E, ..] => Some(decode_utf16(bytes, true)),
+        [0x20..=0x7E, 0, ..] => Some(decode_utf16(bytes, false)),
+        _ => None,
+    }
+}
+
+/// Windows-1252, which has ISO-8859-1 in it: what the one has as control characters, the other has
+/// as punctuation and a few letters.
+fn windows_1252(bytes: &[u8]) -> String {
+    let letter = |byte: &u8| match byte {
+        0x80..=0x9F => WINDOWS_1252_HIGH.get(usize::from(byte - 0x80)).copied().unwrap_or(' '),
+        byte => char::from(*byte),
+    };
+    bytes.iter().map(letter).collect()
 }
 
 fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Result<String, FileError> {
@@ -168,6 +211,31 @@ mod tests {
         let latin = b"<?xml version='1.0' encoding='ISO-8859-1'?><A>\xE9</A>";
         assert!(text(latin).unwrap().ends_with("<A>é</A>"));
         assert!(text(b"<A>\xE9</A>").is_err(), "what is not declared is UTF-8");
+        let windows = b"<?xml version='1.0' encoding='windows-1252'?><A>\x80 \x93\xE9\x94</A>";
+        assert!(text(windows).unwrap().ends_with("<A>€ “é”</A>"));
+    }
+
+    #[test]
+    fn a_table_is_read_in_the_encodings_of_spreadsheets() {
+        let wanted = "utr,name\nX1,José – 1\n";
+        let units: Vec<u16> = wanted.encode_utf16().collect();
+        let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        let windows = b"utr,name\nX1,Jos\xE9 \x96 1\n".to_vec();
+        for bytes in [
+            wanted.as_bytes().to_vec(),
+            [&UTF8_MARK, wanted.as_bytes()].concat(),
+            [&[0xFF, 0xFE], little.as_slice()].concat(),
+            [&[0xFE, 0xFF], big.as_slice()].concat(),
+            little,
+            big,
+            windows.clone(),
+            packed(&windows, 0, &[]),
+        ] {
+            assert_eq!(text_of_table(&bytes).unwrap(), wanted);
+        }
+        assert!(text_of_table(b"PK\x03\x04\0\0a,b\n").is_err(), "a spreadsheet is no table");
+        assert!(text_of_table(&[0xFF, 0xFE, b'a']).unwrap_err().is_truncated);
     }
 
     #[test]
