@@ -7,13 +7,14 @@ use std::process::Command;
 use hundi::kernel::{Currency, Id, Money};
 use hundi::rails::Method;
 use hundi::rails::files::characters::Characters;
+use hundi::rails::files::encoding;
 use hundi::rails::files::format::{Identification, PaymentOrder, Remitter};
 use hundi::rails::files::references::UtrFinding;
 use hundi::rails::files::reports::{Content, Incoming, Meaning, Sign};
 use hundi::rails::files::settings::BankSettings;
 use hundi::rails::files::values::{EndToEndId, MessageId};
 use hundi::rails::iso20022::simulator::{self, SimulatedBank};
-use hundi::rails::iso20022::{encoding, instruct, reading};
+use hundi::rails::iso20022::{instruct, reading};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -414,6 +415,24 @@ fn a_status_report_is_read_payment_by_payment() {
     assert_eq!((line.sign, line.reason.code.as_deref()), (Sign::Credit, Some("R12")));
 }
 
+#[test]
+fn the_simulated_bank_names_the_version_that_it_answers() {
+    for version in ["pain.001.001.03", "pain.001.001.09"] {
+        let settings = settings(temporary(), &format!("[profile]\npain_001 = '{version}'\n"));
+        let id = MessageId(Id::from_u128(9));
+        let orders = [order(1, 100, "A".into())];
+        let bytes = instruct::write(&settings, id, 1_795_285_799, &orders).unwrap();
+        let mut bank = SimulatedBank::new(3, 1_795_285_000, Vec::new());
+        bank.take(&bytes, 1_795_285_799).unwrap();
+        let files = bank.next_files();
+        let answer = files.iter().find(|file| file.name.starts_with("pain.002")).unwrap();
+        let Content::Statuses(report) = reading::read(&answer.bytes).unwrap().content else {
+            panic!()
+        };
+        assert_eq!(report.original_version.as_deref(), Some(version));
+    }
+}
+
 fn changed(name: &str, from: &str, to: &str) -> Vec<u8> {
     let text = String::from_utf8(std::fs::read(Path::new(CORPUS).join(name)).unwrap()).unwrap();
     assert!(text.contains(from), "{from}");
@@ -455,6 +474,8 @@ fn an_entry_that_contradicts_itself_is_passed_over_and_the_rest_counts() {
         ("Ccy=\"INR\">5.90", "Ccy=\"USD\">5.90", "INR"),
         (">DBIT<", ">DEBIT<", "CdtDbtInd"),
         ("<n:BookgDt><n:Dt>2026-11-21", "<n:BookgDt><n:Dt>2026-11-31", "date"),
+        ("<n:Sts><n:Cd>BOOK</n:Cd></n:Sts>", "", "lacks Sts"),
+        ("<n:Cd>BOOK</n:Cd>", "<n:Prtry>POSTED</n:Prtry>", "Sts is none"),
     ] {
         let found = reading::read(&changed("camt.053-batch.xml", from, to)).unwrap();
         let [(place, told)] = &found.unread.shown[..] else { panic!("{:?}", found.unread) };
@@ -463,6 +484,25 @@ fn an_entry_that_contradicts_itself_is_passed_over_and_the_rest_counts() {
         let Content::Accounts(accounts) = found.content else { panic!() };
         let count = accounts[0].lines.len();
         assert!(matches!(count, 1 | 2), "{from} -> {to}: {count} lines are left");
+    }
+}
+
+#[test]
+fn a_balance_that_cannot_be_read_is_told_and_every_entry_counts() {
+    let whole = reading::read(&changed("camt.053-batch.xml", "", "")).unwrap();
+    let Content::Accounts(wanted) = whole.content else { panic!() };
+    for (from, to, reason) in [
+        ("<n:CdtDbtInd>CRDT</n:CdtDbtInd>", "", "Bal lacks CdtDbtInd"),
+        ("<n:Amt Ccy=\"INR\">", "<n:Amt Ccy=\"USD\">", "INR"),
+    ] {
+        let found = reading::read(&changed("camt.053-batch.xml", from, to)).unwrap();
+        let [(place, told)] = &found.unread.shown[..] else { panic!("{:?}", found.unread) };
+        assert_eq!(place, "Stmt 1, Bal");
+        assert!(told.contains(reason), "{from} -> {to}: {told}");
+        let Content::Accounts(accounts) = found.content else { panic!() };
+        assert_eq!(accounts[0].opening, None);
+        assert_eq!(accounts[0].closing, wanted[0].closing);
+        assert_eq!(accounts[0].lines.len(), wanted[0].lines.len());
     }
 }
 

@@ -18,9 +18,8 @@ pub struct Certification {
     pub refused_count: usize,
     pub reports_count: usize,
     pub unread_count: usize,
-    /// Debits of ours, and those of them with one reference.
-    pub debits_count: usize,
-    pub referenced_count: usize,
+    /// Payments of ours that were made, and whether any report of one gives its reference.
+    payments: BTreeMap<EndToEndId, bool>,
     /// Reports of payments of ours without a reference: what could be one, by the element.
     missing: Vec<(EndToEndId, Vec<(ReferenceElement, Utr)>)>,
     /// Versions of pain.001 that status reports name.
@@ -38,12 +37,21 @@ impl Certification {
             refused_count: 0,
             reports_count: 0,
             unread_count: 0,
-            debits_count: 0,
-            referenced_count: 0,
+            payments: BTreeMap::new(),
             missing: Vec::new(),
             versions: Vec::new(),
             accounts: BTreeMap::new(),
         }
+    }
+
+    /// Payments of ours that the files say were made.
+    pub fn payments_count(&self) -> usize {
+        self.payments.len()
+    }
+
+    /// Those of them whose reference a file gives.
+    pub fn referenced_count(&self) -> usize {
+        self.payments.values().filter(|is_referenced| **is_referenced).count()
     }
 
     /// Reads one file and answers a line for everything in it.
@@ -150,9 +158,10 @@ impl Certification {
     ) -> String {
         let method = amount.map_or(Method::Neft, Method::for_amount);
         let finding = references.utr(method, &self.profile.reference_elements, &[]);
-        self.debits_count += usize::from(of.is_some());
+        if let Some(of) = of {
+            *self.payments.entry(of).or_default() |= matches!(finding, UtrFinding::One(..));
+        }
         if let UtrFinding::One(utr, element) = &finding {
-            self.referenced_count += usize::from(of.is_some());
             return format!("UTR {} from {}", utr.as_str(), element.as_str());
         }
         self.missing.extend(of.map(|of| (of, references.single_candidates())));
@@ -169,9 +178,12 @@ impl Certification {
             let others = self.missing.iter().filter(|(other, _)| *other != of);
             others.flat_map(|(_, candidates)| candidates).any(|(_, other)| other == utr)
         };
+        // One that another report gives is not missing.
+        let without = |of: &EndToEndId| self.payments.get(of) != Some(&true);
         let mut left: Vec<Vec<ReferenceElement>> = self
             .missing
             .iter()
+            .filter(|(of, _)| without(of))
             .map(|(of, candidates)| {
                 let own = candidates.iter().filter(|(_, utr)| !is_shared(*of, utr));
                 own.map(|(element, _)| *element).collect()
@@ -222,8 +234,8 @@ impl Certification {
             self.refused_count,
             self.reports_count,
             self.unread_count,
-            self.debits_count,
-            self.referenced_count
+            self.payments_count(),
+            self.referenced_count()
         )];
         for (account, count) in &self.accounts {
             let hidden: String = account
@@ -237,16 +249,17 @@ impl Certification {
                 .collect();
             lines.push(format!("account {hidden}: {count} statements or notifications"));
         }
-        let missing = self.debits_count - self.referenced_count;
+        let missing = self.payments_count() - self.referenced_count();
+        let have = if missing == 1 { "payment has" } else { "payments have" };
         let elements = self.elements_missing();
         if missing > 0 && elements.is_empty() {
             lines.push(format!(
-                "{missing} payments have no UTR: ask the bank in which element it writes it"
+                "{missing} {have} no UTR: ask the bank in which element it writes it"
             ));
         } else if missing > 0 {
             let words: Vec<&str> = elements.iter().map(|element| element.as_str()).collect();
             lines.push(format!(
-                "{missing} payments have no UTR, and texts that could be it in {}",
+                "{missing} {have} no UTR, and texts that could be it in {}",
                 words.join(", ")
             ));
         }
@@ -299,10 +312,11 @@ mod tests {
 
     #[test]
     fn samples_are_explained_and_a_profile_is_proposed() {
-        let ours = EndToEndId::of(crate::kernel::Id::from_u128(7)).to_string();
+        let [ours, other] =
+            [7, 8].map(|value| EndToEndId::of(crate::kernel::Id::from_u128(value)).to_string());
         let entries = [
             entry(&ours, "<AcctSvcrRef>S1234567890</AcctSvcrRef>"),
-            entry(&ours, "<ClrSysRef>SBIN126166441955</ClrSysRef>"),
+            entry(&other, "<ClrSysRef>SBIN126166441955</ClrSysRef>"),
             entry("SOMEBODY", ""),
             "<Ntry><Amt Ccy=\"USD\">1</Amt><CdtDbtInd>DBIT</CdtDbtInd><Sts>BOOK</Sts></Ntry>"
                 .into(),
@@ -323,7 +337,7 @@ mod tests {
             "  Ntfctn 1, Ntry 1, TxDtls 1: debit 100.00 on 2026-11-21, payout \
              payout_00000000000000000000000007, no UTR",
             "  Ntfctn 1, Ntry 2, TxDtls 1: debit 100.00 on 2026-11-21, payout \
-             payout_00000000000000000000000007, UTR SBIN126166441955 from ClrSysRef",
+             payout_00000000000000000000000008, UTR SBIN126166441955 from ClrSysRef",
             "  Ntfctn 1, Ntry 3, TxDtls 1: debit 100.00 on 2026-11-21, a reference that is not \
              ours, no UTR",
             "  Ntfctn 1, Ntry 4: NOT READ: Amt is not in INR",
@@ -340,6 +354,35 @@ mod tests {
         let table = toml::from_str::<ProfileTable>(&found.proposal().join("\n")).unwrap();
         let mut found = Certification::new(Format(&Iso20022), table.try_into().unwrap());
         found.file("a.xml", file.as_bytes());
-        assert_eq!((found.debits_count, found.referenced_count), (2, 2));
+        assert_eq!((found.payments_count(), found.referenced_count()), (2, 2));
+    }
+
+    #[test]
+    fn a_reference_that_another_file_gives_is_not_asked_for() {
+        let ours = EndToEndId::of(crate::kernel::Id::from_u128(7)).to_string();
+        let status = format!(
+            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:pain.002.001.10\"><CstmrPmtStsRpt>\
+             <GrpHdr><MsgId>S1</MsgId></GrpHdr><OrgnlGrpInfAndSts><OrgnlMsgId>1</OrgnlMsgId>\
+             <OrgnlMsgNmId>pain.001.001.09</OrgnlMsgNmId></OrgnlGrpInfAndSts><OrgnlPmtInfAndSts>\
+             <OrgnlPmtInfId>1</OrgnlPmtInfId><TxInfAndSts><OrgnlEndToEndId>{ours}\
+             </OrgnlEndToEndId><TxSts>ACSC</TxSts></TxInfAndSts></OrgnlPmtInfAndSts>\
+             </CstmrPmtStsRpt></Document>"
+        );
+        let notification = format!(
+            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.02\">\
+             <BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>N1</MsgId></GrpHdr><Ntfctn><Id>1</Id><Acct><Id>\
+             <Othr><Id>5566</Id></Othr></Id></Acct>{}</Ntfctn></BkToCstmrDbtCdtNtfctn></Document>",
+            entry(&ours, "<ClrSysRef>SBIN126166441955</ClrSysRef>")
+        );
+        let profile = BankProfile::try_from(ProfileTable::default()).unwrap();
+        let mut found = Certification::new(Format(&Iso20022), profile);
+        found.file("a.xml", status.as_bytes());
+        let summary = found.summary();
+        assert!(summary[0].ends_with("payments of ours: 1, with a UTR: 0"), "{summary:?}");
+        assert!(summary[1].starts_with("1 payment has no UTR"), "the control: {summary:?}");
+        found.file("b.xml", notification.as_bytes());
+        let summary = found.summary();
+        assert!(summary[0].ends_with("payments of ours: 1, with a UTR: 1"), "{summary:?}");
+        assert_eq!(summary.len(), 2, "{summary:?}");
     }
 }

@@ -11,9 +11,12 @@ use crate::rails::files::values::{Day, EndToEndId};
 /// Turns an entry into its lines: one for each transaction, or one for the whole where the
 /// transactions have no amounts of their own. `created` is the day of an entry that has none.
 pub fn read(entry: &Element, place: &str, created: Option<Day>) -> Result<Vec<Line>, FileError> {
-    // Only what is booked has moved money.
-    if code_at(entry, "Sts")? != Some("BOOK") {
-        return Ok(Vec::new());
+    // Only what is booked has moved money. A status that says neither is the operator's to see.
+    match code_at(entry, "Sts")? {
+        Some("BOOK") => {}
+        Some("PDNG" | "INFO" | "FUTR") => return Ok(Vec::new()),
+        Some(_) => return Err(FileError::new("Sts is none of BOOK, PDNG, INFO and FUTR")),
+        None => return Err(FileError::new("Ntry lacks Sts")),
     }
     let whole = amount(entry.required("Amt")?)?;
     let entry_sign = sign(entry)?.ok_or_else(|| FileError::new("Ntry lacks CdtDbtInd"))?;

@@ -88,14 +88,16 @@ fn read_accounts(
     let mut lines_count = 0;
     for (index, element) in parts.iter().enumerate() {
         let place = format!("{} {}", context.name, index + 1);
-        let head = read_head(element, context);
-        let (mut report, created) = match head {
+        let (mut report, created, faults) = match read_head(element, context) {
             Ok(head) => head,
             Err(refused) => {
                 unread.push(place, refused.reason);
                 continue;
             }
         };
+        for fault in faults {
+            unread.push(format!("{place}, Bal"), fault.reason);
+        }
         for (number, entry) in element.all("Ntry").enumerate() {
             let place = format!("{place}, Ntry {}", number + 1);
             match entries::read(entry, &place, created) {
@@ -118,11 +120,12 @@ fn read_accounts(
     }
 }
 
-/// Reads everything of a statement but its entries, and the day that entries without one have.
+/// Reads everything of a statement but its entries, the day that entries without one have, and what
+/// is wrong with its balances. A balance that cannot be read keeps no entry from being read.
 fn read_head(
     element: &Element,
     context: &Context<'_>,
-) -> Result<(AccountReport, Option<Day>), FileError> {
+) -> Result<(AccountReport, Option<Day>, Vec<FileError>), FileError> {
     let account = element.required("Acct")?.required("Id")?;
     let number = match account.text_at("Othr/Id")? {
         Some(number) => number,
@@ -134,7 +137,14 @@ fn read_head(
         ));
     }
     let page = page_at(element, "StmtPgntn")?.or(context.page);
-    let closing = balance(element, &["CLBD"])?;
+    let mut faults = Vec::new();
+    let mut read_balance = |types: &[&str]| {
+        balance(element, types).unwrap_or_else(|fault| {
+            faults.push(fault);
+            None
+        })
+    };
+    let (opening, closing) = (read_balance(&["OPBD", "PRCD"]), read_balance(&["CLBD"]));
     let created = element.text_at("CreDtTm")?.and_then(Day::parse).or(context.created);
     let report = AccountReport {
         id: identity(element, "Id")?,
@@ -144,11 +154,11 @@ fn read_head(
         },
         page: page.unwrap_or(1),
         account_number: number.to_owned(),
-        opening: balance(element, &["OPBD", "PRCD"])?,
+        opening,
         closing,
         lines: Vec::new(),
     };
-    Ok((report, closing.map(|(_, day)| day).or(created)))
+    Ok((report, closing.map(|(_, day)| day).or(created), faults))
 }
 
 fn page_at(element: &Element, name: &str) -> Result<Option<i64>, FileError> {

@@ -66,6 +66,12 @@ struct Payment {
     method: Method,
 }
 
+/// The file of instructions that a status report answers.
+struct Original {
+    message_id: String,
+    version: Pain001,
+}
+
 /// A booked movement.
 #[derive(Clone, Debug)]
 struct Booked {
@@ -139,11 +145,11 @@ impl SimulatedBank {
 
     /// Takes a file of instructions and answers it, now or in later turns. `at` is in Unix seconds.
     pub fn take(&mut self, bytes: &[u8], at: i64) -> Result<(), FileError> {
-        let (message_id, payments) = self.read(bytes)?;
+        let (original, payments) = self.read(bytes)?;
         let today = Day::at(at).ok_or_else(|| FileError::new("a moment that no calendar has"))?;
         let accepted: Vec<(&Payment, &str, Option<&str>)> =
             payments.iter().map(|payment| (payment, "ACTC", None)).collect();
-        self.report_status(&message_id, &accepted, at);
+        self.report_status(&original, &accepted, at);
         let mut statuses = Vec::new();
         for payment in &payments {
             let last4 = payment
@@ -159,7 +165,7 @@ impl SimulatedBank {
                 }
             }
         }
-        self.report_status(&message_id, &statuses, at);
+        self.report_status(&original, &statuses, at);
         Ok(())
     }
 
@@ -288,7 +294,7 @@ impl SimulatedBank {
 
     fn report_status(
         &mut self,
-        original: &str,
+        original: &Original,
         statuses: &[(&Payment, &str, Option<&str>)],
         at: i64,
     ) {
@@ -306,8 +312,8 @@ impl SimulatedBank {
                     header.text("CreDtTm", &date_time(at));
                 });
                 root.element("OrgnlGrpInfAndSts", |group| {
-                    group.text("OrgnlMsgId", original);
-                    group.text("OrgnlMsgNmId", "pain.001.001.09");
+                    group.text("OrgnlMsgId", &original.message_id);
+                    group.text("OrgnlMsgNmId", original.version.as_str());
                 });
                 for batch in &batches {
                     root.element("OrgnlPmtInfAndSts", |information| {
@@ -366,10 +372,14 @@ impl SimulatedBank {
         self.outgoing.is_empty()
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<(String, Vec<Payment>), FileError> {
-        let (_, document) = xml::parse(bytes, &|namespace| {
-            Pain001::ALL.iter().any(|version| namespace == instruct::namespace(*version))
-        })?;
+    fn read(&mut self, bytes: &[u8]) -> Result<(Original, Vec<Payment>), FileError> {
+        let version_of = |namespace: &str| {
+            let mut versions = Pain001::ALL.iter().copied();
+            versions.find(|version| namespace == instruct::namespace(*version))
+        };
+        let (namespace, document) =
+            xml::parse(bytes, &|namespace| version_of(namespace).is_some())?;
+        let version = version_of(&namespace).ok_or_else(xml::no_message)?;
         let root = document.required("CstmrCdtTrfInitn")?;
         let text = |element: &xml::Element, path: &str| -> Result<String, FileError> {
             element
@@ -396,7 +406,7 @@ impl SimulatedBank {
                 });
             }
         }
-        Ok((message_id, payments))
+        Ok((Original { message_id, version }, payments))
     }
 }
 
