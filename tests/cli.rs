@@ -1123,6 +1123,31 @@ fn doctor_is_content_with_test_mode_alone_and_tells_of_every_part() {
     for line in ["screening    stops", "bank         missing", "rates        missing"] {
         assert!(told.stdout.contains(line), "{line}:\n{}\n{}", told.stdout, told.stderr);
     }
+    // A list that is not enough for live mode stops nothing while live mode is off.
+    let list = home.directory.join("operator.csv");
+    let head = "id,name,aliases,date_of_birth,country,address,note\n";
+    std::fs::write(&list, format!("{head}1,Zubin Tarkhad,,,,,\n")).unwrap();
+    let text = format!("[screening]\noperator_file = \"{}\"\n", list.display());
+    std::fs::write(&config, text).unwrap();
+    let told = home.run(&["doctor"]);
+    assert!(!told.status.success());
+    assert!(told.stdout.contains("screening    fails"), "{}", told.stdout);
+    assert!(told.stderr.contains("the service starts without live mode"), "{}", told.stderr);
+    let server = home.start();
+    // What is paused is shown in words, and in times for people.
+    for pause in [&["payouts", "--actor", "asha", "--reason", "the bank is down"][..], &["quotes"]]
+    {
+        home.run(&[&["pause"][..], pause].concat()).expect_success("pause");
+    }
+    let told = home.run(&["doctor"]).stdout;
+    let line = |start: &str| {
+        told.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{told}"))
+    };
+    let payouts = line("payouts      paused       for everybody since 20");
+    assert!(payouts.ends_with(" by asha: the bank is down"), "{payouts}");
+    let quotes = line("quotes       paused       for everybody since 20");
+    assert!(quotes.ends_with("UTC") || quotes.ends_with("UTC)"), "{quotes}");
+    assert!(server.stop().success());
     std::fs::write(&config, "listen = 7\n").unwrap();
     let told = home.run(&["doctor"]);
     assert!(told.stdout.contains("settings     stops"), "{}", told.stdout);

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use clap::Args;
+use jiff::tz::TimeZone;
 
+use super::listing::time_text;
 use super::{DatabaseArgs, environment, flags, print};
 use crate::account_verification::ChecksTable;
 use crate::chains::followed::FollowedChain;
@@ -165,9 +167,13 @@ async fn paused(config: &Config) -> Vec<String> {
             None => "everybody".to_owned(),
             Some(number) => format!("account number {number}"),
         };
-        let (operation, at) = (pause.operation.as_str(), pause.paused_at);
-        let (actor, reason) = (pause.actor, pause.reason);
-        format!("{:<12} {:<12} for {whom} since {at} by {actor:?}: {reason}", operation, "paused")
+        let since = time_text(pause.paused_at, &TimeZone::system());
+        let by =
+            if pause.actor.is_empty() { String::new() } else { format!(" by {}", pause.actor) };
+        let why =
+            if pause.reason.is_empty() { String::new() } else { format!(": {}", pause.reason) };
+        let operation = pause.operation.as_str();
+        format!("{operation:<12} {:<12} for {whom} since {since}{by}{why}", "paused")
     };
     pauses.unwrap_or_default().into_iter().map(line).collect()
 }
@@ -279,7 +285,11 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
             let lists = Lists::load(config.screening.clone().ok_or_else(missing)?)
                 .map_err(PartError::Stops)?;
             match lists.why_not_live(now_seconds) {
-                Some(reason) => Err(PartError::Stops(reason)),
+                // With a table still missing, live mode is off, and the service starts.
+                Some(reason) if live::parts(config).iter().all(|part| part.is_configured) => {
+                    Err(PartError::Stops(reason))
+                }
+                Some(reason) => Err(PartError::Fails(reason)),
                 None => {
                     let counts = lists
                         .states()

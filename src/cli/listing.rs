@@ -78,7 +78,7 @@ impl Cell {
 
 /// A time of Unix seconds in a zone and in UTC, such as
 /// `2026-11-22 16:38:17 IST (2026-11-22 11:08:17 UTC)`.
-fn time_text(at: i64, zone: &TimeZone) -> String {
+pub fn time_text(at: i64, zone: &TimeZone) -> String {
     let Ok(instant) = Timestamp::from_second(at) else { return at.to_string() };
     let form = |zone: TimeZone| instant.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
     let (local, utc) = (form(zone.clone()), form(TimeZone::UTC));

@@ -273,7 +273,12 @@ fn read_source(list: ListName, paths: &[PathBuf]) -> Result<Source, String> {
         .zip(&stamps)
         .map(|(path, stamp)| read_file(path, stamp))
         .collect::<Result<Vec<Vec<u8>>, String>>()?;
-    let place = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new("")).display();
+    // Of several files, the fault names its own.
+    let place = match paths {
+        [file] => file.as_path(),
+        files => files.first().and_then(|path| path.parent()).unwrap_or(Path::new("")),
+    }
+    .display();
     let read: ReadList = match (list, files.as_slice()) {
         (ListName::Ofac, [sdn, alt, add, comments]) => {
             ofac::read(ofac::Files { sdn, alt, add, comments })
