@@ -24,8 +24,8 @@
 //! while a possible one only waits.
 
 use super::Screening;
+use super::alignment::Alignment;
 use super::birth::BirthEvidence;
-use super::person_index::Alignment;
 
 /// The scores at which a match is possible, and at which supporting evidence confirms it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -53,7 +53,7 @@ pub enum CountryEvidence {
 
 /// The version of everything that decides whether a name is a hit. Raise it with every change of
 /// the rules: everybody is screened again when another version starts.
-pub const MATCHING_VERSION: u32 = 3;
+pub const MATCHING_VERSION: u32 = 4;
 
 /// The share of a name's weight from which the name agrees as a whole.
 const SHARE_WHOLE: f64 = 0.85;
@@ -64,6 +64,13 @@ const SHARE_WHOLE: f64 = 0.85;
 const NEEDED_WEAK: f64 = 8.0;
 /// Where the listed name lies within the given one, which says more.
 const NEEDED_WITHIN_GIVEN: f64 = 10.0;
+/// Where the given name has little more than the listed one: a word that many bear.
+const NEEDED_BESIDE_LITTLE: f64 = 6.0;
+const BESIDE_LITTLE_MAX: f64 = 2.7;
+/// Where two words or more were put between those of the listed name: ordinary names seldom have so
+/// many.
+const NEEDED_AROUND: f64 = 4.0;
+const INSERTED_MIN: usize = 2;
 /// Where the given name lies within the listed one, which says more.
 const NEEDED_WITHIN_LISTED: f64 = 10.0;
 /// Where the given name agrees as a whole, and has initials for listed words.
@@ -103,6 +110,12 @@ impl NameEvidence {
         let (score, needed, added) =
             match (is_whole(alignment.listed_share), is_whole(alignment.given_share)) {
                 (true, true) => (within, 0.0, NEEDED_WEAK),
+                (true, false) if alignment.inserted >= INSERTED_MIN => {
+                    (within, NEEDED_AROUND, ADDED_WEAK)
+                }
+                (true, false) if alignment.beside <= BESIDE_LITTLE_MAX => {
+                    (within, NEEDED_BESIDE_LITTLE, ADDED_WEAK)
+                }
                 (true, false) => (within, NEEDED_WITHIN_GIVEN, ADDED_WEAK),
                 (false, true) if is_whole(alignment.listed_share_by_initials) => {
                     let score = alignment.listed_share_by_initials.max(self.similarity);
@@ -239,6 +252,8 @@ mod tests {
                 listed_share: listed,
                 given_share: given,
                 listed_share_by_initials: listed,
+                beside: 9.0,
+                ..Alignment::default()
             };
             let evidence = NameEvidence::of_person(0.9, alignment);
             by_name(&Thresholds::default(), &evidence, is_weak, birth, country).is_some()
@@ -249,12 +264,28 @@ mod tests {
                 listed_share: 0.6,
                 given_share: 1.0,
                 listed_share_by_initials: 1.0,
+                ..Alignment::default()
             };
             // Their similarity as a whole is below the threshold.
             let evidence = NameEvidence::of_person(0.0, alignment);
             by_name(&Thresholds::default(), &evidence, false, B::Unknown, C::Unknown).is_some()
         };
         assert!(initials(9.0) && !initials(8.9));
+        // All of the listed name, and more.
+        let more = |matched, beside, inserted| {
+            let alignment = Alignment {
+                matched,
+                listed_share: 1.0,
+                given_share: 0.6,
+                listed_share_by_initials: 1.0,
+                beside,
+                inserted,
+            };
+            let evidence = NameEvidence::of_person(0.0, alignment);
+            by_name(&Thresholds::default(), &evidence, false, B::Unknown, C::Unknown).is_some()
+        };
+        assert!(more(6.0, 2.7, 0) && !more(5.9, 2.7, 0) && !more(6.0, 2.8, 0));
+        assert!(more(4.0, 9.0, 2) && !more(3.9, 9.0, 2) && !more(9.9, 9.0, 1));
         for (listed, given, matched, is_weak, birth, country, wanted) in [
             // Both names as a whole, however common.
             (1.0, 1.0, 1.0, false, B::Unknown, C::Unknown, true),

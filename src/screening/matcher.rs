@@ -9,7 +9,7 @@ use super::countries::CountryCode;
 use super::index::{IndexBuilder, NameIndex};
 use super::judge::{self, CountryEvidence, NameEvidence, Thresholds};
 use super::person_index::{PersonIndex, PersonIndexBuilder};
-use super::prepare::readings;
+use super::prepare::{has_bidi_override, readings};
 use super::{Entry, EntryKind, plain_identifier, text};
 use super::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
 use crate::chains::address::{AddressBytes, ChainAddress, listed_bytes};
@@ -208,14 +208,18 @@ impl EntryMatcher {
         let countries: Vec<CountryCode> =
             question.countries.iter().filter_map(|code| CountryCode::parse(code)).collect();
         let mut hits: HashMap<u32, ScreeningHit> = HashMap::new();
-        let mut is_comparable = true;
+        let mut unreadable = None;
         for name in std::iter::once(&question.name).chain(question.aliases.iter().take(ALIASES_MAX))
         {
             let (reads, found) = match question.kind {
                 SubjectKind::Person => self.persons.search(name),
                 SubjectKind::Business => self.businesses.search(name),
             };
-            is_comparable &= reads;
+            if has_bidi_override(name) {
+                unreadable = Some(Unreadable::Direction);
+            } else if !reads {
+                unreadable = unreadable.or(Some(Unreadable::Script));
+            }
             for ((number, place), evidence) in found {
                 let Some(entry) = self.entries.get(number as usize) else { continue };
                 let Some(listed) = entry.names.get(place as usize) else { continue };
@@ -257,7 +261,7 @@ impl EntryMatcher {
                 keep(&mut hits, *number, hit(entry, screening, 1.0, how.to_owned()));
             }
         }
-        ScreeningFinding::of(hits.into_values().chain((!is_comparable).then(unreadable)).collect())
+        ScreeningFinding::of(hits.into_values().chain(unreadable.map(Unreadable::hit)).collect())
     }
 
     /// Looks for the address that paid. The same text confirms; the same key on another chain is
@@ -307,19 +311,37 @@ fn hit(entry: &Entry, screening: Screening, score: f64, evidence: String) -> Scr
     }
 }
 
-/// What a name is that could not be compared: somebody has to look at it, and the decision holds as
-/// long as the name.
-fn unreadable() -> ScreeningHit {
-    ScreeningHit {
-        list: "unreadable",
-        entry_id: "script".to_owned(),
-        entry_hash: [0; 32],
-        screening: Screening::PossibleMatch,
-        score_basis_points: 0,
-        evidence: "a name is not in Latin letters and was compared with nobody: look at it in the \
-         lists' spelling"
-            .to_owned(),
-        listed_name: None,
+/// Why a name could not be compared: somebody has to look at it, and the decision holds as long as
+/// the name.
+#[derive(Clone, Copy)]
+enum Unreadable {
+    Script,
+    Direction,
+}
+
+impl Unreadable {
+    fn hit(self) -> ScreeningHit {
+        let (entry_id, evidence) = match self {
+            Unreadable::Script => (
+                "script",
+                "a name is not in Latin letters and was compared with nobody: look at it in the \
+                 lists' spelling",
+            ),
+            Unreadable::Direction => (
+                "direction",
+                "a name holds characters that change the direction of its letters, so it shows \
+                 another one than was compared",
+            ),
+        };
+        ScreeningHit {
+            list: "unreadable",
+            entry_id: entry_id.to_owned(),
+            entry_hash: [0; 32],
+            screening: Screening::PossibleMatch,
+            score_basis_points: 0,
+            evidence: evidence.to_owned(),
+            listed_name: None,
+        }
     }
 }
 
@@ -347,15 +369,21 @@ mod tests {
         {
             assert_eq!(found(name).screening, Screening::Clear, "{name}");
         }
-        for name in
-            ["Владимир Иванов", "Vlаdimir Ivanov", "आशा राव", "李明", "***", "\u{200b}", "Asha राव"]
-        {
+        for (name, entry_id) in [
+            ("Владимир Иванов", "script"),
+            ("Vlаdimir Ivanov", "script"),
+            ("आशा राव", "script"),
+            ("李明", "script"),
+            ("***", "script"),
+            ("\u{200b}", "script"),
+            ("Asha राव", "script"),
+            ("\u{202e}oaR ahsA", "direction"),
+            ("Asha \u{202d}Rao", "direction"),
+        ] {
             let finding = found(name);
-            assert_eq!(
-                (finding.screening, finding.hits.len(), finding.hits[0].list),
-                (Screening::PossibleMatch, 1, "unreadable"),
-                "{name}"
-            );
+            assert_eq!((finding.screening, finding.hits.len()), (Screening::PossibleMatch, 1));
+            let hit = &finding.hits[0];
+            assert_eq!((hit.list, hit.entry_id.as_str()), ("unreadable", entry_id), "{name}");
         }
     }
 }

@@ -5,6 +5,7 @@
 //! questions; `judge.rs` weighs what was found; `hits.rs` keeps it for the operator. See
 //! `similarity.rs`, `token_trie.rs` and `index.rs` for how names are found.
 
+pub mod alignment;
 pub mod birth;
 pub mod common_names;
 pub mod countries;

@@ -27,10 +27,48 @@ pub struct Reading {
 
 /// What parts joint holders and relatives, as whole words of a text in lower case.
 const SEPARATORS: &[&str] = &[
-    "or", "and", "s/o", "d/o", "w/o", "c/o", "h/o", "f/o", "m/o", "b/o", "u/g", "s.o", "d.o",
-    "w.o", "c.o", "s/o.", "d/o.", "w/o.", "c/o.", "s.o.", "d.o.", "w.o.", "c.o.", "s/o:", "d/o:",
-    "w/o:", "c/o:", "alias", "aka", "a.k.a", "a.k.a.", "jt", "jointly", "urf", "minor", "guardian",
-    "nominee", "and/or", "&/or",
+    "or",
+    "and",
+    "s/o",
+    "d/o",
+    "w/o",
+    "c/o",
+    "h/o",
+    "f/o",
+    "m/o",
+    "b/o",
+    "u/g",
+    "s.o",
+    "d.o",
+    "w.o",
+    "c.o",
+    "s/o.",
+    "d/o.",
+    "w/o.",
+    "c/o.",
+    "s.o.",
+    "d.o.",
+    "w.o.",
+    "c.o.",
+    "s/o:",
+    "d/o:",
+    "w/o:",
+    "c/o:",
+    "alias",
+    "aka",
+    "a.k.a",
+    "a.k.a.",
+    "jt",
+    "jointly",
+    "urf",
+    "minor",
+    "guardian",
+    "nominee",
+    "and/or",
+    "&/or",
+    "son-of",
+    "daughter-of",
+    "wife-of",
 ];
 /// The same where it stands between other words; in front or at the end it may be a name.
 const SEPARATORS_BETWEEN: &[&str] =
@@ -93,6 +131,14 @@ const ACCOUNT_WORDS: &[&str] = &[
     "deceased",
     "retd",
     "retired",
+    "nri",
+    "rfc",
+    "pis",
+    "sav",
+    "inr",
+    "nresb",
+    "external",
+    "resident",
 ];
 /// Words of respect that follow a name.
 const RESPECT_AFTER: &[&str] = &[
@@ -118,7 +164,7 @@ pub fn readings(name: &str) -> Vec<Reading> {
             found.push(Reading { words, is_whole });
         }
     };
-    for text in texts(name) {
+    for text in texts(&text::plain(name)) {
         let plain = text::tokens(&text, EntryKind::Individual);
         let persons = persons(&text);
         add(plain, persons.len() > 1);
@@ -139,13 +185,9 @@ pub fn readings(name: &str) -> Vec<Reading> {
     found
 }
 
-/// The text, as it shows where it is stored in reverse, and parted where a word between others may
-/// part persons.
+/// The text, and parted where a word between others may part persons.
 fn texts(name: &str) -> Vec<String> {
     let mut texts = vec![name.to_owned()];
-    if has_bidi_override(name) {
-        texts.push(name.chars().rev().collect());
-    }
     let words: Vec<&str> = name.split_whitespace().collect();
     let is_separator = |(place, word): (usize, &&str)| {
         let is_between = place > 0 && place + 1 < words.len();
@@ -179,7 +221,8 @@ fn persons(text: &str) -> Vec<String> {
     spaced = spaced.replace(" &/or ", " ; ").replace(marks, " ; ");
     let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
     for word in spaced.split_whitespace() {
-        if word == ";" || SEPARATORS.contains(&word) || is_holder_number(word) {
+        let bare = word.trim_matches(['-', ':', ',']);
+        if word == ";" || SEPARATORS.contains(&bare) || is_holder_number(word) {
             parts.push(Vec::new());
         } else if let Some(part) = parts.last_mut() {
             part.push(word);
@@ -363,10 +406,15 @@ mod tests {
             ("Masood Azhar SO Allah Bakhsh", "masood azhar"),
             ("Masood Azhar S\\O Allah Bakhsh", "masood azhar"),
             ("Masood Azhar with Asha Rao", "masood azhar"),
+            ("Masood Azhar S/o- Allah Bakhsh", "masood azhar"),
+            ("Masood Azhar -OR- Asha Rao", "masood azhar"),
+            ("Masood Azhar NRI NRE SAV", "masood azhar"),
             ("Mas-ood Az'har", "masood azhar"),
             ("M A S O O D  A Z H A R", "masoodazhar"),
             ("Mas00d Azhar", "masood azhar"),
-            ("\u{202e}rahzA doosaM", "masood azhar"),
+            ("Masood Azhar S\u{2044}o Allah Bakhsh", "masood azhar"),
+            ("Masood Azhar Ｓ／Ｏ Allah Bakhsh", "masood azhar"),
+            ("Mas\u{2bc}ood Az\u{b4}har", "masood azhar"),
             ("Mas\u{2066}ood Az\u{e0061}har", "masood azhar"),
             ("A P J Abdul Kalam", "apj abdul kalam"),
             ("Kumari", "kumari"),

@@ -65,11 +65,42 @@ const fn is_invisible(letter: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// A character that stands for the same sign as the one that keyboards have.
+const fn simple(letter: char) -> char {
+    match letter {
+        // Some of these count as letters, or come apart into a space and a mark.
+        '`'
+        | '\u{b4}'
+        | '\u{2b9}'..='\u{2bf}'
+        | '\u{2c8}'
+        | '\u{2ca}'
+        | '\u{2cb}'
+        | '\u{2018}'
+        | '\u{2019}'
+        | '\u{201a}'
+        | '\u{201b}'
+        | '\u{2032}'
+        | '\u{2035}'
+        | '\u{ff40}' => '\'',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{2043}' | '\u{2e3a}' | '\u{2e3b}' => '-',
+        '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{2571}' => '/',
+        other => other,
+    }
+}
+
+/// The text in the plainest characters: full-width and ornamental letters, dashes, slashes and
+/// apostrophes as a keyboard has them, and without marks and characters that show nothing.
+pub fn plain(name: &str) -> String {
+    let shown = |letter: &char| !is_combining_mark(*letter) && !is_invisible(*letter);
+    name.chars().filter(|letter| !is_invisible(*letter)).map(simple).nfkd().filter(shown).collect()
+}
+
 /// Lower case without marks; punctuation, symbols and white space become single spaces.
 pub fn normalise(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
-    for letter in name.nfkd().flat_map(char::to_lowercase) {
-        if is_combining_mark(letter) || is_invisible(letter) {
+    for letter in plain(name).chars().flat_map(char::to_lowercase) {
+        // The lower case of a letter can have a mark of its own.
+        if is_combining_mark(letter) {
             continue;
         }
         match folded(letter) {
@@ -122,6 +153,8 @@ mod tests {
             ("Ｊｏｈｎ Do\u{200b}e", "john doe"),
             ("Łukasz Bjørn Weiß", "lukasz bjorn weiss"),
             ("A.I.C. SOGO KENKYUSHO", "a i c sogo kenkyusho"),
+            ("Az\u{2bc}har Az\u{b4}har İSA", "az har az har isa"),
+            ("S\u{2066}hibl \u{1d400}\u{1d41a}", "shibl aa"),
             ("", ""),
             ("---", ""),
         ] {
