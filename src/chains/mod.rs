@@ -1,5 +1,5 @@
 //! Chains: what can be deposited where, and what an adapter tells of a token movement. Plain
-//! values, no keys.
+//! values, no private keys.
 //!
 //! `simulated` is the chain of test mode. Of a real one, `port` says what the service has to know
 //! of its kind and asks of its nodes. `tron` and `evm` are kinds, and `rpc` is their node, with the
@@ -8,7 +8,7 @@
 //! keeps how far the chain was followed; `chain_following` puts them together. `inspect` looks at
 //! one transaction that somebody asks about.
 //!
-//! A kind of chain is a folder here, a line `pub mod`, a line in [`KINDS`] and the names of its
+//! A kind of chain is a file or folder here, a line `pub mod`, a line in [`KINDS`] and the names of its
 //! chains in [`ChainName`].
 
 pub mod address;

@@ -1,7 +1,7 @@
 //! What a kind of chain is to the service: how it writes addresses and transactions, where deposit
 //! addresses come from, and how one of its nodes is asked.
 //!
-//! Everything above works with any kind: following, the audit, refunds, the payer's page and the
+//! Everything that imports this works with any kind: following, the audit, refunds, the payer's page and the
 //! diagnosis of a payment. Nothing that a node says is believed here; `verify` judges.
 
 use std::fmt;
@@ -16,7 +16,7 @@ use super::derivation::AccountKey;
 use super::timer::Timer;
 use crate::outbound::{Client, Endpoint};
 
-/// A kind of chain. Its folder implements this, and `KINDS` names it.
+/// A kind of chain. Its file or folder implements this, and `KINDS` names it.
 pub trait Chain: Send + Sync {
     /// The names of the chains that are of this kind.
     fn names(&self) -> &'static [&'static str];

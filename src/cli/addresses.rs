@@ -177,7 +177,10 @@ async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
             i64::from(range.end) - 1
         ))?;
     }
-    print("start the service now; what was handed out before the backup stays with its transfers")
+    print(
+        "what was handed out before the backup stays with its transfers. After a restore, go on with \
+         step 3 under \"Restore\" in docs/postgresql.md before a node starts; else start the service",
+    )
 }
 
 /// Tells all addresses, a page at a time.

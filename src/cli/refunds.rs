@@ -184,10 +184,10 @@ fn cells(refund: &Refund) -> [Cell; 14] {
     ]
 }
 
-/// Why a refund is not to be sent: `held` where screening found its address, or what the bank
+/// Why a refund is not to be sent: `screening` where that found its address, or what the bank
 /// reported of its payout.
 fn held(refund: &Refund) -> Option<String> {
-    let screened = refund.is_held_by_screening.then(|| "held".to_owned());
+    let screened = refund.is_held_by_screening.then(|| "screening".to_owned());
     let reasons: Vec<String> = screened.into_iter().chain(refund.bank_hold.clone()).collect();
     (!reasons.is_empty()).then(|| reasons.join("+"))
 }

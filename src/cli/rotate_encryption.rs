@@ -14,8 +14,8 @@ const PASSES_MAX: u32 = 10;
 
 const NEXT_KEY_NEEDED: &str = "no next key is given. Make it once with `head -c 32 /dev/urandom | \
  base64`, give it to every node in HUNDI_ENCRYPTION_KEY_NEXT (with SQLite and without variables: \
- in a file with mode 0600 beside the database that ends in .key-next), start each node again, and \
- run this with the same keys";
+ in a file with mode 0600 beside the database, whose name is that of the database and .key-next), \
+ start each node again, and run this with the same keys";
 
 pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), String> {
     let config = config(database)?;
@@ -96,7 +96,7 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
                 "done: {} values open with {}, none with {}\nNow put the new key into \
                  HUNDI_ENCRYPTION_KEY (or the .key file) of every node, take \
                  HUNDI_ENCRYPTION_KEY_NEXT (or the .key-next file) away, and start the node again. \
-                 Backups of before need the old key.",
+                 Keep the old key as long as a backup of before.",
                 found.count(&new),
                 key_name(&new),
                 key_name(&old)

@@ -1,5 +1,5 @@
-//! Which keys each running node has. Nodes of several say so again and again, so that one that was
-//! killed counts for a moment only.
+//! Which keys each running node has. On a shared store each node says so every few seconds, so that
+//! one that was killed counts for a moment only.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::kernel::{Now, StoreError};
 use crate::secrets;
 use crate::store::{Store, Tx, migrate};
 
-/// How often a node of several says that it is there.
+/// How often a node on a shared store says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long a node counts after it was last heard of. One that wakes up later finds that the key
 /// was changed, and seals nothing.
@@ -33,8 +33,9 @@ impl Holder {
     }
 }
 
-/// Says at its start which keys a node has. The row of the sealing key is written as it is, so that
-/// a change of the key comes before this transaction or after it, and knows of the node then.
+/// Says at its start which keys a node has. On a shared store the row of the sealing key is written
+/// back unchanged, only to lock it: a change of the key then commits before this, and this conflicts
+/// with it, or after this, and sees the node.
 pub fn enter(
     tx: &mut dyn Tx,
     now: &Now,
@@ -61,7 +62,7 @@ pub fn without(tx: &mut dyn Tx, now: &Now, key: &Verifier) -> Result<Vec<String>
     Ok(nodes.into_iter().filter(|(_, keys)| lacks(keys)).map(|(name, _)| name).collect())
 }
 
-/// Says that a node of several is there, until `stop`. It tells the log once the key was changed to
+/// Says that a node on a shared store is there, until `stop`. It tells the log once the key was changed to
 /// one that this node does not have.
 pub async fn run(store: Store, node: Holder, mut stop: Stop) {
     let mut is_told = false;

@@ -63,9 +63,9 @@ pub fn sealer(tx: &mut dyn Tx, keys: &[[u8; KEY_BYTES]]) -> Result<Sealer, Store
 /// What [`begin`] found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// The new key seals from now on, or did before.
+    /// A change is under way, begun now or by an earlier run: the new key seals.
     Running(Rotation),
-    /// The next key has been the only one for a while.
+    /// The next key is the only one already, and no change is under way.
     DoneBefore,
     /// Nodes without the new key, by name.
     NodesWithout(Vec<String>),

@@ -63,7 +63,7 @@ pub fn insert(tx: &mut dyn Tx, s: &Sender) -> Result<(), StoreError> {
     )
 }
 
-/// The operator's finding on a sender.
+/// What counts of a sender's screening from now on: a finding, or the operator's decision.
 pub fn set_screening(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -12,7 +12,7 @@ crate::string_enum!(
     Format { Json "json", Csv "csv" }
 );
 
-/// The parameters of a statement; the conditions stand for nothing here.
+/// The parameters of a statement. None of them selects rows by a column.
 const PARAMETERS: &[Filter] = &[
     Filter::new("from", FilterKind::Time),
     Filter::new("to", FilterKind::Time),

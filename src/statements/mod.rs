@@ -1,6 +1,7 @@
 //! Statements: what one account's transfers moved in a period, from the deposit's hash to the
-//! bank's reference, with opening + movements = closing in every currency. Everything is a sum of
-//! the book's postings.
+//! bank's reference, with opening + movements = closing in every currency. What came in and left,
+//! and the totals, are sums of the book's postings in the period; everything else describes the
+//! transfer as it is now.
 
 pub mod api;
 pub mod rows;

@@ -397,7 +397,7 @@ pub struct EachUpdate<'a> {
     /// What follows `SET`; its values are `?1` and so on.
     pub set: &'a str,
     pub set_values: &'a [Value<'a>],
-    /// What has to be equal: the row's identifier first, then the rest.
+    /// What has to be equal: first the row's identifier, which is an `Id`, then the rest.
     pub columns: &'a [&'a str],
 }
 

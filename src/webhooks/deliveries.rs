@@ -168,7 +168,9 @@ pub fn release(
     Ok(())
 }
 
-/// Takes up what an earlier process left claimed, at the start of the only server of a store.
+/// Makes first attempts due that an earlier process had claimed, at the start of the only server of
+/// a store. Claimed retries wait for their leases to end. First attempts that a chaos profile holds
+/// back become due too.
 pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     rows::first_attempts_release(tx, now.instant_milliseconds())
 }

@@ -29,7 +29,7 @@ pub(super) struct EndpointReading {
     pub(super) due: Vec<DueDelivery>,
     /// Nothing else is due.
     pub(super) is_drained: bool,
-    /// Due, but only to be kept: the endpoint is disabled.
+    /// Due, but only to be kept: the endpoint was disabled after their schedules had begun.
     pub(super) recorded: Vec<DueDelivery>,
     /// Due, but the event is past its time.
     pub(super) expired: Vec<DueDelivery>,
