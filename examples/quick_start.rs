@@ -34,6 +34,9 @@ fn wait_for(path: &str, status: &str) -> Result<Value, Box<dyn Error>> {
         if found["status"] == status {
             return Ok(found);
         }
+        if found["status"] == "refund_processing" || found["status"] == "expired" {
+            break; // No payout follows these.
+        }
         sleep(Duration::from_millis(200));
     }
     Err(format!("{path} is {}, not {status}", found["status"]).into())

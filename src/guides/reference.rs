@@ -136,10 +136,25 @@ impl Operation<'_> {
             },
         )
     }
+    /// The identifier for the path: of the resource before it, as the example's answer has it.
+    fn example_id(&self) -> String {
+        let resource = self.path.split("/{id}").next().and_then(|path| path.rsplit('/').next());
+        let resource = resource.unwrap_or_default();
+        let kind = match resource.strip_suffix("ies") {
+            Some(stem) => format!("{stem}y"),
+            None => resource.trim_end_matches('s').to_owned(),
+        };
+        let example = &self.answer()["example"];
+        let prefix = format!("{kind}_");
+        [&example["id"], &example[format!("{prefix}id")]]
+            .into_iter()
+            .filter_map(Value::as_str)
+            .find(|id| id.starts_with(&prefix))
+            .map_or_else(|| format!("{prefix}…"), str::to_owned)
+    }
     /// The request of the example as a command for a shell.
     fn curl(&self) -> String {
-        let id = self.answer()["example"]["id"].as_str().unwrap_or("ID");
-        let path = self.path.replace("{id}", id);
+        let path = self.path.replace("{id}", &self.example_id());
         let verb = match self.verb {
             "get" | "post" => String::new(),
             verb => format!(" -X {}", verb.to_uppercase()),

@@ -62,6 +62,8 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "operator_sessions",
             "operator_recovery_codes",
             "sign_in_failures",
+            "encryption_key_holders",
+            "encryption_rotations",
         ],
     ),
 ];
