@@ -8,8 +8,8 @@
 //! keeps how far the chain was followed; `chain_following` puts them together. `inspect` looks at
 //! one transaction that somebody asks about.
 //!
-//! A kind of chain is a file or folder here, a line `pub mod`, a line in [`KINDS`] and the names of its
-//! chains in [`ChainName`].
+//! A kind of chain is a file or folder here, a line `pub mod`, a line in [`KINDS`] and the names of
+//! its chains in [`ChainName`].
 
 pub mod address;
 pub mod address_bytes;

@@ -1,8 +1,8 @@
 //! What a kind of chain is to the service: how it writes addresses and transactions, where deposit
 //! addresses come from, and how one of its nodes is asked.
 //!
-//! Everything that imports this works with any kind: following, the audit, refunds, the payer's page and the
-//! diagnosis of a payment. Nothing that a node says is believed here; `verify` judges.
+//! Everything that imports this works with any kind: following, the audit, refunds, the payer's
+//! page and the diagnosis of a payment. Nothing that a node says is believed here; `verify` judges.
 
 use std::fmt;
 use std::time::Duration;

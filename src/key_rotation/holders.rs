@@ -34,8 +34,8 @@ impl Holder {
 }
 
 /// Says at its start which keys a node has. On a shared store the row of the sealing key is written
-/// back unchanged, only to lock it: a change of the key then commits before this, and this conflicts
-/// with it, or after this, and sees the node.
+/// back unchanged, only to lock it: a change of the key then commits before this, and this
+/// conflicts with it, or after this, and sees the node.
 pub fn enter(
     tx: &mut dyn Tx,
     now: &Now,
@@ -62,8 +62,8 @@ pub fn without(tx: &mut dyn Tx, now: &Now, key: &Verifier) -> Result<Vec<String>
     Ok(nodes.into_iter().filter(|(_, keys)| lacks(keys)).map(|(name, _)| name).collect())
 }
 
-/// Says that a node on a shared store is there, until `stop`. It tells the log once the key was changed to
-/// one that this node does not have.
+/// Says that a node on a shared store is there, until `stop`. It tells the log once the key was
+/// changed to one that this node does not have.
 pub async fn run(store: Store, node: Holder, mut stop: Stop) {
     let mut is_told = false;
     while !*stop.borrow() {

@@ -25,8 +25,8 @@ use crate::store::{Cost, Signal, Tx};
 pub const REPLAYED_MAX: i64 = 10_000;
 /// Events, or deliveries, that one transaction of a replay goes through.
 pub const PART_MAX: i64 = 100;
-/// After a part the worker rests so many times as long as the part took, up to [`REST_MAX`]: while a
-/// part takes less than a third of that, all replays together take at most a quarter of the time.
+/// After a part the worker rests so many times as long as the part took, up to [`REST_MAX`]: while
+/// a part takes less than a third of that, all replays together take at most a quarter of the time.
 const RESTS_PER_PART: u32 = 3;
 /// How often the worker looks for replays.
 const LOOK_MILLISECONDS: u64 = 200;

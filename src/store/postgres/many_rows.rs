@@ -46,8 +46,8 @@ fn update_each_sql(update: &EachUpdate<'_>, keys: &[&[Value<'_>]]) -> String {
     )
 }
 
-/// As [`Tx::rows_each`] has it, with one join in place of `UNION ALL`: 64 `SELECT`s in one statement
-/// take longer to plan than to run.
+/// As [`Tx::rows_each`] has it, with one join in place of `UNION ALL`: 64 `SELECT`s in one
+/// statement take longer to plan than to run.
 pub(super) fn rows_each(
     tx: &mut dyn Tx,
     select: &str,
