@@ -31,6 +31,8 @@ fn typed_rows<'a>(
 /// joined with the list of values, a planner that expects few rows could read all of it, or all
 /// that an index finds by its first column. A row that another transaction changed meanwhile is
 /// compared again once it is locked.
+///
+/// The table must not be partitioned: a `ctid` names a row of one partition only.
 fn update_each_sql(update: &EachUpdate<'_>, keys: &[&[Value<'_>]]) -> String {
     let EachUpdate { table, set, set_values, columns } = update;
     let rows = typed_rows(keys.iter().copied(), set_values.len());
