@@ -183,16 +183,8 @@ pub fn settle_unsent(
     due: &[DueDelivery],
     status: DeliveryStatus,
 ) -> Result<(), StoreError> {
-    for delivery in due {
-        let settled = SettledDelivery {
-            status,
-            step: delivery.step,
-            attempts_count: delivery.attempts_count,
-            due_milliseconds: None,
-        };
-        rows::delivery_settle(tx, endpoint_id, delivery.id, delivery.due_milliseconds, &settled)?;
-    }
-    Ok(())
+    let read = due.iter().map(|delivery| (delivery.id, delivery.due_milliseconds));
+    rows::deliveries_end(tx, endpoint_id, read, status, 0).map(drop)
 }
 
 /// Whether a due delivery is only kept for a replay: its endpoint was disabled after its schedule
@@ -232,7 +224,10 @@ pub fn record_attempts(
                     rows::delivery_settle(tx, endpoint_id, id, lease_milliseconds, &settled)?;
                 (vec![is_settled], settled.due_milliseconds)
             }
-            _ => (rows::deliveries_succeed(tx, endpoint_id, leased)?, None),
+            _ => {
+                let status = DeliveryStatus::Succeeded;
+                (rows::deliveries_end(tx, endpoint_id, leased, status, 1)?, None)
+            }
         };
         let settled = run.iter().zip(is_settled).filter(|(_, is_settled)| *is_settled);
         for (attempt, _) in settled {

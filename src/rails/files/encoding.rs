@@ -189,12 +189,17 @@ mod tests {
         all
     }
 
+    /// UTF-16 with the lower byte first, and with the higher one first.
+    fn utf16(text: &str) -> (Vec<u8>, Vec<u8>) {
+        let little = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        (little, big)
+    }
+
     #[test]
     fn every_wrapping_gives_the_same_text() {
         let wanted = "<?xml version=\"1.0\"?><A>é 1</A>";
-        let units: Vec<u16> = wanted.encode_utf16().collect();
-        let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-        let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        let (little, big) = utf16(wanted);
         for bytes in [
             wanted.as_bytes().to_vec(),
             [&[0xEF, 0xBB, 0xBF], wanted.as_bytes()].concat(),
@@ -218,9 +223,7 @@ mod tests {
     #[test]
     fn a_table_is_read_in_the_encodings_of_spreadsheets() {
         let wanted = "utr,name\nX1,José – 1\n";
-        let units: Vec<u16> = wanted.encode_utf16().collect();
-        let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-        let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        let (little, big) = utf16(wanted);
         let windows = b"utr,name\nX1,Jos\xE9 \x96 1\n".to_vec();
         for bytes in [
             wanted.as_bytes().to_vec(),

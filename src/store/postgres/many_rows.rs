@@ -84,10 +84,12 @@ pub(super) fn update_each(
         for mut row in tx.rows(&sql, &values)? {
             ids.push(row.bytes()?);
         }
-        changed.extend(part.iter().map(|key| match &key[0] {
-            Value::Id(id) => ids.iter().any(|changed| changed[..] == id[..]),
-            _ => false,
-        }));
+        for key in part {
+            let Value::Id(id) = &key[0] else {
+                return Err(StoreError::Broken("a row to update has no identifier".into()));
+            };
+            changed.push(ids.iter().any(|changed| changed[..] == id[..]));
+        }
     }
     Ok(changed)
 }

@@ -194,17 +194,19 @@ pub fn deliveries_lease(
     tx.update_each(&update, &unchanged_keys(endpoint_id, deliveries))
 }
 
-/// Ends deliveries of one endpoint whose attempts succeeded, each if its lease is still the one
-/// given; answers which were.
-pub fn deliveries_succeed(
+/// Ends deliveries of one endpoint, each if it still has the due time it was read with; answers
+/// which had. `attempts_made` are added to those that each had before.
+pub fn deliveries_end(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     deliveries: impl Iterator<Item = (DeliveryId, i64)>,
+    status: DeliveryStatus,
+    attempts_made: i64,
 ) -> Result<Vec<bool>, StoreError> {
     let update = EachUpdate {
         table: "webhook_deliveries",
-        set: "status = ?1, attempts_count = attempts_count + 1, due_milliseconds = NULL",
-        set_values: values![DeliveryStatus::Succeeded.as_str()],
+        set: "status = ?1, attempts_count = attempts_count + ?2, due_milliseconds = NULL",
+        set_values: values![status.as_str(), attempts_made],
         columns: UNCHANGED,
     };
     tx.update_each(&update, &unchanged_keys(endpoint_id, deliveries))
