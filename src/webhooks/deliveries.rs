@@ -1,5 +1,6 @@
 //! What becomes of deliveries: they are claimed, attempted, tried again, given up and purged.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::rows::{self, DeliveryId, EndpointId, EventId, SettledDelivery};
@@ -212,8 +213,13 @@ pub fn record_attempts(
     let mut health = queue.health;
     let mut due_first_milliseconds: Option<i64> = None;
     let mut rows = Vec::with_capacity(attempts.len());
-    // Successes in a row are settled together.
-    for run in attempts.chunk_by(|a, b| a.is_success && b.is_success) {
+    // Successes in a row are settled together, unless a delivery stands twice among them: a replay
+    // may have begun it again while an attempt ran, and only one of the two has a lease that holds.
+    let runs = attempts.chunk_by(|a, b| a.is_success && b.is_success).flat_map(|run| {
+        let ids: HashSet<DeliveryId> = run.iter().map(|attempt| attempt.delivery_id).collect();
+        run.chunks(if ids.len() == run.len() { run.len() } else { 1 })
+    });
+    for run in runs {
         let leased = run.iter().map(|attempt| (attempt.delivery_id, attempt.lease_milliseconds));
         let (is_settled, next) = match run {
             [attempt] if !attempt.is_success => {

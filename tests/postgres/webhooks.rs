@@ -11,7 +11,7 @@ use hundi::kernel::{Clock, Id, Metadata, Mode, Now, OperationError, Scope};
 use hundi::store::postgres::PostgresUrl;
 use hundi::store::{Store, Tx};
 use hundi::webhooks::deliveries::{
-    FinishedAttempt, LEASE_MILLISECONDS, claim, purge_deleted, record_attempts,
+    DueDelivery, FinishedAttempt, LEASE_MILLISECONDS, claim, purge_deleted, record_attempts,
 };
 use hundi::webhooks::fan_out::Subscribers;
 use hundi::webhooks::replay::{Replay, replay};
@@ -242,6 +242,33 @@ async fn a_claim_that_waited_for_another_takes_what_that_left() {
     stage.store.close().await;
 }
 
+/// A replay began a delivery again while an attempt ran, and both attempts are written down
+/// together: the one whose lease was lost counts for nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_attempts_of_a_delivery_the_one_with_the_lease_counts() {
+    let stage = Stage::new().await;
+    let id = stage.endpoint_id;
+    let turn = move |tx: &mut dyn Tx, now: &mut Now| {
+        // With the lost one as many as go into one statement.
+        for number in 0..3 {
+            let linked = Id::<kind::Transfer>::from_u128(number).any();
+            events::emit(tx, now, SCOPE, TYPE, linked)?;
+        }
+        webhooks::sequencer::sequence(tx, now)?;
+        let due = rows::due(tx, SCOPE, id, i64::MAX - 1, 10)?;
+        let lease_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
+        assert_eq!(claim(tx, id, &due, true, lease_milliseconds)?, [true; 3]);
+        let mut attempts = vec![success(now, &due[0], lease_milliseconds - 1)];
+        attempts.extend(due.iter().map(|delivery| success(now, delivery, lease_milliseconds)));
+        Ok(record_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)
+    };
+    stage.store.write(turn).await.expect("a turn");
+    assert_eq!(stage.database.value("SELECT COUNT(*) FROM webhook_attempts"), "3");
+    let attempts_count = "SELECT SUM(attempts_count) FROM webhook_deliveries";
+    assert_eq!(stage.database.value(attempts_count), "3");
+    stage.store.close().await;
+}
+
 /// The sequencer looks at an endpoint while the attempt is being written down that disables it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() {
@@ -423,6 +450,26 @@ fn reads(database: &Database) -> (i64, i64) {
     (number(&rows), number(blocks))
 }
 
+/// A success of a delivery under a lease.
+fn success(now: &Now, delivery: &DueDelivery, lease_milliseconds: i64) -> FinishedAttempt {
+    FinishedAttempt {
+        delivery_id: delivery.id,
+        schedule_start_milliseconds: delivery.schedule_start_milliseconds,
+        step: delivery.step,
+        attempts_count: delivery.attempts_count,
+        lease_milliseconds,
+        attempted_milliseconds: now.instant_milliseconds(),
+        is_success: true,
+        http_status: Some(200),
+        error: None,
+        duration_milliseconds: 3,
+        answer: String::new(),
+        retry_after_seconds: None,
+        watched: None,
+        attacked_http_status: None,
+    }
+}
+
 /// Emits events of the new account, fans them out, claims the deliveries and records a success for
 /// each, as the worker does.
 async fn deliver_all(stage: &Stage, id: Id<kind::WebhookEndpoint>, count: i64) {
@@ -455,25 +502,8 @@ async fn deliver_all(stage: &Stage, id: Id<kind::WebhookEndpoint>, count: i64) {
             let lease_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
             let claimed = claim(tx, id, &due, false, lease_milliseconds)?;
             assert!(claimed.iter().all(|is_claimed| *is_claimed));
-            let attempts: Vec<FinishedAttempt> = due
-                .iter()
-                .map(|delivery| FinishedAttempt {
-                    delivery_id: delivery.id,
-                    schedule_start_milliseconds: delivery.schedule_start_milliseconds,
-                    step: delivery.step,
-                    attempts_count: delivery.attempts_count,
-                    lease_milliseconds,
-                    attempted_milliseconds: now.instant_milliseconds(),
-                    is_success: true,
-                    http_status: Some(200),
-                    error: None,
-                    duration_milliseconds: 3,
-                    answer: String::new(),
-                    retry_after_seconds: None,
-                    watched: None,
-                    attacked_http_status: None,
-                })
-                .collect();
+            let attempts: Vec<FinishedAttempt> =
+                due.iter().map(|delivery| success(now, delivery, lease_milliseconds)).collect();
             Ok(record_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)
         };
         stage.store.write(turn).await.expect("a turn");
