@@ -11,7 +11,8 @@ const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const address = process.argv[2];
 const key = process.env.HUNDI_API_KEY;
-export const WAIT_MILLISECONDS = 30_000;
+// Of a machine that is busy.
+export const WAIT_MILLISECONDS = 90_000;
 
 export const call = async (method, path, body) => {
   const headers = { authorization: `Bearer ${key}`, "idempotency-key": randomUUID(), "content-type": "application/json" };
@@ -42,6 +43,7 @@ export const launch = () => chromium.launch({
 // A browser's profile in which nothing comes from another origin. Its pages note what the browser complains about.
 export const open = async (browser, { origin = address, width = 1280, height = 900, scheme = "light", ...more } = {}) => {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, ...more });
+  context.setDefaultTimeout(WAIT_MILLISECONDS);
   await context.route((target) => target.origin !== origin, (route) => route.abort());
   const page = await context.newPage();
   page.complaints = [];

@@ -215,7 +215,7 @@ try {
     await page.goto(`${consoleAddress}/console/transfers/${waiting.id}`);
     await page.getByRole("searchbox").fill("half a wo");
     await deposit(waiting);
-    await page.locator("#live .chip", { hasText: "Paid" }).first().waitFor({ timeout: 30_000 });
+    await page.locator("#live .chip", { hasText: "Paid" }).first().waitFor();
     same(await page.getByRole("searchbox").inputValue(), "half a wo", "the search box");
   });
 

@@ -6,7 +6,7 @@ source tests/browser/tools.sh
 source tests/serve.sh
 export HUNDI_CONSOLE_LISTEN=127.0.0.1:0 HUNDI_FOUR_EYES_ABOVE=100.00
 serve 50
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
   grep -qs '^console at ' "$folder/out" && break
   sleep 0.05
 done

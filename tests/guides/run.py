@@ -7,6 +7,7 @@ Code with a title is a file that is run; `background=PORT` means that it goes on
 `background=-` that it goes on running. Other bash code is typed into one shell. A `text` block after code is what was printed; IDs, numbers and references may differ.
 """
 
+import json
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 GUIDES, ADDRESS, KEY, TOOLS = Path(sys.argv[1]), sys.argv[2], sys.argv[3], Path(sys.argv[4]).resolve()
@@ -91,18 +93,25 @@ class Shell:
 
     def __init__(self, folder):
         environment = dict(os.environ, HUNDI_BASE_URL=ADDRESS, HUNDI_API_KEY=KEY)
-        self.printed = folder / "printed"
-        self.output = open(self.printed, "wb")
-        self.process = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=self.output, stderr=subprocess.STDOUT,
+        self.folder, self.programs_count = folder, 0
+        output = open(folder / "0.printed", "wb")
+        self.process = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
                                         env=environment, start_new_session=True, cwd=folder)
         self.run("set -euo pipefail")
 
     def text(self):
-        return self.printed.read_text()
+        """What the shell printed, and then what each program in the background printed."""
+        return "\n".join(file.read_text(errors="replace") for file in sorted(self.folder.glob("*.printed")))
+
+    def start(self, code):
+        """Runs code in the background. It prints into a file of its own: two writers of one file could share a line."""
+        self.programs_count += 1
+        self.run(f"{{\n{code}\n}} > {self.folder}/{self.programs_count}.printed 2>&1 &")
 
     def run(self, code):
         mark = f"done {time.monotonic_ns()}"
-        self.process.stdin.write(f"{code}\necho {mark}\n".encode())
+        # The output of the code need not end its line.
+        self.process.stdin.write(f"{code}\nprintf '\\n%s\\n' '{mark}'\n".encode())
         self.process.stdin.flush()
         wait(f"the end of\n{code}\nwhich printed\n{self.text()}",
              lambda: mark in self.text() or self.process.poll() is not None)
@@ -112,6 +121,18 @@ class Shell:
     def close(self):
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+
+def call(method, path):
+    request = urllib.request.Request(ADDRESS + path, method=method, headers={"Authorization": f"Bearer {KEY}"})
+    with urllib.request.urlopen(request, timeout=WAIT_SECONDS_MAX) as answer:
+        return json.load(answer)
+
+
+def end_endpoints():
+    """Ends the webhook endpoints that a guide registered: the next receiver at their address has another secret."""
+    for endpoint in call("GET", "/v1/webhook_endpoints?limit=100")["data"]:
+        call("DELETE", f"/v1/webhook_endpoints/{endpoint['id']}")
 
 
 def go_through(guide, language):
@@ -129,9 +150,9 @@ def go_through(guide, language):
                         wait(f"the line {line!r} of {guide.name} in {language}, which printed\n{shell.text()}",
                              lambda: line in map(alike, shell.text().splitlines()))
                 elif block.port == "-":
-                    shell.run(f"{{\n{block.text}}} &")
+                    shell.start(block.text)
                 elif block.port:
-                    shell.run(f"{command(block, Path(name))} &")
+                    shell.start(command(block, Path(name)))
                     wait(f"{block.title} to listen", lambda: is_listening(int(block.port)))
                 elif block.title:
                     shell.run(command(block, Path(name)))
@@ -139,6 +160,7 @@ def go_through(guide, language):
                     shell.run(block.text)
         finally:
             shell.close()
+        end_endpoints()
         print(f"{guide.name}: went through it in {language}, and found {lines_count} lines as they are written")
 
 
