@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::account_verification::simulated::SimulatedVerifier;
 use crate::app_state::AppState;
-use crate::background::{Place, Stop, Worker};
+use crate::background::{RunsOn, Stop, Worker};
 use crate::chain_following::{audit, first_start, follow};
 use crate::chains::address::ChainAddress;
 use crate::chains::followed::FollowedChain;
@@ -362,10 +362,10 @@ impl App {
         let client = self.webhook_client.clone();
         let (drills, drills_client) = (app(), client.clone());
         let mut workers = vec![
-            with_app("addresses", Place::Servers, app(), housekeeping::derive_addresses),
-            with_app("event_waits", Place::Servers, app(), events::watch::run),
-            with_app("sequencer_nudge", Place::Embedded, app(), housekeeping::nudge_sequencer),
-            with_app("clock", Place::Embedded, app(), clock::run),
+            with_app("addresses", RunsOn::Servers, app(), housekeeping::derive_addresses),
+            with_app("event_waits", RunsOn::Servers, app(), events::watch::run),
+            with_app("sequencer_nudge", RunsOn::Embedded, app(), housekeeping::nudge_sequencer),
+            with_app("clock", RunsOn::Embedded, app(), clock::run),
             leading("tasks", app(), tasks::run),
             leading("purge", app(), housekeeping::purge),
             leading("name_words", app(), name_words::run),
@@ -391,21 +391,21 @@ impl App {
         ];
         if self.state.store.is_shared() {
             let (app, holder) = (app(), self.holder.clone());
-            workers.push(Worker::new("encryption_keys", Place::EveryNode, move |stop| {
+            workers.push(Worker::new("encryption_keys", RunsOn::EveryNode, move |stop| {
                 holders::run(app.store.clone(), holder.clone(), stop)
             }));
         }
         // Quotes need a rate on every node.
         if let Some(rates) = self.rates.clone() {
             let app = app();
-            workers.push(Worker::new("rates", Place::EveryNode, move |stop| {
+            workers.push(Worker::new("rates", RunsOn::EveryNode, move |stop| {
                 let refusals = app.metrics.rate_refusals.clone();
                 rates_worker::run(app.store.clone(), rates.clone(), refusals, stop)
             }));
         }
         // Whoever takes requests or runs tasks screens.
         if self.state.services.screening.is_some() {
-            workers.push(with_app("lists", Place::EveryNode, app(), screening::keep_lists));
+            workers.push(with_app("lists", RunsOn::EveryNode, app(), screening::keep_lists));
             workers.push(leading("screening", app(), screening::run));
         }
         for chain in &self.state.chains {
@@ -434,7 +434,7 @@ impl App {
 
 fn with_app<F>(
     name: &'static str,
-    place: Place,
+    place: RunsOn,
     app: Arc<AppState>,
     run: fn(Arc<AppState>, Stop) -> F,
 ) -> Worker

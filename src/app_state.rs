@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chains::followed::FollowedChain;
-use crate::disk::Watched;
+use crate::disk::WatchedFolder;
 use crate::metrics::Metrics;
 use crate::services::Services;
 use crate::store::Store;
@@ -33,7 +33,7 @@ pub struct AppState {
     /// What live mode is made of, and what of it is configured.
     pub live_parts: Vec<LivePart>,
     /// Folders whose free room is shown.
-    pub watched_folders: Vec<Watched>,
+    pub watched_folders: Vec<WatchedFolder>,
     /// Set before the port closes, so that load balancers send requests elsewhere.
     pub is_draining: AtomicBool,
 }

@@ -12,7 +12,7 @@ pub use self::addresses::{ConsoleSettings, is_loopback};
 use self::addresses::{contact, is_loopback_url, with_host};
 use crate::account_verification::ChecksTable;
 use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
-use crate::disk::Watched;
+use crate::disk::WatchedFolder;
 use crate::issuers::{self, IssuerSource, Issuers};
 use crate::kernel::{Currency, Money, Rate, within};
 use crate::rails::files::settings::{BankSettings, BankTable};
@@ -159,7 +159,7 @@ fn from_environment<T: std::str::FromStr>(
 
 impl Config {
     /// The folders that the service writes to. A database over a network has none here.
-    pub fn watched_folders(&self) -> Vec<Watched> {
+    pub fn watched_folders(&self) -> Vec<WatchedFolder> {
         let database = match &self.database {
             Database::Sqlite(path) => Some(path.parent().unwrap_or(Path::new("")).to_owned()),
             Database::Postgres(_) => None,
@@ -167,7 +167,7 @@ impl Config {
         let bank = self.bank.as_ref().or(self.test_bank.as_ref()).map(|bank| bank.folder.clone());
         [("database", database), ("bank", bank)]
             .into_iter()
-            .filter_map(|(of, folder)| Some(Watched { of, folder: folder? }))
+            .filter_map(|(of, folder)| Some(WatchedFolder { of, folder: folder? }))
             .collect()
     }
     /// Takes over the port that the operating system chose for port 0, for the links that callers

@@ -71,8 +71,8 @@ struct Inbox {
 }
 
 /// What the demo runs on.
-struct Stage {
-    api: Api,
+struct DemoSetup {
+    api: DemoClient,
     inbox: Arc<Inbox>,
     receiver: String,
     console_url: String,
@@ -138,8 +138,8 @@ pub async fn run(once: bool) -> Result<(), String> {
         arrived: Notify::new(),
         style,
     });
-    let stage = Stage {
-        api: Api { address: address.to_string(), key },
+    let stage = DemoSetup {
+        api: DemoClient { address: address.to_string(), key },
         receiver: receive(inbox.clone()).await?,
         inbox,
         console_url,
@@ -179,12 +179,12 @@ impl Drop for TemporaryFolder {
     }
 }
 
-struct Api {
+struct DemoClient {
     address: String,
     key: String,
 }
 
-impl Api {
+impl DemoClient {
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, String> {
         let stream = TcpStream::connect(&self.address).await.map_err(|error| error.to_string())?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
@@ -227,9 +227,9 @@ fn text<'a>(value: &'a Value, pointer: &str) -> Result<&'a str, String> {
         .ok_or_else(|| format!("the answer has no {pointer}"))
 }
 
-impl Stage {
+impl DemoSetup {
     async fn steps(&self) -> Result<(), String> {
-        let Stage { api, inbox, style, .. } = self;
+        let DemoSetup { api, inbox, style, .. } = self;
         let started = Instant::now();
         let endpoint = api.post("/v1/webhook_endpoints", json!({ "url": self.receiver })).await?;
         *inbox.secret.lock().unwrap_or_else(PoisonError::into_inner) =

@@ -16,7 +16,7 @@ pub struct Room {
 
 /// A folder that the service writes to, and what it is called in metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedFolder {
     pub of: &'static str,
     pub folder: PathBuf,
 }

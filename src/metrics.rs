@@ -122,13 +122,13 @@ macro_rules! metrics {
 }
 
 /// A metric that can be registered under a name.
-trait Registered: Clone {
+trait RegisterMetric: Clone {
     fn registered(&self, registry: &mut Registry, name: &str, help: &str);
 }
 
 macro_rules! registered {
     ($($type:ty),* $(,)?) => {$(
-        impl Registered for $type {
+        impl RegisterMetric for $type {
             fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
                 registry.register(name, help, self.clone());
             }
@@ -150,7 +150,7 @@ registered!(
     Family<ChainLabels, Counter>,
 );
 
-impl Registered for Reasons {
+impl RegisterMetric for Reasons {
     fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
         self.0.registered(registry, name, help);
     }
@@ -167,7 +167,7 @@ impl Default for Seconds {
     }
 }
 
-impl Registered for Seconds {
+impl RegisterMetric for Seconds {
     fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
         registry.register(name, help, self.0.clone());
     }

@@ -47,23 +47,23 @@ pub struct HttpAnswer {
 /// Where requests go: an address and the header that authorises, if there is one. Its `Debug` shows
 /// no secret and no path, because providers put keys into both.
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct OutboundEndpoint {
     uri: Uri,
     header: Option<(HeaderName, SecretString)>,
 }
 
-impl std::fmt::Debug for Endpoint {
+impl std::fmt::Debug for OutboundEndpoint {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}", self.label())
     }
 }
 
-impl Endpoint {
+impl OutboundEndpoint {
     /// Reads an http or https address; `header` is a name and its secret value.
     pub fn new(
         address: &str,
         header: Option<(&str, SecretString)>,
-    ) -> Result<Endpoint, OutboundError> {
+    ) -> Result<OutboundEndpoint, OutboundError> {
         let fault = |what: &str| OutboundError::Address(what.to_owned());
         let uri: Uri = address.parse().map_err(|_| fault("write it like https://host/path"))?;
         if !matches!(uri.scheme_str(), Some("http" | "https"))
@@ -80,7 +80,7 @@ impl Endpoint {
                 Ok((name, value))
             })
             .transpose()?;
-        Ok(Endpoint { uri, header })
+        Ok(OutboundEndpoint { uri, header })
     }
 
     /// Whether what is sent there stays between the two: over https, or without leaving this
@@ -98,7 +98,7 @@ impl Endpoint {
 
     /// Whether requests to both go to the same place: scheme, host, port and path are the same,
     /// however they are written.
-    pub fn is_same_place(&self, other: &Endpoint) -> bool {
+    pub fn is_same_place(&self, other: &OutboundEndpoint) -> bool {
         let place = |uri: &Uri| {
             let scheme = uri.scheme_str().unwrap_or("").to_lowercase();
             let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
@@ -129,14 +129,14 @@ impl Endpoint {
     }
 
     /// The same host with another path, such as a node's second interface.
-    pub fn with_path(&self, path: &str) -> Result<Endpoint, OutboundError> {
+    pub fn with_path(&self, path: &str) -> Result<OutboundEndpoint, OutboundError> {
         let mut parts = self.uri.clone().into_parts();
         parts.path_and_query = Some(
             path.parse().map_err(|_| OutboundError::Address("the path does not read".into()))?,
         );
         let uri = Uri::from_parts(parts)
             .map_err(|_| OutboundError::Address("the path does not read".into()))?;
-        Ok(Endpoint { uri, header: self.header.clone() })
+        Ok(OutboundEndpoint { uri, header: self.header.clone() })
     }
 }
 
@@ -173,7 +173,7 @@ impl Client {
     /// Asks with GET.
     pub async fn get(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &OutboundEndpoint,
         deadline: Duration,
         bytes_max: usize,
     ) -> Result<HttpAnswer, OutboundError> {
@@ -183,7 +183,7 @@ impl Client {
     /// Asks with POST and a JSON body.
     pub async fn post(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &OutboundEndpoint,
         json: Vec<u8>,
         deadline: Duration,
         bytes_max: usize,
@@ -197,7 +197,7 @@ impl Client {
     pub async fn send(
         &self,
         method: Method,
-        endpoint: &Endpoint,
+        endpoint: &OutboundEndpoint,
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
         deadline: Duration,
@@ -268,7 +268,7 @@ mod tests {
     /// A server that gives each connection one raw answer and hands back what it was asked.
     async fn serve(
         answer: &'static str,
-    ) -> (Endpoint, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    ) -> (OutboundEndpoint, tokio::sync::mpsc::UnboundedReceiver<String>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, asked) = tokio::sync::mpsc::unbounded_channel();
@@ -284,7 +284,7 @@ mod tests {
                 }
             }
         });
-        let endpoint = Endpoint::new(
+        let endpoint = OutboundEndpoint::new(
             &format!("http://{address}/rpc?key=hidden"),
             Some(("X-Key", SecretString::from("secret"))),
         )
@@ -335,13 +335,13 @@ mod tests {
             Some(OutboundError::TooLong(10))
         );
         assert!(client().get(&long, Duration::from_secs(5), 11).await.is_ok());
-        let closed = Endpoint::new("http://127.0.0.1:1/", None).unwrap();
+        let closed = OutboundEndpoint::new("http://127.0.0.1:1/", None).unwrap();
         assert!(matches!(
             client().get(&closed, Duration::from_secs(5), 10).await,
             Err(OutboundError::Connection(_))
         ));
         for address in ["", "ftp://host/", "http://", "/path", "http://a b/"] {
-            assert!(Endpoint::new(address, None).is_err(), "{address:?}");
+            assert!(OutboundEndpoint::new(address, None).is_err(), "{address:?}");
         }
     }
 }

@@ -82,13 +82,13 @@ impl GivenKeys {
 }
 
 /// The encryption keys that a process has.
-pub struct Keys {
+pub struct EncryptionKeys {
     pub key: [u8; KEY_BYTES],
     /// The one that is to take its place.
     pub next: Option<[u8; KEY_BYTES]>,
 }
 
-impl Keys {
+impl EncryptionKeys {
     pub fn all(&self) -> Vec<[u8; KEY_BYTES]> {
         std::iter::once(self.key).chain(self.next).collect()
     }
@@ -100,7 +100,7 @@ impl Keys {
 
 /// The operator's keys, or those in the files beside the database, of which a first start makes the
 /// first with mode 0600.
-pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<Keys, String> {
+pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<EncryptionKeys, String> {
     if let Some(keys) = encryption_keys_given(database, given)? {
         return Ok(keys);
     }
@@ -123,7 +123,7 @@ pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<Keys, S
     writeln!(file, "{}", STANDARD.encode(key))
         .and_then(|()| file.sync_all())
         .map_err(|error| format!("cannot write {shown}: {error}"))?;
-    Ok(Keys { key, next: None })
+    Ok(EncryptionKeys { key, next: None })
 }
 
 /// What tells the key of a database that was made already.
@@ -139,13 +139,13 @@ fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
 pub fn encryption_keys_given(
     database: &Database,
     given: &GivenKeys,
-) -> Result<Option<Keys>, String> {
+) -> Result<Option<EncryptionKeys>, String> {
     let Some(key) = key_given(database, given.key.as_ref(), KEY)? else { return Ok(None) };
     let next = key_given(database, given.next.as_ref(), NEXT_KEY)?;
     if next == Some(key) {
         return Err(format!("{} is the key that is in use already", NEXT_KEY.0));
     }
-    Ok(Some(Keys { key, next }))
+    Ok(Some(EncryptionKeys { key, next }))
 }
 
 fn key_given(

@@ -6,8 +6,8 @@ use crate::chains::address::ChainAddress;
 use crate::chains::pool::AddressPool;
 use crate::ifsc::Directory;
 use crate::issuers::Issuers;
-use crate::kernel::seal::{Place, Sealer, SealingKey};
-use crate::kernel::{Currency, Id, Kind, Mode, Money, Now, Rate, StoreError, hex};
+use crate::kernel::seal::{SealedPlace, Sealer, SealingKey};
+use crate::kernel::{Currency, Id, IdKind, Mode, Money, Now, Rate, StoreError, hex};
 use crate::rails::Rail;
 use crate::rates::{RateBounds, RateSource};
 use crate::screening::lists::Lists;
@@ -189,12 +189,12 @@ impl Services {
     }
     /// The end of a link that opens without a key: an identifier and a mark that only this server
     /// can make for this purpose.
-    pub fn marked<K: Kind>(&self, purpose: &[u8], id: Id<K>) -> String {
+    pub fn marked<K: IdKind>(&self, purpose: &[u8], id: Id<K>) -> String {
         let mark = self.sealer.fingerprint(&[purpose, &id.to_bytes()]);
         format!("{id}.{}", hex::encode(&mark[..16]))
     }
     /// The identifier in the end of such a link, if its mark is right; compared in constant time.
-    pub fn unmarked<K: Kind>(&self, purpose: &[u8], token: &str) -> Option<Id<K>> {
+    pub fn unmarked<K: IdKind>(&self, purpose: &[u8], token: &str) -> Option<Id<K>> {
         let id = token.split_once('.').and_then(|(id, _)| Id::parse(id))?;
         let expected = self.marked(purpose, id);
         bool::from(subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), token.as_bytes()))
@@ -204,7 +204,12 @@ impl Services {
     pub fn sealing_key(&self, tx: &mut dyn Tx) -> Result<SealingKey<'_>, StoreError> {
         secrets::sealing_key(tx, &self.sealer)
     }
-    pub fn open(&self, place: &Place, id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+    pub fn open(
+        &self,
+        place: &SealedPlace,
+        id: &[u8],
+        sealed: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
         self.sealer.open(place, id, sealed)
     }
 }
@@ -218,9 +223,9 @@ impl AnswerSealer for Services {
         plain: &[u8],
     ) -> Result<Vec<u8>, StoreError> {
         let key = self.sealing_key(tx)?;
-        key.seal(now.random_bytes(), &Place::STORED_ANSWER, answer_id, plain)
+        key.seal(now.random_bytes(), &SealedPlace::STORED_ANSWER, answer_id, plain)
     }
     fn open(&self, answer_id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
-        Services::open(self, &Place::STORED_ANSWER, answer_id, sealed)
+        Services::open(self, &SealedPlace::STORED_ANSWER, answer_id, sealed)
     }
 }

@@ -438,6 +438,76 @@ fn resources_without_tests(tree: &Tree, tests: &BTreeSet<String>) -> Vec<String>
     resources.filter(|resource| !tests.contains(&format!("tests/http/{resource}.rs"))).collect()
 }
 
+/// Names of types that stand twice, and why.
+const NAMES_TWICE: &[(&str, &str)] = &[
+    ("Asked", "what a visit, a question about a person, and a form of the console ask for"),
+    ("Block", "of a filter of keys; a part of a page of the console"),
+    ("Cell", "of a row that the store read; of a table of the console"),
+    ("Form", "of a request's body; of a page of the console"),
+    ("Found", "by the console's routes; by its reader of the audit log"),
+    ("Line", "of an export, of the console's menu, and of its pages"),
+    ("LookUp", "of an account; of a host name"),
+    ("Message", "to a lane; to PostgreSQL"),
+    ("Outcome", "of a claim; of a visit to the console"),
+    ("Page", "of a list; of the console"),
+    ("Route", "of the API; of the console"),
+    ("Session", "of a person; with PostgreSQL"),
+    ("State", "of what waits for events; of the fence"),
+    ("Step", "of a drill; of a story that the console tells"),
+    ("Table", "of the console's routes; of its pages"),
+    ("Waiting", "for events; for a lane"),
+];
+
+/// The types that a file declares, each with the words that follow it in its line.
+fn declared_types(text: &str) -> Vec<(String, String)> {
+    let bare = bare(without_tests(text));
+    let declaration = |line: &str| {
+        let mut rest = line.trim_start();
+        // `pub(in …)` has spaces; nothing here uses it.
+        rest = rest.strip_prefix("pub").map_or(rest, |rest| rest.split_once(' ').unwrap().1);
+        rest = rest.strip_prefix("unsafe ").unwrap_or(rest);
+        let is_member = line.starts_with(' ');
+        let (keyword, rest) = rest.split_once(' ')?;
+        let declares = matches!(keyword, "struct" | "enum" | "trait" | "union")
+            // An indented `type` belongs to a trait or to an implementation of one.
+            || (keyword == "type" && !is_member);
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (name, definition) = rest.split_at(end);
+        let is_name = name.starts_with(|c: char| c.is_ascii_uppercase());
+        (declares && is_name).then(|| (name.to_owned(), format!("{keyword}{definition}")))
+    };
+    bare.lines().filter_map(declaration).collect()
+}
+
+/// Names that two types have. Aliases of one type mean the same.
+fn types_of_one_name(tree: &Tree, allowed: &[(&str, &str)]) -> Vec<String> {
+    let mut places: BTreeMap<String, Vec<(&String, String)>> = BTreeMap::new();
+    for (path, text) in tree.iter().filter(|(path, _)| !is_test_file(path)) {
+        for (name, definition) in declared_types(text) {
+            places.entry(name).or_default().push((path, definition));
+        }
+    }
+    let is_alias = |found: &[(&String, String)]| {
+        found[0].1.starts_with("type") && found.iter().all(|one| one.1 == found[0].1)
+    };
+    let is_allowed = |name: &str| allowed.iter().any(|(known, _)| *known == name);
+    let twice = places.iter().filter(|(_, found)| found.len() > 1 && !is_alias(found));
+    let mut broken: Vec<String> = twice
+        .clone()
+        .filter(|(name, _)| !is_allowed(name))
+        .map(|(name, found)| {
+            let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+            format!("{name} is declared in {}", paths.join(" and in "))
+        })
+        .collect();
+    for (name, _) in allowed {
+        if !twice.clone().any(|(known, _)| known == name) {
+            broken.push(format!("{name} does not stand twice: take it off the list"));
+        }
+    }
+    broken
+}
+
 fn long_lines(tree: &Tree, columns_max: usize) -> Vec<String> {
     let mut broken = Vec::new();
     for (path, text) in tree {
@@ -597,6 +667,27 @@ fn lines_are_no_longer_than_a_page_is_wide() {
     assert_eq!(long_lines(&Tree::from([("a.rs".into(), line)]), RUST_COLUMNS_MAX).len(), 1);
     let line = format!("{}\n", "word ".repeat(25));
     assert_eq!(long_lines(&Tree::from([("a.md".into(), line)]), DOCUMENT_COLUMNS_MAX).len(), 1);
+}
+
+#[test]
+fn a_type_name_means_one_thing() {
+    assert_none(types_of_one_name(&sources(), NAMES_TWICE));
+    for planted in [
+        "pub struct Limiter;\n",
+        "fn f() {\n    pub(super) enum Limiter {}\n}\n",
+        "type Limiter = u8;\n",
+        "pub trait Limiter<'a>: Send {}\n",
+    ] {
+        let tree = with("src/deposits/extra.rs", planted);
+        assert_eq!(types_of_one_name(&tree, NAMES_TWICE).len(), 1, "{planted}");
+    }
+    let mut planted = with("src/deposits/extra.rs", "pub type Extra = Id<kind::Deposit>;\n");
+    planted.insert("src/refunds/extra.rs".into(), "type Extra = Id<kind::Deposit>;\n".into());
+    assert_none(types_of_one_name(&planted, NAMES_TWICE));
+    planted.insert("src/refunds/extra.rs".into(), "type Extra = Id<kind::Refund>;\n".into());
+    assert_eq!(types_of_one_name(&planted, NAMES_TWICE).len(), 1, "aliases of two types");
+    let kept = [NAMES_TWICE, &[("Limiter", "stands once")]].concat();
+    assert_eq!(types_of_one_name(&sources(), &kept).len(), 1, "a needless exception");
 }
 
 #[test]

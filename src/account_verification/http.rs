@@ -30,7 +30,7 @@ use super::{
     AccountAnswer, AccountCheck, AccountQuestion, AccountVerifier, HolderName, LookedUp, NameMatch,
 };
 use crate::kernel::within;
-use crate::outbound::{Client, Endpoint, OutboundError};
+use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 
 /// How long one question may take. The worker's lease is longer.
 pub const DEADLINE_MILLISECONDS_MAX: u64 = 20_000;
@@ -60,7 +60,7 @@ pub struct HttpVerifierSettings {
 /// Checks through a service.
 pub struct HttpVerifier {
     client: Client,
-    endpoint: Endpoint,
+    endpoint: OutboundEndpoint,
     deadline: Duration,
     thresholds: NameThresholds,
 }
@@ -82,8 +82,8 @@ impl HttpVerifier {
                 return Err("the look-up's secret is set and checks.header_name is not".into());
             }
         };
-        let endpoint =
-            Endpoint::new(&settings.url, header).map_err(|fault| format!("checks.url: {fault}"))?;
+        let endpoint = OutboundEndpoint::new(&settings.url, header)
+            .map_err(|fault| format!("checks.url: {fault}"))?;
         let milliseconds = settings.deadline_milliseconds.unwrap_or(DEADLINE_MILLISECONDS_DEFAULT);
         let milliseconds =
             within("checks.deadline_milliseconds", milliseconds, 100, DEADLINE_MILLISECONDS_MAX)?;
@@ -133,7 +133,7 @@ impl HttpVerifier {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+enum LookUpStatus {
     Found,
     NotFound,
     NotNre,
@@ -144,7 +144,7 @@ enum Status {
 /// Members that are not known are passed over, because services put more into their answers.
 #[derive(Deserialize)]
 struct LookUpAnswer {
-    status: Status,
+    status: LookUpStatus,
     account_holder_name: Option<String>,
 }
 
@@ -153,10 +153,10 @@ fn read(body: &[u8], given: &str, thresholds: &NameThresholds) -> LookedUp {
         return LookedUp::Unanswered { reason: "answer_not_understood", retry_after_seconds: None };
     };
     LookedUp::Answered(match answer.status {
-        Status::NotFound | Status::Closed => AccountAnswer::AccountInvalid,
-        Status::NotNre => AccountAnswer::AccountNotNre,
-        Status::Unknown => AccountAnswer::Unknown,
-        Status::Found => match answer
+        LookUpStatus::NotFound | LookUpStatus::Closed => AccountAnswer::AccountInvalid,
+        LookUpStatus::NotNre => AccountAnswer::AccountNotNre,
+        LookUpStatus::Unknown => AccountAnswer::Unknown,
+        LookUpStatus::Found => match answer
             .account_holder_name
             .filter(|held| !held.trim().is_empty() && held.len() <= NAME_LENGTH_MAX)
         {

@@ -243,7 +243,7 @@ fn joined(words: &[String], other: &[String]) -> Vec<String> {
 
 /// What the pairs of two names came to.
 #[derive(Default, Debug)]
-struct Tally {
+struct PairTally {
     same: Vec<(usize, usize, f64)>,
     initials: usize,
     near: usize,
@@ -251,7 +251,7 @@ struct Tally {
     left_over: [Vec<usize>; 2],
 }
 
-fn pair_up(left: &[String], right: &[String]) -> Tally {
+fn pair_up(left: &[String], right: &[String]) -> PairTally {
     let mut pairs: Vec<(f64, usize, usize, Pair)> = Vec::new();
     for (i, word) in left.iter().enumerate() {
         for (j, other) in right.iter().enumerate() {
@@ -269,7 +269,7 @@ fn pair_up(left: &[String], right: &[String]) -> Tally {
     pairs.sort_by(|one, two| {
         two.0.total_cmp(&one.0).then((one.1 + one.2).cmp(&(two.1 + two.2))).then(one.1.cmp(&two.1))
     });
-    let mut tally = Tally::default();
+    let mut tally = PairTally::default();
     let (mut is_used_left, mut is_used_right) = (vec![false; left.len()], vec![false; right.len()]);
     for (_, i, j, pair) in pairs {
         if let (Some(used_left @ false), Some(used_right @ false)) =

@@ -9,9 +9,9 @@ use crate::chains::pool::AddressPool;
 use crate::chains::settings::ChainSettings;
 use crate::config::Config;
 use crate::kernel::hex;
-use crate::kernel::seal::{Place, Sealer};
+use crate::kernel::seal::{SealedPlace, Sealer};
 use crate::key_rotation::{self, holders::Holder};
-use crate::secrets::{self, Keys};
+use crate::secrets::{self, EncryptionKeys};
 use crate::store::{Store, migrate};
 
 /// Where the store keeps the next address index of test mode's own account key.
@@ -40,7 +40,7 @@ pub fn address_index_names(config: &Config) -> Vec<String> {
 /// says which keys it has.
 pub(super) async fn prepare(
     store: &Store,
-    keys: &Keys,
+    keys: &EncryptionKeys,
     node: Option<Holder>,
 ) -> Result<(Sealer, AccountKey), String> {
     let verifiers = keys.verifiers();
@@ -51,8 +51,8 @@ pub(super) async fn prepare(
             if let Some(node) = &node {
                 key_rotation::holders::enter(tx, now, node, &sealing)?;
             }
-            let fingerprint_key = migrate::read_meta(tx, Place::FINGERPRINT_KEY.name())?;
-            let stored = migrate::read_meta(tx, Place::TEST_ACCOUNT_KEY.name())?;
+            let fingerprint_key = migrate::read_meta(tx, SealedPlace::FINGERPRINT_KEY.name())?;
+            let stored = migrate::read_meta(tx, SealedPlace::TEST_ACCOUNT_KEY.name())?;
             Ok((sealing, fingerprint_key, stored, now.random_bytes::<64>()))
         })
         .await;
@@ -71,7 +71,7 @@ pub(super) async fn prepare(
     let text = account_key.to_string();
     let sealing = make()?;
     let written = store.write(move |tx, now| {
-        let place = &Place::TEST_ACCOUNT_KEY;
+        let place = &SealedPlace::TEST_ACCOUNT_KEY;
         // Another node that starts at the same time may have made one.
         if let Some(stored) = migrate::read_meta(tx, place.name())? {
             return Ok(stored);
@@ -89,8 +89,9 @@ pub(super) async fn prepare(
 }
 
 fn open_account_key(sealer: &Sealer, sealed: &[u8]) -> Result<AccountKey, String> {
-    let text =
-        sealer.open(&Place::TEST_ACCOUNT_KEY, &[], sealed).map_err(|error| error.to_string())?;
+    let text = sealer
+        .open(&SealedPlace::TEST_ACCOUNT_KEY, &[], sealed)
+        .map_err(|error| error.to_string())?;
     let text =
         String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
     AccountKey::parse(&text).map_err(|fault| fault.to_string())

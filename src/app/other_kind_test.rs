@@ -13,7 +13,7 @@ use crate::chain_following::audit::{self, AuditScope};
 use crate::chains::address::ChainAddress;
 use crate::chains::derivation::AccountKey;
 use crate::chains::stub::{self, address, mine, pay};
-use crate::cli::caller::Caller;
+use crate::cli::caller::ApiCaller;
 use crate::config::{Config, Flags};
 use crate::http::server;
 use crate::kernel::id::kind;
@@ -26,7 +26,7 @@ const USDT: u128 = 10_u128.pow(stub::DECIMALS as u32);
 
 struct Stage {
     app: Arc<App>,
-    caller: Caller,
+    caller: ApiCaller,
     folder: std::path::PathBuf,
     stop: watch::Sender<bool>,
     serving: tokio::task::JoinHandle<()>,
@@ -72,7 +72,7 @@ impl Stage {
             expires_at: None,
         };
         let key = app.state.store.write(move |tx, now| Ok(create_key(tx, now, &request)?)).await;
-        let caller = Caller::of(&format!("http://{bound}"), SecretString::from(key.unwrap()));
+        let caller = ApiCaller::of(&format!("http://{bound}"), SecretString::from(key.unwrap()));
         let (stop, stopping) = watch::channel(false);
         let serving = tokio::spawn(app.clone().run(listener, stopping));
         Stage { app, caller: caller.unwrap(), folder, stop, serving }

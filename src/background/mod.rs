@@ -16,11 +16,11 @@ use leader::HeldLease;
 /// Turns true once the process is to stop; a worker ends soon after.
 pub type Stop = watch::Receiver<bool>;
 
-type Run = Box<dyn Fn(Stop, HeldLease) -> BoxFuture<'static, ()> + Send + Sync>;
+type RunWorker = Box<dyn Fn(Stop, HeldLease) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Where a worker runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum RunsOn {
     /// On every node: roles `serve`, `work` and `all`.
     EveryNode,
     /// On every node that takes requests: roles `serve` and `all`.
@@ -35,15 +35,15 @@ pub enum Place {
 pub struct Worker {
     /// Also the name of its lease.
     pub name: &'static str,
-    pub place: Place,
-    run: Run,
+    pub place: RunsOn,
+    run: RunWorker,
 }
 
 impl Worker {
     /// A worker that needs no lease.
     pub fn new<F>(
         name: &'static str,
-        place: Place,
+        place: RunsOn,
         run: impl Fn(Stop) -> F + Send + Sync + 'static,
     ) -> Worker
     where
@@ -61,7 +61,7 @@ impl Worker {
     {
         Worker {
             name,
-            place: Place::Leader,
+            place: RunsOn::Leader,
             run: Box::new(move |stop, lease| run(stop, lease).boxed()),
         }
     }
@@ -76,12 +76,12 @@ impl Worker {
     ) -> Option<JoinHandle<()>> {
         let (stop, run) = (stop.clone(), self.run);
         match self.place {
-            Place::EveryNode => Some(tokio::spawn(run(stop, None))),
-            Place::Servers if takes_requests => Some(tokio::spawn(run(stop, None))),
-            Place::Embedded if does_work && !app.store.is_shared() => {
+            RunsOn::EveryNode => Some(tokio::spawn(run(stop, None))),
+            RunsOn::Servers if takes_requests => Some(tokio::spawn(run(stop, None))),
+            RunsOn::Embedded if does_work && !app.store.is_shared() => {
                 Some(tokio::spawn(run(stop, None)))
             }
-            Place::Leader if does_work => {
+            RunsOn::Leader if does_work => {
                 Some(tokio::spawn(leader::run_as_leader(app.clone(), self.name, stop, run)))
             }
             _ => None,

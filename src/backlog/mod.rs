@@ -4,7 +4,7 @@ pub mod rows;
 
 /// One kind of work that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingCount {
     pub of: &'static str,
     /// At most [`rows::COUNTED_MAX`].
     pub count: i64,

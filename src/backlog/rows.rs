@@ -1,7 +1,7 @@
 //! Counts of what waits. Each statement reads an index that holds only such rows, or the first
 //! rows of a queue.
 
-use super::Waiting;
+use super::WaitingCount;
 use crate::kernel::StoreError;
 use crate::store::Tx;
 use crate::values;
@@ -52,7 +52,7 @@ const OPEN: &[(&str, &str)] = &[
 ];
 
 /// Everything that waits.
-pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<Waiting>, StoreError> {
+pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<WaitingCount>, StoreError> {
     let mut found = Vec::with_capacity(DUE.len() + OPEN.len());
     let counted = |sql: &str| format!("SELECT COUNT(*), MIN(at) FROM ({sql}) waiting");
     for (of, sql) in DUE {
@@ -63,8 +63,8 @@ pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<Waiting>, S
         found.push((*of, tx.row(&counted(sql), values![COUNTED_MAX])?));
     }
     let read = |(of, row): (&'static str, Option<crate::store::Row>)| {
-        let Some(mut row) = row else { return Ok(Waiting { of, count: 0, oldest_at: None }) };
-        Ok(Waiting { of, count: row.int()?, oldest_at: row.int_or_null()? })
+        let Some(mut row) = row else { return Ok(WaitingCount { of, count: 0, oldest_at: None }) };
+        Ok(WaitingCount { of, count: row.int()?, oldest_at: row.int_or_null()? })
     };
     found.into_iter().map(read).collect()
 }

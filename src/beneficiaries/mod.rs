@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::account_verification::{AccountAnswer, AccountCheck, NameMatch};
 use crate::events;
 use crate::kernel::id::kind;
-use crate::kernel::seal::{Place, SealingKey};
+use crate::kernel::seal::{SealedPlace, SealingKey};
 use crate::kernel::state::Status;
 use crate::kernel::{
     Code, History, Id, Metadata, MetadataPatch, Now, OperationError, Patch, Refusal, Scope,
@@ -138,7 +138,7 @@ pub fn create(
         name: ask.name,
         account_number_sealed: key.seal(
             now.random_bytes(),
-            &Place::ACCOUNT_NUMBER,
+            &SealedPlace::ACCOUNT_NUMBER,
             &id.to_bytes(),
             ask.account_number.as_bytes(),
         )?,
@@ -186,14 +186,15 @@ fn set_kyc(
 ) -> Result<(), StoreError> {
     let plain = serde_json::to_vec(kyc).map_err(|error| StoreError::Broken(error.to_string()))?;
     beneficiary.kyc_sealed =
-        key.seal(now.random_bytes(), &Place::KYC, &beneficiary.id.to_bytes(), &plain)?;
+        key.seal(now.random_bytes(), &SealedPlace::KYC, &beneficiary.id.to_bytes(), &plain)?;
     beneficiary.pan_last4 = kyc.pan.as_deref().map(last4);
     beneficiary.passport_number_last4 = kyc.passport_number.as_deref().map(last4);
     Ok(())
 }
 
 pub fn open_kyc(beneficiary: &Beneficiary, services: &Services) -> Result<Kyc, StoreError> {
-    let plain = services.open(&Place::KYC, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
+    let plain =
+        services.open(&SealedPlace::KYC, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
     serde_json::from_slice(&plain)
         .map_err(|_| StoreError::Broken("a beneficiary's sealed fields do not read".into()))
 }
@@ -258,7 +259,7 @@ pub fn update(
     if let Some(account_number) = change.account_number {
         beneficiary.account_number_sealed = key.seal(
             now.random_bytes(),
-            &Place::ACCOUNT_NUMBER,
+            &SealedPlace::ACCOUNT_NUMBER,
             &beneficiary.id.to_bytes(),
             account_number.as_bytes(),
         )?;
@@ -315,7 +316,7 @@ pub fn open_account_number(
     services: &Services,
 ) -> Result<SecretString, StoreError> {
     let plain = services.open(
-        &Place::ACCOUNT_NUMBER,
+        &SealedPlace::ACCOUNT_NUMBER,
         &beneficiary.id.to_bytes(),
         &beneficiary.account_number_sealed,
     )?;

@@ -1,6 +1,6 @@
 //! Loads the addresses of the register into the filter that the follower looks logs up in.
 
-use crate::chains::watched::{Registered, Watched};
+use crate::chains::watched::{RegisteredAddresses, WatchedAddresses};
 use crate::deposits;
 use crate::kernel::OperationError;
 use crate::store::{Cost, Store};
@@ -10,9 +10,9 @@ const PAGE_ADDRESSES: i64 = 16_384;
 
 /// Adds all that the register holds. To be called in the one process that hands addresses out,
 /// which may do so meanwhile.
-pub(super) async fn load(watched: &Watched, store: &Store) -> Result<(), OperationError> {
+pub(super) async fn load(watched: &WatchedAddresses, store: &Store) -> Result<(), OperationError> {
     let count = store.read(Cost::Scan, |tx| Ok(deposits::rows::addresses_count(tx)?)).await?;
-    let mut registered = Registered::with_room(usize::try_from(count).unwrap_or(0));
+    let mut registered = RegisteredAddresses::with_room(usize::try_from(count).unwrap_or(0));
     let mut after = None;
     loop {
         let page = store
@@ -73,7 +73,7 @@ mod tests {
             Ok(())
         };
         store.write(assign).await.unwrap();
-        let watched = Watched::default();
+        let watched = WatchedAddresses::default();
         let new = addresses(count, 10);
         watched.note(&new[0]);
         load(&watched, &store).await.unwrap();

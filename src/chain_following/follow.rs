@@ -30,7 +30,7 @@ const TROUBLE_SECONDS_MAX: u64 = 30;
 
 /// Whether there is more to read at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Progress {
+pub(super) enum FollowProgress {
     Behind,
     CaughtUp,
 }
@@ -74,8 +74,8 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                 troubles_in_a_row = 0;
                 chain.stats.is_in_trouble.store(follower.is_handed_over, Ordering::Relaxed);
                 match progress {
-                    Progress::Behind => Duration::ZERO,
-                    Progress::CaughtUp => {
+                    FollowProgress::Behind => Duration::ZERO,
+                    FollowProgress::CaughtUp => {
                         let took = chain.settings.timer.now().saturating_sub(begun);
                         poll.max(chain.routine_pause(&asked_before).saturating_sub(took))
                     }
@@ -114,7 +114,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
 }
 
 impl Follower {
-    pub(super) async fn step(&mut self) -> Result<Progress, FollowError> {
+    pub(super) async fn step(&mut self) -> Result<FollowProgress, FollowError> {
         let chain = self.chain.clone();
         let begun = chain.settings.timer.now();
         if chain.stats.height.load(Ordering::Relaxed) == 0 {
@@ -197,7 +197,7 @@ impl Follower {
         if is_behind {
             match self.advance(&cursor, leading, lead_height, &node_heights.nodes).await? {
                 Some(next) if next.anchor.height >= lead_height => cursor = next,
-                _ => return Ok(Progress::Behind),
+                _ => return Ok(FollowProgress::Behind),
             }
         }
         // In the same step: on a chain that is busy there is always something final to read.
@@ -208,7 +208,7 @@ impl Follower {
             self.look_above(&cursor, lead).await?;
         }
         self.look_for_refunds(&cursor, lead).await?;
-        Ok(Progress::CaughtUp)
+        Ok(FollowProgress::CaughtUp)
     }
 
     /// Tells of nodes that are of no use while others are, and of one that is taken at its word.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::follower::{Follower, store};
 use crate::chains::address::AddressBytes;
-use crate::chains::blocks::{Log, Transfer, millionths};
+use crate::chains::blocks::{Log, TokenMovement, millionths};
 use crate::chains::followed::FollowError;
 use crate::chains::port::ChainNode;
 use crate::chains::rows::Sweep;
@@ -24,7 +24,7 @@ const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
 /// A movement that concerns us, with its log.
 pub(super) struct OwnedLog {
     pub(super) log: Log,
-    pub(super) transfer: Transfer,
+    pub(super) transfer: TokenMovement,
     pub(super) is_sweep: bool,
     /// Whether it is in the token, as the transfer of our address was told it.
     pub(super) is_token: bool,
@@ -34,7 +34,7 @@ impl Follower {
     /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and
     /// that was committed before.
     pub(super) async fn hits(&self, logs: &[Log]) -> Result<Vec<OwnedLog>, FollowError> {
-        let mut moved: Vec<(Log, Transfer)> = Vec::new();
+        let mut moved: Vec<(Log, TokenMovement)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.
         let mut addresses: BTreeSet<AddressBytes> = BTreeSet::new();
         for log in logs {

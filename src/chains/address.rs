@@ -5,14 +5,14 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 pub use super::address_bytes::AddressBytes;
-use super::port::{Chain, TextError};
+use super::port::{ChainKind, TextError};
 use super::{KINDS, kind_named};
 
 /// An address with the kind of its chain, which writes and reads it. Two are equal if both are.
 #[derive(Clone, Copy)]
 pub struct ChainAddress {
     bytes: AddressBytes,
-    chain: &'static dyn Chain,
+    chain: &'static dyn ChainKind,
 }
 
 impl ChainAddress {

@@ -151,7 +151,7 @@ pub enum LogContent {
     /// Of a contract on Ethereum's virtual machine, or TRON's.
     Evm { topics: Vec<Hash>, data: Data },
     /// Of a chain that tells of token movements itself.
-    Movement(Transfer),
+    Movement(TokenMovement),
 }
 
 /// A log as the Ethereum JSON-RPC writes it.
@@ -202,7 +202,7 @@ impl Receipt {
 
 /// A token movement as a log tells it, in the token's smallest units.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Transfer {
+pub struct TokenMovement {
     pub from: AddressBytes,
     pub to: AddressBytes,
     /// `u128::MAX` stands for whatever is no smaller: strangers may move what no book holds.
@@ -228,7 +228,7 @@ impl Log {
 
     /// The movement that it tells of. `None` for anything else, and for a `Transfer` that is not
     /// made as the standard says.
-    pub fn transfer(&self) -> Option<Transfer> {
+    pub fn transfer(&self) -> Option<TokenMovement> {
         let (topics, data) = match &self.content {
             LogContent::Evm { topics, data } => (topics, data),
             LogContent::Movement(transfer) => return Some(transfer.clone()),
@@ -237,7 +237,11 @@ impl Log {
         if *topic != TRANSFER_TOPIC {
             return None;
         }
-        Some(Transfer { from: from.as_address()?, to: to.as_address()?, value: data.as_amount()? })
+        Some(TokenMovement {
+            from: from.as_address()?,
+            to: to.as_address()?,
+            value: data.as_amount()?,
+        })
     }
 }
 

@@ -153,7 +153,7 @@ impl AccountKey {
             return Err(AccountKeyError::Checksum);
         }
 
-        let mut fields = Fields(fields);
+        let mut fields = KeyReader(fields);
         let version: [u8; 4] = fields.take();
         let [depth] = fields.take();
         let parent_fingerprint = fields.take();
@@ -319,9 +319,9 @@ impl ExternalChain {
 }
 
 /// Takes the fields of a serialized key off its front, one after the other.
-struct Fields<'a>(&'a [u8]);
+struct KeyReader<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl KeyReader<'_> {
     /// Panics past the end; the caller knows the layout.
     fn take<const LENGTH_BYTES: usize>(&mut self) -> [u8; LENGTH_BYTES] {
         let (field, rest) = self.0.split_first_chunk().expect("the fields add up to the length");

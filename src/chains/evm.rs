@@ -6,15 +6,15 @@ use sha3::{Digest, Keccak256};
 use super::address_bytes::AddressBytes;
 use super::budget::RequestLimits;
 use super::derivation::AccountKey;
-use super::port::{AddressGrammar, Chain, ChainNode, TextError};
+use super::port::{AddressGrammar, ChainKind, ChainNode, TextError};
 use super::rpc::RpcNode;
 use super::timer::Timer;
 use crate::kernel::hex;
-use crate::outbound::{Client, Endpoint};
+use crate::outbound::{Client, OutboundEndpoint};
 
 pub struct Evm;
 
-impl Chain for Evm {
+impl ChainKind for Evm {
     fn names(&self) -> &'static [&'static str] {
         &["ethereum", "polygon", "base", "arbitrum", "bnb"]
     }
@@ -75,7 +75,7 @@ impl Chain for Evm {
     fn node(
         &self,
         client: &Client,
-        endpoint: &Endpoint,
+        endpoint: &OutboundEndpoint,
         limits: RequestLimits,
         timer: &Timer,
     ) -> Box<dyn ChainNode> {

@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 
 use super::address_bytes::AddressBytes;
 use super::blocks::{Header, Log};
-use super::port::{Chain, ChainNode, FinalBlock, NodeError};
-use super::rows::{Identity, Token};
+use super::port::{ChainKind, ChainNode, FinalBlock, NodeError};
+use super::rows::{Identity, TokenContract};
 use super::settings::ChainSettings;
 use super::verify::{self, BEHIND_SECONDS_MAX, FinalView, VerifyError};
 use super::{finality_blocks, kind_named};
@@ -76,7 +76,7 @@ pub struct FollowedChain {
     other_decimals: Mutex<HashMap<AddressBytes, u8>>,
     /// Contracts that were the token's before the configured one: transfers go on with what they
     /// were told.
-    former: Mutex<Vec<Token>>,
+    former: Mutex<Vec<TokenContract>>,
 }
 
 impl FollowedChain {
@@ -98,18 +98,21 @@ impl FollowedChain {
         }
     }
 
-    pub fn kind(&self) -> &'static dyn Chain {
+    pub fn kind(&self) -> &'static dyn ChainKind {
         kind_named(self.settings.name.as_str())
     }
 
     /// The configured token.
-    pub fn token(&self) -> Token {
-        Token { contract: *self.settings.token_contract.bytes(), decimals: self.settings.decimals }
+    pub fn token(&self) -> TokenContract {
+        TokenContract {
+            contract: *self.settings.token_contract.bytes(),
+            decimals: self.settings.decimals,
+        }
     }
 
     /// Takes over what the store knows of this chain: every contract that was the token's. `Err`
     /// says what does not fit the configuration and what to do.
-    pub fn recognise(&self, identity: &Identity, tokens: Vec<Token>) -> Result<(), String> {
+    pub fn recognise(&self, identity: &Identity, tokens: Vec<TokenContract>) -> Result<(), String> {
         let configured = self.settings.chain_id;
         if identity.chain_id != configured {
             return Err(format!(
@@ -129,7 +132,7 @@ impl FollowedChain {
         Ok(())
     }
 
-    pub fn former(&self) -> Vec<Token> {
+    pub fn former(&self) -> Vec<TokenContract> {
         self.former.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::address_bytes::AddressBytes;
 use super::blocks::{Hash, Log, Receipt, millionths};
 use super::port::{ChainNode, NodeError};
-use super::rows::Token;
+use super::rows::TokenContract;
 use super::settings::ChainSettings;
 
 /// Movements of one transaction that are looked at: those to the address in question come first.
@@ -66,7 +66,7 @@ pub struct SeenTransaction {
 pub async fn inspect(
     nodes: &[Box<dyn ChainNode>],
     settings: &ChainSettings,
-    tokens: &[Token],
+    tokens: &[TokenContract],
     hash: &Hash,
     address: &AddressBytes,
     deadline: Duration,
@@ -92,7 +92,7 @@ pub async fn inspect(
 async fn ask(
     node: &dyn ChainNode,
     settings: &ChainSettings,
-    tokens: &[Token],
+    tokens: &[TokenContract],
     hash: &Hash,
     address: &AddressBytes,
 ) -> Result<Option<SeenTransaction>, NodeError> {
@@ -121,7 +121,11 @@ async fn ask(
 }
 
 /// The movements of a receipt, those to the address first; foreign tokens are not named yet.
-fn movements(receipt: &Receipt, tokens: &[Token], address: &AddressBytes) -> Vec<SeenMovement> {
+fn movements(
+    receipt: &Receipt,
+    tokens: &[TokenContract],
+    address: &AddressBytes,
+) -> Vec<SeenMovement> {
     let read = |log: &Log| {
         let transfer = log.transfer()?;
         let ours = tokens.iter().find(|token| token.contract == log.contract);

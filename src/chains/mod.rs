@@ -47,10 +47,10 @@ pub mod watched;
 use self::explorer::Explorer;
 use crate::kernel::{Code, Currency, Money, RefusalEntry};
 use address::{AddressBytes, ChainAddress};
-use port::Chain;
+use port::ChainKind;
 
 /// The kinds of chains. The first that claims a text reads it as an address; the last claims all.
-pub static KINDS: &[&dyn Chain] = &[
+pub static KINDS: &[&dyn ChainKind] = &[
     &evm::Evm,
     #[cfg(test)]
     &stub::Stub,
@@ -58,7 +58,7 @@ pub static KINDS: &[&dyn Chain] = &[
 ];
 
 /// The kind of the chain with this name. An unknown name is taken for one of Ethereum's kind.
-pub fn kind_named(name: &str) -> &'static dyn Chain {
+pub fn kind_named(name: &str) -> &'static dyn ChainKind {
     *KINDS.iter().find(|kind| kind.names().contains(&name)).unwrap_or(&KINDS[0])
 }
 

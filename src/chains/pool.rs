@@ -16,8 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::address_bytes::AddressBytes;
 use super::derivation::{ADDRESS_INDEX_MAX, AccountKey};
-use super::port::Chain;
-use super::watched::Watched;
+use super::port::ChainKind;
+use super::watched::WatchedAddresses;
 use crate::kernel::StoreError;
 use crate::store::{Tx, migrate};
 
@@ -124,7 +124,7 @@ pub fn is_new(tx: &mut dyn Tx, index_name: &str) -> Result<bool, StoreError> {
 
 /// The addresses that a new database hands out first, and those of the lowest indices, which other
 /// wallets begin with.
-pub fn first_addresses(chain: &dyn Chain, key: &AccountKey, count: usize) -> Vec<AddressBytes> {
+pub fn first_addresses(chain: &dyn ChainKind, key: &AccountKey, count: usize) -> Vec<AddressBytes> {
     let indices = 0..u32::try_from(BATCH_ADDRESSES_MIN).unwrap_or(u32::MAX);
     let mut all: Vec<_> = indices.filter_map(|index| chain.deposit_address(key, index)).collect();
     let mut first: Vec<_> = all.iter().take(count / 4).copied().collect();
@@ -136,19 +136,19 @@ pub fn first_addresses(chain: &dyn Chain, key: &AccountKey, count: usize) -> Vec
 /// The batches of one mode's addresses.
 pub struct AddressPool {
     account_fingerprint: u32,
-    chain: &'static dyn Chain,
+    chain: &'static dyn ChainKind,
     key: AccountKey,
     index_name: String,
     size_min: usize,
     size_max: usize,
     batches: Mutex<AddressBatches>,
     /// What was handed out, for whoever follows the chain.
-    pub watched: Watched,
+    pub watched: WatchedAddresses,
 }
 
 impl AddressPool {
     /// `index_name` is where the store keeps the next index that no node has reserved.
-    pub fn new(chain: &'static dyn Chain, key: AccountKey, index_name: String) -> AddressPool {
+    pub fn new(chain: &'static dyn ChainKind, key: AccountKey, index_name: String) -> AddressPool {
         AddressPool {
             account_fingerprint: key.fingerprint(),
             chain,
@@ -157,7 +157,7 @@ impl AddressPool {
             size_min: BATCH_ADDRESSES_MIN,
             size_max: BATCH_ADDRESSES_MAX,
             batches: Mutex::default(),
-            watched: Watched::default(),
+            watched: WatchedAddresses::default(),
         }
     }
 

@@ -14,10 +14,10 @@ use super::blocks::{Hash, Header, Log, Receipt};
 use super::budget::RequestLimits;
 use super::derivation::AccountKey;
 use super::timer::Timer;
-use crate::outbound::{Client, Endpoint};
+use crate::outbound::{Client, OutboundEndpoint};
 
 /// A kind of chain. Its file or folder implements this, and `KINDS` names it.
-pub trait Chain: Send + Sync {
+pub trait ChainKind: Send + Sync {
     /// The names of the chains that are of this kind.
     fn names(&self) -> &'static [&'static str];
 
@@ -52,7 +52,7 @@ pub trait Chain: Send + Sync {
     fn node(
         &self,
         client: &Client,
-        endpoint: &Endpoint,
+        endpoint: &OutboundEndpoint,
         limits: RequestLimits,
         timer: &Timer,
     ) -> Box<dyn ChainNode>;

@@ -36,7 +36,7 @@ pub struct Identity {
 
 /// A contract that is the token's, or was when transfers were told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct TokenContract {
     pub contract: AddressBytes,
     pub decimals: u8,
 }
@@ -121,11 +121,15 @@ pub fn is_followed_with(
 }
 
 /// Every contract that was the token's on a chain, the present one among them.
-pub fn tokens(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Vec<Token>, StoreError> {
+pub fn tokens(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+) -> Result<Vec<TokenContract>, StoreError> {
     let sql = "SELECT contract, decimals FROM chain_tokens WHERE mode = ?1 AND chain = ?2 ORDER \
      BY contract";
     let read = |mut row: Row| {
-        Ok(Token {
+        Ok(TokenContract {
             contract: contract(row.bytes()?)?,
             decimals: u8::try_from(row.int()?).map_err(unreadable)?,
         })
@@ -139,7 +143,7 @@ pub fn follow_with(
     tx: &mut dyn Tx,
     mode: Mode,
     chain: ChainName,
-    token: Token,
+    token: TokenContract,
 ) -> Result<bool, StoreError> {
     let known = tokens(tx, mode, chain)?;
     let (mode, chain, decimals) = (mode.as_str(), chain.as_str(), i64::from(token.decimals));
@@ -178,7 +182,7 @@ pub fn begin(
     mode: Mode,
     chain: ChainName,
     chain_id: u64,
-    token: Token,
+    token: TokenContract,
     cursor: &Cursor,
 ) -> Result<bool, StoreError> {
     if self::cursor(tx, mode, chain)?.is_some() {
@@ -371,7 +375,8 @@ mod tests {
         migrate::migrate(&mut tx).unwrap();
         let now = Now::new(1_000, Minter::above(0), [0; 32]);
         let place = (Mode::Live, ChainName::Tron);
-        let token = |number: u8| Token { contract: AddressBytes::of_20([number; 20]), decimals: 6 };
+        let token =
+            |number: u8| TokenContract { contract: AddressBytes::of_20([number; 20]), decimals: 6 };
         let at = |height: i64| Cursor {
             anchor: Anchor { height, hash: Hash([height as u8; 32]) },
             block_time: height * 3,
@@ -399,11 +404,12 @@ mod tests {
         // The one before is kept, and taken up again, with the decimals that are said then.
         assert_eq!(tokens(&mut tx, place.0, place.1).unwrap(), [token(1), token(2)]);
         assert!(
-            follow_with(&mut tx, place.0, place.1, Token { decimals: 18, ..token(1) }).unwrap()
+            follow_with(&mut tx, place.0, place.1, TokenContract { decimals: 18, ..token(1) })
+                .unwrap()
         );
         assert_eq!(
             tokens(&mut tx, place.0, place.1).unwrap(),
-            [Token { decimals: 18, ..token(1) }, token(2)]
+            [TokenContract { decimals: 18, ..token(1) }, token(2)]
         );
         assert!(is_followed_with(&mut tx, place.0, place.1, &token(1).contract).unwrap());
         assert_eq!(tokens(&mut tx, Mode::Test, place.1).unwrap(), []);

@@ -15,7 +15,7 @@ use super::budget::{
 use super::derivation::AccountKey;
 use super::timer::Timer;
 use crate::kernel::within;
-use crate::outbound::Endpoint;
+use crate::outbound::OutboundEndpoint;
 
 /// Nodes that one chain is read from.
 pub const ENDPOINTS_COUNT_MAX: usize = 4;
@@ -70,7 +70,7 @@ impl PerEndpoint {
         figures: Option<&PerEndpoint>,
         table: &str,
         key: &str,
-        endpoints: &[Endpoint],
+        endpoints: &[OutboundEndpoint],
         default: u32,
         max: u32,
     ) -> Result<Vec<u32>, String> {
@@ -127,10 +127,10 @@ impl ApiKeys {
         table: &str,
         addresses: &[String],
         header: &str,
-    ) -> Result<Vec<Endpoint>, String> {
+    ) -> Result<Vec<OutboundEndpoint>, String> {
         let variable = format!("HUNDI_{}_API_KEY", table.to_uppercase());
         let read = |address: &String, key: Option<&SecretString>| {
-            Endpoint::new(address, key.map(|key| (header, key.clone())))
+            OutboundEndpoint::new(address, key.map(|key| (header, key.clone())))
                 .map_err(|fault| format!("{table}.endpoints: {fault}"))
         };
         let plain =
@@ -143,7 +143,7 @@ impl ApiKeys {
                 index + 1
             ));
         }
-        let hosts: BTreeSet<String> = plain.iter().map(Endpoint::label).collect();
+        let hosts: BTreeSet<String> = plain.iter().map(OutboundEndpoint::label).collect();
         if self.of_all.is_some() && (hosts.len() > 1 || self.by_place.iter().any(Option::is_some)) {
             return Err(format!(
                 "{variable} would go to several hosts ({}): say whose key it is, {variable}_1 for \
@@ -202,7 +202,7 @@ const PRESETS: [Preset; 3] = [
 #[derive(Clone, Debug)]
 pub struct ChainSettings {
     pub name: ChainName,
-    pub endpoints: Vec<Endpoint>,
+    pub endpoints: Vec<OutboundEndpoint>,
     pub chain_id: u64,
     pub token_contract: ChainAddress,
     /// Decimals of the token: 0 to 30.
@@ -528,7 +528,7 @@ mod tests {
                 (Ok(settings), Ok(sent)) => {
                     let settings = settings.unwrap();
                     let told: Vec<_> =
-                        settings.endpoints.iter().map(Endpoint::secret_for_test).collect();
+                        settings.endpoints.iter().map(OutboundEndpoint::secret_for_test).collect();
                     let sent: Vec<_> = sent
                         .iter()
                         .map(|secret| {

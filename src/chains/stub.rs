@@ -8,15 +8,15 @@ use futures_util::future::{self, BoxFuture};
 use sha2::{Digest, Sha256};
 
 use super::address_bytes::AddressBytes;
-use super::blocks::{Hash, Header, Log, LogContent, Quantity, Receipt, Transfer};
+use super::blocks::{Hash, Header, Log, LogContent, Quantity, Receipt, TokenMovement};
 use super::budget::RequestLimits;
 use super::derivation::AccountKey;
 use super::port::{
-    AddressGrammar, BlockRange, Chain, ChainNode, FinalBlock, NodeAnswer, NodeError, TextError,
+    AddressGrammar, BlockRange, ChainKind, ChainNode, FinalBlock, NodeAnswer, NodeError, TextError,
 };
 use super::timer::Timer;
 use crate::kernel::hex;
-use crate::outbound::{Client, Endpoint};
+use crate::outbound::{Client, OutboundEndpoint};
 
 pub const CHAIN_ID: u64 = 77;
 pub const DECIMALS: u8 = 9;
@@ -36,7 +36,7 @@ fn derived(seed: &[u8]) -> AddressBytes {
 
 pub struct Stub;
 
-impl Chain for Stub {
+impl ChainKind for Stub {
     fn names(&self) -> &'static [&'static str] {
         &["stub"]
     }
@@ -64,7 +64,7 @@ impl Chain for Stub {
     fn node(
         &self,
         _: &Client,
-        endpoint: &Endpoint,
+        endpoint: &OutboundEndpoint,
         _: RequestLimits,
         _: &Timer,
     ) -> Box<dyn ChainNode> {
@@ -72,14 +72,14 @@ impl Chain for Stub {
     }
 }
 
-struct Block {
+struct StubBlock {
     header: Header,
     receipts: Vec<Receipt>,
 }
 
-static LEDGER: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+static LEDGER: Mutex<Vec<StubBlock>> = Mutex::new(Vec::new());
 
-fn ledger() -> MutexGuard<'static, Vec<Block>> {
+fn ledger() -> MutexGuard<'static, Vec<StubBlock>> {
     LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -105,7 +105,7 @@ fn add(time: i64, movements: &[(AddressBytes, u128)]) {
     let (hash, transaction) = (digest(&format!("block {number}")), digest(&format!("tx {number}")));
     let log = |(index, (to, value)): (usize, &(AddressBytes, u128))| Log {
         contract: address(0),
-        content: LogContent::Movement(Transfer { from: address(1), to: *to, value: *value }),
+        content: LogContent::Movement(TokenMovement { from: address(1), to: *to, value: *value }),
         block_number: Quantity(number),
         block_hash: hash,
         transaction_hash: transaction,
@@ -127,7 +127,7 @@ fn add(time: i64, movements: &[(AddressBytes, u128)]) {
         timestamp: Quantity(time),
         transactions: receipts.iter().map(|receipt| receipt.transaction_hash).collect(),
     };
-    ledger.push(Block { header, receipts });
+    ledger.push(StubBlock { header, receipts });
 }
 
 struct StubNode {

@@ -5,15 +5,15 @@ use super::address_bytes::AddressBytes;
 use super::blocks::Hash;
 use super::budget::RequestLimits;
 use super::derivation::AccountKey;
-use super::port::{AddressGrammar, Chain, ChainNode, TextError};
+use super::port::{AddressGrammar, ChainKind, ChainNode, TextError};
 use super::rpc::RpcNode;
 use super::timer::Timer;
 use super::tron_address::{ADDRESS_LENGTH_CHARS, TronAddress};
-use crate::outbound::{Client, Endpoint};
+use crate::outbound::{Client, OutboundEndpoint};
 
 pub struct Tron;
 
-impl Chain for Tron {
+impl ChainKind for Tron {
     fn names(&self) -> &'static [&'static str] {
         &["tron"]
     }
@@ -58,7 +58,7 @@ impl Chain for Tron {
     fn node(
         &self,
         client: &Client,
-        endpoint: &Endpoint,
+        endpoint: &OutboundEndpoint,
         limits: RequestLimits,
         timer: &Timer,
     ) -> Box<dyn ChainNode> {

@@ -40,12 +40,12 @@ impl AddressFilter {
 }
 
 /// What the register held before the start, in one part, because asking each part costs.
-pub struct Registered(AddressFilter);
+pub struct RegisteredAddresses(AddressFilter);
 
-impl Registered {
+impl RegisteredAddresses {
     /// With room for about so many addresses.
-    pub fn with_room(count: usize) -> Registered {
-        Registered(AddressFilter::with_room(count))
+    pub fn with_room(count: usize) -> RegisteredAddresses {
+        RegisteredAddresses(AddressFilter::with_room(count))
     }
     pub fn note(&mut self, address: &AddressBytes) {
         self.0.note(address);
@@ -62,11 +62,11 @@ struct Parts {
 
 /// Addresses that may be ours.
 #[derive(Default)]
-pub struct Watched {
+pub struct WatchedAddresses {
     parts: Mutex<Parts>,
 }
 
-impl Watched {
+impl WatchedAddresses {
     fn parts(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,7 +85,7 @@ impl Watched {
     }
 
     /// Whether an address may have been handed out; `false` is certain. Before
-    /// [`Watched::complete`] every address may.
+    /// [`WatchedAddresses::complete`] every address may.
     pub fn may_hold(&self, address: &AddressBytes) -> bool {
         let known = self.parts();
         !known.is_complete
@@ -93,7 +93,7 @@ impl Watched {
     }
 
     /// Adds everything that was handed out before the start, so that from now on a "no" is certain.
-    pub fn complete(&self, registered: Registered) {
+    pub fn complete(&self, registered: RegisteredAddresses) {
         let mut known = self.parts();
         // First, so that the last part goes on to take what is handed out.
         known.parts.insert(0, registered.0);
@@ -120,11 +120,11 @@ mod tests {
 
     #[test]
     fn parts_grow_and_forget_nothing() {
-        let watched = Watched::default();
+        let watched = WatchedAddresses::default();
         let ours = addresses(ROOM_ADDRESSES_MIN * 4 + 1, 1);
         ours.iter().for_each(|address| watched.note(address));
         let before = addresses(ROOM_ADDRESSES_MIN * 4, 4);
-        let mut registered = Registered::with_room(before.len());
+        let mut registered = RegisteredAddresses::with_room(before.len());
         before.iter().for_each(|address| registered.note(address));
         assert!(
             watched.may_hold(&addresses(1, 3)[0]),

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::requests::RETRY_AFTER_SECONDS;
-use super::seen::{Attempt, Fate, Request, WatchedEvent};
+use super::seen::{Fate, ObservedRequest, RequestAttempt, WatchedEvent};
 use super::{ChaosStatus, Profile, RequestAttack, WebhookAttack};
 
 /// Faults that one check shows; all of them are counted.
@@ -115,20 +115,20 @@ pub struct ChaosCheck {
 
 /// Collects what is seen, check by check.
 #[derive(Default)]
-struct Found {
+struct Observations {
     observed: HashMap<ChaosCheckCode, i64>,
     faults: HashMap<ChaosCheckCode, Vec<ChaosFault>>,
 }
 
-impl Found {
+impl Observations {
     fn observe(&mut self, code: ChaosCheckCode) {
         *self.observed.entry(code).or_default() += 1;
     }
     fn request(
         &mut self,
         code: ChaosCheckCode,
-        request: &Request,
-        attempts: &[&Attempt],
+        request: &ObservedRequest,
+        attempts: &[&RequestAttempt],
         message: String,
     ) {
         let request_ids = attempts.iter().map(|attempt| attempt.request_id.clone()).collect();
@@ -146,12 +146,12 @@ impl Found {
 /// Judges all that was seen under a profile; the grade comes with its end.
 pub fn grade(
     profile: &Profile,
-    requests: &[Request],
+    requests: &[ObservedRequest],
     events: &[WatchedEvent],
     now_milliseconds: i64,
 ) -> (Option<ChaosGrade>, Vec<ChaosCheck>) {
     let is_completed = profile.status(now_milliseconds) == ChaosStatus::Completed;
-    let mut found = Found::default();
+    let mut found = Observations::default();
     for request in requests {
         judge_attempts(request, &mut found);
         let last = request.attempts.last();
@@ -179,7 +179,7 @@ pub fn grade(
     (grade, checks)
 }
 
-fn check(code: ChaosCheckCode, found: &mut Found) -> ChaosCheck {
+fn check(code: ChaosCheckCode, found: &mut Observations) -> ChaosCheck {
     let mut faults = found.faults.remove(&code).unwrap_or_default();
     let faults_count = faults.len() as i64;
     faults.truncate(FAULTS_SHOWN_MAX);
@@ -212,13 +212,13 @@ fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
 }
 
 /// Whether an answer says that the same request can never succeed.
-fn is_refusal(attempt: &Attempt) -> bool {
+fn is_refusal(attempt: &RequestAttempt) -> bool {
     matches!(attempt.fate, Fate::Answered | Fate::Delayed)
         && matches!(attempt.http_status, 400 | 401 | 403 | 404)
 }
 
 /// Judges each attempt by the one before it.
-fn judge_attempts(request: &Request, found: &mut Found) {
+fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
     for (before, next) in request.attempts.iter().zip(request.attempts.iter().skip(1)) {
         let pause = next.at - before.answered_at.unwrap_or(next.at);
         let pair = [before, next];
@@ -269,7 +269,12 @@ fn judge_attempts(request: &Request, found: &mut Found) {
 }
 
 /// Judges whether the caller came back until it had an answer.
-fn judge_end(request: &Request, all: &[Request], is_given_up: bool, found: &mut Found) {
+fn judge_end(
+    request: &ObservedRequest,
+    all: &[ObservedRequest],
+    is_given_up: bool,
+    found: &mut Observations,
+) {
     let Some(attack) = request.attack else { return };
     let code = match attack {
         RequestAttack::AnswerDropped => ChaosCheckCode::DroppedAnswerAbandoned,
@@ -288,7 +293,7 @@ fn judge_end(request: &Request, all: &[Request], is_given_up: bool, found: &mut 
         return;
     }
     let Some(last) = request.attempts.last() else { return };
-    let again = |other: &&Request| {
+    let again = |other: &&ObservedRequest| {
         other.number > request.number && other.fingerprint == request.fingerprint
     };
     if request.is_write()
@@ -311,7 +316,7 @@ fn judge_end(request: &Request, all: &[Request], is_given_up: bool, found: &mut 
     found.request(code, request, &[last], message.to_owned());
 }
 
-fn judge_event(event: &WatchedEvent, is_completed: bool, found: &mut Found) {
+fn judge_event(event: &WatchedEvent, is_completed: bool, found: &mut Observations) {
     let is_taken = |status: i64| (200..300).contains(&status);
     if event.http_status.is_some() {
         found.observe(ChaosCheckCode::WebhookAnsweredSlowly);

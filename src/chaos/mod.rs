@@ -101,14 +101,14 @@ pub struct Profile {
     pub started_milliseconds: i64,
     pub ends_milliseconds: i64,
     pub completes_milliseconds: i64,
-    pub writes: Tally,
-    pub reads: Tally,
-    pub events: Tally,
+    pub writes: AttackCount,
+    pub reads: AttackCount,
+    pub events: AttackCount,
 }
 
 /// How many there were, and how many of them were attacked.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct AttackCount {
     pub count: i64,
     pub attacked: i64,
 }
@@ -135,7 +135,7 @@ pub(crate) fn draw(seed: i64, kind: &str, number: i64) -> u64 {
     digest.iter().take(8).fold(0, |value, byte| (value << 8) | u64::from(*byte))
 }
 
-impl Tally {
+impl AttackCount {
     /// Counts one more, and says what happens to it. The attacks come in turn, from one that the
     /// seed chooses, so that a handful of requests meets each of them.
     pub(crate) fn next<A: Copy>(
@@ -207,9 +207,9 @@ pub fn begin(
         started_milliseconds: at,
         ends_milliseconds: at + new.duration_seconds * 1_000,
         completes_milliseconds: at + (new.duration_seconds + SETTLING_SECONDS) * 1_000,
-        writes: Tally::default(),
-        reads: Tally::default(),
-        events: Tally::default(),
+        writes: AttackCount::default(),
+        reads: AttackCount::default(),
+        events: AttackCount::default(),
     };
     rows::insert(tx, &profile)?;
     rows::mark_key(tx, key_id, Some(profile.completes_milliseconds))?;
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     fn drawn(seed: i64, percentage: i64, count: i64) -> Vec<Option<RequestAttack>> {
-        let mut tally = Tally::default();
+        let mut tally = AttackCount::default();
         let mut next = || tally.next((seed, percentage), "write", RequestAttack::ALL);
         (0..count).map(|_| next()).collect()
     }

@@ -1,7 +1,7 @@
 //! Requests under a profile: each attempt is written down before and after it, and the first ones
 //! of an attacked request meet the attack.
 
-use super::seen::{Attempt, Fate, Request};
+use super::seen::{Fate, ObservedRequest, RequestAttempt};
 use super::{KeyId, READ_ATTACKS, REQUESTS_MAX, RequestAttack, draw, rows};
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::Tx;
@@ -13,7 +13,7 @@ pub const RETRY_AFTER_SECONDS: u64 = 1;
 
 /// A request as it comes.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct IncomingRequest {
     pub request_id: String,
     pub method: &'static str,
     pub route: &'static str,
@@ -25,7 +25,7 @@ pub struct Asked {
 
 /// What is done to an attempt, and where it is written down.
 #[derive(Clone, Copy, Debug)]
-pub struct Verdict {
+pub struct AttemptVerdict {
     pub number: i64,
     pub place: usize,
     pub fate: Fate,
@@ -38,8 +38,8 @@ pub fn begin(
     now: &Now,
     scope: Scope,
     key_id: KeyId,
-    asked: &Asked,
-) -> Result<Option<Verdict>, StoreError> {
+    asked: &IncomingRequest,
+) -> Result<Option<AttemptVerdict>, StoreError> {
     rows::take_turns(tx, scope, key_id)?;
     let at = now.instant_milliseconds();
     let Some(mut profile) = super::open(tx, at, scope, key_id)? else { return Ok(None) };
@@ -81,7 +81,7 @@ pub fn begin(
                 Some(RequestAttack::ServiceUnavailable | RequestAttack::ResourceLocked)
             );
             let failures = 1 + i64::from(draw(profile.seed, kind, number) % 2 == 1);
-            let request = Request {
+            let request = ObservedRequest {
                 number,
                 request_hash: asked.request_hash,
                 fingerprint: asked.fingerprint,
@@ -116,9 +116,16 @@ pub fn begin(
         request.failures_left -= 1;
     }
     let request_id = asked.request_id.clone();
-    request.attempts.push(Attempt { request_id, at, fate, answered_at, http_status, is_same });
+    request.attempts.push(RequestAttempt {
+        request_id,
+        at,
+        fate,
+        answered_at,
+        http_status,
+        is_same,
+    });
     rows::request_update(tx, scope, key_id, &request)?;
-    Ok(Some(Verdict {
+    Ok(Some(AttemptVerdict {
         number: request.number,
         place: request.attempts.len() - 1,
         fate,
@@ -132,7 +139,7 @@ pub fn end(
     now: &Now,
     scope: Scope,
     key_id: KeyId,
-    verdict: Verdict,
+    verdict: AttemptVerdict,
     http_status: u16,
 ) -> Result<(), StoreError> {
     rows::take_turns(tx, scope, key_id)?;

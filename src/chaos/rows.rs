@@ -1,7 +1,7 @@
 //! The rows of profiles, and of what was seen under them.
 
-use super::seen::{EventId, Request, WatchedEvent};
-use super::{EndpointId, KeyId, Profile, RequestAttack, Tally, WebhookAttack};
+use super::seen::{EventId, ObservedRequest, WatchedEvent};
+use super::{AttackCount, EndpointId, KeyId, Profile, RequestAttack, WebhookAttack};
 use crate::kernel::{Scope, StoreError};
 use crate::store::{self, Row, Tx};
 use crate::values;
@@ -37,9 +37,9 @@ fn read(mut row: Row) -> Result<Profile, StoreError> {
         started_milliseconds: row.int()?,
         ends_milliseconds: row.int()?,
         completes_milliseconds: row.int()?,
-        writes: Tally { count: row.int()?, attacked: row.int()? },
-        reads: Tally { count: row.int()?, attacked: row.int()? },
-        events: Tally { count: row.int()?, attacked: row.int()? },
+        writes: AttackCount { count: row.int()?, attacked: row.int()? },
+        reads: AttackCount { count: row.int()?, attacked: row.int()? },
+        events: AttackCount { count: row.int()?, attacked: row.int()? },
     })
 }
 
@@ -172,9 +172,9 @@ pub fn key_of_endpoint(
 
 // Requests.
 
-fn read_request(mut row: Row) -> Result<Request, StoreError> {
+fn read_request(mut row: Row) -> Result<ObservedRequest, StoreError> {
     let row = &mut row;
-    Ok(Request {
+    Ok(ObservedRequest {
         number: row.int()?,
         request_hash: row.array()?,
         fingerprint: row.array()?,
@@ -187,7 +187,7 @@ fn read_request(mut row: Row) -> Result<Request, StoreError> {
     })
 }
 
-fn attempts_text(request: &Request) -> Result<String, StoreError> {
+fn attempts_text(request: &ObservedRequest) -> Result<String, StoreError> {
     serde_json::to_string(&request.attempts).map_err(|error| StoreError::Broken(error.to_string()))
 }
 
@@ -197,7 +197,7 @@ pub fn request(
     scope: Scope,
     key_id: KeyId,
     request_hash: &[u8; 16],
-) -> Result<Option<Request>, StoreError> {
+) -> Result<Option<ObservedRequest>, StoreError> {
     let sql = format!(
         "SELECT {REQUEST_COLUMNS} FROM chaos_requests WHERE scope = ?1 AND key_id = ?2 AND \
          request_hash = ?3 ORDER BY number DESC LIMIT 1"
@@ -210,7 +210,7 @@ pub fn request_numbered(
     scope: Scope,
     key_id: KeyId,
     number: i64,
-) -> Result<Option<Request>, StoreError> {
+) -> Result<Option<ObservedRequest>, StoreError> {
     let sql = format!(
         "SELECT {REQUEST_COLUMNS} FROM chaos_requests WHERE scope = ?1 AND key_id = ?2 AND number \
          = ?3"
@@ -223,7 +223,7 @@ pub fn requests(
     scope: Scope,
     key_id: KeyId,
     rows_max: i64,
-) -> Result<Vec<Request>, StoreError> {
+) -> Result<Vec<ObservedRequest>, StoreError> {
     let sql = format!(
         "SELECT {REQUEST_COLUMNS} FROM chaos_requests WHERE scope = ?1 AND key_id = ?2 ORDER BY \
          number LIMIT ?3"
@@ -235,7 +235,7 @@ pub fn request_insert(
     tx: &mut dyn Tx,
     scope: Scope,
     key_id: KeyId,
-    request: &Request,
+    request: &ObservedRequest,
 ) -> Result<(), StoreError> {
     tx.execute_one(
         &store::insert_sql("chaos_requests", &format!("scope, key_id, {REQUEST_COLUMNS}")),
@@ -258,7 +258,7 @@ pub fn request_update(
     tx: &mut dyn Tx,
     scope: Scope,
     key_id: KeyId,
-    request: &Request,
+    request: &ObservedRequest,
 ) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE chaos_requests SET failures_left = ?4, attempts = ?5 WHERE scope = ?1 AND key_id \

@@ -22,7 +22,7 @@ pub enum Fate {
 
 /// One attempt of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct RequestAttempt {
     pub request_id: String,
     /// When it came, in milliseconds of the store's clock.
     pub at: i64,
@@ -37,7 +37,7 @@ pub struct Attempt {
 
 /// What a caller asked for: a POST by its idempotency key, or a GET that was attacked.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ObservedRequest {
     pub number: i64,
     pub request_hash: [u8; 16],
     pub fingerprint: [u8; 32],
@@ -46,22 +46,22 @@ pub struct Request {
     pub attack: Option<RequestAttack>,
     /// How often it is still refused.
     pub failures_left: i64,
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<RequestAttempt>,
 }
 
-impl Attempt {
+impl RequestAttempt {
     /// Whether the caller was told what became of its request.
     pub fn is_told(&self) -> bool {
         matches!(self.fate, Fate::Answered | Fate::Delayed) && self.is_same
     }
 }
 
-impl Request {
+impl ObservedRequest {
     pub fn is_write(&self) -> bool {
         self.method == "POST"
     }
     pub fn is_told(&self) -> bool {
-        self.attempts.iter().any(Attempt::is_told)
+        self.attempts.iter().any(RequestAttempt::is_told)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::listing::{Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingPrinter};
 use super::{ByArgs, DatabaseArgs, config, error_message, open, print};
 use crate::kernel::Now;
 use crate::store::Tx;
@@ -56,7 +56,7 @@ async fn run(command: AccountsCommand) -> Result<(), String> {
                 .write(|tx, _| Ok(keys::rows::accounts(tx)?))
                 .await
                 .map_err(error_message)?;
-            let mut listing = Listing::begin(listing, &["account", "status"])?;
+            let mut listing = ListingPrinter::begin(listing, &["account", "status"])?;
             for (name, is_suspended) in &accounts {
                 let status = if *is_suspended { "suspended" } else { "active" };
                 listing.row([name.as_str().into(), status.into()])?;

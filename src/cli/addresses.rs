@@ -38,8 +38,8 @@ enum AddressesCommand {
     Export {
         #[arg(long)]
         mode: Option<ModeFlag>,
-        #[arg(long, value_enum, default_value_t = Format::Csv)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = OutputFormat::Csv)]
+        format: OutputFormat,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -56,14 +56,14 @@ enum AddressesCommand {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum OutputFormat {
     Csv,
     Json,
 }
 
 /// One address as it is printed. There is no key in it, and none of the service's.
 #[derive(Serialize)]
-struct Line<'a> {
+struct PrintedAddress<'a> {
     address: String,
     derivation_path: String,
     derivation_index: i64,
@@ -84,11 +84,15 @@ struct Line<'a> {
 
 const CSV_HEAD: &str = "address,derivation_path,derivation_index,account_key,mode,account,transfer_id,chain,asset,token_contract,received,swept,balance";
 
-impl<'a> Line<'a> {
-    fn new(line: AddressLine, mode: Mode, account: &'a str) -> Result<Line<'a>, StoreError> {
+impl<'a> PrintedAddress<'a> {
+    fn new(
+        line: AddressLine,
+        mode: Mode,
+        account: &'a str,
+    ) -> Result<PrintedAddress<'a>, StoreError> {
         let index = u32::try_from(line.derivation_index)
             .map_err(|_| StoreError::Broken("a derivation index lies outside its range".into()))?;
-        Ok(Line {
+        Ok(PrintedAddress {
             address: line.address.to_string(),
             derivation_path: derivation_path(index),
             derivation_index: line.derivation_index,
@@ -106,7 +110,7 @@ impl<'a> Line<'a> {
     }
 
     fn csv(&self) -> String {
-        let Line {
+        let PrintedAddress {
             address,
             derivation_path,
             derivation_index,
@@ -188,12 +192,12 @@ async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
 async fn export(
     store: &Store,
     mode: Option<Mode>,
-    format: Format,
+    format: OutputFormat,
     tell: &mut dyn FnMut(&str) -> Result<(), String>,
 ) -> Result<(), String> {
     let accounts =
         store.read(Cost::Scan, |tx| Ok(keys::rows::accounts(tx)?)).await.map_err(error_message)?;
-    tell(if format == Format::Csv { CSV_HEAD } else { "[" })?;
+    tell(if format == OutputFormat::Csv { CSV_HEAD } else { "[" })?;
     let mut is_first = true;
     for (number, (account, _)) in (1..).zip(&accounts) {
         for mode in [Mode::Test, Mode::Live]
@@ -211,10 +215,11 @@ async fn export(
                 after = Some(last.transfer_id);
                 let mut lines = Vec::with_capacity(page.len());
                 for line in page {
-                    let line = Line::new(line, mode, account).map_err(|error| error.to_string())?;
+                    let line = PrintedAddress::new(line, mode, account)
+                        .map_err(|error| error.to_string())?;
                     lines.push(match format {
-                        Format::Csv => line.csv(),
-                        Format::Json => {
+                        OutputFormat::Csv => line.csv(),
+                        OutputFormat::Json => {
                             let comma = if is_first { "" } else { "," };
                             is_first = false;
                             format!(
@@ -228,5 +233,5 @@ async fn export(
             }
         }
     }
-    if format == Format::Json { tell("]") } else { Ok(()) }
+    if format == OutputFormat::Json { tell("]") } else { Ok(()) }
 }

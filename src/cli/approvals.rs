@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::listing::{Cell, Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{ByArgs, DatabaseArgs, beside, carry_out, error_message, open};
 use crate::operator::four_eyes;
 use crate::operator::submit_waiting;
@@ -65,10 +65,10 @@ impl Approvals {
                 let read =
                     store.read(Cost::Scan, |tx| Ok(four_eyes::rows::newest(tx, REQUESTS_MAX)?));
                 let requests = read.await.map_err(error_message)?;
-                let mut listing = Listing::begin(listing, COLUMNS)?;
+                let mut listing = ListingPrinter::begin(listing, COLUMNS)?;
                 for request in requests {
                     listing.row([
-                        Cell::Number(request.number),
+                        ListingCell::Number(request.number),
                         request.subject.into(),
                         request.word.into(),
                         request.cause.as_str().into(),
@@ -76,8 +76,8 @@ impl Approvals {
                         request.requester.into(),
                         request.decider.into(),
                         request.reason.into(),
-                        Cell::Time(request.requested_at),
-                        Cell::time(request.decided_at),
+                        ListingCell::Time(request.requested_at),
+                        ListingCell::time(request.decided_at),
                     ])?;
                 }
                 listing.end()

@@ -27,7 +27,7 @@ impl BankSimulator {
     pub async fn run(self) -> Result<(), String> {
         let seconds = || Clock::System.milliseconds() / 1000;
         let behaviour = simulator::parse_behaviour(&self.behaviour)?;
-        let bank = simulator::SimulatedBank::new(self.seed, seconds(), behaviour);
+        let bank = simulator::SimulatedIsoBank::new(self.seed, seconds(), behaviour);
         simulator::run(&self.outbox, &self.inbox, bank, &seconds)
     }
 }

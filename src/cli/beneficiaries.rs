@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
-use super::listing::{Cell, Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{ByArgs, DatabaseArgs, beside, config, decide, error_message};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::audit::{self, Action, Fact};
@@ -54,7 +54,7 @@ enum BeneficiariesCommand {
         /// The beneficiary's ID
         id: String,
         #[command(flatten)]
-        finding: Finding,
+        finding: AccountFinding,
         #[command(flatten)]
         by: ByArgs,
         #[command(flatten)]
@@ -64,7 +64,7 @@ enum BeneficiariesCommand {
 
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-pub(super) struct Finding {
+pub(super) struct AccountFinding {
     /// An NRE account under this name: the beneficiary becomes active
     #[arg(long = "match")]
     is_match: bool,
@@ -82,14 +82,14 @@ pub(super) struct Finding {
     invalid: bool,
 }
 
-impl Finding {
+impl AccountFinding {
     fn answer(&self) -> AccountAnswer {
         match self {
-            Finding { is_match: true, .. } => AccountAnswer::Passed,
-            Finding { partial: true, .. } => AccountAnswer::Name(NameMatch::Partial),
-            Finding { mismatch: true, .. } => AccountAnswer::Name(NameMatch::Mismatch),
-            Finding { not_nre: true, .. } => AccountAnswer::AccountNotNre,
-            Finding { .. } => AccountAnswer::AccountInvalid,
+            AccountFinding { is_match: true, .. } => AccountAnswer::Passed,
+            AccountFinding { partial: true, .. } => AccountAnswer::Name(NameMatch::Partial),
+            AccountFinding { mismatch: true, .. } => AccountAnswer::Name(NameMatch::Mismatch),
+            AccountFinding { not_nre: true, .. } => AccountAnswer::AccountNotNre,
+            AccountFinding { .. } => AccountAnswer::AccountInvalid,
         }
     }
 }
@@ -153,7 +153,7 @@ async fn list(
         "ifsc",
         "bank",
     ];
-    let mut listing = Listing::begin(listing, columns)?;
+    let mut listing = ListingPrinter::begin(listing, columns)?;
     for (account, beneficiary) in found.iter().take(LISTED_MAX) {
         let account_number = if shows_account_numbers_to.is_some() {
             let opened = beneficiaries::open_account_number(beneficiary, &app.state.services)
@@ -168,7 +168,7 @@ async fn list(
             beneficiary.scope.mode().as_str().into(),
             beneficiary.status.as_str().into(),
             beneficiary.payouts_disabled_reason.map(|reason| reason.as_str()).into(),
-            Cell::Time(beneficiary.created),
+            ListingCell::Time(beneficiary.created),
             beneficiary.name.as_str().into(),
             account_number.into(),
             beneficiary.ifsc.as_str().into(),

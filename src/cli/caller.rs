@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::config::environment;
 use crate::kernel::system_random;
-use crate::outbound::{Client, Endpoint, HttpAnswer};
+use crate::outbound::{Client, HttpAnswer, OutboundEndpoint};
 use crate::tls::platform_roots;
 
 /// How long an answer may take, in seconds; a request that waits gets its wait on top.
@@ -37,7 +37,7 @@ pub struct CallerArgs {
 }
 
 /// Calls one API with one key.
-pub struct Caller {
+pub struct ApiCaller {
     pub client: Client,
     pub base_url: String,
     key: SecretString,
@@ -60,18 +60,18 @@ impl CallError {
     }
 }
 
-impl Caller {
-    pub fn new(arguments: &CallerArgs) -> Result<Caller, String> {
+impl ApiCaller {
+    pub fn new(arguments: &CallerArgs) -> Result<ApiCaller, String> {
         let key = arguments.api_key.clone().filter(|key| !key.is_empty());
         let key = key
             .or_else(|| environment(API_KEY))
             .ok_or("name an API key with HUNDI_API_KEY or --api-key")?;
-        Caller::of(&arguments.base_url, SecretString::from(key))
+        ApiCaller::of(&arguments.base_url, SecretString::from(key))
     }
 
     /// A caller of the API at an address.
-    pub fn of(base_url: &str, key: SecretString) -> Result<Caller, String> {
-        let caller = Caller {
+    pub fn of(base_url: &str, key: SecretString) -> Result<ApiCaller, String> {
+        let caller = ApiCaller {
             client: Client::new(platform_roots())
                 .map_err(|error| format!("TLS cannot be set up: {error}"))?,
             base_url: base_url.trim_end_matches('/').to_owned(),
@@ -89,10 +89,13 @@ impl Caller {
         self.key.expose_secret()
     }
 
-    fn endpoint(&self, path: &str) -> Result<Endpoint, String> {
+    fn endpoint(&self, path: &str) -> Result<OutboundEndpoint, String> {
         let authorization = SecretString::from(format!("Bearer {}", self.key()));
-        Endpoint::new(&format!("{}{path}", self.base_url), Some(("authorization", authorization)))
-            .map_err(|error| error.to_string())
+        OutboundEndpoint::new(
+            &format!("{}{path}", self.base_url),
+            Some(("authorization", authorization)),
+        )
+        .map_err(|error| error.to_string())
     }
 
     /// Asks once. `wait_seconds` is what the path says that the service may wait.

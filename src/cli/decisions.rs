@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::listing::{Cell, Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{DatabaseArgs, error_message, open};
 use crate::decisions::rows;
 use crate::store::Cost;
@@ -35,15 +35,15 @@ impl Decisions {
             .await
             .map_err(error_message)?;
         let columns = &["decided_at", "subject", "decision", "actor", "reason", "approved_by"];
-        let mut listing = Listing::begin(self.listing, columns)?;
+        let mut listing = ListingPrinter::begin(self.listing, columns)?;
         for decision in &found {
             listing.row([
-                Cell::Time(decision.decided_at),
+                ListingCell::Time(decision.decided_at),
                 decision.subject.to_string().into(),
                 decision.decision.to_string().into(),
-                Cell::text(decision.by.actor()),
-                Cell::text(decision.by.reason()),
-                Cell::text(decision.by.approved_by()),
+                ListingCell::text(decision.by.actor()),
+                ListingCell::text(decision.by.reason()),
+                ListingCell::text(decision.by.approved_by()),
             ])?;
         }
         listing.end()

@@ -10,7 +10,7 @@ use super::{DatabaseArgs, environment, flags, print};
 use crate::account_verification::ChecksTable;
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
-use crate::disk::{self, Watched};
+use crate::disk::{self, WatchedFolder};
 use crate::ifsc;
 use crate::kernel::{Clock, Mode, StoreError};
 use crate::live;
@@ -317,7 +317,7 @@ async fn resolved(text: &str) -> Result<String, PartError> {
 }
 
 /// Whether the file system of a folder has room left.
-fn has_room(watched: &Watched) -> Result<String, PartError> {
+fn has_room(watched: &WatchedFolder) -> Result<String, PartError> {
     let of = watched.of;
     let room = disk::room(&watched.folder)
         .map_err(|error| PartError::Fails(format!("{of}: its file system: {error}")))?;

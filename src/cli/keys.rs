@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::{Args, Subcommand};
 
-use super::listing::{Cell, Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{
     ByArgs, DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print,
     rotate_encryption,
@@ -129,7 +129,7 @@ async fn run(command: KeysCommand) -> Result<(), String> {
                 .map_err(error_message)?;
             let columns =
                 &["id", "account", "mode", "key", "permissions", "created", "expires", "revoked"];
-            let mut listing = Listing::begin(listing, columns)?;
+            let mut listing = ListingPrinter::begin(listing, columns)?;
             for line in lines {
                 let permissions =
                     if line.permissions.is_empty() { "all" } else { &line.permissions };
@@ -139,9 +139,9 @@ async fn run(command: KeysCommand) -> Result<(), String> {
                     line.mode.as_str().into(),
                     line.hint.into(),
                     permissions.into(),
-                    Cell::Time(line.created),
-                    Cell::time(line.expires_at),
-                    Cell::time(line.revoked_at),
+                    ListingCell::Time(line.created),
+                    ListingCell::time(line.expires_at),
+                    ListingCell::time(line.revoked_at),
                 ])?;
             }
             listing.end()

@@ -13,10 +13,10 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::caller::{CallError, Caller, CallerArgs};
+use super::caller::{ApiCaller, CallError, CallerArgs};
 use super::print;
 use crate::kernel::{Clock, hex};
-use crate::outbound::{Endpoint, OutboundError};
+use crate::outbound::{OutboundEndpoint, OutboundError};
 use crate::webhooks::EventFilters;
 use crate::webhooks::sending::attempt::USER_AGENT_TEXT;
 use crate::webhooks::sending::sign;
@@ -85,14 +85,14 @@ struct Undelivered {
 
 /// What the file holds: the last event that was fetched, and what is still to be forwarded.
 #[derive(Default, Serialize, Deserialize)]
-struct State {
+struct ListenState {
     cursor: Option<String>,
     undelivered: Vec<Undelivered>,
 }
 
 impl Listen {
     pub async fn run(self) -> Result<(), String> {
-        let caller = Caller::new(&self.caller)?;
+        let caller = ApiCaller::new(&self.caller)?;
         let secret = secret_of(caller.key());
         if self.print_secret {
             return print(&secret);
@@ -100,7 +100,9 @@ impl Listen {
         let forward_to = self.forward_to.as_deref().map(with_scheme);
         let receiver = forward_to
             .as_deref()
-            .map(|url| Endpoint::new(url, None).map_err(|error| format!("--forward-to: {error}")))
+            .map(|url| {
+                OutboundEndpoint::new(url, None).map_err(|error| format!("--forward-to: {error}"))
+            })
             .transpose()?;
         let filters = match self.events.is_empty() {
             true => EventFilters::all(),
@@ -147,7 +149,7 @@ fn default_path(place: &[&str]) -> Result<PathBuf, String> {
 }
 
 /// Reads the state, and keeps others from writing it while the lock lives.
-fn open_state(path: &Path) -> Result<(State, File), String> {
+fn open_state(path: &Path) -> Result<(ListenState, File), String> {
     let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let lock = File::create(beside(path, "lock")).map_err(|error| fault(&error))?;
     match lock.try_lock() {
@@ -159,7 +161,7 @@ fn open_state(path: &Path) -> Result<(State, File), String> {
     }
     let state = match std::fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| fault(&error))?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => State::default(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => ListenState::default(),
         Err(error) => return Err(fault(&error)),
     };
     Ok((state, lock))
@@ -173,13 +175,13 @@ fn beside(path: &Path, extension: &str) -> PathBuf {
 }
 
 struct Listener {
-    caller: Caller,
+    caller: ApiCaller,
     secret: String,
-    receiver: Option<Endpoint>,
+    receiver: Option<OutboundEndpoint>,
     forward_to: Option<String>,
     filters: EventFilters,
     path: PathBuf,
-    state: State,
+    state: ListenState,
 }
 
 impl Listener {
@@ -312,7 +314,7 @@ impl Listener {
 
     async fn forward(
         &self,
-        receiver: &Endpoint,
+        receiver: &OutboundEndpoint,
         event: &Event,
         now: i64,
     ) -> Result<u16, OutboundError> {

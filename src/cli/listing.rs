@@ -15,7 +15,7 @@ pub struct ListingArgs {
 }
 
 /// What stands in one place of a listing.
-pub enum Cell {
+pub enum ListingCell {
     Nothing,
     Text(String),
     Number(i64),
@@ -24,54 +24,54 @@ pub enum Cell {
     Time(i64),
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
+impl From<&str> for ListingCell {
+    fn from(text: &str) -> ListingCell {
+        ListingCell::Text(text.to_owned())
     }
 }
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell::Text(text)
+impl From<String> for ListingCell {
+    fn from(text: String) -> ListingCell {
+        ListingCell::Text(text)
     }
 }
-impl From<bool> for Cell {
-    fn from(value: bool) -> Cell {
-        Cell::Bool(value)
+impl From<bool> for ListingCell {
+    fn from(value: bool) -> ListingCell {
+        ListingCell::Bool(value)
     }
 }
-impl<T: Into<Cell>> From<Option<T>> for Cell {
-    fn from(value: Option<T>) -> Cell {
-        value.map_or(Cell::Nothing, Into::into)
+impl<T: Into<ListingCell>> From<Option<T>> for ListingCell {
+    fn from(value: Option<T>) -> ListingCell {
+        value.map_or(ListingCell::Nothing, Into::into)
     }
 }
 
-impl Cell {
+impl ListingCell {
     /// A time that may not be there, in Unix seconds.
-    pub fn time(at: Option<i64>) -> Cell {
-        at.map_or(Cell::Nothing, Cell::Time)
+    pub fn time(at: Option<i64>) -> ListingCell {
+        at.map_or(ListingCell::Nothing, ListingCell::Time)
     }
 
     /// A text that may be empty.
-    pub fn text(text: &str) -> Cell {
-        if text.is_empty() { Cell::Nothing } else { text.into() }
+    pub fn text(text: &str) -> ListingCell {
+        if text.is_empty() { ListingCell::Nothing } else { text.into() }
     }
 
     fn for_people(&self, zone: &TimeZone) -> String {
         match self {
-            Cell::Nothing => "-".to_owned(),
-            Cell::Text(text) => text.clone(),
-            Cell::Number(number) => number.to_string(),
-            Cell::Bool(value) => if *value { "yes" } else { "no" }.to_owned(),
-            Cell::Time(at) => time_text(*at, zone),
+            ListingCell::Nothing => "-".to_owned(),
+            ListingCell::Text(text) => text.clone(),
+            ListingCell::Number(number) => number.to_string(),
+            ListingCell::Bool(value) => if *value { "yes" } else { "no" }.to_owned(),
+            ListingCell::Time(at) => time_text(*at, zone),
         }
     }
 
     fn to_json(&self) -> Value {
         match self {
-            Cell::Nothing => Value::Null,
-            Cell::Text(text) => text.as_str().into(),
-            Cell::Number(number) | Cell::Time(number) => (*number).into(),
-            Cell::Bool(value) => (*value).into(),
+            ListingCell::Nothing => Value::Null,
+            ListingCell::Text(text) => text.as_str().into(),
+            ListingCell::Number(number) | ListingCell::Time(number) => (*number).into(),
+            ListingCell::Bool(value) => (*value).into(),
         }
     }
 }
@@ -86,25 +86,25 @@ pub fn time_text(at: i64, zone: &TimeZone) -> String {
 }
 
 /// A listing that is being printed.
-pub struct Listing {
+pub struct ListingPrinter {
     is_json: bool,
     columns: &'static [&'static str],
     zone: TimeZone,
     count: usize,
 }
 
-impl Listing {
+impl ListingPrinter {
     pub fn begin(
         arguments: ListingArgs,
         columns: &'static [&'static str],
-    ) -> Result<Listing, String> {
+    ) -> Result<ListingPrinter, String> {
         let is_json = arguments.json;
         print(&if is_json { "[".to_owned() } else { columns.join("\t") })?;
-        Ok(Listing { is_json, columns, zone: TimeZone::system(), count: 0 })
+        Ok(ListingPrinter { is_json, columns, zone: TimeZone::system(), count: 0 })
     }
 
     /// Prints a line; it has a cell for each column.
-    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) -> Result<(), String> {
+    pub fn row<const N: usize>(&mut self, cells: [ListingCell; N]) -> Result<(), String> {
         debug_assert_eq!(N, self.columns.len(), "a cell for each column");
         if !self.is_json {
             let cells = cells.map(|cell| cell.for_people(&self.zone));

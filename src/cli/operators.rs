@@ -4,7 +4,7 @@ use std::io::Read;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::listing::{Cell, Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{ByArgs, DatabaseArgs, error_message, open, print};
 use crate::kernel::system_random;
 use crate::staff::{self, Role, passwords};
@@ -141,14 +141,14 @@ impl Operators {
                 let store = open(&database).await?;
                 let all = store.write(|tx, _| Ok(staff::rows::all(tx)?)).await;
                 let columns = &["name", "role", "signs_in", "second_factor", "created"];
-                let mut listing = Listing::begin(listing, columns)?;
+                let mut listing = ListingPrinter::begin(listing, columns)?;
                 for operator in all.map_err(error_message)? {
                     listing.row([
                         operator.identity.name.as_str().into(),
                         operator.identity.role.as_str().into(),
                         (!operator.is_disabled).into(),
                         operator.is_totp_confirmed.into(),
-                        Cell::Time(operator.created),
+                        ListingCell::Time(operator.created),
                     ])?;
                 }
                 listing.end()

@@ -45,7 +45,7 @@ impl OperationFlag {
 
 /// Stop quotes, transfers or payouts, for everybody or one account
 #[derive(Args)]
-pub struct Pause {
+pub struct PauseArgs {
     #[arg(value_enum)]
     operation: OperationFlag,
     /// Only this account
@@ -71,7 +71,7 @@ pub struct Resume {
     database: DatabaseArgs,
 }
 
-impl Pause {
+impl PauseArgs {
     pub async fn run(self) -> Result<(), String> {
         let operation = self.operation.operation();
         let by = self.by.decided_by_for(&config(&self.database)?)?;

@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
-use super::listing::{Cell, Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{DatabaseArgs, ModeFlag, beside, error_message, payouts_list, print};
 use crate::app_state::AppState;
 use crate::beneficiaries;
@@ -89,7 +89,8 @@ impl PayoutsArgs {
                 let first = Day::parse(&format!("{month}-01"))
                     .filter(|_| month.len() == 7)
                     .ok_or_else(|| format!("{month:?} is no month such as 2026-10"))?;
-                let asked = Asked { first, above, mode: mode.mode(), show_account_numbers };
+                let asked =
+                    PayoutClaimsQuery { first, above, mode: mode.mode(), show_account_numbers };
                 inward(asked, &database).await
             }
         }
@@ -110,7 +111,7 @@ async fn scopes(app: &AppState) -> Result<Vec<(String, Scope)>, String> {
 async fn held(listing: ListingArgs, database: &DatabaseArgs) -> Result<(), String> {
     let app = beside(database).await?;
     let columns = &["id", "account", "mode", "transfer", "amount", "held_for", "created"];
-    let mut listing = Listing::begin(listing, columns)?;
+    let mut listing = ListingPrinter::begin(listing, columns)?;
     for (account, scope) in scopes(&app.state).await? {
         let mut after = [0; 16];
         loop {
@@ -124,7 +125,7 @@ async fn held(listing: ListingArgs, database: &DatabaseArgs) -> Result<(), Strin
                     payout.transfer_id.to_string().into(),
                     payout.amount.to_string().into(),
                     payout.held_for.map(|reason| reason.as_str()).into(),
-                    Cell::Time(payout.created),
+                    ListingCell::Time(payout.created),
                 ])?;
             }
             match found.last() {
@@ -136,7 +137,7 @@ async fn held(listing: ListingArgs, database: &DatabaseArgs) -> Result<(), Strin
     listing.end()
 }
 
-struct Asked {
+struct PayoutClaimsQuery {
     /// The first day of the month.
     first: Day,
     above: Money,
@@ -170,7 +171,7 @@ const COLUMNS: &[&str] = &[
     "beneficiary_pan",
 ];
 
-async fn inward(asked: Asked, database: &DatabaseArgs) -> Result<(), String> {
+async fn inward(asked: PayoutClaimsQuery, database: &DatabaseArgs) -> Result<(), String> {
     let app = beside(database).await?;
     let (first, next) = asked.first.month();
     let (from, until) = (first.begins_at(), next.begins_at());

@@ -1,6 +1,6 @@
 //! `hundi payouts list`: what is on its way to the bank.
 
-use super::listing::{Cell, Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{DatabaseArgs, config, error_message, open};
 use crate::kernel::Money;
 use crate::rails::files::rows::{self as journal, InstructionStatus, Journalled};
@@ -54,10 +54,10 @@ pub async fn list(
     } else {
         &["payout", "mode", "method", "amount", "file", "state"]
     };
-    let mut listing = Listing::begin(listing, columns)?;
+    let mut listing = ListingPrinter::begin(listing, columns)?;
     for (instruction, names) in found.iter().take(LISTED_MAX as usize) {
         let amount = Money::new(instruction.units, crate::kernel::Currency::Inr);
-        let known: [Cell; 6] = [
+        let known: [ListingCell; 6] = [
             instruction.payout_id.to_string().into(),
             instruction.scope.mode().as_str().into(),
             instruction.method.as_str().into(),
@@ -71,7 +71,7 @@ pub async fn list(
                 Some((beneficiary, sender)) => {
                     (beneficiary.to_string().into(), sender.to_string().into())
                 }
-                None => (Cell::Nothing, Cell::Nothing),
+                None => (ListingCell::Nothing, ListingCell::Nothing),
             };
             listing.row([payout, mode, method, amount, file, state, beneficiary, sender])?;
         } else {

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::caller::{CallError, Caller, CallerArgs};
+use super::caller::{ApiCaller, CallError, CallerArgs};
 use super::{print, trigger};
 
 /// Make a payment in test mode: six steps, from a beneficiary to the bank's reference
@@ -15,7 +15,7 @@ pub struct Quickstart {
 
 impl Quickstart {
     pub async fn run(self) -> Result<(), String> {
-        let caller = Caller::new(&self.caller)?;
+        let caller = ApiCaller::new(&self.caller)?;
         if caller.key().contains("_live_") {
             return Err("this is a live key: the quick start is for test mode only".into());
         }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::listing::{Cell, Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{ByArgs, DatabaseArgs, ModeFlag, beside, carry_out, error_message, open};
 use crate::chains::address::ChainAddress;
 use crate::kernel::id::kind;
@@ -110,7 +110,7 @@ async fn list(
     mode: Option<Mode>,
     listing: ListingArgs,
 ) -> Result<(), String> {
-    let mut listing = Listing::begin(
+    let mut listing = ListingPrinter::begin(
         listing,
         &[
             "id",
@@ -164,7 +164,7 @@ async fn list(
     listing.end()
 }
 
-fn cells(refund: &Refund) -> [Cell; 14] {
+fn cells(refund: &Refund) -> [ListingCell; 14] {
     // Money of the asset, in its own decimals.
     [
         refund.id.to_string().into(),

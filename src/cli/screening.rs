@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::listing::{Cell, Listing, ListingArgs};
+use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{DatabaseArgs, beside, config, error_message};
 use crate::kernel::Clock;
 use crate::operator::open_hits::{OpenHit, open_hits};
@@ -62,7 +62,7 @@ async fn run(command: ScreeningCommand) -> Result<(), String> {
                 "listed_name",
                 "evidence",
             ];
-            let mut listing = Listing::begin(listing, columns)?;
+            let mut listing = ListingPrinter::begin(listing, columns)?;
             hits.iter().try_for_each(|hit| listing.row(cells(hit)))?;
             if hits.len() as i64 == HITS_MAX {
                 let remark = format!("these are the oldest {HITS_MAX}: decide them to see more");
@@ -76,13 +76,14 @@ async fn run(command: ScreeningCommand) -> Result<(), String> {
                 .ok_or("no sanctions lists are configured: write a table [screening]")?;
             let lists = Lists::load(settings)?;
             let now = Clock::System.milliseconds() / 1000;
-            let mut listing = Listing::begin(listing, &["list", "entries", "dated", "age_days"])?;
+            let mut listing =
+                ListingPrinter::begin(listing, &["list", "entries", "dated", "age_days"])?;
             for state in lists.states() {
                 listing.row([
                     state.list.as_str().into(),
-                    Cell::Number(state.entries_count as i64),
-                    Cell::Time(state.dated_at),
-                    Cell::Number((now - state.dated_at).max(0) / 86_400),
+                    ListingCell::Number(state.entries_count as i64),
+                    ListingCell::Time(state.dated_at),
+                    ListingCell::Number((now - state.dated_at).max(0) / 86_400),
                 ])?;
             }
             match lists.why_not_live(now) {
@@ -96,14 +97,14 @@ async fn run(command: ScreeningCommand) -> Result<(), String> {
     }
 }
 
-fn cells(OpenHit { account, hit, given_names }: &OpenHit) -> [Cell; 8] {
+fn cells(OpenHit { account, hit, given_names }: &OpenHit) -> [ListingCell; 8] {
     [
         hit.subject_id.to_string().into(),
         account.as_str().into(),
         hit.scope.mode().as_str().into(),
         format!("{} {}", hit.list, hit.entry_id).into(),
         hit.screening.as_str().into(),
-        Cell::text(&given_names.join("; at the bank: ")),
+        ListingCell::text(&given_names.join("; at the bank: ")),
         hit.listed_name.clone().into(),
         hit.evidence.clone().into(),
     ]

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::caller::{CallError, Caller, CallerArgs};
+use super::caller::{ApiCaller, CallError, CallerArgs};
 use super::print;
 
 /// How long one request waits for the event, in seconds, and how often it is asked.
@@ -99,7 +99,7 @@ impl Trigger {
                 "{event:?} cannot be made. `hundi trigger` without a name lists what can"
             ));
         };
-        let caller = Caller::new(&self.caller)?;
+        let caller = ApiCaller::new(&self.caller)?;
         if caller.key().contains("_live_") {
             return Err("this is a live key: events are made in test mode only".into());
         }
@@ -114,19 +114,19 @@ impl Trigger {
     }
 }
 
-async fn get(caller: &Caller, path: &str, wait_seconds: u64) -> Result<Value, String> {
+async fn get(caller: &ApiCaller, path: &str, wait_seconds: u64) -> Result<Value, String> {
     caller.get(path, wait_seconds).await.map_err(CallError::message)
 }
 
 /// A part of a query: what lies after the newest event.
-pub(super) async fn newest(caller: &Caller) -> Result<String, String> {
+pub(super) async fn newest(caller: &ApiCaller) -> Result<String, String> {
     let page = get(caller, "/v1/events?order=desc&limit=1", 0).await?;
     Ok(page["data"][0]["id"].as_str().map_or(String::new(), |id| format!("&starting_after={id}")))
 }
 
 /// Waits for the first event of a type.
 pub(super) async fn await_event(
-    caller: &Caller,
+    caller: &ApiCaller,
     name: &str,
     after: String,
 ) -> Result<Value, String> {
@@ -147,19 +147,22 @@ pub(super) fn id(object: &Value) -> String {
     object["id"].as_str().unwrap_or("").to_owned()
 }
 
-async fn create(caller: &Caller, path: &str, body: Value) -> Result<Value, String> {
+async fn create(caller: &ApiCaller, path: &str, body: Value) -> Result<Value, String> {
     let made = caller.post(path, &body).await?;
     print(&format!("{:<16} {}", made["object"].as_str().unwrap_or(""), id(&made)))?;
     Ok(made)
 }
 
-async fn beneficiary(caller: &Caller, account: &str, submit: bool) -> Result<String, String> {
+async fn beneficiary(caller: &ApiCaller, account: &str, submit: bool) -> Result<String, String> {
     let body = json!({ "name": "Asha Rao", "account_number": account, "ifsc": "HDFC0000001",
         "account_type": "nre", "submit": submit });
     Ok(id(&create(caller, "/v1/beneficiaries", body).await?))
 }
 
-pub(super) async fn active_beneficiary(caller: &Caller, account: &str) -> Result<String, String> {
+pub(super) async fn active_beneficiary(
+    caller: &ApiCaller,
+    account: &str,
+) -> Result<String, String> {
     let before = newest(caller).await?;
     let made = beneficiary(caller, account, true).await?;
     await_event(caller, "beneficiary.status.active", format!("{before}&linked_id={made}")).await?;
@@ -168,7 +171,7 @@ pub(super) async fn active_beneficiary(caller: &Caller, account: &str) -> Result
 
 /// A transfer of 100 USD; `funding` adds to the funding's fields.
 pub(super) async fn transfer(
-    caller: &Caller,
+    caller: &ApiCaller,
     beneficiary: &str,
     funding: Value,
 ) -> Result<Value, String> {
@@ -187,12 +190,12 @@ pub(super) async fn transfer(
     create(caller, "/v1/transfers", body).await
 }
 
-pub(super) async fn pay(caller: &Caller, transfer: &Value, body: Value) -> Result<(), String> {
+pub(super) async fn pay(caller: &ApiCaller, transfer: &Value, body: Value) -> Result<(), String> {
     let path = format!("/v1/test_helpers/transfers/{}/deposit", id(transfer));
     create(caller, &path, body).await.map(drop)
 }
 
-async fn run(caller: &Caller, play: Play) -> Result<(), String> {
+async fn run(caller: &ApiCaller, play: Play) -> Result<(), String> {
     let refunded = || json!({ "refund_address": REFUND_ADDRESS });
     match play {
         Play::Draft => beneficiary(caller, SETTLES, false).await.map(drop),

@@ -5,7 +5,7 @@ use askama::Template;
 use super::blocks::{path_of, word};
 use super::frame::{Frame, draw};
 use super::visit::{Failure, Outcome, Visit};
-use crate::operator::four_eyes::{self, REQUEST_SECONDS_MAX, Request, RequestStatus};
+use crate::operator::four_eyes::{self, ApprovalRequest, REQUEST_SECONDS_MAX, RequestStatus};
 use crate::operator::submit_waiting;
 use crate::staff::Role;
 use crate::store::Cost;
@@ -18,8 +18,8 @@ const REQUESTS_MAX: i64 = 200;
 #[template(path = "console/approvals.html")]
 struct ApprovalsPage<'a> {
     frame: Frame<'a>,
-    waiting: Vec<Request>,
-    decided: Vec<Request>,
+    waiting: Vec<ApprovalRequest>,
+    decided: Vec<ApprovalRequest>,
     own: i64,
     may_approve: bool,
     /// Requests of before this time are too old to approve.
@@ -28,18 +28,18 @@ struct ApprovalsPage<'a> {
 
 impl ApprovalsPage<'_> {
     /// What was asked for, in the reader's words.
-    fn act(&self, request: &Request) -> String {
+    fn act(&self, request: &ApprovalRequest) -> String {
         let key = format!("act.{}", request.word);
         self.frame.t.get(&key).to_owned()
     }
-    fn status(&self, request: &Request) -> String {
+    fn status(&self, request: &ApprovalRequest) -> String {
         word(self.frame.t, request.status.as_str())
     }
     /// The page of what it is about, where that is an object.
-    fn path(&self, request: &Request) -> Option<String> {
+    fn path(&self, request: &ApprovalRequest) -> Option<String> {
         request.object().map(path_of)
     }
-    fn cause(&self, request: &Request) -> &str {
+    fn cause(&self, request: &ApprovalRequest) -> &str {
         let t = self.frame.t;
         match request.cause {
             four_eyes::Cause::Amount => t.get("approvals.cause_amount"),

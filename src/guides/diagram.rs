@@ -16,7 +16,7 @@ const MARGIN: i32 = 12;
 
 /// A place in a row: a status, or where an arrow passes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RankPlace {
     Status(usize),
     Pass { arrow: usize },
 }
@@ -53,8 +53,8 @@ fn draw_graph(object: &str, names: &[&str], arrows: &[(usize, usize)]) -> String
             let x = MARGIN + indent + column as i32 * COLUMN_WIDTH + COLUMN_WIDTH / 2;
             let y = MARGIN + row as i32 * ROW_HEIGHT + BOX_HEIGHT / 2;
             match place {
-                Place::Status(status) => of_status[*status] = (x, y),
-                Place::Pass { arrow } => {
+                RankPlace::Status(status) => of_status[*status] = (x, y),
+                RankPlace::Pass { arrow } => {
                     passes.insert((row, *arrow), (x, y));
                 }
             }
@@ -168,23 +168,23 @@ fn ranks(count: usize, forward: &[(usize, (usize, usize))]) -> Vec<usize> {
 }
 
 /// Rows of places, each ordered by where its arrows come from and lead to.
-fn rows(count: usize, ranks: &[usize], forward: &[(usize, (usize, usize))]) -> Vec<Vec<Place>> {
+fn rows(count: usize, ranks: &[usize], forward: &[(usize, (usize, usize))]) -> Vec<Vec<RankPlace>> {
     let last = ranks.iter().copied().max().unwrap_or(0);
-    let mut rows: Vec<Vec<Place>> = vec![Vec::new(); last + 1];
+    let mut rows: Vec<Vec<RankPlace>> = vec![Vec::new(); last + 1];
     for status in 0..count {
-        rows[ranks[status]].push(Place::Status(status));
+        rows[ranks[status]].push(RankPlace::Status(status));
     }
-    let mut links: Vec<(usize, Place, Place)> = Vec::new();
+    let mut links: Vec<(usize, RankPlace, RankPlace)> = Vec::new();
     for (arrow, (from, to)) in forward {
-        let mut above = Place::Status(*from);
+        let mut above = RankPlace::Status(*from);
         let between = rows.iter_mut().enumerate().take(ranks[*to]).skip(ranks[*from] + 1);
         for (row, places) in between {
-            let pass = Place::Pass { arrow: *arrow };
+            let pass = RankPlace::Pass { arrow: *arrow };
             places.push(pass);
             links.push((row, above, pass));
             above = pass;
         }
-        links.push((ranks[*to], above, Place::Status(*to)));
+        links.push((ranks[*to], above, RankPlace::Status(*to)));
     }
     for _ in 0..8 {
         for row in 1..=last {
@@ -199,14 +199,14 @@ fn rows(count: usize, ranks: &[usize], forward: &[(usize, (usize, usize))]) -> V
 
 /// Orders a row by the middle of its neighbours in another row.
 fn sort_by_neighbours(
-    rows: &mut [Vec<Place>],
+    rows: &mut [Vec<RankPlace>],
     row: usize,
     other: usize,
-    links: &[(usize, Place, Place)],
+    links: &[(usize, RankPlace, RankPlace)],
 ) {
     // Places are centred, so a place counts from the middle of its row.
-    let offset = |places: &[Place], index: usize| 2 * index as i64 - (places.len() as i64 - 1);
-    let middle = |place: Place, own: usize| -> i64 {
+    let offset = |places: &[RankPlace], index: usize| 2 * index as i64 - (places.len() as i64 - 1);
+    let middle = |place: RankPlace, own: usize| -> i64 {
         let neighbours: Vec<i64> = links
             .iter()
             .filter_map(|(lower, from, to)| {
@@ -221,7 +221,7 @@ fn sort_by_neighbours(
             count => neighbours.iter().sum::<i64>() * 1000 / count,
         }
     };
-    let mut keyed: Vec<(i64, usize, Place)> = rows[row]
+    let mut keyed: Vec<(i64, usize, RankPlace)> = rows[row]
         .iter()
         .enumerate()
         .map(|(own, place)| (middle(*place, own), own, *place))

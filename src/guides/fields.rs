@@ -10,7 +10,7 @@ use super::markdown::escape;
 const PATTERN_SHOWN_MAX: usize = 80;
 
 /// A line of a list of fields.
-pub struct Field {
+pub struct FieldLine {
     pub name: String,
     pub type_name: String,
     pub is_required: bool,
@@ -18,10 +18,10 @@ pub struct Field {
     /// The words that it takes, if they are fixed.
     pub words: Vec<String>,
     pub bounds: Vec<String>,
-    pub inside: Vec<Field>,
+    pub inside: Vec<FieldLine>,
 }
 
-impl Field {
+impl FieldLine {
     /// What it means and what it takes; code stands between backticks.
     fn text(&self) -> String {
         let mut text = self.description.clone();
@@ -36,7 +36,7 @@ impl Field {
     }
 }
 
-pub fn fields_html(html: &mut String, fields: &[Field]) {
+pub fn fields_html(html: &mut String, fields: &[FieldLine]) {
     html.push_str("<dl class=\"fields\">\n");
     for field in fields {
         let required =
@@ -56,7 +56,7 @@ pub fn fields_html(html: &mut String, fields: &[Field]) {
     html.push_str("</dl>\n");
 }
 
-pub fn fields_markdown(markdown: &mut String, fields: &[Field], depth: usize) {
+pub fn fields_markdown(markdown: &mut String, fields: &[FieldLine], depth: usize) {
     for field in fields {
         let indent = "  ".repeat(depth);
         let required = if field.is_required { ", required" } else { "" };

@@ -97,7 +97,7 @@ struct NavigationEntry {
 
 #[derive(Template)]
 #[template(path = "guides/page.html")]
-struct PageTemplate<'a> {
+struct GuideTemplate<'a> {
     title: &'a str,
     content: &'a str,
     guides: Vec<NavigationEntry>,
@@ -220,7 +220,7 @@ fn guide_entry(index: usize, current: Option<usize>) -> Option<NavigationEntry> 
 }
 
 impl Builder<'_> {
-    fn page(&mut self, path: &str, page: &PageTemplate<'_>, sections: &[markdown::SearchSection]) {
+    fn page(&mut self, path: &str, page: &GuideTemplate<'_>, sections: &[markdown::SearchSection]) {
         // The template holds no expression that can fail.
         let html = page.render().unwrap_or_default();
         let file = GuideFile { content_type: "text/html; charset=utf-8", body: html.into() };
@@ -254,7 +254,7 @@ impl Builder<'_> {
         let rendered = markdown::render(page);
         let markdown_path = source.markdown_path();
         self.text(markdown_path.clone(), text);
-        let page = PageTemplate {
+        let page = GuideTemplate {
             title: source.title,
             content: &rendered.html,
             guides: self.guides(Some(index)),
@@ -272,7 +272,7 @@ impl Builder<'_> {
     fn missing(&mut self) {
         let content = "<h1>There is no such page</h1>\n<p>Look for it in the navigation or with \
                        the search, or begin with the <a href=\"/docs/\">overview</a>.</p>";
-        let page = PageTemplate {
+        let page = GuideTemplate {
             title: "No such page",
             content,
             guides: self.guides(None),
@@ -286,7 +286,7 @@ impl Builder<'_> {
     }
 
     fn resource(&mut self, index: usize, resource: &reference::ResourcePage) {
-        let page = PageTemplate {
+        let page = GuideTemplate {
             title: &resource.title,
             content: &resource.html,
             guides: self.guides(None),

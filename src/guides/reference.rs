@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use super::fields::{Field, bounds, code_words, fields_html, fields_markdown, words};
+use super::fields::{FieldLine, bounds, code_words, fields_html, fields_markdown, words};
 use super::markdown::{Heading, SearchSection, escape};
 
 /// Objects inside objects that are shown in full.
@@ -220,7 +220,7 @@ impl Renderer<'_> {
         );
         let _ =
             writeln!(markdown, "\n## {}\n\n`{verb} {path}`\n\n{description}", operation.summary);
-        let parameters: Vec<Field> =
+        let parameters: Vec<FieldLine> =
             operation.parameters().map(|parameter| self.parameter(parameter)).collect();
         let body_fields = self.fields(&operation.body()["schema"], 0);
         for (heading, fields) in [("Parameters", &parameters), ("Body", &body_fields)] {
@@ -248,7 +248,7 @@ impl Renderer<'_> {
         html: &mut String,
         markdown: &mut String,
         operation: &Operation<'_>,
-    ) -> Vec<Field> {
+    ) -> Vec<FieldLine> {
         let answer = operation.answer();
         let name = self.resolve(&answer["schema"]).0.unwrap_or_default().to_owned();
         html.push_str("<h3>Answer</h3>\n");
@@ -282,15 +282,21 @@ impl Renderer<'_> {
         fields
     }
 
-    fn parameter(&self, parameter: &Value) -> Field {
+    fn parameter(&self, parameter: &Value) -> FieldLine {
         let text = |name: &str| parameter[name].as_str().unwrap_or_default().to_owned();
         let is_required = parameter["required"] == true;
         self.field(text("name"), is_required, text("description"), &parameter["schema"])
     }
 
-    fn field(&self, name: String, is_required: bool, description: String, schema: &Value) -> Field {
+    fn field(
+        &self,
+        name: String,
+        is_required: bool,
+        description: String,
+        schema: &Value,
+    ) -> FieldLine {
         let resolved = self.resolve(schema).1;
-        Field {
+        FieldLine {
             name,
             type_name: self.type_of(schema),
             is_required,
@@ -302,7 +308,7 @@ impl Renderer<'_> {
     }
 
     /// The fields of the object in a schema, in the document's order.
-    fn fields(&self, schema: &Value, depth: usize) -> Vec<Field> {
+    fn fields(&self, schema: &Value, depth: usize) -> Vec<FieldLine> {
         let Some(object) = self.object_in(schema) else { return Vec::new() };
         let required = object["required"].as_array().map(Vec::as_slice).unwrap_or_default();
         let field = |(name, property): (&String, &Value)| {

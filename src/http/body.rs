@@ -79,8 +79,8 @@ struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect<'a>(std::marker::PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for Collect<'a> {
+        struct CollectMembers<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for CollectMembers<'a> {
             type Value = Members<'a>;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
@@ -93,14 +93,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 Ok(Members(members))
             }
         }
-        deserializer.deserialize_map(Collect(std::marker::PhantomData))
+        deserializer.deserialize_map(CollectMembers(std::marker::PhantomData))
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Collect<'a>(std::marker::PhantomData<&'a ()>);
-        impl<'de: 'a, 'a> Visitor<'de> for Collect<'a> {
+        struct CollectItems<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for CollectItems<'a> {
             type Value = Items<'a>;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an array")
@@ -116,7 +116,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
                 Ok(Items(items))
             }
         }
-        deserializer.deserialize_seq(Collect(std::marker::PhantomData))
+        deserializer.deserialize_seq(CollectItems(std::marker::PhantomData))
     }
 }
 

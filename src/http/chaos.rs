@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::reply::{NoAnswer, Reply, refuse};
 use super::route::Route;
 use crate::app_state::AppState;
-use crate::chaos::requests::{self, Asked, RETRY_AFTER_SECONDS, Verdict};
+use crate::chaos::requests::{self, AttemptVerdict, IncomingRequest, RETRY_AFTER_SECONDS};
 use crate::chaos::seen::{Fate, WatchedEvent};
 use crate::chaos::{KeyId, events};
 use crate::kernel::{Code, OperationError, Refusal, Scope, StoreError};
@@ -20,7 +20,7 @@ pub struct Watching {
     pub request_id: String,
     /// It was refused by the profile, and not by the service.
     pub is_attacked: bool,
-    watched: Option<(Scope, KeyId, Verdict)>,
+    watched: Option<(Scope, KeyId, AttemptVerdict)>,
 }
 
 /// Whether the caller's requests are watched now. The key's row says so, so the others cost
@@ -38,7 +38,7 @@ pub async fn begin_write(
     claim: &Claim,
     watching: &mut Watching,
 ) -> Result<(), OperationError> {
-    let asked = Asked {
+    let asked = IncomingRequest {
         request_id: watching.request_id.clone(),
         method: "POST",
         route: route.path,
@@ -61,14 +61,15 @@ pub async fn begin_read(
     let mut request_hash = [0; 16];
     request_hash.copy_from_slice(&fingerprint[..16]);
     let request_id = watching.request_id.clone();
-    let asked = Asked { request_id, method: "GET", route: route.path, request_hash, fingerprint };
+    let asked =
+        IncomingRequest { request_id, method: "GET", route: route.path, request_hash, fingerprint };
     begin(app, caller, asked, watching).await
 }
 
 async fn begin(
     app: &AppState,
     caller: &Caller,
-    asked: Asked,
+    asked: IncomingRequest,
     watching: &mut Watching,
 ) -> Result<(), OperationError> {
     let (scope, key_id) = (caller.scope, caller.key_id);

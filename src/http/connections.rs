@@ -42,7 +42,7 @@ pub fn descriptors_max() -> Option<usize> {
 }
 
 /// One open connection.
-struct Entry {
+struct OpenConnection {
     peer: Option<IpAddr>,
     /// Since when no request is being answered; `None` while one is.
     idle_since: Option<Instant>,
@@ -52,8 +52,8 @@ struct Entry {
 }
 
 #[derive(Default)]
-struct Open {
-    entries: HashMap<u64, Entry>,
+struct ConnectionTable {
+    entries: HashMap<u64, OpenConnection>,
     /// Connections that were told to close, and have not yet.
     closing_count: usize,
     next_number: u64,
@@ -61,7 +61,7 @@ struct Open {
 
 /// The open connections of a server.
 pub struct Connections {
-    open: Mutex<Open>,
+    open: Mutex<ConnectionTable>,
     count_max: usize,
     peer_max: usize,
     /// Told whenever a connection ends or becomes idle.
@@ -94,7 +94,7 @@ impl Connections {
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, ConnectionTable> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,7 +133,7 @@ impl Connections {
         let number = open.next_number;
         open.next_number += 1;
         let closing = Arc::new(Notify::new());
-        let entry = Entry {
+        let entry = OpenConnection {
             peer,
             idle_since: Some(Instant::now()),
             is_closing: false,
@@ -145,7 +145,10 @@ impl Connections {
 }
 
 /// Tells the connection that was idle longest to close; `false` where none is idle.
-fn close_longest_idle(open: &mut Open, is_chosen: impl Fn(&Entry) -> bool) -> bool {
+fn close_longest_idle(
+    open: &mut ConnectionTable,
+    is_chosen: impl Fn(&OpenConnection) -> bool,
+) -> bool {
     let idle = open.entries.iter().filter(|(_, entry)| !entry.is_closing && is_chosen(entry));
     let longest = idle
         .filter_map(|(number, entry)| Some((entry.idle_since?, *number)))

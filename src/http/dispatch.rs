@@ -21,8 +21,8 @@ use super::preflight::{self, Asking, Permits, PreflightResult};
 use super::query;
 pub use super::reply::{Reply, ReplyBody, refusal_reply};
 use super::reply::{refuse, reply, set_header};
-use super::route::{Context, Route, Verb, Work};
-use super::router::{self, Found, Router};
+use super::route::{Context, RequestWork, Route, Verb};
+use super::router::{self, PathMatch, Router};
 use crate::app_state::AppState;
 use crate::kernel::id::Minter;
 use crate::kernel::{Code, Mode, Now, OperationError, Refusal, StoreError};
@@ -74,7 +74,7 @@ impl Api {
 
 /// What is known of a request once its answer is made, for the log and the metrics.
 #[derive(Default)]
-struct Seen {
+struct Trace {
     route: Option<&'static str>,
     account_number: i64,
     rate_limit: Option<rate_limits::Headers>,
@@ -91,7 +91,7 @@ where
 {
     let started = Instant::now();
     let method = verb_name(request.method());
-    let mut seen = Seen::default();
+    let mut seen = Trace::default();
     seen.watching.request_id = request_id.to_owned();
     let answered = AssertUnwindSafe(judge(api, &mut seen, request)).catch_unwind().await;
     let outcome = answered.unwrap_or_else(|_| {
@@ -140,7 +140,7 @@ fn verb_name(method: &http::Method) -> &'static str {
     }
 }
 
-async fn judge<B>(api: &Api, seen: &mut Seen, request: Request<B>) -> Result<Reply, OperationError>
+async fn judge<B>(api: &Api, seen: &mut Trace, request: Request<B>) -> Result<Reply, OperationError>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
@@ -161,9 +161,9 @@ where
     judged?;
 
     let (index, ids) = match api.router.find(method, head.uri.path()) {
-        Found::Route { index, ids } => (index, ids),
-        Found::Nothing => return Err(api.router.not_found(head.uri.path()).into()),
-        Found::OtherMethods(allow) => {
+        PathMatch::Route { index, ids } => (index, ids),
+        PathMatch::Nothing => return Err(api.router.not_found(head.uri.path()).into()),
+        PathMatch::OtherMethods(allow) => {
             let refusal = router::wrong_method(method, allow);
             let mut reply = refuse("", refusal.into());
             set_header(&mut reply, ALLOW, allow);
@@ -172,7 +172,7 @@ where
     };
     let route = &api.router.routes[index];
     seen.route = Some(route.path);
-    let asked = Asked {
+    let asked = RoutedRequest {
         index,
         ids,
         raw_query: head.uri.query().map(str::to_owned),
@@ -219,7 +219,7 @@ where
 }
 
 /// Takes the tokens of an expensive request that it has not taken yet.
-async fn weigh(api: &Api, seen: &mut Seen, asked: &Asked) -> Result<(), OperationError> {
+async fn weigh(api: &Api, seen: &mut Trace, asked: &RoutedRequest) -> Result<(), OperationError> {
     let is_write = api.router.routes[asked.index].verb != Verb::Get;
     let key = asked.caller.key_id;
     let (headers, judged) = api.limiter.judge_expensive(&api.app.store, key, is_write).await?;
@@ -252,7 +252,7 @@ pub async fn within<T>(
 
 /// A request whose key, route and method are known.
 #[derive(Clone)]
-struct Asked {
+struct RoutedRequest {
     index: usize,
     ids: Vec<String>,
     raw_query: Option<String>,
@@ -260,7 +260,7 @@ struct Asked {
     caller: Arc<Caller>,
 }
 
-impl Asked {
+impl RoutedRequest {
     fn permitted(&self, route: &Route) -> Result<(), Refusal> {
         if route.is_test_helper() && self.caller.scope.mode() == Mode::Live {
             return Err(Refusal::new(
@@ -283,7 +283,7 @@ impl Asked {
         app: &AppState,
         tx: &mut dyn crate::store::Tx,
         now: &mut Now,
-        work: &mut Work,
+        work: &mut RequestWork,
         evidence: Option<&PreflightResult>,
     ) -> Result<(Answer, bool), OperationError> {
         now.enter_account(keys::rows::clock_offset_seconds(tx, self.caller.scope)?);
@@ -307,7 +307,7 @@ fn answered(answer: Answer) -> Reply {
     reply(answer.http_status, answer.content_type, answer.body)
 }
 
-async fn get(api: &Api, asked: &Asked) -> Result<(Answer, bool), OperationError> {
+async fn get(api: &Api, asked: &RoutedRequest) -> Result<(Answer, bool), OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
@@ -332,7 +332,11 @@ async fn get(api: &Api, asked: &Asked) -> Result<(Answer, bool), OperationError>
 
 /// Answers a page at once where it has objects, otherwise as soon as it does or when the time that
 /// the caller waits is up. It registers before each read, so no event falls in between.
-async fn get_waiting(api: &Api, seen: &mut Seen, asked: Asked) -> Result<Reply, OperationError> {
+async fn get_waiting(
+    api: &Api,
+    seen: &mut Trace,
+    asked: RoutedRequest,
+) -> Result<Reply, OperationError> {
     let app = &api.app;
     asked.permitted(&api.router.routes[asked.index])?;
     let mut seconds = query::wait_seconds(asked.raw_query.as_deref());
@@ -367,7 +371,7 @@ async fn get_waiting(api: &Api, seen: &mut Seen, asked: Asked) -> Result<Reply, 
     }
 }
 
-async fn delete(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
+async fn delete(api: &Api, asked: RoutedRequest) -> Result<Reply, OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
@@ -380,11 +384,11 @@ async fn delete(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
 
 async fn post(
     api: &Api,
-    asked: Asked,
+    asked: RoutedRequest,
     (key, path): (&str, &str),
     headers: &HeaderMap,
     bytes: Bytes,
-    seen: &mut Seen,
+    seen: &mut Trace,
 ) -> Result<Reply, OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
@@ -465,7 +469,7 @@ async fn post(
 /// fingerprint cannot be tried out against guessed account numbers.
 fn claim(
     app: &AppState,
-    asked: &Asked,
+    asked: &RoutedRequest,
     key: &str,
     path: &str,
     parsed: Option<&Node>,

@@ -7,7 +7,7 @@ use super::form::shown_name;
 use super::near;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Code, Id, Kind, ObjectKind, Refusal, RefusalEntry};
+use crate::kernel::{AnyId, Code, Id, IdKind, ObjectKind, Refusal, RefusalEntry};
 
 pub const PAGE_LIMIT_DEFAULT: i64 = 10;
 pub const PAGE_LIMIT_MAX: i64 = 100;
@@ -301,7 +301,7 @@ fn one_of(words: &[&'static str], value: &str) -> Result<FilterValue, String> {
 }
 
 /// An identifier in a path; anything that is none refers to nothing.
-pub fn path_id<K: Kind>(text: &str) -> Result<Id<K>, Refusal> {
+pub fn path_id<K: IdKind>(text: &str) -> Result<Id<K>, Refusal> {
     Id::parse(text).ok_or_else(Refusal::not_found)
 }
 

@@ -11,7 +11,7 @@ use super::preflight::{Asking, Preflight, PreflightFuture, PreflightResult};
 use super::query::{self, Filter};
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{
-    Code, Id, Kind, Now, ObjectKind, OperationError, Refusal, RefusalEntry, Scope, StoreError,
+    Code, Id, IdKind, Now, ObjectKind, OperationError, Refusal, RefusalEntry, Scope, StoreError,
 };
 use crate::keys::Caller;
 use crate::services::Services;
@@ -57,7 +57,7 @@ impl Context<'_> {
         self.caller.scope
     }
     /// The identifier in the path; anything that is none of this kind refers to nothing.
-    pub fn path_id<K: Kind>(&self) -> Result<Id<K>, Refusal> {
+    pub fn path_id<K: IdKind>(&self) -> Result<Id<K>, Refusal> {
         query::path_id(self.ids.first().map_or("", String::as_str))
     }
 }
@@ -91,19 +91,19 @@ impl<T> List<T> {
 }
 
 /// The work of one request. It may run twice after a conflict, so it keeps what it needs.
-pub type Work = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
+pub type RequestWork = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
 /// Makes the work from the body and what is wrong with it for this caller; runs before the
 /// transaction, outside the write lane.
-type Prepare = Box<dyn Fn(Result<&Node, Refusal>, Vec<RefusalEntry>) -> Work + Send + Sync>;
+type Prepare = Box<dyn Fn(Result<&Node, Refusal>, Vec<RefusalEntry>) -> RequestWork + Send + Sync>;
 
 /// Judges of a body's form what the settings of the caller's mode decide, such as the chain that it
 /// takes. What is wrong for every caller is the form's to say, and is not said here.
 pub type Shape = fn(&Services, Scope, &Node) -> Vec<RefusalEntry>;
 
 /// Says to a transaction what the work is going to look up.
-pub type Ahead = Box<dyn Fn(&mut dyn Tx, Scope) -> Result<(), StoreError> + Send>;
+pub type Prefetch = Box<dyn Fn(&mut dyn Tx, Scope) -> Result<(), StoreError> + Send>;
 /// Makes that from a parsed body; `None` for one that does not have the form.
-type PreparePrefetch = Box<dyn Fn(&Node) -> Option<Ahead> + Send + Sync>;
+type PreparePrefetch = Box<dyn Fn(&Node) -> Option<Prefetch> + Send + Sync>;
 
 /// A request body's name and schema, for the OpenAPI document.
 pub struct BodyDoc {
@@ -296,13 +296,13 @@ pub fn get_with<T: Serialize + JsonSchema + 'static>(
 }
 
 /// An answer that can also be a page.
-pub trait Document: Serialize + JsonSchema + 'static {
+pub trait PdfAnswer: Serialize + JsonSchema + 'static {
     fn to_pdf(&self) -> Result<Vec<u8>, StoreError>;
 }
 
 /// A GET of a document that is JSON, or PDF for who accepts nothing else of ours. Writing a page
 /// takes milliseconds, so it runs on a thread that may block.
-pub fn document<T: Document>(
+pub fn document<T: PdfAnswer>(
     path: &'static str,
     summary: &'static str,
     read: fn(&mut Context<'_>) -> Result<T, OperationError>,

@@ -7,7 +7,7 @@ use super::route::{Route, Verb};
 use crate::kernel::{Code, Refusal};
 
 /// What a path leads to.
-pub enum Found<'a> {
+pub enum PathMatch<'a> {
     Route {
         index: usize,
         ids: Vec<String>,
@@ -115,13 +115,13 @@ impl Router {
         Refusal::new(Code::ObjectNotFound, message)
     }
 
-    pub fn find(&self, method: &http::Method, path: &str) -> Found<'_> {
-        let Ok(matched) = self.paths.at(path) else { return Found::Nothing };
+    pub fn find(&self, method: &http::Method, path: &str) -> PathMatch<'_> {
+        let Ok(matched) = self.paths.at(path) else { return PathMatch::Nothing };
         let entry = &self.entries[*matched.value];
         let route = entry.routes.iter().find(|(verb, _)| verb.as_str() == method.as_str());
         match route {
-            None => Found::OtherMethods(&entry.allow),
-            Some((_, index)) => Found::Route {
+            None => PathMatch::OtherMethods(&entry.allow),
+            Some((_, index)) => PathMatch::Route {
                 index: *index,
                 ids: matched.params.iter().map(|(_, id)| id.to_owned()).collect(),
             },

@@ -74,7 +74,7 @@ pub fn is_ifsc(text: &str) -> bool {
         && bytes.iter().skip(5).all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
-struct Block {
+struct BranchBlock {
     first: [u8; CODE_LENGTH],
     bytes: Range<usize>,
 }
@@ -89,7 +89,7 @@ pub struct Directory {
     /// How many branches it holds.
     pub branches_count: usize,
     banks: Vec<Range<usize>>,
-    blocks: Vec<Block>,
+    blocks: Vec<BranchBlock>,
 }
 
 impl Directory {
@@ -136,8 +136,8 @@ impl Directory {
         clippy::type_complexity,
         reason = "the parts of the value that is made from it at once"
     )]
-    fn parse(file: &[u8]) -> Option<(String, String, usize, Vec<Range<usize>>, Vec<Block>)> {
-        let mut at = Cursor { bytes: file, place: MAGIC.len() + 4 };
+    fn parse(file: &[u8]) -> Option<(String, String, usize, Vec<Range<usize>>, Vec<BranchBlock>)> {
+        let mut at = ByteReader { bytes: file, place: MAGIC.len() + 4 };
         let as_of = std::str::from_utf8(file.get(at.text()?)?).ok()?.to_owned();
         let source = std::str::from_utf8(file.get(at.text()?)?).ok()?.to_owned();
         let branches_count =
@@ -151,7 +151,7 @@ impl Directory {
         }
         let blocks = heads
             .into_iter()
-            .map(|(first, length)| Some(Block { first, bytes: at.take(length)? }))
+            .map(|(first, length)| Some(BranchBlock { first, bytes: at.take(length)? }))
             .collect::<Option<Vec<_>>>()?;
         (at.place == file.len()).then_some((as_of, source, branches_count, banks, blocks))
     }
@@ -164,7 +164,7 @@ impl Directory {
         let block =
             miniz_oxide::inflate::decompress_to_vec_with_limit(packed, BLOCK_BYTES_MAX).ok()?;
         let count = BLOCK_BRANCHES.min(self.branches_count - number * BLOCK_BRANCHES);
-        let mut at = Cursor { bytes: &block, place: 0 };
+        let mut at = ByteReader { bytes: &block, place: 0 };
         let mut found = None;
         let mut current = [0_u8; CODE_LENGTH];
         for index in 0..count {
@@ -198,12 +198,12 @@ impl Directory {
 }
 
 /// Reads numbers and lengths from bytes; answers ranges, so that nothing is copied.
-struct Cursor<'a> {
+struct ByteReader<'a> {
     bytes: &'a [u8],
     place: usize,
 }
 
-impl Cursor<'_> {
+impl ByteReader<'_> {
     fn take(&mut self, length: usize) -> Option<Range<usize>> {
         let end = self.place.checked_add(length).filter(|end| *end <= self.bytes.len())?;
         let range = self.place..end;
@@ -375,7 +375,7 @@ mod tests {
         let started = std::time::Instant::now();
         let found = codes.iter().filter(|code| directory.find(code).is_some()).count();
         let each = started.elapsed() / codes.len() as u32;
-        let resident = directory.blocks.len() * size_of::<Block>()
+        let resident = directory.blocks.len() * size_of::<BranchBlock>()
             + directory.banks.len() * size_of::<Range<usize>>();
         println!(
             "file {} bytes, open {opened:?}, look-up {each:?} (mean of {found}), index {resident} \

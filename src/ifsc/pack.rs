@@ -13,7 +13,7 @@ const NAME_LENGTH_MAX: usize = 200;
 /// Bytes of the texts that say of when and where the data is.
 const NOTE_LENGTH_MAX: usize = 200;
 
-struct Record {
+struct BranchRecord {
     code: String,
     bank: String,
     branch: String,
@@ -44,7 +44,7 @@ pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String
     for bank in banks.keys() {
         put_text(&mut body, bank);
     }
-    let sorted: Vec<&Record> = records.values().collect();
+    let sorted: Vec<&BranchRecord> = records.values().collect();
     let blocks: Vec<(&str, Vec<u8>)> = sorted
         .chunks(BLOCK_BRANCHES)
         .filter_map(|block| {
@@ -68,7 +68,7 @@ pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String
 }
 
 /// A block column by column, which packs better than row by row.
-fn columns(block: &[&Record], banks: &BTreeMap<&str, u64>) -> Vec<u8> {
+fn columns(block: &[&BranchRecord], banks: &BTreeMap<&str, u64>) -> Vec<u8> {
     let (mut codes, mut rails, mut bank_numbers, mut names) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut before = "";
@@ -100,7 +100,7 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
 }
 
 /// Sorted by code, each once.
-fn read(csv: impl Read) -> Result<BTreeMap<String, Record>, String> {
+fn read(csv: impl Read) -> Result<BTreeMap<String, BranchRecord>, String> {
     let mut reader = csv::Reader::from_reader(csv);
     let header =
         reader.headers().map_err(|error| format!("the CSV has no header: {error}"))?.clone();
@@ -133,7 +133,7 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, Record>, String> {
         if rail_columns.iter().all(|(at, _)| at.is_none()) {
             rails = Rails::NOT_TOLD;
         }
-        let record = Record {
+        let record = BranchRecord {
             code: code.clone(),
             bank: plain(cell(bank_at)),
             branch: plain(cell(branch_at)),

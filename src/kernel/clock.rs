@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::id::{Id, Kind, Minter, ObjectKind};
+use super::id::{Id, IdKind, Minter, ObjectKind};
 
 /// Where the store's time comes from.
 #[derive(Clone)]
@@ -324,7 +324,7 @@ impl Now {
     }
 
     /// A fresh identifier, above every earlier one of this node.
-    pub fn mint<K: Kind>(&mut self) -> Id<K> {
+    pub fn mint<K: IdKind>(&mut self) -> Id<K> {
         let random = u128::from(self.random.next_u64()) << 64 | u128::from(self.random.next_u64());
         let id: Id<K> = self.minter.mint(self.instant_milliseconds, random);
         if K::KIND != ObjectKind::Request && self.first_minted_milliseconds.is_none() {

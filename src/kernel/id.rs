@@ -67,7 +67,7 @@ impl ObjectKind {
 }
 
 /// Ties an identifier to its type at compile time.
-pub trait Kind: 'static {
+pub trait IdKind: 'static {
     const KIND: ObjectKind;
 }
 
@@ -78,7 +78,7 @@ macro_rules! kinds {
             $(
                 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
                 pub struct $name;
-                impl super::Kind for $name {
+                impl super::IdKind for $name {
                     const KIND: super::ObjectKind = super::ObjectKind::$name; }
             )*
         }
@@ -105,9 +105,9 @@ kinds!(
 pub type InternalId = Id<kind::Request>;
 
 /// An identifier of one kind of object; 16 bytes in the store, prefixed text outside.
-pub struct Id<K: Kind>(u128, PhantomData<fn() -> K>);
+pub struct Id<K: IdKind>(u128, PhantomData<fn() -> K>);
 
-impl<K: Kind> Id<K> {
+impl<K: IdKind> Id<K> {
     pub const fn from_u128(value: u128) -> Self {
         Id(value, PhantomData)
     }
@@ -150,49 +150,49 @@ fn parse_ulid(text: &str) -> Option<u128> {
     Ulid::from_string(text).ok().map(|ulid| ulid.0)
 }
 
-impl<K: Kind> Clone for Id<K> {
+impl<K: IdKind> Clone for Id<K> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<K: Kind> Copy for Id<K> {}
-impl<K: Kind> PartialEq for Id<K> {
+impl<K: IdKind> Copy for Id<K> {}
+impl<K: IdKind> PartialEq for Id<K> {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
     }
 }
-impl<K: Kind> Eq for Id<K> {}
-impl<K: Kind> PartialOrd for Id<K> {
+impl<K: IdKind> Eq for Id<K> {}
+impl<K: IdKind> PartialOrd for Id<K> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<K: Kind> Ord for Id<K> {
+impl<K: IdKind> Ord for Id<K> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.cmp(&other.0)
     }
 }
-impl<K: Kind> std::hash::Hash for Id<K> {
+impl<K: IdKind> std::hash::Hash for Id<K> {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.0.hash(state);
     }
 }
-impl<K: Kind> fmt::Display for Id<K> {
+impl<K: IdKind> fmt::Display for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.any().fmt(f)
     }
 }
-impl<K: Kind> fmt::Debug for Id<K> {
+impl<K: IdKind> fmt::Debug for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.any().fmt(f)
     }
 }
-impl<K: Kind> serde::Serialize for Id<K> {
+impl<K: IdKind> serde::Serialize for Id<K> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
-impl<K: Kind> schemars::JsonSchema for Id<K> {
+impl<K: IdKind> schemars::JsonSchema for Id<K> {
     fn inline_schema() -> bool {
         true
     }
@@ -223,7 +223,7 @@ impl AnyId {
         let (prefix, ulid) = text.rsplit_once('_')?;
         Some(AnyId { kind: ObjectKind::parse(prefix)?, value: parse_ulid(ulid)? })
     }
-    pub fn typed<K: Kind>(self) -> Option<Id<K>> {
+    pub fn typed<K: IdKind>(self) -> Option<Id<K>> {
         (self.kind == K::KIND).then_some(Id::from_u128(self.value))
     }
 }
@@ -298,7 +298,7 @@ impl Minter {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// `milliseconds` is the store's clock, `random` 80 fresh bits.
-    pub fn mint<K: Kind>(&self, milliseconds: i64, random: u128) -> Id<K> {
+    pub fn mint<K: IdKind>(&self, milliseconds: i64, random: u128) -> Id<K> {
         let mut state = self.lock();
         let ahead_milliseconds = milliseconds - state.milliseconds_min;
         let milliseconds = match (0..RECKONED_AHEAD_MILLISECONDS_MAX).contains(&ahead_milliseconds)

@@ -22,7 +22,7 @@ pub use clock::{Carried, Clock, Now, system_random};
 pub use decided_by::DecidedBy;
 pub use decided_by::Via;
 pub use history::History;
-pub use id::{AnyId, Id, InternalId, Kind, ObjectKind};
+pub use id::{AnyId, Id, IdKind, InternalId, ObjectKind};
 pub use metadata::{Metadata, MetadataPatch};
 pub use money::{Currency, Money, Rate};
 pub use patch::Patch;

@@ -1,17 +1,17 @@
 //! References of a request to other objects.
 
-use super::{AnyId, Code, Id, Kind, Mode, ObjectKind, RefusalEntry};
+use super::{AnyId, Code, Id, IdKind, Mode, ObjectKind, RefusalEntry};
 
 /// An object that a request refers to. A text that is no identifier of its kind refers to nothing,
 /// and is refused together with the references to objects that do not exist.
 #[derive(Clone, Copy, Debug)]
-pub struct Reference<K: Kind> {
+pub struct Reference<K: IdKind> {
     pub id: Option<Id<K>>,
     /// The kind of object that the text names, where it names one of another kind.
     other_kind: Option<ObjectKind>,
 }
 
-impl<K: Kind> Reference<K> {
+impl<K: IdKind> Reference<K> {
     pub fn parse(text: &str) -> Reference<K> {
         let id = Id::parse(text);
         let other_kind = AnyId::parse(text).map(|id| id.kind).filter(|kind| *kind != K::KIND);
@@ -43,7 +43,7 @@ impl<K: Kind> Reference<K> {
     }
 }
 
-impl<K: Kind> From<Id<K>> for Reference<K> {
+impl<K: IdKind> From<Id<K>> for Reference<K> {
     fn from(id: Id<K>) -> Reference<K> {
         Reference { id: Some(id), other_kind: None }
     }

@@ -41,18 +41,18 @@ pub enum StoredAt {
     },
 }
 
-/// Where sealed values are. Only a place of [`Place::ALL`] can be sealed into, so that a change of
-/// the key finds every value.
+/// Where sealed values are. Only a place of [`SealedPlace::ALL`] can be sealed into, so that a
+/// change of the key finds every value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SealedPlace {
     /// Bound into each value, so never changed.
     name: &'static str,
     at: StoredAt,
 }
 
-impl Place {
-    const fn fact(name: &'static str) -> Place {
-        Place { name, at: StoredAt::Fact }
+impl SealedPlace {
+    const fn fact(name: &'static str) -> SealedPlace {
+        SealedPlace { name, at: StoredAt::Fact }
     }
     const fn column(
         name: &'static str,
@@ -60,8 +60,11 @@ impl Place {
         column: &'static str,
         key: RowKey,
         is_versioned: bool,
-    ) -> Place {
-        Place { name, at: StoredAt::Column { table, column, value: column, key, is_versioned } }
+    ) -> SealedPlace {
+        SealedPlace {
+            name,
+            at: StoredAt::Column { table, column, value: column, key, is_versioned },
+        }
     }
     pub const fn name(&self) -> &'static str {
         self.name
@@ -81,33 +84,33 @@ impl Place {
 /// Names each place, and lists all of them.
 macro_rules! places {
     ($($name:ident = $place:expr;)*) => {
-        impl Place {
-            $(pub const $name: Place = $place;)*
-            pub const ALL: &'static [Place] = &[$(Place::$name),*];
+        impl SealedPlace {
+            $(pub const $name: SealedPlace = $place;)*
+            pub const ALL: &'static [SealedPlace] = &[$(SealedPlace::$name),*];
         }
     };
 }
 
 places! {
-    ACCOUNT_NUMBER = Place::column(
+    ACCOUNT_NUMBER = SealedPlace::column(
         "beneficiaries.account_number", "beneficiaries", "account_number_sealed",
         RowKey::ScopeAndId, true,
     );
-    KYC = Place::column(
+    KYC = SealedPlace::column(
         "beneficiaries.kyc", "beneficiaries", "kyc_sealed", RowKey::ScopeAndId, true,
     );
-    IDENTIFICATION = Place::column(
+    IDENTIFICATION = SealedPlace::column(
         "senders.identification", "senders", "identification_sealed", RowKey::ScopeAndId, false,
     );
-    WEBHOOK_SECRETS = Place::column(
+    WEBHOOK_SECRETS = SealedPlace::column(
         "webhook_endpoints.secrets", "webhook_endpoints", "secrets_sealed", RowKey::ScopeAndId,
         true,
     );
-    TOTP_SECRET = Place::column(
+    TOTP_SECRET = SealedPlace::column(
         "operators.totp_secret", "operators", "totp_secret", RowKey::Number, false,
     );
     // The form is `idempotency::BodyForm::Sealed`.
-    STORED_ANSWER = Place {
+    STORED_ANSWER = SealedPlace {
         name: "idempotency_answers.body",
         at: StoredAt::Column {
             table: "idempotency_answers",
@@ -117,10 +120,10 @@ places! {
             is_versioned: false,
         },
     };
-    TEST_ACCOUNT_KEY = Place::fact("test_account_key");
-    ADVICE_KEYS_TEST = Place::fact("advice_keys_test");
-    ADVICE_KEYS_LIVE = Place::fact("advice_keys_live");
-    FINGERPRINT_KEY = Place::fact("fingerprint_key");
+    TEST_ACCOUNT_KEY = SealedPlace::fact("test_account_key");
+    ADVICE_KEYS_TEST = SealedPlace::fact("advice_keys_test");
+    ADVICE_KEYS_LIVE = SealedPlace::fact("advice_keys_live");
+    FINGERPRINT_KEY = SealedPlace::fact("fingerprint_key");
 }
 
 /// A value that may be stored in the open and tells whether a key fits a database.
@@ -209,7 +212,7 @@ impl Sealer {
         let mut sealer = Sealer::new(first);
         sealer.keys = keys.iter().map(Key::new).collect();
         if let Some(sealed) = fingerprint_key {
-            let plain = sealer.open(&Place::FINGERPRINT_KEY, &[], sealed)?;
+            let plain = sealer.open(&SealedPlace::FINGERPRINT_KEY, &[], sealed)?;
             let plain = plain.try_into().map_err(|_| {
                 StoreError::Broken("the stored fingerprint key does not read".into())
             })?;
@@ -244,14 +247,24 @@ impl Sealer {
         found.map(SealingKey)
     }
 
-    pub fn open(&self, place: &Place, id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+    pub fn open(
+        &self,
+        place: &SealedPlace,
+        id: &[u8],
+        sealed: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
         self.opened(place, id, sealed).map(|(plain, _)| plain).ok_or_else(|| {
             StoreError::Broken("a sealed value does not open: wrong key or damaged row".into())
         })
     }
 
     /// What was sealed, and the verifier of the key that opens it.
-    pub fn opened(&self, place: &Place, id: &[u8], sealed: &[u8]) -> Option<(Vec<u8>, Verifier)> {
+    pub fn opened(
+        &self,
+        place: &SealedPlace,
+        id: &[u8],
+        sealed: &[u8],
+    ) -> Option<(Vec<u8>, Verifier)> {
         let bound = place.bound(id);
         self.keys.iter().find_map(|key| Some((key.open(&bound, sealed)?, key.verifier)))
     }
@@ -269,7 +282,7 @@ impl SealingKey<'_> {
     pub fn seal(
         &self,
         nonce: [u8; NONCE_BYTES],
-        place: &Place,
+        place: &SealedPlace,
         id: &[u8],
         plain: &[u8],
     ) -> Result<Vec<u8>, StoreError> {
@@ -292,13 +305,13 @@ mod tests {
     fn a_sealed_value_opens_only_with_its_key_and_in_its_place() {
         let sealer = Sealer::new(&[7; 32]);
         let key = sealer.sealing_key(None).unwrap();
-        let sealed = key.seal([1; 12], &Place::KYC, b"a", b"50100012345678").unwrap();
+        let sealed = key.seal([1; 12], &SealedPlace::KYC, b"a", b"50100012345678").unwrap();
         assert!(!sealed.windows(5).any(|part| part == b"50100"));
-        assert_eq!(sealer.open(&Place::KYC, b"a", &sealed).unwrap(), b"50100012345678");
-        assert!(sealer.open(&Place::KYC, b"b", &sealed).is_err());
-        assert!(sealer.open(&Place::ACCOUNT_NUMBER, b"a", &sealed).is_err());
-        assert!(Sealer::new(&[8; 32]).open(&Place::KYC, b"a", &sealed).is_err());
-        assert!(sealer.open(&Place::KYC, b"", b"short").is_err());
+        assert_eq!(sealer.open(&SealedPlace::KYC, b"a", &sealed).unwrap(), b"50100012345678");
+        assert!(sealer.open(&SealedPlace::KYC, b"b", &sealed).is_err());
+        assert!(sealer.open(&SealedPlace::ACCOUNT_NUMBER, b"a", &sealed).is_err());
+        assert!(Sealer::new(&[8; 32]).open(&SealedPlace::KYC, b"a", &sealed).is_err());
+        assert!(sealer.open(&SealedPlace::KYC, b"", b"short").is_err());
     }
 
     #[test]
@@ -306,19 +319,19 @@ mod tests {
         let (old, new) = ([7; 32], [8; 32]);
         let before = Sealer::new(&old);
         let sealed =
-            before.sealing_key(None).unwrap().seal([1; 12], &Place::KYC, b"a", b"x").unwrap();
+            before.sealing_key(None).unwrap().seal([1; 12], &SealedPlace::KYC, b"a", b"x").unwrap();
         assert!(Sealer::of(&[old, new], &[0; 32], None).unwrap().is_none(), "neither key fits");
         let both = Sealer::of(&[old, new], &verifier_of(&old), None).unwrap().unwrap();
         assert_eq!(both.fingerprint(&[b"a"]), before.fingerprint(&[b"a"]));
-        assert_eq!(both.opened(&Place::KYC, b"a", &sealed).unwrap().1, verifier_of(&old));
+        assert_eq!(both.opened(&SealedPlace::KYC, b"a", &sealed).unwrap().1, verifier_of(&old));
         assert!(both.sealing_key(Some(&[0; 32])).is_none());
         let key = both.sealing_key(Some(&verifier_of(&new))).unwrap();
-        let sealed = key.seal([1; 12], &Place::KYC, b"a", b"x").unwrap();
-        assert!(before.open(&Place::KYC, b"a", &sealed).is_err());
-        assert_eq!(both.opened(&Place::KYC, b"a", &sealed).unwrap().1, verifier_of(&new));
+        let sealed = key.seal([1; 12], &SealedPlace::KYC, b"a", b"x").unwrap();
+        assert!(before.open(&SealedPlace::KYC, b"a", &sealed).is_err());
+        assert_eq!(both.opened(&SealedPlace::KYC, b"a", &sealed).unwrap().1, verifier_of(&new));
         // The fingerprint key goes on when the old key is gone.
         let kept = both.fingerprint_key().expose_secret();
-        let kept = key.seal([2; 12], &Place::FINGERPRINT_KEY, &[], kept).unwrap();
+        let kept = key.seal([2; 12], &SealedPlace::FINGERPRINT_KEY, &[], kept).unwrap();
         let after = Sealer::of(&[new], &verifier_of(&new), Some(&kept)).unwrap().unwrap();
         assert_eq!(after.fingerprint(&[b"a"]), before.fingerprint(&[b"a"]));
         assert_ne!(after.fingerprint(&[b"a"]), Sealer::new(&new).fingerprint(&[b"a"]));

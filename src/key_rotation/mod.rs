@@ -19,7 +19,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 
 use crate::audit::{self, Action, Fact};
-use crate::kernel::seal::{KEY_BYTES, Place, Sealer, Verifier, key_name};
+use crate::kernel::seal::{KEY_BYTES, SealedPlace, Sealer, Verifier, key_name};
 use crate::kernel::{DecidedBy, Now, OperationError, StoreError};
 use crate::secrets;
 use crate::store::{Cost, Settled, Store, Tx, failpoint, migrate};
@@ -56,7 +56,7 @@ pub fn refuse_half(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreE
 pub fn sealer(tx: &mut dyn Tx, keys: &[[u8; KEY_BYTES]]) -> Result<Sealer, StoreError> {
     let does_not_fit = || StoreError::Broken(secrets::KEY_DOES_NOT_FIT.into());
     let sealing = migrate::read_meta(tx, secrets::VERIFIER)?.ok_or_else(does_not_fit)?;
-    let fingerprint_key = migrate::read_meta(tx, Place::FINGERPRINT_KEY.name())?;
+    let fingerprint_key = migrate::read_meta(tx, SealedPlace::FINGERPRINT_KEY.name())?;
     Sealer::of(keys, &sealing, fingerprint_key.as_deref())?.ok_or_else(does_not_fit)
 }
 
@@ -101,11 +101,11 @@ pub fn begin(
             return Ok(Begun::NodesWithout(without));
         }
     }
-    if migrate::read_meta(tx, Place::FINGERPRINT_KEY.name())?.is_none() {
+    if migrate::read_meta(tx, SealedPlace::FINGERPRINT_KEY.name())?.is_none() {
         let key = secrets::sealing_key(tx, sealer)?;
         let plain = sealer.fingerprint_key().expose_secret();
-        let sealed = key.seal(now.random_bytes(), &Place::FINGERPRINT_KEY, &[], plain)?;
-        migrate::replace_meta(tx, Place::FINGERPRINT_KEY.name(), None, &sealed)?;
+        let sealed = key.seal(now.random_bytes(), &SealedPlace::FINGERPRINT_KEY, &[], plain)?;
+        migrate::replace_meta(tx, SealedPlace::FINGERPRINT_KEY.name(), None, &sealed)?;
     }
     let rotation = Rotation {
         number: newest.map_or(1, |newest| newest.number + 1),
@@ -113,7 +113,7 @@ pub fn begin(
         new: *next,
         started_at: now.instant(),
         finished_at: None,
-        place: Place::ALL[0].name().to_owned(),
+        place: SealedPlace::ALL[0].name().to_owned(),
         after_key: Vec::new(),
         values_count: 0,
     };
@@ -160,9 +160,9 @@ pub fn step(
 ) -> Result<Option<Rotation>, StoreError> {
     let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
     let Some(running) = running else { return Ok(None) };
-    let at = Place::ALL.iter().position(|place| place.name() == running.place);
+    let at = SealedPlace::ALL.iter().position(|place| place.name() == running.place);
     let Some(index) = at else { return Ok(None) };
-    let place = &Place::ALL[index];
+    let place = &SealedPlace::ALL[index];
     let page = rows::page(tx, place, &running.after_key, ROWS_AT_ONCE)?;
     let mut values_count = running.values_count;
     for row in &page {
@@ -178,7 +178,7 @@ pub fn step(
         // Whoever changed it meanwhile sealed it with the new key, or comes up again later.
         values_count += i64::from(rows::replace(tx, place, row, sealed, &anew)?);
     }
-    let (place, after_key) = match (page.last(), Place::ALL.get(index + 1)) {
+    let (place, after_key) = match (page.last(), SealedPlace::ALL.get(index + 1)) {
         (Some(last), _) => (place.name(), last.key.as_slice()),
         (None, Some(next)) => (next.name(), [].as_slice()),
         (None, None) => (PASSED, [].as_slice()),
@@ -191,15 +191,15 @@ pub fn step(
 const PASSED: &str = "";
 
 /// The fault that must be noticed.
-fn is_forgotten(place: &Place) -> bool {
-    *place == Place::IDENTIFICATION
+fn is_forgotten(place: &SealedPlace) -> bool {
+    *place == SealedPlace::IDENTIFICATION
 }
 
 /// Begins at the first place again.
 pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
     running.map_or(Ok(()), |running| {
-        let (first, count) = (Place::ALL[0].name(), running.values_count);
+        let (first, count) = (SealedPlace::ALL[0].name(), running.values_count);
         rows::go_on(tx, &running, first, &[], count)
     })
 }
@@ -238,7 +238,7 @@ pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
     let counts = sealer.verifiers().into_iter().map(|key| (key, 0)).collect();
     let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
     let mut found = Survey { counts, running, ..Survey::default() };
-    for place in Place::ALL {
+    for place in SealedPlace::ALL {
         let mut after_key = Vec::new();
         loop {
             let page = rows::page(tx, place, &after_key, ROWS_VERIFIED_AT_ONCE)?;
@@ -282,8 +282,8 @@ mod tests {
     use crate::kernel::seal::StoredAt;
     use crate::store::sqlite::SqliteTx;
 
-    /// The type of [`Place`] keeps values from being sealed elsewhere; this keeps its list and the
-    /// schema together.
+    /// The type of [`SealedPlace`] keeps values from being sealed elsewhere; this keeps its list
+    /// and the schema together.
     #[test]
     fn every_sealed_column_of_the_schema_is_a_place() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
@@ -298,7 +298,7 @@ mod tests {
             .unwrap();
         let columns: Vec<(String, String)> =
             columns.into_iter().map(|mut row| (row.text().unwrap(), row.text().unwrap())).collect();
-        let places: Vec<(String, String)> = Place::ALL
+        let places: Vec<(String, String)> = SealedPlace::ALL
             .iter()
             .filter_map(|place| match place.at() {
                 StoredAt::Fact => None,
@@ -314,9 +314,9 @@ mod tests {
         for column in sealed {
             assert!(places.contains(column), "{column:?} is no place in kernel/seal.rs");
         }
-        let mut names: Vec<&str> = Place::ALL.iter().map(Place::name).collect();
+        let mut names: Vec<&str> = SealedPlace::ALL.iter().map(SealedPlace::name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Place::ALL.len(), "two places have one name");
+        assert_eq!(names.len(), SealedPlace::ALL.len(), "two places have one name");
     }
 }

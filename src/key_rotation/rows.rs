@@ -1,6 +1,6 @@
 //! The rows of a change of the encryption key, and the sealed values of every table.
 
-use crate::kernel::seal::{Place, RowKey, StoredAt, Verifier};
+use crate::kernel::seal::{RowKey, SealedPlace, StoredAt, Verifier};
 use crate::kernel::{StoreError, hex};
 use crate::store::{Row, Tx, migrate};
 use crate::values;
@@ -137,7 +137,7 @@ pub struct SealedRow {
 
 impl SealedRow {
     /// For people: the table, and which row of it.
-    pub fn called(&self, place: &Place) -> String {
+    pub fn called(&self, place: &SealedPlace) -> String {
         match place.at() {
             StoredAt::Fact => place.name().to_owned(),
             StoredAt::Column { .. } => {
@@ -154,7 +154,7 @@ fn number(bytes: &[u8]) -> i64 {
 /// The rows of a place after a key, in the order of their keys.
 pub fn page(
     tx: &mut dyn Tx,
-    place: &Place,
+    place: &SealedPlace,
     after_key: &[u8],
     rows_max: i64,
 ) -> Result<Vec<SealedRow>, StoreError> {
@@ -214,7 +214,7 @@ pub fn page(
 /// row with a version, who read the value before, meet a conflict and read again.
 pub fn replace(
     tx: &mut dyn Tx,
-    place: &Place,
+    place: &SealedPlace,
     row: &SealedRow,
     old: &[u8],
     new: &[u8],

@@ -196,12 +196,12 @@ fn bearer_key(presented: Presented<'_>) -> Result<&str, OperationError> {
 }
 
 /// A caller, and when it was read, in milliseconds since 1970.
-type Known = (Arc<Caller>, i64);
+type CachedCaller = (Arc<Caller>, i64);
 
 /// Finds callers by their keys, remembering each for a second.
 #[derive(Default)]
 pub struct KeyRing {
-    known: RwLock<HashMap<[u8; 32], Known>>,
+    known: RwLock<HashMap<[u8; 32], CachedCaller>>,
 }
 
 impl KeyRing {

@@ -1,7 +1,7 @@
 //! The operator's decisions about beneficiaries: approving them, refusing them, and saying what a
 //! look at an account by hand found.
 
-use super::{OperatorDecision, Outcome, decide_hits, declined, find_named, not_taken};
+use super::{OperatorDecision, OperatorResult, decide_hits, declined, find_named, not_taken};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Beneficiary, VerificationDecision};
@@ -22,7 +22,7 @@ pub(super) fn decide(
     id: AnyId,
     decision: &OperatorDecision,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let decision = match decision {
         OperatorDecision::Approve => VerificationDecision::Activate,
         OperatorDecision::Refuse => VerificationDecision::Reject,
@@ -88,7 +88,7 @@ fn apply_check_by_hand(
     scope: Scope,
     id: AnyId,
     answer: AccountAnswer,
-) -> Outcome {
+) -> OperatorResult {
     let mut beneficiary = find_named(id, |id| beneficiaries::rows::find(tx, scope, id))?;
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Err(not_taken(id, beneficiary.status));

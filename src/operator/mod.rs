@@ -23,7 +23,7 @@ use crate::deposits;
 use crate::deposits::state::Classification;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    AnyId, DecidedBy, Id, Kind, Mode, Money, Now, ObjectKind, OperationError, Scope, StoreError,
+    AnyId, DecidedBy, Id, IdKind, Mode, Money, Now, ObjectKind, OperationError, Scope, StoreError,
 };
 use crate::keys;
 use crate::refunds::address_refused;
@@ -34,7 +34,7 @@ use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::{self, holds, refunding};
-use four_eyes::{Asked, wait_for_second};
+use four_eyes::{RequestedAction, wait_for_second};
 
 pub use refunds::{mark_refund_sent, release_refund, set_refund_address};
 pub use resuming::{pause_subject, resume, submit_waiting};
@@ -96,14 +96,14 @@ pub fn decide(
     id: AnyId,
     decision: &OperatorDecision,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let scope = find_scope(tx, id)?.ok_or_else(|| declined(id, "there is no such object"))?;
     // Before the first look: decisions about one object, and screening everybody again, would each
     // miss what the other writes.
     keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require(by, scope.mode())?;
-    let asked = Asked::Decide(id, decision.clone());
+    let asked = RequestedAction::Decide(id, decision.clone());
     if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
         return Ok(waits);
     }
@@ -169,7 +169,7 @@ pub fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreErro
 }
 
 /// The object that a decision is about.
-fn find_named<K: Kind, T>(
+fn find_named<K: IdKind, T>(
     id: AnyId,
     find: impl FnOnce(Id<K>) -> Result<Option<T>, StoreError>,
 ) -> Result<T, OperationError> {
@@ -184,7 +184,7 @@ fn decide_sender(
     id: AnyId,
     decision: &OperatorDecision,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let (screening, decision, outcome) = match decision {
         OperatorDecision::Approve => (Screening::Clear, HitDecision::Cleared, "may send"),
         OperatorDecision::Refuse => {
@@ -206,7 +206,7 @@ fn decide_transfer(
     id: AnyId,
     decision: &OperatorDecision,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let mut transfer = find_named(id, |id| transfers::rows::find(tx, scope, id))?;
     let is_taken = match decision {
         OperatorDecision::Review => holds::begin_review(tx, now, &mut transfer)?,
@@ -246,7 +246,7 @@ fn decide_deposit(
     scope: Scope,
     id: AnyId,
     decision: &OperatorDecision,
-) -> Outcome {
+) -> OperatorResult {
     let OperatorDecision::Refund(to_address) = decision else {
         return Err(declined(id, "a deposit is refunded"));
     };
@@ -280,7 +280,7 @@ fn decide_hits(
     id: AnyId,
     decision: HitDecision,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let count = hits::decide(tx, now, scope, id, decision, by)?;
     Ok(if count == 0 {
         String::new()
@@ -290,7 +290,7 @@ fn decide_hits(
 }
 
 /// What the operator is answered: what happened, or why nothing did.
-type Outcome = Result<String, OperationError>;
+type OperatorResult = Result<String, OperationError>;
 
 fn declined(id: AnyId, reason: impl std::fmt::Display) -> OperationError {
     OperationError::Declined(format!("{id}: {reason}"))

@@ -1,7 +1,7 @@
 //! The operator's decisions about payouts: closing those whose outcome the bank has not told,
 //! sending again what it refused, and ending holds.
 
-use super::{OperatorDecision, Outcome, decide_hits, declined, find_named, not_taken};
+use super::{OperatorDecision, OperatorResult, decide_hits, declined, find_named, not_taken};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, DecidedBy, Now, OperationError, Scope};
 use crate::payouts;
@@ -24,7 +24,7 @@ pub(super) fn decide(
     id: AnyId,
     decision: &OperatorDecision,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let mut payout = find_named(id, |id| payouts::rows::find(tx, scope, id))?;
     match (payout.status, decision) {
         (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {

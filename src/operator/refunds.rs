@@ -1,9 +1,9 @@
 //! The operator's decisions about refunds: where the money goes, what screening holds, which
 //! transaction sent it, and whether it may be sent although the bank paid.
 
-use super::four_eyes::{Asked, wait_for_second};
+use super::four_eyes::{RequestedAction, wait_for_second};
 use super::{
-    OperatorDecision, Outcome, decide_hits, declined, declined_by, find_named, find_scope,
+    OperatorDecision, OperatorResult, decide_hits, declined, declined_by, find_named, find_scope,
 };
 use crate::chains;
 use crate::chains::address::ChainAddress;
@@ -29,7 +29,7 @@ pub(super) fn decide(
     id: AnyId,
     decision: &OperatorDecision,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let mut refund = find_named(id, |id| refunds::rows::find(tx, scope, id))?;
     if !refund.is_held_by_screening {
         return Err(declined(id, "screening does not hold it, so there is nothing to decide"));
@@ -59,7 +59,7 @@ pub fn set_refund_address(
     id: Id<kind::Refund>,
     to_address: ChainAddress,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let any = id.any();
     if by.reason().is_empty() {
         return Err(declined(any, "say why, and who said so: --reason TEXT"));
@@ -68,7 +68,7 @@ pub fn set_refund_address(
     keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require(by, scope.mode())?;
-    let asked = Asked::RefundAddress(id, to_address);
+    let asked = RequestedAction::RefundAddress(id, to_address);
     if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
         return Ok(waits);
     }
@@ -116,7 +116,7 @@ pub fn mark_refund_sent(
     transaction_hash: &str,
     is_batch: bool,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let any = id.any();
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
     decisions::require(by, scope.mode())?;
@@ -149,11 +149,11 @@ pub fn release_refund(
     services: &Services,
     id: Id<kind::Refund>,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let any = id.any();
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
     decisions::require(by, scope.mode())?;
-    let asked = Asked::ReleaseRefund(id);
+    let asked = RequestedAction::ReleaseRefund(id);
     if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
         return Ok(waits);
     }

@@ -1,7 +1,7 @@
 //! Ending pauses.
 
-use super::Outcome;
-use super::four_eyes::{Asked, account_number, wait_for_second};
+use super::OperatorResult;
+use super::four_eyes::{RequestedAction, account_number, wait_for_second};
 use crate::kernel::{DecidedBy, Mode, Now, OperationError, Scope};
 use crate::pauses::{self, Operation};
 use crate::services::Settings;
@@ -29,7 +29,7 @@ pub fn resume(
     operation: Operation,
     account: Option<String>,
     by: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let number = account_number(tx, account.as_deref())?;
     let is_it =
         |pause: &pauses::Pause| (pause.operation, pause.account_number) == (operation, number);
@@ -40,7 +40,7 @@ pub fn resume(
             whom(&account)
         )));
     }
-    let asked = Asked::Resume { operation, account: account.clone() };
+    let asked = RequestedAction::Resume { operation, account: account.clone() };
     if let Some(waits) = wait_for_second(tx, now, settings, None, &asked, by)? {
         return Ok(waits);
     }

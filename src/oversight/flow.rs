@@ -23,13 +23,13 @@ const QUOTES_UNSETTLED_SECONDS: i64 = 60;
 
 /// How many, and how many paise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct FlowCount {
     pub count: i64,
     pub units: i64,
 }
 
-impl Tally {
-    fn add(&mut self, other: Tally) {
+impl FlowCount {
+    fn add(&mut self, other: FlowCount) {
         self.count += other.count;
         self.units = self.units.saturating_add(other.units);
     }
@@ -38,14 +38,14 @@ impl Tally {
 /// What entered each status today.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    pub quotes: Tally,
-    pub entered: HashMap<TransferStatus, Tally>,
+    pub quotes: FlowCount,
+    pub entered: HashMap<TransferStatus, FlowCount>,
     /// Whether everything up to now was counted.
     pub is_whole: bool,
 }
 
 impl Flow {
-    pub fn of(&self, status: TransferStatus) -> Tally {
+    pub fn of(&self, status: TransferStatus) -> FlowCount {
         self.entered.get(&status).copied().unwrap_or_default()
     }
 }
@@ -54,9 +54,9 @@ impl Flow {
 struct ScopeCount {
     event_id: [u8; 16],
     quote_id: [u8; 16],
-    quotes: Tally,
-    quotes_unsettled: Tally,
-    entered: HashMap<TransferStatus, Tally>,
+    quotes: FlowCount,
+    quotes_unsettled: FlowCount,
+    entered: HashMap<TransferStatus, FlowCount>,
     is_whole: bool,
 }
 
@@ -127,7 +127,7 @@ impl ScopeCount {
         let units: HashMap<u128, i64> = rows::payout_units(tx, scope, &ids)?.into_iter().collect();
         for (status, id) in entered {
             let units = units.get(&id.value).copied().unwrap_or(0);
-            self.entered.entry(status).or_default().add(Tally { count: 1, units });
+            self.entered.entry(status).or_default().add(FlowCount { count: 1, units });
         }
         if let Some(last) = events.last() {
             self.event_id = last.id.to_bytes();
@@ -135,13 +135,14 @@ impl ScopeCount {
         let settled = super::floor_of(instant - QUOTES_UNSETTLED_SECONDS).max(self.quote_id);
         let (count, units, last) =
             rows::quotes_between(tx, scope, self.quote_id, settled, ROWS_READ_MAX)?;
-        self.quotes.add(Tally { count, units });
+        self.quotes.add(FlowCount { count, units });
         // Without the last one the range was counted to its end.
         self.quote_id = last.unwrap_or(settled);
         let is_behind = last.is_some();
         let (count, units, _) =
             rows::quotes_between(tx, scope, settled, [0xFF; 16], ROWS_READ_MAX)?;
-        self.quotes_unsettled = if is_behind { Tally::default() } else { Tally { count, units } };
+        self.quotes_unsettled =
+            if is_behind { FlowCount::default() } else { FlowCount { count, units } };
         self.is_whole = (events.len() as i64) < ROWS_READ_MAX && !is_behind;
         Ok(())
     }

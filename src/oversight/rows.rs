@@ -16,7 +16,7 @@ const fn live(mode: Mode) -> i64 {
     mode.is_live() as i64
 }
 
-fn scoped_id<K: crate::kernel::Kind>(mut row: Row) -> Result<(Scope, Id<K>), StoreError> {
+fn scoped_id<K: crate::kernel::IdKind>(mut row: Row) -> Result<(Scope, Id<K>), StoreError> {
     Ok((row.scope()?, row.id()?))
 }
 
@@ -112,14 +112,14 @@ pub fn names(
 // Queues.
 
 /// One row of what waits: whose it is, and which object.
-pub type Waiting<K> = (Scope, Id<K>);
+pub type QueueRow<K> = (Scope, Id<K>);
 
 /// Transfers in a hold, oldest first.
 pub fn held_transfers(
     tx: &mut dyn Tx,
     mode: Mode,
     rows_max: i64,
-) -> Result<Vec<Waiting<kind::Transfer>>, StoreError> {
+) -> Result<Vec<QueueRow<kind::Transfer>>, StoreError> {
     let sql = "SELECT scope, id FROM transfers WHERE status = 'funding_hold' AND scope % 2 = ?1 \
                ORDER BY id LIMIT ?2";
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
@@ -130,7 +130,7 @@ pub fn unmatched_deposits(
     tx: &mut dyn Tx,
     mode: Mode,
     rows_max: i64,
-) -> Result<Vec<Waiting<kind::Deposit>>, StoreError> {
+) -> Result<Vec<QueueRow<kind::Deposit>>, StoreError> {
     let sql = "SELECT d.scope, d.id FROM deposits d WHERE d.classification = 'unmatched' AND \
                d.scope % 2 = ?1 AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.scope = d.scope \
                AND r.deposit_id = d.id) ORDER BY d.id LIMIT ?2";
@@ -142,7 +142,7 @@ pub fn verifying(
     tx: &mut dyn Tx,
     mode: Mode,
     rows_max: i64,
-) -> Result<Vec<Waiting<kind::Beneficiary>>, StoreError> {
+) -> Result<Vec<QueueRow<kind::Beneficiary>>, StoreError> {
     let sql = "SELECT scope, id FROM beneficiaries WHERE status = 'verifying' AND scope % 2 = ?1 \
                ORDER BY id LIMIT ?2";
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
@@ -154,7 +154,7 @@ pub fn open_refunds(
     mode: Mode,
     chains: &[&str],
     rows_max: i64,
-) -> Result<Vec<Waiting<kind::Refund>>, StoreError> {
+) -> Result<Vec<QueueRow<kind::Refund>>, StoreError> {
     let sql = "SELECT scope, id FROM refunds WHERE chain = ?1 AND status <> 'completed' AND \
                scope % 2 = ?2 ORDER BY scope, id LIMIT ?3";
     let mut found = Vec::new();
@@ -171,7 +171,7 @@ pub fn open_payouts(
     tx: &mut dyn Tx,
     mode: Mode,
     rows_max: i64,
-) -> Result<Vec<Waiting<kind::Payout>>, StoreError> {
+) -> Result<Vec<QueueRow<kind::Payout>>, StoreError> {
     let sql = "SELECT scope, id FROM payouts WHERE status IN ('initialized', 'processing', \
                'hold') AND scope % 2 = ?1 ORDER BY created, id LIMIT ?2";
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
@@ -182,7 +182,7 @@ pub fn stuck_payouts(
     tx: &mut dyn Tx,
     mode: Mode,
     rows_max: i64,
-) -> Result<Vec<Waiting<kind::Payout>>, StoreError> {
+) -> Result<Vec<QueueRow<kind::Payout>>, StoreError> {
     let sql = "SELECT scope, id FROM payouts WHERE status IN ('initialized', 'processing', \
                'hold') AND (status = 'hold' OR failure_code = 'outcome_unknown') AND scope % 2 = \
                ?1 ORDER BY created, id LIMIT ?2";
@@ -194,7 +194,7 @@ pub fn attended_payouts(
     tx: &mut dyn Tx,
     mode: Mode,
     rows_max: i64,
-) -> Result<Vec<Waiting<kind::Payout>>, StoreError> {
+) -> Result<Vec<QueueRow<kind::Payout>>, StoreError> {
     let sql = "SELECT scope, payout_id FROM bank_instructions WHERE attention IS NOT NULL AND \
                attention <> 'returned_and_failed' AND scope % 2 = ?1 ORDER BY payout_id LIMIT ?2";
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()

@@ -27,7 +27,7 @@ const PERSONS_MAX: i64 = 200;
 
 /// What was found, by kind.
 #[derive(Default)]
-pub struct Found {
+pub struct SearchResults {
     pub transfers: Vec<Transfer>,
     pub payouts: Vec<Payout>,
     pub deposits: Vec<Deposit>,
@@ -41,7 +41,7 @@ pub struct Found {
     pub accounts: Vec<i64>,
 }
 
-impl Found {
+impl SearchResults {
     pub fn count(&self) -> usize {
         self.transfers.len()
             + self.payouts.len()
@@ -57,8 +57,12 @@ impl Found {
 }
 
 /// Finds what a person typed or pasted.
-pub fn find(tx: &mut dyn Tx, accounts: &AccountNames, asked: &str) -> Result<Found, StoreError> {
-    let mut found = Found::default();
+pub fn find(
+    tx: &mut dyn Tx,
+    accounts: &AccountNames,
+    asked: &str,
+) -> Result<SearchResults, StoreError> {
+    let mut found = SearchResults::default();
     let asked = asked.trim();
     if asked.is_empty() || asked.chars().count() > ASKED_CHARACTERS_MAX {
         return Ok(found);
@@ -87,7 +91,7 @@ pub fn find(tx: &mut dyn Tx, accounts: &AccountNames, asked: &str) -> Result<Fou
     Ok(found)
 }
 
-fn add_object(tx: &mut dyn Tx, found: &mut Found, id: AnyId) -> Result<(), StoreError> {
+fn add_object(tx: &mut dyn Tx, found: &mut SearchResults, id: AnyId) -> Result<(), StoreError> {
     let Some(scope) = operator::find_scope(tx, id)? else { return Ok(()) };
     match id.kind {
         ObjectKind::Transfer => {
@@ -123,7 +127,7 @@ fn add_object(tx: &mut dyn Tx, found: &mut Found, id: AnyId) -> Result<(), Store
     Ok(())
 }
 
-fn typed<K: crate::kernel::Kind, T>(
+fn typed<K: crate::kernel::IdKind, T>(
     id: AnyId,
     find: impl FnOnce(Id<K>) -> Result<Option<T>, StoreError>,
 ) -> Result<Option<T>, StoreError> {
@@ -133,7 +137,7 @@ fn typed<K: crate::kernel::Kind, T>(
 /// The caller's reference as it is, the bank's in capitals.
 fn by_reference(
     tx: &mut dyn Tx,
-    found: &mut Found,
+    found: &mut SearchResults,
     asked: &str,
     scopes: &[Scope],
 ) -> Result<(), StoreError> {
@@ -155,7 +159,7 @@ fn by_reference(
 /// The hash of a deposit or of a refund, with or without the 0x before it.
 fn by_transaction(
     tx: &mut dyn Tx,
-    found: &mut Found,
+    found: &mut SearchResults,
     asked: &str,
     scopes: &[Scope],
 ) -> Result<(), StoreError> {
@@ -181,7 +185,7 @@ fn by_transaction(
 }
 
 /// Persons of whose name every word that was typed begins a word.
-fn by_name(tx: &mut dyn Tx, found: &mut Found, asked: &str) -> Result<(), StoreError> {
+fn by_name(tx: &mut dyn Tx, found: &mut SearchResults, asked: &str) -> Result<(), StoreError> {
     let words = name_words::words(asked);
     let Some(longest) = words.iter().max_by_key(|word| word.chars().count()) else {
         return Ok(());

@@ -16,7 +16,7 @@ pub const CSS: &str =
 pub const JS: &str = include_str!("payer/page.js");
 
 /// Who stands at the top of a page.
-pub struct Frame {
+pub struct PageFrame {
     pub issuer_name: String,
     /// The logo as a `data:` address.
     pub logo: Option<String>,
@@ -25,16 +25,16 @@ pub struct Frame {
     pub is_narrow: bool,
 }
 
-impl Frame {
-    pub fn of(issuer: &Issuer) -> Frame {
+impl PageFrame {
+    pub fn of(issuer: &Issuer) -> PageFrame {
         let colours = issuer
             .colour
             .map(|colour| format!(":root{{--brand:{colour};--on-brand:{}}}", colour.text_on_it()));
         let logo = issuer.logo.as_ref().map(Logo::data_url);
-        Frame { issuer_name: issuer.name.clone(), logo, colours, is_narrow: false }
+        PageFrame { issuer_name: issuer.name.clone(), logo, colours, is_narrow: false }
     }
-    pub fn narrow(issuer: &Issuer) -> Frame {
-        Frame { is_narrow: true, ..Frame::of(issuer) }
+    pub fn narrow(issuer: &Issuer) -> PageFrame {
+        PageFrame { is_narrow: true, ..PageFrame::of(issuer) }
     }
 }
 
@@ -59,7 +59,7 @@ fn policy(colours: Option<&str>) -> String {
 }
 
 /// The headers of a page whose address is its secret.
-pub fn protect(reply: &mut Reply, frame: Option<&Frame>) {
+pub fn protect(reply: &mut Reply, frame: Option<&PageFrame>) {
     let headers = reply.headers_mut();
     let policy = policy(frame.and_then(|frame| frame.colours.as_deref()));
     headers.insert(

@@ -8,9 +8,9 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use super::frame::{CSS, Frame, protect};
+use super::frame::{CSS, PageFrame, protect};
 use super::payer;
-use super::words::{Words, chosen, languages};
+use super::words::{PageWords, chosen, languages};
 use crate::app_state::AppState;
 use crate::http::dispatch::{self, Reply, ReplyBody};
 use crate::issuers::Issuer;
@@ -91,9 +91,9 @@ struct CertifiedAdvice {
 #[template(path = "pages/verification.html")]
 struct VerificationTemplate<'a> {
     css: &'static str,
-    frame: &'a Frame,
-    words: &'static Words,
-    languages: &'static [Words],
+    frame: &'a PageFrame,
+    words: &'static PageWords,
+    languages: &'static [PageWords],
     headline: &'static str,
     text: String,
     advice: &'a CertifiedAdvice,
@@ -105,10 +105,10 @@ async fn verify(
     app: &Arc<AppState>,
     request_id: &str,
     token: &str,
-    reader: Option<&'static Words>,
-    words: &'static Words,
+    reader: Option<&'static PageWords>,
+    words: &'static PageWords,
 ) -> Reply {
-    let default = Frame::narrow(&app.services.settings.issuers.default);
+    let default = PageFrame::narrow(&app.services.settings.issuers.default);
     let failed = |failure: OperationError| {
         let mut reply = not_verified(request_id, failure, reader, &default);
         protect(&mut reply, Some(&default));
@@ -137,7 +137,7 @@ async fn verify(
     });
     let found = dispatch::within(app, dispatch::answer_end(), found).await;
     let drawn = found.and_then(|advice| {
-        let frame = Frame::narrow(&advice.issuer);
+        let frame = PageFrame::narrow(&advice.issuer);
         let html = html(&advice, &frame, words).map_err(|error| {
             StoreError::Broken(format!("the verification page cannot be drawn: {error}"))
         })?;
@@ -164,8 +164,8 @@ fn not_found() -> Refusal {
 fn not_verified(
     request_id: &str,
     failure: OperationError,
-    reader: Option<&'static Words>,
-    frame: &Frame,
+    reader: Option<&'static PageWords>,
+    frame: &PageFrame,
 ) -> Reply {
     let Some(words) = reader else { return refuse(request_id, failure) };
     if matches!(failure, OperationError::Refused(_)) {
@@ -179,8 +179,8 @@ fn not_verified(
 
 fn html(
     advice: &CertifiedAdvice,
-    frame: &Frame,
-    words: &'static Words,
+    frame: &PageFrame,
+    words: &'static PageWords,
 ) -> Result<String, askama::Error> {
     let (headline, text) = match advice.returned_at {
         Some(_) => (&words.verify_returned_title, &words.verify_returned_text),
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_page_escapes_what_others_wrote_and_says_what_is_wrong() {
         let html = |advice: &CertifiedAdvice| {
-            super::html(advice, &Frame::narrow(&advice.issuer), english())
+            super::html(advice, &PageFrame::narrow(&advice.issuer), english())
         };
         let mut certified = CertifiedAdvice {
             issuer: Issuer { name: "A & B".into(), ..Issuer::default() },

@@ -27,12 +27,12 @@ macro_rules! words {
         /// Everything that the pages say, in one language.
         #[derive(Clone, Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields)]
-        pub struct Words {
+        pub struct PageWords {
             $(pub $key: String,)*
         }
 
         #[cfg(test)]
-        impl Words {
+        impl PageWords {
             fn all(&self) -> Vec<(&'static str, &str)> {
                 vec![$((stringify!($key), self.$key.as_str()),)*]
             }
@@ -69,36 +69,36 @@ words! {
 }
 
 /// Every language that reads; a test holds that all do.
-static LANGUAGES: LazyLock<Vec<Words>> = LazyLock::new(|| {
-    let read: Vec<Words> = FILES.iter().filter_map(|text| toml::from_str(text).ok()).collect();
-    if read.is_empty() { vec![Words::default()] } else { read }
+static LANGUAGES: LazyLock<Vec<PageWords>> = LazyLock::new(|| {
+    let read: Vec<PageWords> = FILES.iter().filter_map(|text| toml::from_str(text).ok()).collect();
+    if read.is_empty() { vec![PageWords::default()] } else { read }
 });
 
 /// Every language, English first.
-pub fn languages() -> &'static [Words] {
+pub fn languages() -> &'static [PageWords] {
     &LANGUAGES
 }
 
 /// English, in which programs and logs are told.
-pub fn english() -> &'static Words {
+pub fn english() -> &'static PageWords {
     &LANGUAGES[0]
 }
 
-fn of_code(code: &str) -> Option<&'static Words> {
+fn of_code(code: &str) -> Option<&'static PageWords> {
     languages().iter().find(|words| words.code.eq_ignore_ascii_case(code))
 }
 
 /// The language of a request: what its query says, else the one that its browser prefers among
 /// those there are, else English.
-pub fn chosen(query: Option<&str>, headers: &HeaderMap) -> &'static Words {
+pub fn chosen(query: Option<&str>, headers: &HeaderMap) -> &'static PageWords {
     let asked = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes())
         .find_map(|(name, code)| of_code(&code).filter(|_| name == "lang"));
     asked.or_else(|| preferred(headers)).unwrap_or_else(english)
 }
 
 /// The known language with the highest weight (RFC 9110, 12.5.4); the first of equals.
-fn preferred(headers: &HeaderMap) -> Option<&'static Words> {
-    let mut best: Option<(f32, &'static Words)> = None;
+fn preferred(headers: &HeaderMap) -> Option<&'static PageWords> {
+    let mut best: Option<(f32, &'static PageWords)> = None;
     let texts = headers.get_all(ACCEPT_LANGUAGE).iter().filter_map(|value| value.to_str().ok());
     for range in texts.flat_map(|text| text.split(',')) {
         let (tag, weight) = range.split_once(';').unwrap_or((range, ""));
@@ -113,7 +113,7 @@ fn preferred(headers: &HeaderMap) -> Option<&'static Words> {
     best.map(|(_, words)| words)
 }
 
-impl Words {
+impl PageWords {
     /// [`fill`], with each value kept apart from the letters around it where those run from right
     /// to left: figures and brackets would change their places otherwise (Unicode's UAX 9).
     pub fn fill(&self, text: &str, values: &[(&str, &str)]) -> String {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_language_says_the_same() {
-        let all: Vec<Words> = FILES
+        let all: Vec<PageWords> = FILES
             .iter()
             .map(|text| toml::from_str(text).unwrap_or_else(|error| panic!("{error}")))
             .collect();

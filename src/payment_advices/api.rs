@@ -1,11 +1,11 @@
 //! Payment advices over HTTP.
 
 use super::Advice;
-use crate::http::route::{self, Context, Document, Route};
+use crate::http::route::{self, Context, PdfAnswer, Route};
 use crate::kernel::{Code, OperationError, Refusal, StoreError};
 use crate::payouts::api::locate;
 
-impl Document for Advice {
+impl PdfAnswer for Advice {
     fn to_pdf(&self) -> Result<Vec<u8>, StoreError> {
         Advice::to_pdf(self)
     }

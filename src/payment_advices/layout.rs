@@ -2,7 +2,7 @@
 
 use super::content::TableSection;
 use super::pen::WIDTH;
-use super::text::{self, Line, Weight};
+use super::text::{self, ShapedLine, Weight};
 
 pub(super) const LABEL_WIDTH: f32 = 132.0;
 /// Sizes that the table is tried in until it fits the page, with the lines that one value can have;
@@ -13,7 +13,7 @@ pub(super) const TRIALS: [(f32, usize); 7] =
 /// The table at one size, measured.
 pub(super) struct TableLayout {
     pub(super) size: f32,
-    pub(super) sections: Vec<(&'static str, Vec<(Line, Vec<Line>)>)>,
+    pub(super) sections: Vec<(&'static str, Vec<(ShapedLine, Vec<ShapedLine>)>)>,
     pub(super) height: f32,
 }
 

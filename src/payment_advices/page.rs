@@ -21,7 +21,7 @@ use super::pen::{
     ALERT, GOOD, GREY, INK, LINK, MARGIN, PAGE_HEIGHT, PAGE_WIDTH, Pen, RULE, SHADE, WIDTH,
     code_path, fill, fonts,
 };
-use super::text::{self, Line, Weight};
+use super::text::{self, ShapedLine, Weight};
 use super::{Advice, indian_date};
 use crate::kernel::StoreError;
 use crate::kernel::rupees::grouped;
@@ -198,7 +198,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let url_lines =
         text::wrap(&advice.verification_url, Weight::Regular, notes_width / URL_SIZE, 4)
             .ok_or_else(fonts)?;
-    let notes_height = |lines: &[Vec<Line>]| {
+    let notes_height = |lines: &[Vec<ShapedLine>]| {
         lines.iter().map(|lines| lines.len() as f32 * 10.2 + 3.5).sum::<f32>()
     };
     let foot_height = (notes_height(&note_lines) + 24.0 + url_lines.len() as f32 * 10.2)
@@ -224,7 +224,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
             let (top, baseline) = (y, y + layout.size * 1.12);
             let color = if row.link.is_some() { LINK } else { INK };
             let label = pen.line(label, MARGIN, baseline, layout.size, GREY);
-            let draw = |(index, line): (usize, &Line)| {
+            let draw = |(index, line): (usize, &ShapedLine)| {
                 let y = baseline + index as f32 * layout.line_height();
                 pen.line(line, MARGIN + LABEL_WIDTH, y, layout.size, color)
             };

@@ -9,7 +9,7 @@ use krilla::surface::Surface;
 use krilla::tagging::{Artifact, ArtifactType, ContentTag, Identifier, SpanTag};
 use qrcodegen::QrCode;
 
-use super::text::{self, Line, Weight};
+use super::text::{self, ShapedLine, Weight};
 use crate::kernel::StoreError;
 
 /// A4 in points.
@@ -47,7 +47,7 @@ pub(super) struct Pen<'a, 'b> {
 impl Pen<'_, '_> {
     pub(super) fn line(
         &mut self,
-        line: &Line,
+        line: &ShapedLine,
         x: f32,
         y: f32,
         size: f32,

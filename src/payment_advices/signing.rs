@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::kernel::seal::{Place, Sealer};
+use crate::kernel::seal::{SealedPlace, Sealer};
 use crate::kernel::{Mode, Now, StoreError};
 use crate::secrets;
 use crate::store::{Tx, migrate};
@@ -79,10 +79,10 @@ impl SigningKey {
 }
 
 /// Where the store keeps the keys of a mode, as a fact of the place's name.
-const fn place(mode: Mode) -> &'static Place {
+const fn place(mode: Mode) -> &'static SealedPlace {
     match mode {
-        Mode::Test => &Place::ADVICE_KEYS_TEST,
-        Mode::Live => &Place::ADVICE_KEYS_LIVE,
+        Mode::Test => &SealedPlace::ADVICE_KEYS_TEST,
+        Mode::Live => &SealedPlace::ADVICE_KEYS_LIVE,
     }
 }
 

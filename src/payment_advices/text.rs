@@ -113,15 +113,15 @@ fn face_of(letter: char, before: usize, weight: Weight) -> Option<usize> {
 }
 
 /// A piece of text in one face.
-struct Run {
+struct GlyphRun {
     face: usize,
     text: String,
     glyphs: Vec<KrillaGlyph>,
 }
 
 /// A shaped line; lengths are in units of the font size.
-pub struct Line {
-    runs: Vec<Run>,
+pub struct ShapedLine {
+    runs: Vec<GlyphRun>,
     pub width: f32,
     /// Whether a character had to be replaced.
     pub has_replacements: bool,
@@ -157,14 +157,14 @@ fn shape_run(face: &Face, text: &str) -> Vec<KrillaGlyph> {
 }
 
 /// Shapes one line. `None` only where the fonts inside the binary do not load.
-pub fn shape(text: &str, weight: Weight) -> Option<Line> {
+pub fn shape(text: &str, weight: Weight) -> Option<ShapedLine> {
     let faces = FACES.as_ref()?;
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<GlyphRun> = Vec::new();
     let mut has_replacements = false;
     let mut before = usize::from(weight == Weight::Bold);
-    let push = |runs: &mut Vec<Run>, face: usize, letter: char| match runs.last_mut() {
+    let push = |runs: &mut Vec<GlyphRun>, face: usize, letter: char| match runs.last_mut() {
         Some(run) if run.face == face => run.text.push(letter),
-        _ => runs.push(Run { face, text: letter.into(), glyphs: Vec::new() }),
+        _ => runs.push(GlyphRun { face, text: letter.into(), glyphs: Vec::new() }),
     };
     for letter in text.chars() {
         let found = face_of(letter, before, weight);
@@ -173,7 +173,7 @@ pub fn shape(text: &str, weight: Weight) -> Option<Line> {
         push(&mut runs, before, if found.is_some() { letter } else { REPLACEMENT });
     }
     // A block has holes: what a face lacks is replaced in a second round, in the Latin face.
-    let mut shaped: Vec<Run> = Vec::new();
+    let mut shaped: Vec<GlyphRun> = Vec::new();
     for mut run in runs {
         let face = faces.get(run.face)?;
         run.glyphs = shape_run(face, &run.text);
@@ -188,7 +188,7 @@ pub fn shape(text: &str, weight: Weight) -> Option<Line> {
             .filter(|glyph| glyph.glyph_id.to_u32() == 0)
             .map(|glyph| glyph.text_range.clone())
             .collect();
-        let mut pieces: Vec<Run> = Vec::new();
+        let mut pieces: Vec<GlyphRun> = Vec::new();
         for (place, letter) in run.text.char_indices() {
             let is_missing = missing.iter().any(|range| range.contains(&place));
             let face = if is_missing { usize::from(weight == Weight::Bold) } else { run.face };
@@ -206,10 +206,10 @@ pub fn shape(text: &str, weight: Weight) -> Option<Line> {
         }
     }
     let width = shaped.iter().flat_map(|run| &run.glyphs).map(|glyph| glyph.x_advance).sum();
-    Some(Line { runs: shaped, width, has_replacements })
+    Some(ShapedLine { runs: shaped, width, has_replacements })
 }
 
-impl Line {
+impl ShapedLine {
     /// Draws the line with its baseline at `y`; the surface's fill is its colour.
     pub fn draw(&self, surface: &mut Surface<'_>, x: f32, y: f32, size: f32, as_outlines: bool) {
         let Some(faces) = FACES.as_ref() else { return };
@@ -270,7 +270,7 @@ fn beginning(text: &str, ending: &str, weight: Weight, width: f32) -> Option<Str
 
 /// Breaks text into lines of at most `width` (in units of the font size), at spaces, and inside
 /// words that are longer than a line. What does not fit into `lines_max` lines ends in an ellipsis.
-pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<Vec<Line>> {
+pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<Vec<ShapedLine>> {
     let mut texts: Vec<String> = Vec::new();
     let mut current = String::new();
     for word in text.split_whitespace() {
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn shown(line: &Line) -> String {
+    fn shown(line: &ShapedLine) -> String {
         line.runs.iter().map(|run| run.text.as_str()).collect()
     }
 

@@ -15,8 +15,8 @@ use crate::rails::files::encoding;
 use crate::rails::files::format::{FileError, PaymentOrder};
 use crate::rails::files::references::{ReferenceElement, References};
 use crate::rails::files::reports::{
-    Content, Incoming, Meaning, PaymentStatus, REPORTS_MAX, Reason, ReportKind, StatusReport,
-    Unread, Verdict,
+    Content, Incoming, Meaning, PaymentStatus, REPORTS_MAX, Reason, ReportKind, ReportedStatus,
+    StatusReport, Unread,
 };
 use crate::rails::files::settings::{BankSettings, FileFormat};
 use crate::rails::files::values::{Day, EndToEndId, MessageId, inr};
@@ -218,7 +218,7 @@ fn read_result(
         Some(text) => reason.set_text(text),
         None => {}
     }
-    let verdict = Verdict { meaning: Some(meaning), reason };
+    let verdict = ReportedStatus { meaning: Some(meaning), reason };
     Ok(PaymentStatus { end_to_end_id, verdict, amount, references, place: place.to_owned() })
 }
 

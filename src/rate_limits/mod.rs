@@ -128,7 +128,7 @@ pub struct Headers {
 }
 
 /// The headers, and whether the request may pass.
-pub type Judged = (Option<Headers>, Result<(), Refusal>);
+pub type RateDecision = (Option<Headers>, Result<(), Refusal>);
 
 impl Limiter {
     pub fn new(rates: Rates) -> Limiter {
@@ -142,7 +142,7 @@ impl Limiter {
         store: &Store,
         key: Id<kind::ApiKey>,
         is_write: bool,
-    ) -> Result<Judged, OperationError> {
+    ) -> Result<RateDecision, OperationError> {
         self.take(store, key, is_write, 1).await
     }
 
@@ -153,7 +153,7 @@ impl Limiter {
         store: &Store,
         key: Id<kind::ApiKey>,
         is_write: bool,
-    ) -> Result<Judged, OperationError> {
+    ) -> Result<RateDecision, OperationError> {
         self.take(store, key, is_write, EXPENSIVE_TOKENS - 1).await
     }
 
@@ -163,7 +163,7 @@ impl Limiter {
         key: Id<kind::ApiKey>,
         is_write: bool,
         tokens: u32,
-    ) -> Result<Judged, OperationError> {
+    ) -> Result<RateDecision, OperationError> {
         let rate = if is_write { self.rates.writes } else { self.rates.reads };
         if rate == 0 {
             return Ok((None, Ok(())));

@@ -65,7 +65,7 @@ pub fn agreed(observations: &[Observation], basis_points: i64) -> Result<Observa
 
 /// What the day's rates are held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Anchor {
+pub struct RateAnchor {
     pub rate: Rate,
     /// Days since 1970 in India.
     pub day: i64,
@@ -80,12 +80,12 @@ pub fn indian_day(instant: i64) -> i64 {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Desk {
     pub last: Option<MarketRate>,
-    pub anchor: Option<Anchor>,
+    pub anchor: Option<RateAnchor>,
     jump: Option<(Rate, u32)>,
 }
 
 impl Desk {
-    pub fn new(last: Option<MarketRate>, anchor: Option<Anchor>) -> Desk {
+    pub fn new(last: Option<MarketRate>, anchor: Option<RateAnchor>) -> Desk {
         Desk { last, anchor, jump: None }
     }
 
@@ -109,7 +109,7 @@ impl Desk {
         let day = indian_day(instant);
         let anchor = guards
             .anchor
-            .map(|rate| Anchor { rate, day })
+            .map(|rate| RateAnchor { rate, day })
             .or(self.anchor.filter(|anchor| anchor.day == day));
         if anchor
             .is_some_and(|anchor| !is_near(seen.mid, anchor.rate, guards.anchor_basis_points_max))
@@ -134,7 +134,7 @@ impl Desk {
         }
         self.jump = None;
         self.last = Some(seen);
-        self.anchor = Some(anchor.unwrap_or(Anchor { rate: seen.mid, day }));
+        self.anchor = Some(anchor.unwrap_or(RateAnchor { rate: seen.mid, day }));
         Ok(seen)
     }
 }
@@ -193,7 +193,7 @@ mod tests {
         use RateRefusal::{AnchorDeviation, Implausible, Jump, Stale, UsdtDepegged};
         let now = 1_790_000_000;
         let day = indian_day(now);
-        let anchor = |rate| Some(Anchor { rate: Rate(rate), day });
+        let anchor = |rate| Some(RateAnchor { rate: Rate(rate), day });
         let last = |rate| Some(seen(rate, 1_000_000, now - 15));
         for (last, anchor, seen, refusal) in [
             (None, None, seen(88_000_000, 1_000_000, now), None),
@@ -253,9 +253,9 @@ mod tests {
         let mut desk = Desk::default();
         desk.judge(seen(88_000_000, 1_000_000, midnight - 20), midnight - 20, &guards()).unwrap();
         desk.judge(seen(88_500_000, 1_000_000, midnight - 5), midnight - 5, &guards()).unwrap();
-        assert_eq!(desk.anchor, Some(Anchor { rate: Rate(88_000_000), day: 19_999 }));
+        assert_eq!(desk.anchor, Some(RateAnchor { rate: Rate(88_000_000), day: 19_999 }));
         desk.judge(seen(88_600_000, 1_000_000, midnight), midnight, &guards()).unwrap();
-        assert_eq!(desk.anchor, Some(Anchor { rate: Rate(88_600_000), day: 20_000 }));
+        assert_eq!(desk.anchor, Some(RateAnchor { rate: Rate(88_600_000), day: 20_000 }));
         let operators = Guards { anchor: Some(Rate(80_000_000)), ..guards() };
         assert_eq!(
             desk.judge(seen(88_600_000, 1_000_000, midnight), midnight, &operators),

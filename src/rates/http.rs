@@ -29,13 +29,13 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use super::exact::{self, Pointer};
-use super::guard::{Anchor, Desk, Guards, Observation, agreed};
+use super::guard::{Desk, Guards, Observation, RateAnchor, agreed};
 use super::{
     MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, RateSource, USDT_USD_MAX,
     USDT_USD_MIN,
 };
 use crate::kernel::{Rate, within};
-use crate::outbound::{Client, Endpoint, OutboundError};
+use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 
 /// Sources of one figure.
 pub const SOURCES_MAX: usize = 8;
@@ -93,10 +93,10 @@ pub struct RateSettings {
     pub usd_per_usdt: Vec<SourceSettings>,
 }
 
-struct Source {
+struct FigureSource {
     /// What a log may show: the figure, its number among its sources, and the host.
     label: String,
-    endpoint: Endpoint,
+    endpoint: OutboundEndpoint,
     pointer: Pointer,
     time_pointer: Option<Pointer>,
     /// The last refusal, so that the log tells a change and not each poll.
@@ -109,8 +109,8 @@ pub struct HttpRates {
     deadline: Duration,
     pub poll_interval: Duration,
     pub guards: Guards,
-    inr_per_usd: Vec<Source>,
-    usd_per_usdt: Vec<Source>,
+    inr_per_usd: Vec<FigureSource>,
+    usd_per_usdt: Vec<FigureSource>,
     market: Mutex<Market>,
 }
 
@@ -232,7 +232,7 @@ fn sources(
     name: &str,
     settings: &[SourceSettings],
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<Source>, String> {
+) -> Result<Vec<FigureSource>, String> {
     if settings.is_empty() || settings.len() > SOURCES_MAX {
         return Err(format!("[[rates.{name}]] must stand 1 to {SOURCES_MAX} times"));
     }
@@ -245,7 +245,7 @@ impl SourceSettings {
         name: &str,
         number: usize,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Source, String> {
+    ) -> Result<FigureSource, String> {
         let fault = |what: String| format!("[[rates.{name}]] number {number}: {what}");
         let header = match (&self.header_name, &self.header_variable) {
             (Some(header), Some(variable)) => {
@@ -267,8 +267,8 @@ impl SourceSettings {
             })
         };
         let endpoint =
-            Endpoint::new(&self.url, header).map_err(|error| fault(error.to_string()))?;
-        Ok(Source {
+            OutboundEndpoint::new(&self.url, header).map_err(|error| fault(error.to_string()))?;
+        Ok(FigureSource {
             label: format!("{name} {number} ({})", endpoint.label()),
             endpoint,
             pointer: pointer(&self.pointer)?,
@@ -289,7 +289,7 @@ fn time(json: &str) -> Option<i64> {
     }
 }
 
-impl Source {
+impl FigureSource {
     fn read(
         &self,
         body: &[u8],
@@ -390,7 +390,7 @@ impl HttpRates {
     }
 
     /// Takes up what an earlier run left in the store. Its age is judged where it is quoted.
-    pub fn restore(&self, last: MarketRate, anchor: Anchor) {
+    pub fn restore(&self, last: MarketRate, anchor: RateAnchor) {
         let mut market = self.market();
         market.desk = Desk::new(Some(last), Some(anchor));
         market.current = Some(last);
@@ -403,7 +403,7 @@ impl HttpRates {
         &self,
         instant: i64,
         count: &(dyn Fn(RateRefusal) + Sync),
-    ) -> Result<(MarketRate, Anchor), RateRefusal> {
+    ) -> Result<(MarketRate, RateAnchor), RateRefusal> {
         let (inr_per_usd, usd_per_usdt) = futures_util::future::join(
             self.observed(&self.inr_per_usd, instant, count),
             self.observed(&self.usd_per_usdt, instant, count),
@@ -418,7 +418,7 @@ impl HttpRates {
 
     async fn observed(
         &self,
-        sources: &[Source],
+        sources: &[FigureSource],
         instant: i64,
         count: &(dyn Fn(RateRefusal) + Sync),
     ) -> Vec<Observation> {
@@ -442,7 +442,7 @@ impl HttpRates {
         inr_per_usd: Vec<Observation>,
         usd_per_usdt: Vec<Observation>,
         instant: i64,
-    ) -> Result<(MarketRate, Anchor), RateRefusal> {
+    ) -> Result<(MarketRate, RateAnchor), RateRefusal> {
         let near = self.guards.disagreement_basis_points_max;
         let mut market = self.market();
         let judged = agreed(&inr_per_usd, near).and_then(|mid| {

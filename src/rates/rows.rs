@@ -1,12 +1,12 @@
 //! The row of what a rate source last knew that was good, and of the day's anchor.
 
 use super::MarketRate;
-use super::guard::Anchor;
+use super::guard::RateAnchor;
 use crate::kernel::{Rate, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-pub fn find(tx: &mut dyn Tx, source: &str) -> Result<Option<(MarketRate, Anchor)>, StoreError> {
+pub fn find(tx: &mut dyn Tx, source: &str) -> Result<Option<(MarketRate, RateAnchor)>, StoreError> {
     let row = tx.row(
         "SELECT inr_per_usd, usd_per_usdt, observed_at, anchor, anchor_day FROM \
          market_rates WHERE source = ?1",
@@ -18,7 +18,7 @@ pub fn find(tx: &mut dyn Tx, source: &str) -> Result<Option<(MarketRate, Anchor)
             usdt_usd: Rate(row.int()?),
             observed_at: row.int()?,
         };
-        Ok((rate, Anchor { rate: Rate(row.int()?), day: row.int()? }))
+        Ok((rate, RateAnchor { rate: Rate(row.int()?), day: row.int()? }))
     })
     .transpose()
 }
@@ -27,7 +27,7 @@ pub fn save(
     tx: &mut dyn Tx,
     source: &str,
     rate: &MarketRate,
-    anchor: &Anchor,
+    anchor: &RateAnchor,
 ) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO market_rates (source, inr_per_usd, usd_per_usdt, observed_at, anchor, \

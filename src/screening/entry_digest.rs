@@ -21,17 +21,17 @@ use sha2::{Digest, Sha256};
 
 use super::birth::Birth;
 use super::countries::CountryCode;
-use super::{Entry, EntryKind, ListName, ListedIdentifier, ListedName};
+use super::{EntryKind, ListEntry, ListName, ListedIdentifier, ListedName};
 
 /// SHA-256 of an entry's whole content, in version 1 of the text.
-pub fn version_1(entry: &Entry) -> [u8; 32] {
+pub fn version_1(entry: &ListEntry) -> [u8; 32] {
     let mut text = String::new();
     // Writing into a string cannot fail.
     let _ = write_entry(&mut text, entry);
     Sha256::digest(text.as_bytes()).into()
 }
 
-fn write_entry(out: &mut String, entry: &Entry) -> fmt::Result {
+fn write_entry(out: &mut String, entry: &ListEntry) -> fmt::Result {
     let list = match entry.list {
         ListName::Ofac => "Ofac",
         ListName::Un => "Un",
@@ -118,8 +118,8 @@ mod tests {
 
     use super::*;
 
-    fn full() -> Entry {
-        let mut entry = Entry::new(ListName::Ofac, "7\"3", EntryKind::Individual);
+    fn full() -> ListEntry {
+        let mut entry = ListEntry::new(ListName::Ofac, "7\"3", EntryKind::Individual);
         entry.add_name("Zübin \"Zed\" O'Tarkhád\\", false);
         entry.add_name("आशा\u{200b}", true);
         entry.births.push(Birth::Day(date(1980, 5, 6)));
@@ -149,7 +149,7 @@ mod tests {
         let mut text = String::new();
         write_entry(&mut text, &full()).unwrap();
         assert_eq!(text, TEXT);
-        let empty = Entry::new(ListName::Un, "", EntryKind::Any);
+        let empty = ListEntry::new(ListName::Un, "", EntryKind::Any);
         let mut text = String::new();
         write_entry(&mut text, &empty).unwrap();
         assert_eq!(
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn everything_that_an_entry_says_changes_its_digest() {
         let digest = version_1(&full());
-        let changes: [fn(&mut Entry); 9] = [
+        let changes: [fn(&mut ListEntry); 9] = [
             |entry| entry.list = ListName::Un,
             |entry| entry.id.push('1'),
             |entry| entry.kind = EntryKind::Any,

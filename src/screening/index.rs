@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
-use super::name_records::{Bits, Posting, Records, sound_bit};
+use super::name_records::{Bits, Records, TokenPosting, sound_bit};
 use super::similarity::{
     PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, best_pairs, first_sound, similarity_bound, variations,
 };
@@ -40,7 +40,7 @@ const MARGIN: f64 = 1e-6;
 
 /// A name that was found.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Found {
+pub struct FoundName {
     /// The number that the name was added with.
     pub name: u32,
     /// From the threshold to 1.
@@ -105,7 +105,7 @@ impl IndexBuilder {
         }
         let token_sounds: Vec<u32> =
             self.tokens.iter().map(|token| sound_bit(first_sound(token))).collect();
-        let mut postings: Vec<Vec<Posting>> = vec![Vec::new(); self.tokens.len()];
+        let mut postings: Vec<Vec<TokenPosting>> = vec![Vec::new(); self.tokens.len()];
         for (place, _, tokens) in self.records.iter() {
             let sounds = tokens
                 .iter()
@@ -115,7 +115,7 @@ impl IndexBuilder {
                 if let Some(list) = postings.get_mut(*token as usize)
                     && list.last().is_none_or(|last| last.place != place)
                 {
-                    list.push(Posting { place, sounds });
+                    list.push(TokenPosting { place, sounds });
                 }
             }
         }
@@ -157,7 +157,7 @@ pub struct NameIndex {
     losses: Vec<Vec<f64>>,
     sounds: HashMap<char, Sound>,
     /// The records that hold a token, by the token's number.
-    postings: Vec<Vec<Posting>>,
+    postings: Vec<Vec<TokenPosting>>,
     tokens: Vec<String>,
     records: Records,
     /// Working memory of earlier searches.
@@ -204,13 +204,13 @@ impl AlikeTokens {
 }
 
 /// What the variations of one searched name share, by token.
-type Known = HashMap<String, Alike>;
+type AlikeByToken = HashMap<String, Alike>;
 type Alike = Rc<AlikeTokens>;
 
 impl NameIndex {
     /// Every listed name whose similarity with these tokens reaches the threshold, with its score,
     /// by number.
-    pub fn search(&self, tokens: &[String]) -> Vec<Found> {
+    pub fn search(&self, tokens: &[String]) -> Vec<FoundName> {
         let mut best: HashMap<u32, f64> = HashMap::new();
         let mut scratch =
             self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
@@ -225,7 +225,7 @@ impl NameIndex {
     }
 
     /// The same as `search` by comparing every name; what the index is measured against.
-    pub fn exhaustive(&self, tokens: &[String]) -> Vec<Found> {
+    pub fn exhaustive(&self, tokens: &[String]) -> Vec<FoundName> {
         let mut best: HashMap<u32, f64> = HashMap::new();
         let searched = variations(tokens);
         for (_, name, listed) in self.records.iter() {
@@ -259,7 +259,7 @@ impl NameIndex {
         &self,
         tokens: &[String],
         scratch: &mut Scratch,
-        known: &mut Known,
+        known: &mut AlikeByToken,
         best: &mut HashMap<u32, f64>,
     ) {
         let alike: Vec<Alike> = tokens
@@ -277,7 +277,7 @@ impl NameIndex {
         }
         self.fill_rows(tokens, &alike, scratch);
         for number in anchors.into_iter().flatten() {
-            for Posting { place, sounds } in
+            for TokenPosting { place, sounds } in
                 self.postings.get(number as usize).into_iter().flatten()
             {
                 let contribution = |alike: &Alike| {
@@ -466,9 +466,9 @@ fn choices(alike: &[Alike]) -> Vec<u128> {
     by_count.iter().map(grow).collect()
 }
 
-fn sorted(best: HashMap<u32, f64>) -> Vec<Found> {
-    let mut found: Vec<Found> =
-        best.into_iter().map(|(name, score)| Found { name, score }).collect();
+fn sorted(best: HashMap<u32, f64>) -> Vec<FoundName> {
+    let mut found: Vec<FoundName> =
+        best.into_iter().map(|(name, score)| FoundName { name, score }).collect();
     found.sort_by_key(|found| found.name);
     found
 }

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::judge::{MATCHING_VERSION, Thresholds};
 use super::matcher::EntryMatcher;
 use super::settings::ScreeningSettings;
-use super::{Entry, FILE_BYTES_MAX, ListName, ReadList, Screener, ofac, own, un};
+use super::{FILE_BYTES_MAX, ListEntry, ListName, ReadList, Screener, ofac, own, un};
 use super::{ScreeningFinding, ScreeningQuestion};
 use crate::chains::address::ChainAddress;
 
@@ -29,14 +29,14 @@ struct Stamp {
 
 /// One list as it was read.
 #[derive(Clone)]
-struct Source {
+struct ListSource {
     list: ListName,
     stamps: Vec<Stamp>,
     content_hash: [u8; 32],
     /// When the list was made: what it says itself, or the oldest of its files, whichever is
     /// earlier. Unix seconds.
     dated_at: i64,
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<ListEntry>>,
 }
 
 /// A list, as the operator sees it.
@@ -50,7 +50,7 @@ pub struct ListState {
 }
 
 struct Loaded {
-    sources: Vec<Source>,
+    sources: Vec<ListSource>,
     matcher: Arc<EntryMatcher>,
 }
 
@@ -83,7 +83,7 @@ impl Lists {
             .files()
             .iter()
             .map(|(list, paths)| read_source(*list, paths))
-            .collect::<Result<Vec<Source>, String>>()?;
+            .collect::<Result<Vec<ListSource>, String>>()?;
         let matcher = Arc::new(matcher(&sources, settings.thresholds));
         Ok(Lists {
             settings,
@@ -121,7 +121,7 @@ impl Lists {
     }
 
     pub fn states(&self) -> Vec<ListState> {
-        let state = |source: &Source| ListState {
+        let state = |source: &ListSource| ListState {
             list: source.list,
             entries_count: source.entries.len(),
             dated_at: source.dated_at,
@@ -231,7 +231,7 @@ impl Screener for Arc<Lists> {
     }
 }
 
-fn matcher(sources: &[Source], thresholds: Thresholds) -> EntryMatcher {
+fn matcher(sources: &[ListSource], thresholds: Thresholds) -> EntryMatcher {
     EntryMatcher::new(
         sources.iter().flat_map(|source| source.entries.iter().cloned()).collect(),
         thresholds,
@@ -266,7 +266,7 @@ fn read_file(path: &Path, stamp: &Stamp) -> Result<Vec<u8>, String> {
     }
 }
 
-fn read_source(list: ListName, paths: &[PathBuf]) -> Result<Source, String> {
+fn read_source(list: ListName, paths: &[PathBuf]) -> Result<ListSource, String> {
     let stamps = paths.iter().map(|path| stamp(path)).collect::<Result<Vec<Stamp>, String>>()?;
     let files = paths
         .iter()
@@ -295,7 +295,7 @@ fn read_source(list: ListName, paths: &[PathBuf]) -> Result<Source, String> {
     let oldest =
         stamps.iter().map(|stamp| stamp.modified_nanoseconds / 1_000_000_000).min().unwrap_or(0);
     let oldest = i64::try_from(oldest).unwrap_or(i64::MAX);
-    Ok(Source {
+    Ok(ListSource {
         list,
         stamps,
         content_hash: hash.finalize().into(),

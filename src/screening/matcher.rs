@@ -10,7 +10,7 @@ use super::index::{IndexBuilder, NameIndex};
 use super::judge::{self, CountryEvidence, NameEvidence, Thresholds};
 use super::person_index::{PersonIndex, PersonIndexBuilder};
 use super::prepare::{has_bidi_override, readings};
-use super::{Entry, EntryKind, plain_identifier, text};
+use super::{EntryKind, ListEntry, plain_identifier, text};
 use super::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
 use crate::chains::address::{AddressBytes, ChainAddress, listed_bytes};
 
@@ -39,7 +39,7 @@ type Places = Vec<(u32, u32)>;
 /// Every name of the entries that a kind of subject is compared with: its number in the order in
 /// which it is added, and where it stands.
 fn names_of<'a>(
-    entries: &'a [Arc<Entry>],
+    entries: &'a [Arc<ListEntry>],
     kind: EntryKind,
 ) -> impl Iterator<Item = ((u32, u32), Vec<String>)> + 'a {
     let compared = entries
@@ -60,7 +60,7 @@ struct Persons {
 }
 
 impl Persons {
-    fn of(entries: &[Arc<Entry>], threshold: f64) -> Persons {
+    fn of(entries: &[Arc<ListEntry>], threshold: f64) -> Persons {
         let (mut builder, mut places) = (PersonIndexBuilder::default(), Vec::new());
         for (place, words) in names_of(entries, EntryKind::Individual) {
             builder.add(place.0, words);
@@ -88,7 +88,7 @@ struct Businesses {
 }
 
 impl Businesses {
-    fn of(entries: &[Arc<Entry>], threshold: f64) -> Businesses {
+    fn of(entries: &[Arc<ListEntry>], threshold: f64) -> Businesses {
         let (mut builder, mut places) = (IndexBuilder::default(), Vec::new());
         for (place, words) in names_of(entries, EntryKind::Business) {
             builder.add(&words);
@@ -138,7 +138,7 @@ impl Recent {
 /// which has nothing yet.
 pub struct EntryMatcher {
     thresholds: Thresholds,
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<ListEntry>>,
     persons: Persons,
     businesses: Businesses,
     identifiers: HashMap<String, Vec<u32>>,
@@ -148,7 +148,7 @@ pub struct EntryMatcher {
 }
 
 impl EntryMatcher {
-    pub fn new(entries: Vec<Arc<Entry>>, thresholds: Thresholds) -> EntryMatcher {
+    pub fn new(entries: Vec<Arc<ListEntry>>, thresholds: Thresholds) -> EntryMatcher {
         let (mut identifiers, mut addresses): (
             HashMap<String, Vec<u32>>,
             HashMap<AddressKey, Vec<u32>>,
@@ -299,7 +299,7 @@ fn country_evidence(listed: &[CountryCode], given: &[CountryCode]) -> CountryEvi
     }
 }
 
-fn hit(entry: &Entry, screening: Screening, score: f64, evidence: String) -> ScreeningHit {
+fn hit(entry: &ListEntry, screening: Screening, score: f64, evidence: String) -> ScreeningHit {
     ScreeningHit {
         list: entry.list.as_str(),
         entry_id: entry.id.clone(),

@@ -86,7 +86,7 @@ pub struct ListedIdentifier {
 
 /// One sanctioned person, business or ship.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct ListEntry {
     pub list: ListName,
     /// The list's own identifier.
     pub id: String,
@@ -100,9 +100,9 @@ pub struct Entry {
     pub addresses: Vec<String>,
 }
 
-impl Entry {
-    pub fn new(list: ListName, id: &str, kind: EntryKind) -> Entry {
-        Entry {
+impl ListEntry {
+    pub fn new(list: ListName, id: &str, kind: EntryKind) -> ListEntry {
+        ListEntry {
             list,
             id: id.to_owned(),
             kind,
@@ -190,7 +190,7 @@ pub fn plain_identifier(text: &str) -> String {
 /// A list as it was read.
 #[derive(Debug)]
 pub struct ReadList {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ListEntry>,
     /// The moment the list says it was made, in Unix seconds, where it says so.
     pub made_at: Option<i64>,
 }
@@ -209,7 +209,7 @@ fn told(fault: String) -> String {
 }
 
 /// Refuses a list without entries, and one too large.
-fn checked(file: &str, entries: Vec<Entry>, made_at: Option<i64>) -> Result<ReadList, String> {
+fn checked(file: &str, entries: Vec<ListEntry>, made_at: Option<i64>) -> Result<ReadList, String> {
     if entries.is_empty() {
         return Err(format!("{file}: there are no entries; the file is empty or cut off"));
     }

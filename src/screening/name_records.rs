@@ -36,7 +36,7 @@ impl Records {
 
 /// A record that holds a token.
 #[derive(Clone, Copy)]
-pub(super) struct Posting {
+pub(super) struct TokenPosting {
     pub(super) place: u32,
     /// The first sounds of all its tokens, as bits: most records are ruled out by them alone.
     pub(super) sounds: u32,

@@ -42,14 +42,14 @@ impl Random {
 }
 
 /// The persons of OFAC's and the UN's list, as `write_the_listed_persons` wrote them.
-fn listed() -> Vec<Arc<Entry>> {
+fn listed() -> Vec<Arc<ListEntry>> {
     let mut reader = csv::Reader::from_reader(LISTED.as_bytes());
     reader
         .records()
         .map(|record| {
             let record = record.unwrap();
             let list = ListName::parse(&record[0]).unwrap();
-            let mut entry = Entry::new(list, &record[1], EntryKind::Individual);
+            let mut entry = ListEntry::new(list, &record[1], EntryKind::Individual);
             for name in record[2].split('|') {
                 match name.strip_prefix('~') {
                     Some(weak) => entry.add_name(weak, true),
@@ -302,13 +302,13 @@ struct Case {
 }
 
 /// Primary names of two to five words of the UN's list, and as many of OFAC's.
-fn evasions(entries: &[Arc<Entry>]) -> Vec<Case> {
+fn evasions(entries: &[Arc<ListEntry>]) -> Vec<Case> {
     evasions_sized(entries, sizes().0)
 }
 
 /// The same with so many names of each list.
-fn evasions_sized(entries: &[Arc<Entry>], each: usize) -> Vec<Case> {
-    let is_usable = |entry: &&Arc<Entry>| {
+fn evasions_sized(entries: &[Arc<ListEntry>], each: usize) -> Vec<Case> {
+    let is_usable = |entry: &&Arc<ListEntry>| {
         let name = &entry.names[0];
         let words = name.text.split_whitespace().count();
         !name.is_weak && (2..=5).contains(&words) && name.text.is_ascii()
@@ -317,7 +317,7 @@ fn evasions_sized(entries: &[Arc<Entry>], each: usize) -> Vec<Case> {
     let mut random = Random(11);
     let mut cases = Vec::new();
     for list in [ListName::Un, ListName::Ofac] {
-        let usable: Vec<&Arc<Entry>> =
+        let usable: Vec<&Arc<ListEntry>> =
             entries.iter().filter(|entry| entry.list == list).filter(is_usable).collect();
         for _ in 0..each {
             let entry = random.pick(&usable);
@@ -680,7 +680,7 @@ const MORE_FORMS: &[Evasion] = &[
 
 /// Strong aliases of entries that no case of `evasions` was made from, in the forms given.
 fn held_out_evasions(
-    entries: &[Arc<Entry>],
+    entries: &[Arc<ListEntry>],
     tuned: &HashSet<String>,
     seed: u64,
     forms: &[Evasion],
@@ -690,7 +690,7 @@ fn held_out_evasions(
     let mut random = Random(seed);
     let mut cases = Vec::new();
     for list in [ListName::Un, ListName::Ofac] {
-        let usable: Vec<(&Arc<Entry>, &str)> = entries
+        let usable: Vec<(&Arc<ListEntry>, &str)> = entries
             .iter()
             .filter(|entry| entry.list == list && !tuned.contains(&entry.id))
             .flat_map(|entry| {
@@ -817,7 +817,7 @@ fn labelled_pairs_of_another_project() {
         let record = record.unwrap();
         let is_person = &record[1] == "Person";
         let kind = if is_person { EntryKind::Individual } else { EntryKind::Business };
-        let mut entry = Entry::new(ListName::Own, "1", kind);
+        let mut entry = ListEntry::new(ListName::Own, "1", kind);
         entry.add_name(&record[3], false);
         let matcher = EntryMatcher::new(vec![Arc::new(entry)], Thresholds::default());
         let subject = if is_person { SubjectKind::Person } else { SubjectKind::Business };

@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 
 use super::birth::Birth;
-use super::{ENTRIES_MAX, Entry, EntryKind, ListName, ReadList, checked, countries, told, utf8};
+use super::{
+    ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, told, utf8,
+};
 
 /// The four files, as bytes.
 #[derive(Clone, Copy)]
@@ -26,12 +28,12 @@ const RECORDS_MAX: usize = 4 * ENTRIES_MAX;
 /// DOS's end-of-file mark, which ends some of the published files.
 const END_MARK: u8 = 0x1a;
 
-struct Record {
+struct CsvRecord {
     line: u64,
     fields: Vec<String>,
 }
 
-impl Record {
+impl CsvRecord {
     /// A field without its null mark; published nulls carry a space behind.
     fn field(&self, place: usize) -> &str {
         let text = self.fields.get(place).map_or("", String::as_str);
@@ -51,7 +53,7 @@ impl Record {
 
 /// The records of a file; every one has the same number of fields, and the last one ends with a
 /// line break.
-fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<Record>, String> {
+fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<CsvRecord>, String> {
     let bytes = bytes.strip_suffix(&[END_MARK]).unwrap_or(bytes);
     // The parser counts lines by their last byte only where that is all that ends them.
     let text = utf8(file, bytes)?.replace("\r\n", "\n");
@@ -83,7 +85,7 @@ fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<Record>,
         if records.len() == RECORDS_MAX {
             return Err(format!("{file}, line {line}: more than {RECORDS_MAX} records"));
         }
-        records.push(Record { line, fields: record.iter().map(str::to_owned).collect() });
+        records.push(CsvRecord { line, fields: record.iter().map(str::to_owned).collect() });
     }
     Ok(records)
 }
@@ -105,7 +107,7 @@ fn read_all(files: Files<'_>) -> Result<ReadList, String> {
         ));
     }
     let comments = spilled(files.comments)?;
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<ListEntry> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut known_comments = 0;
     for record in records("sdn.csv", files.sdn, 12)? {
@@ -115,7 +117,7 @@ fn read_all(files: Files<'_>) -> Result<ReadList, String> {
             "vessel" | "aircraft" => EntryKind::Vessel,
             _ => EntryKind::Business,
         };
-        let mut entry = Entry::new(ListName::Ofac, id, kind);
+        let mut entry = ListEntry::new(ListName::Ofac, id, kind);
         entry.add_name(&reordered(record.field(1), kind), false);
         if entry.names.is_empty() {
             return Err(format!("sdn.csv, line {}: there is no name", record.line));
@@ -152,11 +154,11 @@ fn read_all(files: Files<'_>) -> Result<ReadList, String> {
 
 /// The entry that a record of another file belongs to.
 fn joined<'a>(
-    record: &Record,
+    record: &CsvRecord,
     file: &str,
     places: &HashMap<String, usize>,
-    entries: &'a mut [Entry],
-) -> Result<&'a mut Entry, String> {
+    entries: &'a mut [ListEntry],
+) -> Result<&'a mut ListEntry, String> {
     let id = record.id(file)?;
     let entry = places.get(id).and_then(|place| entries.get_mut(*place));
     entry.ok_or_else(|| {
@@ -193,7 +195,7 @@ fn reordered(name: &str, kind: EntryKind) -> String {
 
 /// Takes what the remarks say: "DOB 28 Jul 1963; POB …; nationality Iran; Passport P1 (Iran);
 /// a.k.a. 'X'; …".
-fn take_remarks(entry: &mut Entry, remarks: &str) {
+fn take_remarks(entry: &mut ListEntry, remarks: &str) {
     for part in remarks.split(';') {
         let part = part.trim();
         let part = part.strip_prefix("alt. ").unwrap_or(part);

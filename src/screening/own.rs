@@ -9,7 +9,9 @@
 use std::collections::HashSet;
 
 use super::birth::Birth;
-use super::{ENTRIES_MAX, Entry, EntryKind, ListName, ReadList, checked, countries, told, utf8};
+use super::{
+    ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, told, utf8,
+};
 
 const FILE: &str = "the operator's list";
 const HEADER: [&str; 7] = ["id", "name", "aliases", "date_of_birth", "country", "address", "note"];
@@ -57,7 +59,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
         if field(0).is_empty() || field(0).len() > 80 {
             return Err(fault("id must have 1 to 80 characters"));
         }
-        let mut entry = Entry::new(ListName::Own, field(0), EntryKind::Any);
+        let mut entry = ListEntry::new(ListName::Own, field(0), EntryKind::Any);
         entry.add_name(field(1), false);
         for alias in field(2).split(';') {
             entry.add_name(alias, false);

@@ -21,11 +21,11 @@ fn ofac(files: [&[u8]; 4]) -> Result<ReadList, String> {
     ofac::read(ofac::Files { sdn, alt, add, comments })
 }
 
-fn find<'a>(list: &'a ReadList, id: &str) -> &'a Entry {
+fn find<'a>(list: &'a ReadList, id: &str) -> &'a ListEntry {
     list.entries.iter().find(|entry| entry.id == id).unwrap()
 }
 
-fn names(entry: &Entry) -> Vec<(&str, bool)> {
+fn names(entry: &ListEntry) -> Vec<(&str, bool)> {
     entry.names.iter().map(|name| (name.text.as_str(), name.is_weak)).collect()
 }
 

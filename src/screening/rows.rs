@@ -105,16 +105,16 @@ pub fn open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
 /// One place in the walk over everybody who is screened again.
 pub fn ids_after(
     tx: &mut dyn Tx,
-    table: Table,
+    table: ScreenedTable,
     scope: Scope,
     after: [u8; 16],
     rows_max: i64,
 ) -> Result<Vec<InternalId>, StoreError> {
     let sql = match table {
-        Table::Senders => {
+        ScreenedTable::Senders => {
             "SELECT id FROM senders WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
         }
-        Table::Beneficiaries => {
+        ScreenedTable::Beneficiaries => {
             "SELECT id FROM beneficiaries WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
         }
     };
@@ -123,7 +123,7 @@ pub fn ids_after(
 
 /// The tables whose rows are screened again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Table {
+pub enum ScreenedTable {
     Senders,
     Beneficiaries,
 }

@@ -105,7 +105,7 @@ pub const PATTERN_BYTES_MAX: usize = 64;
 /// How far the comparison with a listed token has come. It depends only on the bytes it has seen
 /// and on the token's length, so that tokens of one length that begin alike share it.
 #[derive(Clone, Copy)]
-pub struct Progress {
+pub struct PartialMatch {
     /// The searched token's places that have no partner yet.
     free: u64,
     /// Bytes that found a partner.
@@ -114,8 +114,8 @@ pub struct Progress {
     pub prefix: usize,
 }
 
-impl Progress {
-    pub const BEGIN: Progress = Progress { free: u64::MAX, matches: 0, prefix: 0 };
+impl PartialMatch {
+    pub const BEGIN: PartialMatch = PartialMatch { free: u64::MAX, matches: 0, prefix: 0 };
 }
 
 /// The listed bytes that found a partner, in their order.
@@ -148,12 +148,12 @@ impl<'a> Pattern<'a> {
     /// Goes on with the byte at `place` of a listed token of `listed_bytes`.
     pub fn step(
         &self,
-        mut progress: Progress,
+        mut progress: PartialMatch,
         listed_bytes: usize,
         place: usize,
         byte: u8,
         matched: &mut Matched,
-    ) -> Progress {
+    ) -> PartialMatch {
         let range = (listed_bytes.max(self.token.len()) / 2).saturating_sub(1);
         let from = place.saturating_sub(range);
         if from < self.token.len() {
@@ -177,7 +177,7 @@ impl<'a> Pattern<'a> {
     }
 
     /// The similarity, after the last byte.
-    pub fn end(&self, progress: Progress, listed_bytes: usize, matched: &Matched) -> f64 {
+    pub fn end(&self, progress: PartialMatch, listed_bytes: usize, matched: &Matched) -> f64 {
         if progress.matches == 0 {
             return 0.0;
         }
@@ -201,7 +201,7 @@ impl<'a> Pattern<'a> {
         if !self.takes(listed.len()) {
             return token_similarity(listed, self.token);
         }
-        let (mut progress, mut matched) = (Progress::BEGIN, [0; PATTERN_BYTES_MAX]);
+        let (mut progress, mut matched) = (PartialMatch::BEGIN, [0; PATTERN_BYTES_MAX]);
         for (place, byte) in listed.iter().enumerate() {
             progress = self.step(progress, listed.len(), place, *byte, &mut matched);
         }

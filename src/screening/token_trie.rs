@@ -6,7 +6,7 @@
 //! common with the searched one as the similarity takes.
 
 use super::similarity::{
-    Matched, PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, Progress, similarity_bound,
+    Matched, PATTERN_BYTES_MAX, PREFIX_MAX, PartialMatch, Pattern, similarity_bound,
 };
 
 /// One byte of the tokens that begin alike.
@@ -79,11 +79,11 @@ impl TokenTrie {
         }
         let mut matched: Matched = [0; PATTERN_BYTES_MAX];
         // What is known before each place.
-        let mut stack = [Progress::BEGIN; PATTERN_BYTES_MAX + 1];
+        let mut stack = [PartialMatch::BEGIN; PATTERN_BYTES_MAX + 1];
         let mut at = 0;
         while let Some(node) = self.nodes.get(at) {
             let place = usize::from(node.place);
-            let before = stack.get(place).copied().unwrap_or(Progress::BEGIN);
+            let before = stack.get(place).copied().unwrap_or(PartialMatch::BEGIN);
             let progress = pattern.step(before, self.bytes, place, node.byte, &mut matched);
             let after = place + 1;
             // The common beginning may still grow where it reaches up to here.

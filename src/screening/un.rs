@@ -10,7 +10,9 @@ use quick_xml::{Reader, XmlVersion};
 
 use super::birth::Birth;
 use super::ofac::digital_currency_addresses;
-use super::{ENTRIES_MAX, Entry, EntryKind, ListName, ReadList, checked, countries, told, utf8};
+use super::{
+    ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, told, utf8,
+};
 
 /// What the file is called in messages.
 const FILE: &str = "the UN list";
@@ -23,14 +25,14 @@ const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 /// An element of an entry with everything in it.
 #[derive(Default)]
-struct Element {
+struct ListElement {
     name: String,
     text: String,
-    children: Vec<Element>,
+    children: Vec<ListElement>,
 }
 
-impl Element {
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
+impl ListElement {
+    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a ListElement> {
         self.children.iter().filter(move |child| child.name == name)
     }
     /// The trimmed text of a child, empty where there is none.
@@ -53,7 +55,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
     };
     let (mut entries, mut ids) = (Vec::new(), HashSet::new());
     // What surrounds the entry that is read, and the entry's open elements.
-    let (mut path, mut open): (Vec<String>, Vec<Element>) = (Vec::new(), Vec::new());
+    let (mut path, mut open): (Vec<String>, Vec<ListElement>) = (Vec::new(), Vec::new());
     let (mut elements_count, mut made_at, mut is_ended) = (0_usize, None, false);
     loop {
         let event = reader
@@ -94,7 +96,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                     if elements_count > ELEMENTS_MAX {
                         return Err(fault("an entry has too many elements"));
                     }
-                    open.push(Element { name, ..Element::default() });
+                    open.push(ListElement { name, ..ListElement::default() });
                 }
             }
             Event::Empty(start) => {
@@ -165,7 +167,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
     }
 }
 
-fn append(open: &mut [Element], text: &str, depth: usize) -> Result<(), String> {
+fn append(open: &mut [ListElement], text: &str, depth: usize) -> Result<(), String> {
     match open.last_mut() {
         Some(element) if element.text.len() + text.len() > TEXT_BYTES_MAX => {
             Err("an element's text is too long".into())
@@ -188,12 +190,12 @@ fn generated(text: &str) -> Option<i64> {
     }))
 }
 
-fn entry(element: &Element, kind: EntryKind) -> Result<Entry, String> {
+fn entry(element: &ListElement, kind: EntryKind) -> Result<ListEntry, String> {
     let id = element.text_of("REFERENCE_NUMBER");
     if id.is_empty() || id.len() > 40 {
         return Err("an entry has no reference number".into());
     }
-    let mut entry = Entry::new(ListName::Un, id, kind);
+    let mut entry = ListEntry::new(ListName::Un, id, kind);
     let parts = ["FIRST_NAME", "SECOND_NAME", "THIRD_NAME", "FOURTH_NAME"]
         .map(|name| element.text_of(name));
     entry.add_name(&parts.join(" "), false);

@@ -6,7 +6,7 @@ pub mod rows;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::kind;
-use crate::kernel::seal::Place;
+use crate::kernel::seal::SealedPlace;
 use crate::kernel::{
     Code, Id, Metadata, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
 };
@@ -85,7 +85,7 @@ pub fn create(
         Some((document, number)) => {
             let key = services.sealing_key(tx)?;
             let (nonce, id) = (now.random_bytes(), id.to_bytes());
-            let sealed = key.seal(nonce, &Place::IDENTIFICATION, &id, number.as_bytes())?;
+            let sealed = key.seal(nonce, &SealedPlace::IDENTIFICATION, &id, number.as_bytes())?;
             (Some(document), Some(sealed))
         }
         None => (None, None),
@@ -139,7 +139,7 @@ pub fn open_identification(
     else {
         return Ok(None);
     };
-    let number = services.open(&Place::IDENTIFICATION, &sender.id.to_bytes(), sealed)?;
+    let number = services.open(&SealedPlace::IDENTIFICATION, &sender.id.to_bytes(), sealed)?;
     let number = String::from_utf8(number)
         .map_err(|_| StoreError::Broken("a sender's identification does not read".into()))?;
     let kind = match kind {
@@ -154,7 +154,7 @@ pub fn open_identification(
 pub fn question_of(sender: &Sender, services: &Services) -> Result<ScreeningQuestion, StoreError> {
     let sealed = sender.identification_sealed.as_deref();
     let number = sealed
-        .map(|sealed| services.open(&Place::IDENTIFICATION, &sender.id.to_bytes(), sealed))
+        .map(|sealed| services.open(&SealedPlace::IDENTIFICATION, &sender.id.to_bytes(), sealed))
         .transpose()?;
     let number = number.and_then(|number| String::from_utf8(number).ok());
     Ok(question(

@@ -3,7 +3,7 @@
 use ring::hmac;
 
 use super::{Operator, rows};
-use crate::kernel::seal::Place;
+use crate::kernel::seal::SealedPlace;
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::services::Services;
 use crate::store::Tx;
@@ -82,7 +82,7 @@ pub fn begin(
     let secret: [u8; SECRET_BYTES] = now.random_bytes();
     let key = services.sealing_key(tx)?;
     let nonce = now.random_bytes();
-    let sealed = key.seal(nonce, &Place::TOTP_SECRET, &number.to_be_bytes(), &secret)?;
+    let sealed = key.seal(nonce, &SealedPlace::TOTP_SECRET, &number.to_be_bytes(), &secret)?;
     rows::remove_second_factor(tx, number)?;
     rows::set_totp_secret(tx, number, &sealed)
 }
@@ -90,7 +90,9 @@ pub fn begin(
 /// The secret of an operator who has one.
 pub fn secret(services: &Services, operator: &Operator) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(sealed) = &operator.totp_secret else { return Ok(None) };
-    services.open(&Place::TOTP_SECRET, &operator.identity.number.to_be_bytes(), sealed).map(Some)
+    services
+        .open(&SealedPlace::TOTP_SECRET, &operator.identity.number.to_be_bytes(), sealed)
+        .map(Some)
 }
 
 fn recovery_hash(services: &Services, number: i64, code: &str) -> [u8; 32] {

@@ -35,7 +35,7 @@ pub fn standing(tx: &mut dyn Tx, scope: Scope, before: i64) -> Result<Vec<Standi
 }
 
 /// What one transfer moved in one currency.
-pub struct Moved {
+pub struct TransferTotals {
     pub transfer_id: Id<kind::Transfer>,
     pub currency: Currency,
     pub in_units: i64,
@@ -50,7 +50,7 @@ pub fn moved(
     from: i64,
     before: i64,
     rows_max: i64,
-) -> Result<Vec<Moved>, StoreError> {
+) -> Result<Vec<TransferTotals>, StoreError> {
     let sql = format!(
         "SELECT transfer_id, currency, CAST(SUM({IN}) AS BIGINT), CAST(SUM({OUT}) AS BIGINT) FROM \
          ledger_postings \
@@ -58,7 +58,7 @@ pub fn moved(
          ORDER BY transfer_id, currency LIMIT ?4"
     );
     let read = |mut row: Row| {
-        Ok(Moved {
+        Ok(TransferTotals {
             transfer_id: row.id()?,
             currency: row.word(Currency::parse)?,
             in_units: row.int()?,

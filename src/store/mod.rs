@@ -23,7 +23,7 @@ mod statements;
 use std::sync::OnceLock;
 
 use crate::kernel::{
-    AnyId, Currency, Id, InternalId, Kind, Money, ObjectKind, Rate, Scope, StoreError,
+    AnyId, Currency, Id, IdKind, InternalId, Money, ObjectKind, Rate, Scope, StoreError,
 };
 pub use handle::{Cost, Database, Store};
 use key_segments::KeySegments;
@@ -94,7 +94,7 @@ impl<'a, const N: usize> From<&'a [u8; N]> for Value<'a> {
         Value::Bytes(value)
     }
 }
-impl<K: Kind> From<Id<K>> for Value<'_> {
+impl<K: IdKind> From<Id<K>> for Value<'_> {
     fn from(value: Id<K>) -> Self {
         Value::Id(value.to_bytes())
     }
@@ -209,10 +209,10 @@ impl Row {
         };
         self.bytes_or_null()?.map(|bytes| bytes.try_into().map_err(wrong)).transpose()
     }
-    pub fn id<K: Kind>(&mut self) -> Result<Id<K>, StoreError> {
+    pub fn id<K: IdKind>(&mut self) -> Result<Id<K>, StoreError> {
         self.id_or_null()?.ok_or_else(|| unreadable("an identifier", &Some(Cell::Null)))
     }
-    pub fn id_or_null<K: Kind>(&mut self) -> Result<Option<Id<K>>, StoreError> {
+    pub fn id_or_null<K: IdKind>(&mut self) -> Result<Option<Id<K>>, StoreError> {
         match self.cells.next() {
             Some(Cell::Null) => Ok(None),
             Some(Cell::Bytes(bytes)) => match Id::from_bytes(&bytes) {

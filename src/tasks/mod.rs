@@ -2,7 +2,7 @@
 
 mod rows;
 
-use crate::kernel::{Id, InternalId, Kind, Now, Scope, StoreError};
+use crate::kernel::{Id, IdKind, InternalId, Now, Scope, StoreError};
 use crate::store::{Signal, Tx};
 pub use rows::{
     bring_all_forward, bring_forward, clock_offset_behind, due, first_due_of, next_due, put_off,
@@ -43,13 +43,13 @@ pub struct Task {
 
 impl Task {
     /// The object that the task is about, of the kind that the task's kind implies.
-    pub const fn object<K: Kind>(&self) -> Id<K> {
+    pub const fn object<K: IdKind>(&self) -> Id<K> {
         Id::from_u128(self.object_id)
     }
 }
 
 /// Writes a task that is due at a business time of the account that `now` has entered.
-pub fn schedule<K: Kind>(
+pub fn schedule<K: IdKind>(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,

@@ -1,6 +1,6 @@
 //! Helpers that speak for the simulated bank.
 
-use crate::http::fields::{EnumField, Words};
+use crate::http::fields::{ClosedWords, EnumField};
 use crate::http::form::Nothing;
 use crate::http::route::{self, Context, Route};
 use crate::kernel::state::Status;
@@ -15,7 +15,7 @@ use crate::transfers::paying;
 #[derive(Clone, Copy)]
 pub struct ReportedCode(FailureCode);
 
-impl Words for ReportedCode {
+impl ClosedWords for ReportedCode {
     fn words() -> Vec<&'static str> {
         FailureCode::ALL
             .iter()

@@ -220,7 +220,7 @@ pub fn addresses(
     };
     let told: Vec<AddressLine> = rows.into_iter().map(told).collect::<Result<_, StoreError>>()?;
     let Some(last) = told.last().map(|line| line.transfer_id) else { return Ok(told) };
-    let (mut came, mut went) = (Moved::new(), Moved::new());
+    let (mut came, mut went) = (UnitsByContract::new(), UnitsByContract::new());
     for (sql, comes) in [
         (
             "SELECT transfer_id, contract, CAST(SUM(units) AS BIGINT) FROM deposits WHERE scope = \
@@ -256,9 +256,13 @@ pub fn addresses(
 }
 
 /// Millionths by transfer and contract, where `None` is the one that the transfer was told.
-type Moved = BTreeMap<Id<kind::Transfer>, BTreeMap<Option<AddressBytes>, i64>>;
+type UnitsByContract = BTreeMap<Id<kind::Transfer>, BTreeMap<Option<AddressBytes>, i64>>;
 
-fn by_contract(line: AddressLine, came: &Moved, went: &Moved) -> Vec<AddressLine> {
+fn by_contract(
+    line: AddressLine,
+    came: &UnitsByContract,
+    went: &UnitsByContract,
+) -> Vec<AddressLine> {
     let (came, went) = (came.get(&line.transfer_id), went.get(&line.transfer_id));
     let told = *line.token_contract.bytes();
     let sum = |moved: Option<&BTreeMap<Option<AddressBytes>, i64>>, contract: AddressBytes| {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::events;
 use crate::kernel::id::kind;
-use crate::kernel::seal::Place;
+use crate::kernel::seal::SealedPlace;
 use crate::kernel::state::Status;
 use crate::kernel::{
     Code, Id, Metadata, MetadataPatch, Now, OperationError, Patch, Refusal, RefusalEntry, Scope,
@@ -296,7 +296,7 @@ fn seal_secrets(
     let plain = serde_json::to_vec(secrets)
         .map_err(|_| StoreError::Broken("webhook secrets do not serialise".into()))?;
     let key = services.sealing_key(tx)?;
-    key.seal(now.random_bytes(), &Place::WEBHOOK_SECRETS, &id.to_bytes(), &plain)
+    key.seal(now.random_bytes(), &SealedPlace::WEBHOOK_SECRETS, &id.to_bytes(), &plain)
 }
 
 /// All secrets of an endpoint, expired ones too, the newest first.
@@ -305,7 +305,7 @@ pub fn open_secrets(
     endpoint: &Endpoint,
 ) -> Result<Vec<SigningSecret>, StoreError> {
     let plain = services.open(
-        &Place::WEBHOOK_SECRETS,
+        &SealedPlace::WEBHOOK_SECRETS,
         &endpoint.id.to_bytes(),
         &endpoint.secrets_sealed,
     )?;

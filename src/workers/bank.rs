@@ -16,7 +16,7 @@ use crate::app_state::AppState;
 use crate::kernel::{Now, StoreError};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
-use crate::rails::files::folders::{Folders, Seen};
+use crate::rails::files::folders::{Folders, InboxFile};
 use crate::rails::files::rows::{self, Counts, Journalled};
 use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{Day, date_time};
@@ -38,14 +38,14 @@ pub struct Bank {
     /// Which start of the machine this is; `None` where the system does not say.
     boot: Option<String>,
     /// The inbox as the last look saw it.
-    seen: Vec<Seen>,
+    seen: Vec<InboxFile>,
     /// What the log was told last of payouts that wait for a window: methods, and until when.
     waiting_told: Vec<(Method, i64)>,
 }
 
 /// What one turn did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct TurnReport {
     pub published_count: usize,
     pub files_count: usize,
     pub refused_count: usize,
@@ -73,9 +73,9 @@ impl Bank {
 
     /// One turn: ends what a stop left unfinished, writes what waits, reads what came, and gives
     /// the operator what the bank does not answer.
-    pub async fn turn(&mut self, app: &AppState) -> Result<Turn, Stopped> {
+    pub async fn turn(&mut self, app: &AppState) -> Result<TurnReport, Stopped> {
         self.recover(app).await?;
-        let mut turn = Turn::default();
+        let mut turn = TurnReport::default();
         loop {
             match self.publish(app).await? {
                 0 => break,

@@ -14,7 +14,7 @@ use crate::keys;
 use crate::metrics::Metrics;
 use crate::screening::ScreeningQuestion;
 use crate::screening::lists::{Lists, Reload};
-use crate::screening::rows::{self, Table};
+use crate::screening::rows::{self, ScreenedTable};
 use crate::services::Services;
 use crate::store::Cost;
 use crate::store::{Tx, migrate};
@@ -37,7 +37,7 @@ const WALK_META: &str = "screening_walk";
 
 /// How far a walk over everybody has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct ScreeningProgress {
     /// Unix seconds.
     pub began_at: i64,
     /// The account that the walk is in, counted from 1.
@@ -50,9 +50,9 @@ pub struct Progress {
     pub ended_at: Option<i64>,
 }
 
-impl Progress {
-    const fn begin(instant: i64) -> Progress {
-        Progress {
+impl ScreeningProgress {
+    const fn begin(instant: i64) -> ScreeningProgress {
+        ScreeningProgress {
             began_at: instant,
             account_number: 1,
             is_beneficiaries: false,
@@ -69,7 +69,7 @@ impl Progress {
             Some(walk) => {
                 self.count = walk.count;
                 self.account_number = walk.account_number;
-                self.is_beneficiaries = walk.table == Table::Beneficiaries;
+                self.is_beneficiaries = walk.table == ScreenedTable::Beneficiaries;
                 let milliseconds = (u128::from_be_bytes(walk.after) >> 80) as i64;
                 self.reached = (milliseconds > 0).then_some(milliseconds / 1_000);
             }
@@ -81,7 +81,7 @@ impl Progress {
 }
 
 /// How far the last walk came; `None` before the first.
-pub fn progress(tx: &mut dyn Tx) -> Result<Option<Progress>, StoreError> {
+pub fn progress(tx: &mut dyn Tx) -> Result<Option<ScreeningProgress>, StoreError> {
     let kept = migrate::read_meta(tx, WALK_META)?;
     Ok(kept.and_then(|text| serde_json::from_slice(&text).ok()))
 }
@@ -91,7 +91,7 @@ pub fn progress(tx: &mut dyn Tx) -> Result<Option<Progress>, StoreError> {
 pub struct Walk {
     mode: Mode,
     account_number: i64,
-    table: Table,
+    table: ScreenedTable,
     after: [u8; 16],
     /// Rows that it has gone past.
     count: i64,
@@ -99,7 +99,7 @@ pub struct Walk {
 
 impl Walk {
     pub const fn begin(mode: Mode) -> Walk {
-        Walk { mode, account_number: 1, table: Table::Senders, after: [0; 16], count: 0 }
+        Walk { mode, account_number: 1, table: ScreenedTable::Senders, after: [0; 16], count: 0 }
     }
 }
 
@@ -121,10 +121,10 @@ pub fn step(
     let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
     for id in &ids {
         match walk.table {
-            Table::Senders => {
+            ScreenedTable::Senders => {
                 senders::rescreen(tx, now, services, scope, Id::from_u128(id.as_u128()))?
             }
-            Table::Beneficiaries => {
+            ScreenedTable::Beneficiaries => {
                 beneficiaries::rescreen(tx, now, services, scope, Id::from_u128(id.as_u128()))?
             }
         }
@@ -133,10 +133,12 @@ pub fn step(
     walk.count += ids.len() as i64;
     walk = match (ids.last(), walk.table) {
         (Some(last), _) => Walk { after: last.to_bytes(), ..walk },
-        (None, Table::Senders) => Walk { table: Table::Beneficiaries, after: [0; 16], ..walk },
-        (None, Table::Beneficiaries) => Walk {
+        (None, ScreenedTable::Senders) => {
+            Walk { table: ScreenedTable::Beneficiaries, after: [0; 16], ..walk }
+        }
+        (None, ScreenedTable::Beneficiaries) => Walk {
             account_number: walk.account_number + 1,
-            table: Table::Senders,
+            table: ScreenedTable::Senders,
             after: [0; 16],
             ..walk
         },
@@ -155,13 +157,13 @@ fn questions(
     let mut questions = Vec::new();
     for id in rows::ids_after(tx, walk.table, scope, walk.after, rows_max)? {
         match walk.table {
-            Table::Senders => {
+            ScreenedTable::Senders => {
                 let found = senders::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
                 questions.extend(
                     found.map(|sender| senders::question_of(&sender, services)).transpose()?,
                 );
             }
-            Table::Beneficiaries => {
+            ScreenedTable::Beneficiaries => {
                 let found = beneficiaries::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
                 let active =
                     found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Active);
@@ -324,7 +326,7 @@ async fn walk_if_due(
         return Ok(());
     };
     let mut place = Some(Walk::begin(Mode::Live));
-    let mut progress = Progress::begin(app.store.clock.milliseconds() / 1_000);
+    let mut progress = ScreeningProgress::begin(app.store.clock.milliseconds() / 1_000);
     while let Some(walk) = place {
         if *stop.borrow() {
             return Ok(());
@@ -953,7 +955,7 @@ mod tests {
         for number in 0..5 {
             stage.sender(&format!("Sender {number}")).await;
         }
-        let (mut place, mut told) = (Some(Walk::begin(Mode::Test)), Progress::begin(7));
+        let (mut place, mut told) = (Some(Walk::begin(Mode::Test)), ScreeningProgress::begin(7));
         let mut counts = Vec::new();
         while let Some(walk) = place {
             let before = told.clone();

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hundi::chains::tron_address::TronAddress;
-use hundi::outbound::Endpoint;
+use hundi::outbound::OutboundEndpoint;
 use serde_json::{Value, json};
 
 use crate::rpc::{Rpc, RpcError};
@@ -193,8 +193,8 @@ impl Anvil {
             let _ = std::fs::remove_dir_all(&directory);
             std::fs::create_dir_all(&directory).expect("a directory for the chain");
             let port = free_port(count);
-            let endpoint =
-                Endpoint::new(&format!("http://127.0.0.1:{port}/"), None).expect("an address");
+            let endpoint = OutboundEndpoint::new(&format!("http://127.0.0.1:{port}/"), None)
+                .expect("an address");
             let chain = Anvil(Arc::new(Node {
                 process: Mutex::default(),
                 port,
@@ -311,8 +311,8 @@ impl Anvil {
     }
 
     /// Where the node listens, for a follower without a proxy between.
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint::new(&self.url(), None).expect("an address")
+    pub fn endpoint(&self) -> OutboundEndpoint {
+        OutboundEndpoint::new(&self.url(), None).expect("an address")
     }
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.0.port)

@@ -39,7 +39,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hundi::chains::timer::Timer;
 use hundi::chains::tron_address::TronAddress;
-use hundi::outbound::Endpoint;
+use hundi::outbound::OutboundEndpoint;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -367,7 +367,7 @@ impl Proxy {
     }
 
     /// Stands before any node, another proxy included.
-    pub async fn before(node: Endpoint) -> Proxy {
+    pub async fn before(node: OutboundEndpoint) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared {
@@ -395,10 +395,10 @@ impl Proxy {
         Proxy { shared, address, accepting }
     }
 
-    /// Where a follower goes: `/jsonrpc`. `Endpoint::with_path` gives
+    /// Where a follower goes: `/jsonrpc`. `OutboundEndpoint::with_path` gives
     /// `/walletsolidity/getnowblock`.
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint::new(&self.url(), None).expect("an address")
+    pub fn endpoint(&self) -> OutboundEndpoint {
+        OutboundEndpoint::new(&self.url(), None).expect("an address")
     }
     pub fn url(&self) -> String {
         format!("http://{}/jsonrpc", self.address)

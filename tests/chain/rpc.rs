@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use hundi::outbound::{Client, Endpoint};
+use hundi::outbound::{Client, OutboundEndpoint};
 use rustls::RootCertStore;
 use serde_json::{Value, json};
 
@@ -37,11 +37,11 @@ impl RpcError {
 #[derive(Clone)]
 pub struct Rpc {
     client: Client,
-    endpoint: Endpoint,
+    endpoint: OutboundEndpoint,
 }
 
 impl Rpc {
-    pub fn new(endpoint: Endpoint) -> Rpc {
+    pub fn new(endpoint: OutboundEndpoint) -> Rpc {
         Rpc { client: Client::new(RootCertStore::empty()).expect("a client"), endpoint }
     }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use hundi::chaos::grade::{self, ChaosCheck, ChaosGrade};
-use hundi::chaos::seen::{Attempt, Fate, Request, WatchedEvent};
-use hundi::chaos::{Profile, RequestAttack, Tally, WebhookAttack};
+use hundi::chaos::seen::{Fate, ObservedRequest, RequestAttempt, WatchedEvent};
+use hundi::chaos::{AttackCount, Profile, RequestAttack, WebhookAttack};
 use hundi::kernel::{Id, Mode, Scope};
 use serde_json::{Value, json};
 
@@ -454,9 +454,9 @@ fn profile() -> Profile {
         started_milliseconds: 0,
         ends_milliseconds: 600_000,
         completes_milliseconds: 660_000,
-        writes: Tally::default(),
-        reads: Tally::default(),
-        events: Tally::default(),
+        writes: AttackCount::default(),
+        reads: AttackCount::default(),
+        events: AttackCount::default(),
     }
 }
 
@@ -478,8 +478,8 @@ fn late_event(duration_milliseconds: i64) -> WatchedEvent {
     }
 }
 
-fn refused_once(next_at: Option<i64>) -> Request {
-    let attempt = |at, fate, http_status| Attempt {
+fn refused_once(next_at: Option<i64>) -> ObservedRequest {
+    let attempt = |at, fate, http_status| RequestAttempt {
         request_id: format!("request_{at}"),
         at,
         fate,
@@ -489,7 +489,7 @@ fn refused_once(next_at: Option<i64>) -> Request {
     };
     let first = attempt(1_000, Fate::Unavailable, 503);
     let next = next_at.map(|at| attempt(at, Fate::Answered, 200));
-    Request {
+    ObservedRequest {
         number: 1,
         request_hash: [1; 16],
         fingerprint: [1; 32],

@@ -352,7 +352,7 @@ async fn no_sequence_lets_one_person_do_what_takes_two() {
                     assert!(approve(&server, number, by).await.is_err(), "{what}");
                 }
                 3 | 4 => {
-                    let by = |request: &four_eyes::Request| request.requested_by - 1;
+                    let by = |request: &four_eyes::ApprovalRequest| request.requested_by - 1;
                     let may = request.as_ref().is_some_and(|request| {
                         request.status == RequestStatus::Pending
                             && by(request) != role as i64

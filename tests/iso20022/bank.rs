@@ -11,9 +11,9 @@ use hundi::kernel::{Id, OperationError, StoreError};
 use hundi::payouts::{self, Payout};
 use hundi::rails::files::rows;
 use hundi::rails::files::settings::{BankSettings, BankTable};
-use hundi::rails::iso20022::simulator::{SimulatedBank, Trait};
+use hundi::rails::iso20022::simulator::{SimulatedIsoBank, Trait};
 use hundi::reconcile::{self, DifferenceKind};
-use hundi::workers::bank::{Bank, Turn};
+use hundi::workers::bank::{Bank, TurnReport};
 use serde_json::{Value, json};
 
 use crate::support::{Client, Server, id};
@@ -52,7 +52,7 @@ pub struct Scene {
     pub client: Client,
     pub settings: Arc<BankSettings>,
     pub bank: Bank,
-    pub simulated: SimulatedBank,
+    pub simulated: SimulatedIsoBank,
 }
 
 impl Drop for Scene {
@@ -92,7 +92,13 @@ impl Scene {
         let client = server.client().await;
         let settings = Arc::new(settings);
         let bank = Bank::open_in_boot(settings.clone(), Some("boot-1".into())).unwrap();
-        Scene { server, client, settings, bank, simulated: SimulatedBank::new(7, now(), behaviour) }
+        Scene {
+            server,
+            client,
+            settings,
+            bank,
+            simulated: SimulatedIsoBank::new(7, now(), behaviour),
+        }
     }
 
     /// A transfer whose payout waits for the bank.
@@ -115,7 +121,7 @@ impl Scene {
         found.await.unwrap().unwrap()
     }
 
-    pub async fn turn(&mut self) -> Turn {
+    pub async fn turn(&mut self) -> TurnReport {
         self.bank.turn(&self.server.app.state).await.unwrap()
     }
 
@@ -136,8 +142,8 @@ impl Scene {
 
     /// Carries files both ways until the bank has said everything, and lets the worker read all of
     /// it.
-    pub async fn exchange(&mut self) -> Turn {
-        let mut sum = Turn::default();
+    pub async fn exchange(&mut self) -> TurnReport {
+        let mut sum = TurnReport::default();
         loop {
             let turn = self.turn().await;
             sum.published_count += turn.published_count;

@@ -11,7 +11,7 @@ use hundi::rails::FailureCode;
 use hundi::rails::files::profile::ProfileTable;
 use hundi::rails::files::values::EndToEndId;
 use hundi::workers::bank::Bank;
-use hundi::workers::bank::publish::{FaultPoint, ORDER, Step, Stopped};
+use hundi::workers::bank::publish::{FaultPoint, ORDER, PublishStep, Stopped};
 
 use crate::bank::{PAID, Scene};
 
@@ -27,7 +27,7 @@ struct Case {
     is_rename_undone: bool,
 }
 
-fn cases(order: &[Step]) -> Vec<Case> {
+fn cases(order: &[PublishStep]) -> Vec<Case> {
     let mut faults: Vec<FaultPoint> = order.iter().map(|step| FaultPoint::After(*step)).collect();
     faults.push(FaultPoint::WithinStage);
     let mut cases = Vec::new();
@@ -48,7 +48,12 @@ async fn is_unknown(scene: &Scene, payout_id: Id<kind::Payout>) -> bool {
 }
 
 /// Runs an order of steps through a case and answers what went wrong, if anything did.
-async fn violation(scene: &mut Scene, order: &[Step], case: Case, number: usize) -> Option<String> {
+async fn violation(
+    scene: &mut Scene,
+    order: &[PublishStep],
+    case: Case,
+    number: usize,
+) -> Option<String> {
     let (_, payout_id) = scene.payout(PAID, "100.00").await;
     let name = EndToEndId::of(payout_id).to_string();
     let stopped = scene.bank.publish_in(&scene.server.app.state, order, Some(case.fault)).await;
@@ -98,7 +103,7 @@ async fn violation(scene: &mut Scene, order: &[Step], case: Case, number: usize)
     }
 }
 
-async fn violations(scene: &mut Scene, order: &[Step]) -> Vec<String> {
+async fn violations(scene: &mut Scene, order: &[PublishStep]) -> Vec<String> {
     let mut found = Vec::new();
     for (number, case) in cases(order).into_iter().enumerate() {
         found.extend(violation(scene, order, case, number).await);
@@ -172,14 +177,24 @@ async fn numbers_begin_where_the_bank_says_and_end_with_their_digits() {
 async fn orders_that_double_or_lose_are_noticed() {
     let mut scene = Scene::new(Vec::new()).await;
     // Renamed before that is prepared for: a restart takes the claim for unsent.
-    let doubling =
-        [Step::Claim, Step::Stage, Step::Rename, Step::RecordStaged, Step::RecordPublished];
+    let doubling = [
+        PublishStep::Claim,
+        PublishStep::Stage,
+        PublishStep::Rename,
+        PublishStep::RecordStaged,
+        PublishStep::RecordPublished,
+    ];
     let found = violations(&mut scene, &doubling).await;
     assert!(found.iter().any(|violation| violation.contains("sent 2 times")), "{found:?}");
     // Recorded before it is done: a restart takes it for sent.
     let mut scene = Scene::new(Vec::new()).await;
-    let losing =
-        [Step::Claim, Step::RecordStaged, Step::RecordPublished, Step::Stage, Step::Rename];
+    let losing = [
+        PublishStep::Claim,
+        PublishStep::RecordStaged,
+        PublishStep::RecordPublished,
+        PublishStep::Stage,
+        PublishStep::Rename,
+    ];
     let found = violations(&mut scene, &losing).await;
     assert!(
         found.iter().any(|violation| violation.contains("sent 0 times, unknown: false")),
@@ -190,7 +205,7 @@ async fn orders_that_double_or_lose_are_noticed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rename_that_a_power_cut_undid_is_never_done_again() {
     let mut scene = Scene::new(Vec::new()).await;
-    for step in [Step::Rename, Step::RecordPublished] {
+    for step in [PublishStep::Rename, PublishStep::RecordPublished] {
         let (_, payout_id) = scene.payout(PAID, "100.00").await;
         let stopped = scene
             .bank
@@ -230,7 +245,7 @@ async fn a_payout_that_the_operator_ends_is_not_sent_and_one_being_written_is_no
     assert_eq!(scene.find(queued).await.status, PayoutStatus::Failed);
 
     let (_, writing) = scene.payout(PAID, "100.00").await;
-    let fault = Some(FaultPoint::After(Step::RecordStaged));
+    let fault = Some(FaultPoint::After(PublishStep::RecordStaged));
     assert!(scene.bank.publish_in(&scene.server.app.state, &ORDER, fault).await.is_err());
     assert!(decide(&scene, writing).await.unwrap_err().contains("being written"));
     scene.turn().await;

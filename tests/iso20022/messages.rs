@@ -13,7 +13,7 @@ use hundi::rails::files::references::UtrFinding;
 use hundi::rails::files::reports::{Content, Incoming, Meaning, Sign};
 use hundi::rails::files::settings::BankSettings;
 use hundi::rails::files::values::{EndToEndId, MessageId};
-use hundi::rails::iso20022::simulator::{self, SimulatedBank};
+use hundi::rails::iso20022::simulator::{self, SimulatedIsoBank};
 use hundi::rails::iso20022::{instruct, reading};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -311,7 +311,7 @@ fn a_remitter_is_written_with_all_that_is_known() {
 fn kept_and_simulated_files_validate() {
     let mut files = corpus();
     let behaviour = simulator::parse_behaviour("stray_lines,duplicates").unwrap();
-    let mut bank = SimulatedBank::new(3, 1_795_285_000, behaviour);
+    let mut bank = SimulatedIsoBank::new(3, 1_795_285_000, behaviour);
     let accounts = ["50100012345678", "50100012341001", "50100012341002", "50100012341004"];
     let orders: Vec<PaymentOrder> = accounts
         .iter()
@@ -422,7 +422,7 @@ fn the_simulated_bank_names_the_version_that_it_answers() {
         let id = MessageId(Id::from_u128(9));
         let orders = [order(1, 100, "A".into())];
         let bytes = instruct::write(&settings, id, 1_795_285_799, &orders).unwrap();
-        let mut bank = SimulatedBank::new(3, 1_795_285_000, Vec::new());
+        let mut bank = SimulatedIsoBank::new(3, 1_795_285_000, Vec::new());
         bank.take(&bytes, 1_795_285_799).unwrap();
         let files = bank.next_files();
         let answer = files.iter().find(|file| file.name.starts_with("pain.002")).unwrap();

@@ -11,7 +11,7 @@ use hundi::rails::files::values::EndToEndId;
 use hundi::rails::{FailureCode, FailureSource};
 use hundi::reconcile::{self, DifferenceKind};
 use hundi::store::Tx;
-use hundi::workers::bank::Turn;
+use hundi::workers::bank::TurnReport;
 use serde_json::{Value, json};
 
 use crate::bank::{PAID, Scene};
@@ -103,7 +103,7 @@ fn reason(code: &str, text: &str) -> String {
 
 impl Scene {
     /// Puts files into the inbox, and lets the worker read them.
-    async fn hear(&mut self, files: &[String]) -> Turn {
+    async fn hear(&mut self, files: &[String]) -> TurnReport {
         for (index, text) in files.iter().enumerate() {
             self.put(&format!("{index}-{}.xml", files.len()), text.as_bytes());
         }

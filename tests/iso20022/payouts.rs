@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hundi::kernel::{Currency, Id, Money, Now};
 use hundi::operator::{self, OperatorDecision};
-use hundi::rails::files::reports::Line;
+use hundi::rails::files::reports::StatementLine;
 use hundi::rails::files::rows::{self, LinePlace, Matching};
 use hundi::rails::files::values::{Day, date_time};
 use hundi::rails::iso20022::simulator::Trait;
@@ -353,7 +353,7 @@ async fn a_difficult_bank_changes_nothing_of_it() {
 /// Keeps a line of a statement, as if the bank had sent it.
 async fn keep_line(
     scene: &Scene,
-    line: Line,
+    line: StatementLine,
     number: i64,
     payout_id: Option<Id<hundi::kernel::id::kind::Payout>>,
 ) {

@@ -7,7 +7,7 @@ use hundi::operator::{self, OperatorDecision};
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::files::values::EndToEndId;
 use hundi::workers::bank::Bank;
-use hundi::workers::bank::publish::Step;
+use hundi::workers::bank::publish::PublishStep;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -67,7 +67,7 @@ async fn a_file_that_was_renamed_meanwhile_is_not_given_up() {
     let scene = Scene::on_postgres().await;
     let (_, payout_id) = scene.payout(PAID, "100.00").await;
     let app = &scene.server.app.state;
-    scene.bank.publish_in(app, &[Step::Claim, Step::Stage], None).await.unwrap();
+    scene.bank.publish_in(app, &[PublishStep::Claim, PublishStep::Stage], None).await.unwrap();
     let name = scene.bank.folders().staged().unwrap().pop().unwrap();
     let database = scene.server.database();
     let held =

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
+use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, unstored};
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::millionths;
 use crate::chains::port::ChainNode;
@@ -31,7 +31,7 @@ pub(super) enum AddressSelection {
     Of(Vec<Id<kind::Transfer>>),
 }
 
-impl Audit<'_> {
+impl ChainAudit<'_> {
     /// Compares what addresses hold: those that hold something by the book, those handed out since
     /// a moment (Unix seconds), and those of which a difference is kept.
     pub(super) async fn balances(

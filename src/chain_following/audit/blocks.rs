@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
-use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
+use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, unstored};
 use crate::chains::address::AddressBytes;
-use crate::chains::blocks::{Hash, Log, Transfer};
+use crate::chains::blocks::{Hash, Log, TokenMovement};
 use crate::chains::port::{BlockRange, ChainNode, NodeError};
 use crate::chains::rows;
 use crate::chains::unfiltered_blocks::{self, ReadError};
@@ -24,7 +24,7 @@ const BLOCKS_MARKED_AT_ONCE: i64 = 1_000;
 pub(super) struct LoggedTransfer {
     pub(super) place: LogPosition,
     pub(super) log: Log,
-    pub(super) transfer: Transfer,
+    pub(super) transfer: TokenMovement,
 }
 
 /// What a part of the chain shows, and what the book has of it.
@@ -38,7 +38,7 @@ pub(super) struct AuditedRange {
 /// The addresses of ours among some, what those of a former token were told, and what the book has.
 type OfBook = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
-impl Audit<'_> {
+impl ChainAudit<'_> {
     /// Compares the blocks after an anchor, and moves the mark over those that it stood before.
     pub(super) async fn blocks(
         &self,

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::chains::address::AddressBytes;
-use crate::chains::blocks::{Log, Transfer, millionths};
+use crate::chains::blocks::{Log, TokenMovement, millionths};
 use crate::chains::followed::FollowedChain;
 use crate::chains::port::{ChainNode, NodeError};
 use crate::chains::rows::{self, AuditMark, Cursor};
@@ -84,7 +84,7 @@ pub async fn run_once(
     let (mode, name) = (chain.mode, chain.settings.name);
     check(chain).await?;
     let (cursor, mark) = followed(store, chain).await?;
-    let audit = Audit { store, chain, nodes: believed(chain, &cursor).await?, cursor };
+    let audit = ChainAudit { store, chain, nodes: believed(chain, &cursor).await?, cursor };
     let mut compared = AuditSummary {
         blocks: None,
         movements_count: 0,
@@ -177,7 +177,7 @@ async fn believed<'a>(
     }
 }
 
-pub(super) struct Audit<'a> {
+pub(super) struct ChainAudit<'a> {
     pub(super) store: &'a Store,
     pub(super) chain: &'a FollowedChain,
     pub(super) nodes: Vec<&'a dyn ChainNode>,
@@ -229,7 +229,7 @@ pub(in crate::chain_following) fn unstored(failure: OperationError) -> AuditErro
     AuditError::Store(failure.to_string())
 }
 
-impl Audit<'_> {
+impl ChainAudit<'_> {
     pub(super) fn token(&self) -> &AddressBytes {
         self.chain.settings.token_contract.bytes()
     }
@@ -246,7 +246,7 @@ impl Audit<'_> {
     pub(super) fn shown(
         &self,
         log: &Log,
-        transfer: &Transfer,
+        transfer: &TokenMovement,
         block_time: i64,
         is_token: bool,
     ) -> ChainMovement {

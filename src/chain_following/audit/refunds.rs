@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
+use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, unstored};
 use crate::kernel::Now;
 use crate::reconcile::chain::{self as book, BookMovement, EntryRole, FoundDifference};
 use crate::store::{Cost, Tx};
@@ -10,7 +10,7 @@ use crate::store::{Cost, Tx};
 /// Refunds that are compared together.
 const REFUNDS_AT_ONCE: i64 = 50;
 
-impl Audit<'_> {
+impl ChainAudit<'_> {
     /// Compares refunds that were completed since a moment (Unix seconds). They know their
     /// transaction and not their block.
     pub(super) async fn refunds(

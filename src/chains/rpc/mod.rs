@@ -23,7 +23,7 @@ use super::blocks::{DEPRECATE_TOPIC, Data, Hash, Header, Log, Quantity, Receipt,
 use super::budget::RequestLimits;
 use super::port::{BlockRange, FinalBlock, NodeError};
 use super::timer::Timer;
-use crate::outbound::{Client, Endpoint};
+use crate::outbound::{Client, OutboundEndpoint};
 
 /// One node with the Ethereum JSON-RPC.
 pub struct RpcNode {
@@ -51,7 +51,7 @@ impl RpcNode {
     /// `is_tron` says whether TRON's own interface may stand beside the JSON-RPC.
     pub fn new(
         client: Client,
-        endpoint: Endpoint,
+        endpoint: OutboundEndpoint,
         limits: RequestLimits,
         timer: Timer,
         is_tron: bool,
@@ -253,7 +253,7 @@ impl RpcNode {
 
     async fn solid_block(&self) -> Result<FinalBlock, NodeError> {
         #[derive(Deserialize)]
-        struct Block {
+        struct SolidBlock {
             block_header: BlockHeader,
         }
         #[derive(Deserialize)]
@@ -269,8 +269,8 @@ impl RpcNode {
             timestamp: i64,
         }
         let body = self.transport.post("/walletsolidity/getnowblock", json!({})).await?;
-        match serde_json::from_slice::<Block>(&body) {
-            Ok(Block { block_header: BlockHeader { raw_data } }) => self.transport.note(
+        match serde_json::from_slice::<SolidBlock>(&body) {
+            Ok(SolidBlock { block_header: BlockHeader { raw_data } }) => self.transport.note(
                 Ok(FinalBlock {
                     number: raw_data.number,
                     time: raw_data.timestamp / 1000,

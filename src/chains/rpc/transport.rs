@@ -16,7 +16,7 @@ use super::error::{RpcErrorBody, is_rate_limit, words};
 use crate::chains::budget::{RequestBudget, RequestLimits};
 use crate::chains::port::NodeError;
 use crate::chains::timer::Timer;
-use crate::outbound::{Client, Endpoint, OutboundError};
+use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 
 /// How long one request to a node may take.
 const ANSWER_SECONDS_MAX: u64 = 20;
@@ -59,7 +59,7 @@ struct RpcResponse<'a> {
 pub(super) type Answered = Result<Box<RawValue>, NodeError>;
 
 #[derive(Default)]
-struct Pause {
+struct NodePause {
     until: Option<Duration>,
     faults_in_a_row: u32,
 }
@@ -67,10 +67,10 @@ struct Pause {
 /// The connection to one node.
 pub(super) struct Transport {
     client: Client,
-    pub endpoint: Endpoint,
+    pub endpoint: OutboundEndpoint,
     timer: Timer,
     next_id: AtomicU64,
-    pause: Mutex<Pause>,
+    pause: Mutex<NodePause>,
     budget: Mutex<RequestBudget>,
     /// Questions that the node takes in one request, as far as it let us know.
     batch_max: AtomicUsize,
@@ -82,7 +82,7 @@ pub(super) struct Transport {
 impl Transport {
     pub fn new(
         client: Client,
-        endpoint: Endpoint,
+        endpoint: OutboundEndpoint,
         limits: RequestLimits,
         timer: Timer,
     ) -> Transport {
@@ -99,7 +99,7 @@ impl Transport {
         }
     }
 
-    fn pause(&self) -> MutexGuard<'_, Pause> {
+    fn pause(&self) -> MutexGuard<'_, NodePause> {
         self.pause.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,7 +165,7 @@ impl Transport {
                 pause.until = Some(now + Duration::from_secs(said.unwrap_or(grown)));
             }
             // An error about one question says that the node lives.
-            _ => *pause = Pause::default(),
+            _ => *pause = NodePause::default(),
         }
         outcome
     }
@@ -186,7 +186,7 @@ impl Transport {
     /// errors are sorted; a body in the form of the JSON-RPC is read behind any status.
     async fn exchange(
         &self,
-        endpoint: &Endpoint,
+        endpoint: &OutboundEndpoint,
         body: Vec<u8>,
     ) -> Result<bytes::Bytes, NodeError> {
         let deadline = Duration::from_secs(ANSWER_SECONDS_MAX);
@@ -223,11 +223,11 @@ impl Transport {
         }
         // HTTP 200 with `{"Error": "…"}` stands outside the JSON-RPC.
         #[derive(Deserialize)]
-        struct Bare {
+        struct ErrorMember {
             #[serde(rename = "Error")]
             error: String,
         }
-        if let Ok(bare) = serde_json::from_slice::<Bare>(&answer.body) {
+        if let Ok(bare) = serde_json::from_slice::<ErrorMember>(&answer.body) {
             let message = words(&bare.error);
             let error = if is_rate_limit(&message) {
                 NodeError::Limited(message)
@@ -418,13 +418,13 @@ impl From<Option<NodeError>> for SendError {
 /// Whether a body is an answer of the JSON-RPC.
 fn is_rpc(body: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Form<'a> {
+    struct RpcMember<'a> {
         #[serde(borrow)]
         result: Option<&'a RawValue>,
         error: Option<RpcErrorBody>,
     }
-    let is_answer = |one: &Form<'_>| one.result.is_some() || one.error.is_some();
-    serde_json::from_slice::<Form<'_>>(body).is_ok_and(|one| is_answer(&one))
-        || serde_json::from_slice::<Vec<Form<'_>>>(body)
+    let is_answer = |one: &RpcMember<'_>| one.result.is_some() || one.error.is_some();
+    serde_json::from_slice::<RpcMember<'_>>(body).is_ok_and(|one| is_answer(&one))
+        || serde_json::from_slice::<Vec<RpcMember<'_>>>(body)
             .is_ok_and(|all| !all.is_empty() && all.iter().all(is_answer))
 }

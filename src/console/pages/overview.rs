@@ -10,7 +10,7 @@ use super::{chain_names, mode_chips, mode_of};
 use crate::kernel::state::Status;
 use crate::kernel::{Currency, Mode, Money, Rate};
 use crate::oversight::AccountNames;
-use crate::oversight::flow::{DayCount, Tally};
+use crate::oversight::flow::{DayCount, FlowCount};
 use crate::oversight::overview::{self, Overview};
 use crate::store::Cost;
 use crate::transfers::state::TransferStatus;
@@ -226,7 +226,7 @@ fn flow(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Block> {
     let words = visit.words;
     let flow = &overview.flow;
     let most = flow.quotes.count.max(flow.of(TransferStatus::Funding).count).max(1);
-    let stage = |key: &str, tally: Tally, status: Option<TransferStatus>| Stage {
+    let stage = |key: &str, tally: FlowCount, status: Option<TransferStatus>| Stage {
         label: words.get(key).to_owned(),
         count: tally.count.to_string(),
         amount: amount(Money::new(tally.units, Currency::Inr)),

@@ -6,7 +6,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{AnyId, ObjectKind, Scope};
 use crate::operator;
 use crate::oversight::AccountNames;
-use crate::oversight::search::{self, Found};
+use crate::oversight::search::{self, SearchResults};
 use crate::store::Cost;
 use crate::{deposits, payouts, quote_locks, refunds};
 
@@ -67,7 +67,7 @@ pub async fn page(visit: Visit) -> Outcome {
 }
 
 /// A table for each kind that something was found of.
-fn tables(visit: &Visit, accounts: &AccountNames, found: &Found) -> Vec<(String, Table)> {
+fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<(String, Table)> {
     let words = visit.words;
     let mut tables = Vec::new();
     let mut add = |key: &str, columns: &[&str], lines: Vec<Line>| {

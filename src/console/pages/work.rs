@@ -11,7 +11,7 @@ use crate::oversight::rows::{self, EndpointLine};
 use crate::rails::files::values::Day;
 use crate::reconcile;
 use crate::store::{Cost, Tx};
-use crate::workers::screening::{self, Progress};
+use crate::workers::screening::{self, ScreeningProgress};
 
 /// Endpoints of each mode that are looked at.
 const ENDPOINTS_MAX: i64 = 500;
@@ -21,7 +21,7 @@ const COUNTED_MAX: i64 = 10_000;
 /// What the store says of long work.
 struct Work {
     accounts: AccountNames,
-    screening: Option<Progress>,
+    screening: Option<ScreeningProgress>,
     chains: Vec<Compared>,
     closed_until: Option<Day>,
     deliveries: Vec<(EndpointLine, i64)>,

@@ -10,7 +10,7 @@ pub use self::amounts::{Amount, RangedAmount, TokenAmount};
 pub use self::grammars::*;
 use super::body::Node;
 use super::form::Field;
-use crate::kernel::{Code, Currency, Kind, RefusalEntry};
+use crate::kernel::{Code, Currency, IdKind, RefusalEntry};
 
 pub use crate::kernel::Reference;
 
@@ -177,7 +177,7 @@ fn parse_integer(token: &str) -> Option<i128> {
 }
 
 /// A reference to another object; see [`Reference`] for a text that is none.
-impl<K: Kind + Clone> Field for Reference<K> {
+impl<K: IdKind + Clone> Field for Reference<K> {
     fn schema() -> Value {
         json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": PLAIN_PATTERN,
             "examples": [format!("{}_01JDK3Y5M8Q2X7N4V6T9R0ABCD", K::KIND.as_str())] })
@@ -192,7 +192,7 @@ impl<K: Kind + Clone> Field for Reference<K> {
 pub struct EnumField<T>(pub T);
 
 /// A closed set of words that a field can take.
-pub trait Words: Copy + Send + 'static {
+pub trait ClosedWords: Copy + Send + 'static {
     fn words() -> Vec<&'static str>;
     fn find(text: &str) -> Option<Self>;
 }
@@ -201,14 +201,14 @@ pub trait Words: Copy + Send + 'static {
 #[macro_export]
 macro_rules! enum_fields {
     ($($type:ty),* $(,)?) => {
-        $(impl $crate::http::fields::Words for $type {
+        $(impl $crate::http::fields::ClosedWords for $type {
             fn words() -> Vec<&'static str> { <$type>::WORDS.to_vec() }
             fn find(text: &str) -> Option<Self> { <$type>::parse(text) }
         })*
     };
 }
 
-impl<T: Words> Field for EnumField<T> {
+impl<T: ClosedWords> Field for EnumField<T> {
     fn schema() -> Value {
         json!({ "type": "string", "enum": T::words() })
     }
@@ -229,7 +229,7 @@ impl<T: Words> Field for EnumField<T> {
     }
 }
 
-impl Words for Currency {
+impl ClosedWords for Currency {
     fn words() -> Vec<&'static str> {
         Currency::ALL.iter().map(|currency| currency.as_str()).collect()
     }
@@ -242,7 +242,7 @@ impl Words for Currency {
 #[derive(Clone)]
 pub struct EnumList<T>(pub Vec<T>);
 
-impl<T: Words + PartialEq> Field for EnumList<T> {
+impl<T: ClosedWords + PartialEq> Field for EnumList<T> {
     fn schema() -> Value {
         json!({ "type": "array", "uniqueItems": true, "items": EnumField::<T>::schema() })
     }

@@ -10,7 +10,7 @@ pub mod rows;
 
 use serde::{Deserialize, Serialize};
 
-use super::{OperatorDecision, Outcome, declined};
+use super::{OperatorDecision, OperatorResult, declined};
 use crate::audit::{self, Action, Fact};
 use crate::chains::address::ChainAddress;
 use crate::kernel::id::kind;
@@ -45,7 +45,7 @@ crate::string_enum!(
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub enum Asked {
+pub enum RequestedAction {
     Decide(AnyId, OperatorDecision),
     RefundAddress(Id<kind::Refund>, ChainAddress),
     ReleaseRefund(Id<kind::Refund>),
@@ -62,29 +62,33 @@ enum Stored {
     Resume { operation: String, account: Option<String> },
 }
 
-impl Asked {
+impl RequestedAction {
     /// What it is about, as decisions name it.
     pub fn subject(&self) -> String {
         match self {
-            Asked::Decide(id, _) => id.to_string(),
-            Asked::RefundAddress(id, _) | Asked::ReleaseRefund(id) => id.to_string(),
-            Asked::Resume { operation, account } => super::pause_subject(*operation, account),
+            RequestedAction::Decide(id, _) => id.to_string(),
+            RequestedAction::RefundAddress(id, _) | RequestedAction::ReleaseRefund(id) => {
+                id.to_string()
+            }
+            RequestedAction::Resume { operation, account } => {
+                super::pause_subject(*operation, account)
+            }
         }
     }
 
     /// What is decided, in one word of the command line.
     pub const fn word(&self) -> &'static str {
         match self {
-            Asked::Decide(_, decision) => decision.word(),
-            Asked::RefundAddress(..) => "address",
-            Asked::ReleaseRefund(_) => "release",
-            Asked::Resume { .. } => "resume",
+            RequestedAction::Decide(_, decision) => decision.word(),
+            RequestedAction::RefundAddress(..) => "address",
+            RequestedAction::ReleaseRefund(_) => "release",
+            RequestedAction::Resume { .. } => "resume",
         }
     }
 
     fn stored(&self) -> Result<String, OperationError> {
         let stored = match self {
-            Asked::Decide(id, decision) => {
+            RequestedAction::Decide(id, decision) => {
                 let argument = match decision {
                     OperatorDecision::Refund(to) => to.as_ref().map(ChainAddress::to_string),
                     OperatorDecision::Settle(reference) => Some(reference.clone()),
@@ -99,11 +103,11 @@ impl Asked {
                     argument,
                 }
             }
-            Asked::RefundAddress(id, to) => {
+            RequestedAction::RefundAddress(id, to) => {
                 Stored::RefundAddress { id: id.to_string(), to: to.to_string() }
             }
-            Asked::ReleaseRefund(id) => Stored::ReleaseRefund { id: id.to_string() },
-            Asked::Resume { operation, account } => Stored::Resume {
+            RequestedAction::ReleaseRefund(id) => Stored::ReleaseRefund { id: id.to_string() },
+            RequestedAction::Resume { operation, account } => Stored::Resume {
                 operation: operation.as_str().to_owned(),
                 account: account.clone(),
             },
@@ -112,7 +116,7 @@ impl Asked {
         Ok(text.map_err(|error| StoreError::Broken(format!("a request: {error}")))?)
     }
 
-    fn read(text: &str) -> Option<Asked> {
+    fn read(text: &str) -> Option<RequestedAction> {
         Some(match serde_json::from_str(text).ok()? {
             Stored::Decide { id, decision, argument } => {
                 let decision = match decision.as_str() {
@@ -129,14 +133,14 @@ impl Asked {
                     "return" => OperatorDecision::Return,
                     _ => return None,
                 };
-                Asked::Decide(AnyId::parse(&id)?, decision)
+                RequestedAction::Decide(AnyId::parse(&id)?, decision)
             }
             Stored::RefundAddress { id, to } => {
-                Asked::RefundAddress(Id::parse(&id)?, ChainAddress::parse(&to).ok()?)
+                RequestedAction::RefundAddress(Id::parse(&id)?, ChainAddress::parse(&to).ok()?)
             }
-            Stored::ReleaseRefund { id } => Asked::ReleaseRefund(Id::parse(&id)?),
+            Stored::ReleaseRefund { id } => RequestedAction::ReleaseRefund(Id::parse(&id)?),
             Stored::Resume { operation, account } => {
-                Asked::Resume { operation: Operation::parse(&operation)?, account }
+                RequestedAction::Resume { operation: Operation::parse(&operation)?, account }
             }
         })
     }
@@ -144,7 +148,7 @@ impl Asked {
 
 /// A request as it is kept.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct ApprovalRequest {
     pub number: i64,
     pub subject: String,
     pub word: String,
@@ -160,13 +164,13 @@ pub struct Request {
     asked: String,
 }
 
-impl Request {
+impl ApprovalRequest {
     /// What was typed with the decision: the address or the bank's reference.
     pub fn argument(&self) -> Option<String> {
-        match Asked::read(&self.asked)? {
-            Asked::Decide(_, OperatorDecision::Refund(to)) => to.map(|to| to.to_string()),
-            Asked::Decide(_, OperatorDecision::Settle(reference)) => Some(reference),
-            Asked::RefundAddress(_, to) => Some(to.to_string()),
+        match RequestedAction::read(&self.asked)? {
+            RequestedAction::Decide(_, OperatorDecision::Refund(to)) => to.map(|to| to.to_string()),
+            RequestedAction::Decide(_, OperatorDecision::Settle(reference)) => Some(reference),
+            RequestedAction::RefundAddress(_, to) => Some(to.to_string()),
             _ => None,
         }
     }
@@ -183,7 +187,7 @@ pub(super) fn wait_for_second(
     now: &Now,
     settings: &Settings,
     scope: Option<Scope>,
-    asked: &Asked,
+    asked: &RequestedAction,
     by: &DecidedBy,
 ) -> Result<Option<String>, OperationError> {
     let Some(above) = settings.four_eyes_above else { return Ok(None) };
@@ -209,7 +213,7 @@ pub(super) fn wait_for_second(
             open.word, open.requester, open.number
         )));
     }
-    let request = Request {
+    let request = ApprovalRequest {
         number: rows::last_number(tx)? + 1,
         word: asked.word().to_owned(),
         cause,
@@ -254,13 +258,13 @@ fn cause(
     tx: &mut dyn Tx,
     above: Money,
     scope: Option<Scope>,
-    asked: &Asked,
+    asked: &RequestedAction,
 ) -> Result<Option<Cause>, StoreError> {
     let (id, decision) = match asked {
-        Asked::Resume { .. } => return Ok(Some(Cause::Resume)),
-        Asked::RefundAddress(..) => return Ok(Some(Cause::RefundAddress)),
-        Asked::ReleaseRefund(id) => (id.any(), None),
-        Asked::Decide(id, decision) => (*id, Some(decision)),
+        RequestedAction::Resume { .. } => return Ok(Some(Cause::Resume)),
+        RequestedAction::RefundAddress(..) => return Ok(Some(Cause::RefundAddress)),
+        RequestedAction::ReleaseRefund(id) => (id.any(), None),
+        RequestedAction::Decide(id, decision) => (*id, Some(decision)),
     };
     let Some(scope) = scope else { return Ok(None) };
     match decision {
@@ -331,7 +335,7 @@ fn close(
     number: i64,
     person: i64,
     status: RequestStatus,
-) -> Result<(Request, String), OperationError> {
+) -> Result<(ApprovalRequest, String), OperationError> {
     let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
     let name = match staff::rows::find(tx, person)?.filter(|operator| !operator.is_disabled) {
         Some(operator) if operator.identity.role.includes(Role::Approver) => operator.identity.name,
@@ -353,7 +357,7 @@ pub fn approve(
     services: &Services,
     number: i64,
     person: &DecidedBy,
-) -> Outcome {
+) -> OperatorResult {
     let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
     let Some(person_number) = person.operator() else {
         return Err(no("who approves it has to prove who that is"));
@@ -372,20 +376,24 @@ pub fn approve(
         .map_err(StoreError::Broken)?
         .proven(request.requested_by, person.via())
         .approved(&name);
-    let asked = Asked::read(&request.asked)
+    let asked = RequestedAction::read(&request.asked)
         .ok_or_else(|| StoreError::Broken("a request does not read".into()))?;
     match asked {
-        Asked::Decide(id, decision) => super::decide(tx, now, services, id, &decision, &by),
-        Asked::RefundAddress(id, to) => super::set_refund_address(tx, now, services, id, to, &by),
-        Asked::ReleaseRefund(id) => super::release_refund(tx, now, services, id, &by),
-        Asked::Resume { operation, account } => {
+        RequestedAction::Decide(id, decision) => {
+            super::decide(tx, now, services, id, &decision, &by)
+        }
+        RequestedAction::RefundAddress(id, to) => {
+            super::set_refund_address(tx, now, services, id, to, &by)
+        }
+        RequestedAction::ReleaseRefund(id) => super::release_refund(tx, now, services, id, &by),
+        RequestedAction::Resume { operation, account } => {
             super::resume(tx, now, &services.settings, operation, account, &by)
         }
     }
 }
 
 /// Ends a request without carrying it out. Who asked for it may take it back.
-pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> Outcome {
+pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> OperatorResult {
     let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
     let Some(person_number) = person.operator() else {
         return Err(no("who rejects it has to prove who that is"));

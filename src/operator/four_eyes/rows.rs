@@ -1,6 +1,6 @@
 //! The rows of requests for a second person.
 
-use super::{Cause, Request, RequestStatus};
+use super::{ApprovalRequest, Cause, RequestStatus};
 use crate::kernel::StoreError;
 use crate::store::{Row, Tx};
 use crate::values;
@@ -8,8 +8,8 @@ use crate::values;
 const COLUMNS: &str = "number, subject, word, cause, status, requested_by, requester, reason, \
     requested_at, decider, decided_at, asked";
 
-fn read(mut row: Row) -> Result<Request, StoreError> {
-    Ok(Request {
+fn read(mut row: Row) -> Result<ApprovalRequest, StoreError> {
+    Ok(ApprovalRequest {
         number: row.int()?,
         subject: row.text()?,
         word: row.text()?,
@@ -30,7 +30,7 @@ pub fn last_number(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     Ok(last.map_or(Ok(None), |mut row| row.int_or_null())?.unwrap_or(0))
 }
 
-pub fn insert(tx: &mut dyn Tx, request: &Request) -> Result<(), StoreError> {
+pub fn insert(tx: &mut dyn Tx, request: &ApprovalRequest) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO decision_requests (number, subject, word, cause, status, requested_by, \
          requester, reason, requested_at, asked) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -49,13 +49,16 @@ pub fn insert(tx: &mut dyn Tx, request: &Request) -> Result<(), StoreError> {
     )
 }
 
-pub fn find(tx: &mut dyn Tx, number: i64) -> Result<Option<Request>, StoreError> {
+pub fn find(tx: &mut dyn Tx, number: i64) -> Result<Option<ApprovalRequest>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM decision_requests WHERE number = ?1");
     tx.row(&sql, values![number])?.map(read).transpose()
 }
 
 /// The request about a subject that waits.
-pub fn pending_about(tx: &mut dyn Tx, subject: &str) -> Result<Option<Request>, StoreError> {
+pub fn pending_about(
+    tx: &mut dyn Tx,
+    subject: &str,
+) -> Result<Option<ApprovalRequest>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM decision_requests WHERE subject = ?1 AND status = 'pending'"
     );
@@ -63,7 +66,7 @@ pub fn pending_about(tx: &mut dyn Tx, subject: &str) -> Result<Option<Request>, 
 }
 
 /// What waits for a second person, oldest first.
-pub fn pending(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Request>, StoreError> {
+pub fn pending(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM decision_requests WHERE status = 'pending' ORDER BY number LIMIT ?1"
     );
@@ -71,7 +74,7 @@ pub fn pending(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Request>, StoreErro
 }
 
 /// All requests, newest first.
-pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Request>, StoreError> {
+pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM decision_requests ORDER BY number DESC LIMIT ?1");
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }

@@ -5,7 +5,7 @@ use crate::ledger::Account;
 use crate::store::{Row, Tx};
 use crate::values;
 
-pub struct Moved {
+pub struct TrialBalanceLine {
     pub account: Account,
     pub currency: Currency,
     /// Debits less credits before the day.
@@ -21,7 +21,7 @@ pub fn moved(
     mode: Mode,
     from: i64,
     before: i64,
-) -> Result<Vec<Moved>, StoreError> {
+) -> Result<Vec<TrialBalanceLine>, StoreError> {
     let sql = "SELECT account, currency, CAST(SUM(CASE WHEN posted_at < ?2 THEN debit - credit \
                ELSE 0 END) AS BIGINT), CAST(SUM(CASE WHEN posted_at >= ?2 THEN debit ELSE 0 END) \
                AS BIGINT), CAST(SUM(CASE WHEN posted_at >= ?2 THEN credit ELSE 0 END) AS BIGINT) \
@@ -31,7 +31,7 @@ pub fn moved(
                scope % 2 = ?1 AND posted_at < ?3) moved GROUP BY account, currency ORDER BY \
                account, currency";
     let read = |mut row: Row| {
-        Ok(Moved {
+        Ok(TrialBalanceLine {
             account: row.word(Account::parse)?,
             currency: row.word(Currency::parse)?,
             opening_units: row.int()?,

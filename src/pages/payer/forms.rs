@@ -7,14 +7,14 @@ use http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, Request, StatusCode};
 use hyper::body::Incoming;
 
-use super::sent::Sent;
+use super::sent::SentForm;
 use super::{message, not_found, refund_address, simulate_payment, unavailable};
 use crate::app_state::AppState;
 use crate::http::dispatch::Reply;
 use crate::http::incoming::{read_body, single};
 use crate::kernel::OperationError;
-use crate::pages::frame::{Frame, protect};
-use crate::pages::words::{Words, chosen};
+use crate::pages::frame::{PageFrame, protect};
+use crate::pages::words::{PageWords, chosen};
 use crate::transfers;
 
 const FORM_TYPE: &str = "application/x-www-form-urlencoded";
@@ -34,7 +34,7 @@ pub async fn answer(
     form: PayerForm,
 ) -> Reply {
     let words = chosen(request.uri().query(), request.headers());
-    let frame = Frame::narrow(&app.services.settings.issuers.default);
+    let frame = PageFrame::narrow(&app.services.settings.issuers.default);
     let mut reply = match take(app, request, token, form, words, &frame).await {
         Ok(Some(reply)) => reply,
         Ok(None) => not_found(request_id, Some(words), &frame),
@@ -52,8 +52,8 @@ async fn take(
     request: Request<Incoming>,
     token: &str,
     form: PayerForm,
-    words: &'static Words,
-    frame: &Frame,
+    words: &'static PageWords,
+    frame: &PageFrame,
 ) -> Result<Option<Reply>, OperationError> {
     let (head, incoming) = request.into_parts();
     if !is_from_the_page(&head.headers, &app.services.settings.public_url) {
@@ -62,7 +62,7 @@ async fn take(
     }
     let Some(id) = transfers::api::instructed(&app.services, token) else { return Ok(None) };
     let body = read_body(&head.headers, incoming).await?;
-    let sent = Sent { id, token, words, body };
+    let sent = SentForm { id, token, words, body };
     match form {
         PayerForm::RefundAddress => refund_address::take(app, &sent).await,
         PayerForm::SimulatePayment => simulate_payment::take(app, &sent).await,

@@ -27,8 +27,8 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use self::view::{PageFacts, PayView, StepState};
-use super::frame::{CSS, Frame, JS, protect};
-use super::words::{Words, chosen, languages};
+use super::frame::{CSS, JS, PageFrame, protect};
+use super::words::{PageWords, chosen, languages};
 use crate::app_state::AppState;
 use crate::http::dispatch::{self, Reply, ReplyBody};
 use crate::kernel::id::Minter;
@@ -71,12 +71,12 @@ fn chain_facts(transfer: &Transfer) -> ChainFacts {
 
 #[derive(Template)]
 #[template(path = "pages/payer/page.html")]
-struct PageTemplate<'a> {
+struct PayerTemplate<'a> {
     css: &'static str,
     js: &'static str,
-    frame: &'a Frame,
-    words: &'static Words,
-    languages: &'static [Words],
+    frame: &'a PageFrame,
+    words: &'static PageWords,
+    languages: &'static [PageWords],
     title: String,
     test_text: String,
     hurry: String,
@@ -97,7 +97,7 @@ struct PageTemplate<'a> {
     reload_seconds: u32,
 }
 
-impl PageTemplate<'_> {
+impl PayerTemplate<'_> {
     /// An address in three parts, so that the ends, which people compare, can stand out.
     fn address_parts(&self) -> [&str; 3] {
         let address = self.chain.address.as_str();
@@ -113,9 +113,9 @@ impl PageTemplate<'_> {
 #[template(path = "pages/payer/message.html")]
 struct MessageTemplate<'a> {
     css: &'static str,
-    frame: &'a Frame,
-    words: &'static Words,
-    languages: &'static [Words],
+    frame: &'a PageFrame,
+    words: &'static PageWords,
+    languages: &'static [PageWords],
     headline: &'a str,
     text: &'a str,
     /// Whether trying again by itself makes sense.
@@ -136,7 +136,7 @@ pub async fn answer(
     let words = chosen(request.uri().query(), request.headers());
     // Programs get the error shape of the API, people a page.
     let reader = (part.is_empty() && accepts_html(request.headers())).then_some(words);
-    let frame = Frame::narrow(&app.services.settings.issuers.default);
+    let frame = PageFrame::narrow(&app.services.settings.issuers.default);
     let failed = |failure: &OperationError| unavailable(request_id, reader, &frame, failure);
     let mut reply = match load(app, token, words).await {
         Ok(Some(found)) if part == "/stream" => stream::open(app, found, words),
@@ -165,11 +165,11 @@ pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
 }
 
 /// All that one answer is made of.
-struct Found {
+struct PayerFacts {
     transfer: Transfer,
     view: PayView,
     chain: ChainFacts,
-    frame: Frame,
+    frame: PageFrame,
     issuer_line: Option<String>,
 }
 
@@ -178,8 +178,8 @@ struct Found {
 async fn load(
     app: &Arc<AppState>,
     token: &str,
-    words: &'static Words,
-) -> Result<Option<Found>, OperationError> {
+    words: &'static PageWords,
+) -> Result<Option<PayerFacts>, OperationError> {
     let Some(id) = transfers::api::instructed(&app.services, token) else { return Ok(None) };
     let shared = app.clone();
     let found = app.store.read(Cost::Point, move |tx| {
@@ -193,8 +193,8 @@ fn read(
     tx: &mut dyn Tx,
     app: &AppState,
     transfer: Transfer,
-    words: &'static Words,
-) -> Result<Found, StoreError> {
+    words: &'static PageWords,
+) -> Result<PayerFacts, StoreError> {
     let (scope, id) = (transfer.scope, transfer.id);
     let issuer = app.services.settings.issuers.of_scope(tx, scope)?;
     let mut now = Now::new(app.store.clock.milliseconds(), Minter::above(0), [0; 32]);
@@ -242,7 +242,7 @@ fn read(
     let line: Vec<&str> =
         issuer.address.iter().chain(&issuer.licence).map(String::as_str).collect();
     let issuer_line = (!line.is_empty()).then(|| format!("{} · {}", issuer.name, line.join(" · ")));
-    Ok(Found { transfer, view, chain, frame: Frame::of(issuer), issuer_line })
+    Ok(PayerFacts { transfer, view, chain, frame: PageFrame::of(issuer), issuer_line })
 }
 
 fn state(view: &PayView) -> Result<Reply, StoreError> {
@@ -251,7 +251,7 @@ fn state(view: &PayView) -> Result<Reply, StoreError> {
     Ok(with_body(StatusCode::OK, "application/json", body))
 }
 
-fn page(found: &Found, token: &str, words: &'static Words) -> Result<Reply, StoreError> {
+fn page(found: &PayerFacts, token: &str, words: &'static PageWords) -> Result<Reply, StoreError> {
     let (transfer, chain, issuer) = (&found.transfer, &found.chain, &found.frame.issuer_name);
     let say = |text: &str, more: &[(&str, &str)]| {
         let known = [("issuer", issuer.as_str()), ("asset", &chain.asset), ("chain", &chain.name)];
@@ -261,7 +261,7 @@ fn page(found: &Found, token: &str, words: &'static Words) -> Result<Reply, Stor
         let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
         (url, say(&words.back_to, &[("host", &host.unwrap_or_default())]))
     });
-    let page = PageTemplate {
+    let page = PayerTemplate {
         css: CSS,
         js: JS,
         frame: &found.frame,
@@ -305,8 +305,8 @@ fn with_body(
 /// A page that says one thing. Should even that fail, its text goes out alone.
 pub(super) fn message(
     status: StatusCode,
-    words: &'static Words,
-    frame: &Frame,
+    words: &'static PageWords,
+    frame: &PageFrame,
     (headline, text): (&str, &str),
     reload_seconds: Option<u32>,
 ) -> Reply {
@@ -319,7 +319,7 @@ pub(super) fn message(
     }
 }
 
-fn not_found(request_id: &str, reader: Option<&'static Words>, frame: &Frame) -> Reply {
+fn not_found(request_id: &str, reader: Option<&'static PageWords>, frame: &PageFrame) -> Reply {
     let Some(words) = reader else {
         let refusal = Refusal::new(Code::ObjectNotFound, "No such page.");
         return dispatch::refusal_reply(request_id, refusal);
@@ -330,8 +330,8 @@ fn not_found(request_id: &str, reader: Option<&'static Words>, frame: &Frame) ->
 
 fn unavailable(
     request_id: &str,
-    reader: Option<&'static Words>,
-    frame: &Frame,
+    reader: Option<&'static PageWords>,
+    frame: &PageFrame,
     failure: &OperationError,
 ) -> Reply {
     if let OperationError::Store(StoreError::Broken(reason)) = failure {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use askama::Template;
 use http::StatusCode;
 
-use super::sent::{Sent, back_to_page};
+use super::sent::{SentForm, back_to_page};
 use super::{chain_facts, with_body};
 use crate::app_state::AppState;
 use crate::chains;
@@ -19,8 +19,8 @@ use crate::http::dispatch::{self, Reply};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, OperationError, StoreError, hex};
 use crate::keys;
-use crate::pages::frame::{CSS, Frame, protect};
-use crate::pages::words::{Words, languages};
+use crate::pages::frame::{CSS, PageFrame, protect};
+use crate::pages::words::{PageWords, languages};
 use crate::refunds::{self, Refund, payer_address};
 use crate::services::Services;
 use crate::store::{Cost, Tx};
@@ -33,14 +33,14 @@ const CONFIRMATION: &[u8] = b"payer refund address";
 
 /// What the form sends.
 #[derive(Clone, Default)]
-struct Asked {
+struct RefundAddressForm {
     address: String,
     confirmation: String,
 }
 
-impl Asked {
-    fn read(body: &[u8]) -> Asked {
-        let mut asked = Asked::default();
+impl RefundAddressForm {
+    fn read(body: &[u8]) -> RefundAddressForm {
+        let mut asked = RefundAddressForm::default();
         for (name, value) in url::form_urlencoded::parse(body) {
             match &*name {
                 "address" => asked.address = value.trim().to_owned(),
@@ -53,17 +53,17 @@ impl Asked {
 }
 
 /// What becomes of a form.
-enum Judged {
+enum FormOutcome {
     NoSuchPage,
     /// Nothing waits for an address of the payer's: the page says how things stand.
     NothingWaits,
     /// What is shown: the form again, or the address.
-    Shown(Box<Shown>),
+    Shown(Box<RefundAddressPage>),
 }
 
-struct Shown {
+struct RefundAddressPage {
     transfer: Transfer,
-    frame: Frame,
+    frame: PageFrame,
     answer: Result<(ChainAddress, Vec<Refund>), AddressFault>,
 }
 
@@ -80,9 +80,9 @@ enum AddressFault {
 #[template(path = "pages/payer/refund_address.html")]
 struct FormTemplate<'a> {
     css: &'static str,
-    frame: &'a Frame,
-    words: &'static Words,
-    languages: &'static [Words],
+    frame: &'a PageFrame,
+    words: &'static PageWords,
+    languages: &'static [PageWords],
     token: &'a str,
     test_text: String,
     label: String,
@@ -96,9 +96,9 @@ struct FormTemplate<'a> {
 /// Takes the form: shows the address back, or keeps it.
 pub(super) async fn take(
     app: &Arc<AppState>,
-    sent: &Sent<'_>,
+    sent: &SentForm<'_>,
 ) -> Result<Option<Reply>, OperationError> {
-    let (id, asked, end) = (sent.id, Asked::read(&sent.body), dispatch::answer_end());
+    let (id, asked, end) = (sent.id, RefundAddressForm::read(&sent.body), dispatch::answer_end());
     let (shared, held) = (app.clone(), asked.clone());
     let judged = if asked.confirmation.is_empty() {
         let look = app
@@ -108,24 +108,26 @@ pub(super) async fn take(
     } else {
         let work = app.store.write(move |tx, now| {
             let judged = judge(tx, &shared.services, id, &held.address)?;
-            let Judged::Shown(shown) = judged else { return Ok(judged) };
-            let Ok((address, waiting)) = &shown.answer else { return Ok(Judged::Shown(shown)) };
+            let FormOutcome::Shown(shown) = judged else { return Ok(judged) };
+            let Ok((address, waiting)) = &shown.answer else {
+                return Ok(FormOutcome::Shown(shown));
+            };
             let mark = confirmation(&shared.services, id, address);
             if !is_same(&mark, &held.confirmation) {
-                return Ok(Judged::Shown(shown));
+                return Ok(FormOutcome::Shown(shown));
             }
             now.enter_account(keys::rows::clock_offset_seconds(tx, shown.transfer.scope)?);
             for refund in waiting {
                 payer_address::give(tx, now, &mut refund.clone(), *address)?;
             }
-            Ok(Judged::NothingWaits)
+            Ok(FormOutcome::NothingWaits)
         });
         dispatch::within(app, end, work).await?
     };
     match judged {
-        Judged::NoSuchPage => Ok(None),
-        Judged::NothingWaits => Ok(Some(back_to_page(sent))),
-        Judged::Shown(shown) => Ok(Some(show(&app.services, sent, &asked.address, &shown)?)),
+        FormOutcome::NoSuchPage => Ok(None),
+        FormOutcome::NothingWaits => Ok(Some(back_to_page(sent))),
+        FormOutcome::Shown(shown) => Ok(Some(show(&app.services, sent, &asked.address, &shown)?)),
     }
 }
 
@@ -134,9 +136,9 @@ fn judge(
     services: &Services,
     id: Id<kind::Transfer>,
     text: &str,
-) -> Result<Judged, StoreError> {
+) -> Result<FormOutcome, StoreError> {
     let Some(transfer) = transfers::rows::find_anywhere(tx, id)? else {
-        return Ok(Judged::NoSuchPage);
+        return Ok(FormOutcome::NoSuchPage);
     };
     let scope = transfer.scope;
     let waiting = if transfer.payer_sets_refund_address {
@@ -145,7 +147,7 @@ fn judge(
         Vec::new()
     };
     if waiting.is_empty() {
-        return Ok(Judged::NothingWaits);
+        return Ok(FormOutcome::NothingWaits);
     }
     let readable = ChainAddress::parse(text)
         .ok()
@@ -157,8 +159,8 @@ fn judge(
             refused.map_or(Ok((address, waiting)), |_| Err(AddressFault::NotYours))
         }
     };
-    let frame = Frame::narrow(services.settings.issuers.of_scope(tx, scope)?);
-    Ok(Judged::Shown(Box::new(Shown { transfer, frame, answer })))
+    let frame = PageFrame::narrow(services.settings.issuers.of_scope(tx, scope)?);
+    Ok(FormOutcome::Shown(Box::new(RefundAddressPage { transfer, frame, answer })))
 }
 
 fn confirmation(services: &Services, id: Id<kind::Transfer>, address: &ChainAddress) -> String {
@@ -173,9 +175,9 @@ fn is_same(mark: &str, given: &str) -> bool {
 
 fn show(
     services: &Services,
-    sent: &Sent<'_>,
+    sent: &SentForm<'_>,
     text: &str,
-    shown: &Shown,
+    shown: &RefundAddressPage,
 ) -> Result<Reply, StoreError> {
     let (words, chain) = (sent.words, chain_facts(&shown.transfer));
     let (problem, waiting, mark) = match &shown.answer {

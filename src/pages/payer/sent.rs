@@ -8,18 +8,18 @@ use super::with_body;
 use crate::http::dispatch::Reply;
 use crate::kernel::Id;
 use crate::kernel::id::kind;
-use crate::pages::words::Words;
+use crate::pages::words::PageWords;
 
 /// A form that came from the page.
-pub(super) struct Sent<'a> {
+pub(super) struct SentForm<'a> {
     pub(super) id: Id<kind::Transfer>,
     pub(super) token: &'a str,
-    pub(super) words: &'static Words,
+    pub(super) words: &'static PageWords,
     pub(super) body: Bytes,
 }
 
 /// Back to the page, which says how things stand.
-pub(super) fn back_to_page(sent: &Sent<'_>) -> Reply {
+pub(super) fn back_to_page(sent: &SentForm<'_>) -> Reply {
     let mut reply = with_body(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
     let page = format!("../{}?lang={}", sent.token, sent.words.code);
     if let Ok(page) = HeaderValue::from_str(&page) {

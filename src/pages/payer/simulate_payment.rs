@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::sent::{Sent, back_to_page};
+use super::sent::{SentForm, back_to_page};
 use crate::app_state::AppState;
 use crate::http::dispatch::{self, Reply};
 use crate::kernel::{Mode, OperationError};
@@ -20,7 +20,7 @@ pub(super) fn is_possible(app: &AppState, transfer: &Transfer) -> bool {
 /// Sends what is missing, once; where nothing is, the page says how things stand.
 pub(super) async fn take(
     app: &Arc<AppState>,
-    sent: &Sent<'_>,
+    sent: &SentForm<'_>,
 ) -> Result<Option<Reply>, OperationError> {
     let (shared, id) = (app.clone(), sent.id);
     let work = app.store.write(move |tx, now| {

@@ -16,12 +16,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::view::PayView;
-use super::{Found, read, rows, with_body};
+use super::{PayerFacts, read, rows, with_body};
 use crate::app_state::AppState;
 use crate::http::dispatch::{Reply, ReplyBody};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, OperationError, Scope};
-use crate::pages::words::Words;
+use crate::pages::words::PageWords;
 use crate::store::{Cost, Tx};
 use crate::{keys, transfers};
 
@@ -40,10 +40,10 @@ const STREAM_MAX: Duration = Duration::from_secs(300);
 static OPEN: LazyLock<Mutex<HashMap<u128, usize>>> = LazyLock::new(Mutex::default);
 
 /// A place among the open streams; it is free again when this is dropped.
-struct Place(u128);
+struct StreamPermit(u128);
 
-impl Place {
-    fn take(transfer: u128) -> Option<Place> {
+impl StreamPermit {
+    fn take(transfer: u128) -> Option<StreamPermit> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if open.values().sum::<usize>() >= STREAMS_MAX {
             return None;
@@ -53,11 +53,11 @@ impl Place {
             return None;
         }
         *count += 1;
-        Some(Place(transfer))
+        Some(StreamPermit(transfer))
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = open.get_mut(&self.0) {
@@ -70,8 +70,8 @@ impl Drop for Place {
 }
 
 /// Answers with a stream that begins with the state as it was found.
-pub(super) fn open(app: &Arc<AppState>, found: Found, words: &'static Words) -> Reply {
-    let Some(place) = Place::take(found.transfer.id.as_u128()) else {
+pub(super) fn open(app: &Arc<AppState>, found: PayerFacts, words: &'static PageWords) -> Reply {
+    let Some(place) = StreamPermit::take(found.transfer.id.as_u128()) else {
         // By the standard of server-sent events a browser does not come back by itself then.
         return with_body(StatusCode::NO_CONTENT, "text/plain; charset=utf-8", "");
     };
@@ -94,9 +94,9 @@ fn event(view: &PayView) -> Option<Bytes> {
 
 async fn follow(
     app: Arc<AppState>,
-    _place: Place,
-    found: Found,
-    words: &'static Words,
+    _place: StreamPermit,
+    found: PayerFacts,
+    words: &'static PageWords,
     sender: mpsc::Sender<Bytes>,
 ) {
     let (scope, id, end) = (found.transfer.scope, found.transfer.id, Instant::now() + STREAM_MAX);
@@ -142,7 +142,7 @@ async fn look(
     scope: Scope,
     id: Id<kind::Transfer>,
     known: Option<Basis>,
-    words: &'static Words,
+    words: &'static PageWords,
 ) -> Result<Option<(Basis, Option<PayView>)>, OperationError> {
     let shared = app.clone();
     let reading = move |tx: &mut dyn Tx| {
@@ -166,14 +166,16 @@ mod tests {
 
     #[test]
     fn places_are_limited_and_come_back() {
-        let taken: Vec<Place> =
-            (0..STREAMS_OF_TRANSFER_MAX).map(|_| Place::take(1).unwrap()).collect();
-        assert!(Place::take(1).is_none());
-        let others: Vec<Place> =
-            (0..).map_while(|number| Place::take(1_000 + number)).take(STREAMS_MAX).collect();
+        let taken: Vec<StreamPermit> =
+            (0..STREAMS_OF_TRANSFER_MAX).map(|_| StreamPermit::take(1).unwrap()).collect();
+        assert!(StreamPermit::take(1).is_none());
+        let others: Vec<StreamPermit> = (0..)
+            .map_while(|number| StreamPermit::take(1_000 + number))
+            .take(STREAMS_MAX)
+            .collect();
         assert_eq!(taken.len() + others.len(), STREAMS_MAX);
         drop(taken);
-        assert!(Place::take(1).is_some());
+        assert!(StreamPermit::take(1).is_some());
         drop(others);
         assert!(OPEN.lock().unwrap().is_empty());
     }

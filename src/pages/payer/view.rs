@@ -11,7 +11,7 @@ use crate::deposits::Deposit;
 use crate::deposits::state::Classification;
 use crate::kernel::rupees::grouped;
 use crate::kernel::{Money, StoreError};
-use crate::pages::words::{Words, fill};
+use crate::pages::words::{PageWords, fill};
 use crate::payouts::Payout;
 use crate::refunds::Refund;
 use crate::refunds::state::{RefundKind, RefundStatus};
@@ -102,7 +102,7 @@ crate::string_enum!(
 
 impl StepState {
     /// What a screen reader says before the step.
-    pub fn spoken(self, words: &'static Words) -> &'static str {
+    pub fn spoken(self, words: &'static PageWords) -> &'static str {
         match self {
             StepState::Done => &words.spoken_done,
             StepState::Current => &words.spoken_current,
@@ -166,7 +166,7 @@ pub struct SeenPayment {
 
 /// What a payer keeps of a payment that was paid out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Receipt {
+pub struct PayerReceipt {
     pub sent: String,
     pub paid: String,
     pub rate: String,
@@ -204,7 +204,7 @@ pub struct PayView {
     pub takes_refund_address: bool,
     /// Whether a payment can be simulated.
     pub can_simulate: bool,
-    pub receipt: Option<Receipt>,
+    pub receipt: Option<PayerReceipt>,
     /// Only on the page: it does not move.
     #[serde(skip)]
     pub help: Vec<HelpEntry>,
@@ -232,7 +232,7 @@ pub struct PageFacts<'a> {
     pub explorer: Option<Explorer>,
     pub is_simulated: bool,
     pub issuer_name: &'a str,
-    pub words: &'static Words,
+    pub words: &'static PageWords,
     pub business: i64,
 }
 
@@ -327,10 +327,10 @@ impl PageFacts<'_> {
     }
 
     /// Once the payout has settled.
-    fn receipt(&self, phase: PaymentPhase) -> Option<Receipt> {
+    fn receipt(&self, phase: PaymentPhase) -> Option<PayerReceipt> {
         let payout = self.payout.filter(|_| phase == PaymentPhase::PaidOut)?;
         let transfer = self.transfer;
-        Some(Receipt {
+        Some(PayerReceipt {
             sent: self.amount(transfer.expected),
             paid: rupees(payout.amount),
             rate: format!(
@@ -398,7 +398,7 @@ impl PayView {
         *self == PayView { now: self.now, ..other.clone() }
     }
     /// What is left of the time, in words: a page without a script cannot count.
-    pub fn left_text(&self, words: &Words) -> String {
+    pub fn left_text(&self, words: &PageWords) -> String {
         let minutes = (self.expires_at.0 - self.now.0).max(0) / 60;
         let (text, count) = if minutes < 120 {
             (&words.left_minutes, minutes)

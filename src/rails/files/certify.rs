@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::profile::{BankProfile, MASK_CHARACTERS, Pain001};
 use super::references::{ReferenceElement, References, UtrFinding};
-use super::reports::{Content, Line, Meaning, PaymentStatus, Reason, Sign};
+use super::reports::{Content, Meaning, PaymentStatus, Reason, Sign, StatementLine};
 use super::settings::Format;
 use super::values::{EndToEndId, Utr};
 use crate::kernel::Money;
@@ -124,7 +124,7 @@ impl Certification {
         )
     }
 
-    fn line(&mut self, line: &Line) -> String {
+    fn line(&mut self, line: &StatementLine) -> String {
         self.reports_count += 1;
         let what = match (line.sign, line.is_reversal) {
             (Sign::Debit, false) => "debit",

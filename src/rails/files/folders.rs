@@ -32,13 +32,13 @@ pub struct Folders {
 
 /// A file of the inbox as one look saw it. Two looks that see the same mean that it does not grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct InboxFile {
     pub name: String,
     pub bytes_count: u64,
     pub modified: SystemTime,
 }
 
-impl Seen {
+impl InboxFile {
     /// Whether nothing was added to the file for so long that nothing more will come.
     pub fn is_at_rest(&self, now: SystemTime) -> bool {
         now.duration_since(self.modified)
@@ -238,7 +238,7 @@ impl Folders {
 
     /// What lies in the inbox, oldest first. Hidden files, folders, links and files with an ending
     /// that says "not finished" are left alone.
-    pub fn incoming(&self) -> io::Result<Vec<Seen>> {
+    pub fn incoming(&self) -> io::Result<Vec<InboxFile>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.inbox)? {
             let entry = entry?;
@@ -251,7 +251,7 @@ impl Folders {
             // A file may go while it is looked at.
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
             if metadata.is_file() {
-                found.push(Seen {
+                found.push(InboxFile {
                     name,
                     bytes_count: metadata.len(),
                     modified: metadata.modified()?,

@@ -126,16 +126,16 @@ pub struct StatusReport {
     /// What the bank calls our message, such as `pain.001.001.03`.
     pub original_version: Option<String>,
     /// What is said of the whole message.
-    pub whole: Option<Verdict>,
+    pub whole: Option<ReportedStatus>,
     /// What the bank says of one part of our file (`PmtInf` in ISO 20022), by the identity that we
     /// gave it.
-    pub batches: Vec<(String, Verdict)>,
+    pub batches: Vec<(String, ReportedStatus)>,
     pub payments: Vec<PaymentStatus>,
 }
 
 /// A status and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ReportedStatus {
     /// `None` for a status that is not in the table.
     pub meaning: Option<Meaning>,
     pub reason: Reason,
@@ -144,7 +144,7 @@ pub struct Verdict {
 #[derive(Clone, Debug)]
 pub struct PaymentStatus {
     pub end_to_end_id: Option<EndToEndId>,
-    pub verdict: Verdict,
+    pub verdict: ReportedStatus,
     /// The original amount, where the bank repeats it.
     pub amount: Option<Money>,
     pub references: References,
@@ -172,12 +172,12 @@ pub struct AccountReport {
     pub opening: Option<(Money, Day)>,
     pub closing: Option<(Money, Day)>,
     /// Entries that are booked.
-    pub lines: Vec<Line>,
+    pub lines: Vec<StatementLine>,
 }
 
 /// One booked movement.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct StatementLine {
     pub end_to_end_id: Option<EndToEndId>,
     /// The reference as it stands, if it is none of ours.
     pub foreign_reference: Option<String>,
@@ -198,9 +198,9 @@ pub struct Line {
     pub place: String,
 }
 
-impl Line {
-    pub const fn zero(sign: Sign, booking_day: Day) -> Line {
-        Line {
+impl StatementLine {
+    pub const fn zero(sign: Sign, booking_day: Day) -> StatementLine {
+        StatementLine {
             end_to_end_id: None,
             foreign_reference: None,
             references: References::new(),

@@ -5,12 +5,16 @@ use super::xml::Element;
 use crate::kernel::Money;
 use crate::rails::files::format::FileError;
 use crate::rails::files::references::ReferenceElement;
-use crate::rails::files::reports::{Line, Sign};
+use crate::rails::files::reports::{Sign, StatementLine};
 use crate::rails::files::values::{Day, EndToEndId};
 
 /// Turns an entry into its lines: one for each transaction, or one for the whole where the
 /// transactions have no amounts of their own. `created` is the day of an entry that has none.
-pub fn read(entry: &Element, place: &str, created: Option<Day>) -> Result<Vec<Line>, FileError> {
+pub fn read(
+    entry: &Element,
+    place: &str,
+    created: Option<Day>,
+) -> Result<Vec<StatementLine>, FileError> {
     // Only what is booked has moved money. A status that says neither is the operator's to see.
     match code_at(entry, "Sts")? {
         Some("BOOK") => {}
@@ -33,7 +37,7 @@ pub fn read(entry: &Element, place: &str, created: Option<Day>) -> Result<Vec<Li
     let details: Vec<&Element> =
         entry.all("NtryDtls").flat_map(|details| details.all("TxDtls")).collect();
     let is_single = details.len() == 1;
-    let mut template = Line::zero(entry_sign, booking_day);
+    let mut template = StatementLine::zero(entry_sign, booking_day);
     template.value_day = value_day;
     template.entry_reference = reference_at(entry, "AcctSvcrRef")?;
     template.place = place.to_owned();
@@ -65,7 +69,7 @@ pub fn read(entry: &Element, place: &str, created: Option<Day>) -> Result<Vec<Li
         read_details(details, is_marked, &mut line)?;
         lines.push(line);
         if let Some(charges) = charges {
-            let mut line = Line::zero(line_sign, booking_day);
+            let mut line = StatementLine::zero(line_sign, booking_day);
             line.amount = charges;
             line.value_day = value_day;
             line.foreign_reference = Some("CHARGES".into());
@@ -85,7 +89,7 @@ pub fn read(entry: &Element, place: &str, created: Option<Day>) -> Result<Vec<Li
     Ok(lines)
 }
 
-fn add_entry_references(entry: &Element, line: &mut Line) -> Result<(), FileError> {
+fn add_entry_references(entry: &Element, line: &mut StatementLine) -> Result<(), FileError> {
     if let Some(text) = &line.entry_reference {
         line.references.add(ReferenceElement::AcctSvcrRef, text);
     }
@@ -99,7 +103,11 @@ fn add_entry_references(entry: &Element, line: &mut Line) -> Result<(), FileErro
 }
 
 /// What one amount was booked for: the payments that the transactions name, or the batch.
-fn add_members(entry: &Element, details: &[&Element], line: &mut Line) -> Result<(), FileError> {
+fn add_members(
+    entry: &Element,
+    details: &[&Element],
+    line: &mut StatementLine,
+) -> Result<(), FileError> {
     for details in details {
         let name = match details.at("Refs")? {
             Some(refs) => our_name(refs)?,
@@ -133,7 +141,11 @@ fn our_name(refs: &Element) -> Result<Option<EndToEndId>, FileError> {
     Ok(None)
 }
 
-fn read_details(details: &Element, is_marked: bool, line: &mut Line) -> Result<(), FileError> {
+fn read_details(
+    details: &Element,
+    is_marked: bool,
+    line: &mut StatementLine,
+) -> Result<(), FileError> {
     let empty = Element::default();
     let refs = details.optional("Refs")?.unwrap_or(&empty);
     line.end_to_end_id = our_name(refs)?;

@@ -64,14 +64,14 @@ pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming
                 return Err(FileError::new(format!("{} lacks {name}", root.shown())));
             }
             is_copy = parts.iter().any(|part| matches!(part.text_at("CpyDplctInd"), Ok(Some(_))));
-            let context = Context { name, page, created, is_ours };
+            let context = AccountContext { name, page, created, is_ours };
             Content::Accounts(read_accounts(&parts, &context, &mut unread)?)
         }
     };
     Ok(Incoming { kind, message_id, page: page.unwrap_or(1), is_copy, content, unread })
 }
 
-struct Context<'a> {
+struct AccountContext<'a> {
     /// The element of one account: `Stmt` or `Ntfctn`.
     name: &'static str,
     page: Option<i64>,
@@ -81,7 +81,7 @@ struct Context<'a> {
 
 fn read_accounts(
     parts: &[&Element],
-    context: &Context<'_>,
+    context: &AccountContext<'_>,
     unread: &mut Unread,
 ) -> Result<Vec<AccountReport>, FileError> {
     let mut reports: Vec<AccountReport> = Vec::new();
@@ -124,7 +124,7 @@ fn read_accounts(
 /// is wrong with its balances. A balance that cannot be read keeps no entry from being read.
 fn read_head(
     element: &Element,
-    context: &Context<'_>,
+    context: &AccountContext<'_>,
 ) -> Result<(AccountReport, Option<Day>, Vec<FileError>), FileError> {
     let account = element.required("Acct")?.required("Id")?;
     let number = match account.text_at("Othr/Id")? {

@@ -84,7 +84,7 @@ struct Booked {
     value_day: Day,
 }
 
-pub struct SimulatedBank {
+pub struct SimulatedIsoBank {
     random: StdRng,
     behaviour: Vec<Trait>,
     /// Sets this run's identities apart from an earlier one's.
@@ -114,10 +114,10 @@ fn number(account: &mut Document, account_number: &str) {
     });
 }
 
-impl SimulatedBank {
+impl SimulatedIsoBank {
     /// `run` is anything that differs from run to run, such as the start in Unix seconds.
-    pub fn new(seed: u64, run: i64, behaviour: Vec<Trait>) -> SimulatedBank {
-        SimulatedBank {
+    pub fn new(seed: u64, run: i64, behaviour: Vec<Trait>) -> SimulatedIsoBank {
+        SimulatedIsoBank {
             random: StdRng::seed_from_u64(seed),
             behaviour,
             run,
@@ -448,7 +448,7 @@ fn write_entry(parent: &mut Document, booked: &Booked, day: Day) {
 pub fn run(
     outbox: &Path,
     inbox: &Path,
-    mut bank: SimulatedBank,
+    mut bank: SimulatedIsoBank,
     clock: &dyn Fn() -> i64,
 ) -> Result<(), String> {
     let told = |error: std::io::Error| format!("the bank's folders: {error}");

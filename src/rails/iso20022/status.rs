@@ -6,7 +6,7 @@ use crate::rails::files::format::FileError;
 use crate::rails::files::reasons;
 use crate::rails::files::references::{ReferenceElement, References};
 use crate::rails::files::reports::{
-    PaymentStatus, REPORTS_MAX, Reason, StatusReport, Unread, Verdict,
+    PaymentStatus, REPORTS_MAX, Reason, ReportedStatus, StatusReport, Unread,
 };
 use crate::rails::files::values::{EndToEndId, MessageId};
 
@@ -14,13 +14,13 @@ fn verdict(
     element: &Element,
     status: &str,
     references: &mut References,
-) -> Result<Option<Verdict>, FileError> {
+) -> Result<Option<ReportedStatus>, FileError> {
     let Some(code) = element.text_at(status)? else { return Ok(None) };
     let mut reason = Reason::default();
     for information in element.all("StsRsnInf") {
         reason_in(information, &mut reason, references)?;
     }
-    Ok(Some(Verdict { meaning: reasons::status(code), reason }))
+    Ok(Some(ReportedStatus { meaning: reasons::status(code), reason }))
 }
 
 /// Reads the report. A payment that cannot be read is listed, and the others count.

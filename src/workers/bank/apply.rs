@@ -13,7 +13,7 @@ use crate::payouts::{self, Payout};
 use crate::rails::BankReport;
 use crate::rails::files::reasons;
 use crate::rails::files::references::{References, UtrFinding};
-use crate::rails::files::reports::{Line, Reason, RefusalMeaning, Sign};
+use crate::rails::files::reports::{Reason, RefusalMeaning, Sign, StatementLine};
 use crate::rails::files::rows::{
     self, Attention, InstructionStatus, Journalled, LinePlace, Matching,
 };
@@ -356,7 +356,7 @@ pub fn line(
     now: &mut Now,
     services: &Services,
     settings: &BankSettings,
-    line: &Line,
+    line: &StatementLine,
     place: Option<LinePlace>,
 ) -> Result<ReportEffect, StoreError> {
     if let Some(payouts) = booked_together(tx, line)? {
@@ -424,7 +424,10 @@ pub fn line(
 
 /// The payouts that one debit was booked for: the ones that it names, or those of the batch that it
 /// names, if their amounts make the debit's.
-fn booked_together(tx: &mut dyn Tx, line: &Line) -> Result<Option<Vec<Journalled>>, StoreError> {
+fn booked_together(
+    tx: &mut dyn Tx,
+    line: &StatementLine,
+) -> Result<Option<Vec<Journalled>>, StoreError> {
     if line.sign != Sign::Debit || line.is_reversal {
         return Ok(None);
     }
@@ -453,7 +456,7 @@ fn batch(
     now: &mut Now,
     services: &Services,
     settings: &BankSettings,
-    line: &Line,
+    line: &StatementLine,
     place: Option<LinePlace>,
     payouts: &[Journalled],
 ) -> Result<ReportEffect, StoreError> {

@@ -41,7 +41,7 @@ const MESSAGES_MAX: i64 = 1_000;
 
 /// One step of writing a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum PublishStep {
     Claim,
     Stage,
     RecordStaged,
@@ -51,13 +51,18 @@ pub enum Step {
 
 /// The order that lets a restart know what happened. A test tries others, to see that it would
 /// notice.
-pub const ORDER: [Step; 5] =
-    [Step::Claim, Step::Stage, Step::RecordStaged, Step::Rename, Step::RecordPublished];
+pub const ORDER: [PublishStep; 5] = [
+    PublishStep::Claim,
+    PublishStep::Stage,
+    PublishStep::RecordStaged,
+    PublishStep::Rename,
+    PublishStep::RecordPublished,
+];
 
 /// Where a test stops the work, as a crash would.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultPoint {
-    After(Step),
+    After(PublishStep),
     /// With half the file written.
     WithinStage,
 }
@@ -104,7 +109,7 @@ impl Bank {
     pub async fn publish_in(
         &self,
         app: &AppState,
-        order: &[Step],
+        order: &[PublishStep],
         fault: Option<FaultPoint>,
     ) -> Result<usize, Stopped> {
         let mut claimed: Option<(Draft, Vec<u8>)> = None;
@@ -113,24 +118,24 @@ impl Bank {
                 let Some(draft) = self.claim(app).await? else { return Ok(0) };
                 let bytes = self.write(&draft)?;
                 claimed = Some((draft, bytes));
-                if fault == Some(FaultPoint::After(Step::Claim)) {
+                if fault == Some(FaultPoint::After(PublishStep::Claim)) {
                     return Err(Stopped::FaultPoint);
                 }
                 continue;
             };
             match step {
-                Step::Claim => {}
-                Step::Stage if fault == Some(FaultPoint::WithinStage) => {
+                PublishStep::Claim => {}
+                PublishStep::Stage if fault == Some(FaultPoint::WithinStage) => {
                     let half = bytes.get(..bytes.len() / 2).unwrap_or_default();
                     self.folders.stage(file_name, half)?;
                     return Err(Stopped::FaultPoint);
                 }
-                Step::Stage => self.folders.stage(file_name, bytes)?,
-                Step::RecordStaged => {
+                PublishStep::Stage => self.folders.stage(file_name, bytes)?,
+                PublishStep::RecordStaged => {
                     self.record_staged(app, *id, Sha256::digest(bytes).into()).await?
                 }
-                Step::Rename => self.folders.publish(file_name)?,
-                Step::RecordPublished => {
+                PublishStep::Rename => self.folders.publish(file_name)?,
+                PublishStep::RecordPublished => {
                     self.record_end(app, *id, MessageStatus::Staged, MessageStatus::Published)
                         .await?
                 }

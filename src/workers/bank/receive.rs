@@ -4,16 +4,16 @@ use sha2::{Digest, Sha256};
 
 use super::apply::{self, PaymentReport, ReportEffect, ReportedEvent};
 use super::publish::Stopped;
-use super::{Bank, Turn};
+use super::{Bank, TurnReport};
 use crate::app_state::AppState;
 use crate::kernel::clock::machine_time;
 use crate::kernel::{Now, hex};
-use crate::rails::files::folders::Seen;
+use crate::rails::files::folders::InboxFile;
 use crate::rails::files::format::FileError;
 use crate::rails::files::reasons;
 use crate::rails::files::references::References;
 use crate::rails::files::reports::{
-    AccountReport, Content, Incoming, Meaning, ReportKind, StatusReport, Verdict,
+    AccountReport, Content, Incoming, Meaning, ReportKind, ReportedStatus, StatusReport,
 };
 use crate::rails::files::rows::{self, Counts, FileStatus, LinePlace};
 use crate::rails::files::values::{EndToEndId, MessageId};
@@ -39,16 +39,20 @@ enum FileHistory {
 
 impl Bank {
     /// Reads files without writing any, for tests.
-    pub async fn receive_only(&mut self, app: &AppState) -> Result<Turn, Stopped> {
-        let mut turn = Turn::default();
+    pub async fn receive_only(&mut self, app: &AppState) -> Result<TurnReport, Stopped> {
+        let mut turn = TurnReport::default();
         self.receive(app, &mut turn).await?;
         Ok(turn)
     }
 
     /// Reads the files that have not changed since the last look.
-    pub(super) async fn receive(&mut self, app: &AppState, turn: &mut Turn) -> Result<(), Stopped> {
+    pub(super) async fn receive(
+        &mut self,
+        app: &AppState,
+        turn: &mut TurnReport,
+    ) -> Result<(), Stopped> {
         let look = self.folders.incoming()?;
-        let settled: Vec<Seen> =
+        let settled: Vec<InboxFile> =
             look.iter().filter(|seen| self.seen.contains(seen)).cloned().collect();
         self.seen = look;
         // One file that cannot be read or moved keeps none of the others waiting.
@@ -64,8 +68,8 @@ impl Bank {
     async fn receive_one(
         &self,
         app: &AppState,
-        seen: &Seen,
-        turn: &mut Turn,
+        seen: &InboxFile,
+        turn: &mut TurnReport,
     ) -> Result<(), Stopped> {
         let (folders, name) = (self.folders.clone(), seen.name.clone());
         let settings = self.settings.clone();
@@ -162,7 +166,7 @@ impl Bank {
         sha256: [u8; 32],
         mark: &str,
         message: Incoming,
-        turn: &mut Turn,
+        turn: &mut TurnReport,
     ) -> Result<(), Stopped> {
         let kind = message.kind;
         let unread_count = message.unread.count;
@@ -199,10 +203,10 @@ impl Bank {
     fn refuse(
         &self,
         app: &AppState,
-        seen: &Seen,
+        seen: &InboxFile,
         mark: &str,
         reason: &str,
-        turn: &mut Turn,
+        turn: &mut TurnReport,
     ) -> Result<(), Stopped> {
         tracing::warn!(
             mark,
@@ -221,7 +225,7 @@ impl Bank {
         app: &AppState,
         sha256: [u8; 32],
         message: Incoming,
-        turn: &mut Turn,
+        turn: &mut TurnReport,
     ) -> Result<Counts, Stopped> {
         let mut counts = Counts::default();
         match message.content {
@@ -297,7 +301,7 @@ impl Bank {
     ) -> Result<Vec<PaymentReport>, Stopped> {
         let mut reports = Vec::new();
         let mut refused_wholes = Vec::new();
-        let is_refused = |verdict: &Verdict| verdict.meaning == Some(Meaning::Refused);
+        let is_refused = |verdict: &ReportedStatus| verdict.meaning == Some(Meaning::Refused);
         if let (Some(original), Some(verdict)) = (report.original, report.whole)
             && is_refused(&verdict)
         {
@@ -363,7 +367,7 @@ impl Bank {
 
 /// Counts what a report changed, and raises the alarm where the operator is needed. It is raised
 /// here and not where it is found, because a transaction can run twice.
-fn count(app: &AppState, counts: &mut Counts, turn: &mut Turn, outcome: ReportEffect) {
+fn count(app: &AppState, counts: &mut Counts, turn: &mut TurnReport, outcome: ReportEffect) {
     match outcome {
         ReportEffect::Applied => counts.applied += 1,
         ReportEffect::Ignored => counts.ignored += 1,

@@ -2,7 +2,7 @@
 
 use super::instructions::Journalled;
 use crate::kernel::{InternalId, Now, StoreError};
-use crate::rails::files::reports::{Line, Sign};
+use crate::rails::files::reports::{Sign, StatementLine};
 use crate::rails::files::values::Utr;
 use crate::store::{Row, Tx};
 use crate::values;
@@ -33,7 +33,7 @@ pub fn insert_line(
     tx: &mut dyn Tx,
     now: &mut Now,
     place: &LinePlace,
-    line: &Line,
+    line: &StatementLine,
     matching: Matching,
     payout: Option<&Journalled>,
     utr: Option<&Utr>,
@@ -72,7 +72,7 @@ pub fn insert_shared_line(
     tx: &mut dyn Tx,
     now: &mut Now,
     place: &LinePlace,
-    line: &Line,
+    line: &StatementLine,
     payouts: &[Journalled],
 ) -> Result<bool, StoreError> {
     if !insert_line(tx, now, place, line, Matching::Batch, None, None)? {
