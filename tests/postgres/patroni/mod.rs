@@ -222,8 +222,16 @@ fn make(trouble: Trouble, patroni: &mut Patroni, nodes: &mut Nodes, successes: &
                 let successes = successes.service.lock().expect("the successes");
                 successes.last().is_some_and(|at| *at > promoted).then_some(())
             });
-            // For a moment there are two that take writes.
-            patroni.signal_member(leader, "CONT");
+            // The server wakes first: for a moment there are two that take writes.
+            patroni.signal(&format!("{name}/postmaster.pid"), "CONT");
+            let url = patroni.url(&[leader], "postgres");
+            until("the old primary to answer", PATIENCE, || {
+                try_sql_within(SILENCE_MAX, &url, "SELECT 1").ok()
+            });
+            // A Patroni before 4 that wakes can take the new leader's lock, and then the cluster
+            // goes on with the old one (docs/postgresql.md). A watchdog restarts the machine.
+            patroni.signal(&format!("{name}.pid"), "KILL");
+            patroni.start_member(leader);
         }
         Trouble::EtcdAway => {
             patroni.signal("etcd.pid", "STOP");
