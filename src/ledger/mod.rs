@@ -2,8 +2,13 @@
 //!
 //! A posting moves one amount of one currency from one ledger account (credited) to another
 //! (debited), so debits equal credits in every row. An exchange is two postings of one entry,
-//! linked by `entry_id`, each in its own currency. The book shows a caller's money as the operator
-//! holds it: what arrives on an account is a debit, and a balance is debits less credits.
+//! linked by `entry_id`, each in its own currency.
+//!
+//! The signs are not those of an accountant's books. A posting is a flow: `from` is credited, `to`
+//! is debited, and a balance is debits less credits. So what belongs to the caller, the fees and
+//! the GST owed are all positive. `custody` is not what is held: it is the outside (the chain), and
+//! its balance is negative. Minus that balance is what deposits brought and refunds did not take
+//! out.
 //!
 //! The postings of a payout of 1,000 USDT with a fee of 5, bought at 88 rupees:
 //!
@@ -16,8 +21,8 @@
 //! | | processing | fee_income | 5 USDT |
 //! | `payout_settled` | payout_processing | paid_out | 87,560 INR |
 //!
-//! A refund first moves what is owed to `hold`, and `refund_sent` moves it from there back to
-//! `custody`.
+//! A refund is of money that already stands on `hold`: creating it posts nothing, and `refund_sent`
+//! moves it back to `custody`.
 
 pub mod rows;
 
@@ -44,7 +49,12 @@ crate::string_enum!(
 );
 
 crate::string_enum!(
-    /// What an entry records.
+    /// What an entry records, beside those in the table above. `deposit_held`: custody to hold
+    /// (unmatched, or into a transfer that is in a hold). `funds_held`: available to hold, all that
+    /// was received, at the start of a hold or review. `excess_held`: available to hold, what came
+    /// above the amount. `funds_released`: hold to processing, after a requote or an approved
+    /// review, in place of `transfer_funded`. `payout_refused`: processing to hold, for a payout
+    /// that was never sent. `payout_failed` and `payout_returned` undo `payout_exchanged`, to hold.
     Entry {
         DepositCredited "deposit_credited",
         DepositHeld "deposit_held",

@@ -49,8 +49,9 @@ crate::stored! {
 static FIND: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {COLUMNS} FROM quote_locks WHERE scope = ?1 AND id = ?2"));
 
-/// Gives the lock to a transfer. The condition makes sharing impossible whatever the callers' keys
-/// say: whoever comes second changes no row.
+/// Gives the lock to a transfer. Of two transactions that try, whatever their idempotency keys, the
+/// second changes no row; `execute_one` makes that a conflict, so its rules run again and find the
+/// lock used.
 pub fn take(
     tx: &mut dyn Tx,
     lock: &QuoteLock,

@@ -71,15 +71,6 @@ impl Method {
             false => Method::for_amount(amount),
         }
     }
-    /// Characters of a unique transaction reference: 22 for RTGS, 16 for NEFT (some banks 22). A
-    /// book transfer has the bank's own reference, of any length; the simulated bank's has 12.
-    pub const fn reference_length(self) -> usize {
-        match self {
-            Method::Neft => 16,
-            Method::Rtgs => 22,
-            Method::Internal => 12,
-        }
-    }
 }
 
 /// What a bank is asked to pay.

@@ -4,8 +4,19 @@ use super::port::{BankReport, FailureCode, FailureSource, Instruction, Method, R
 use crate::kernel::{Id, Now, StoreError, id::kind};
 use crate::store::Tx;
 
+/// Characters of the references that the simulated bank gives. `files::values::Utr` has those of
+/// real banks.
+const fn reference_length(method: Method) -> usize {
+    match method {
+        Method::Neft => 16,
+        Method::Rtgs => 22,
+        Method::Internal => 12,
+    }
+}
+
 pub struct SimulatedBank {
-    /// How long the bank takes to settle, and again to send a payment back.
+    /// The unit of the bank's time: it answers after two steps, and sends a payment back after
+    /// four.
     pub step_milliseconds: i64,
 }
 
@@ -16,7 +27,7 @@ pub const BANK_CODE: &str = "TEST";
 /// The reference a simulated settlement shows: `TEST`, which is no bank's code, then the payout's
 /// identity in base 36.
 pub fn reference(payout_id: Id<kind::Payout>, method: Method) -> String {
-    let length = method.reference_length() - 4;
+    let length = reference_length(method) - 4;
     const BASE36: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     // The low end of the number differs most between two payouts.
     let mut rest = payout_id.as_u128();

@@ -25,7 +25,7 @@ crate::form! {
 }
 
 /// The address that the payer gave. It becomes the refund's own at `active_at`, or at once when the
-/// caller declares the same one.
+/// caller declares the same one, unless another address is declared before.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PayerAddress")]
 pub struct PayerAddressView {

@@ -55,7 +55,7 @@ pub struct Refund {
     pub bank_hold: Option<String>,
     /// The transaction that the operator says it sent; the chain has not confirmed it yet.
     pub sent_transaction_hash: Option<String>,
-    /// Why that transaction does not do.
+    /// Why that transaction does not count as the refund.
     pub sent_fault: Option<SentFault>,
     /// Where in the confirmed transaction the refund is, on a real chain.
     pub log_index: Option<i64>,
@@ -66,8 +66,8 @@ pub struct Refund {
 }
 
 impl Refund {
-    /// Whether nothing holds it.
-    pub const fn may_be_sent(&self) -> bool {
+    /// Whether neither screening nor the bank's reports hold it; says nothing of its status.
+    pub const fn is_free(&self) -> bool {
         !self.is_held_by_screening && self.bank_hold.is_none()
     }
 }
@@ -84,7 +84,8 @@ pub struct NewRefund {
     pub address_declared_by: AddressDeclarer,
 }
 
-/// Records that money is owed back; the postings into `hold` are the caller's.
+/// Records that money is owed back. It posts nothing: the function that calls it posts into the
+/// ledger account `hold`.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -127,7 +128,7 @@ pub fn create(
     refund.is_held_by_screening = is_suspect(tx, now, services, &refund)?;
     rows::insert(tx, &refund)?;
     events::emit_status(tx, now, scope, status, refund.id.any())?;
-    await_confirmation(tx, now, services, &refund)?;
+    schedule_simulated_confirmation(tx, now, services, &refund)?;
     Ok(refund)
 }
 
@@ -180,7 +181,7 @@ pub fn declare_address(
     } else {
         become_status(tx, now, refund, RefundStatus::Processing)?;
     }
-    await_confirmation(tx, now, services, refund)
+    schedule_simulated_confirmation(tx, now, services, refund)
 }
 
 /// Whether screening finds the address on a list, unless the operator cleared it for this refund.
@@ -217,13 +218,14 @@ pub fn end_screening_hold(
     refund.is_held_by_screening = false;
     let status = refund.status;
     rows::update(tx, refund, status)?;
-    await_confirmation(tx, now, services, refund)?;
+    schedule_simulated_confirmation(tx, now, services, refund)?;
     Ok(true)
 }
 
 /// Keeps the transaction that the operator says it sent for a refund; the chain confirms it later.
 /// Another one takes its place as long as none is confirmed. Refused for a refund that is not
-/// `processing`, and for what is no transaction hash.
+/// `processing`, for one that screening or the bank's reports hold, and for what is no transaction
+/// hash.
 pub fn mark_sent(
     tx: &mut dyn Tx,
     refund: &mut Refund,
@@ -280,7 +282,7 @@ pub fn end_bank_hold(
     }
     let status = refund.status;
     rows::update(tx, refund, status)?;
-    await_confirmation(tx, now, services, refund)?;
+    schedule_simulated_confirmation(tx, now, services, refund)?;
     Ok(true)
 }
 
@@ -316,16 +318,16 @@ fn become_status(
     events::emit_status(tx, now, refund.scope, to, refund.id.any())
 }
 
-/// On a simulated chain a refund with an address completes by itself; on a real one the operator
-/// sends it.
-fn await_confirmation(
+/// On a simulated chain, schedules the confirmation of a refund that nothing holds. On a real chain
+/// it does nothing: the operator sends the refund.
+fn schedule_simulated_confirmation(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     refund: &Refund,
 ) -> Result<(), StoreError> {
     if refund.status == RefundStatus::Processing
-        && refund.may_be_sent()
+        && refund.is_free()
         && services.simulates(refund.scope.mode(), &refund.chain)
     {
         let due = now.business_milliseconds() + 2 * services.settings.simulation_step_milliseconds;

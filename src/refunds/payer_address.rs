@@ -1,8 +1,8 @@
 //! The address that a payer gives for a refund on the payer's page, where the caller lets it.
 //!
-//! Whoever has the page's link can give it, so it counts only a day later, in which the caller can
-//! declare another address; declaring the same one is the caller's consent, and ends the wait. It
-//! is given once for a refund.
+//! Whoever has the page's link can give it, so it counts only after a day, during which the caller
+//! can declare another address; declaring the same one is the caller's consent, and ends the wait.
+//! It is given once, and again only if it is refused when the day is over.
 
 use super::state::{AddressDeclarer, RefundStatus};
 use super::{AddressDeclaration, Refund, address_refused, declare_address, rows};

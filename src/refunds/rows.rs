@@ -85,7 +85,7 @@ pub fn find(
     tx.row(&sql, values![scope, id])?.map(read).transpose()
 }
 
-/// The refund of one deposit that matched nothing, if there is one.
+/// The refund of one `unmatched` deposit, if there is one.
 pub fn find_for_deposit(
     tx: &mut dyn Tx,
     scope: Scope,

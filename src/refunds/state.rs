@@ -10,8 +10,8 @@ crate::statuses!("refund",
 );
 
 crate::string_enum!(
-    /// What a refund gives back: a transfer's money, what was sent above it, or a deposit that
-    /// matched nothing.
+    /// What a refund gives back: a transfer's money (`principal`), what was sent above it
+    /// (`excess`), or a deposit that came when its transfer took no more money (`unmatched`).
     RefundKind { Principal "principal", Excess "excess", Unmatched "unmatched" }
 );
 crate::string_enum!(
@@ -28,7 +28,8 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// Why the transaction that the operator named does not confirm a refund.
+    /// Why the transaction that the operator named does not confirm a refund. `BeforeRefund`: its
+    /// block is older than the refund.
     SentFault {
         NotFound "not_found",
         Reverted "reverted",

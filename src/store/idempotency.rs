@@ -5,7 +5,8 @@ use super::{Tx, Value, key_segments, pack};
 use crate::kernel::{Code, InternalId, Now, OperationError, Refusal, StoreError};
 use crate::values;
 
-/// How long a completed answer is replayed, from its completion, by the store's clock.
+/// How long a completed answer is replayed, from its completion, by the store's clock; longer after
+/// that clock was put forward (`Now::answers_longer_seconds`).
 pub const ANSWER_KEPT_SECONDS: i64 = 24 * 3600;
 
 const fn kept_seconds(now: &Now) -> i64 {
@@ -92,8 +93,9 @@ pub trait AnswerSealer {
 }
 
 /// Runs `work` once for its key: the first time it runs and its answer is stored with its effects;
-/// later the answer is replayed. A refusal undoes the effects and is stored too; a fault of the
-/// store stores nothing and frees the key.
+/// later the answer is replayed. A refusal undoes the effects. One with a 4xx other than 409
+/// and 429 (`Refusal::is_kept`) is stored too; any other refusal, and a fault of the store, stores
+/// nothing and frees the key.
 pub fn run(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -178,8 +180,9 @@ fn claim_first(
     }
     match find(tx, now, claim, seal)? {
         FoundKey::Answer(answer) => {
-            // The lock is written to the log, so that the commit waits for a synchronous standby as
-            // the first answer's did: that one may have been cut off while it waited.
+            // Taking the lock writes to the log, so this commit too waits for a synchronous
+            // standby. The first request's wait may have been cut off, and its answer must not
+            // leave before the standby has it.
             let lock = "SELECT part FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 FOR \
              SHARE";
             tx.rows(lock, values![segment, &claim.key_hash]).map_err(while_locked)?;
@@ -217,8 +220,9 @@ pub fn still_running() -> Refusal {
     refusal
 }
 
-/// Whether a claim's key has a stored answer at a moment (Unix seconds), of this request or another
-/// one: then nothing runs.
+/// Whether a claim's key has a stored answer that would be replayed, of this request or another
+/// one: then nothing runs. `seconds` is the present in Unix seconds less
+/// `Clock::answers_longer_seconds`, because there is no `Now` here.
 pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool, StoreError> {
     let sql = "SELECT a.completed_at FROM idempotency_keys k JOIN idempotency_answers a ON \
      a.answer_id = k.answer_id WHERE k.key_hash = ?1";
@@ -338,8 +342,8 @@ fn store(
     )
 }
 
-/// The same where all keys are in one segment, with few statements and not two for each row. Every
-/// statement reads by a primary key on every planner.
+/// [`purge`] where all keys are in one segment, with few statements instead of two for each row.
+/// Every statement reads by a primary key on every planner.
 fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64, StoreError> {
     let old = tx.rows(
         "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \

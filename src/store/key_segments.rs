@@ -9,7 +9,8 @@
 //! The tables are the truth. What is here is read from committed rows only, at the beginning of a
 //! transaction, whenever those may have changed otherwise than by keys in the newest segment: after
 //! a segment was closed or purged, after a failed commit, and after another process wrote. So
-//! nothing that is undone leaves a trace, and a segment without a filter that reads is asked.
+//! nothing that is undone leaves a trace. A segment whose filter is missing or damaged is searched
+//! for every key.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ struct Closed {
     /// As stored beside the filter. It also tells apart filters of one segment, of which there are
     /// two if the first was lost and the segment took keys again.
     checksum: Option<i64>,
-    /// `None` if it is missing or does not read: the segment is asked for every key.
+    /// `None` if it is missing or damaged: the segment is searched for every key.
     filter: Option<KeyFilter>,
 }
 

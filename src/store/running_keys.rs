@@ -31,7 +31,7 @@ impl RunningKeys {
 }
 
 impl RunningKey {
-    /// Frees the key once; by then another request may hold it.
+    /// Frees the key, the first time only: later another request may hold it.
     pub fn release(&self) {
         if !self.is_released.swap(true, Ordering::SeqCst) {
             self.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key_hash);

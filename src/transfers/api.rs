@@ -162,19 +162,19 @@ pub struct TransferView {
     pub livemode: bool,
 }
 
-/// The link that a payer is given: the transfer's identifier and a mark that only this server can
-/// make.
-pub fn instructions_token(services: &Services, id: Id<kind::Transfer>) -> String {
-    services.marked(INSTRUCTIONS, id)
+/// The last segment of the payer's link: the transfer's identifier and a mark that only this server
+/// can make.
+pub fn payer_link_segment(services: &Services, id: Id<kind::Transfer>) -> String {
+    services.marked(PAYER_LINK, id)
 }
 
-/// The transfer whose link this is the end of; `None` for a link that was not made here.
-pub fn instructed(services: &Services, token: &str) -> Option<Id<kind::Transfer>> {
-    services.unmarked(INSTRUCTIONS, token)
+/// The transfer that a payer's link names; `None` if the mark is not ours.
+pub fn transfer_of_payer_link(services: &Services, segment: &str) -> Option<Id<kind::Transfer>> {
+    services.unmarked(PAYER_LINK, segment)
 }
 
 /// What the mark of a payer's link is made for.
-const INSTRUCTIONS: &[u8] = b"instructions";
+const PAYER_LINK: &[u8] = b"instructions";
 
 pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferView, OperationError> {
     let scope = transfer.scope;
@@ -188,7 +188,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
         .map(|id| refunds::rows::find(context.tx, scope, id))
         .transpose()?
         .flatten();
-    let token = instructions_token(context.services, transfer.id);
+    let link_segment = payer_link_segment(context.services, transfer.id);
     Ok(TransferView {
         object: TransferWord::Transfer,
         id: transfer.id,
@@ -222,7 +222,10 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
                 late: transfer.policy.late,
             },
             token_contract: transfer.token_contract.to_string(),
-            instructions_url: format!("{}/pay/{token}", context.services.settings.public_url),
+            instructions_url: format!(
+                "{}/pay/{link_segment}",
+                context.services.settings.public_url
+            ),
         },
         payout_id: transfer.payout_id,
         payout: payout.and_then(payout_view),

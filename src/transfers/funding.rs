@@ -22,8 +22,8 @@ fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfe
         .ok_or_else(|| StoreError::Broken(format!("{id} is referred to and does not exist")))
 }
 
-/// Takes over what a chain shows of one token movement to an address of ours. Seeing the same again
-/// changes nothing.
+/// Takes over what the simulated chain shows of one token movement to an address of ours; a real
+/// chain's come by [`observe_transaction`]. Seeing the same again changes nothing.
 pub fn observe(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -50,7 +50,7 @@ pub fn observe_transaction(
 ) -> Result<Vec<Id<kind::Deposit>>, StoreError> {
     let Some(first) = movements.first() else { return Ok(Vec::new()) };
     let mut known = deposits::rows::of_transaction(tx, scope, chain, &first.transaction_hash)?;
-    // What was given up for dropped and comes back after all is money, and a deposit of its own.
+    // A dropped deposit stays dropped. If its transaction comes back, that is a new deposit.
     known.retain(|deposit| deposit.reason_code != Some(ReasonCode::Dropped));
     let is_same = |deposit: &Deposit, movement: &Movement| {
         (deposit.to_address, deposit.from_address, deposit.amount, deposit.asset.as_str())
@@ -61,7 +61,8 @@ pub fn observe_transaction(
                 movement.asset.as_str(),
             )
     };
-    // Those that stand where they stood, before those that moved.
+    // First the movements whose log index did not change; then, by content, those that another
+    // block put elsewhere.
     let mut matched: Vec<Option<Deposit>> = movements
         .iter()
         .map(|movement| {
@@ -83,7 +84,7 @@ pub fn observe_transaction(
     Ok(ids)
 }
 
-/// The same, for a movement whose deposit is known, or known to be new.
+/// [`observe`], with the deposit already looked up; `None` begins a new one.
 fn observe_as(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -119,7 +120,8 @@ fn observe_as(
     Ok(deposit)
 }
 
-/// Judges a deposit that the chain's final view shows, and credits it.
+/// Judges a deposit that the chain's final view shows, and credits it if it is in the transfer's
+/// asset.
 fn settle(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -140,8 +142,8 @@ fn settle(
     }
     let is_late = deposit.block_time.is_none_or(|time| time > transfer.expires_at);
     if transfer.status == TransferStatus::Funding && is_late && !transfer.received.is_zero() {
-        // The final view has passed the time to pay with too little in it. The hold that follows
-        // does not depend on whether this deposit was read with those before it.
+        // The time to pay is over with too little received, and the expiry task has not run yet.
+        // Hold as it would have, so that the outcome does not depend on which comes first.
         let policy = transfer.policy.underpaid;
         holds::hold(tx, now, services, &mut transfer, StatusReason::Underpaid, policy)?;
     }
@@ -149,20 +151,14 @@ fn settle(
     deposits::end(tx, now, deposit, Some(classification), None)?;
     events::emit(tx, now, deposit.scope, events::DEPOSIT_COMPLETED, deposit.id.any())?;
     let payer = ChainAddress::of_chain(&deposit.chain, deposit.from_address);
-    let is_suspect = screening::is_address_suspect(
-        tx,
-        now,
-        services,
-        deposit.scope,
-        deposit.transfer_id,
-        &payer,
-    )?;
+    let is_suspect =
+        screening::screen_address(tx, now, services, deposit.scope, deposit.transfer_id, &payer)?;
     credit(tx, now, services, &mut transfer, deposit.amount, classification, is_suspect)
 }
 
-/// The row of the contract's table that a final deposit falls under: by the time of its block,
-/// whenever it was seen; `expires_at` itself is in time. After a cancellation every deposit is
-/// late, also those that follow the first.
+/// How a final deposit counts for its transfer. The time of its block decides, whenever it was
+/// seen; `expires_at` itself is in time. After a cancellation every deposit is late, also those
+/// that follow the first. A transfer that takes no more money makes it unmatched.
 pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
     if !takes_money(transfer.status) {
         return Ok(Classification::Unmatched);
@@ -208,14 +204,13 @@ fn credit(
     }
     arrive(tx, now, Entry::DepositCredited, Account::Available)?;
     if is_suspect {
-        // Whatever the table of deposits says: nothing is paid or given back before the operator
-        // decided.
-        return holds::review(tx, now, transfer);
+        // Whatever its classification: nothing is paid or given back before the operator decided.
+        return holds::hold_for_review(tx, now, transfer);
     }
     if transfer.status == TransferStatus::Expired && classification != Classification::Late {
-        // Paid in time, and found when the transfer had been told to be expired: the payer may have
-        // paid elsewhere meanwhile, so that somebody decides, whatever the policy for late money
-        // says.
+        // Its block is in time, but the caller was already told `expired`, and the payer may have
+        // paid elsewhere since. So somebody decides, whatever `policy.late` says; the reason `late`
+        // covers this case too.
         return holds::hold(tx, now, services, transfer, StatusReason::Late, HoldPolicy::Hold);
     }
     match classification {
@@ -293,7 +288,7 @@ pub fn expire(
     }
     if deposits::rows::any_unsettled_until(tx, scope, id, transfer.expires_at)? {
         // A deposit that may be in time is not final yet.
-        let due = now.business_milliseconds() + FINAL_VIEW_WAIT_MILLISECONDS;
+        let due = now.business_milliseconds() + UNSETTLED_WAIT_MILLISECONDS;
         return tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, due);
     }
     if transfer.received.is_zero() {
@@ -303,11 +298,10 @@ pub fn expire(
     holds::hold(tx, now, services, &mut transfer, StatusReason::Underpaid, policy)
 }
 
-const FINAL_VIEW_WAIT_MILLISECONDS: i64 = 1_000;
-
-/// How long an expiry waits for a real chain's final view before it looks again.
+/// How long an expiry waits for a deposit that may be in time and is not final yet.
+const UNSETTLED_WAIT_MILLISECONDS: i64 = 1_000;
+/// Bounds of how long an expiry waits for the final view to reach `expires_at`.
 const FINAL_VIEW_WAIT_SECONDS_MIN: i64 = 3;
-
 const FINAL_VIEW_WAIT_SECONDS_MAX: i64 = 60;
 
 /// What is still missing of the amount.

@@ -196,7 +196,8 @@ fn requote(
     Ok(paying::fund_from(tx, now, services, transfer, Account::Hold, RefundReason::Requoted)?)
 }
 
-/// Puts money that just became final, or that waits in a hold, under the operator's review.
+/// Puts money that just became final, or that waits in a hold, under the operator's review. Answers
+/// `false` where there is nothing to review.
 pub fn begin_review(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -205,16 +206,19 @@ pub fn begin_review(
     match transfer.status {
         TransferStatus::FundingHold => {
             transfer.status_reason = Some(StatusReason::ComplianceReview);
+            transfer.hold_until = None;
             save(tx, transfer)?;
         }
-        TransferStatus::Funding if !transfer.received.is_zero() => review(tx, now, transfer)?,
+        TransferStatus::Funding if !transfer.received.is_zero() => {
+            hold_for_review(tx, now, transfer)?
+        }
         _ => return Ok(false),
     }
     Ok(true)
 }
 
 /// Holds what a transfer received for the operator's review.
-pub(super) fn review(
+pub(super) fn hold_for_review(
     tx: &mut dyn Tx,
     now: &mut Now,
     transfer: &mut Transfer,
@@ -230,9 +234,10 @@ pub(super) fn review(
     ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])
 }
 
-/// The operator's decision on a review: refused, everything goes back; approved, the deposits are
-/// judged again. `late` is what came late of what was received. Answers `false` where the transfer
-/// is not under review.
+/// The operator's decision on a review: refused, everything goes back. Approved, it is paid if what
+/// came in time is enough (what came late, `late`, is then excess); otherwise, or if it is over and
+/// the policy holds that, the caller gets 24 hours to decide, also where `policy.underpaid` or
+/// `policy.late` is `refund`. Answers `false` where the transfer is not under review.
 pub fn end_review(
     tx: &mut dyn Tx,
     now: &mut Now,

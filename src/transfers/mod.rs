@@ -1,9 +1,9 @@
-//! Transfers: from a locked rate over a deposit to an INR payout, or back to the sender.
+//! Transfers: a locked rate, a deposit and an INR payout, or a refund to the refund address.
 //!
 //! `funding` judges deposits, `holds` keeps money that waits for a decision, `paying` follows the
-//! INR leg, `refunding` gives money back, `diagnosis` says what became of a payment. Each function
-//! takes a transfer along the arrows of `state`, writes its postings and emits its events in one
-//! transaction.
+//! INR leg, `refunding` gives money back, `screening` compares everybody concerned with the lists,
+//! and `diagnosis`, which changes nothing, says what became of a payment. A change of status, its
+//! postings and its events are one transaction.
 
 pub mod api;
 pub mod diagnosis;
@@ -41,7 +41,8 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_status::<TransferStatus>("transfers")
     .with_book_rules(rows::BOOK_RULES);
 
-/// How long money in a hold waits for a decision before it is refunded.
+/// How long a hold lasts before something is done: a transfer's money is refunded; a payout is
+/// refused if its beneficiary cannot be paid, and is tried again otherwise.
 pub const HOLD_SECONDS: i64 = 24 * 3600;
 /// How far the simulated chain's final view trails, in seconds: an expiry is judged after that.
 pub const FINAL_VIEW_LAG_SECONDS: i64 = 1;
@@ -106,7 +107,8 @@ pub struct Transfer {
     /// Deposits that were seen and are neither final nor failed.
     pub unsettled_count: i64,
     pub expires_at: i64,
-    /// When a hold without a decision is refunded.
+    /// When the hold is refunded if the caller does not decide. `None` outside a hold, and in a
+    /// review, which has no timer.
     pub hold_until: Option<i64>,
     pub refund_address: Option<ChainAddress>,
     /// Whether the payer may say on the payer's page where money goes back to.
@@ -124,8 +126,9 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Whether its address is one of the chain that is simulated here; a test net that was left out
-    /// had the same name and another key.
+    /// Whether its deposit address belongs to the chain that is simulated here. The name alone does
+    /// not tell: a test net that was configured earlier, and no longer is, has the same name, but
+    /// its addresses are derived from another key.
     pub fn is_simulated(&self, services: &Services) -> bool {
         let mode = self.scope.mode();
         services.simulates(mode, &self.chain)
@@ -169,8 +172,8 @@ pub struct NewTransfer {
     pub metadata: Metadata,
 }
 
-/// Creates a transfer with a deposit address of its own. References come first, all of them; then
-/// the rules, all of them.
+/// Creates a transfer with a deposit address of its own. IDs that name nothing are refused first,
+/// all at once; then whatever breaks a rule, all at once.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -207,8 +210,8 @@ pub fn create(
         {
             tracing::warn!(
                 chain = chain.name.as_str(),
-                "no transfer is taken: the chain is not followed with the configured contract \
-                 yet, or that has handed over"
+                "no transfer is created: the chain is not yet followed with the configured token \
+                 contract, or that contract was replaced by another"
             );
             return Err(Refusal::unavailable().into());
         }
@@ -217,7 +220,7 @@ pub fn create(
     let Some((derivation_index, deposit_address)) = ports.addresses.take() else {
         tracing::warn!(
             chain = chain.name.as_str(),
-            "no transfer is taken: no deposit address is ready"
+            "no transfer is created: no deposit address is ready"
         );
         return Err(Refusal::unavailable().into());
     };
@@ -387,6 +390,8 @@ fn become_status(
     }
     transfer.status = to;
     transfer.status_reason = reason;
+    // A hold sets its own end after it began.
+    transfer.hold_until = None;
     transfer.status_history.push(to, now.business());
     rows::update(tx, transfer, from)?;
     let id = transfer.id.any();

@@ -151,19 +151,19 @@ fn submit_within(
             // Whoever makes it payable looks for the payouts on hold, and has to see this one.
             beneficiaries::rows::lock(tx, &beneficiary)?;
             payouts::hold(tx, now, &mut payout, HoldReason::Beneficiary)?;
-            let due = now.business_milliseconds() + HOLD_SECONDS * 1000;
-            tasks::schedule(tx, now, scope, TaskKind::PayoutHoldExpiry, id, due)?;
+            look_again_in_a_day(tx, now, &payout)?;
         }
         return Ok(());
     }
-    if !screening::is_everybody_clear(tx, now, services, &transfer, &beneficiary)? {
+    if !screening::screen_everybody(tx, now, services, &transfer, &beneficiary)? {
         // Screened again when the operator approves the payout, and when the hold ends.
         if payout.status == PayoutStatus::Initialized {
-            // As it is now: a hit of its own has changed it.
+            // Read again: screening may have changed the beneficiary's row, and `lock` needs its
+            // version.
             let (_, beneficiary) = related(tx, &payout)?;
             beneficiaries::rows::lock(tx, &beneficiary)?;
             payouts::hold(tx, now, &mut payout, HoldReason::Screening)?;
-            hold_for_a_day(tx, now, &payout)?;
+            look_again_in_a_day(tx, now, &payout)?;
         } else if payout.held_for != Some(HoldReason::Screening) {
             payouts::hold(tx, now, &mut payout, HoldReason::Screening)?;
         }
@@ -176,7 +176,7 @@ fn submit_within(
         if payout.held_for != Some(reason) {
             payouts::hold(tx, now, &mut payout, reason)?;
         }
-        return if is_new { hold_for_a_day(tx, now, &payout) } else { Ok(()) };
+        return if is_new { look_again_in_a_day(tx, now, &payout) } else { Ok(()) };
     }
     payout.submitted_milliseconds = Some(now.business_milliseconds());
     payouts::become_status(tx, now, &mut payout, PayoutStatus::Processing)?;
@@ -197,7 +197,8 @@ fn submit_within(
     apply_report(tx, now, services, &mut payout, report)
 }
 
-/// Schedules every payout of an account whose instruction is not with the bank, after a pause.
+/// When a pause of payouts was lifted: schedules every payout that the bank was not given yet, also
+/// those on hold.
 pub fn submit_waiting(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
     let mut after = [0; 16];
     loop {
@@ -223,7 +224,8 @@ fn inquire_later(
     inquire_at(tx, now, services, payout, due)
 }
 
-/// A bank that tells by itself is not asked.
+/// Only a rail with `Reporting::Asked` is asked, which today is the simulated one; its steps set
+/// the pace. For the others this does nothing.
 fn inquire_at(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -270,6 +272,8 @@ pub fn apply_report(
             inquire_later(tx, now, services, payout)
         }
         (PayoutStatus::Processing, BankReport::Unknown) => {
+            // It stays `processing`: `failure` says what is not known, and a later settlement
+            // clears it.
             payout.failure =
                 Some(PayoutFailure::new(FailureCode::OutcomeUnknown, FailureSource::SponsorBank));
             payouts::rows::update(tx, payout, PayoutStatus::Processing)
@@ -283,7 +287,8 @@ pub fn apply_report(
         (PayoutStatus::Settled, BankReport::Returned { code, source }) => {
             returned(tx, now, services, payout, PayoutFailure::new(code, source))
         }
-        // A bank that already sent the payment back had settled it first.
+        // The simulated bank is asked again until it says `Settled`. A real bank's early return
+        // never comes here: `workers/bank/apply.rs` gives it to the operator.
         (PayoutStatus::Processing, BankReport::Returned { .. }) => {
             inquire_later(tx, now, services, payout)
         }
@@ -296,10 +301,10 @@ fn settled(
     now: &mut Now,
     services: &Services,
     payout: &mut Payout,
-    reference: String,
+    utr: String,
 ) -> Result<(), StoreError> {
     let (mut transfer, _) = related(tx, payout)?;
-    payout.unique_transaction_reference = Some(reference);
+    payout.unique_transaction_reference = Some(utr);
     payout.settled_at = Some(now.business());
     payout.failure = None;
     payouts::become_status(tx, now, payout, PayoutStatus::Settled)?;
@@ -309,8 +314,8 @@ fn settled(
     let step = services.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
-    // The bank is asked once more, because a payment can come back after it settled; one that was
-    // settled by hand, as long after it would have settled by itself.
+    // Asked once more, because a payment can come back after it settled. If a test settled it
+    // early, count from when the simulated bank would have settled it.
     let settles_by_itself = payout.submitted_milliseconds.unwrap_or(0) + 2 * step;
     let due = now.business_milliseconds().max(settles_by_itself) + 2 * step;
     inquire_at(tx, now, services, payout, due)
@@ -407,7 +412,7 @@ pub fn refuse_held(
 }
 
 /// Looks again at a payout on hold after 24 hours.
-fn hold_for_a_day(tx: &mut dyn Tx, now: &mut Now, payout: &Payout) -> Result<(), StoreError> {
+fn look_again_in_a_day(tx: &mut dyn Tx, now: &mut Now, payout: &Payout) -> Result<(), StoreError> {
     let due = now.business_milliseconds() + HOLD_SECONDS * 1000;
     tasks::schedule(tx, now, payout.scope, TaskKind::PayoutHoldExpiry, payout.id, due)
 }
@@ -425,10 +430,11 @@ pub fn hold_expired(
             let (_, beneficiary) = related(tx, &payout)?;
             if beneficiary.is_payable() {
                 submit(tx, now, services, scope, id)?;
-                // Whoever is on a list waits for the operator, however long that takes.
+                // Still on hold, for a list or a limit: look again in a day. A list's hold only the
+                // operator ends.
                 return match payouts::rows::find(tx, scope, id)? {
                     Some(payout) if payout.status == PayoutStatus::Hold => {
-                        hold_for_a_day(tx, now, &payout)
+                        look_again_in_a_day(tx, now, &payout)
                     }
                     _ => Ok(()),
                 };

@@ -41,8 +41,9 @@ pub fn owe(
     save(tx, transfer)
 }
 
-/// The operator gives a deposit that matched nothing back: once, and whole. It moves no transfer.
-/// Where it was decided already and no address was known, this one is declared.
+/// The operator refunds one deposit that came when its transfer took no more money: once, and
+/// whole. The transfer's status does not change. If the refund exists and still lacks an address,
+/// this only sets `to_address`.
 pub fn refund_unmatched(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -133,7 +134,7 @@ pub fn confirm_due(
     id: Id<kind::Refund>,
 ) -> Result<(), StoreError> {
     match refunds::rows::find(tx, scope, id)? {
-        Some(mut refund) if refund.status == RefundStatus::Processing && refund.may_be_sent() => {
+        Some(mut refund) if refund.status == RefundStatus::Processing && refund.is_free() => {
             confirm_simulated(tx, now, &mut refund)
         }
         _ => Ok(()),

@@ -335,7 +335,7 @@ pub const BOOK_RULES: &[BookRule] = &[
                 AND d.classification <> 'unmatched') LIMIT ?1",
     },
     BookRule {
-        meaning: "a quote lock and its transfer do not name each other",
+        meaning: "a quote lock names a transfer that does not exist",
         sql: "SELECT 'quote lock', l.id FROM quote_locks l LEFT JOIN transfers t ON t.scope = \
          l.scope AND t.id = l.transfer_id \
               WHERE l.transfer_id IS NOT NULL AND t.id IS NULL LIMIT ?1",

@@ -21,10 +21,11 @@ use crate::store::Tx;
 /// Paying addresses of one transfer that are screened; one with more is held.
 const DEPOSITS_MAX: i64 = 100;
 
-/// Whether nobody concerned is on a list, or the operator cleared everybody who is: the sender, the
-/// beneficiary with the holder name that its bank told, the addresses that paid, and the address of
-/// a refund. Keeps what was found for the operator. Stops payouts to a beneficiary with a hit.
-pub fn is_everybody_clear(
+/// Screens everybody concerned again, keeps the hits for the operator and stops payouts to a
+/// beneficiary with one. Answers whether nobody is on a list, or the operator cleared everybody who
+/// is: the sender, the beneficiary with the holder name that its bank told, the addresses that
+/// paid, and the address of a refund.
+pub fn screen_everybody(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -47,14 +48,14 @@ pub fn is_everybody_clear(
     let addresses: BTreeSet<_> = payers.chain(refund).collect();
     for address in addresses {
         let address = ChainAddress::of_chain(&transfer.chain, address);
-        is_clear &= !is_address_suspect(tx, now, services, scope, transfer.id, &address)?;
+        is_clear &= !screen_address(tx, now, services, scope, transfer.id, &address)?;
     }
     Ok(is_clear)
 }
 
-/// Whether an address that paid, or that a refund goes to, is on a list and the operator did not
-/// clear it for this transfer.
-pub(super) fn is_address_suspect(
+/// Screens an address that paid, or that a refund goes to, and keeps the hits for the operator.
+/// Answers whether it is on a list and the operator did not clear it for this transfer.
+pub(super) fn screen_address(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,

@@ -1,7 +1,8 @@
 //! What the operator sees: the search, the story of a transfer, the queues and the day's flow.
 
+use hundi::kernel::id::kind;
 use hundi::kernel::{Id, Mode};
-use hundi::operator;
+use hundi::operator::{self, OperatorDecision};
 use hundi::oversight::closing;
 use hundi::oversight::flow::DayCount;
 use hundi::oversight::queues::{self, QueueKind};
@@ -14,7 +15,7 @@ use hundi::workers::name_words;
 use serde_json::{Value, json};
 
 use crate::stage::{self, Actor, SETTLES};
-use crate::support::{Server, id};
+use crate::support::{Server, by, id};
 
 async fn view<T: Send + 'static>(
     server: &Server,
@@ -185,6 +186,29 @@ async fn a_person_is_found_by_the_beginning_of_each_word_of_the_name() {
     view(&server, |tx| while !name_words::step(tx).unwrap() {}).await;
     assert_eq!(found(&server, "anil").await, [anil.as_str()]);
     assert_eq!(found(&server, "yasmin").await, [draft.as_str()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_becomes_a_review_shows_no_end() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "reviewed").await;
+    let held = actor.transfer(SETTLES, json!({})).await;
+    actor.pay(&held, "900.00").await;
+    actor.finalise().await;
+    actor.advance(1900).await;
+    assert!(queue(&server, QueueKind::Holds).await[0].until.is_some());
+    let services = server.app.state.services.clone();
+    let transfer_id: Id<kind::Transfer> = Id::parse(&id(&held)).unwrap();
+    let review = OperatorDecision::Review;
+    let decide = server.app.state.store.write(move |tx, now| {
+        operator::decide(tx, now, &services, transfer_id.any(), &review, &by())
+    });
+    decide.await.unwrap();
+    let items = queue(&server, QueueKind::Holds).await;
+    assert_eq!((items[0].reason.as_str(), items[0].until), ("compliance_review", None));
+    // It is not refunded when the hold's end would have come.
+    actor.advance(25 * 3600).await;
+    assert_eq!(actor.shown(&held).await["status"], "funding_hold");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -328,7 +328,7 @@ fn of_refund(visit: &Visit, refund: &Refund) -> Vec<Block> {
         forms.push(form(visit, id, title, help, &[], &["release"]));
     }
     let is_simulated = visit.services().simulates(refund.scope.mode(), &refund.chain);
-    if refund.status == RefundStatus::Processing && refund.may_be_sent() && !is_simulated {
+    if refund.status == RefundStatus::Processing && refund.is_free() && !is_simulated {
         let asks = [("hash", "decide.hash")];
         let (title, help) = (title("decide.refund_sent"), "decide.refund_sent_help");
         forms.push(form(visit, id, title, help, &asks, &["sent"]));

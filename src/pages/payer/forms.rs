@@ -60,7 +60,9 @@ async fn take(
         let said = (words.form_foreign_title.as_str(), words.form_foreign_text.as_str());
         return Ok(Some(message(StatusCode::FORBIDDEN, words, frame, said, None)));
     }
-    let Some(id) = transfers::api::instructed(&app.services, token) else { return Ok(None) };
+    let Some(id) = transfers::api::transfer_of_payer_link(&app.services, token) else {
+        return Ok(None);
+    };
     let body = read_body(&head.headers, incoming).await?;
     let sent = SentForm { id, token, words, body };
     match form {

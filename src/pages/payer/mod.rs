@@ -180,7 +180,9 @@ async fn load(
     token: &str,
     words: &'static PageWords,
 ) -> Result<Option<PayerFacts>, OperationError> {
-    let Some(id) = transfers::api::instructed(&app.services, token) else { return Ok(None) };
+    let Some(id) = transfers::api::transfer_of_payer_link(&app.services, token) else {
+        return Ok(None);
+    };
     let shared = app.clone();
     let found = app.store.read(Cost::Point, move |tx| {
         let transfer = transfers::rows::find_anywhere(tx, id)?;

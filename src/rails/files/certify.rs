@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::profile::{BankProfile, MASK_CHARACTERS, Pain001};
+use super::profile::{BankProfile, MASK_CHARACTERS, Pain001, shows_enough};
 use super::references::{ReferenceElement, References, UtrFinding};
 use super::reports::{Content, Meaning, PaymentStatus, Reason, Sign, StatementLine};
 use super::settings::Format;
-use super::values::{EndToEndId, Utr};
+use super::values::{AccountNumber, EndToEndId, Utr};
 use crate::kernel::Money;
 use crate::rails::port::Method;
 
@@ -202,8 +202,8 @@ impl Certification {
         }
     }
 
-    /// What the profile of a bank that writes such files holds beside what the present one says:
-    /// lines of the table `[bank.profile]`.
+    /// The settings of `[bank.profile]` that would read more of the files, each as a whole line
+    /// that takes the place of the present one.
     pub fn proposal(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let missing = self.elements_missing();
@@ -212,9 +212,14 @@ impl Certification {
             let all: Vec<&str> = known.chain(&missing).map(|element| element.as_str()).collect();
             lines.push(format!("reference_elements = {all:?}"));
         }
-        let masks: Vec<&String> =
-            self.accounts.keys().filter(|account| account.contains(MASK_CHARACTERS)).collect();
-        if !masks.is_empty() {
+        let known = self.profile.debit_account_masks.iter().map(AccountNumber::text);
+        let mut masks: Vec<&str> = known.collect();
+        let known_count = masks.len();
+        let written = self.accounts.keys().map(String::as_str);
+        masks.extend(
+            written.filter(|account| account.contains(MASK_CHARACTERS) && shows_enough(account)),
+        );
+        if masks.len() > known_count {
             lines.push(format!("debit_account_masks = {masks:?}"));
         }
         if let [version] = self.versions.as_slice()

@@ -87,9 +87,10 @@ const fn is_invisible(letter: char) -> bool {
 }
 
 impl Characters {
-    /// A text in these characters. Letters of India's scripts and accented ones are written in
-    /// plain Latin letters; what has no such form becomes a space. Writing the result again changes
-    /// nothing.
+    /// A text in these characters, with single spaces. For `Neft`, letters of India's scripts and
+    /// accented ones are written in plain Latin letters, and what has no such form becomes a space.
+    /// `Latin` does so only with what ISO-8859-1 lacks; `Unicode` replaces only control characters.
+    /// Writing the result again changes nothing.
     pub fn write(self, text: &str) -> String {
         let plain = match self {
             Characters::Neft => neft(text),

@@ -2,7 +2,7 @@
 //!
 //! A file for the bank is written at most once, and a file from the bank is applied once. An SFTP
 //! or host-to-host agent, or a person with a browser, carries both. `settings` is the table
-//! `[bank]` and the trait that a rail implements to write payment files and read reports; `profile`
+//! `[bank]` and the trait `FileFormat`, which writes payment files and reads reports; `profile`
 //! is how a bank's files differ, with `characters` and `windows`. `folders` publishes and collects
 //! files, `encoding` makes text of what comes, `reports` holds what a report can say, `references`
 //! finds the clearing system's reference in one, `reasons` holds the tables of codes, and `rows`

@@ -174,9 +174,11 @@ pub struct BankProfile {
     /// What tells the beneficiary's bank that the money came from abroad.
     pub remittance_text: String,
     /// The elements in which the bank writes the UTR, the surest first. Any 10 to 22 letters and
-    /// digits count there; elsewhere only known forms do.
+    /// digits with a digit among them count there, as behind a label and in the clearing system's
+    /// own element; elsewhere only known forms do.
     pub reference_elements: Vec<ReferenceElement>,
-    /// Other ways in which the bank writes the debit account; `X` and `*` stand for any character.
+    /// Other ways in which the bank writes the debit account; `X`, `x`, `*` and `#` stand for any
+    /// character.
     pub debit_account_masks: Vec<AccountNumber>,
     calendar: Calendar,
     neft: MethodProfile,
@@ -188,6 +190,11 @@ pub struct BankProfile {
 pub const MASK_CHARACTERS: &[char] = &['X', 'x', '*', '#'];
 /// Characters that a mask has to show.
 const MASK_SHOWN_MIN: usize = 3;
+
+/// Whether a mask shows as many characters as it has to.
+pub fn shows_enough(mask: &str) -> bool {
+    mask.chars().filter(|character| !MASK_CHARACTERS.contains(character)).count() >= MASK_SHOWN_MIN
+}
 
 /// A word of a list, or the message that names the setting and the list.
 fn word<T>(
@@ -238,11 +245,7 @@ impl TryFrom<ProfileTable> for BankProfile {
         };
         let reference_elements = table.reference_elements.unwrap_or_default();
         let masks = table.debit_account_masks.unwrap_or_default();
-        let is_shown = |mask: &AccountNumber| {
-            let shown = |character: &char| !MASK_CHARACTERS.contains(character);
-            mask.text().chars().filter(shown).count() >= MASK_SHOWN_MIN
-        };
-        if !masks.iter().all(is_shown) {
+        if !masks.iter().all(|mask| shows_enough(mask.text())) {
             return Err(format!(
                 "[bank.profile] debit_account_masks must show {MASK_SHOWN_MIN} characters or more"
             ));
@@ -376,7 +379,9 @@ fn calendar(
     Ok(Calendar { holidays, closed_saturdays })
 }
 
-/// A pattern that makes a name of its own for every file, and names its file again.
+/// Checks the pattern of a payment file's name: every file must get a name of its own, by `{id}` or
+/// by a running number. From a name with `{id}` the file's identity can be read back; a file with a
+/// number is found in the journal.
 fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<String, String> {
     let mut rest = pattern.clone();
     for placeholder in PLACEHOLDERS {

@@ -1,8 +1,11 @@
 //! Finds the clearing system's reference of a payment (the UTR) in a bank's report.
 //!
-//! Banks put it into nearly every element that takes text, with a label or without. The element
-//! for it counts first, then the ones that `[bank] reference_elements` names, then a text behind a
-//! label, then whatever has a known form. Two that differ leave it open, and the operator decides.
+//! Banks put it into nearly every element that takes text, with a label or without. In this order:
+//! the clearing system's own element (`ClrSysRef`, or the column `UTR`) if its text has a form and
+//! length of the method; the elements that `[bank.profile] reference_elements` names; a text behind
+//! a label; a text with a known form; at last the clearing system's element whatever its form. Book
+//! transfers have an order of their own (see [`References::utr`]). Two texts of one step that
+//! differ leave it open, and the operator decides.
 
 use super::values::Utr;
 use crate::rails::port::Method;
@@ -174,7 +177,7 @@ impl References {
             })
             .filter_map(read);
         let clearing: Vec<_> = clearing.collect();
-        if let Some(known) = clearing.iter().find(|(utr, _)| utr.is_classified(method)) {
+        if let Some(known) = clearing.iter().find(|(utr, _)| utr.fits(method)) {
             return UtrFinding::One(known.0.clone(), known.1);
         }
         for element in preferred {
@@ -190,8 +193,7 @@ impl References {
             .collect();
         let known = all().filter(|candidate| Utr::has_known_form(&candidate.text)).filter_map(read);
         let known: Vec<_> = known.collect();
-        let fits: Vec<_> =
-            known.iter().filter(|(utr, _)| utr.is_classified(method)).cloned().collect();
+        let fits: Vec<_> = known.iter().filter(|(utr, _)| utr.fits(method)).cloned().collect();
         for group in [labelled, fits, known, clearing] {
             match one_of(group) {
                 UtrFinding::None => {}

@@ -13,8 +13,8 @@ pub const UNREAD_SHOWN_MAX: usize = 100;
 pub const REASON_TEXT_LENGTH_MAX: usize = 200;
 
 crate::string_enum!(
-    /// The kinds of file. Files of every version are recorded under the version that was read
-    /// first.
+    /// The kinds of file. The stored word is the ISO version that the service could read first;
+    /// other versions, and the results of `csv_bulk` (as `Status`), are stored under it too.
     ReportKind {
         Status "pain.002.001.10",
         Notification "camt.054.001.08",

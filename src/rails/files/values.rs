@@ -122,8 +122,9 @@ impl Utr {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-    /// Whether the reference has a known form and a length that the payment's method uses.
-    pub fn is_classified(&self, method: Method) -> bool {
+    /// Whether the reference has a known form and a length that the payment's method uses; any fits
+    /// a book transfer.
+    pub fn fits(&self, method: Method) -> bool {
         let has_length = match method {
             Method::Rtgs => self.0.len() == 22,
             Method::Neft => matches!(self.0.len(), 16 | 22),
@@ -133,9 +134,9 @@ impl Utr {
     }
     /// Whether a text has a form that Indian banks use for references, so that it is one wherever
     /// it stands. With 22 characters: the bank, the system's letter, a channel, the date and a
-    /// number (`HDFCR52026112100000001`). With 16: three to five letters and a number
-    /// (`AXISP00494478733`, `SBIN126166441955`, `CMS0902411872332`), or `N`, the day of the year
-    /// and a number.
+    /// number (`HDFCR52026112100000001`). With 16: four or five letters, or `CMS`, and a
+    /// number (`AXISP00494478733`, `SBIN126166441955`, `CMS0902411872332`), or `N`, the day of the
+    /// year and a number.
     pub fn has_known_form(text: &str) -> bool {
         let bytes = text.as_bytes();
         let number =
@@ -256,7 +257,7 @@ mod tests {
 
     #[test]
     fn references_take_the_forms_of_their_method() {
-        for (text, method, is_read, is_classified) in [
+        for (text, method, is_read, fits) in [
             ("YESBR12025031200013998", Method::Rtgs, true, true),
             ("YESBR12025031200013998", Method::Neft, true, true),
             ("CITIN52025082917691328", Method::Neft, true, true),
@@ -281,7 +282,7 @@ mod tests {
         ] {
             let found = Utr::parse(text);
             assert_eq!(found.is_some(), is_read, "{text}");
-            assert_eq!(found.is_some_and(|utr| utr.is_classified(method)), is_classified, "{text}");
+            assert_eq!(found.is_some_and(|utr| utr.fits(method)), fits, "{text}");
         }
     }
 
@@ -299,7 +300,7 @@ mod tests {
         ] {
             let found = Utr::parse_for(Method::Internal, text);
             assert_eq!(found.is_some(), is_read, "{text}");
-            assert!(found.is_none_or(|utr| utr.is_classified(Method::Internal)), "{text}");
+            assert!(found.is_none_or(|utr| utr.fits(Method::Internal)), "{text}");
         }
         assert!(Utr::parse_for(Method::Neft, "S00012").is_none());
         let id = MessageId(Id::from_u128(9));

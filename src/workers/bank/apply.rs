@@ -220,7 +220,7 @@ impl ReportedPayment<'_> {
         if !rows::claim_reference(tx, utr.as_str(), self.payout.id)? {
             return self.attend(tx, now, Attention::ReferenceTaken);
         }
-        if !utr.is_classified(self.instruction.method) {
+        if !utr.fits(self.instruction.method) {
             tracing::warn!(payout = %self.payout.id, "the bank's reference has a form of its own");
         }
         let settled = BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() };

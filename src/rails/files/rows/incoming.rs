@@ -30,7 +30,8 @@ pub fn file_status(tx: &mut dyn Tx, sha256: &[u8; 32]) -> Result<Option<FileStat
     row.map(|mut row| row.word(FileStatus::parse)).transpose()
 }
 
-/// Whether another file of the same kind had this identity.
+/// Whether a file of this kind with this identity is in the journal. Ask before [`begin_file`],
+/// which adds the file itself.
 pub fn is_message_known(
     tx: &mut dyn Tx,
     kind: ReportKind,

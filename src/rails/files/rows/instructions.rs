@@ -21,7 +21,8 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// Why a payout waits for the operator.
+    /// Why a payout waits for the operator. `ReturnedAndFailed` waits for nobody: it explains what
+    /// a statement may still show.
     Attention {
         PaidAfterFailed "paid_after_failed",
         PaidAgain "paid_again",
@@ -160,7 +161,8 @@ pub fn queued(
     tx.rows(&sql, asked)?.into_iter().map(journalled).collect()
 }
 
-/// Instructions that wait for a file or for the bank's final word, oldest first.
+/// Instructions that wait for a file, for the bank's final word or for the operator, and those with
+/// any other attention, oldest first.
 pub fn under_way(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
     let sql = format!(
         "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status IN ('queued', \
@@ -327,7 +329,8 @@ pub fn set_attention(
     Ok(tx.execute(sql, values![payout_id, word, word.map(|_| now.instant())])? == 1)
 }
 
-/// How many payouts wait for the operator, without those whose difference was closed since.
+/// How many payouts wait for the operator: those with an attention, without `returned_and_failed`
+/// and without those whose difference the operator explained since.
 pub fn awaiting_operator_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     let sql = "SELECT payout_id, attention_at FROM bank_instructions WHERE attention IS NOT NULL \
                AND attention <> 'returned_and_failed'";

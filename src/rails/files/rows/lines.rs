@@ -8,7 +8,8 @@ use crate::store::{Row, Tx};
 use crate::values;
 
 crate::string_enum!(
-    /// What a line of a statement belongs to.
+    /// What a line of a statement belongs to. `Batch`: one amount for several payouts, see
+    /// `bank_line_shares`.
     Matching {
         Payout "payout",
         Batch "batch",
@@ -66,8 +67,9 @@ pub fn insert_line(
     Ok(changed == 1)
 }
 
-/// Keeps a line that one amount of several payouts was booked in, with each one's share; `false` if
-/// this place was kept before.
+/// Keeps a line whose one amount paid several payouts, with the share of each. `false` if this
+/// place was kept before, or if the payouts do not add up to the line; in the second case the line
+/// is kept and waits for the operator.
 pub fn insert_shared_line(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -85,7 +87,8 @@ pub fn insert_shared_line(
     share(tx, now, id, payouts)
 }
 
-/// A line that belongs to no payout.
+/// A line that is not settled with one payout: it names none, or not with its amount, or it is a
+/// reversal or several payouts' together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
     pub id: InternalId,

@@ -17,9 +17,9 @@ crate::string_enum!(
     }
 );
 
-/// A file that a crash may have left unfinished.
+/// A file for the bank, as the journal has it.
 #[derive(Clone, Debug)]
-pub struct OpenMessage {
+pub struct Message {
     pub id: MessageId,
     pub status: MessageStatus,
     /// The boot of the machine in which it was staged. After another boot a power cut may have
@@ -29,8 +29,8 @@ pub struct OpenMessage {
     pub file_name: Option<String>,
 }
 
-fn read_open_message(mut row: Row) -> Result<OpenMessage, StoreError> {
-    Ok(OpenMessage {
+fn read_message(mut row: Row) -> Result<Message, StoreError> {
+    Ok(Message {
         id: MessageId(row.id()?),
         status: row.word(MessageStatus::parse)?,
         boot: row.text_or_null()?,
@@ -109,21 +109,21 @@ pub fn end_message(
     Ok(true)
 }
 
-pub fn find_message(tx: &mut dyn Tx, id: MessageId) -> Result<Option<OpenMessage>, StoreError> {
+pub fn find_message(tx: &mut dyn Tx, id: MessageId) -> Result<Option<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE id = ?1";
-    tx.row(sql, values![id.0])?.map(read_open_message).transpose()
+    tx.row(sql, values![id.0])?.map(read_message).transpose()
 }
 
 /// The newest file of a name: names with a day alone come again.
-pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<OpenMessage>, StoreError> {
+pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE file_name = ?1 \
      ORDER BY id DESC LIMIT 1";
-    tx.row(sql, values![name])?.map(read_open_message).transpose()
+    tx.row(sql, values![name])?.map(read_message).transpose()
 }
 
-/// Files that were begun and neither published nor given up.
-pub fn open_messages(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OpenMessage>, StoreError> {
+/// Files that were begun and neither published nor given up; a crash may have left them so.
+pub fn open_messages(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE status IN ('writing', \
      'staged') ORDER BY id LIMIT ?1";
-    tx.rows(sql, values![rows_max])?.into_iter().map(read_open_message).collect()
+    tx.rows(sql, values![rows_max])?.into_iter().map(read_message).collect()
 }

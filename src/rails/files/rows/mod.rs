@@ -20,6 +20,6 @@ pub use lines::{
     insert_line, insert_shared_line, share, unmatched,
 };
 pub use messages::{
-    MessageStatus, OpenMessage, begin_message, end_message, find_message, message_named,
+    Message, MessageStatus, begin_message, end_message, find_message, message_named,
     next_file_number, open_messages, stage_message,
 };
