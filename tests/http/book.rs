@@ -30,7 +30,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ("UPDATE transfers SET received_units = received_units + 1", "amount received differs"),
     (
         "UPDATE quote_locks SET transfer_id = x'00000000000000000000000000000001'",
-        "do not name each other",
+        "names a transfer that does not exist",
     ),
     ("UPDATE payouts SET unique_transaction_reference = NULL", "has no reference"),
     ("UPDATE transfers SET status = 'payout_processing'", "a transfer and its payout disagree"),
