@@ -72,6 +72,20 @@ async fn a_right_receiver_passes_and_keeps_its_report() {
     assert_eq!(failed(&report), Vec::<&str>::new(), "{report}");
     assert_eq!((&report["object"], &report["grade"]), (&json!("webhook_drill"), &json!("passed")));
     assert!(report["completed_at"].is_i64());
+    // The report names what was sent: the types of the account's two latest events.
+    let [older, newer] = ["beneficiary.status.verifying", "beneficiary.status.active"];
+    for (name, types) in [
+        ("valid", vec![older]),
+        ("duplicate", vec![older, older]),
+        ("reordered", vec![newer, older]),
+        ("unknown_event_type", vec!["drill.status.unknown"]),
+        ("altered_body", vec![older]),
+        ("answers_quickly", vec![]),
+    ] {
+        let checks = report["checks"].as_array().unwrap();
+        let check = checks.iter().find(|check| check["name"] == name).unwrap();
+        assert_eq!(check["event_types"], json!(types), "{name}");
+    }
     // The events are the account's own, but for the one of an unknown type.
     let events = crate::stage::all(&client, "/v1/events").await;
     let own: HashSet<String> = events.iter().map(id).collect();

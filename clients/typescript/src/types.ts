@@ -571,6 +571,8 @@ export interface DrillCheck {
   passed: boolean;
   /** The answer that is right: `2xx` or `4xx`. */
   expected: string;
+  /** Type of the event in each delivery, in the order in which they were sent. */
+  event_types: Array<string>;
   /** HTTP statuses of the answers; 0 where none came. */
   http_statuses: Array<number>;
   /** The longest time to an answer, in milliseconds. */

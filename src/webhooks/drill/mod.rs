@@ -61,6 +61,11 @@ pub struct DrillCheck {
     pub passed: bool,
     /// The answer that is right: `2xx` or `4xx`.
     pub expected: String,
+    /// Type of the event in each delivery, in the order in which they were sent.
+    // Reports that were stored before it was there have none.
+    #[serde(default)]
+    #[schemars(!default)]
+    pub event_types: Vec<String>,
     /// HTTP statuses of the answers; 0 where none came.
     pub http_statuses: Vec<u16>,
     /// The longest time to an answer, in milliseconds.

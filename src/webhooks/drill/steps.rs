@@ -10,6 +10,8 @@ use crate::webhooks::sending::sign::{secret_text, signature_header};
 const TIMESTAMP_OFF_SECONDS: i64 = 600;
 /// How long a receiver should take at most, in milliseconds; a delivery is cut off after 10 s.
 const QUICK_MILLISECONDS_MAX: u32 = 5_000;
+/// A type that no event of the service has.
+const UNKNOWN_TYPE: &str = "drill.status.unknown";
 
 /// One delivery as it is sent.
 pub struct Sent {
@@ -41,32 +43,41 @@ pub struct Step {
     is_to_be_taken: bool,
     pub is_at_once: bool,
     twist: Twist,
-    /// Identifiers and bodies, in the order in which they are sent.
-    events: Vec<(String, Vec<u8>)>,
+    /// In the order in which they are sent.
+    events: Vec<Sample>,
+}
+
+/// An event as a step sends it.
+#[derive(Clone)]
+struct Sample {
+    id: String,
+    event_type: String,
+    body: Vec<u8>,
 }
 
 /// All steps, for the account's latest events, oldest first.
 pub fn steps(events: &[EventRow], livemode: bool) -> Vec<Step> {
     let whole = |event: &EventRow| {
         let body = serde_json::to_vec(&view(event.clone(), livemode)).unwrap_or_default();
-        (event.id.to_string(), body)
+        Sample { id: event.id.to_string(), event_type: event.event_type.clone(), body }
     };
     let (Some(older), Some(newer)) = (events.first(), events.last()) else { return Vec::new() };
     let (older, newer) = (whole(older), whole(newer));
     let unknown = {
-        let mut value: serde_json::Value = serde_json::from_slice(&newer.1).unwrap_or_default();
-        value["type"] = "drill.status.unknown".into();
+        let mut value: serde_json::Value = serde_json::from_slice(&newer.body).unwrap_or_default();
+        value["type"] = UNKNOWN_TYPE.into();
         // An identifier of its own, or the receiver would take it for a duplicate.
-        let id = format!("{}DR1", &newer.0[..newer.0.len() - 3]);
+        let id = format!("{}DR1", &newer.id[..newer.id.len() - 3]);
         value["id"] = id.clone().into();
-        (id, serde_json::to_vec(&value).unwrap_or_default())
+        let body = serde_json::to_vec(&value).unwrap_or_default();
+        Sample { id, event_type: UNKNOWN_TYPE.to_owned(), body }
     };
     let spaced = {
-        let value: serde_json::Value = serde_json::from_slice(&older.1).unwrap_or_default();
+        let value: serde_json::Value = serde_json::from_slice(&older.body).unwrap_or_default();
         let text = serde_json::to_string_pretty(&value).unwrap_or_default();
-        (older.0.clone(), text.replace("\": ", "\" :  ").into_bytes())
+        Sample { body: text.replace("\": ", "\" :  ").into_bytes(), ..older.clone() }
     };
-    let step = |name, message, is_to_be_taken, twist, events: &[&(String, Vec<u8>)]| Step {
+    let step = |name, message, is_to_be_taken, twist, events: &[&Sample]| Step {
         name,
         message,
         is_to_be_taken,
@@ -171,7 +182,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<Step> {
 impl Step {
     /// The deliveries, signed at a moment in Unix seconds.
     pub fn deliveries(&self, secret: &str, now_seconds: i64) -> Vec<Sent> {
-        let sent = |(id, body): &(String, Vec<u8>)| {
+        let sent = |Sample { id, body, .. }: &Sample| {
             let timestamp_seconds = match self.twist {
                 Twist::Timestamp(offset) => now_seconds + offset,
                 _ => now_seconds,
@@ -216,6 +227,7 @@ impl Step {
             name: self.name.to_owned(),
             passed,
             expected: if self.is_to_be_taken { "2xx" } else { "4xx" }.to_owned(),
+            event_types: self.events.iter().map(|event| event.event_type.clone()).collect(),
             http_statuses,
             duration_milliseconds: durations.max().unwrap_or(0),
             message,
@@ -232,6 +244,7 @@ pub fn quickness(checks: &[DrillCheck]) -> DrillCheck {
         name: "answers_quickly".to_owned(),
         passed: slowest <= QUICK_MILLISECONDS_MAX,
         expected: "2xx".to_owned(),
+        event_types: Vec::new(),
         http_statuses: Vec::new(),
         duration_milliseconds: slowest,
         message: "Answer within five seconds: put the event into a queue, and work afterwards. \

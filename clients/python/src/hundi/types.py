@@ -607,6 +607,8 @@ class DrillCheck(TypedDict):
     """Whether the receiver answered as it should."""
     expected: str
     """The answer that is right: `2xx` or `4xx`."""
+    event_types: list[str]
+    """Type of the event in each delivery, in the order in which they were sent."""
     http_statuses: list[int]
     """HTTP statuses of the answers; 0 where none came."""
     duration_milliseconds: int
