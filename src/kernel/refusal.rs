@@ -108,9 +108,10 @@ codes! {
         "Create another beneficiary. A verified one is not changed.",
     QuoteLockExpired "quote_lock_expired" 400 false "The quote lock has expired."
         "Create a new quote lock and create the transfer right away.",
-    QuoteLockAlreadyUsed "quote_lock_already_used" 400 false "The quote lock belongs to another \
-     transfer."
-        "Create a new quote lock: each one is for one transfer.",
+    QuoteLockAlreadyUsed "quote_lock_already_used" 400 false "A transfer was created with this \
+     quote lock; metadata.transfer_id names it."
+        "Look at that transfer: a request whose answer you lost may have created it. For another \
+         transfer, create a new quote lock.",
     QuoteLockMismatch "quote_lock_mismatch" 400 false "The quote lock is for another amount or \
      pair."
         "Send the amount and the currencies of the quote lock, or create another one.",

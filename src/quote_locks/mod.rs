@@ -63,19 +63,21 @@ impl QuoteLock {
 
     /// Why the lock cannot be used at a business time; `None` where it can.
     pub fn not_usable(&self, business: i64) -> Option<RefusalEntry> {
-        match self.status(business) {
-            QuoteLockStatus::Active => None,
-            QuoteLockStatus::Used => Some(RefusalEntry::field(
-                Code::QuoteLockAlreadyUsed,
-                "quote_lock_id",
-                "This quote lock belongs to another transfer. Create a new one.",
-            )),
-            QuoteLockStatus::Expired => Some(RefusalEntry::field(
+        if let Some(transfer_id) = self.transfer_id {
+            let message = format!(
+                "This quote lock was used for {transfer_id}. If that is not the transfer you mean, \
+                 create a new quote lock."
+            );
+            let entry = RefusalEntry::field(Code::QuoteLockAlreadyUsed, "quote_lock_id", message);
+            return Some(entry.with("transfer_id", transfer_id.to_string()));
+        }
+        (self.status(business) == QuoteLockStatus::Expired).then(|| {
+            RefusalEntry::field(
                 Code::QuoteLockExpired,
                 "quote_lock_id",
                 "This quote lock has expired. Create a new one.",
-            )),
-        }
+            )
+        })
     }
 }
 

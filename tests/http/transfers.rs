@@ -281,9 +281,11 @@ async fn business_rules_are_judged_together() {
     );
     // The same amount in another spelling is the same amount.
     body["amount"] = json!("1000");
-    client.post("/v1/transfers", body.clone()).await.ok();
+    let transfer = client.post("/v1/transfers", body.clone()).await.ok();
     let again = client.post("/v1/transfers", body.clone()).await;
     assert_eq!(again.errors(400), faults(&[("quote_lock_already_used", "quote_lock_id")]));
+    // Who lost the answer to the first one finds the transfer by it.
+    assert_eq!(again.json()["errors"][0]["metadata"]["transfer_id"], transfer["id"]);
     assert!(!stage::asks_for_new_key(&again));
 
     let mut body = actor.transfer_body(&waiting, "1000.00", json!({})).await;

@@ -103,7 +103,7 @@ export interface ApiErrorMetadata {
   policy?: string;
   /** Seconds to wait, with `rate_limit_exceeded`. */
   retry_after_seconds?: string;
-  /** Transfer that has the reference, with `reference_already_used`. */
+  /** Transfer that has the reference, with `reference_already_used`; that was created with the quote lock, with `quote_lock_already_used`. */
   transfer_id?: string;
 }
 

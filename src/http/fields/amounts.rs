@@ -24,11 +24,20 @@ impl Field for Amount {
     fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
         match RangedAmount::parse(node, name, entries)? {
             RangedAmount(units) if units <= 0 => {
-                wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", entries)
+                entries.push(not_positive(name, "0.01", "999999999999.99"));
+                None
             }
             RangedAmount(units) => Some(Amount(units)),
         }
     }
+}
+
+/// The refusal of zero, with the ends of what the grammar of amounts takes.
+fn not_positive(name: &str, minimum: &str, maximum: &str) -> RefusalEntry {
+    let message = format!("{name} must be greater than zero.");
+    RefusalEntry::field(Code::ParameterRangeInvalid, name, message)
+        .with("minimum", minimum)
+        .with("maximum", maximum)
 }
 
 /// An amount of an ISO 4217 currency with two decimals, zero too: whoever takes it judges its range
@@ -81,7 +90,8 @@ impl Field for TokenAmount {
                 entries,
             ),
             Some(money) if money.units <= 0 => {
-                wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", entries)
+                entries.push(not_positive(name, "0.000001", "999999999999.999999"));
+                None
             }
             Some(money) => Some(TokenAmount(money)),
         }

@@ -257,6 +257,23 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_length_is_told_as_it_is_wanted() {
+        fn message<T: Field>(text: &str) -> String {
+            let mut entries = Vec::new();
+            assert!(T::read(Some(&Node::Text(text.into())), "field", &mut entries).is_none());
+            entries.swap_remove(0).message
+        }
+        let exact = "field must have exactly 11 characters. It must be four letters, a zero, and \
+                     six letters or digits, such as HDFC0000001.";
+        assert_eq!([message::<Ifsc>("HDFC0"), message::<Ifsc>("HDFC00000012")], [exact; 2]);
+        let number = |bound| {
+            format!("field must have {bound} characters. It must consist of letters and digits.")
+        };
+        assert_eq!(message::<AccountNumber>("1234"), number("at least 5"));
+        assert_eq!(message::<AccountNumber>(&"1".repeat(21)), number("at most 20"));
+    }
+
+    #[test]
     fn grammars_accept_and_refuse() {
         for (text, ok) in [
             ("HDFC0000001", true),

@@ -44,23 +44,13 @@ pub(super) fn text<'a>(
         );
     }
     let length = text.chars().count();
-    if length < min {
-        return wrong(
-            Code::ParameterMinLengthInvalid,
-            name,
-            format_args!("must have at least {min} characters."),
-            entries,
-        );
-    }
-    if length > max {
-        return wrong(
-            Code::ParameterMaxLengthInvalid,
-            name,
-            format_args!("must have at most {max} characters."),
-            entries,
-        );
-    }
-    Some(text)
+    let (code, bound, wanted) = match length {
+        _ if length < min => (Code::ParameterMinLengthInvalid, "at least", min),
+        _ if length > max => (Code::ParameterMaxLengthInvalid, "at most", max),
+        _ => return Some(text),
+    };
+    let bound = if min == max { "exactly" } else { bound };
+    wrong(code, name, format_args!("must have {bound} {wanted} characters."), entries)
 }
 
 /// For schemas: no control characters.

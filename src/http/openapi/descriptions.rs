@@ -71,7 +71,12 @@ pub const ERROR_METADATA: &[(&str, &str, &str)] = &[
     ("paused", "string", "What the operator has paused, with `service_paused`."),
     ("policy", "string", "Which limit was reached, with `rate_limit_exceeded`."),
     ("retry_after_seconds", "string", "Seconds to wait, with `rate_limit_exceeded`."),
-    ("transfer_id", "string", "Transfer that has the reference, with `reference_already_used`."),
+    (
+        "transfer_id",
+        "string",
+        "Transfer that has the reference, with `reference_already_used`; that was created with \
+         the quote lock, with `quote_lock_already_used`.",
+    ),
 ];
 
 /// Names that mean something else from place to place, and what they mean there.

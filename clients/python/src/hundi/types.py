@@ -140,7 +140,7 @@ class ApiErrorMetadata(TypedDict):
     retry_after_seconds: NotRequired[str]
     """Seconds to wait, with `rate_limit_exceeded`."""
     transfer_id: NotRequired[str]
-    """Transfer that has the reference, with `reference_already_used`."""
+    """Transfer that has the reference, with `reference_already_used`; that was created with the quote lock, with `quote_lock_already_used`."""
 
 
 class Balance(TypedDict):
