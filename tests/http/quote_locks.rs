@@ -10,6 +10,40 @@ fn ask(amount: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_reference_tells_the_limits_of_amounts_at_the_field() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let document: Value = actor.client.get("/openapi.json").await.json();
+    let transfer = actor.transfer(stage::SETTLES, json!({})).await;
+    let deposit = format!("/v1/test_helpers/transfers/{}/deposit", id(&transfer));
+    let validation = json!({ "name": "Asha Rao", "account_number": "50100012345678",
+        "ifsc": "HDFC0000001", "account_type": "nre", "amount": "0.00" });
+    for (path, body, fields) in [
+        (
+            "/v1/quote_locks",
+            ask(json!("1.00")),
+            vec!["CreateQuoteLock/properties/amount", "CreateTransfer/properties/amount"],
+        ),
+        (&deposit, json!({ "amount": "1000001" }), vec!["SimulateDeposit/properties/amount"]),
+        ("/v1/beneficiaries/validate", validation, vec!["ValidateBeneficiary/properties/amount"]),
+    ] {
+        let refused = actor.client.post(path, body).await;
+        assert_eq!(refused.errors(400), faults(&[("parameter_range_invalid", "amount")]));
+        let metadata = &refused.json()["errors"][0]["metadata"];
+        for field in fields {
+            let pointer = format!("/components/schemas/{field}/description");
+            let told = document.pointer(&pointer).unwrap().as_str().unwrap();
+            let words: Vec<&str> =
+                told.split([' ', ',']).map(|word| word.trim_end_matches('.')).collect();
+            for limit in ["minimum", "maximum"] {
+                let limit = metadata[limit].as_str().unwrap();
+                assert!(words.contains(&limit), "{field} does not tell {limit}: {told}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lock_shows_every_field() {
     let server = stage::server_with(&[
         ("HUNDI_FEE", "2.50"),

@@ -384,9 +384,9 @@ export interface CreateQuoteLock {
   sell_currency: "USD";
   /** Currency that is bought. */
   buy_currency: "INR";
-  /** Amount in `sell_currency`; in place of `buy_amount`. */
+  /** Amount in `sell_currency`, with at most two decimals; in place of `buy_amount`. From 10.00 to 50000.00 USD, unless the operator has set other limits: `GET /v1/corridors` shows them. */
   amount?: Decimal | null;
-  /** Amount in `buy_currency` to arrive; in place of `amount`. */
+  /** Amount in `buy_currency` to arrive, with at most two decimals; in place of `amount`. From what the smallest `amount` buys to what the largest buys; a refusal names both in `metadata.minimum` and `metadata.maximum`. */
   buy_amount?: Decimal | null;
   /** The caller's own names and values. */
   metadata?: Record<string, string> | null;
@@ -438,7 +438,7 @@ export interface CreateTransfer {
   sender_id: string;
   /** ID of the beneficiary. */
   beneficiary_id: string;
-  /** Amount that the payer deposits, in `currency`: that of the quote lock. */
+  /** Amount that the payer deposits, in `currency`: that of the quote lock, so from 10.00 to 50000.00 USD, unless the operator has set other limits. */
   amount: Decimal;
   /** Code of the currency. */
   currency: "USD";
@@ -463,7 +463,7 @@ export interface CreateTransferFunding {
   rail: "stablecoin";
   /** Token of the stablecoin rail. */
   asset: "USDT";
-  /** Blockchain that the token moves on. */
+  /** Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless the operator has set up another test net; a live key takes the chain that the operator follows. `GET /v1/corridors`, sent with the key, names it in `funding.chain`. */
   chain: "tron" | "ethereum" | "polygon" | "base" | "arbitrum" | "bnb";
   /** Blockchain address that a refund goes to. */
   refund_address?: string | null;
@@ -1069,7 +1069,7 @@ export interface SettledPayout {
 }
 
 export interface SimulateDeposit {
-  /** Amount that the payer sends: what is missing if left out. */
+  /** Amount that the payer sends, with at most six decimals: what is missing if left out. From 0.000001 to 1000000.00. */
   amount?: Decimal | null;
   /** Token that is sent, USDT if left out; no other one is credited. */
   asset?: string | null;
@@ -1300,7 +1300,7 @@ export interface ValidateBeneficiary {
   relationship?: "self" | "family" | "other" | null;
   /** Whether verification begins. */
   submit?: boolean | null;
-  /** Amount in INR that the payment system is chosen by. */
+  /** Amount in INR that the payment system is chosen by, with at most two decimals: from 0.01 to 999999999999.99. */
   amount?: Decimal | null;
 }
 

@@ -94,14 +94,31 @@ const PLACES: &[(&str, &str)] = &[
     ("ChaosProfile.status", "Whether the attacks go on, and whether the report is complete."),
     ("ChaosReport.status", "Whether the attacks go on, and whether the report is complete."),
     ("CreateBeneficiary.name", "Name of the account holder, as the bank holds it."),
-    ("CreateQuoteLock.amount", "Amount in `sell_currency`; in place of `buy_amount`."),
-    ("CreateQuoteLock.buy_amount", "Amount in `buy_currency` to arrive; in place of `amount`."),
+    (
+        "CreateQuoteLock.amount",
+        "Amount in `sell_currency`, with at most two decimals; in place of `buy_amount`. From \
+         10.00 to 50000.00 USD, unless the operator has set other limits: `GET /v1/corridors` \
+         shows them.",
+    ),
+    (
+        "CreateQuoteLock.buy_amount",
+        "Amount in `buy_currency` to arrive, with at most two decimals; in place of `amount`. \
+         From what the smallest `amount` buys to what the largest buys; a refusal names both in \
+         `metadata.minimum` and `metadata.maximum`.",
+    ),
     ("CreateSender.identification.type", "Type of the document."),
     ("CreateSender.name", "Name of the remitter."),
     ("CreateSender.type", "Kind of remitter."),
     (
         "CreateTransfer.amount",
-        "Amount that the payer deposits, in `currency`: that of the quote lock.",
+        "Amount that the payer deposits, in `currency`: that of the quote lock, so from 10.00 to \
+         50000.00 USD, unless the operator has set other limits.",
+    ),
+    (
+        "CreateTransfer.funding.chain",
+        "Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless \
+         the operator has set up another test net; a live key takes the chain that the operator \
+         follows. `GET /v1/corridors`, sent with the key, names it in `funding.chain`.",
     ),
     ("CreateWebhookEndpoint.url", WEBHOOK_URL),
     ("DeclareRefundAddress.to_address", "Blockchain address that the refund goes to."),
@@ -142,7 +159,11 @@ const PLACES: &[(&str, &str)] = &[
     ("Sender.name", "Name of the remitter."),
     ("Sender.type", "Kind of remitter."),
     ("SettledPayout.status", "Where the rupee payment stands: `settled`, or `returned` later."),
-    ("SimulateDeposit.amount", "Amount that the payer sends: what is missing if left out."),
+    (
+        "SimulateDeposit.amount",
+        "Amount that the payer sends, with at most six decimals: what is missing if left out. \
+         From 0.000001 to 1000000.00.",
+    ),
     ("SimulateDeposit.asset", "Token that is sent, USDT if left out; no other one is credited."),
     ("SimulateDeposit.block_time", "Time of the deposit's block in Unix seconds: now if left out."),
     ("SimulateFailure.code", "Why the bank refuses the payout or sends it back."),
@@ -157,7 +178,11 @@ const PLACES: &[(&str, &str)] = &[
         "`enabled` takes deliveries again after the endpoint was disabled.",
     ),
     ("UpdateWebhookEndpoint.url", WEBHOOK_URL),
-    ("ValidateBeneficiary.amount", "Amount in INR that the payment system is chosen by."),
+    (
+        "ValidateBeneficiary.amount",
+        "Amount in INR that the payment system is chosen by, with at most two decimals: from 0.01 \
+         to 999999999999.99.",
+    ),
     ("ValidateBeneficiary.name", "Name of the account holder, as the bank holds it."),
     ("WebhookDelivery.created", "When the delivery was scheduled, in Unix seconds."),
     ("WebhookDelivery.status", "Where the delivery stands."),

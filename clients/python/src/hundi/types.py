@@ -421,9 +421,9 @@ class CreateQuoteLock(TypedDict):
     buy_currency: Literal["INR"]
     """Currency that is bought."""
     amount: NotRequired[Decimal | None]
-    """Amount in `sell_currency`; in place of `buy_amount`."""
+    """Amount in `sell_currency`, with at most two decimals; in place of `buy_amount`. From 10.00 to 50000.00 USD, unless the operator has set other limits: `GET /v1/corridors` shows them."""
     buy_amount: NotRequired[Decimal | None]
-    """Amount in `buy_currency` to arrive; in place of `amount`."""
+    """Amount in `buy_currency` to arrive, with at most two decimals; in place of `amount`. From what the smallest `amount` buys to what the largest buys; a refusal names both in `metadata.minimum` and `metadata.maximum`."""
     metadata: NotRequired[dict[str, str] | None]
     """The caller's own names and values."""
 
@@ -475,7 +475,7 @@ class CreateTransfer(TypedDict):
     beneficiary_id: str
     """ID of the beneficiary."""
     amount: Decimal
-    """Amount that the payer deposits, in `currency`: that of the quote lock."""
+    """Amount that the payer deposits, in `currency`: that of the quote lock, so from 10.00 to 50000.00 USD, unless the operator has set other limits."""
     currency: Literal["USD"]
     """Code of the currency."""
     payout_currency: Literal["INR"]
@@ -500,7 +500,7 @@ class CreateTransferFunding(TypedDict):
     asset: Literal["USDT"]
     """Token of the stablecoin rail."""
     chain: Literal["tron", "ethereum", "polygon", "base", "arbitrum", "bnb"]
-    """Blockchain that the token moves on."""
+    """Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless the operator has set up another test net; a live key takes the chain that the operator follows. `GET /v1/corridors`, sent with the key, names it in `funding.chain`."""
     refund_address: NotRequired[str | None]
     """Blockchain address that a refund goes to."""
     payer_sets_refund_address: NotRequired[bool | None]
@@ -1107,7 +1107,7 @@ class SettledPayout(TypedDict):
 
 class SimulateDeposit(TypedDict):
     amount: NotRequired[Decimal | None]
-    """Amount that the payer sends: what is missing if left out."""
+    """Amount that the payer sends, with at most six decimals: what is missing if left out. From 0.000001 to 1000000.00."""
     asset: NotRequired[str | None]
     """Token that is sent, USDT if left out; no other one is credited."""
     block_time: NotRequired[int | None]
@@ -1336,7 +1336,7 @@ class ValidateBeneficiary(TypedDict):
     submit: NotRequired[bool | None]
     """Whether verification begins."""
     amount: NotRequired[Decimal | None]
-    """Amount in INR that the payment system is chosen by."""
+    """Amount in INR that the payment system is chosen by, with at most two decimals: from 0.01 to 999999999999.99."""
 
 
 class Verification(TypedDict):
