@@ -1,17 +1,18 @@
 // cargo add ureq serde_json
-use std::{env, error::Error, fs, thread::sleep, time::Duration};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::{env, error::Error, thread::sleep, time::Duration};
 
 use serde_json::{Value, json};
 use ureq::{Agent, http::Request};
 
 fn call(method: &str, path: &str, body: Option<Value>) -> Result<Value, Box<dyn Error>> {
-    // A UUID; the crate uuid makes one on every system.
-    let idempotency_key = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
+    // 16 random digits from the standard library. In your service: a UUID, of the crate uuid.
+    let idempotency_key = format!("{:016x}", RandomState::new().build_hasher().finish());
     let request = Request::builder()
         .method(method)
         .uri(format!("{}{path}", env::var("HUNDI_BASE_URL")?))
         .header("Authorization", format!("Bearer {}", env::var("HUNDI_API_KEY")?))
-        .header("Idempotency-Key", idempotency_key.trim())
+        .header("Idempotency-Key", idempotency_key)
         .header("Content-Type", "application/json")
         .body(body.map_or(String::new(), |body| body.to_string()))?;
     let agent: Agent = Agent::config_builder()

@@ -1,6 +1,6 @@
 export HUNDI_BASE_URL=@URL@ HUNDI_API_KEY="@KEY@"
 get() { curl -sS "$HUNDI_BASE_URL/v1/$1" -H "Authorization: Bearer $HUNDI_API_KEY"; }
-post() { curl -sS "$HUNDI_BASE_URL/v1/$1" -H "Authorization: Bearer $HUNDI_API_KEY" -H "Content-Type: application/json" -H "Idempotency-Key: $(date +%s.%N)" -d "$2"; }
+post() { curl -sS "$HUNDI_BASE_URL/v1/$1" -H "Authorization: Bearer $HUNDI_API_KEY" -H "Content-Type: application/json" -H "Idempotency-Key: $(openssl rand -hex 16)" -d "$2"; }
 id() { grep -o '"id":"[^"]*' | head -1 | cut -d'"' -f4; }
 B=$(post beneficiaries '{"name":"Asha Rao","account_number":"50100012345678","ifsc":"HDFC0000001","account_type":"nre"}' | id)
 S=$(post senders '{"name":"Ravi Rao","type":"individual","country":"AE"}' | id)

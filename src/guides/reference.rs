@@ -165,7 +165,8 @@ impl Operation<'_> {
         );
         if self.verb == "post" {
             text.push_str(
-                " \\\n  -H \"Content-Type: application/json\" -H \"Idempotency-Key: $(uuidgen)\"",
+                " \\\n  -H \"Content-Type: application/json\" \\\n  -H \"Idempotency-Key: \
+                 $(openssl rand -hex 16)\"",
             );
             let body = match &self.body()["example"] {
                 Value::Null => "{}".to_owned(),

@@ -62,10 +62,8 @@ def command(block, folder):
         return f"bash {file}"
     if block.language == "python":
         return f"{sys.executable} {file}"
-    if block.language == "javascript":
-        return f"node {file}"
-    subprocess.run([TOOLS / "tsc", "--strict", "--module", "commonjs", "--target", "es2022", "--lib", "es2023,dom",
-                    "--types", "node", "--typeRoots", TOOLS / "types", file], check=True)
+    # The types of the packages are looked for beside the program.
+    subprocess.run([TOOLS / "tsc", "--strict", "--module", "nodenext", "--target", "es2022", file.name], check=True, cwd=folder)
     return f"node {file.with_suffix('.js')}"
 
 

@@ -22,5 +22,6 @@ sed -n 's/^    //p' "$folder/out" > "$folder/first.sh"
 timeout 60 bash -euo pipefail "$folder/first.sh" | grep -q '"unique_transaction_reference":"TEST'
 echo "the lines that a first start prints led to a UTR"
 "$tools/python3" tests/guides/run.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
+"$tools/python3" tests/guides/killed.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
 refuse_panics
 rm -r "$work"
