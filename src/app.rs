@@ -221,6 +221,9 @@ impl App {
             chains,
             metrics,
             live_parts,
+            setting_origins: config.origins.clone(),
+            reads_per_second_max: config.rate_limits.reads,
+            writes_per_second_max: config.rate_limits.writes,
             watched_folders,
             is_draining,
         });

@@ -1,5 +1,6 @@
 //! What one running process holds, shared by requests and workers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +22,11 @@ pub struct LivePart {
     pub fault: Option<String>,
 }
 
+crate::string_enum!(
+    /// Where the value of a setting comes from.
+    SettingOrigin { Usual "usual", File "file", Environment "environment", Flag "flag" }
+);
+
 /// Made once at start by `app`; nothing in it changes afterwards but by its own locks.
 pub struct AppState {
     /// Which process this is among those that share a database; random, made anew at each start.
@@ -32,6 +38,11 @@ pub struct AppState {
     pub metrics: Arc<Metrics>,
     /// What live mode is made of, and what of it is configured.
     pub live_parts: Vec<LivePart>,
+    /// Where the settings come from that somebody set; all others have their usual values.
+    pub setting_origins: BTreeMap<&'static str, SettingOrigin>,
+    /// Requests a second of one key that read or write; 0 is no limit.
+    pub reads_per_second_max: u32,
+    pub writes_per_second_max: u32,
     /// Folders whose free room is shown.
     pub watched_folders: Vec<WatchedFolder>,
     /// Set before the port closes, so that load balancers send requests elsewhere.
@@ -39,6 +50,11 @@ pub struct AppState {
 }
 
 impl AppState {
+    /// Where the value of a setting comes from.
+    pub fn origin_of(&self, setting: &str) -> SettingOrigin {
+        self.setting_origins.get(setting).copied().unwrap_or(SettingOrigin::Usual)
+    }
+
     /// Says that the node is about to stop: load balancers send requests elsewhere, and requests
     /// that wait for an event are answered now.
     pub fn drain(&self) {

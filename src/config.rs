@@ -11,6 +11,7 @@ use serde::Deserialize;
 pub use self::addresses::{ConsoleSettings, is_loopback};
 use self::addresses::{contact, is_loopback_url, with_host};
 use crate::account_verification::ChecksTable;
+use crate::app_state::SettingOrigin;
 use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
 use crate::disk::WatchedFolder;
 use crate::issuers::{self, IssuerSource, Issuers};
@@ -124,6 +125,8 @@ pub struct Config {
     /// A directory of IFSCs newer than the one inside the binary.
     pub ifsc_file: Option<PathBuf>,
     pub settings: Settings,
+    /// Where the settings come from that somebody set, of those that are one value.
+    pub origins: BTreeMap<&'static str, SettingOrigin>,
     /// Without it, links begin with the address that the service listens on.
     pub is_public_url_set: bool,
     /// A test net for test mode; without it the chain is simulated.
@@ -201,10 +204,18 @@ impl Config {
             Some(path) => read_file(path)?,
             None => Sources::default(),
         };
+        let mut origins = BTreeMap::new();
         macro_rules! value {
-            ($name:ident) => {
-                from_environment(stringify!($name), environment)?.or(file.$name)
-            };
+            ($name:ident) => {{
+                let name = stringify!($name);
+                let found = from_environment(name, environment)?;
+                if found.is_some() {
+                    origins.insert(name, SettingOrigin::Environment);
+                } else if file.$name.is_some() {
+                    origins.insert(name, SettingOrigin::File);
+                }
+                found.or(file.$name)
+            }};
         }
         let listen =
             flags.listen.clone().or(value!(listen)).unwrap_or_else(|| LISTEN_DEFAULT.to_owned());
@@ -354,6 +365,7 @@ impl Config {
         let live_chain = chain("live_chain", file.live_chain);
         let screening = file.screening.map(ScreeningSettings::try_from).transpose();
         let config = Config {
+            origins: BTreeMap::new(),
             test_chain: part(&mut faults, "test_chain", test_chain),
             live_chain: part(&mut faults, "live_chain", live_chain),
             bank,
@@ -381,7 +393,16 @@ impl Config {
             is_public_url_set: public_url.is_some(),
             screening: part(&mut faults, "screening", screening),
         };
-        Ok((config, faults))
+        let flagged = [
+            ("listen", flags.listen.is_some()),
+            ("database", flags.database.is_some()),
+            ("role", flags.role.is_some()),
+            ("allow_loopback_webhooks", flags.allow_loopback_webhooks.is_some()),
+            ("metrics", flags.metrics),
+        ];
+        let flagged = flagged.into_iter().filter(|(_, is_given)| *is_given);
+        origins.extend(flagged.map(|(name, _)| (name, SettingOrigin::Flag)));
+        Ok((Config { origins, ..config }, faults))
     }
 }
 

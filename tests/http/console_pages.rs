@@ -95,6 +95,7 @@ async fn limits_show_what_is_set_and_used() {
     let transfer = client.transfer().await;
     let mut browser = signed_in(&server, "viewer").await;
     let before = browser.get("/console/limits").await;
+    assert!(before.body.contains("rate_limit_reads"), "{}", before.body);
     assert!(before.body.contains("₹\u{a0}0.00 of ₹\u{a0}1,50,000.00"), "{}", before.body);
     client.deposit(&transfer, serde_json::json!({})).await;
     let path = format!("/v1/transfers/{}", id(&transfer));
@@ -214,4 +215,36 @@ async fn of_two_decisions_at_once_one_is_carried_out() {
         assert_eq!(was_refused, refused.status == 303, "{shown}");
     }
     server.assert_book();
+}
+
+/// Each setting with where it comes from, and the requests a second among the limits.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_say_where_they_come_from() {
+    let folder = std::env::temp_dir().join(format!("hundi-origins-{}.toml", std::process::id()));
+    std::fs::write(&folder, "issuer_name = \"Of the file\"\nquote_lock_seconds = 240\n").unwrap();
+    let variables = [
+        ("CONFIG", folder.to_str().unwrap()),
+        ("HUNDI_QUOTE_LOCK_SECONDS", "120"),
+        ("HUNDI_RATE_LIMIT_WRITES", "40"),
+    ];
+    let server = console_with(&variables).await;
+    std::fs::remove_file(&folder).unwrap();
+    let mut browser = signed_in(&server, "viewer").await;
+    let page = browser.get("/console/settings").await.body;
+    let row = |name: &str| {
+        let row = page.split("<tr").find(|row| row.contains(&format!("<code>{name}</code>")));
+        row.unwrap_or_else(|| panic!("no {name} in {page}")).to_owned()
+    };
+    for (name, value, origin) in [
+        ("issuer_name", "Of the file", "from the file"),
+        ("quote_lock_seconds", "2 min", "from the environment"),
+        ("rate_limit_writes", "40", "from the environment"),
+        ("funding_seconds", "30 min", "usual value"),
+        ("four_eyes_above", "no limit", "usual value"),
+    ] {
+        let row = row(name);
+        assert!(row.contains(value) && row.contains(origin), "{name}: {row}");
+    }
+    let limits = browser.get("/console/limits").await.body;
+    assert!(limits.contains("40 a second, 80 at once"), "{limits}");
 }

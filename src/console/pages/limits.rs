@@ -57,8 +57,8 @@ fn rules(visit: &Visit) -> Vec<Block> {
     let transfer = words.get("limits.transfer").to_owned();
     let decision = words.get("limits.decision").to_owned();
     for (name, whom, value) in [
-        ("amount_min", transfer.clone(), Some(settings.amount_min)),
-        ("amount_max", transfer, Some(settings.amount_max)),
+        ("amount_minimum", transfer.clone(), Some(settings.amount_min)),
+        ("amount_maximum", transfer, Some(settings.amount_max)),
         ("four_eyes_above", decision, settings.four_eyes_above),
         ("sender_day_inr_max", period(visit, LimitSubject::Sender, false), set.sender_day),
         ("sender_month_inr_max", period(visit, LimitSubject::Sender, true), set.sender_month),
@@ -77,6 +77,21 @@ fn rules(visit: &Visit) -> Vec<Block> {
     ] {
         let value = value.map_or(Cell::muted(words.get("limits.none")), Cell::money);
         table.lines.push(Line::new(vec![Cell::Code(name.into()), Cell::Text(whom), value]));
+    }
+    for (name, count) in [
+        ("rate_limit_reads", visit.app.reads_per_second_max),
+        ("rate_limit_writes", visit.app.writes_per_second_max),
+    ] {
+        let whom = Cell::text(words.get("limits.requests"));
+        let value = match count {
+            0 => Cell::muted(words.get("limits.none")),
+            count => {
+                let values = [("count", count.to_string()), ("burst", (2 * count).to_string())];
+                let values = values.each_ref().map(|(name, count)| (*name, count.as_str()));
+                Cell::Number(words.with("limits.a_second", values))
+            }
+        };
+        table.lines.push(Line::new(vec![Cell::Code(name.into()), whom, value]));
     }
     let help = Block::Note { tone: Tone::Plain, text: words.get("limits.help").to_owned() };
     vec![help, Block::Table(table)]

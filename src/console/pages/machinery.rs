@@ -1,11 +1,14 @@
 //! The service itself: what is paused, the settings in force, who operates it, and what was
 //! decided.
 
-use super::super::blocks::{Block, Cell, Form, Line, Page, Question, Section, Table, Tone, word};
+use super::super::blocks::{
+    Block, Cell, Form, Line, Page, Question, Section, Table, Tone, age, word,
+};
 use super::super::visit::{Failure, Outcome, Visit};
 use super::decide;
+use crate::app_state::SettingOrigin;
 use crate::decisions;
-use crate::kernel::Now;
+use crate::kernel::{Money, Now};
 use crate::operator::{self, four_eyes};
 use crate::oversight::AccountNames;
 use crate::pauses::{self, Operation};
@@ -136,39 +139,23 @@ pub async fn set_pause(visit: Visit) -> Outcome {
 /// The settings that rules read, and what live mode is made of.
 pub async fn settings(visit: Visit) -> Outcome {
     let words = visit.words;
-    let settings = &visit.services().settings;
     let mut page = Page::new("settings", words.get("settings.title"));
-    let money = |money| Cell::money(money);
-    let seconds = |count: i64| Cell::Text(super::super::blocks::age(words, count));
-    let usual = crate::services::Settings::default();
     let mut table = Table::new(
         words,
         words.get("settings.title"),
         &["col.setting", "col.value", "col.origin"],
         "search.nothing",
     );
-    let mut line = |name: &str, value: Cell, is_usual: bool| {
-        let origin = if is_usual { "settings.usual" } else { "settings.set" };
-        table.lines.push(Line::new(vec![
-            Cell::Code(name.to_owned()),
-            value,
-            Cell::muted(words.get(origin)),
-        ]));
-    };
-    let s = settings;
-    let same = s.quote_lock_seconds == usual.quote_lock_seconds;
-    line("quote_lock_seconds", seconds(s.quote_lock_seconds), same);
-    let same = s.funding_seconds == usual.funding_seconds;
-    line("funding_seconds", seconds(s.funding_seconds), same);
-    line("amount_min", money(s.amount_min), s.amount_min == usual.amount_min);
-    line("amount_max", money(s.amount_max), s.amount_max == usual.amount_max);
-    line("fee", money(s.fee), s.fee == usual.fee);
-    let same = s.spread_basis_points == usual.spread_basis_points;
-    line("spread_basis_points", Cell::number(s.spread_basis_points), same);
-    let same = s.purpose_code_default == usual.purpose_code_default;
-    line("purpose_code", Cell::text(s.purpose_code_default.clone()), same);
-    line("gst", Cell::chip(words, if s.is_gst_charged { "yes" } else { "no" }), !s.is_gst_charged);
-    line("public_url", Cell::text(s.public_url.clone()), s.public_url == usual.public_url);
+    for (name, value) in in_force(&visit) {
+        let origin = match visit.app.origin_of(name) {
+            SettingOrigin::Usual => "settings.usual",
+            SettingOrigin::File => "settings.file",
+            SettingOrigin::Environment => "settings.environment",
+            SettingOrigin::Flag => "settings.flag",
+        };
+        let origin = Cell::muted(words.get(origin));
+        table.lines.push(Line::new(vec![Cell::Code(name.to_owned()), value, origin]));
+    }
     page.still.push(Section::wide("", vec![Block::Table(table)]));
     let columns = ["col.mode", "col.chain", "col.source", "col.state"];
     let mut modes = Table::new(words, words.get("settings.modes"), &columns, "search.nothing");
@@ -195,6 +182,46 @@ pub async fn settings(visit: Visit) -> Outcome {
     let links = vec![("/console/operators".to_owned(), words.get("operators.title").to_owned())];
     page.still.push(Section::wide("", vec![Block::Links(links)]));
     page.draw(&visit)
+}
+
+/// The settings that are one value, by their names in the configuration.
+fn in_force(visit: &Visit) -> Vec<(&'static str, Cell)> {
+    let (words, settings) = (visit.words, &visit.services().settings);
+    let seconds = |count: i64| Cell::Text(age(words, count));
+    let yes_or_no = |is: bool| Cell::chip(words, if is { "yes" } else { "no" });
+    let text = |text: &Option<String>| text.as_ref().map_or(Cell::none(), Cell::text);
+    let most =
+        |money: Option<Money>| money.map_or(Cell::muted(words.get("limits.none")), Cell::money);
+    let rate = |count: u32| match count {
+        0 => Cell::muted(words.get("limits.none")),
+        count => Cell::number(count),
+    };
+    let limits = &settings.payout_limits;
+    vec![
+        ("public_url", Cell::text(&settings.public_url)),
+        ("quote_lock_seconds", seconds(settings.quote_lock_seconds)),
+        ("funding_seconds", seconds(settings.funding_seconds)),
+        ("amount_minimum", Cell::money(settings.amount_min)),
+        ("amount_maximum", Cell::money(settings.amount_max)),
+        ("fee", Cell::money(settings.fee)),
+        ("spread_basis_points", Cell::number(settings.spread_basis_points)),
+        ("purpose_code", Cell::text(&settings.purpose_code_default)),
+        ("gst", yes_or_no(settings.is_gst_charged)),
+        ("four_eyes_above", most(settings.four_eyes_above)),
+        ("sender_day_inr_max", most(limits.sender_day)),
+        ("sender_month_inr_max", most(limits.sender_month)),
+        ("beneficiary_day_inr_max", most(limits.beneficiary_day)),
+        ("beneficiary_month_inr_max", most(limits.beneficiary_month)),
+        ("account_day_inr_max", most(limits.account_day)),
+        ("account_month_inr_max", most(limits.account_month)),
+        ("rate_limit_reads", rate(visit.app.reads_per_second_max)),
+        ("rate_limit_writes", rate(visit.app.writes_per_second_max)),
+        ("issuer_name", Cell::text(&settings.issuers.default.name)),
+        ("sponsor_bank_name", text(&settings.sponsor_bank_name)),
+        ("security_contact", text(&settings.security_contact)),
+        ("allow_loopback_webhooks", yes_or_no(settings.loopback_webhooks_allowed)),
+        ("console_second_factor", yes_or_no(visit.console.requires_second_factor)),
+    ]
 }
 
 /// Who may sign in.
