@@ -30,6 +30,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0020_bank_file_names.sql"),
     include_str!("../../migrations/0021_encryption_keys.sql"),
     include_str!("../../migrations/0022_replays_in_parts.sql"),
+    include_str!("../../migrations/0023_progress_of_replays.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

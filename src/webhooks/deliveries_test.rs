@@ -421,6 +421,50 @@ fn a_long_replay_goes_in_parts() {
     });
 }
 
+/// New deliveries do not count, single events beside a range do, and the next replay begins anew.
+#[test]
+fn a_replay_tells_how_far_it_has_come() {
+    const EVENTS_COUNT: i64 = 2 * PART_MAX + PART_MAX / 2;
+    with_store(|tx, now| {
+        let old = emit(tx, now, "transfer.status.funded");
+        for _ in 1..EVENTS_COUNT {
+            emit(tx, now, "transfer.status.funded");
+        }
+        let endpoint = endpoint(tx, now, "*");
+        let told = |tx: &mut dyn Tx| {
+            let progress = rows::replay_progress(tx, endpoint.id, 10_000).unwrap();
+            progress.map(|progress| (progress.done_count, progress.count))
+        };
+        let take_all = |tx: &mut dyn Tx| {
+            let taken = "UPDATE webhook_deliveries SET status = 'succeeded', due_milliseconds = \
+                         NULL WHERE due_milliseconds IS NOT NULL";
+            tx.execute(taken, &[]).unwrap();
+        };
+        assert_eq!(told(tx), None);
+        let range = Replay::Range { since: 0, until: START, only_failed: false };
+        replay(tx, now, &endpoint, range).unwrap();
+        assert_eq!(told(tx), Some((0, EVENTS_COUNT)));
+        take_all(tx);
+        assert_eq!(told(tx), Some((PART_MAX, EVENTS_COUNT)));
+        now.advance_to(START + 1_000);
+        emit(tx, now, "transfer.status.funded");
+        assert_eq!(told(tx), Some((PART_MAX, EVENTS_COUNT)));
+        replay(tx, now, &endpoint, Replay::Event(old)).unwrap();
+        assert_eq!(told(tx), Some((PART_MAX, EVENTS_COUNT + 1)));
+        now.advance_to(START + 2_000);
+        go_on(tx, now, SCOPE).unwrap();
+        take_all(tx);
+        assert_eq!(told(tx), Some((2 * PART_MAX + 1, EVENTS_COUNT + 1)));
+        go_on(tx, now, SCOPE).unwrap();
+        assert_eq!(told(tx), Some((2 * PART_MAX + 1, EVENTS_COUNT + 1)));
+        take_all(tx);
+        assert_eq!(told(tx), Some((EVENTS_COUNT + 1, EVENTS_COUNT + 1)));
+        now.advance_to(START + 3_000);
+        replay(tx, now, &endpoint, Replay::Event(old)).unwrap();
+        assert_eq!(told(tx), Some((0, 1)));
+    });
+}
+
 #[test]
 fn a_replay_of_what_failed_does_not_wait_for_the_next_attempt() {
     with_store(|tx, now| {

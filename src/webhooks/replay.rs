@@ -75,6 +75,12 @@ pub struct Counted {
     pub before: EventId,
 }
 
+/// What one transaction of a replay did.
+struct ReplayPart {
+    begun_count: u64,
+    is_last: bool,
+}
+
 /// Begins a new schedule for deliveries, and makes those that an endpoint has none of, where it
 /// wants the event; answers how many. `only_failed` means those that the receiver has not taken:
 /// `failed`, `recorded`, and `pending` that wait for another attempt. Those of a long range follow
@@ -102,7 +108,12 @@ pub fn replay_counted(
                 return Err(event_not_found().into());
             };
             let known = rows::delivery_of_event(tx, endpoint.id, event_id)?;
-            Ok(begin_all(tx, now, endpoint, &[event], &Vec::from_iter(known))?)
+            let begun = begin_all(tx, now, endpoint, &[event], &Vec::from_iter(known))?;
+            if begun > 0 {
+                let at = now.instant_milliseconds();
+                rows::replayed_one(tx, endpoint.id, at, following(event_id))?;
+            }
+            Ok(begun)
         }
         Replay::Range { since, until, only_failed } => {
             refuse_second(tx, endpoint.scope)?;
@@ -112,7 +123,10 @@ pub fn replay_counted(
                 None => count(tx, endpoint, &left)?,
             };
             left.before = counted.before;
-            if !go_through_part(tx, now, endpoint, &mut left)? {
+            let part = go_through_part(tx, now, endpoint, &mut left)?;
+            let at = now.instant_milliseconds();
+            rows::replayed_range(tx, endpoint.id, at, &counted, part.begun_count)?;
+            if !part.is_last {
                 rows::replay_insert(tx, &left)?;
             }
             Ok(counted.deliveries_count)
@@ -194,29 +208,31 @@ fn count(
     Ok(Counted { deliveries_count: deliveries_count as u64, before })
 }
 
-/// Goes through the next part; answers whether nothing is left.
+/// Goes through the next part.
 fn go_through_part(
     tx: &mut dyn Tx,
     now: &mut Now,
     endpoint: &Endpoint,
     left: &mut LeftReplay,
-) -> Result<bool, StoreError> {
+) -> Result<ReplayPart, StoreError> {
     let (from, before, created) = (left.next, left.before, left.created.clone());
-    let last = if left.only_failed {
+    let (begun_count, last) = if left.only_failed {
         let found = rows::deliveries_of_events(tx, endpoint.id, from, before, created, PART_MAX)?;
         let failed: Vec<&Delivery> =
             found.iter().filter(|delivery| is_replayable(delivery)).collect();
         restart(tx, now, &failed)?;
         tell(tx, now, endpoint, failed.len())?;
-        (found.len() as i64 == PART_MAX).then(|| found.last().map(|last| last.event_id))
+        let last = (found.len() as i64 == PART_MAX).then(|| found.last().map(|last| last.event_id));
+        (failed.len() as u64, last)
     } else {
         let found = events::rows::between(tx, endpoint.scope, from, before, created, PART_MAX)?;
         let known = known_of(tx, endpoint, &found)?;
-        begin_all(tx, now, endpoint, &found, &known)?;
-        (found.len() as i64 == PART_MAX).then(|| found.last().map(|last| last.id))
+        let begun_count = begin_all(tx, now, endpoint, &found, &known)?;
+        let last = (found.len() as i64 == PART_MAX).then(|| found.last().map(|last| last.id));
+        (begun_count, last)
     };
     left.next = last.flatten().map_or(left.before, following);
-    Ok(left.next >= left.before)
+    Ok(ReplayPart { begun_count, is_last: left.next >= left.before })
 }
 
 /// The deliveries of events that follow one another, in their order.
@@ -297,7 +313,11 @@ pub(super) fn go_on(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), 
     let Some(mut left) = rows::replay_left(tx, scope)? else { return Ok(()) };
     let from = left.next;
     let is_over = match rows::find(tx, scope, left.endpoint_id)? {
-        Some(endpoint) => go_through_part(tx, now, &endpoint, &mut left)?,
+        Some(endpoint) => {
+            let part = go_through_part(tx, now, &endpoint, &mut left)?;
+            rows::replayed_on(tx, endpoint.id, part.begun_count)?;
+            part.is_last
+        }
         // It was deleted.
         None => true,
     };

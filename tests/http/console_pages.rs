@@ -4,8 +4,10 @@
 use hundi::audit::{self, Action, Fact};
 use hundi::kernel::{Currency, Money, Via, rupees};
 use hundi::staff::Role;
+use serde_json::{Value, json};
 
 use crate::console::{console_with, signed_in};
+use crate::receiver::{Receiver, Reply};
 use crate::support::{Server, id, is_on_postgres};
 
 /// Adds entries to the audit log.
@@ -247,4 +249,43 @@ async fn settings_say_where_they_come_from() {
     }
     let limits = browser.get("/console/limits").await.body;
     assert!(limits.contains("40 a second, 80 at once"), "{limits}");
+}
+
+/// What was asked for again, and how much of it has come.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_shows_how_far_it_has_come() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let receiver = Receiver::start(Reply::status(200)).await;
+    let register = async |url: &str| {
+        let wanted = json!({ "url": url, "enabled_events": ["beneficiary.status.active"] });
+        client.post("/v1/webhook_endpoints", wanted).await.ok()
+    };
+    let endpoint = register(&receiver.url).await;
+    let nobody = register("http://127.0.0.1:1/").await;
+    client.beneficiary("50100012345678").await;
+    let path = |endpoint: &Value| format!("/v1/webhook_endpoints/{}", id(endpoint));
+    let deliveries = format!("{}/deliveries", path(&endpoint));
+    let is_taken = |found: &Value| {
+        let all = found["data"].as_array().unwrap();
+        !all.is_empty() && all.iter().all(|one| one["status"] == "succeeded")
+    };
+    let found = client.wait_until(&deliveries, is_taken).await;
+    let mut browser = signed_in(&server, "viewer").await;
+    let page = |endpoint: &Value| format!("/console/webhooks/{}", id(endpoint));
+    let shown = browser.get(&page(&endpoint)).await.body;
+    assert!(!shown.contains("Last replay"), "{shown}");
+    let again = json!({ "event_id": found["data"][0]["event_id"] });
+    for endpoint in [&endpoint, &nobody] {
+        let replay = format!("{}/replay", path(endpoint));
+        assert_eq!(client.post(&replay, again.clone()).await.ok()["deliveries_count"], 1);
+    }
+    // Nobody listens there: it waits for its next attempt.
+    let waiting = browser.get(&page(&nobody)).await.body;
+    assert!(waiting.contains("0 of 1 done"), "{waiting}");
+    let work = browser.get("/console/work").await.body;
+    assert!(work.contains("0 of 1 done"), "{work}");
+    client.wait_until(&deliveries, is_taken).await;
+    let done = browser.get(&page(&endpoint)).await.body;
+    assert!(done.contains("1 of 1 done"), "{done}");
 }

@@ -22,6 +22,8 @@ use crate::webhooks::rows as hooks;
 const ENDPOINTS_MAX: i64 = 500;
 const DELIVERIES_MAX: i64 = 50;
 const ATTEMPTS_MAX: i64 = 5;
+/// Deliveries that wait and are looked at for the progress of a replay.
+const WAITING_MAX: i64 = 10_000;
 /// How far back "what failed" is replayed.
 const REPLAYED_SECONDS: i64 = 7 * 86_400;
 
@@ -70,9 +72,10 @@ pub async fn one(visit: Visit) -> Outcome {
             deliveries.push((delivery, event, attempts));
         }
         let queue = hooks::queue(tx, typed)?;
-        Ok(Some((AccountNames::read(tx)?, endpoint, queue, deliveries)))
+        let replayed = hooks::replay_progress(tx, typed, WAITING_MAX)?;
+        Ok(Some((AccountNames::read(tx)?, endpoint, queue, deliveries, replayed)))
     });
-    let (accounts, endpoint, queue, deliveries) = read.await?.ok_or(Failure::NotFound)?;
+    let (accounts, endpoint, queue, deliveries, replayed) = read.await?.ok_or(Failure::NotFound)?;
     let words = visit.words;
     let mut page = Page::new("webhooks", endpoint.url.clone());
     page.id = Some(id.to_string());
@@ -86,6 +89,11 @@ pub async fn one(visit: Visit) -> Outcome {
         facts.push(fact(&visit, "col.failures", Cell::number(queue.health.failures_count)));
         let since = queue.health.first_failure_milliseconds.map(|at| at / 1_000);
         facts.push(fact(&visit, "fact.failing_since", Cell::time_or_none(since)));
+    }
+    if let Some(replayed) = replayed {
+        let began = Cell::time(replayed.began_milliseconds / 1_000);
+        let value = Cell::Several(vec![super::work::far(&visit, &replayed), began]);
+        facts.push(fact(&visit, "work.replayed", value));
     }
     if let Some(description) = &endpoint.description {
         facts.push(fact(&visit, "fact.description", Cell::Text(description.clone())));

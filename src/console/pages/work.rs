@@ -11,6 +11,7 @@ use crate::oversight::rows::{self, EndpointLine};
 use crate::rails::files::values::Day;
 use crate::reconcile;
 use crate::store::{Cost, Tx};
+use crate::webhooks::rows::{self as hooks, ReplayProgress};
 use crate::workers::screening::{self, ScreeningProgress};
 
 /// Endpoints of each mode that are looked at.
@@ -24,7 +25,7 @@ struct Work {
     screening: Option<ScreeningProgress>,
     chains: Vec<Compared>,
     closed_until: Option<Day>,
-    deliveries: Vec<(EndpointLine, i64)>,
+    deliveries: Vec<(EndpointLine, i64, Option<ReplayProgress>)>,
 }
 
 /// How far a chain was compared with the book.
@@ -45,16 +46,18 @@ fn read(
         let mark = chains::audit_mark(tx, *mode, *chain)?;
         compared.push(Compared { mode: *mode, chain: chain.as_str(), cursor, mark });
     }
+    let under_way = hooks::replayed_endpoints(tx)?;
     let mut deliveries = Vec::new();
     for mode in [Mode::Live, Mode::Test] {
         for endpoint in rows::endpoints(tx, mode, ENDPOINTS_MAX)? {
-            if endpoint.due_milliseconds.is_some() {
+            if endpoint.due_milliseconds.is_some() || under_way.contains(&endpoint.id) {
                 let count = rows::waiting_deliveries(tx, endpoint.id, COUNTED_MAX)?;
-                deliveries.push((endpoint, count));
+                let replayed = hooks::replay_progress(tx, endpoint.id, COUNTED_MAX)?;
+                deliveries.push((endpoint, count, replayed));
             }
         }
     }
-    deliveries.retain(|(_, count)| *count > 0);
+    deliveries.retain(|(endpoint, count, _)| *count > 0 || under_way.contains(&endpoint.id));
     Ok(Work {
         accounts: AccountNames::read(tx)?,
         screening: screening::progress(tx)?,
@@ -150,10 +153,10 @@ fn compared(visit: &Visit, work: &Work) -> Block {
 /// What still has to be delivered, as after a replay.
 fn delivered(visit: &Visit, work: &Work) -> Block {
     let (words, instant) = (visit.words, visit.instant());
-    let columns = ["col.endpoint", "col.status", "#work.left", "col.backlog"];
+    let columns = ["col.endpoint", "col.status", "#work.left", "#work.replayed", "col.backlog"];
     let caption = words.get("work.deliveries");
     let mut table = Table::new(words, caption, &columns, "work.no_deliveries");
-    for (endpoint, count) in &work.deliveries {
+    for (endpoint, count, replayed) in &work.deliveries {
         let path = path_of(endpoint.id.any());
         let due = endpoint.due_milliseconds.map_or(instant, |due| due / 1_000);
         let left = match *count >= COUNTED_MAX {
@@ -165,10 +168,19 @@ fn delivered(visit: &Visit, work: &Work) -> Block {
                 Cell::link(path.clone(), endpoint.url.clone()),
                 Cell::chip(words, crate::kernel::state::Status::as_str(endpoint.status)),
                 Cell::Number(left),
+                replayed.map_or(Cell::none(), |replayed| far(visit, &replayed)),
                 if due < instant { Cell::Text(age(words, instant - due)) } else { Cell::none() },
             ])
             .to(path),
         );
     }
     Block::Table(table)
+}
+
+/// How far a replay has come.
+pub fn far(visit: &Visit, replayed: &ReplayProgress) -> Cell {
+    let values = [("done", replayed.done_count), ("all", replayed.count)];
+    let values = values.map(|(name, count)| (name, count.to_string()));
+    let values = values.each_ref().map(|(name, count)| (*name, count.as_str()));
+    Cell::Number(visit.words.with("work.done_of", values))
 }

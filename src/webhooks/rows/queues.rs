@@ -174,8 +174,8 @@ pub fn queues_due(
 /// ahead.
 pub fn bring_all_forward(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {
     for sql in [
-        "UPDATE webhook_queues SET due_milliseconds = due_milliseconds - ?1 WHERE due_milliseconds \
-         IS NOT NULL",
+        "UPDATE webhook_queues SET due_milliseconds = due_milliseconds - ?1, \
+         replayed_milliseconds = replayed_milliseconds - ?1 WHERE due_milliseconds IS NOT NULL",
         "UPDATE webhook_deliveries SET due_milliseconds = due_milliseconds - ?1, \
          schedule_start_milliseconds = schedule_start_milliseconds - ?1 WHERE due_milliseconds IS \
          NOT NULL",

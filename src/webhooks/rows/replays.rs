@@ -1,4 +1,5 @@
-//! The rows of what is left of replays, one for each account that has one under way.
+//! The rows of what is left of replays, one for each account that has one under way; and how far
+//! the last replay to an endpoint has come, which its queue's row says.
 
 use std::sync::LazyLock;
 
@@ -6,7 +7,7 @@ use super::{EndpointId, EventId};
 use crate::kernel::{Scope, StoreError};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
-use crate::webhooks::replay::LeftReplay;
+use crate::webhooks::replay::{Counted, LeftReplay};
 
 const COLUMNS: &str = "scope, endpoint_id, next_event_id, before_event_id, created_from, \
  created_to, only_failed";
@@ -71,4 +72,113 @@ pub fn replay_end(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<(
 pub fn replay_drop(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), StoreError> {
     let sql = "DELETE FROM webhook_replays WHERE scope = ?1 AND endpoint_id = ?2";
     tx.execute(sql, values![scope, id]).map(|_| ())
+}
+
+/// Writes down that a replay of a range to an endpoint began, and how many of its deliveries did.
+pub fn replayed_range(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    at_milliseconds: i64,
+    counted: &Counted,
+    begun_count: u64,
+) -> Result<(), StoreError> {
+    // Where the endpoint was deleted, nothing is told.
+    tx.execute(
+        "UPDATE webhook_queues SET replayed_milliseconds = ?2, replayed_before_event_id = ?3, \
+         replayed_count = ?4, replayed_begun_count = ?5 WHERE endpoint_id = ?1 AND NOT closed",
+        values![
+            id,
+            at_milliseconds,
+            counted.before,
+            saturated(counted.deliveries_count),
+            saturated(begun_count)
+        ],
+    )
+    .map(|_| ())
+}
+
+/// Writes down that more deliveries of a range began.
+pub fn replayed_on(tx: &mut dyn Tx, id: EndpointId, begun_count: u64) -> Result<(), StoreError> {
+    tx.execute(
+        "UPDATE webhook_queues SET replayed_begun_count = replayed_begun_count + ?2 WHERE \
+         endpoint_id = ?1 AND NOT closed",
+        values![id, saturated(begun_count)],
+    )
+    .map(|_| ())
+}
+
+/// Writes down that the delivery of one event begins again. Several of one moment add up, and add
+/// to a range that is under way.
+pub fn replayed_one(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    at_milliseconds: i64,
+    before: EventId,
+) -> Result<(), StoreError> {
+    let added = tx.execute(
+        "UPDATE webhook_queues SET replayed_count = replayed_count + 1, replayed_begun_count = \
+         replayed_begun_count + 1, replayed_before_event_id = CASE WHEN replayed_before_event_id \
+         > ?3 THEN replayed_before_event_id ELSE ?3 END WHERE endpoint_id = ?1 AND NOT closed AND \
+         (replayed_milliseconds = ?2 OR EXISTS (SELECT 1 FROM webhook_replays r WHERE \
+         r.endpoint_id = ?1))",
+        values![id, at_milliseconds, before],
+    )?;
+    if added > 0 {
+        return Ok(());
+    }
+    replayed_range(tx, id, at_milliseconds, &Counted { deliveries_count: 1, before }, 1)
+}
+
+fn saturated(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Endpoints that a replay of a range is under way to.
+pub fn replayed_endpoints(tx: &mut dyn Tx) -> Result<Vec<EndpointId>, StoreError> {
+    let rows = tx.rows("SELECT endpoint_id FROM webhook_replays", &[])?;
+    rows.into_iter().map(|mut row| row.id()).collect()
+}
+
+/// How far the last replay to an endpoint has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayProgress {
+    pub began_milliseconds: i64,
+    pub done_count: i64,
+    pub count: i64,
+}
+
+/// The last replay to an endpoint. Of deliveries that wait, so many are looked at; `None` where
+/// there was no replay, or more wait.
+pub fn replay_progress(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    waiting_max: i64,
+) -> Result<Option<ReplayProgress>, StoreError> {
+    let row = tx.row(
+        "SELECT replayed_milliseconds, replayed_before_event_id, replayed_count, \
+         replayed_begun_count, (SELECT COUNT(*) FROM webhook_replays r WHERE r.endpoint_id = \
+         q.endpoint_id) FROM webhook_queues q WHERE endpoint_id = ?1 AND replayed_before_event_id \
+         IS NOT NULL",
+        values![id],
+    )?;
+    let Some(mut row) = row else { return Ok(None) };
+    let (began_milliseconds, before): (i64, EventId) = (row.int()?, row.id()?);
+    let (counted, begun, under_way) = (row.int()?, row.int()?, row.int()?);
+    // Deliveries of its events whose schedule began since wait because of it. Those of later events
+    // do not belong to it.
+    let waiting = tx.row(
+        "SELECT COUNT(*), COUNT(CASE WHEN start >= ?2 AND event_id < ?3 THEN 1 END) FROM (SELECT \
+         schedule_start_milliseconds AS start, event_id FROM webhook_deliveries WHERE endpoint_id \
+         = ?1 AND due_milliseconds IS NOT NULL LIMIT ?4) AS waiting",
+        values![id, began_milliseconds, before, waiting_max],
+    )?;
+    let Some(mut waiting) = waiting else { return Ok(None) };
+    let (waiting, left) = (waiting.int()?, waiting.int()?);
+    if waiting >= waiting_max {
+        return Ok(None);
+    }
+    // Events that were purged meanwhile never began.
+    let count = if under_way > 0 { counted.max(begun) } else { begun };
+    let done_count = (begun - left).max(0);
+    Ok(Some(ReplayProgress { began_milliseconds, done_count, count }))
 }
