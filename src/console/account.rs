@@ -72,7 +72,7 @@ pub async fn end_session(visit: Visit) -> Outcome {
 /// Ends every session of an operator.
 pub async fn end_sessions_of(visit: Visit) -> Outcome {
     let name = crate::staff::name(visit.field("name")).map_err(Failure::told)?;
-    let by = visit.decided_by(visit.field("reason"))?;
+    let by = super::pages::decide::decided_by(&visit)?;
     let ended = visit.app.store.write(move |tx, now| {
         let operator = crate::staff::named(tx, &name)?;
         rows::end_sessions_of(tx, operator.identity.number)?;
@@ -80,5 +80,5 @@ pub async fn end_sessions_of(visit: Visit) -> Outcome {
         Ok(audit::append(tx, now, &Fact::by(&by, Action::SessionEnded, &name, &details))?)
     });
     ended.await?;
-    visit.back_to("/console", "notice.session_ended")
+    visit.back_to("/console/operators", "notice.session_ended")
 }

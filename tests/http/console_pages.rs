@@ -289,3 +289,23 @@ async fn a_replay_shows_how_far_it_has_come() {
     let done = browser.get(&page(&endpoint)).await.body;
     assert!(done.contains("1 of 1 done"), "{done}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_signs_somebody_out_everywhere() {
+    let server = console_with(&[]).await;
+    let mut other = signed_in(&server, "operator").await;
+    let mut admin = signed_in(&server, "admin").await;
+    let (page, path) = ("/console/operators", "/console/operators/sessions/end");
+    assert!(admin.get(page).await.body.contains(path));
+    assert!(!other.get(page).await.body.contains(path), "an operator has no such button");
+    let unsaid = admin.submit(page, path, &[("name", "operator"), ("reason", "")]).await;
+    assert_eq!(unsaid.status, 409, "{}", unsaid.body);
+    assert_eq!(other.get("/console").await.status, 200);
+    let fields = [("name", "operator"), ("reason", "a lost device")];
+    let ended = admin.submit(page, path, &fields).await;
+    assert_eq!((ended.status, ended.header("location").starts_with(page)), (303, true));
+    assert_eq!(other.get("/console").await.status, 303);
+    assert_eq!(admin.get("/console").await.status, 200);
+    let log = admin.get("/console/audit?action=session_ended").await.body;
+    assert!(log.contains("a lost device"), "{log}");
+}

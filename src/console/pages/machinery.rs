@@ -226,22 +226,68 @@ fn in_force(visit: &Visit) -> Vec<(&'static str, Cell)> {
 
 /// Who may sign in.
 pub async fn operators(visit: Visit) -> Outcome {
-    let found = visit.app.store.read(Cost::Scan, |tx| Ok(staff::rows::all(tx)?)).await?;
+    let instant = visit.instant();
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let mut found = Vec::new();
+        for operator in staff::rows::all(tx)? {
+            let mut sessions = staff::rows::sessions_of(tx, operator.identity.number)?;
+            sessions.retain(|session| !session.has_ended(instant));
+            found.push((operator, sessions.len()));
+        }
+        Ok(found)
+    });
+    let found = read.await?;
     let words = visit.words;
     let mut page = Page::new("settings", words.get("operators.title"));
-    let columns = ["col.name", "col.role", "col.state", "col.second_factor", "col.created"];
+    let columns = [
+        "col.name",
+        "col.role",
+        "col.state",
+        "col.second_factor",
+        "#col.sessions",
+        "col.created",
+    ];
     let mut table = Table::new(words, words.get("operators.title"), &columns, "operators.empty");
-    for operator in &found {
+    let yes_or_no = |is: bool| Cell::chip(words, if is { "yes" } else { "no" });
+    for (operator, sessions) in &found {
         table.lines.push(Line::new(vec![
             Cell::text(operator.identity.name.clone()),
             Cell::Text(word(words, operator.identity.role.as_str())),
             Cell::chip(words, if operator.is_disabled { "disabled" } else { "active" }),
-            Cell::chip(words, if operator.is_totp_confirmed { "yes" } else { "no" }),
+            yes_or_no(operator.is_totp_confirmed),
+            Cell::number(sessions),
             Cell::time(operator.created),
         ]));
     }
     page.still.push(Section::wide("", vec![Block::Table(table)]));
+    if visit.operator().role.includes(Role::Admin) {
+        let form = end_sessions(&visit, found.iter().map(|(operator, _)| &operator.identity.name));
+        let title = words.get("operators.end_sessions");
+        page.still.push(Section::half(title, vec![Block::Form(form)]));
+    }
     page.draw(&visit)
+}
+
+/// Signs somebody out everywhere.
+fn end_sessions<'a>(visit: &Visit, names: impl Iterator<Item = &'a String>) -> Form {
+    let words = visit.words;
+    let whom = Question {
+        name: "name",
+        label: words.get("col.name").to_owned(),
+        choices: names.map(|name| (name.clone(), name.clone())).collect(),
+        kind: "text",
+        value: String::new(),
+        is_required: false,
+    };
+    Form {
+        action: "/console/operators/sessions/end".into(),
+        is_change: true,
+        title: String::new(),
+        help: words.get("operators.end_sessions_help").to_owned(),
+        hidden: Vec::new(),
+        questions: [whom].into_iter().chain(decide::questions(visit, &[])).collect(),
+        buttons: vec![(String::new(), words.get("act.end_sessions").to_owned(), true)],
+    }
 }
 
 /// What was decided, newest first.
