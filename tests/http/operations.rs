@@ -598,6 +598,20 @@ async fn logs_hold_no_secret_and_no_personal_number() {
         .collect();
     let log = program.stop().await;
     assert!(log.contains(&request_id), "the log is at its debug level and names requests:\n{log}");
+    // The log is JSON where nobody looks at a terminal, and has a line of what operators follow.
+    let is_logged = |line: &&str| line.starts_with('{');
+    let lines: Vec<Value> = log
+        .lines()
+        .filter(is_logged)
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}")))
+        .collect();
+    let told = |message: &str| {
+        lines.iter().find(|line| line["message"] == message && line["level"] == "INFO")
+    };
+    let changed = told("a transfer changed its status").expect("a line for a transfer");
+    assert_eq!(changed["transfer"], transfer["id"]);
+    let failed = told("a delivery failed").expect("a line for a delivery");
+    assert_eq!((&failed["endpoint"], &failed["http_status"]), (&endpoint["id"], &json!(500)));
     let mut wanted = vec![
         "718293645500",
         "QWXYZ4821K",
