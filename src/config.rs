@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use self::addresses::{ConsoleSettings, is_loopback};
-use self::addresses::{contact, is_loopback_url, with_host};
+use self::addresses::{ConsoleTable, contact, is_loopback_url, with_host};
 use crate::account_verification::ChecksTable;
 use crate::app_state::SettingOrigin;
 use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
@@ -49,6 +49,7 @@ struct Sources {
     console_listen: Option<String>,
     console_url: Option<String>,
     console_second_factor: Option<bool>,
+    console: Option<ConsoleTable>,
     database: Option<String>,
     database_connections: Option<i64>,
     drain_seconds: Option<i64>,
@@ -388,6 +389,7 @@ impl Config {
                 value!(console_listen),
                 value!(console_url),
                 value!(console_second_factor).unwrap_or(false),
+                file.console,
             )?,
             settings,
             is_public_url_set: public_url.is_some(),

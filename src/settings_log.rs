@@ -38,6 +38,14 @@ fn facts(config: &Config, services: &Services) -> Facts {
         ("sponsor_bank_name", shown(&settings.sponsor_bank_name)),
         ("allow_loopback_webhooks", settings.loopback_webhooks_allowed.to_string()),
         ("console", console.is_some().to_string()),
+        (
+            "console.oidc",
+            console.and_then(|console| console.oidc.as_ref()).map_or("off".into(), |oidc| {
+                let factor = if oidc.is_second_factor_there() { " second_factor" } else { "" };
+                let email = if oidc.link_by_email { " link_by_email" } else { "" };
+                format!("{} {}{factor}{email}", oidc.issuer, oidc.client_id)
+            }),
+        ),
         ("live", services.is_live_configured().to_string()),
         ("test_chain", digest("test_chain", &config.test_chain)),
         ("live_chain", digest("live_chain", &config.live_chain)),

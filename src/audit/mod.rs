@@ -27,6 +27,8 @@ crate::string_enum!(
         OperatorCreated "operator_created",
         OperatorDisabled "operator_disabled",
         OperatorReset "operator_reset",
+        OperatorLinked "operator_linked",
+        OperatorUnlinked "operator_unlinked",
         Decision "decision",
         DecisionRequested "decision_requested",
         DecisionRejected "decision_rejected",

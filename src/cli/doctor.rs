@@ -10,6 +10,8 @@ use super::{DatabaseArgs, environment, flags, print};
 use crate::account_verification::ChecksTable;
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
+use crate::console::openid::OpenId;
+use crate::console::openid::settings::{OidcSettings, SECOND_FACTOR_NEEDED};
 use crate::disk::{self, WatchedFolder};
 use crate::ifsc;
 use crate::kernel::{Clock, Mode, StoreError};
@@ -120,6 +122,9 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
             Some(reached(&FollowedChain::new(Mode::Test, chain.clone(), &client)).await),
             "",
         )?;
+    }
+    if let Some(oidc) = config.console.as_ref().and_then(|console| console.oidc.as_ref()) {
+        show("console.oidc", Some(provider(oidc, &config, &client).await), "")?;
     }
     for line in agent_notes(&config) {
         print(&line)?;
@@ -242,6 +247,22 @@ async fn reached(chain: &FollowedChain) -> Result<String, PartError> {
             "no node answers, and no deposit is seen until one does; the log above says why".into(),
         )),
     }
+}
+
+/// Whether operators can be sent to the provider that they may sign in at.
+async fn provider(
+    oidc: &OidcSettings,
+    config: &Config,
+    client: &Client,
+) -> Result<String, PartError> {
+    let is_required = live::is_configured(config)
+        || config.console.as_ref().is_some_and(|console| console.requires_second_factor);
+    if is_required && !oidc.is_second_factor_there() {
+        return Err(PartError::Stops(SECOND_FACTOR_NEEDED.into()));
+    }
+    let openid = OpenId::new(oidc.clone(), &environment, client.clone());
+    let now_seconds = Clock::System.milliseconds() / 1000;
+    openid.check(now_seconds).await.map_err(|error| PartError::Fails(error.to_string()))
 }
 
 /// Tries one part that is configured; answers what was seen.

@@ -6,8 +6,10 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{ByArgs, DatabaseArgs, error_message, open, print};
-use crate::kernel::system_random;
-use crate::staff::{self, Role, passwords};
+use crate::console::openid::settings::is_issuer;
+use crate::kernel::{Now, system_random};
+use crate::staff::{self, Role, identities, passwords};
+use crate::store::Tx;
 
 /// Manage the operators: who may sign in to the console
 #[derive(Args)]
@@ -65,7 +67,30 @@ enum OperatorsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Give an operator a new password, take the second factor away and let them sign in again
+    /// Link an operator to a person at the OpenID Connect provider, who then signs in there
+    Link {
+        name: String,
+        /// What the provider calls itself, as in `console.oidc.issuer`
+        #[arg(long)]
+        issuer: String,
+        /// The provider's name of the person (`sub`); a refused sign-in shows it
+        #[arg(long)]
+        subject: String,
+        #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// End the link of an operator; their sessions end
+    Unlink {
+        name: String,
+        #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Give an operator a new password, take the link to a provider and the second factor away,
+    /// and let them sign in again
     Reset {
         name: String,
         #[command(flatten)]
@@ -139,15 +164,20 @@ impl Operators {
             }
             OperatorsCommand::List { listing, database } => {
                 let store = open(&database).await?;
-                let all = store.write(|tx, _| Ok(staff::rows::all(tx)?)).await;
-                let columns = &["name", "role", "signs_in", "second_factor", "created"];
+                let read = store.write(|tx, _| {
+                    let linked = staff::rows::linked(tx)?;
+                    Ok((staff::rows::all(tx)?, linked))
+                });
+                let (all, linked) = read.await.map_err(error_message)?;
+                let columns = &["name", "role", "signs_in", "second_factor", "linked", "created"];
                 let mut listing = ListingPrinter::begin(listing, columns)?;
-                for operator in all.map_err(error_message)? {
+                for operator in all {
                     listing.row([
                         operator.identity.name.as_str().into(),
                         operator.identity.role.as_str().into(),
                         (!operator.is_disabled).into(),
                         operator.is_totp_confirmed.into(),
+                        linked.contains(&operator.identity.number).into(),
                         ListingCell::Time(operator.created),
                     ])?;
                 }
@@ -162,6 +192,29 @@ impl Operators {
                     store.write(move |tx, now| staff::disable(tx, now, &name, &by)).await;
                 disabled.map_err(error_message)?;
                 print(&format!("{shown} can no longer sign in"))
+            }
+            OperatorsCommand::Link { name, issuer, subject, by, database } => {
+                let by = by.decided_by()?;
+                let name = staff::name(&name)?;
+                is_issuer(&issuer).map_err(|fault| format!("--issuer {fault}"))?;
+                identities::subject(&subject)?;
+                let store = open(&database).await?;
+                let shown = name.clone();
+                let link = move |tx: &mut dyn Tx, now: &mut Now| {
+                    identities::link(tx, now, &name, &issuer, &subject, &by)
+                };
+                store.write(link).await.map_err(error_message)?;
+                print(&format!("{shown} can sign in at the provider"))
+            }
+            OperatorsCommand::Unlink { name, by, database } => {
+                let by = by.decided_by()?;
+                let name = staff::name(&name)?;
+                let store = open(&database).await?;
+                let shown = name.clone();
+                let unlink =
+                    move |tx: &mut dyn Tx, now: &mut Now| identities::unlink(tx, now, &name, &by);
+                store.write(unlink).await.map_err(error_message)?;
+                print(&format!("{shown} can no longer sign in at the provider"))
             }
             OperatorsCommand::Reset { name, password, by, database } => {
                 let by = by.decided_by()?;

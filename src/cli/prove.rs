@@ -7,7 +7,7 @@ use super::{ByArgs, error_message};
 use crate::app::App;
 use crate::kernel::{DecidedBy, Now, Via};
 use crate::services::Services;
-use crate::staff::sign_in::{self, Attempt, Proof};
+use crate::staff::sign_in::{self, Attempt, Place, Proof};
 use crate::store::{Cost, Store, Tx};
 
 /// Characters of a line that is read.
@@ -39,8 +39,7 @@ impl ByArgs {
             name: by.actor().to_owned(),
             password,
             code: String::new(),
-            address: "shell".into(),
-            browser: String::new(),
+            place: Place { address: "shell".into(), browser: String::new() },
         };
         let looked_for = attempt.clone();
         let (shared, instant) = (services.clone(), store.clock.milliseconds() / 1000);

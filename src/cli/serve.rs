@@ -15,11 +15,14 @@ use super::{DatabaseArgs, environment, error_message, print};
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
 use crate::config::{Config, Flags, is_loopback};
 use crate::console::Console;
+use crate::console::openid::OpenId;
 use crate::http::server;
 use crate::kernel::{Clock, Mode};
 use crate::keys::{self, Permissions};
+use crate::outbound::Client;
 use crate::secrets;
 use crate::store::{Database, Store};
+use crate::tls::platform_roots;
 
 /// Run the service
 #[derive(Args)]
@@ -65,7 +68,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
         None => None,
         Some(settings) => {
             let (listener, address) = server::bind(&settings.listen).await?;
-            Some((listener, settings.url(address), settings.requires_second_factor))
+            Some((listener, settings.url(address), settings))
         }
     };
     if !config.is_public_url_set && !is_loopback(&config.listen) {
@@ -91,9 +94,16 @@ async fn serve(mut config: Config) -> Result<(), String> {
     print(&format!("listening on http://{address}"))?;
     let console = match console {
         None => None,
-        Some((listener, url, second_factor)) => {
+        Some((listener, url, settings)) => {
+            let second_factor = settings.requires_second_factor;
+            let openid = settings.oidc.clone().map(|oidc| {
+                let client = Client::new(platform_roots());
+                let client = client.map_err(|error| format!("TLS cannot be set up: {error}"))?;
+                Ok::<_, String>(OpenId::new(oidc, &environment, client))
+            });
+            let console = Console::new(app.state.clone(), &url, second_factor)?
+                .with_openid(openid.transpose()?)?;
             print(&format!("console at {url}/console"))?;
-            let console = Console::new(app.state.clone(), &url, second_factor)?;
             Some((listener, Arc::new(console)))
         }
     };

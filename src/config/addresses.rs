@@ -1,6 +1,10 @@
 //! Addresses in the configuration: where the service and the console listen, what browsers have in
 //! their address bar, and whom to write to.
 
+use serde::Deserialize;
+
+use crate::console::openid::settings::OidcSettings;
+
 /// Where the operator's console is.
 #[derive(Clone, Debug)]
 pub struct ConsoleSettings {
@@ -9,6 +13,15 @@ pub struct ConsoleSettings {
     pub url: Option<String>,
     /// Whether a second factor is required before live mode too.
     pub requires_second_factor: bool,
+    /// Where operators may sign in instead of with a password.
+    pub oidc: Option<OidcSettings>,
+}
+
+/// The table `[console]`, which is only in the file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConsoleTable {
+    pub oidc: Option<OidcSettings>,
 }
 
 impl ConsoleSettings {
@@ -17,11 +30,14 @@ impl ConsoleSettings {
         listen: Option<String>,
         url: Option<String>,
         requires_second_factor: bool,
+        table: Option<ConsoleTable>,
     ) -> Result<Option<ConsoleSettings>, String> {
+        let oidc = table.and_then(|table| table.oidc).map(OidcSettings::judge).transpose()?;
         let Some(listen) = listen.map(with_host) else {
-            return match url {
-                None => Ok(None),
-                Some(_) => Err("console_url is set, and console_listen is not".into()),
+            return match (url, oidc) {
+                (None, None) => Ok(None),
+                (Some(_), _) => Err("console_url is set, and console_listen is not".into()),
+                (_, Some(_)) => Err("[console.oidc] is there, and console_listen is not".into()),
             };
         };
         let is_safe = match &url {
@@ -35,7 +51,7 @@ impl ConsoleSettings {
                     .into(),
             );
         }
-        Ok(Some(ConsoleSettings { listen, url, requires_second_factor }))
+        Ok(Some(ConsoleSettings { listen, url, requires_second_factor, oidc }))
     }
 
     /// The console's URL once it listens on an address.

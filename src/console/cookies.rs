@@ -1,7 +1,7 @@
-//! The console's two cookies: the session's token, and before it the visit's, which the form that
-//! signs in is bound to.
+//! The console's cookies: the session's token; before it the visit's, which the form that signs in
+//! is bound to; and the provider's, which a sign-in at a provider is bound to.
 //!
-//! Over https both have the prefix `__Host-`: browsers take such a cookie only from this host,
+//! Over https all have the prefix `__Host-`: browsers take such a cookie only from this host,
 //! encrypted and for all of its paths, so neither another host of the domain nor a page below
 //! another path can set or replace it. Over plain http, which the console speaks on loopback alone,
 //! browsers take no cookie of that prefix; there the names have none, and whatever else listens on
@@ -12,11 +12,12 @@ use http::{HeaderMap, HeaderValue};
 
 use super::origin::Origins;
 
-/// Which of the two.
+/// Which of them.
 #[derive(Clone, Copy)]
 pub enum Cookie {
     Session,
     Visit,
+    Provider,
 }
 
 /// Characters of a token: 32 bytes in base64.
@@ -29,6 +30,8 @@ impl Cookie {
             (Cookie::Session, false) => "hundi_session",
             (Cookie::Visit, true) => "__Host-hundi_visit",
             (Cookie::Visit, false) => "hundi_visit",
+            (Cookie::Provider, true) => "__Host-hundi_provider",
+            (Cookie::Provider, false) => "hundi_provider",
         }
     }
 

@@ -44,6 +44,7 @@ mod files;
 mod form;
 mod frame;
 mod nav;
+pub mod openid;
 mod origin;
 mod pages;
 mod second_factor;
@@ -64,6 +65,7 @@ pub use visit::{Asked, Failure, Outcome, Visit};
 
 use crate::app_state::AppState;
 use crate::kernel::id::Minter;
+use openid::OpenId;
 use origin::Origins;
 use routes::Table;
 
@@ -80,6 +82,8 @@ pub struct Console {
     comparisons: Arc<Semaphore>,
     /// Whether nobody gets further than setting up a second factor without one.
     requires_second_factor: bool,
+    /// Where operators may sign in instead of with a password.
+    openid: Option<OpenId>,
 }
 
 impl Console {
@@ -99,6 +103,18 @@ impl Console {
             watch: pages::overview::SharedWatch::default(),
             comparisons: Arc::new(Semaphore::new(COMPARISONS_MAX)),
             requires_second_factor,
+            openid: None,
         })
+    }
+
+    /// Lets operators sign in at a provider too.
+    pub fn with_openid(mut self, openid: Option<OpenId>) -> Result<Console, String> {
+        let is_factor_there =
+            openid.as_ref().is_none_or(|openid| openid.settings.is_second_factor_there());
+        if self.requires_second_factor && !is_factor_there {
+            return Err(openid::settings::SECOND_FACTOR_NEEDED.into());
+        }
+        self.openid = openid;
+        Ok(self)
     }
 }

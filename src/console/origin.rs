@@ -51,15 +51,19 @@ impl Origins {
         self.authorities.iter().any(|known| known.eq_ignore_ascii_case(host)).then_some(host)
     }
 
+    /// The console's address as a request asked for it, such as `https://console.example`.
+    pub fn asked(&self, headers: &HeaderMap) -> Option<String> {
+        Some(format!("{}://{}", self.scheme, self.host(headers)?))
+    }
+
     /// Whether a change was asked for by a page of the console itself, and as its forms are sent.
     /// Browsers name the origin of every POST; what names none is refused.
     pub fn is_own_change(&self, headers: &HeaderMap) -> bool {
-        let Some(host) = self.host(headers) else { return false };
+        let Some(own) = self.asked(headers) else { return false };
         let is_own_site = match headers.get(&SEC_FETCH_SITE) {
             None => true,
             Some(_) => only(headers, &SEC_FETCH_SITE) == Some("same-origin"),
         };
-        let own = format!("{}://{host}", self.scheme);
         let is_own_origin =
             only(headers, &header::ORIGIN).is_some_and(|origin| origin.eq_ignore_ascii_case(&own));
         is_own_site && is_own_origin && is_form(headers)

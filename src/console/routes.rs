@@ -5,13 +5,15 @@ use super::pages::{
     transfers, webhooks, work,
 };
 use super::route::{Method, Route, get, open, own, post};
-use super::{account, approvals, reveal, second_factor, sign_in};
+use super::{account, approvals, openid, reveal, second_factor, sign_in};
 use crate::staff::Role;
 
 pub fn routes() -> Vec<Route> {
     vec![
         open(Method::Get, "/console/sign_in", sign_in::page),
         open(Method::Post, "/console/sign_in", sign_in::submit),
+        open(Method::Get, "/console/sign_in/oidc", openid::sign_in::begin),
+        open(Method::Get, "/console/sign_in/oidc/done", openid::sign_in::done),
         own(Method::Post, "/console/sign_out", sign_in::sign_out),
         own(Method::Get, "/console/account", account::page),
         own(Method::Post, "/console/account/preferences", account::set_preferences),

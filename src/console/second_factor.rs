@@ -8,6 +8,7 @@ use super::visit::{Failure, Outcome, Visit};
 use crate::audit::{self, Action, Fact};
 use crate::kernel::StoreError;
 use crate::pages::payer::qr::{self, QrSvg};
+use crate::staff::sign_in::Place;
 use crate::staff::{Operator, rows, sessions, totp};
 use crate::store::Cost;
 
@@ -93,7 +94,7 @@ pub async fn begin(visit: Visit) -> Outcome {
 /// Confirms it by its first code. Every session ends, and this one goes on under a new token.
 pub async fn confirm(mut visit: Visit) -> Outcome {
     let (number, code) = (visit.operator().number, visit.field("code").to_owned());
-    let (address, browser) = (visit.address.clone(), visit.session.browser.clone());
+    let place = Place { address: visit.address.clone(), browser: visit.session.browser.clone() };
     let services = visit.app.services.clone();
     let by = visit.decided_by("")?;
     let confirmed = visit.app.store.write(move |tx, now| {
@@ -101,7 +102,7 @@ pub async fn confirm(mut visit: Visit) -> Outcome {
             return Ok(None);
         };
         rows::end_sessions_of(tx, number)?;
-        let token = sessions::begin(tx, now, number, &address, &browser)?;
+        let token = sessions::begin(tx, now, number, &place, false)?;
         audit::append(tx, now, &Fact::by(&by, Action::SecondFactor, by.actor(), &[]))?;
         Ok(Some((codes, token)))
     });

@@ -12,7 +12,7 @@ use super::visit::{Asked, Failure, Outcome, Visit, is_own_path};
 use crate::audit::{self, Action, Fact};
 use crate::kernel::{OperationError, StoreError, system_random};
 use crate::staff::sessions::Token;
-use crate::staff::sign_in::{self, Attempt, SignIn};
+use crate::staff::sign_in::{self, Attempt, Place, SignIn};
 use crate::staff::{self, rows};
 use crate::store::Cost;
 
@@ -29,10 +29,26 @@ struct SignInPage<'a> {
     problem: Option<String>,
     /// Whether nobody can sign in yet.
     is_nobody: bool,
+    provider: Option<Provider>,
+}
+
+/// Where one may sign in instead.
+struct Provider {
+    text: String,
+    path: String,
 }
 
 /// The form. It brings a cookie that its token is made of.
-pub async fn page(mut asked: Asked) -> Outcome {
+pub async fn page(asked: Asked) -> Outcome {
+    shown(asked, StatusCode::OK, None).await
+}
+
+/// The form with what went wrong before.
+pub(super) async fn shown(
+    mut asked: Asked,
+    status: StatusCode,
+    problem: Option<String>,
+) -> Outcome {
     let has_cookie = !asked.cookie.is_empty()
         && Cookie::Session.read(&asked.console.origins, &asked.headers).is_none();
     let fresh = match has_cookie {
@@ -42,7 +58,8 @@ pub async fn page(mut asked: Asked) -> Outcome {
     if let Some(token) = &fresh {
         asked.cookie = token.as_str().to_owned();
     }
-    let mut reply = drawn(&asked, asked.query("next"), None).await?;
+    let mut reply = drawn(&asked, asked.query("next"), problem).await?;
+    *reply.status_mut() = status;
     if let Some(token) = &fresh {
         asked.set_cookie(&mut reply, Cookie::Visit, token.as_str());
     }
@@ -51,24 +68,32 @@ pub async fn page(mut asked: Asked) -> Outcome {
 
 async fn drawn(asked: &Asked, next: &str, problem: Option<String>) -> Outcome {
     let is_anybody = asked.app.store.read(Cost::Point, |tx| Ok(staff::is_anybody(tx)?)).await?;
+    let next = if is_own_path(next) { next } else { "" };
+    let provider = asked.console.openid.as_ref().map(|openid| {
+        let name = openid.settings.shown_name();
+        let query: String = url::form_urlencoded::byte_serialize(next.as_bytes()).collect();
+        Provider {
+            text: asked.words.with("sign_in.elsewhere", [("provider", name.as_str())]),
+            path: format!("/console/sign_in/oidc?next={query}"),
+        }
+    });
     draw(&SignInPage {
         frame: Frame::of(asked, None, ""),
-        next: if is_own_path(next) { next } else { "" },
+        next,
         name: asked.field("name"),
         problem,
         is_nobody: !is_anybody,
+        provider,
     })
 }
 
 /// Compares what was typed. Which part of it is wrong, nobody is told.
 pub async fn submit(asked: Asked) -> Outcome {
-    let browser = asked.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
     let attempt = Attempt {
         name: asked.field("name").to_owned(),
         password: asked.field("password").to_owned(),
         code: asked.field("code").to_owned(),
-        address: asked.address.clone(),
-        browser: browser.unwrap_or("").to_owned(),
+        place: place(&asked),
     };
     let (token, operator) = match attempted(&asked, attempt).await? {
         SignIn::Done { token, operator } => (token, operator),
@@ -88,6 +113,12 @@ pub async fn submit(asked: Asked) -> Outcome {
     asked.set_cookie(&mut reply, Cookie::Session, token.as_str());
     asked.remove_cookie(&mut reply, Cookie::Visit);
     Ok(reply)
+}
+
+/// Where somebody signs in.
+pub(super) fn place(asked: &Asked) -> Place {
+    let browser = asked.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+    Place { address: asked.address.clone(), browser: browser.unwrap_or("").to_owned() }
 }
 
 async fn refused(asked: &Asked, status: StatusCode, text: String) -> Outcome {

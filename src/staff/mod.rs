@@ -1,5 +1,6 @@
 //! The people who operate the service: their roles, their passwords and where they are signed in.
 
+pub mod identities;
 pub mod passwords;
 pub mod rows;
 mod session;
@@ -94,7 +95,8 @@ pub fn named(tx: &mut dyn Tx, name: &str) -> Result<Operator, OperationError> {
     })
 }
 
-/// Gives an operator a new password, takes the second factor away, and ends every session.
+/// Gives an operator a new password, takes the second factor and the link to a provider away, and
+/// ends every session.
 pub fn reset(
     tx: &mut dyn Tx,
     now: &Now,
@@ -106,6 +108,7 @@ pub fn reset(
     let number = operator.identity.number;
     rows::set_password(tx, number, password_hash)?;
     rows::remove_second_factor(tx, number)?;
+    rows::remove_identity(tx, number)?;
     rows::set_disabled(tx, number, false)?;
     let details = [("reason", by.reason())];
     audit::append(tx, now, &Fact::by(by, Action::OperatorReset, name, &details))?;

@@ -1,5 +1,7 @@
 //! The rows of operators, their sessions and failed attempts to sign in.
 
+use std::collections::BTreeSet;
+
 use super::session::Session;
 use super::{Operator, OperatorIdentity, Role, Theme};
 use crate::kernel::StoreError;
@@ -108,26 +110,28 @@ pub struct NewSession<'a> {
     pub ends_at: i64,
     pub address: &'a str,
     pub browser: &'a str,
+    pub has_other_factor: bool,
 }
 
 pub fn insert_session(tx: &mut dyn Tx, new: &NewSession<'_>) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO operator_sessions (token_hash, operator_number, created, used_at, ends_at, \
-         address, browser) VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6)",
+         address, browser, has_other_factor) VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7)",
         values![
             &new.token_hash,
             new.operator_number,
             new.created,
             new.ends_at,
             new.address,
-            new.browser
+            new.browser,
+            new.has_other_factor
         ],
     )
 }
 
 const SESSION: &str = "SELECT o.number, o.name, o.role, s.token_hash, s.created, s.used_at, \
-    s.ends_at, s.address, s.browser, o.language, o.theme, o.is_totp_confirmed FROM \
-    operator_sessions s JOIN operators o ON o.number = s.operator_number";
+    s.ends_at, s.address, s.browser, o.language, o.theme, o.is_totp_confirmed, s.has_other_factor \
+    FROM operator_sessions s JOIN operators o ON o.number = s.operator_number";
 
 fn session(mut row: Row) -> Result<Session, StoreError> {
     Ok(Session {
@@ -144,7 +148,8 @@ fn session(mut row: Row) -> Result<Session, StoreError> {
         browser: row.text()?,
         language: row.text()?,
         theme: row.word(Theme::parse)?,
-        has_second_factor: row.bool()?,
+        // One of this service, or the provider's; both columns are read.
+        has_second_factor: row.bool()? | row.bool()?,
     })
 }
 
@@ -287,4 +292,54 @@ pub fn purge(
     tx.execute("DELETE FROM operator_sessions WHERE ends_at < ?1", values![sessions_before])?;
     tx.execute("DELETE FROM sign_in_failures WHERE first_at < ?1", values![failures_before])
         .map(|_| ())
+}
+
+/// The issuer and the subject that an operator is linked to.
+pub fn identity_of(tx: &mut dyn Tx, number: i64) -> Result<Option<(String, String)>, StoreError> {
+    let row = tx.row(
+        "SELECT issuer, subject FROM operator_identities WHERE operator_number = ?1",
+        values![number],
+    )?;
+    row.map(|mut row| Ok((row.text()?, row.text()?))).transpose()
+}
+
+/// The numbers of operators who are linked to a person at a provider.
+pub fn linked(tx: &mut dyn Tx) -> Result<BTreeSet<i64>, StoreError> {
+    let rows = tx.rows("SELECT operator_number FROM operator_identities", &[])?;
+    rows.into_iter().map(|mut row| row.int()).collect()
+}
+
+/// The operator who is linked to a subject.
+pub fn find_by_identity(
+    tx: &mut dyn Tx,
+    issuer: &str,
+    subject: &str,
+) -> Result<Option<Operator>, StoreError> {
+    let row = tx.row(
+        "SELECT operator_number FROM operator_identities WHERE issuer = ?1 AND subject = ?2",
+        values![issuer, subject],
+    )?;
+    let number = row.map(|mut row| row.int()).transpose()?;
+    number.map_or(Ok(None), |number| find(tx, number))
+}
+
+pub fn insert_identity(
+    tx: &mut dyn Tx,
+    number: i64,
+    issuer: &str,
+    subject: &str,
+    created: i64,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO operator_identities (operator_number, issuer, subject, created) VALUES (?1, \
+         ?2, ?3, ?4)",
+        values![number, issuer, subject, created],
+    )
+}
+
+/// Ends the link of an operator, if there is one.
+pub fn remove_identity(tx: &mut dyn Tx, number: i64) -> Result<bool, StoreError> {
+    let removed =
+        tx.execute("DELETE FROM operator_identities WHERE operator_number = ?1", values![number])?;
+    Ok(removed > 0)
 }

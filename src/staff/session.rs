@@ -9,6 +9,14 @@ pub const SESSION_SECONDS_MAX: i64 = 12 * 3_600;
 /// How far behind the time of the last use may be, so that not every request writes.
 const USE_SECONDS: i64 = 60;
 
+/// Where somebody signs in.
+#[derive(Clone)]
+pub struct Place {
+    pub address: String,
+    /// What the browser calls itself.
+    pub browser: String,
+}
+
 /// A session that was found for a request.
 #[derive(Clone, Debug)]
 pub struct Session {

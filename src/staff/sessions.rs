@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 use super::rows;
+use super::session::Place;
 pub use super::session::{IDLE_SECONDS_MAX, SESSION_SECONDS_MAX, Session};
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::store::Tx;
@@ -32,12 +33,13 @@ pub fn token_hash(token: &str) -> [u8; 32] {
 }
 
 /// Begins a session with a new token, whatever the browser had before.
+/// `has_other_factor` says that a provider asked for the second factor.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
     operator_number: i64,
-    address: &str,
-    browser: &str,
+    place: &Place,
+    has_other_factor: bool,
 ) -> Result<Token, StoreError> {
     let mut open = rows::sessions_of(tx, operator_number)?;
     let surplus = (open.len() + 1).saturating_sub(SESSIONS_MAX);
@@ -46,14 +48,15 @@ pub fn begin(
     }
     let token = Token::make(now.random_bytes());
     let browser: String =
-        browser.chars().filter(|c| !c.is_control()).take(BROWSER_CHARACTERS_MAX).collect();
+        place.browser.chars().filter(|c| !c.is_control()).take(BROWSER_CHARACTERS_MAX).collect();
     let new = rows::NewSession {
         token_hash: token_hash(token.as_str()),
         operator_number,
         created: now.instant(),
         ends_at: now.instant() + SESSION_SECONDS_MAX,
-        address,
+        address: &place.address,
         browser: &browser,
+        has_other_factor,
     };
     rows::insert_session(tx, &new)?;
     Ok(token)

@@ -1,5 +1,6 @@
 //! Signing in: how often one may try, and what is compared.
 
+pub use super::session::Place;
 use super::{Operator, OperatorIdentity, passwords, rows, sessions, totp};
 use crate::audit::{self, Action, Fact};
 use crate::kernel::{Now, OperationError, StoreError, Via};
@@ -23,8 +24,7 @@ pub struct Attempt {
     pub password: String,
     /// Of the second factor, or a recovery code; may be empty.
     pub code: String,
-    pub address: String,
-    pub browser: String,
+    pub place: Place,
 }
 
 /// What became of an attempt.
@@ -41,16 +41,46 @@ pub enum SignIn {
     },
 }
 
-/// What attempts are counted by.
-fn subjects(services: &Services, attempt: &Attempt) -> [([u8; 32], i64); 2] {
-    let hash = |kind: &[u8], text: &str| {
-        services.sealer.fingerprint(&[b"sign-in failures", kind, text.as_bytes()])
-    };
+/// What attempts are counted by, and how many may fail.
+type Subject = ([u8; 32], i64);
+
+fn hash(services: &Services, kind: &[u8], text: &str) -> [u8; 32] {
+    services.sealer.fingerprint(&[b"sign-in failures", kind, text.as_bytes()])
+}
+
+pub(super) fn of_address(services: &Services, place: &Place) -> Subject {
+    (hash(services, b"address", &place.address), ADDRESS_FAILURES_MAX)
+}
+
+fn subjects(services: &Services, attempt: &Attempt) -> [Subject; 2] {
     let name = attempt.name.trim().to_ascii_lowercase();
-    [
-        (hash(b"name", &name), NAME_FAILURES_MAX),
-        (hash(b"address", &attempt.address), ADDRESS_FAILURES_MAX),
-    ]
+    [(hash(services, b"name", &name), NAME_FAILURES_MAX), of_address(services, &attempt.place)]
+}
+
+/// The rest in seconds of the lock of a place from where too many attempts failed.
+pub fn locked_seconds(
+    tx: &mut dyn Tx,
+    services: &Services,
+    place: &Place,
+    instant: i64,
+) -> Result<Option<i64>, StoreError> {
+    rest_of_lock(tx, &[of_address(services, place)], instant)
+}
+
+fn rest_of_lock(
+    tx: &mut dyn Tx,
+    subjects: &[Subject],
+    instant: i64,
+) -> Result<Option<i64>, StoreError> {
+    for (subject, failures_max) in subjects {
+        if let Some((count, first_at)) = rows::failures(tx, subject)? {
+            let ends_at = first_at + FAILURES_SECONDS;
+            if count >= *failures_max && instant < ends_at {
+                return Ok(Some(ends_at - instant));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The operator whom an attempt names, for the comparison, which runs outside any transaction;
@@ -61,13 +91,8 @@ pub fn look(
     attempt: &Attempt,
     instant: i64,
 ) -> Result<Result<Option<Operator>, i64>, StoreError> {
-    for (subject, failures_max) in subjects(services, attempt) {
-        if let Some((count, first_at)) = rows::failures(tx, &subject)? {
-            let ends_at = first_at + FAILURES_SECONDS;
-            if count >= failures_max && instant < ends_at {
-                return Ok(Err(ends_at - instant));
-            }
-        }
+    if let Some(seconds) = rest_of_lock(tx, &subjects(services, attempt), instant)? {
+        return Ok(Err(seconds));
     }
     let name = super::name(&attempt.name).unwrap_or_default();
     Ok(Ok(rows::find_by_name(tx, &name)?.filter(|operator| !operator.is_disabled)))
@@ -128,7 +153,7 @@ pub fn conclude(
         Proof::Right(operator) => operator,
         Proof::Wrong => return Ok(SignIn::Wrong),
     };
-    let token = sessions::begin(tx, now, operator.number, &attempt.address, &attempt.browser)?;
+    let token = sessions::begin(tx, now, operator.number, &attempt.place, false)?;
     log(tx, now, Action::SignIn, &operator.name, attempt, Via::Console)?;
     Ok(SignIn::Done { token, operator })
 }
@@ -142,15 +167,35 @@ fn refuse(
     attempt: &Attempt,
     via: Via,
 ) -> Result<(), StoreError> {
-    for (subject, _) in subjects(services, attempt) {
-        let earlier = rows::failures(tx, &subject)?
-            .filter(|(_, first_at)| now.instant() < first_at + FAILURES_SECONDS);
-        let (count, first_at) = earlier.unwrap_or((0, now.instant()));
-        rows::set_failures(tx, &subject, count + 1, first_at)?;
-    }
+    count_failure(tx, now, &subjects(services, attempt))?;
     let name = super::name(&attempt.name).unwrap_or_default();
     let known = rows::find_by_name(tx, &name)?.map(|operator| operator.identity.name);
     log(tx, now, Action::SignInRefused, &known.unwrap_or_default(), attempt, via)
+}
+
+/// Counts one more failure of each.
+pub(super) fn count_failure(
+    tx: &mut dyn Tx,
+    now: &Now,
+    subjects: &[Subject],
+) -> Result<(), StoreError> {
+    for (subject, _) in subjects {
+        let earlier = rows::failures(tx, subject)?
+            .filter(|(_, first_at)| now.instant() < first_at + FAILURES_SECONDS);
+        let (count, first_at) = earlier.unwrap_or((0, now.instant()));
+        rows::set_failures(tx, subject, count + 1, first_at)?;
+    }
+    Ok(())
+}
+
+/// Counts a failure of a place, such as a provider's answer that does not hold.
+pub fn count_failure_of(
+    tx: &mut dyn Tx,
+    now: &Now,
+    services: &Services,
+    place: &Place,
+) -> Result<(), StoreError> {
+    count_failure(tx, now, &[of_address(services, place)])
 }
 
 fn log(
@@ -161,7 +206,7 @@ fn log(
     attempt: &Attempt,
     via: Via,
 ) -> Result<(), StoreError> {
-    let details = [("address", attempt.address.as_str())];
+    let details = [("address", attempt.place.address.as_str())];
     audit::append(tx, now, &Fact { actor: name, via, action, subject: name, details: &details })
 }
 

@@ -5,3 +5,4 @@ cd "$(dirname "$0")/../.."
 source tests/console/tools.sh
 node tests/console/check.mjs "$address" "$console"
 refuse_panics
+HUNDI_TEST_BUILT=yes tests/console/openid.sh

@@ -2,8 +2,11 @@
 //! the way to live mode, and full account numbers.
 
 use hundi::audit::{self, Action, Fact};
-use hundi::kernel::{Currency, Money, Via, rupees};
-use hundi::staff::Role;
+use hundi::kernel::{Currency, DecidedBy, Money, Via, rupees};
+use hundi::staff::identities::{self, OutsideSignIn, Vouched};
+use hundi::staff::sign_in::Place;
+use hundi::staff::{self, Role};
+use hundi::store::Cost;
 use serde_json::{Value, json};
 
 use crate::console::{console_with, signed_in};
@@ -308,4 +311,92 @@ async fn an_administrator_signs_somebody_out_everywhere() {
     assert_eq!(admin.get("/console").await.status, 200);
     let log = admin.get("/console/audit?action=session_ended").await.body;
     assert!(log.contains("a lost device"), "{log}");
+}
+
+const ISSUER: &str = "https://login.example.com";
+
+fn vouched(subject: &str, email: Option<&str>, has_second_factor: bool) -> Vouched {
+    let (issuer, subject) = (ISSUER.to_owned(), subject.to_owned());
+    Vouched { issuer, subject, email: email.map(str::to_owned), has_second_factor }
+}
+
+/// Who is signed in that a provider vouches for: "not linked", "factor needed", or a name.
+async fn arrives(server: &Server, vouched: Vouched) -> String {
+    let services = server.app.state.services.clone();
+    let place = Place { address: "192.0.2.1".into(), browser: "a test".into() };
+    let done = server.app.state.store.write(move |tx, now| {
+        Ok(match identities::sign_in(tx, now, &services, &vouched, &place)? {
+            OutsideSignIn::Done { operator, .. } => operator.name,
+            OutsideSignIn::NotLinked => "not linked".into(),
+            OutsideSignIn::SecondFactorNeeded => "factor needed".into(),
+        })
+    });
+    done.await.unwrap()
+}
+
+/// The rules of a sign-in at a provider; tests/console/openid.mjs has the way there and back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_signs_in_whom_an_operator_is_linked_to() {
+    let server = console_with(&[]).await;
+    assert_eq!(arrives(&server, vouched("a", None, false)).await, "not linked");
+    let run = |arguments: &[&str]| {
+        let by = ["--database", &server.database_url, "--actor", "admin", "--reason", "a test"];
+        let output = server.binary(&[arguments, &by].concat()).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let link = |name: &str, subject: &str| {
+        run(&["operators", "link", name, "--issuer", ISSUER, "--subject", subject])
+    };
+    assert!(link("viewer", "a").0);
+    assert_eq!(arrives(&server, vouched("a", None, false)).await, "viewer");
+    let elsewhere =
+        Vouched { issuer: "https://another.example".into(), ..vouched("a", None, true) };
+    assert_eq!(arrives(&server, elsewhere).await, "not linked");
+    for (name, subject, told) in [
+        ("viewer", "b", "linked already"),
+        ("operator", "a", "linked to \"viewer\""),
+        ("nobody", "b", "no operator"),
+        ("operator", "", "1 to 255 characters"),
+    ] {
+        let (is_done, error) = link(name, subject);
+        assert!(!is_done && error.contains(told), "{name} {subject}: {error}");
+    }
+    let wrong = ["operators", "link", "operator", "--issuer", "http://login.example.com"];
+    assert!(!run(&[&wrong[..], &["--subject", "b"]].concat()).0);
+    // A verified address links the operator of that name, once.
+    let make = server.app.state.store.write(|tx, now| {
+        let by = DecidedBy::default();
+        staff::create(tx, now, "asha@example.com", Role::Viewer, "no password", &by)?;
+        Ok(())
+    });
+    make.await.unwrap();
+    let asha = Some("Asha@Example.com");
+    assert_eq!(arrives(&server, vouched("b", asha, false)).await, "asha@example.com");
+    assert_eq!(arrives(&server, vouched("c", asha, false)).await, "not linked");
+    assert_eq!(arrives(&server, vouched("b", None, false)).await, "asha@example.com");
+    // An operator with a second factor here needs one there.
+    let confirm = server.app.state.store.write(|tx, _| Ok(staff::rows::confirm_totp(tx, 1, 0)?));
+    confirm.await.unwrap();
+    assert_eq!(arrives(&server, vouched("a", None, false)).await, "factor needed");
+    assert_eq!(arrives(&server, vouched("a", None, true)).await, "viewer");
+    let sessions = |number: i64| {
+        let read = server
+            .app
+            .state
+            .store
+            .read(Cost::Point, move |tx| Ok(staff::rows::sessions_of(tx, number)?));
+        async { read.await.unwrap() }
+    };
+    assert!(sessions(1).await.iter().all(|session| session.has_second_factor));
+    // Disabled, no longer linked, and given a new password: none gets in.
+    for name in ["viewer", "asha@example.com"] {
+        assert!(run(&["operators", "disable", name]).0);
+    }
+    assert_eq!(arrives(&server, vouched("b", asha, true)).await, "not linked");
+    assert!(run(&["operators", "unlink", "asha@example.com"]).0);
+    assert!(!run(&["operators", "unlink", "asha@example.com"]).0);
+    assert!(run(&["operators", "reset", "viewer"]).0);
+    assert_eq!(arrives(&server, vouched("a", None, true)).await, "not linked");
+    assert!(sessions(1).await.is_empty());
+    server.assert_book();
 }

@@ -61,6 +61,7 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "operators",
             "operator_sessions",
             "operator_recovery_codes",
+            "operator_identities",
             "sign_in_failures",
             "encryption_key_holders",
             "encryption_rotations",

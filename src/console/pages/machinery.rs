@@ -234,9 +234,9 @@ pub async fn operators(visit: Visit) -> Outcome {
             sessions.retain(|session| !session.has_ended(instant));
             found.push((operator, sessions.len()));
         }
-        Ok(found)
+        Ok((found, staff::rows::linked(tx)?))
     });
-    let found = read.await?;
+    let (found, linked) = read.await?;
     let words = visit.words;
     let mut page = Page::new("settings", words.get("operators.title"));
     let columns = [
@@ -244,6 +244,7 @@ pub async fn operators(visit: Visit) -> Outcome {
         "col.role",
         "col.state",
         "col.second_factor",
+        "col.linked",
         "#col.sessions",
         "col.created",
     ];
@@ -255,6 +256,7 @@ pub async fn operators(visit: Visit) -> Outcome {
             Cell::Text(word(words, operator.identity.role.as_str())),
             Cell::chip(words, if operator.is_disabled { "disabled" } else { "active" }),
             yes_or_no(operator.is_totp_confirmed),
+            yes_or_no(linked.contains(&operator.identity.number)),
             Cell::number(sessions),
             Cell::time(operator.created),
         ]));

@@ -1,0 +1,14 @@
+//! Signing in at an OpenID Connect provider, as an option beside the password.
+//!
+//! The authorization code flow with PKCE (S256). State, nonce and verifier follow from a token in a
+//! cookie of the browser that began, so an answer of the provider counts in that browser alone, and
+//! the store keeps nothing of a sign-in that never ends. `provider` asks the provider, `token`
+//! judges what it signed, `flow` binds a sign-in to its browser, `sign_in` has the two routes.
+
+mod flow;
+pub mod provider;
+pub mod settings;
+pub mod sign_in;
+mod token;
+
+pub use provider::OpenId;

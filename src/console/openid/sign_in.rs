@@ -1,0 +1,138 @@
+//! The two routes of a sign-in at a provider: the way there, and the way back.
+
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+
+use super::super::cookies::Cookie;
+use super::super::sign_in::{place, shown};
+use super::super::visit::{Asked, Failure, Outcome, is_own_path};
+use super::flow::SignInFlow;
+use super::provider::ProviderError;
+use super::token::ProviderPerson;
+use crate::http::reply;
+use crate::kernel::{StoreError, system_random};
+use crate::staff::identities::{self, OutsideSignIn, Vouched};
+use crate::staff::sessions::Token;
+use crate::staff::sign_in;
+use crate::store::Cost;
+
+/// Where the provider sends browsers back to; it has to know this address of the console.
+const DONE_PATH: &str = "/console/sign_in/oidc/done";
+
+fn redirect_uri(asked: &Asked) -> Result<String, Failure> {
+    let own = asked.console.origins.asked(&asked.headers).ok_or(Failure::NotFound)?;
+    Ok(format!("{own}{DONE_PATH}"))
+}
+
+/// Sends the browser to the provider, with a cookie that the way back is bound to.
+pub async fn begin(asked: Asked) -> Outcome {
+    let Some(openid) = &asked.console.openid else { return Err(Failure::NotFound) };
+    let token = Token::make(system_random().map_err(StoreError::Broken)?);
+    let next = asked.query("next");
+    let next = if is_own_path(next) { next } else { "" };
+    let flow = SignInFlow::begin(&asked.services().sealer, token.as_str(), asked.instant(), next);
+    let address = openid.address(&flow, &redirect_uri(&asked)?, asked.instant()).await;
+    let location = match address.map(|address| HeaderValue::from_str(&address)) {
+        Ok(Ok(location)) => location,
+        Ok(Err(_)) => return failed(asked, unreadable()).await,
+        Err(error) => return failed(asked, error).await,
+    };
+    let status = StatusCode::SEE_OTHER.as_u16();
+    let mut reply = reply::reply(status, "text/plain; charset=utf-8", Vec::new());
+    reply.headers_mut().insert(LOCATION, location);
+    asked.set_cookie(&mut reply, Cookie::Provider, token.as_str());
+    Ok(reply)
+}
+
+fn unreadable() -> ProviderError {
+    ProviderError::Unavailable("the provider's address does not read".into())
+}
+
+/// Takes what the browser brings back. It counts in the browser that began, for ten minutes.
+pub async fn done(asked: Asked) -> Outcome {
+    let mut reply = answered(&asked).await?;
+    asked.remove_cookie(&mut reply, Cookie::Provider);
+    Ok(reply)
+}
+
+async fn answered(asked: &Asked) -> Outcome {
+    let Some(openid) = &asked.console.openid else { return Err(Failure::NotFound) };
+    let (place, instant) = (place(asked), asked.instant());
+    let token = Cookie::Provider.read(&asked.console.origins, &asked.headers);
+    let resumed = token.and_then(|token| {
+        SignInFlow::resume(&asked.services().sealer, &token, asked.query("state"), instant)
+    });
+    let Some((flow, next)) = resumed else {
+        let text = asked.words.get("sign_in.begin_again").to_owned();
+        return shown(asked.twin(), StatusCode::FORBIDDEN, Some(text)).await;
+    };
+    let (services, from) = (asked.app.services.clone(), place.clone());
+    let look = asked
+        .app
+        .store
+        .read(Cost::Point, move |tx| Ok(sign_in::locked_seconds(tx, &services, &from, instant)?));
+    if let Some(seconds) = look.await? {
+        let minutes = ((seconds + 59) / 60).to_string();
+        let text = asked.words.with("sign_in.locked", [("minutes", minutes.as_str())]);
+        return shown(asked.twin(), StatusCode::TOO_MANY_REQUESTS, Some(text)).await;
+    }
+    let (code, issuer) = (asked.query("code"), asked.query("iss"));
+    let redeemed = match asked.query("error") {
+        "" => openid.redeem(&flow, code, issuer, &redirect_uri(asked)?, instant).await,
+        // What a person cancelled there, or the provider does not allow.
+        _ => Err(ProviderError::Refused("the provider signed nobody in".into())),
+    };
+    let person = match redeemed {
+        Ok(person) => person,
+        Err(error) => {
+            if let ProviderError::Refused(_) = error {
+                let services = asked.app.services.clone();
+                let counted = asked.app.store.write(move |tx, now| {
+                    Ok(sign_in::count_failure_of(tx, now, &services, &place)?)
+                });
+                counted.await?;
+            }
+            return failed(asked.twin(), error).await;
+        }
+    };
+    let ProviderPerson { subject, email } = person;
+    let vouched = Vouched {
+        issuer: openid.settings.issuer.clone(),
+        subject: subject.clone(),
+        email: email.filter(|_| openid.settings.link_by_email),
+        has_second_factor: openid.settings.is_second_factor_there(),
+    };
+    let services = asked.app.services.clone();
+    let concluded = asked
+        .app
+        .store
+        .write(move |tx, now| identities::sign_in(tx, now, &services, &vouched, &place));
+    let (token, operator) = match concluded.await? {
+        OutsideSignIn::Done { token, operator } => (token, operator),
+        OutsideSignIn::NotLinked => {
+            let values = [("issuer", openid.settings.issuer.as_str()), ("subject", &subject)];
+            let text = asked.words.with("sign_in.not_linked", values);
+            return shown(asked.twin(), StatusCode::FORBIDDEN, Some(text)).await;
+        }
+        OutsideSignIn::SecondFactorNeeded => {
+            let text = asked.words.get("sign_in.factor_needed").to_owned();
+            return shown(asked.twin(), StatusCode::FORBIDDEN, Some(text)).await;
+        }
+    };
+    tracing::info!(operator = operator.name, "an operator signed in at the provider");
+    let mut reply = asked.go_to(&next)?;
+    asked.set_cookie(&mut reply, Cookie::Session, token.as_str());
+    asked.remove_cookie(&mut reply, Cookie::Visit);
+    Ok(reply)
+}
+
+/// Tells the person that it did not work, and the log why.
+async fn failed(asked: Asked, error: ProviderError) -> Outcome {
+    let (status, key) = match &error {
+        ProviderError::Unavailable(_) => (StatusCode::BAD_GATEWAY, "sign_in.provider_down"),
+        ProviderError::Refused(_) => (StatusCode::FORBIDDEN, "sign_in.provider_refused"),
+    };
+    tracing::warn!(%error, "nobody was signed in at the provider");
+    let text = asked.words.get(key).to_owned();
+    shown(asked, status, Some(text)).await
+}

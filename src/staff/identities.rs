@@ -1,0 +1,153 @@
+//! Who an operator is at an OpenID Connect provider: linked by the issuer and the subject, which
+//! the provider gives to nobody else. Nobody becomes an operator by signing in there.
+
+use super::sign_in::{self, Place};
+use super::{Operator, OperatorIdentity, named, rows, sessions};
+use crate::audit::{self, Action, Fact};
+use crate::kernel::{DecidedBy, Now, OperationError, StoreError, Via};
+use crate::services::Services;
+use crate::store::Tx;
+
+/// Characters of a subject (OpenID Connect Core, 2).
+const SUBJECT_CHARACTERS_MAX: usize = 255;
+
+/// Refuses what no provider calls a person.
+pub fn subject(text: &str) -> Result<(), String> {
+    let is_long = !(1..=SUBJECT_CHARACTERS_MAX).contains(&text.chars().count());
+    if is_long || text.chars().any(char::is_control) {
+        return Err(format!("a subject has 1 to {SUBJECT_CHARACTERS_MAX} characters"));
+    }
+    Ok(())
+}
+
+/// Somebody for whom a provider vouches.
+pub struct Vouched {
+    pub issuer: String,
+    pub subject: String,
+    /// An address that the provider verified, where the settings let it link an operator.
+    pub email: Option<String>,
+    /// Whether the settings say that the provider asks for a second factor.
+    pub has_second_factor: bool,
+}
+
+/// What became of a sign-in at a provider.
+pub enum OutsideSignIn {
+    Done {
+        token: sessions::Token,
+        operator: OperatorIdentity,
+    },
+    /// No operator who may sign in is linked to this person.
+    NotLinked,
+    /// The operator has a second factor here, and the provider is not said to ask for one.
+    SecondFactorNeeded,
+}
+
+/// Links an operator to a person at a provider.
+pub fn link(
+    tx: &mut dyn Tx,
+    now: &Now,
+    name: &str,
+    issuer: &str,
+    subject: &str,
+    by: &DecidedBy,
+) -> Result<(), OperationError> {
+    let operator = named(tx, name)?;
+    if rows::identity_of(tx, operator.identity.number)?.is_some() {
+        return Err(OperationError::Declined(format!(
+            "{name:?} is linked already: `hundi operators unlink {name}` ends that"
+        )));
+    }
+    if let Some(other) = rows::find_by_identity(tx, issuer, subject)? {
+        return Err(OperationError::Declined(format!(
+            "this subject is linked to {:?} already",
+            other.identity.name
+        )));
+    }
+    rows::insert_identity(tx, operator.identity.number, issuer, subject, now.instant())?;
+    let details = [("issuer", issuer), ("subject", subject), ("reason", by.reason())];
+    Ok(audit::append(tx, now, &Fact::by(by, Action::OperatorLinked, name, &details))?)
+}
+
+/// Ends the link, and every session, because one may have begun by it.
+pub fn unlink(
+    tx: &mut dyn Tx,
+    now: &Now,
+    name: &str,
+    by: &DecidedBy,
+) -> Result<(), OperationError> {
+    let operator = named(tx, name)?;
+    if !rows::remove_identity(tx, operator.identity.number)? {
+        return Err(OperationError::Declined(format!("{name:?} is not linked")));
+    }
+    let details = [("reason", by.reason())];
+    audit::append(tx, now, &Fact::by(by, Action::OperatorUnlinked, name, &details))?;
+    Ok(rows::end_sessions_of(tx, operator.identity.number)?)
+}
+
+/// Signs in whom a provider vouches for.
+pub fn sign_in(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    vouched: &Vouched,
+    place: &Place,
+) -> Result<OutsideSignIn, OperationError> {
+    let linked = rows::find_by_identity(tx, &vouched.issuer, &vouched.subject)?;
+    let (operator, is_new) = match linked {
+        Some(operator) => (Some(operator), false),
+        None => (by_email(tx, vouched)?, true),
+    };
+    let Some(operator) = operator.filter(|operator| !operator.is_disabled) else {
+        refuse(tx, now, services, vouched, "", place)?;
+        return Ok(OutsideSignIn::NotLinked);
+    };
+    let name = operator.identity.name.as_str();
+    if operator.is_totp_confirmed && !vouched.has_second_factor {
+        refuse(tx, now, services, vouched, name, place)?;
+        return Ok(OutsideSignIn::SecondFactorNeeded);
+    }
+    if is_new {
+        let by = DecidedBy::default();
+        link(tx, now, name, &vouched.issuer, &vouched.subject, &by)?;
+    }
+    let number = operator.identity.number;
+    let token = sessions::begin(tx, now, number, place, vouched.has_second_factor)?;
+    log(tx, now, Action::SignIn, name, vouched, place)?;
+    Ok(OutsideSignIn::Done { token, operator: operator.identity })
+}
+
+/// The operator whose name is the verified address, and who is not linked to anybody.
+fn by_email(tx: &mut dyn Tx, vouched: &Vouched) -> Result<Option<Operator>, StoreError> {
+    let Some(name) = vouched.email.as_deref().and_then(|email| super::name(email).ok()) else {
+        return Ok(None);
+    };
+    let Some(operator) = rows::find_by_name(tx, &name)? else { return Ok(None) };
+    let is_free = rows::identity_of(tx, operator.identity.number)?.is_none();
+    Ok(Some(operator).filter(|_| is_free))
+}
+
+fn refuse(
+    tx: &mut dyn Tx,
+    now: &Now,
+    services: &Services,
+    vouched: &Vouched,
+    name: &str,
+    place: &Place,
+) -> Result<(), StoreError> {
+    sign_in::count_failure(tx, now, &[sign_in::of_address(services, place)])?;
+    log(tx, now, Action::SignInRefused, name, vouched, place)
+}
+
+/// The subject of somebody who is no operator is not kept.
+fn log(
+    tx: &mut dyn Tx,
+    now: &Now,
+    action: Action,
+    name: &str,
+    vouched: &Vouched,
+    place: &Place,
+) -> Result<(), StoreError> {
+    let details = [("address", place.address.as_str()), ("issuer", vouched.issuer.as_str())];
+    let via = Via::Console;
+    audit::append(tx, now, &Fact { actor: name, via, action, subject: name, details: &details })
+}
