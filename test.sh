@@ -91,6 +91,7 @@ if ! $quick; then
 
   say "the code of the guides for callers"
   need jq jq
+  need openssl openssl
   need node nodejs
   tests/guides/run.sh "$tools/bin"
 
