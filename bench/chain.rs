@@ -14,7 +14,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
-use hundi::chains::derivation::AccountKey;
+use hundi::chains::derivation::AccountXpub;
 use hundi::store::sqlite;
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -431,7 +431,7 @@ fn tell(table: &mut Table, levels: &[Level], scale: &Scale) {
 }
 
 fn derive(table: &mut Table) {
-    let key = AccountKey::parse(ACCOUNT_KEY).expect("an account key");
+    let key = AccountXpub::parse(ACCOUNT_KEY).expect("an account key");
     let started = Instant::now();
     for index in 0..DERIVED_COUNT {
         std::hint::black_box(key.address(index).expect("an address"));

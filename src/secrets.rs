@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::kernel::seal::{KEY_BYTES, Sealer, SealingKey, Verifier, verifier_of};
+use crate::kernel::seal::{KEY_BYTES, Sealer, SealingKey, Verifier, fits, verifier_of};
 use crate::kernel::{StoreError, system_random};
 use crate::store::sqlite::{self, SqliteTx};
 use crate::store::{Database, Tx, migrate};
@@ -199,11 +199,6 @@ pub const VERIFIER: &str = "encryption_key_verifier";
 /// Said where none of the keys that a process has is the one that seals.
 pub const KEY_DOES_NOT_FIT: &str = "the encryption key does not fit this database: give the key it \
  was made with, or was changed to, in HUNDI_ENCRYPTION_KEY or in the .key file beside it";
-
-/// Whether a key with this verifier is the one that a stored verifier was made of.
-pub fn fits(stored: &[u8], verifier: &Verifier) -> bool {
-    bool::from(subtle::ConstantTimeEq::ct_eq(stored, verifier.as_slice()))
-}
 
 /// The verifier of the key that seals, of those that a process has. A first start writes down the
 /// first.

@@ -3,7 +3,7 @@
 
 use sha2::Digest;
 
-use crate::chains::derivation::AccountKey;
+use crate::chains::derivation::AccountXpub;
 use crate::chains::kind_named;
 use crate::chains::pool::AddressPool;
 use crate::chains::settings::ChainSettings;
@@ -42,7 +42,7 @@ pub(super) async fn prepare(
     store: &Store,
     keys: &EncryptionKeys,
     node: Option<Holder>,
-) -> Result<(Sealer, AccountKey), String> {
+) -> Result<(Sealer, AccountXpub), String> {
     let verifiers = keys.verifiers();
     let read = store
         .write(move |tx, now| {
@@ -67,7 +67,7 @@ pub(super) async fn prepare(
         let account_key = open_account_key(&sealer, &sealed)?;
         return Ok((sealer, account_key));
     }
-    let account_key = AccountKey::generate_for_test(&entropy);
+    let account_key = AccountXpub::generate_for_test(&entropy);
     let text = account_key.to_string();
     let sealing = make()?;
     let written = store.write(move |tx, now| {
@@ -88,11 +88,11 @@ pub(super) async fn prepare(
     Ok((sealer, account_key))
 }
 
-fn open_account_key(sealer: &Sealer, sealed: &[u8]) -> Result<AccountKey, String> {
+fn open_account_key(sealer: &Sealer, sealed: &[u8]) -> Result<AccountXpub, String> {
     let text = sealer
         .open(&SealedPlace::TEST_ACCOUNT_KEY, &[], sealed)
         .map_err(|error| error.to_string())?;
     let text =
         String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
-    AccountKey::parse(&text).map_err(|fault| fault.to_string())
+    AccountXpub::parse(&text).map_err(|fault| fault.to_string())
 }

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{ACCOUNT_DEFAULT, App, KeyRequest, create_key};
-use crate::chain_following::audit::{self, AuditScope};
+use crate::chain_following::audit::{self, AuditExtent};
 use crate::chains::address::ChainAddress;
-use crate::chains::derivation::AccountKey;
+use crate::chains::derivation::AccountXpub;
 use crate::chains::stub::{self, address, mine, pay};
 use crate::cli::caller::ApiCaller;
 use crate::config::{Config, Flags};
@@ -44,7 +44,7 @@ impl Stage {
             ..Flags::default()
         };
         let contract = ChainAddress::of_chain("stub", address(0)).to_string();
-        let account_key = AccountKey::generate_for_test(&[7; 64]).to_string();
+        let account_key = AccountXpub::generate_for_test(&[7; 64]).to_string();
         let config = Config::read(&flags, &|name| {
             let value = match name {
                 "HUNDI_TEST_CHAIN_NAME" => "stub",
@@ -183,7 +183,7 @@ async fn a_chain_of_another_kind_funds_a_transfer_and_confirms_its_refund() {
         (text(&told["code"]), text(&told["to_address"])),
         ("wrong_address", ChainAddress::of_chain("stub", address(9)).to_string().as_str())
     );
-    let scope = AuditScope { blocks: None, all_addresses: true };
+    let scope = AuditExtent { blocks: None, all_addresses: true };
     let chain = &stage.app.state.chains[0];
     let compared = audit::run_once(&stage.app.state.store, chain, scope).await.unwrap();
     assert_eq!((compared.movements_count, compared.refunds_count), (1, 1));

@@ -20,7 +20,7 @@ pub(super) async fn load(watched: &WatchedAddresses, store: &Store) -> Result<()
                 Ok(deposits::rows::addresses_after(tx, after, PAGE_ADDRESSES)?)
             })
             .await?;
-        page.iter().for_each(|address| registered.note(address));
+        page.iter().for_each(|address| registered.add(address));
         match page.last() {
             Some(last) => after = Some(*last),
             None => break,
@@ -75,9 +75,9 @@ mod tests {
         store.write(assign).await.unwrap();
         let watched = WatchedAddresses::default();
         let new = addresses(count, 10);
-        watched.note(&new[0]);
+        watched.add(&new[0]);
         load(&watched, &store).await.unwrap();
-        new[1..].iter().for_each(|address| watched.note(address));
+        new[1..].iter().for_each(|address| watched.add(address));
         assert!(stored.iter().chain(&new).all(|address| watched.may_hold(address)));
         // The control: a stranger is turned away, so the filter does more than claim everybody.
         assert!(

@@ -48,7 +48,7 @@ impl Follower {
                         return Ok(None);
                     }
                 }
-                return Err(self.node_trouble(lead, fault));
+                return Err(self.node_error(lead, fault));
             }
         };
         let empty = verify::range(cursor.anchor, to, &contracts, &range)
@@ -56,24 +56,24 @@ impl Follower {
         let ends = [&range.first, &range.last];
         verify::times(ends, cursor.block_time, self.latest_time())
             .map_err(|doubt| self.doubted(lead, doubt))?;
-        let hits = self.hits(&range.logs).await?;
+        let owned_logs = self.owned_logs(&range.logs).await?;
         let handed_over: Vec<&Log> =
             range.logs.iter().filter(|log| chain.token_log(log) && log.is_deprecation()).collect();
         let logs: Vec<&Log> =
-            hits.iter().map(|hit| &hit.log).chain(handed_over.iter().copied()).collect();
+            owned_logs.iter().map(|owned| &owned.log).chain(handed_over.iter().copied()).collect();
         let others: Vec<&NodeHeight<'_>> = node_heights
             .iter()
             .filter(|other| !is_same_node(other.node, lead) && other.height >= to)
             .collect();
         let known = if failpoint("trust_empty_answers") {
-            self.known_of(lead, &hits).await?
+            self.known_of(lead, &owned_logs).await?
         } else {
             match self.cross_check(lead, &others, &contracts, &range, empty, &logs).await? {
                 Some(known) => known,
                 None => return Ok(None),
             }
         };
-        if !hits.is_empty()
+        if !owned_logs.is_empty()
             && let Ok(head) = lead.head().await
         {
             // Confirmations count from here.
@@ -82,10 +82,10 @@ impl Follower {
         let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
         verify::times(known.headers.values(), earliest, latest)
             .map_err(|doubt| self.doubted(lead, doubt))?;
-        let (movements, sweeps) = self.judged(lead, &hits, &known, Some(lead_height))?;
+        let (movements, sweeps) = self.judged(lead, &owned_logs, &known, Some(lead_height))?;
         let mut deprecation = None;
         for log in handed_over {
-            let has_happened = verify::hit(log, known.receipts.get(&log.transaction_hash))
+            let has_happened = verify::has_happened(log, known.receipts.get(&log.transaction_hash))
                 .map_err(|doubt| self.doubted(lead, doubt))?;
             if !has_happened || chain.denies_deprecation().await {
                 tracing::warn!(
@@ -113,7 +113,7 @@ impl Follower {
                 Ordering::Relaxed,
             );
             chain.stats.deposits.fetch_add(count as u64, Ordering::Relaxed);
-            self.note(&next);
+            self.show_in_metrics(&next);
             reached = next;
         }
         let blocks_max = chain.settings.blocks_at_once as i64;
@@ -213,12 +213,12 @@ impl Follower {
             }
             let told = unfiltered_blocks::of_logs(second, logs)
                 .await
-                .map_err(|fault| self.node_trouble(second, fault))?;
+                .map_err(|fault| self.node_error(second, fault))?;
             for log in logs {
                 let (number, transaction) = (log.block_number.0, &log.transaction_hash);
-                let ours = verify::hit(log, known.receipts.get(transaction))
+                let ours = verify::has_happened(log, known.receipts.get(transaction))
                     .map_err(|doubt| self.doubted(lead, doubt))?;
-                let theirs = verify::hit(log, told.receipts.get(transaction))
+                let theirs = verify::has_happened(log, told.receipts.get(transaction))
                     .map_err(|doubt| self.doubted(second, doubt))?;
                 let headers = known.headers.get(&number).zip(told.headers.get(&number));
                 if ours != theirs
@@ -241,7 +241,7 @@ impl Follower {
     ) -> Result<BlockData, FollowError> {
         unfiltered_blocks::blocks(node, contracts, range, numbers).await.map_err(
             |fault| match fault {
-                ReadError::Node(fault) => self.node_trouble(node, fault),
+                ReadError::Node(fault) => self.node_error(node, fault),
                 ReadError::VerifyError(doubt) => self.doubted(node, doubt),
             },
         )
@@ -251,11 +251,9 @@ impl Follower {
     pub(super) async fn known_of(
         &self,
         node: &dyn ChainNode,
-        hits: &[OwnedLog],
+        owned_logs: &[OwnedLog],
     ) -> Result<BlockData, FollowError> {
-        let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).collect();
-        unfiltered_blocks::of_logs(node, &logs)
-            .await
-            .map_err(|fault| self.node_trouble(node, fault))
+        let logs: Vec<&Log> = owned_logs.iter().map(|owned| &owned.log).collect();
+        unfiltered_blocks::of_logs(node, &logs).await.map_err(|fault| self.node_error(node, fault))
     }
 }

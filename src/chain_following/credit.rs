@@ -111,9 +111,10 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
     let logs: Vec<Log> =
         receipt.logs.iter().filter(|log| contracts.contains(&log.contract)).cloned().collect();
     let follower = Follower::new(app.clone(), chain.clone());
-    let hits = follower.hits(&logs).await?;
-    let known = follower.known_of(node, &hits).await?;
-    let (movements, sweeps) = follower.judged(node, &hits, &known, Some(cursor.anchor.height))?;
+    let owned_logs = follower.owned_logs(&logs).await?;
+    let known = follower.known_of(node, &owned_logs).await?;
+    let (movements, sweeps) =
+        follower.judged(node, &owned_logs, &known, Some(cursor.anchor.height))?;
     if movements.is_empty() && sweeps.is_empty() {
         return Err(CreditError::NothingOfOurs);
     }

@@ -123,7 +123,7 @@ impl Follower {
             let stored =
                 self.app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?));
             if let Some(cursor) = stored.await.map_err(store)? {
-                self.note(&cursor);
+                self.show_in_metrics(&cursor);
             }
         }
         if !self.knows_addresses
@@ -153,8 +153,8 @@ impl Follower {
         let node_heights = chain.node_heights(self.latest_time()).await?;
         self.tell_of_nodes(&node_heights);
         chain.stats.final_height.store(node_heights.final_view.height, Ordering::Relaxed);
-        let mut cursor = self.cursor(&node_heights).await?;
-        self.note(&cursor);
+        let mut cursor = self.load_or_begin(&node_heights).await?;
+        self.show_in_metrics(&cursor);
         self.tell_of_deprecation(&mut cursor).await?;
         let NodeHeight { node: first, height: highest, .. } = node_heights.nodes[0];
         if highest < cursor.anchor.height {
@@ -166,10 +166,8 @@ impl Follower {
         if failpoint("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height
         {
             self.lead_offset = 0;
-            let header = first
-                .header(final_height)
-                .await
-                .map_err(|fault| self.node_trouble(first, fault))?;
+            let header =
+                first.header(final_height).await.map_err(|fault| self.node_error(first, fault))?;
             if let Some(header) = header {
                 let to = Cursor {
                     anchor: Anchor { height: final_height, hash: header.hash },
@@ -272,7 +270,7 @@ impl Follower {
 
     /// Where the chain was followed to; the first start begins at the final view, before any
     /// address was handed out.
-    pub(super) async fn cursor(
+    pub(super) async fn load_or_begin(
         &self,
         node_heights: &NodeHeights<'_>,
     ) -> Result<Cursor, FollowError> {
@@ -292,7 +290,7 @@ impl Follower {
             return Ok(cursor);
         }
         let (node, number) = (node_heights.nodes[0].node, node_heights.final_view.height);
-        let header = node.header(number).await.map_err(|fault| self.node_trouble(node, fault))?;
+        let header = node.header(number).await.map_err(|fault| self.node_error(node, fault))?;
         let header = header.ok_or_else(|| self.doubted(node, VerifyError::Stale(number)))?;
         verify::times([&header], 0, self.latest_time())
             .map_err(|doubt| self.doubted(node, doubt))?;
@@ -302,8 +300,7 @@ impl Follower {
                 continue;
             }
             let other = other.node;
-            let told =
-                other.header(number).await.map_err(|fault| self.node_trouble(other, fault))?;
+            let told = other.header(number).await.map_err(|fault| self.node_error(other, fault))?;
             if told.is_none_or(|told| !verify::is_same_block(&told, &header)) {
                 return Err(self.doubted(other, VerifyError::Disagreement(number, number)));
             }

@@ -61,7 +61,7 @@ impl Follower {
         }
     }
 
-    pub(super) fn node_trouble(&self, node: &dyn ChainNode, fault: NodeError) -> FollowError {
+    pub(super) fn node_error(&self, node: &dyn ChainNode, fault: NodeError) -> FollowError {
         FollowError::Node { node: node.label(), fault }
     }
 
@@ -88,7 +88,7 @@ impl Follower {
         }
     }
 
-    pub(super) fn note(&self, cursor: &Cursor) {
+    pub(super) fn show_in_metrics(&self, cursor: &Cursor) {
         self.chain.stats.height.store(cursor.anchor.height, Ordering::Relaxed);
         self.chain.stats.block_time.store(cursor.block_time, Ordering::Relaxed);
     }

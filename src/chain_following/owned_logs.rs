@@ -24,7 +24,7 @@ const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
 /// A movement that concerns us, with its log.
 pub(super) struct OwnedLog {
     pub(super) log: Log,
-    pub(super) transfer: TokenMovement,
+    pub(super) movement: TokenMovement,
     pub(super) is_sweep: bool,
     /// Whether it is in the token, as the transfer of our address was told it.
     pub(super) is_token: bool,
@@ -33,15 +33,15 @@ pub(super) struct OwnedLog {
 impl Follower {
     /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and
     /// that was committed before.
-    pub(super) async fn hits(&self, logs: &[Log]) -> Result<Vec<OwnedLog>, FollowError> {
+    pub(super) async fn owned_logs(&self, logs: &[Log]) -> Result<Vec<OwnedLog>, FollowError> {
         let mut moved: Vec<(Log, TokenMovement)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.
         let mut addresses: BTreeSet<AddressBytes> = BTreeSet::new();
         for log in logs {
             // Anybody can write movements of nothing.
-            if let Some(transfer) = log.transfer().filter(|transfer| transfer.value > 0) {
-                addresses.extend([transfer.from, transfer.to]);
-                moved.push((log.clone(), transfer));
+            if let Some(movement) = log.movement().filter(|movement| movement.value > 0) {
+                addresses.extend([movement.from, movement.to]);
+                moved.push((log.clone(), movement));
             }
         }
         if moved.is_empty() {
@@ -60,7 +60,7 @@ impl Follower {
         let in_former: BTreeSet<AddressBytes> = moved
             .iter()
             .filter(|(log, _)| former.contains(&log.contract))
-            .flat_map(|(_, transfer)| [transfer.from, transfer.to])
+            .flat_map(|(_, movement)| [movement.from, movement.to])
             .filter(|address| addresses.contains(address))
             .collect();
         let ours = self.app.store.read(Cost::Scan, move |tx| {
@@ -69,32 +69,32 @@ impl Follower {
             let mut told = HashMap::new();
             for address in in_former.into_iter().filter(|address| ours.contains(address)) {
                 told.extend(
-                    transfers::rows::told_contract(tx, &address)?
+                    transfers::rows::token_contract_of_address(tx, &address)?
                         .map(|contract| (address, contract)),
                 );
             }
             Ok((ours, told))
         });
         let (ours, told) = ours.await.map_err(store)?;
-        let mut hits: Vec<OwnedLog> = moved
+        let mut owned_logs: Vec<OwnedLog> = moved
             .into_iter()
-            .filter(|(_, transfer)| ours.contains(&transfer.to) || ours.contains(&transfer.from))
-            .map(|(log, transfer)| {
-                let is_sweep = ours.contains(&transfer.from);
-                let address = if is_sweep { transfer.from } else { transfer.to };
+            .filter(|(_, movement)| ours.contains(&movement.to) || ours.contains(&movement.from))
+            .map(|(log, movement)| {
+                let is_sweep = ours.contains(&movement.from);
+                let address = if is_sweep { movement.from } else { movement.to };
                 OwnedLog {
                     is_sweep,
                     is_token: self.chain.is_token_of(&log.contract, told.get(&address)),
                     log,
-                    transfer,
+                    movement,
                 }
             })
             // A former token is nothing to a transfer that was not told it, unless it is looked out
             // for as another one.
-            .filter(|hit| hit.is_token || self.chain.symbol(&hit.log.contract).is_some())
+            .filter(|owned| owned.is_token || self.chain.symbol(&owned.log.contract).is_some())
             .collect();
-        hits.sort_by_key(|hit| (hit.log.block_number, hit.log.log_index));
-        Ok(hits)
+        owned_logs.sort_by_key(|owned| (owned.log.block_number, owned.log.log_index));
+        Ok(owned_logs)
     }
 
     /// Looks at the receipts of what concerns us, and turns it into movements. `final_height` is
@@ -102,20 +102,20 @@ impl Follower {
     pub(super) fn judged(
         &self,
         lead: &dyn ChainNode,
-        hits: &[OwnedLog],
+        owned_logs: &[OwnedLog],
         known: &BlockData,
         final_height: Option<i64>,
     ) -> Result<(Vec<Movement>, Vec<Sweep>), FollowError> {
         let (mut movements, mut sweeps) = (Vec::new(), Vec::new());
-        for hit in hits {
-            let number = hit.log.block_number.0;
+        for owned in owned_logs {
+            let number = owned.log.block_number.0;
             let doubt = |doubt| self.doubted(lead, doubt);
             let header =
                 known.headers.get(&number).ok_or_else(|| doubt(VerifyError::Stale(number)))?;
-            if header.hash != hit.log.block_hash {
+            if header.hash != owned.log.block_hash {
                 return Err(doubt(VerifyError::WrongFork(number)));
             }
-            if !verify::hit(&hit.log, known.receipts.get(&hit.log.transaction_hash))
+            if !verify::has_happened(&owned.log, known.receipts.get(&owned.log.transaction_hash))
                 .map_err(doubt)?
             {
                 tracing::warn!(
@@ -124,10 +124,10 @@ impl Follower {
                 );
                 continue;
             }
-            let is_token = hit.is_token;
-            let decimals = self.chain.decimals(&hit.log.contract);
+            let is_token = owned.is_token;
+            let decimals = self.chain.decimals(&owned.log.contract);
             let units_max = if is_token { MOVEMENT_UNITS_MAX } else { i64::MAX };
-            let Some(units) = millionths(hit.transfer.value, decimals)
+            let Some(units) = millionths(owned.movement.value, decimals)
                 .filter(|units| (1..=units_max).contains(units))
             else {
                 tracing::warn!(
@@ -136,16 +136,16 @@ impl Follower {
                 );
                 continue;
             };
-            let transaction_hash = self.chain.kind().write_hash(&hit.log.transaction_hash);
+            let transaction_hash = self.chain.kind().write_hash(&owned.log.transaction_hash);
             let time = header.timestamp.0;
-            if hit.is_sweep {
+            if owned.is_sweep {
                 if is_token {
                     sweeps.push(Sweep {
                         transaction_hash,
-                        log_index: hit.log.log_index.0,
-                        from_address: hit.transfer.from,
-                        to_address: hit.transfer.to,
-                        contract: hit.log.contract,
+                        log_index: owned.log.log_index.0,
+                        from_address: owned.movement.from,
+                        to_address: owned.movement.to,
+                        contract: owned.log.contract,
                         units,
                         block_number: number,
                         block_time: time,
@@ -162,13 +162,13 @@ impl Follower {
             };
             movements.push(Movement {
                 transaction_hash,
-                log_index: hit.log.log_index.0,
-                from_address: hit.transfer.from,
-                to_address: hit.transfer.to,
-                contract: Some(hit.log.contract),
+                log_index: owned.log.log_index.0,
+                from_address: owned.movement.from,
+                to_address: owned.movement.to,
+                contract: Some(owned.log.contract),
                 asset: self
                     .chain
-                    .symbol(&hit.log.contract)
+                    .symbol(&owned.log.contract)
                     .filter(|_| !is_token)
                     .unwrap_or(Currency::Usdt.as_str())
                     .to_owned(),

@@ -75,9 +75,9 @@ impl Follower {
                 if verify::range(base, to, &contracts, &range).is_err() || times.is_err() {
                     return Ok(());
                 }
-                let hits = self.hits(&range.logs).await?;
-                let known = self.known_of(lead, &hits).await?;
-                match self.judged(lead, &hits, &known, None) {
+                let owned_logs = self.owned_logs(&range.logs).await?;
+                let known = self.known_of(lead, &owned_logs).await?;
+                match self.judged(lead, &owned_logs, &known, None) {
                     Ok((seen, _)) => movements.extend(seen.into_iter().filter_map(|movement| {
                         let Depth::Block { number, .. } = movement.depth else { return None };
                         let hash =

@@ -10,7 +10,7 @@ use crate::chains::port::ChainNode;
 use crate::chains::rows::Cursor;
 use crate::kernel::{Now, StoreError};
 use crate::keys;
-use crate::refunds::state::{RefundStatus, SentFault};
+use crate::refunds::state::{RefundStatus, SentHashError};
 use crate::refunds::{self, Refund};
 use crate::store::{Cost, Tx};
 use crate::transfers::{self, refunding};
@@ -53,7 +53,7 @@ impl Follower {
             let trouble = |fault| FollowError::Node { node: lead.label(), fault };
             let receipt = lead.receipt(&hash).await.map_err(trouble)?;
             let verdict = match &receipt {
-                None => Err(SentFault::NotFound),
+                None => Err(SentHashError::NotFound),
                 Some(receipt) if receipt.block_number.0 > cursor.anchor.height => continue,
                 Some(receipt) => {
                     let header = lead.header(receipt.block_number.0).await.map_err(trouble)?;
@@ -71,7 +71,7 @@ impl Follower {
                     // What was paid before anything was owed is no refund. A chain knows nothing
                     // of test clocks.
                     if header.timestamp.0 < refund.created - offset_seconds {
-                        Err(SentFault::BeforeRefund)
+                        Err(SentHashError::BeforeRefund)
                     } else {
                         self.places(&refund, contract.as_ref(), receipt)
                     }
@@ -91,21 +91,21 @@ impl Follower {
         refund: &Refund,
         told: Option<&AddressBytes>,
         receipt: &Receipt,
-    ) -> Result<Vec<i64>, SentFault> {
+    ) -> Result<Vec<i64>, SentHashError> {
         if !receipt.has_succeeded() {
-            return Err(SentFault::Reverted);
+            return Err(SentHashError::Reverted);
         }
         let is_it = |log: &&Log| {
             self.chain.is_token_of(&log.contract, told)
-                && log.transfer().is_some_and(|transfer| {
-                    let units = millionths(transfer.value, self.chain.decimals(&log.contract));
-                    refund.to_address.is_some_and(|to| *to.bytes() == transfer.to)
+                && log.movement().is_some_and(|movement| {
+                    let units = millionths(movement.value, self.chain.decimals(&log.contract));
+                    refund.to_address.is_some_and(|to| *to.bytes() == movement.to)
                         && units == Some(refund.amount.units)
                 })
         };
         let places: Vec<i64> =
             receipt.logs.iter().filter(is_it).map(|log| log.log_index.0).collect();
-        if places.is_empty() { Err(SentFault::NoSuchMovement) } else { Ok(places) }
+        if places.is_empty() { Err(SentHashError::NoSuchMovement) } else { Ok(places) }
     }
 }
 
@@ -115,7 +115,7 @@ fn conclude(
     tx: &mut dyn Tx,
     now: &mut Now,
     seen: &Refund,
-    verdict: &Result<Vec<i64>, SentFault>,
+    verdict: &Result<Vec<i64>, SentHashError>,
 ) -> Result<(), StoreError> {
     let Some(mut refund) = refunds::rows::find(tx, seen.scope, seen.id)? else { return Ok(()) };
     let Some(hash) = refund
@@ -139,7 +139,7 @@ fn conclude(
                     return refunding::confirm(tx, now, &mut refund, hash);
                 }
             }
-            SentFault::AlreadyUsed
+            SentHashError::AlreadyUsed
         }
     };
     if refund.sent_fault != Some(fault) {

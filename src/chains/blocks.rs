@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for AddressOf20 {
     }
 }
 
-/// The head of a block.
+/// The header of a block.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Header {
@@ -228,10 +228,10 @@ impl Log {
 
     /// The movement that it tells of. `None` for anything else, and for a `Transfer` that is not
     /// made as the standard says.
-    pub fn transfer(&self) -> Option<TokenMovement> {
+    pub fn movement(&self) -> Option<TokenMovement> {
         let (topics, data) = match &self.content {
             LogContent::Evm { topics, data } => (topics, data),
-            LogContent::Movement(transfer) => return Some(transfer.clone()),
+            LogContent::Movement(movement) => return Some(movement.clone()),
         };
         let [topic, from, to] = topics.as_slice() else { return None };
         if *topic != TRANSFER_TOPIC {
@@ -308,14 +308,14 @@ mod tests {
             "0x0000000000000000000000001111111111111111111111111111111111111111","0x0000000000000000000000002222222222222222222222222222222222222222"],
             "data":"0x00000000000000000000000000000000000000000000000000000000000f4240","blockNumber":"0x10","blockHash":"0x0101010101010101010101010101010101010101010101010101010101010101",
             "transactionHash":"0x0202020202020202020202020202020202020202020202020202020202020202","logIndex":"0x3","stateRoot":"0x"}"#;
-        let transfer = log(good).transfer().unwrap();
+        let movement = log(good).movement().unwrap();
         assert_eq!(
-            (transfer.from, transfer.to, transfer.value),
+            (movement.from, movement.to, movement.value),
             (AddressBytes::of_20([0x11; 20]), AddressBytes::of_20([0x22; 20]), 1_000_000)
         );
         assert!(
             log(&good.replace("0x0000000000000000000000001111", "0x0000000000000000000000011111"))
-                .transfer()
+                .movement()
                 .is_none(),
             "a dirty topic"
         );
@@ -324,11 +324,11 @@ mod tests {
             "\"0x0100000000000000000000000000000000000000000000",
         ));
         assert_eq!(
-            huge.transfer().map(|transfer| transfer.value),
+            huge.movement().map(|movement| movement.value),
             Some(u128::MAX),
             "beyond 128 bits"
         );
-        assert!(log(&good.replace("000f4240", "000f42")).transfer().is_none(), "31 bytes");
+        assert!(log(&good.replace("000f4240", "000f42")).movement().is_none(), "31 bytes");
         for (from, to) in [
             ("\"0x10\"", "\"10\""),
             ("\"0x10\"", "null"),

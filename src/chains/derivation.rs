@@ -2,7 +2,7 @@
 //!
 //! The service hands out a fresh TRON address for every transfer but must not be able to spend what
 //! arrives there. It therefore knows the extended public key of the account and nothing else:
-//! [`AccountKey::parse`] refuses private keys, and no function here gives one out.
+//! [`AccountXpub::parse`] refuses private keys, and no function here gives one out.
 //!
 //! The account key still deserves care. Together with a single private key below it, it gives away
 //! all the others, and with it alone anyone can list every address. `Debug` shows a fingerprint
@@ -39,7 +39,7 @@ const XPUB_LENGTH_CHARS: usize = 111;
 
 /// The BIP-32 path of the address with this index, as wallets show it.
 ///
-/// Says nothing about whether the index can be derived; [`AccountKey::address`] does.
+/// Says nothing about whether the index can be derived; [`AccountXpub::address`] does.
 pub fn derivation_path(index: u32) -> String {
     format!("m/{PURPOSE}'/{COIN_TYPE}'/{ACCOUNT}'/{EXTERNAL_CHAIN}/{index}")
 }
@@ -50,7 +50,7 @@ pub fn derivation_path(index: u32) -> String {
 /// Made once at start and shared; deriving needs `&self` only. `Display` writes the xpub, for the
 /// configuration and never for a log; `Debug` is safe to log.
 #[derive(Clone)]
-pub struct AccountKey {
+pub struct AccountXpub {
     node: PublicNode,
     parent_fingerprint: [u8; 4],
     external_chain: ExternalChain,
@@ -59,7 +59,7 @@ pub struct AccountKey {
 /// Why an account key cannot be used or an address cannot be derived from it. The message tells
 /// the operator what to do and never repeats the text that was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AccountKeyError {
+pub enum AccountXpubError {
     #[error(
         "this is an extended private key, which this service must never hold; treat it as exposed \
          and configure the public key (xpub) of the account m/44'/195'/0' instead"
@@ -136,21 +136,21 @@ impl fmt::Display for ChildNumber {
     }
 }
 
-impl AccountKey {
+impl AccountXpub {
     /// Reads the xpub of the account.
     ///
     /// Accepts only a key of account `0'` three levels below the master key; that the two levels
     /// above are `44'/195'` is not written in an xpub and cannot be checked. A text that looks like
     /// a private key is refused unread. The first call in a process takes some ten milliseconds to
     /// prepare derivation.
-    pub fn parse(xpub: &str) -> Result<AccountKey, AccountKeyError> {
+    pub fn parse(xpub: &str) -> Result<AccountXpub, AccountXpubError> {
         if matches!(xpub.trim_start().as_bytes(), [_, b'p', b'r', b'v', ..]) {
-            return Err(AccountKeyError::PrivateKey);
+            return Err(AccountXpubError::PrivateKey);
         }
         let checked = decode(xpub)?;
         let (fields, checksum) = checked.split_at(XPUB_LENGTH_BYTES);
         if checksum != base58_checksum(fields) {
-            return Err(AccountKeyError::Checksum);
+            return Err(AccountXpubError::Checksum);
         }
 
         let mut fields = KeyReader(fields);
@@ -163,29 +163,29 @@ impl AccountKey {
 
         // The zero byte in front of a private key is looked at as well, whatever the version says.
         if point[0] == 0 {
-            return Err(AccountKeyError::PrivateKey);
+            return Err(AccountXpubError::PrivateKey);
         }
         if version != XPUB_VERSION {
-            return Err(AccountKeyError::Version { found: u32::from_be_bytes(version) });
+            return Err(AccountXpubError::Version { found: u32::from_be_bytes(version) });
         }
         if depth != ACCOUNT_DEPTH {
-            return Err(AccountKeyError::Depth { found: depth });
+            return Err(AccountXpubError::Depth { found: depth });
         }
         if child_number != ChildNumber::hardened(ACCOUNT) {
-            return Err(AccountKeyError::Account { found: child_number });
+            return Err(AccountXpubError::Account { found: child_number });
         }
         let node = PublicNode {
             chain_code,
             point: PublicKey::from_byte_array_compressed(point)
-                .map_err(|_| AccountKeyError::Point)?,
+                .map_err(|_| AccountXpubError::Point)?,
         };
-        AccountKey::new(node, parent_fingerprint)
+        AccountXpub::new(node, parent_fingerprint)
     }
 
     /// The deposit address with this index, `m/44'/195'/0'/0/index`.
     ///
     /// The same index always gives the same address. `index` goes up to [`ADDRESS_INDEX_MAX`].
-    pub fn address(&self, index: u32) -> Result<TronAddress, AccountKeyError> {
+    pub fn address(&self, index: u32) -> Result<TronAddress, AccountXpubError> {
         let point = self.external_chain.point_at(index)?;
         let uncompressed = point.serialize_uncompressed();
         let hash = Keccak256::digest(&uncompressed[1..]);
@@ -204,10 +204,10 @@ impl AccountKey {
     /// The same entropy gives the same account in any wallet that takes it as a BIP-39 seed. The
     /// private keys on the way are dropped but not wiped from memory, so never use entropy that
     /// protects money.
-    pub fn generate_for_test(entropy: &[u8; 64]) -> AccountKey {
+    pub fn generate_for_test(entropy: &[u8; 64]) -> AccountXpub {
         let mut seed = *entropy;
         loop {
-            if let Some(key) = AccountKey::from_seed(&seed) {
+            if let Some(key) = AccountXpub::from_seed(&seed) {
                 return key;
             }
             // No seed is known that has no account (one in 2^125 has none); then the next is taken.
@@ -215,7 +215,7 @@ impl AccountKey {
         }
     }
 
-    fn from_seed(seed: &[u8; 64]) -> Option<AccountKey> {
+    fn from_seed(seed: &[u8; 64]) -> Option<AccountXpub> {
         let (secret, mut chain_code) = split(hmac_sha512(b"Bitcoin seed").chain_update(seed));
         let mut secret = SecretKey::from_secret_bytes(secret).ok()?;
         let mut parent_fingerprint = [0; 4];
@@ -231,16 +231,16 @@ impl AccountKey {
             chain_code = child_chain_code;
         }
         let node = PublicNode { chain_code, point: secret.public_key() };
-        AccountKey::new(node, parent_fingerprint).ok()
+        AccountXpub::new(node, parent_fingerprint).ok()
     }
 
-    fn new(node: PublicNode, parent_fingerprint: [u8; 4]) -> Result<AccountKey, AccountKeyError> {
+    fn new(node: PublicNode, parent_fingerprint: [u8; 4]) -> Result<AccountXpub, AccountXpubError> {
         let external_chain = ExternalChain::new(&node.child(EXTERNAL_CHAIN)?);
-        Ok(AccountKey { node, parent_fingerprint, external_chain })
+        Ok(AccountXpub { node, parent_fingerprint, external_chain })
     }
 }
 
-impl fmt::Display for AccountKey {
+impl fmt::Display for AccountXpub {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(&self.node.xpub(
             ACCOUNT_DEPTH,
@@ -250,7 +250,7 @@ impl fmt::Display for AccountKey {
     }
 }
 
-impl fmt::Debug for AccountKey {
+impl fmt::Debug for AccountXpub {
     /// Shows the BIP-32 fingerprint, which wallets show for the account too.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "AccountKey(fingerprint {:08x})", self.fingerprint())
@@ -265,14 +265,14 @@ struct PublicNode {
 }
 
 impl PublicNode {
-    fn child(&self, index: u32) -> Result<PublicNode, AccountKeyError> {
+    fn child(&self, index: u32) -> Result<PublicNode, AccountXpubError> {
         let mac = hmac_sha512(&self.chain_code)
             .chain_update(self.point.serialize())
             .chain_update(index.to_be_bytes());
         let (tweak, chain_code) = split(mac);
         let point = GENERATOR_MULTIPLES
             .add_to(&self.point, &tweak)
-            .ok_or(AccountKeyError::IndexUnusable { index })?;
+            .ok_or(AccountXpubError::IndexUnusable { index })?;
         Ok(PublicNode { chain_code, point })
     }
 
@@ -307,14 +307,14 @@ impl ExternalChain {
         }
     }
 
-    fn point_at(&self, index: u32) -> Result<PublicKey, AccountKeyError> {
+    fn point_at(&self, index: u32) -> Result<PublicKey, AccountXpubError> {
         if index > ADDRESS_INDEX_MAX {
-            return Err(AccountKeyError::IndexHardened { index });
+            return Err(AccountXpubError::IndexHardened { index });
         }
         let (tweak, _) = split(self.mac.clone().chain_update(index.to_be_bytes()));
         GENERATOR_MULTIPLES
             .add_to(&self.point, &tweak)
-            .ok_or(AccountKeyError::IndexUnusable { index })
+            .ok_or(AccountXpubError::IndexUnusable { index })
     }
 }
 
@@ -350,17 +350,17 @@ fn split(mac: Hmac<Sha512>) -> ([u8; 32], [u8; 32]) {
 }
 
 /// The bytes of a serialized key, checksum included, that 111 base58 characters spell.
-fn decode(text: &str) -> Result<[u8; XPUB_CHECKED_LENGTH_BYTES], AccountKeyError> {
+fn decode(text: &str) -> Result<[u8; XPUB_CHECKED_LENGTH_BYTES], AccountXpubError> {
     let found_chars = text.chars().count();
     if found_chars != XPUB_LENGTH_CHARS {
-        return Err(AccountKeyError::Length { found_chars });
+        return Err(AccountXpubError::Length { found_chars });
     }
     let mut bytes = [0; XPUB_CHECKED_LENGTH_BYTES];
     for (offset, character) in text.chars().enumerate() {
         let digit = u8::try_from(character)
             .ok()
             .and_then(base58_digit)
-            .ok_or(AccountKeyError::Characters { position: offset + 1 })?;
+            .ok_or(AccountXpubError::Characters { position: offset + 1 })?;
         // 58^111 is less than 2^656, so nothing is carried out of the first byte.
         let mut carry = u32::from(digit);
         for byte in bytes.iter_mut().rev() {
@@ -419,8 +419,8 @@ mod tests {
             .collect()
     }
 
-    fn account_key() -> AccountKey {
-        AccountKey::parse(text_of(&vectors(), "account_xpub")).unwrap()
+    fn account_key() -> AccountXpub {
+        AccountXpub::parse(text_of(&vectors(), "account_xpub")).unwrap()
     }
 
     /// The xpub of the vectors with some of its bytes replaced and a checksum that matches again.
@@ -432,8 +432,8 @@ mod tests {
         encode(bytes.to_vec())
     }
 
-    fn refusal(text: &str) -> AccountKeyError {
-        AccountKey::parse(text).unwrap_err()
+    fn refusal(text: &str) -> AccountXpubError {
+        AccountXpub::parse(text).unwrap_err()
     }
 
     fn point_times(factor: [u8; 32]) -> PublicKey {
@@ -486,10 +486,10 @@ mod tests {
         assert_eq!(entries.len(), 1);
         for entry in entries {
             let index = entry["index"].as_u64().unwrap().try_into().unwrap();
-            assert_eq!(key.address(index), Err(AccountKeyError::IndexHardened { index }));
+            assert_eq!(key.address(index), Err(AccountXpubError::IndexHardened { index }));
         }
         let index = u32::MAX;
-        assert_eq!(key.address(index), Err(AccountKeyError::IndexHardened { index }));
+        assert_eq!(key.address(index), Err(AccountXpubError::IndexHardened { index }));
     }
 
     #[test]
@@ -519,14 +519,14 @@ mod tests {
         let vectors = vectors();
         let seed: [u8; 64] =
             bytes_from_hex(text_of(&vectors, "bip39_seed_hex")).try_into().unwrap();
-        let key = AccountKey::generate_for_test(&seed);
+        let key = AccountXpub::generate_for_test(&seed);
         assert_eq!(key.to_string(), text_of(&vectors, "account_xpub"));
         assert_eq!(key.address(7), account_key().address(7));
 
-        let other = AccountKey::generate_for_test(&[7; 64]);
+        let other = AccountXpub::generate_for_test(&[7; 64]);
         assert_ne!(other.to_string(), key.to_string());
         assert_ne!(other.address(0), key.address(0));
-        let read_back = AccountKey::parse(&other.to_string()).unwrap();
+        let read_back = AccountXpub::parse(&other.to_string()).unwrap();
         assert_eq!(read_back.address(0), other.address(0));
     }
 
@@ -540,38 +540,38 @@ mod tests {
         assert_eq!((&xprv[..4], xprv.len()), ("xprv", XPUB_LENGTH_CHARS));
         for text in [&xprv, &format!(" {xprv}"), &xprv[..50], "tprv", "zprv with a typing mistake"]
         {
-            assert_eq!(refusal(text), AccountKeyError::PrivateKey, "{text}");
+            assert_eq!(refusal(text), AccountXpubError::PrivateKey, "{text}");
         }
         let private_body = xpub_with(45, &[0; 33]);
         assert!(private_body.starts_with("xpub"));
-        assert_eq!(refusal(&private_body), AccountKeyError::PrivateKey);
+        assert_eq!(refusal(&private_body), AccountXpubError::PrivateKey);
         let private_version = xpub_with(0, &[0x04, 0x88, 0xad, 0xe4]);
-        assert_eq!(refusal(&private_version), AccountKeyError::PrivateKey);
+        assert_eq!(refusal(&private_version), AccountXpubError::PrivateKey);
     }
 
     #[test]
     fn damaged_text_is_refused() {
         let vectors = vectors();
         let xpub = text_of(&vectors, "account_xpub");
-        assert_eq!(refusal(""), AccountKeyError::Length { found_chars: 0 });
-        assert_eq!(refusal(&xpub[..110]), AccountKeyError::Length { found_chars: 110 });
-        assert_eq!(refusal(&format!("{xpub} ")), AccountKeyError::Length { found_chars: 112 });
+        assert_eq!(refusal(""), AccountXpubError::Length { found_chars: 0 });
+        assert_eq!(refusal(&xpub[..110]), AccountXpubError::Length { found_chars: 110 });
+        assert_eq!(refusal(&format!("{xpub} ")), AccountXpubError::Length { found_chars: 112 });
         assert_eq!(
             refusal(&xpub.replacen("xpub6D", "xpub60", 1)),
-            AccountKeyError::Characters { position: 6 }
+            AccountXpubError::Characters { position: 6 }
         );
         assert_eq!(
             refusal(&xpub.replacen('x', "х", 1)),
-            AccountKeyError::Characters { position: 1 }
+            AccountXpubError::Characters { position: 1 }
         );
-        assert_eq!(refusal(&xpub.to_lowercase().replace('l', "m")), AccountKeyError::Checksum);
-        assert_eq!(refusal(&"z".repeat(111)), AccountKeyError::Checksum);
-        assert_eq!(refusal(&"1".repeat(111)), AccountKeyError::Checksum);
+        assert_eq!(refusal(&xpub.to_lowercase().replace('l', "m")), AccountXpubError::Checksum);
+        assert_eq!(refusal(&"z".repeat(111)), AccountXpubError::Checksum);
+        assert_eq!(refusal(&"1".repeat(111)), AccountXpubError::Checksum);
         for offset in 4..xpub.len() {
             let mut damaged = xpub.to_string();
             let other = if &xpub[offset..=offset] == "a" { "b" } else { "a" };
             damaged.replace_range(offset..=offset, other);
-            assert_eq!(refusal(&damaged), AccountKeyError::Checksum);
+            assert_eq!(refusal(&damaged), AccountXpubError::Checksum);
         }
     }
 
@@ -580,10 +580,10 @@ mod tests {
         let vectors = vectors();
         assert_eq!(
             refusal(text_of(&vectors, "external_chain_xpub")),
-            AccountKeyError::Depth { found: 4 }
+            AccountXpubError::Depth { found: 4 }
         );
         for found in (0..=u8::MAX).filter(|depth| *depth != ACCOUNT_DEPTH) {
-            assert_eq!(refusal(&xpub_with(4, &[found])), AccountKeyError::Depth { found });
+            assert_eq!(refusal(&xpub_with(4, &[found])), AccountXpubError::Depth { found });
         }
         for (number, written) in [
             (HARDENED_BIT + 1, "account 1';"),
@@ -592,26 +592,26 @@ mod tests {
         ] {
             let fault = refusal(&xpub_with(9, &number.to_be_bytes()));
             let found = ChildNumber(number);
-            assert_eq!(fault, AccountKeyError::Account { found });
+            assert_eq!(fault, AccountXpubError::Account { found });
             assert!(fault.to_string().contains(written), "{fault}");
         }
         let test_network = 0x0435_87cf_u32;
         let fault = refusal(&xpub_with(0, &test_network.to_be_bytes()));
         let found = test_network;
-        assert_eq!(fault, AccountKeyError::Version { found });
+        assert_eq!(fault, AccountXpubError::Version { found });
         assert!(fault.to_string().contains("0x043587cf"), "{fault}");
     }
 
     #[test]
     fn bytes_that_are_no_point_are_refused() {
         for prefix in [1, 4, 6, 0xff] {
-            assert_eq!(refusal(&xpub_with(45, &[prefix])), AccountKeyError::Point);
+            assert_eq!(refusal(&xpub_with(45, &[prefix])), AccountXpubError::Point);
         }
         // No point of the curve has the coordinate 5, and none lies beyond the field.
         let mut coordinate = [0; 32];
         coordinate[31] = 5;
         for coordinate in [coordinate, [0xff; 32]] {
-            assert_eq!(refusal(&xpub_with(46, &coordinate)), AccountKeyError::Point);
+            assert_eq!(refusal(&xpub_with(46, &coordinate)), AccountXpubError::Point);
         }
     }
 

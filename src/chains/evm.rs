@@ -5,7 +5,7 @@ use sha3::{Digest, Keccak256};
 
 use super::address_bytes::AddressBytes;
 use super::budget::RequestLimits;
-use super::derivation::AccountKey;
+use super::derivation::AccountXpub;
 use super::port::{AddressGrammar, ChainKind, ChainNode, TextError};
 use super::rpc::RpcNode;
 use super::timer::Timer;
@@ -53,7 +53,7 @@ impl ChainKind for Evm {
         let cased = digits.chars().enumerate().map(|(index, digit)| {
             if nibble(index) >= 8 { digit.to_ascii_uppercase() } else { digit }
         });
-        std::iter::once("0x".to_owned()).chain(cased.map(String::from)).collect()
+        "0x".chars().chain(cased).collect()
     }
 
     fn address_grammar(&self) -> AddressGrammar {
@@ -68,7 +68,7 @@ impl ChainKind for Evm {
         "must be an address in hexadecimal, which begins with 0x."
     }
 
-    fn deposit_address(&self, key: &AccountKey, index: u32) -> Option<AddressBytes> {
+    fn deposit_address(&self, key: &AccountXpub, index: u32) -> Option<AddressBytes> {
         key.address(index).ok().map(|address| address.bytes())
     }
 

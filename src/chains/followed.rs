@@ -465,7 +465,7 @@ fn call_refused(node: &dyn ChainNode, settings: &ChainSettings, words: &str) -> 
 pub struct NodeHeight<'a> {
     pub node: &'a dyn ChainNode,
     pub height: i64,
-    /// The head of the last final block, where the node told it; of another height where the node
+    /// The header of the last final block, where the node told it; of another height where the node
     /// is not believed about its newest blocks.
     pub header: Option<Header>,
 }

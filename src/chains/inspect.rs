@@ -127,15 +127,15 @@ fn movements(
     address: &AddressBytes,
 ) -> Vec<SeenMovement> {
     let read = |log: &Log| {
-        let transfer = log.transfer()?;
+        let movement = log.movement()?;
         let ours = tokens.iter().find(|token| token.contract == log.contract);
         Some(SeenMovement {
             log_index: log.log_index.0,
             token: if ours.is_some() { SeenToken::Ours } else { SeenToken::Other { symbol: None } },
             contract: Some(log.contract),
-            to_address: transfer.to,
-            value: transfer.value,
-            units: ours.and_then(|token| millionths(transfer.value, token.decimals)),
+            to_address: movement.to,
+            value: movement.value,
+            units: ours.and_then(|token| millionths(movement.value, token.decimals)),
         })
     };
     let mut movements: Vec<SeenMovement> = receipt.logs.iter().filter_map(read).collect();

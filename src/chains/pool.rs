@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::address_bytes::AddressBytes;
-use super::derivation::{ADDRESS_INDEX_MAX, AccountKey};
+use super::derivation::{ADDRESS_INDEX_MAX, AccountXpub};
 use super::port::ChainKind;
 use super::watched::WatchedAddresses;
 use crate::kernel::StoreError;
@@ -124,7 +124,11 @@ pub fn is_new(tx: &mut dyn Tx, index_name: &str) -> Result<bool, StoreError> {
 
 /// The addresses that a new database hands out first, and those of the lowest indices, which other
 /// wallets begin with.
-pub fn first_addresses(chain: &dyn ChainKind, key: &AccountKey, count: usize) -> Vec<AddressBytes> {
+pub fn first_addresses(
+    chain: &dyn ChainKind,
+    key: &AccountXpub,
+    count: usize,
+) -> Vec<AddressBytes> {
     let indices = 0..u32::try_from(BATCH_ADDRESSES_MIN).unwrap_or(u32::MAX);
     let mut all: Vec<_> = indices.filter_map(|index| chain.deposit_address(key, index)).collect();
     let mut first: Vec<_> = all.iter().take(count / 4).copied().collect();
@@ -137,7 +141,7 @@ pub fn first_addresses(chain: &dyn ChainKind, key: &AccountKey, count: usize) ->
 pub struct AddressPool {
     account_fingerprint: u32,
     chain: &'static dyn ChainKind,
-    key: AccountKey,
+    key: AccountXpub,
     index_name: String,
     size_min: usize,
     size_max: usize,
@@ -148,7 +152,7 @@ pub struct AddressPool {
 
 impl AddressPool {
     /// `index_name` is where the store keeps the next index that no node has reserved.
-    pub fn new(chain: &'static dyn ChainKind, key: AccountKey, index_name: String) -> AddressPool {
+    pub fn new(chain: &'static dyn ChainKind, key: AccountXpub, index_name: String) -> AddressPool {
         AddressPool {
             account_fingerprint: key.fingerprint(),
             chain,
@@ -260,7 +264,7 @@ impl AddressPool {
     /// transaction that is undone stays unused.
     pub fn take(&self) -> Option<(i64, AddressBytes)> {
         let taken = self.take_unnoted()?;
-        self.watched.note(&taken.1);
+        self.watched.add(&taken.1);
         Some(taken)
     }
 
@@ -305,7 +309,7 @@ mod tests {
         AddressPool {
             size_min,
             size_max,
-            ..AddressPool::new(&Tron, AccountKey::generate_for_test(&[7; 64]), NAME.into())
+            ..AddressPool::new(&Tron, AccountXpub::generate_for_test(&[7; 64]), NAME.into())
         }
     }
 
@@ -382,7 +386,7 @@ mod tests {
     #[test]
     fn a_new_database_hands_out_first_what_is_asked_about_at_its_start() {
         with_store(|tx| {
-            let key = AccountKey::generate_for_test(&[7; 64]);
+            let key = AccountXpub::generate_for_test(&[7; 64]);
             let pool = AddressPool::new(&Tron, key.clone(), NAME.into());
             assert!(is_new(tx, NAME).unwrap());
             let first = first_addresses(&Tron, &key, 12);

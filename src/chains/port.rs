@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use super::address_bytes::AddressBytes;
 use super::blocks::{Hash, Header, Log, Receipt};
 use super::budget::RequestLimits;
-use super::derivation::AccountKey;
+use super::derivation::AccountXpub;
 use super::timer::Timer;
 use crate::outbound::{Client, OutboundEndpoint};
 
@@ -46,7 +46,7 @@ pub trait ChainKind: Send + Sync {
     }
 
     /// The deposit address of an account key with this index; `None` for an index without one.
-    fn deposit_address(&self, key: &AccountKey, index: u32) -> Option<AddressBytes>;
+    fn deposit_address(&self, key: &AccountXpub, index: u32) -> Option<AddressBytes>;
 
     /// A node behind an endpoint.
     fn node(
@@ -113,14 +113,14 @@ pub trait ChainNode: Send + Sync {
     /// The newest block that cannot be replaced.
     fn final_block(&self) -> NodeAnswer<'_, FinalBlock>;
 
-    /// The head of a block; `None` where the node does not have it (yet).
+    /// The header of a block; `None` where the node does not have it (yet).
     fn header(&self, number: i64) -> NodeAnswer<'_, Option<Header>>;
 
-    /// The heads of several blocks.
+    /// The headers of several blocks.
     fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>>;
 
-    /// Logs of the contracts in a range of blocks, with the heads of its first and last block.
-    /// `last` is the head of block `to`, where the node has told it already: it is not asked for
+    /// Logs of the contracts in a range of blocks, with the headers of its first and last block.
+    /// `last` is the header of block `to`, where the node has told it already: it is not asked for
     /// again. `None` where the node lacks one of the two blocks.
     fn range<'a>(
         &'a self,
@@ -187,7 +187,7 @@ pub struct FinalBlock {
     pub number: i64,
     /// Unix seconds.
     pub time: i64,
-    /// The head of the block, where the node was asked for it in this way.
+    /// The header of the block, where the node was asked for it in this way.
     pub header: Option<Header>,
 }
 

@@ -71,7 +71,8 @@ fn read(mut row: Row) -> Result<Cursor, StoreError> {
     let height = row.int()?;
     let hash = row.word(Hash::parse)?;
     let block_time = row.int()?;
-    let handed_over = row.bytes_or_null()?.map(contract).transpose()?;
+    let handed_over =
+        row.bytes_or_null()?.map(|contract| AddressBytes::stored(&contract)).transpose()?;
     let deprecation = handed_over
         .zip(row.int_or_null()?)
         .map(|(contract, height)| Deprecation { contract, height });
@@ -83,10 +84,6 @@ pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cu
     let sql = "SELECT height, block_hash, block_time, deprecated_contract, deprecated_height FROM \
      chain_cursors WHERE mode = ?1 AND chain = ?2";
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
-}
-
-fn contract(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
-    AddressBytes::stored(&bytes)
 }
 
 fn unreadable<T>(_: T) -> StoreError {
@@ -103,7 +100,7 @@ pub fn identity(
     let read = |mut row: Row| {
         Ok(Identity {
             chain_id: u64::try_from(row.int()?).map_err(unreadable)?,
-            token: contract(row.bytes()?)?,
+            token: AddressBytes::stored(&row.bytes()?)?,
         })
     };
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
@@ -130,7 +127,7 @@ pub fn tokens(
      BY contract";
     let read = |mut row: Row| {
         Ok(TokenContract {
-            contract: contract(row.bytes()?)?,
+            contract: AddressBytes::stored(&row.bytes()?)?,
             decimals: u8::try_from(row.int()?).map_err(unreadable)?,
         })
     };

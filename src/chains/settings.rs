@@ -12,7 +12,7 @@ use super::budget::{
     REQUESTS_PER_DAY_DEFAULT, REQUESTS_PER_DAY_MAX, REQUESTS_PER_SECOND_DEFAULT,
     REQUESTS_PER_SECOND_MAX, RequestLimits,
 };
-use super::derivation::AccountKey;
+use super::derivation::AccountXpub;
 use super::timer::Timer;
 use crate::kernel::within;
 use crate::outbound::OutboundEndpoint;
@@ -207,7 +207,7 @@ pub struct ChainSettings {
     pub token_contract: ChainAddress,
     /// Decimals of the token: 0 to 30.
     pub decimals: u8,
-    pub account_key: AccountKey,
+    pub account_key: AccountXpub,
     /// How often the head is looked at: 100 to 60 000.
     pub poll_milliseconds: u64,
     /// Blocks that one request covers at most: 1 to 1000.
@@ -379,7 +379,7 @@ impl ChainSources {
             )?,
             token_contract,
             decimals: within(&format!("{table}.decimals"), self.decimals.unwrap_or(6), 0, 30)?,
-            account_key: AccountKey::parse(account_key)
+            account_key: AccountXpub::parse(account_key)
                 .map_err(|fault| format!("{table}.account_key: {fault}"))?,
             poll_milliseconds: within(
                 &format!("{table}.poll_milliseconds"),

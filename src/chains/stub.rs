@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::address_bytes::AddressBytes;
 use super::blocks::{Hash, Header, Log, LogContent, Quantity, Receipt, TokenMovement};
 use super::budget::RequestLimits;
-use super::derivation::AccountKey;
+use super::derivation::AccountXpub;
 use super::port::{
     AddressGrammar, BlockRange, ChainKind, ChainNode, FinalBlock, NodeAnswer, NodeError, TextError,
 };
@@ -58,7 +58,7 @@ impl ChainKind for Stub {
     fn address_rule(&self) -> &'static str {
         "must be an address that begins with stub1."
     }
-    fn deposit_address(&self, key: &AccountKey, index: u32) -> Option<AddressBytes> {
+    fn deposit_address(&self, key: &AccountXpub, index: u32) -> Option<AddressBytes> {
         Some(derived(key.address(index).ok()?.as_evm()))
     }
     fn node(
@@ -228,7 +228,7 @@ impl ChainNode for StubNode {
         let ledger = ledger();
         let logs = || {
             let receipts = ledger.iter().flat_map(|block| &block.receipts);
-            receipts.flat_map(|receipt| &receipt.logs).filter_map(Log::transfer)
+            receipts.flat_map(|receipt| &receipt.logs).filter_map(Log::movement)
         };
         let held = |address: &AddressBytes| {
             logs().filter(|moved| moved.to == *address).map(|moved| moved.value).sum()

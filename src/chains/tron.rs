@@ -4,11 +4,12 @@
 use super::address_bytes::AddressBytes;
 use super::blocks::Hash;
 use super::budget::RequestLimits;
-use super::derivation::AccountKey;
+use super::derivation::AccountXpub;
 use super::port::{AddressGrammar, ChainKind, ChainNode, TextError};
 use super::rpc::RpcNode;
 use super::timer::Timer;
 use super::tron_address::{ADDRESS_LENGTH_CHARS, TronAddress};
+use crate::kernel::hex;
 use crate::outbound::{Client, OutboundEndpoint};
 
 pub struct Tron;
@@ -48,10 +49,10 @@ impl ChainKind for Tron {
     }
 
     fn write_hash(&self, hash: &Hash) -> String {
-        hash.to_string()[2..].to_owned()
+        hex::encode(hash.0)
     }
 
-    fn deposit_address(&self, key: &AccountKey, index: u32) -> Option<AddressBytes> {
+    fn deposit_address(&self, key: &AccountXpub, index: u32) -> Option<AddressBytes> {
         key.address(index).ok().map(|address| address.bytes())
     }
 

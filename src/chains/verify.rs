@@ -120,7 +120,7 @@ pub fn range(
         let is_once = places.insert((number, log.log_index.0));
         // What does not read of another token is not worth a stop: nothing of it is ever credited.
         let reads = !log.is_transfer()
-            || log.transfer().is_some()
+            || log.movement().is_some()
             || contracts.first() != Some(&log.contract);
         if log.removed || !is_of_block || !is_of_contract || !is_once || !reads {
             return Err(VerifyError::BadLog(number));
@@ -200,7 +200,7 @@ pub fn whole_block(
 
 /// Whether a matched log really happened: `false` where its transaction failed, although the filter
 /// showed the log.
-pub fn hit(log: &Log, receipt: Option<&Receipt>) -> Result<bool, VerifyError> {
+pub fn has_happened(log: &Log, receipt: Option<&Receipt>) -> Result<bool, VerifyError> {
     let number = log.block_number.0;
     let Some(receipt) = receipt else { return Err(VerifyError::Stale(number)) };
     if receipt.transaction_hash != log.transaction_hash
@@ -509,16 +509,16 @@ mod tests {
     #[test]
     fn a_hit_has_a_receipt_that_says_so() {
         let shown = log(12, 3);
-        assert_eq!(hit(&shown, Some(&receipt(12, vec![shown.clone()]))), Ok(true));
-        assert_eq!(hit(&shown, None), Err(VerifyError::Stale(12)));
+        assert_eq!(has_happened(&shown, Some(&receipt(12, vec![shown.clone()]))), Ok(true));
+        assert_eq!(has_happened(&shown, None), Err(VerifyError::Stale(12)));
         let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
-        assert_eq!(hit(&shown, Some(&failed)), Ok(false));
+        assert_eq!(has_happened(&shown, Some(&failed)), Ok(false));
         assert_eq!(
-            hit(&shown, Some(&receipt(12, vec![]))),
+            has_happened(&shown, Some(&receipt(12, vec![]))),
             Err(VerifyError::BadLog(12)),
             "an invented log"
         );
         let moved = Receipt { block_hash: hash(99), ..receipt(12, vec![shown.clone()]) };
-        assert_eq!(hit(&shown, Some(&moved)), Err(VerifyError::WrongFork(12)));
+        assert_eq!(has_happened(&shown, Some(&moved)), Err(VerifyError::WrongFork(12)));
     }
 }

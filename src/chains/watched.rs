@@ -33,7 +33,7 @@ impl AddressFilter {
     fn with_room(room: usize) -> AddressFilter {
         AddressFilter { filter: KeyFilter::with_room(room.saturating_mul(WIDTH)), room }
     }
-    fn note(&mut self, address: &AddressBytes) {
+    fn add(&mut self, address: &AddressBytes) {
         self.filter.insert(&address.first_16());
         self.room = self.room.saturating_sub(1);
     }
@@ -47,8 +47,8 @@ impl RegisteredAddresses {
     pub fn with_room(count: usize) -> RegisteredAddresses {
         RegisteredAddresses(AddressFilter::with_room(count))
     }
-    pub fn note(&mut self, address: &AddressBytes) {
-        self.0.note(address);
+    pub fn add(&mut self, address: &AddressBytes) {
+        self.0.add(address);
     }
 }
 
@@ -72,14 +72,14 @@ impl WatchedAddresses {
     }
 
     /// Adds an address that is about to be handed out.
-    pub fn note(&self, address: &AddressBytes) {
+    pub fn add(&self, address: &AddressBytes) {
         let mut known = self.parts();
         if known.parts.last().is_none_or(|part| part.room == 0) {
             let room = known.count.max(ROOM_ADDRESSES_MIN);
             known.parts.push(AddressFilter::with_room(room));
         }
         if let Some(part) = known.parts.last_mut() {
-            part.note(address);
+            part.add(address);
         }
         known.count += 1;
     }
@@ -122,17 +122,17 @@ mod tests {
     fn parts_grow_and_forget_nothing() {
         let watched = WatchedAddresses::default();
         let ours = addresses(ROOM_ADDRESSES_MIN * 4 + 1, 1);
-        ours.iter().for_each(|address| watched.note(address));
+        ours.iter().for_each(|address| watched.add(address));
         let before = addresses(ROOM_ADDRESSES_MIN * 4, 4);
         let mut registered = RegisteredAddresses::with_room(before.len());
-        before.iter().for_each(|address| registered.note(address));
+        before.iter().for_each(|address| registered.add(address));
         assert!(
             watched.may_hold(&addresses(1, 3)[0]),
             "it answers for nobody before it is complete"
         );
         watched.complete(registered);
         let new = addresses(1_000, 5);
-        new.iter().for_each(|address| watched.note(address));
+        new.iter().for_each(|address| watched.add(address));
         assert!(ours.iter().chain(&before).chain(&new).all(|address| watched.may_hold(address)));
         assert_eq!(
             watched.parts().parts.len(),

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{ByArgs, DatabaseArgs, ModeFlag, config, error_message, open, print};
-use crate::chain_following::audit::{self, AuditError, AuditScope, AuditSummary};
+use crate::chain_following::audit::{self, AuditError, AuditExtent, AuditSummary};
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
 use crate::decisions;
@@ -72,7 +72,7 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
     for line in &report.counts {
         print(line)?;
     }
-    let asked = AuditScope {
+    let asked = AuditExtent {
         blocks: command.from_block.zip(command.to_block),
         all_addresses: command.all_addresses,
     };

@@ -11,7 +11,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{Id, Mode, Scope};
 use crate::keys;
 use crate::operator;
-use crate::refunds::state::{AddressDeclarer, RefundStatus, SentFault};
+use crate::refunds::state::{AddressDeclarer, RefundStatus, SentHashError};
 use crate::refunds::{Refund, rows};
 use crate::store::Cost;
 use crate::store::Store;
@@ -176,7 +176,7 @@ fn cells(refund: &Refund) -> [ListingCell; 14] {
         refund.to_address.map(|address| address.to_string()).into(),
         refund.status.as_str().into(),
         refund.transaction_hash.as_deref().or(refund.sent_transaction_hash.as_deref()).into(),
-        refund.sent_fault.map(SentFault::as_str).into(),
+        refund.sent_fault.map(SentHashError::as_str).into(),
         held(refund).into(),
         refund.address_declared_by.map(AddressDeclarer::as_str).into(),
         refund.address_reason.as_deref().into(),

@@ -74,13 +74,15 @@ pub fn accepts_pdf(headers: &HeaderMap) -> bool {
 pub fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     const NAME: &str = "Idempotency-Key";
     let refused = |code, message: String| Err(Refusal::field(code, NAME, message));
-    let missing = format!(
-        "The header {NAME} is required on every POST. Send a new UUID for each operation, and the \
-         same one when you retry it."
-    );
+    let missing = || {
+        format!(
+            "The header {NAME} is required on every POST. Send a new UUID for each operation, and \
+             the same one when you retry it."
+        )
+    };
     let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else {
-        return refused(Code::ParameterEmpty, missing);
+        return refused(Code::ParameterEmpty, missing());
     };
     if values.next().is_some() {
         return refused(
@@ -98,7 +100,7 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text);
     match text.len() {
-        0 => refused(Code::ParameterEmpty, missing),
+        0 => refused(Code::ParameterEmpty, missing()),
         length if length < IDEMPOTENCY_KEY_LENGTH_MIN => refused(
             Code::ParameterMinLengthInvalid,
             format!(

@@ -13,7 +13,7 @@ pub fn wrong_letters(known: &str, written: &str) -> Option<usize> {
 }
 
 /// A name without what is easily mistaken in it.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     name.to_lowercase().replace(['-', '_', ' '], "")
 }
 

@@ -22,9 +22,9 @@ struct PathEntry {
     allow: String,
 }
 
-/// A part of a path without what is easily mistaken in it.
+/// A part of a path without what is easily mistaken in it, in the singular.
 fn plain(part: &str) -> String {
-    let part = part.to_lowercase().replace(['-', '_'], "");
+    let part = near::plain(part);
     match part.strip_suffix("ies") {
         Some(stem) => format!("{stem}y"),
         None => part.strip_suffix('s').unwrap_or(&part).to_owned(),

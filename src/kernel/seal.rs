@@ -143,10 +143,7 @@ struct Key {
 impl Key {
     fn new(key: &[u8; KEY_BYTES]) -> Key {
         let encryption_key = mac(key, &[b"hundi seal v1"]);
-        Key {
-            cipher: Aes256Gcm::new(&encryption_key.into()),
-            verifier: mac(key, &[b"hundi verifier v1"]),
-        }
+        Key { cipher: Aes256Gcm::new(&encryption_key.into()), verifier: verifier_of(key) }
     }
     fn open(&self, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, text) = sealed.split_first_chunk::<NONCE_BYTES>()?;
@@ -206,7 +203,7 @@ impl Sealer {
         sealing: &[u8],
         fingerprint_key: Option<&[u8]>,
     ) -> Result<Option<Sealer>, StoreError> {
-        let Some(first) = keys.iter().find(|key| is_same(&verifier_of(key), sealing)) else {
+        let Some(first) = keys.iter().find(|key| fits(sealing, &verifier_of(key))) else {
             return Ok(None);
         };
         let mut sealer = Sealer::new(first);
@@ -242,7 +239,7 @@ impl Sealer {
     pub fn sealing_key(&self, verifier: Option<&[u8]>) -> Option<SealingKey<'_>> {
         let found = match verifier {
             None => self.keys.first(),
-            Some(verifier) => self.keys.iter().find(|key| is_same(&key.verifier, verifier)),
+            Some(verifier) => self.keys.iter().find(|key| fits(verifier, &key.verifier)),
         };
         found.map(SealingKey)
     }
@@ -270,8 +267,9 @@ impl Sealer {
     }
 }
 
-fn is_same(verifier: &Verifier, other: &[u8]) -> bool {
-    bool::from(verifier.as_slice().ct_eq(other))
+/// Whether a key with this verifier is the one that a stored verifier was made of.
+pub fn fits(stored: &[u8], verifier: &Verifier) -> bool {
+    bool::from(verifier.as_slice().ct_eq(stored))
 }
 
 /// The key that seals in one transaction.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::rows;
 use crate::background::Stop;
-use crate::kernel::seal::{Verifier, key_name};
+use crate::kernel::seal::{self, Verifier, key_name};
 use crate::kernel::{Now, StoreError};
 use crate::secrets;
 use crate::store::{Store, Tx, migrate};
@@ -85,7 +85,7 @@ pub async fn run(store: Store, node: Holder, mut stop: Stop) {
         });
         // Who uses the store logs that it fails.
         let Ok(Some(sealing)) = said.await else { continue };
-        let is_known = node.verifiers.iter().any(|known| secrets::fits(&sealing, known));
+        let is_known = node.verifiers.iter().any(|known| seal::fits(&sealing, known));
         if !is_known && !is_told {
             is_told = true;
             tracing::error!(

@@ -38,7 +38,7 @@ const CLOCKS_DIFFER_MILLISECONDS: i64 = 1_000;
 
 /// Refuses to start with one key while values of two are stored.
 pub fn refuse_half(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
-    let Some(rotation) = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none()) else {
+    let Some(rotation) = rows::running(tx)? else {
         return Ok(());
     };
     if [rotation.old, rotation.new].iter().all(|needed| verifiers.contains(needed)) {
@@ -158,8 +158,7 @@ pub fn step(
     now: &mut Now,
     sealer: &Sealer,
 ) -> Result<Option<Rotation>, StoreError> {
-    let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
-    let Some(running) = running else { return Ok(None) };
+    let Some(running) = rows::running(tx)? else { return Ok(None) };
     let at = SealedPlace::ALL.iter().position(|place| place.name() == running.place);
     let Some(index) = at else { return Ok(None) };
     let place = &SealedPlace::ALL[index];
@@ -197,7 +196,7 @@ fn is_forgotten(place: &SealedPlace) -> bool {
 
 /// Begins at the first place again.
 pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
-    let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
+    let running = rows::running(tx)?;
     running.map_or(Ok(()), |running| {
         let (first, count) = (SealedPlace::ALL[0].name(), running.values_count);
         rows::go_on(tx, &running, first, &[], count)
@@ -206,8 +205,7 @@ pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
 
 /// Ends the change after a look that found no value of the old key.
 pub fn finish(tx: &mut dyn Tx, now: &Now, by: &DecidedBy) -> Result<(), StoreError> {
-    let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
-    let Some(running) = running else { return Ok(()) };
+    let Some(running) = rows::running(tx)? else { return Ok(()) };
     if rows::finish(tx, running.number, now.instant())? {
         tell(tx, now, &running, "finished", by)?;
     }
@@ -236,7 +234,7 @@ impl Survey {
 /// Opens every sealed value of a view.
 pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
     let counts = sealer.verifiers().into_iter().map(|key| (key, 0)).collect();
-    let running = rows::newest(tx)?.filter(|rotation| rotation.finished_at.is_none());
+    let running = rows::running(tx)?;
     let mut found = Survey { counts, running, ..Survey::default() };
     for place in SealedPlace::ALL {
         let mut after_key = Vec::new();

@@ -48,6 +48,11 @@ pub fn newest(tx: &mut dyn Tx) -> Result<Option<Rotation>, StoreError> {
     tx.row(&sql, &[])?.map(read).transpose()
 }
 
+/// The change that is under way.
+pub fn running(tx: &mut dyn Tx) -> Result<Option<Rotation>, StoreError> {
+    Ok(newest(tx)?.filter(|rotation| rotation.finished_at.is_none()))
+}
+
 pub fn insert(tx: &mut dyn Tx, rotation: &Rotation) -> Result<(), StoreError> {
     let sql = format!(
         "INSERT INTO encryption_rotations ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"

@@ -24,6 +24,15 @@ const MONTH_LETTERS: usize = 7;
 /// they were restarted in.
 const EVERYWHERE_MILLISECONDS: i64 = 86_400_000;
 
+/// The limits of a day and of a month.
+const fn limits_of(subject: LimitSubject, limits: &PayoutLimits) -> [Option<Money>; 2] {
+    match subject {
+        LimitSubject::Sender => [limits.sender_day, limits.sender_month],
+        LimitSubject::Beneficiary => [limits.beneficiary_day, limits.beneficiary_month],
+        LimitSubject::Account => [limits.account_day, limits.account_month],
+    }
+}
+
 /// The totals of one subject at a moment, each with its limit, where there is one.
 fn totals_of(
     subject: LimitSubject,
@@ -31,11 +40,7 @@ fn totals_of(
     limits: &PayoutLimits,
     at_milliseconds: i64,
 ) -> Result<Vec<(Total, Money)>, StoreError> {
-    let (day_max, month_max) = match subject {
-        LimitSubject::Sender => (limits.sender_day, limits.sender_month),
-        LimitSubject::Beneficiary => (limits.beneficiary_day, limits.beneficiary_month),
-        LimitSubject::Account => (limits.account_day, limits.account_month),
-    };
+    let [day_max, month_max] = limits_of(subject, limits);
     let day = Day::at(at_milliseconds.div_euclid(1000))
         .ok_or_else(|| StoreError::Broken("the time is out of the calendar's range".into()))?;
     let (month, next_month) = day.month();
@@ -154,11 +159,8 @@ fn was_in_force(tx: &mut dyn Tx, now: &Now, total: &Total) -> Result<bool, Store
 /// Notes which limits are set. Totals of those that are not grow old: one that is set again begins
 /// from the payouts there are.
 pub fn note_set(tx: &mut dyn Tx, now: &Now, limits: &PayoutLimits) -> Result<(), StoreError> {
-    for (subject, day, month) in [
-        (LimitSubject::Sender, &limits.sender_day, &limits.sender_month),
-        (LimitSubject::Beneficiary, &limits.beneficiary_day, &limits.beneficiary_month),
-        (LimitSubject::Account, &limits.account_day, &limits.account_month),
-    ] {
+    for subject in [LimitSubject::Sender, LimitSubject::Beneficiary, LimitSubject::Account] {
+        let [day, month] = limits_of(subject, limits);
         for (limit, is_month) in [(day, false), (month, true)] {
             let name = in_force_since(subject, is_month);
             if limit.is_none() {

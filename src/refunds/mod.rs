@@ -22,7 +22,7 @@ use crate::screening::{Screening, ScreeningHit};
 use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
-use state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentFault};
+use state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentHashError};
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_status::<RefundStatus>("refunds")
@@ -56,7 +56,7 @@ pub struct Refund {
     /// The transaction that the operator says it sent; the chain has not confirmed it yet.
     pub sent_transaction_hash: Option<String>,
     /// Why that transaction does not count as the refund.
-    pub sent_fault: Option<SentFault>,
+    pub sent_fault: Option<SentHashError>,
     /// Where in the confirmed transaction the refund is, on a real chain.
     pub log_index: Option<i64>,
     pub transaction_hash: Option<String>,

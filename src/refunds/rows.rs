@@ -1,7 +1,7 @@
 //! The rows of refunds.
 
 use super::Refund;
-use super::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentFault};
+use super::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentHashError};
 use crate::chains::address::ChainAddress;
 use crate::deposits::rows::address;
 use crate::kernel::id::kind;
@@ -40,8 +40,8 @@ crate::stored! {
         is_held: refund.is_held_by_screening => row.bool()?;
         bank_hold: &refund.bank_hold => row.text_or_null()?;
         sent_transaction_hash: &refund.sent_transaction_hash => row.text_or_null()?;
-        sent_fault: refund.sent_fault.map(SentFault::as_str)
-            => row.word_or_null(SentFault::parse)?;
+        sent_fault: refund.sent_fault.map(SentHashError::as_str)
+            => row.word_or_null(SentHashError::parse)?;
         log_index: refund.log_index => row.int_or_null()?;
         transaction_hash: &refund.transaction_hash => row.text_or_null()?;
         completed_at: refund.completed_at => row.int_or_null()?;

@@ -30,7 +30,7 @@ crate::string_enum!(
 crate::string_enum!(
     /// Why the transaction that the operator named does not confirm a refund. `BeforeRefund`: its
     /// block is older than the refund.
-    SentFault {
+    SentHashError {
         NotFound "not_found",
         Reverted "reverted",
         NoSuchMovement "no_such_movement",

@@ -192,16 +192,13 @@ pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
             }
         }
     }
-    let of = |words: &[Word], used: u32, is_used: bool| -> f64 {
-        words
-            .iter()
-            .enumerate()
-            .filter(|(place, _)| (used & (1 << place) != 0) == is_used)
-            .map(|(_, word)| word.weight)
-            .sum()
-    };
     let listed_weight: f64 = listed.iter().map(|word| word.weight).sum();
-    let beside = of(given, given_used, false);
+    let beside: f64 = given
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| given_used & (1 << place) == 0)
+        .map(|(_, word)| word.weight)
+        .sum();
     let given_weight = whole + beside;
     let share = |agreed: f64| {
         if listed_weight > 0.0 { (agreed / listed_weight).min(1.0) } else { 0.0 }

@@ -91,14 +91,18 @@ const fn simple(letter: char) -> char {
 /// The text in the plainest characters: full-width and ornamental letters, dashes, slashes and
 /// apostrophes as a keyboard has them, and without marks and characters that show nothing.
 pub fn plain(name: &str) -> String {
+    plain_letters(name).collect()
+}
+
+fn plain_letters(name: &str) -> impl Iterator<Item = char> {
     let shown = |letter: &char| !is_combining_mark(*letter) && !is_invisible(*letter);
-    name.chars().filter(|letter| !is_invisible(*letter)).map(simple).nfkd().filter(shown).collect()
+    name.chars().filter(|letter| !is_invisible(*letter)).map(simple).nfkd().filter(shown)
 }
 
 /// Lower case without marks; punctuation, symbols and white space become single spaces.
 pub fn normalise(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
-    for letter in plain(name).chars().flat_map(char::to_lowercase) {
+    for letter in plain_letters(name).flat_map(char::to_lowercase) {
         // The lower case of a letter can have a mark of its own.
         if is_combining_mark(letter) {
             continue;

@@ -290,7 +290,7 @@ fn by_contract(
 
 /// The token's contract that the transfer of a deposit address was told; `None` for an address that
 /// was never handed out.
-pub fn told_contract(
+pub fn token_contract_of_address(
     tx: &mut dyn Tx,
     deposit_address: &AddressBytes,
 ) -> Result<Option<AddressBytes>, StoreError> {

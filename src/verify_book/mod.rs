@@ -2,7 +2,7 @@
 
 mod rows;
 
-use crate::kernel::seal::{KEY_BYTES, Verifier, key_name, verifier_of};
+use crate::kernel::seal::{self, KEY_BYTES, Verifier, key_name, verifier_of};
 use crate::kernel::{StoreError, hex};
 use crate::resource::StatusTable;
 use crate::store::{Database, Tx, migrate};
@@ -32,7 +32,7 @@ pub fn key_fault(
 ) -> Result<Option<String>, StoreError> {
     let stored = database.examine(|tx| migrate::read_meta(tx, secrets::VERIFIER))?;
     let is_wrong = stored
-        .is_some_and(|stored| !verifiers.iter().any(|verifier| secrets::fits(&stored, verifier)));
+        .is_some_and(|stored| !verifiers.iter().any(|verifier| seal::fits(&stored, verifier)));
     Ok(is_wrong
         .then(|| "the encryption key is not the one that this database was made with".to_owned()))
 }

@@ -160,7 +160,9 @@ fn questions(
             ScreenedTable::Senders => {
                 let found = senders::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
                 questions.extend(
-                    found.map(|sender| senders::question_of(&sender, services)).transpose()?,
+                    found
+                        .map(|sender| senders::question_of(&sender, services))
+                        .transpose()?,
                 );
             }
             ScreenedTable::Beneficiaries => {
@@ -170,7 +172,7 @@ fn questions(
                 questions.extend(
                     active
                         .map(|beneficiary| {
-                            beneficiaries::screening_question(&beneficiary, services)
+                            beneficiaries::question_of(&beneficiary, services)
                         })
                         .transpose()?,
                 );
@@ -194,7 +196,7 @@ fn questions_of_checks(
                 found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying);
             questions.extend(
                 waiting
-                    .map(|beneficiary| beneficiaries::screening_question(&beneficiary, services))
+                    .map(|beneficiary| beneficiaries::question_of(&beneficiary, services))
                     .transpose()?,
             );
         }
@@ -364,7 +366,7 @@ mod tests {
     use crate::beneficiaries::state::DisabledReason;
     use crate::beneficiaries::{Beneficiary, Kyc, NewBeneficiary};
     use crate::chains::address::{AddressBytes, ChainAddress};
-    use crate::chains::derivation::AccountKey;
+    use crate::chains::derivation::AccountXpub;
     use crate::chains::pool::AddressPool;
     use crate::chains::tron::Tron;
     use crate::chains::{ChainName, ChainProfile, Depth, Following, Movement};
@@ -427,7 +429,7 @@ mod tests {
                 screener: Box::new(lists.clone()),
                 addresses: AddressPool::new(
                     &Tron,
-                    AccountKey::generate_for_test(&[7; 64]),
+                    AccountXpub::generate_for_test(&[7; 64]),
                     "index".into(),
                 ),
                 chain: ChainProfile {

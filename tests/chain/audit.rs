@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hundi::chain_following::audit::{self, AuditError, AuditScope, AuditSummary};
+use hundi::chain_following::audit::{self, AuditError, AuditExtent, AuditSummary};
 use hundi::chain_following::credit::{self, CreditError, Credited};
 use hundi::chains::followed::FollowedChain;
 use hundi::chains::rows::{AuditMark, audit_mark};
@@ -28,7 +28,7 @@ const DAY_SECONDS: i64 = 86_400;
 
 impl Stage {
     async fn audit(&self) -> Result<AuditSummary, AuditError> {
-        audit::run_once(&self.app.state.store, self.followed_chain(), AuditScope::default()).await
+        audit::run_once(&self.app.state.store, self.followed_chain(), AuditExtent::default()).await
     }
     /// Everything that was ever followed, once more.
     async fn audit_again(&self) -> AuditSummary {
@@ -36,7 +36,7 @@ impl Stage {
         audit::run_once(
             &self.app.state.store,
             self.followed_chain(),
-            AuditScope { blocks, ..AuditScope::default() },
+            AuditExtent { blocks, ..AuditExtent::default() },
         )
         .await
         .expect("a comparison")
@@ -538,7 +538,7 @@ async fn a_log_that_no_node_ever_shows_is_found_by_the_balance() {
             3 * DAY_SECONDS * 1000
         ))
         .await;
-    let all = AuditScope { all_addresses: true, ..AuditScope::default() };
+    let all = AuditExtent { all_addresses: true, ..AuditExtent::default() };
     assert_eq!(
         audit::run_once(&stage.app.state.store, stage.followed_chain(), all)
             .await
@@ -576,7 +576,7 @@ async fn the_other_endpoint_is_read() {
     audit::run_once(
         &stage.app.state.store,
         &alone,
-        AuditScope { blocks: Some((1, stage.height())), ..AuditScope::default() },
+        AuditExtent { blocks: Some((1, stage.height())), ..AuditExtent::default() },
     )
     .await
     .unwrap();
@@ -617,8 +617,8 @@ async fn one_endpoint_alone_accuses_nobody() {
     let audit_through = async |places: &[usize]| {
         let blocks = Some((before + 1, stage.height()));
         for scope in [
-            AuditScope { all_addresses: true, ..AuditScope::default() },
-            AuditScope { blocks, ..AuditScope::default() },
+            AuditExtent { all_addresses: true, ..AuditExtent::default() },
+            AuditExtent { blocks, ..AuditExtent::default() },
         ] {
             audit::run_once(&stage.app.state.store, &chain(places), scope).await.unwrap();
         }
@@ -685,7 +685,7 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
     ];
     for (what, plant, expected) in stopped {
         proxy.change(|faults| plant(faults, to));
-        let fault = audit::run_once(&stage.app.state.store, &fresh(), AuditScope::default())
+        let fault = audit::run_once(&stage.app.state.store, &fresh(), AuditExtent::default())
             .await
             .expect_err(what)
             .to_string();
@@ -697,7 +697,7 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
     let deposited = stage.token.transfers(1, to as u64).await;
     let ours = deposited.iter().find(|log| log.units == 105_000_000).unwrap();
     proxy.change(|faults| faults.short = [(ours.transaction, ours.log_index)].into());
-    audit::run_once(&stage.app.state.store, &fresh(), AuditScope::default()).await.unwrap();
+    audit::run_once(&stage.app.state.store, &fresh(), AuditExtent::default()).await.unwrap();
     assert_eq!(stage.differences().await, []);
     assert_eq!(stage.mark().await.anchor.height, to);
 
@@ -708,7 +708,7 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
             (Some(3), Some(2), Some(4))
     });
     let asked =
-        AuditScope { blocks: Some((before.anchor.height + 1, to)), ..AuditScope::default() };
+        AuditExtent { blocks: Some((before.anchor.height + 1, to)), ..AuditExtent::default() };
     assert_eq!(
         audit::run_once(&stage.app.state.store, &fresh(), asked).await.unwrap().movements_count,
         3
@@ -716,7 +716,7 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
     assert_eq!(stage.differences().await, []);
 
     for (from, last) in [(0, 1), (5, 4), (1, to + 1_000)] {
-        let asked = AuditScope { blocks: Some((from, last)), ..AuditScope::default() };
+        let asked = AuditExtent { blocks: Some((from, last)), ..AuditExtent::default() };
         let fault = audit::run_once(&stage.app.state.store, &fresh(), asked).await.unwrap_err();
         assert!(matches!(fault, AuditError::Blocks(..)), "{fault}");
     }

@@ -574,7 +574,7 @@ async fn another_chain_is_a_matter_of_names() {
     );
     let compared = stage.verify().await;
     assert_eq!((compared.deposits, compared.unsupported), (1, 1));
-    let asked = hundi::chain_following::audit::AuditScope::default();
+    let asked = hundi::chain_following::audit::AuditExtent::default();
     let told = hundi::chain_following::audit::run_once(
         &stage.app.state.store,
         stage.followed_chain(),

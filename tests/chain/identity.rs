@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use hundi::app::App;
 use hundi::chains::address::ChainAddress;
-use hundi::chains::derivation::AccountKey;
+use hundi::chains::derivation::AccountXpub;
 use hundi::http::server;
 use hundi::kernel::Clock;
 use serde_json::{Value, json};
@@ -351,11 +351,11 @@ async fn the_export_tells_which_account_key_an_address_is_below_of() {
     let proxy = Proxy::start(&chain).await;
     let mut process = Process::start(&[proxy.url()], &token, &setup, None).await;
     let mut wanted = Vec::new();
-    let next = AccountKey::generate_for_test(&[9; 64]);
+    let next = AccountXpub::generate_for_test(&[9; 64]);
     for key in [
-        AccountKey::parse(ACCOUNT_KEY).unwrap(),
+        AccountXpub::parse(ACCOUNT_KEY).unwrap(),
         next.clone(),
-        AccountKey::parse(ACCOUNT_KEY).unwrap(),
+        AccountXpub::parse(ACCOUNT_KEY).unwrap(),
     ] {
         process.kill();
         process.home.set("HUNDI_TEST_CHAIN_ACCOUNT_KEY", &key.to_string());

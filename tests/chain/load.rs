@@ -64,7 +64,7 @@ async fn open_many(stage: &Stage, like: &Value) -> Vec<TronAddress> {
     // As the pool does with each that it hands out.
     addresses
         .iter()
-        .for_each(|address| stage.app.state.services.test.addresses.watched.note(&address.bytes()));
+        .for_each(|address| stage.app.state.services.test.addresses.watched.add(&address.bytes()));
     for part in addresses.chunks(500) {
         let part = part.to_vec();
         let made = stage.app.state.store.write(move |tx, now| {

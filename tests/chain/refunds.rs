@@ -26,7 +26,7 @@ async fn fault(stage: &Stage, refund: &Value) -> Option<&'static str> {
     let found = stage.app.state.store.read(Cost::Point, move |tx| {
         Ok(refunds::rows::find(tx, Scope::new(1, hundi::kernel::Mode::Test), id)?)
     });
-    found.await.unwrap().expect("a refund").sent_fault.map(refunds::state::SentFault::as_str)
+    found.await.unwrap().expect("a refund").sent_fault.map(refunds::state::SentHashError::as_str)
 }
 
 async fn shown(stage: &Stage, refund: &Value) -> Value {

@@ -9,7 +9,7 @@ use hundi::account_verification::simulated::SimulatedVerifier;
 use hundi::app::{KeyRequest, create_key};
 use hundi::beneficiaries::{self, Beneficiary, Kyc, NewBeneficiary};
 use hundi::chains::address::{AddressBytes, ChainAddress};
-use hundi::chains::derivation::AccountKey;
+use hundi::chains::derivation::AccountXpub;
 use hundi::chains::pool::AddressPool;
 use hundi::chains::tron::Tron;
 use hundi::chains::{ChainName, ChainProfile, Following};
@@ -79,7 +79,7 @@ impl Desk {
             screener: Box::new(lists.clone()),
             addresses: AddressPool::new(
                 &Tron,
-                AccountKey::generate_for_test(&[7; 64]),
+                AccountXpub::generate_for_test(&[7; 64]),
                 "test_address_index_next".into(),
             ),
             chain: ChainProfile {

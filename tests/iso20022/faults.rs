@@ -159,7 +159,7 @@ async fn numbers_begin_where_the_bank_says_and_end_with_their_digits() {
     assert_eq!(names(&scene).await, ["PAY8.xml", "PAY9.xml"]);
     let (_, payout_id) = scene.payout(PAID, "100.00").await;
     let stopped = scene.bank.publish(&scene.server.app.state).await;
-    let Err(Stopped::Trouble(reason)) = stopped else { panic!("{stopped:?}") };
+    let Err(Stopped::Error(reason)) = stopped else { panic!("{stopped:?}") };
     assert!(reason.contains("file numbers are used up"), "{reason}");
     // Nothing of the attempt is kept, and a longer number sends the payout.
     assert_eq!(names(&scene).await.len(), 2);

@@ -53,7 +53,8 @@ impl ChainAudit<'_> {
             let scope = Scope::new(number, mode);
             let mut after = None;
             loop {
-                let (cursor, mut page) = self.held(scope, AddressSelection::After(after)).await?;
+                let (cursor, mut page) =
+                    self.addresses_with_cursor(scope, AddressSelection::After(after)).await?;
                 let Some(last) = page.last() else { break };
                 after = Some(last.transfer_id);
                 page.retain(|held| {
@@ -69,7 +70,7 @@ impl ChainAudit<'_> {
     }
 
     /// Some addresses, with the view that the book had of the chain then.
-    pub(super) async fn held(
+    pub(super) async fn addresses_with_cursor(
         &self,
         scope: Scope,
         which: AddressSelection,
@@ -137,7 +138,7 @@ impl ChainAudit<'_> {
                 break;
             }
             // Those alone, as the book has them now.
-            left = self.held(scope, AddressSelection::Of(again)).await?;
+            left = self.addresses_with_cursor(scope, AddressSelection::Of(again)).await?;
         }
         self.settle(subjects, found).await
     }
@@ -157,9 +158,9 @@ impl ChainAudit<'_> {
         // An address holds the token in the configured contract, and in the one that its transfer
         // was told, if that is another.
         let is_held_in = |held: &AddressHolding, contract: &AddressBytes| {
-            self.chain.is_token_of(contract, Some(&held.told_contract))
+            self.chain.is_token_of(contract, Some(&held.token_contract))
         };
-        let own: BTreeSet<AddressBytes> = page.iter().map(|held| held.told_contract).collect();
+        let own: BTreeSet<AddressBytes> = page.iter().map(|held| held.token_contract).collect();
         let contracts: Vec<AddressBytes> = std::iter::once(token)
             .chain(
                 own.into_iter()
@@ -218,12 +219,12 @@ impl ChainAudit<'_> {
             range.logs.sort_by_key(|log| (log.block_number, log.log_index));
             for moved in self.moved(&range) {
                 let contract = moved.log.contract;
-                let units = units(&contract, moved.transfer.value);
+                let units = units(&contract, moved.movement.value);
                 above
-                    .entry(moved.transfer.from)
+                    .entry(moved.movement.from)
                     .or_default()
                     .push((contract, units.saturating_neg()));
-                above.entry(moved.transfer.to).or_default().push((contract, units));
+                above.entry(moved.movement.to).or_default().push((contract, units));
             }
             reached = to;
         }

@@ -21,10 +21,10 @@ const BLOCKS_MARKED_AT_ONCE: i64 = 1_000;
 
 /// A movement that the filter showed.
 #[derive(Clone)]
-pub(super) struct LoggedTransfer {
+pub(super) struct LoggedMovement {
     pub(super) place: LogPosition,
     pub(super) log: Log,
-    pub(super) transfer: TokenMovement,
+    pub(super) movement: TokenMovement,
 }
 
 /// What a part of the chain shows, and what the book has of it.
@@ -123,34 +123,35 @@ impl ChainAudit<'_> {
         unfiltered_blocks::blocks(node, &contracts, &range, &empty).await?;
         let moved = self.moved(&range);
         let (ours, told, written) = self.of_book(moved.clone(), from, to).await?;
-        let is_token = |moved: &LoggedTransfer| {
-            let address = if ours.contains(&moved.transfer.from) {
-                moved.transfer.from
+        let is_token = |moved: &LoggedMovement| {
+            let address = if ours.contains(&moved.movement.from) {
+                moved.movement.from
             } else {
-                moved.transfer.to
+                moved.movement.to
             };
             self.chain.is_token_of(&moved.log.contract, told.get(&address))
         };
         let places: HashSet<&LogPosition> = written.iter().map(|written| &written.place).collect();
-        let concerns_us = |moved: &&LoggedTransfer| {
-            let is_ours = ours.contains(&moved.transfer.from) || ours.contains(&moved.transfer.to);
+        let concerns_us = |moved: &&LoggedMovement| {
+            let is_ours = ours.contains(&moved.movement.from) || ours.contains(&moved.movement.to);
             places.contains(&moved.place) || (is_ours && is_token(moved))
         };
-        let hits: Vec<&LoggedTransfer> = moved.iter().filter(concerns_us).collect();
-        let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).collect();
+        let ours_moved: Vec<&LoggedMovement> = moved.iter().filter(concerns_us).collect();
+        let logs: Vec<&Log> = ours_moved.iter().map(|moved| &moved.log).collect();
         let known = unfiltered_blocks::of_logs(node, &logs).await?;
         let mut shown = Vec::new();
-        for hit in hits {
-            let number = hit.log.block_number.0;
+        for moved in ours_moved {
+            let number = moved.log.block_number.0;
             let header = known.headers.get(&number).ok_or(VerifyError::Stale(number))?;
-            if header.hash != hit.log.block_hash {
+            if header.hash != moved.log.block_hash {
                 return Err(VerifyError::WrongFork(number).into());
             }
             // What a failed transaction shows did not happen; what is below a millionth counts for
             // nobody.
             let has_happened =
-                verify::hit(&hit.log, known.receipts.get(&hit.log.transaction_hash))?;
-            let movement = self.shown(&hit.log, &hit.transfer, header.timestamp.0, is_token(hit));
+                verify::has_happened(&moved.log, known.receipts.get(&moved.log.transaction_hash))?;
+            let movement =
+                self.shown(&moved.log, &moved.movement, header.timestamp.0, is_token(moved));
             if has_happened && movement.units != Some(0) {
                 shown.push(movement);
             }
@@ -179,10 +180,10 @@ impl ChainAudit<'_> {
         })
     }
 
-    pub(super) fn moved(&self, range: &BlockRange) -> Vec<LoggedTransfer> {
+    pub(super) fn moved(&self, range: &BlockRange) -> Vec<LoggedMovement> {
         let read = |log: &Log| {
-            let transfer = log.transfer().filter(|transfer| transfer.value > 0)?;
-            Some(LoggedTransfer { place: self.place(log), log: log.clone(), transfer })
+            let movement = log.movement().filter(|movement| movement.value > 0)?;
+            Some(LoggedMovement { place: self.log_position(log), log: log.clone(), movement })
         };
         range.logs.iter().filter_map(read).collect()
     }
@@ -191,7 +192,7 @@ impl ChainAudit<'_> {
     /// a former token, and what the book has of those blocks and of those movements.
     pub(super) async fn of_book(
         &self,
-        moved: Vec<LoggedTransfer>,
+        moved: Vec<LoggedMovement>,
         from: i64,
         to: i64,
     ) -> Result<OfBook, StepError> {
@@ -203,22 +204,22 @@ impl ChainAudit<'_> {
             .collect();
         let read = move |tx: &mut dyn Tx| {
             let addresses: BTreeSet<AddressBytes> =
-                moved.iter().flat_map(|moved| [moved.transfer.from, moved.transfer.to]).collect();
+                moved.iter().flat_map(|moved| [moved.movement.from, moved.movement.to]).collect();
             let ours =
                 deposits::rows::handed_out(tx, mode, &addresses.into_iter().collect::<Vec<_>>())?;
             let mut written = book::rows::in_blocks(tx, mode, name, from, to)?;
             let known: HashSet<LogPosition> =
                 written.iter().map(|written| written.place.clone()).collect();
-            let is_ours = |moved: &&LoggedTransfer| {
-                ours.contains(&moved.transfer.from) || ours.contains(&moved.transfer.to)
+            let is_ours = |moved: &&LoggedMovement| {
+                ours.contains(&moved.movement.from) || ours.contains(&moved.movement.to)
             };
             let mut told = HashMap::new();
             for former in
                 moved.iter().filter(is_ours).filter(|moved| in_former.contains(&moved.log.contract))
             {
-                for address in [former.transfer.from, former.transfer.to] {
+                for address in [former.movement.from, former.movement.to] {
                     told.extend(
-                        transfers::rows::told_contract(tx, &address)?
+                        transfers::rows::token_contract_of_address(tx, &address)?
                             .map(|contract| (address, contract)),
                     );
                 }
@@ -231,7 +232,7 @@ impl ChainAudit<'_> {
                 .filter(|moved| may_be_token(&moved.log.contract) && !known.contains(&moved.place))
             {
                 // The book may have it in another block.
-                let owner = deposits::rows::address_owner(tx, &unknown.transfer.to)?
+                let owner = deposits::rows::address_owner(tx, &unknown.movement.to)?
                     .map(|(scope, _)| scope);
                 written.extend(book::rows::at_place(tx, mode, name, owner, &unknown.place)?);
             }
@@ -277,13 +278,13 @@ impl ChainAudit<'_> {
                 return Err(VerifyError::WrongFork(number).into());
             }
             let log = receipt.logs.iter().find(|log| log.log_index.0 == written.place.log_index);
-            if let Some((log, transfer)) = log.and_then(|log| Some((log, log.transfer()?)))
+            if let Some((log, movement)) = log.and_then(|log| Some((log, log.movement()?)))
                 && receipt.has_succeeded()
                 && shown.iter().all(|known: &ChainMovement| known.place != written.place)
             {
                 // What the book took for the token was told to its transfer.
                 let is_token = log.contract == *self.token() || self.chain.was_token(&log.contract);
-                shown.push(self.shown(log, &transfer, header.timestamp.0, is_token));
+                shown.push(self.shown(log, &movement, header.timestamp.0, is_token));
             }
         }
         Ok(shown)

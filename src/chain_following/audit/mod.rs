@@ -50,7 +50,7 @@ pub enum AuditError {
 
 /// What is to be compared.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AuditScope {
+pub struct AuditExtent {
     /// Only these blocks, first and last, and all refunds; without it everything since the last
     /// comparison.
     pub blocks: Option<(i64, i64)>,
@@ -79,7 +79,7 @@ pub struct AuditSummary {
 pub async fn run_once(
     store: &Store,
     chain: &FollowedChain,
-    asked: AuditScope,
+    asked: AuditExtent,
 ) -> Result<AuditSummary, AuditError> {
     let (mode, name) = (chain.mode, chain.settings.name);
     check(chain).await?;
@@ -234,7 +234,7 @@ impl ChainAudit<'_> {
         self.chain.settings.token_contract.bytes()
     }
 
-    pub(super) fn place(&self, log: &Log) -> LogPosition {
+    pub(super) fn log_position(&self, log: &Log) -> LogPosition {
         LogPosition {
             transaction_hash: self.chain.kind().write_hash(&log.transaction_hash),
             log_index: log.log_index.0,
@@ -246,17 +246,17 @@ impl ChainAudit<'_> {
     pub(super) fn shown(
         &self,
         log: &Log,
-        transfer: &TokenMovement,
+        movement: &TokenMovement,
         block_time: i64,
         is_token: bool,
     ) -> ChainMovement {
         ChainMovement {
-            place: self.place(log),
+            place: self.log_position(log),
             contract: if is_token { *self.token() } else { log.contract },
-            from_address: transfer.from,
-            to_address: transfer.to,
+            from_address: movement.from,
+            to_address: movement.to,
             units: if is_token {
-                millionths(transfer.value, self.chain.decimals(&log.contract))
+                millionths(movement.value, self.chain.decimals(&log.contract))
             } else {
                 None
             },

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{AuditScope, AuditSummary, run_once};
+use super::{AuditExtent, AuditSummary, run_once};
 use crate::app_state::AppState;
 use crate::chains::followed::FollowedChain;
 use crate::chains::rows::{self, AuditMark};
@@ -63,7 +63,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
         if is_due {
             tried_at = now;
             let compared = tokio::select! {
-                compared = run_once(&app.store, &chain, AuditScope::default()) => compared,
+                compared = run_once(&app.store, &chain, AuditExtent::default()) => compared,
                 _ = stop.changed() => break,
             };
             match (compared, note(&app.store, &chain).await) {

@@ -1,8 +1,8 @@
 //! A block over TRON's own HTTP interface, `/wallet/gettransactioninfobyblocknum`: all its
 //! transactions with their logs in one answer, for nodes without `eth_getBlockReceipts`.
 //!
-//! The answer names no block hash; that of the block's head is taken, and the caller compares the
-//! transactions with the head's. Logs are numbered through the block in the order of its
+//! The answer names no block hash; that of the block's header is taken, and the caller compares the
+//! transactions with the header's. Logs are numbered through the block in the order of its
 //! transactions, as the JSON-RPC numbers them.
 
 use serde::Deserialize;
@@ -111,7 +111,7 @@ mod tests {
         let receipts = receipts(body, &header(12)).unwrap();
         let statuses: Vec<bool> = receipts.iter().map(Receipt::has_succeeded).collect();
         assert_eq!(statuses, [true, true, false, true]);
-        assert_eq!(receipts[0].logs[0].transfer().map(|transfer| transfer.value), Some(1_000_000));
+        assert_eq!(receipts[0].logs[0].movement().map(|transfer| transfer.value), Some(1_000_000));
         assert_eq!(receipts[3].logs[0].log_index, Quantity(1));
         assert!(receipts.iter().all(|receipt| receipt.block_hash == header(12).hash));
     }

@@ -10,18 +10,17 @@ mod port;
 mod transport;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use transport::{Answered, REST_SECONDS_MAX, RpcRequest, Transport};
+use transport::{Answered, RpcRequest, Transport};
 
 use super::address_bytes::AddressBytes;
 use super::blocks::{DEPRECATE_TOPIC, Data, Hash, Header, Log, Quantity, Receipt, TRANSFER_TOPIC};
 use super::budget::RequestLimits;
-use super::port::{BlockRange, FinalBlock, NodeError};
+use super::port::{BlockRange, ChainNode, FinalBlock, NodeError};
 use super::timer::Timer;
 use crate::outbound::{Client, OutboundEndpoint};
 
@@ -66,57 +65,13 @@ impl RpcNode {
         }
     }
 
-    /// Host and port, for the log.
-    fn label(&self) -> String {
-        self.transport.endpoint.label()
-    }
-
-    /// How much longer it rests after a fault.
-    fn resting_for(&self) -> Option<Duration> {
-        self.transport.resting_for()
-    }
-
-    /// How many questions it was asked since the start; each question of a batch counts.
-    fn questions_count(&self) -> u64 {
-        self.transport.sent_count()
-    }
-
-    /// How long to pause after a look at the chain that asked so many questions.
-    fn routine_pause(&self, count: u64) -> Duration {
-        self.transport.routine_pause(count)
-    }
-
-    /// What the node was found to lack, each in a few words.
-    fn lacks(&self) -> Vec<&'static str> {
-        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        [
-            (!self.transport.takes_batches(), "batches"),
-            (is(&self.lacks_finalized), "the tag `finalized`"),
-            (is(&self.lacks_block_receipts), "eth_getBlockReceipts"),
-        ]
-        .into_iter()
-        .filter_map(|(lacks, what)| lacks.then_some(what))
-        .collect()
-    }
-
-    /// Whether it was found to be of the configured chain; only such nodes are listened to.
-    fn fits(&self) -> bool {
-        self.fits.load(Ordering::Relaxed)
-    }
-
-    /// Keeps what a check found; a node that does not fit rests before it is checked again.
-    fn note_fit(&self, fits: bool) {
-        self.fits.store(fits, Ordering::Relaxed);
-        if !fits {
-            self.transport.rest(REST_SECONDS_MAX);
-        }
-    }
-
     fn read<T: DeserializeOwned>(&self, answer: Answered) -> Result<T, NodeError> {
         let raw = answer?;
         match serde_json::from_str(raw.get()) {
             Ok(value) => Ok(value),
-            Err(error) => self.transport.note(Err(NodeError::Garbage(error.to_string())), None),
+            Err(error) => {
+                self.transport.rest_after(Err(NodeError::Garbage(error.to_string())), None)
+            }
         }
     }
 
@@ -270,7 +225,7 @@ impl RpcNode {
         }
         let body = self.transport.post("/walletsolidity/getnowblock", json!({})).await?;
         match serde_json::from_slice::<SolidBlock>(&body) {
-            Ok(SolidBlock { block_header: BlockHeader { raw_data } }) => self.transport.note(
+            Ok(SolidBlock { block_header: BlockHeader { raw_data } }) => self.transport.rest_after(
                 Ok(FinalBlock {
                     number: raw_data.number,
                     time: raw_data.timestamp / 1000,
@@ -278,19 +233,19 @@ impl RpcNode {
                 }),
                 None,
             ),
-            Err(error) => self.transport.note(
+            Err(error) => self.transport.rest_after(
                 Err(NodeError::Garbage(format!("the solidified block does not read: {error}"))),
                 None,
             ),
         }
     }
 
-    /// The head of a block; `None` where the node does not have it (yet).
+    /// The header of a block; `None` where the node does not have it (yet).
     async fn header(&self, number: i64) -> Result<Option<Header>, NodeError> {
         self.one("eth_getBlockByNumber", json!([hex(number), false])).await
     }
 
-    /// The heads of several blocks.
+    /// The headers of several blocks.
     async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeError> {
         let questions: Vec<_> = numbers
             .iter()
@@ -299,8 +254,8 @@ impl RpcNode {
         self.many(&questions).await
     }
 
-    /// Logs of the contracts in a range of blocks, with the heads of its first and last block.
-    /// `last` is the head of block `to`, where the node has told it already: it is not asked for
+    /// Logs of the contracts in a range of blocks, with the headers of its first and last block.
+    /// `last` is the header of block `to`, where the node has told it already: it is not asked for
     /// again. `None` where the node lacks one of the two blocks.
     async fn range(
         &self,
@@ -313,21 +268,21 @@ impl RpcNode {
         let topics = [TRANSFER_TOPIC.to_string(), DEPRECATE_TOPIC.to_string()];
         let filter = json!([{ "fromBlock": hex(from), "toBlock": hex(to), "address": addresses,
             "topics": [topics] }]);
-        let head =
+        let header_request =
             |number: i64| RpcRequest::new("eth_getBlockByNumber", json!([hex(number), false]));
         let last = last.filter(|last| last.number.0 == to).cloned();
         let mut requests = Vec::with_capacity(3);
         let is_first_known = from == to && last.is_some();
         if !is_first_known {
-            requests.push(head(from));
+            requests.push(header_request(from));
         }
         requests.push(RpcRequest::new("eth_getLogs", filter));
         if last.is_none() {
-            requests.push(head(to));
+            requests.push(header_request(to));
         }
         let mut answers = self.transport.ask(&requests, false).await?.into_iter();
         let mut next = || answers.next().unwrap_or(Err(NodeError::Garbage("no answer".into())));
-        // The heads first: a node that lacks them may answer anything to the filter.
+        // The headers first: a node that lacks them may answer anything to the filter.
         let first: Option<Header> = if is_first_known { last.clone() } else { self.read(next())? };
         let logs = next();
         let last: Option<Header> = match last {

@@ -1,10 +1,12 @@
 //! The Ethereum JSON-RPC as a node of a chain, and what contracts answer over its ABI.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
 use super::RpcNode;
+use super::transport::REST_SECONDS_MAX;
 use crate::chains::address_bytes::AddressBytes;
 use crate::chains::blocks::{Hash, Header, Receipt};
 use crate::chains::port::{
@@ -18,25 +20,36 @@ const SYMBOL_SELECTOR: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
 
 impl ChainNode for RpcNode {
     fn label(&self) -> String {
-        self.label()
+        self.transport.endpoint.label()
     }
     fn fits(&self) -> bool {
-        self.fits()
+        self.fits.load(Ordering::Relaxed)
     }
     fn note_fit(&self, fits: bool) {
-        self.note_fit(fits);
+        self.fits.store(fits, Ordering::Relaxed);
+        if !fits {
+            self.transport.rest(REST_SECONDS_MAX);
+        }
     }
     fn resting_for(&self) -> Option<Duration> {
-        self.resting_for()
+        self.transport.resting_for()
     }
     fn questions_count(&self) -> u64 {
-        self.questions_count()
+        self.transport.sent_count()
     }
     fn routine_pause(&self, count: u64) -> Duration {
-        self.routine_pause(count)
+        self.transport.routine_pause(count)
     }
     fn lacks(&self) -> Vec<&'static str> {
-        self.lacks()
+        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        [
+            (!self.transport.takes_batches(), "batches"),
+            (is(&self.lacks_finalized), "the tag `finalized`"),
+            (is(&self.lacks_block_receipts), "eth_getBlockReceipts"),
+        ]
+        .into_iter()
+        .filter_map(|(lacks, what)| lacks.then_some(what))
+        .collect()
     }
     fn chain_id(&self) -> NodeAnswer<'_, u64> {
         Box::pin(self.chain_id())

@@ -145,7 +145,7 @@ impl Transport {
     }
 
     /// Keeps what an answer says about the node: after a fault of its own it rests.
-    pub fn note<T>(
+    pub fn rest_after<T>(
         &self,
         outcome: Result<T, NodeError>,
         retry_after_seconds: Option<u64>,
@@ -195,7 +195,9 @@ impl Transport {
             Err(OutboundError::TooLong(bytes)) => {
                 return Err(NodeError::TooMuch(format!("the answer is longer than {bytes} bytes")));
             }
-            Err(error) => return self.note(Err(NodeError::Unreachable(error.to_string())), None),
+            Err(error) => {
+                return self.rest_after(Err(NodeError::Unreachable(error.to_string())), None);
+            }
         };
         let status = answer.http_status;
         let text = || {
@@ -203,7 +205,7 @@ impl Transport {
             words(format!("HTTP {status} {body}").trim())
         };
         if matches!(status, 429 | 503) {
-            return self.note(Err(NodeError::Limited(text())), answer.retry_after_seconds);
+            return self.rest_after(Err(NodeError::Limited(text())), answer.retry_after_seconds);
         }
         if status != 200 && is_rpc(&answer.body) {
             return Ok(answer.body);
@@ -212,14 +214,14 @@ impl Transport {
             200 => {}
             403 => {
                 let rest = answer.retry_after_seconds.or(Some(REST_SECONDS_BANNED));
-                return self.note(Err(NodeError::Limited(text())), rest);
+                return self.rest_after(Err(NodeError::Limited(text())), rest);
             }
             413 => return Err(NodeError::TooMuch(text())),
             // The question as it was put: another one, or another way, may be answered.
             400 | 404 | 405 | 406 | 415 | 422 | 501 => {
                 return Err(NodeError::MethodMissing(text()));
             }
-            _ => return self.note(Err(NodeError::Unreachable(text())), None),
+            _ => return self.rest_after(Err(NodeError::Unreachable(text())), None),
         }
         // HTTP 200 with `{"Error": "…"}` stands outside the JSON-RPC.
         #[derive(Deserialize)]
@@ -234,7 +236,7 @@ impl Transport {
             } else {
                 NodeError::Unreachable(message)
             };
-            return self.note(Err(error), answer.retry_after_seconds);
+            return self.rest_after(Err(error), answer.retry_after_seconds);
         }
         Ok(answer.body)
     }
@@ -284,7 +286,9 @@ impl Transport {
         };
         let responses = match read {
             Ok(responses) => responses,
-            Err(error) => return Ok(self.note(Err(NodeError::Garbage(error.to_string())), None)?),
+            Err(error) => {
+                return Ok(self.rest_after(Err(NodeError::Garbage(error.to_string())), None)?);
+            }
         };
         if is_batch && (!is_list || responses.len() < requests.len()) {
             let error = match responses.iter().find_map(|response| response.error.as_ref()) {
@@ -292,7 +296,9 @@ impl Transport {
                 None => NodeError::Refused("fewer answers than questions".into()),
             };
             return Err(match error {
-                NodeError::Limited(_) => self.note::<()>(Err(error.clone()), None).err().into(),
+                NodeError::Limited(_) => {
+                    self.rest_after::<()>(Err(error.clone()), None).err().into()
+                }
                 NodeError::TooMuch(_) => SendError::Node(error),
                 error => SendError::BatchRefused(error),
             });
@@ -319,17 +325,17 @@ impl Transport {
         }
         let all: Option<Vec<Answered>> = sorted.into_iter().collect();
         let missing = || NodeError::Garbage("an answer of the batch is missing".into());
-        let Some(mut answers) = all else { return Ok(self.note(Err(missing()), None)?) };
+        let Some(mut answers) = all else { return Ok(self.rest_after(Err(missing()), None)?) };
         // One question that meets a limit is the node's limit: it would meet the others soon. What
         // was answered before it is kept.
         let limited =
             answers.iter().position(|answer| matches!(answer, Err(NodeError::Limited(_))));
         match limited {
-            None => Ok(self.note(Ok(answers), None)?),
+            None => Ok(self.rest_after(Ok(answers), None)?),
             Some(place) => {
                 let refused = answers.swap_remove(place);
                 answers.truncate(place);
-                let error = self.note(refused, None).err();
+                let error = self.rest_after(refused, None).err();
                 if answers.is_empty() { Err(error.into()) } else { Ok(answers) }
             }
         }

@@ -64,12 +64,12 @@ enum FormOutcome {
 struct RefundAddressPage {
     transfer: Transfer,
     frame: PageFrame,
-    answer: Result<(ChainAddress, Vec<Refund>), AddressFault>,
+    answer: Result<(ChainAddress, Vec<Refund>), RefundAddressError>,
 }
 
 /// Why an address is not taken.
 #[derive(Clone, Copy)]
-enum AddressFault {
+enum RefundAddressError {
     /// It is no address of the chain, or was copied with a mistake.
     Unreadable,
     /// It belongs to the service, to the token or to nobody.
@@ -153,10 +153,10 @@ fn judge(
         .ok()
         .filter(|address| chains::address_fault(&transfer.chain, "", Some(address)).is_none());
     let answer = match readable {
-        None => Err(AddressFault::Unreadable),
+        None => Err(RefundAddressError::Unreadable),
         Some(address) => {
             let refused = refunds::address_refused(tx, "", &address, &transfer.token_contract)?;
-            refused.map_or(Ok((address, waiting)), |_| Err(AddressFault::NotYours))
+            refused.map_or(Ok((address, waiting)), |_| Err(RefundAddressError::NotYours))
         }
     };
     let frame = PageFrame::narrow(services.settings.issuers.of_scope(tx, scope)?);
@@ -181,8 +181,10 @@ fn show(
 ) -> Result<Reply, StoreError> {
     let (words, chain) = (sent.words, chain_facts(&shown.transfer));
     let (problem, waiting, mark) = match &shown.answer {
-        Err(AddressFault::Unreadable) => (Some(words.form_unreadable.as_str()), &[][..], None),
-        Err(AddressFault::NotYours) => (Some(words.form_not_yours.as_str()), &[][..], None),
+        Err(RefundAddressError::Unreadable) => {
+            (Some(words.form_unreadable.as_str()), &[][..], None)
+        }
+        Err(RefundAddressError::NotYours) => (Some(words.form_not_yours.as_str()), &[][..], None),
         Ok((address, waiting)) => {
             (None, waiting.as_slice(), Some(confirmation(services, sent.id, address)))
         }

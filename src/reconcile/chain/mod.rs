@@ -192,7 +192,7 @@ pub struct AddressHolding {
     pub transfer_id: Id<kind::Transfer>,
     pub address: AddressBytes,
     /// The token's contract that the transfer was told.
-    pub told_contract: AddressBytes,
+    pub token_contract: AddressBytes,
     /// Millionths, whichever of the token's contracts they are in.
     pub units: i64,
 }

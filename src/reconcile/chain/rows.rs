@@ -30,7 +30,7 @@ const fn live(mode: Mode) -> i64 {
     mode.is_live() as i64
 }
 
-fn place(row: &mut Row) -> Result<LogPosition, StoreError> {
+fn log_position(row: &mut Row) -> Result<LogPosition, StoreError> {
     Ok(LogPosition { transaction_hash: row.text()?, log_index: row.int()? })
 }
 
@@ -38,7 +38,7 @@ fn deposit(mut row: Row) -> Result<BookMovement, StoreError> {
     let row = &mut row;
     Ok(BookMovement {
         role: EntryRole::Deposit(row.id()?),
-        place: place(row)?,
+        place: log_position(row)?,
         from_address: Some(address(row.bytes()?)?),
         to_address: address(row.bytes()?)?,
         units: row.int()?,
@@ -51,7 +51,7 @@ fn sweep(mut row: Row) -> Result<BookMovement, StoreError> {
     let row = &mut row;
     Ok(BookMovement {
         role: EntryRole::Sweep,
-        place: place(row)?,
+        place: log_position(row)?,
         from_address: Some(address(row.bytes()?)?),
         to_address: address(row.bytes()?)?,
         units: row.int()?,
@@ -138,7 +138,7 @@ pub fn refunds(
         let scope = row.scope()?;
         let written = BookMovement {
             role: EntryRole::Refund(row.id()?),
-            place: place(row)?,
+            place: log_position(row)?,
             from_address: None,
             to_address: row.bytes_or_null()?.map_or(Ok(AddressBytes::of_20([0; 20])), address)?,
             units: row.int()?,
@@ -163,14 +163,14 @@ const HELD: &str = "SELECT t.id, t.deposit_address, t.token_contract, \
     t.deposit_address AND s.chain = t.chain) \
     FROM transfers t WHERE t.scope = ?1 AND t.chain = ?2";
 
-fn held(mut row: Row) -> Result<AddressHolding, StoreError> {
-    let (transfer_id, address, told_contract) =
+fn address_holding(mut row: Row) -> Result<AddressHolding, StoreError> {
+    let (transfer_id, address, token_contract) =
         (row.id()?, address(row.bytes()?)?, address(row.bytes()?)?);
     let (received, moved_in, left) = (row.int()?, row.int()?, row.int()?);
     let units = received.checked_add(moved_in).and_then(|sum| sum.checked_sub(left));
     let units =
         units.ok_or_else(|| StoreError::Broken("the sums of an address overflow".into()))?;
-    Ok(AddressHolding { transfer_id, address, told_contract, units })
+    Ok(AddressHolding { transfer_id, address, token_contract, units })
 }
 
 /// The addresses of one account and mode, in the order in which they were handed out, after that of
@@ -187,7 +187,7 @@ pub fn held_after(
         &format!("{HELD} AND t.id > ?3 ORDER BY t.id LIMIT ?4"),
         values![scope, chain.as_str(), &after, rows_max],
     )?;
-    rows.into_iter().map(held).collect()
+    rows.into_iter().map(address_holding).collect()
 }
 
 /// The address of one transfer.
@@ -198,7 +198,7 @@ pub fn held_of(
     id: Id<kind::Transfer>,
 ) -> Result<Option<AddressHolding>, StoreError> {
     tx.row(&format!("{HELD} AND t.id = ?3"), values![scope, chain.as_str(), id])?
-        .map(held)
+        .map(address_holding)
         .transpose()
 }
 

@@ -72,22 +72,22 @@ pub enum FaultPoint {
 pub enum Stopped {
     /// The fault point that a test set.
     FaultPoint,
-    Trouble(String),
+    Error(String),
 }
 
 impl From<OperationError> for Stopped {
     fn from(failure: OperationError) -> Stopped {
-        Stopped::Trouble(failure.to_string())
+        Stopped::Error(failure.to_string())
     }
 }
 impl From<StoreError> for Stopped {
     fn from(error: StoreError) -> Stopped {
-        Stopped::Trouble(error.to_string())
+        Stopped::Error(error.to_string())
     }
 }
 impl From<std::io::Error> for Stopped {
     fn from(error: std::io::Error) -> Stopped {
-        Stopped::Trouble(format!("the bank's folders: {error}"))
+        Stopped::Error(format!("the bank's folders: {error}"))
     }
 }
 
@@ -193,7 +193,7 @@ impl Bank {
             Ok(true)
         };
         if !app.store.write(record).await? {
-            return Err(Stopped::Trouble(format!(
+            return Err(Stopped::Error(format!(
                 "{id} was taken further by another worker meanwhile"
             )));
         }

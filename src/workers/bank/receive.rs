@@ -90,7 +90,7 @@ impl Bank {
                 app.metrics.bank_files.count("unreadable");
                 return Ok(());
             }
-            Err(_) => return Err(Stopped::Trouble("reading a file panicked".into())),
+            Err(_) => return Err(Stopped::Error("reading a file panicked".into())),
         };
         let mark = hex::encode(&sha256[..8]);
         let message = match judged {
