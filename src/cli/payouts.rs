@@ -227,7 +227,7 @@ fn cells(
     } else {
         format!("…{}", beneficiary.account_number_last4)
     };
-    let question = senders::question_of(&sender, services)?;
+    let question = senders::screening_question(&sender, services)?;
     let identification = sender.identification_type.map(|kind| match shows_numbers {
         true => format!("{} {}", kind.as_str(), question.identifiers.join(" ")),
         false => kind.as_str().to_owned(),

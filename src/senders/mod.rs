@@ -135,13 +135,10 @@ pub fn open_identification(
     sender: &Sender,
     services: &Services,
 ) -> Result<Option<(Identification, String)>, StoreError> {
-    let (Some(kind), Some(sealed)) = (sender.identification_type, &sender.identification_sealed)
-    else {
+    let number = open_identification_number(sender, services)?;
+    let (Some(kind), Some(number)) = (sender.identification_type, number) else {
         return Ok(None);
     };
-    let number = services.open(&SealedPlace::IDENTIFICATION, &sender.id.to_bytes(), sealed)?;
-    let number = String::from_utf8(number)
-        .map_err(|_| StoreError::Broken("a sender's identification does not read".into()))?;
     let kind = match kind {
         IdentificationType::Passport => Identification::Passport,
         IdentificationType::NationalId => Identification::NationalId,
@@ -150,13 +147,24 @@ pub fn open_identification(
     Ok(Some((kind, number)))
 }
 
+fn open_identification_number(
+    sender: &Sender,
+    services: &Services,
+) -> Result<Option<String>, StoreError> {
+    let Some(sealed) = &sender.identification_sealed else { return Ok(None) };
+    let number = services.open(&SealedPlace::IDENTIFICATION, &sender.id.to_bytes(), sealed)?;
+    // Only text is sealed here: anything else is a damaged row, and nobody is screened without it.
+    String::from_utf8(number)
+        .map(Some)
+        .map_err(|_| StoreError::Broken("a sender's identification does not read".into()))
+}
+
 /// What screening is asked about a sender that there is.
-pub fn question_of(sender: &Sender, services: &Services) -> Result<ScreeningQuestion, StoreError> {
-    let sealed = sender.identification_sealed.as_deref();
-    let number = sealed
-        .map(|sealed| services.open(&SealedPlace::IDENTIFICATION, &sender.id.to_bytes(), sealed))
-        .transpose()?;
-    let number = number.and_then(|number| String::from_utf8(number).ok());
+pub fn screening_question(
+    sender: &Sender,
+    services: &Services,
+) -> Result<ScreeningQuestion, StoreError> {
+    let number = open_identification_number(sender, services)?;
     Ok(question(
         &sender.name,
         [Some(&sender.country), sender.nationality.as_ref()],
@@ -189,7 +197,7 @@ pub fn rescreen(
     id: Id<kind::Sender>,
 ) -> Result<(), StoreError> {
     let Some(sender) = rows::find(tx, scope, id)? else { return Ok(()) };
-    let question = question_of(&sender, services)?;
+    let question = screening_question(&sender, services)?;
     let finding = services.screen(scope.mode(), &question);
     let screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| {
         services.screening_basis(&question, hit)

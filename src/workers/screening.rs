@@ -161,7 +161,7 @@ fn questions(
                 let found = senders::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
                 questions.extend(
                     found
-                        .map(|sender| senders::question_of(&sender, services))
+                        .map(|sender| senders::screening_question(&sender, services))
                         .transpose()?,
                 );
             }
@@ -172,7 +172,7 @@ fn questions(
                 questions.extend(
                     active
                         .map(|beneficiary| {
-                            beneficiaries::question_of(&beneficiary, services)
+                            beneficiaries::screening_question(&beneficiary, services)
                         })
                         .transpose()?,
                 );
@@ -196,7 +196,7 @@ fn questions_of_checks(
                 found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying);
             questions.extend(
                 waiting
-                    .map(|beneficiary| beneficiaries::question_of(&beneficiary, services))
+                    .map(|beneficiary| beneficiaries::screening_question(&beneficiary, services))
                     .transpose()?,
             );
         }
@@ -372,7 +372,7 @@ mod tests {
     use crate::chains::{ChainName, ChainProfile, Depth, Following, Movement};
     use crate::ifsc::Directory;
     use crate::kernel::id::kind;
-    use crate::kernel::seal::Sealer;
+    use crate::kernel::seal::{SealedPlace, Sealer};
     use crate::kernel::{AnyId, Clock, Currency, DecidedBy, Id, Metadata, Money};
     use crate::operator::open_hits::{OpenHit, open_hits};
     use crate::operator::{self, OperatorDecision};
@@ -383,7 +383,7 @@ mod tests {
     use crate::refunds::{self, payer_address};
     use crate::screening::Screening;
     use crate::screening::settings::ScreeningSource;
-    use crate::senders::{NewSender, Sender, SenderType};
+    use crate::senders::{IdentificationType, NewSender, Sender, SenderType};
     use crate::services::{Ports, Settings};
     use crate::store::Store;
     use crate::transfers::state::{StatusReason, TransferStatus};
@@ -627,6 +627,32 @@ mod tests {
 
     fn failed(failure: OperationError) -> StoreError {
         StoreError::Broken(format!("{failure:?}"))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_identification_that_is_no_text_is_told_and_not_left_out() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,1980,IN,,\n").await;
+        let id = stage.sender("Asha Kulkarni").await;
+        let mut sender = stage.found_sender(id).await;
+        let services = stage.services.clone();
+        let key = services.sealer.sealing_key(None).unwrap();
+        let sealed = |plain: &[u8]| {
+            key.seal([3; 12], &SealedPlace::IDENTIFICATION, &id.to_bytes(), plain).unwrap()
+        };
+        sender.identification_type = Some(IdentificationType::Passport);
+        sender.identification_sealed = Some(sealed(b"Z1234567"));
+        let question = senders::screening_question(&sender, &services).unwrap();
+        assert_eq!(question.identifiers, ["Z1234567"]);
+        assert!(senders::open_identification(&sender, &services).unwrap().is_some());
+        // Damaged: it opens, and is no text.
+        sender.identification_sealed = Some(sealed(b"Z12\xFF4567"));
+        for told in [
+            senders::screening_question(&sender, &services).map(|_| ()),
+            senders::open_identification(&sender, &services).map(|_| ()),
+        ] {
+            let error = told.unwrap_err().to_string();
+            assert!(error.contains("a sender's identification does not read"), "{error}");
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]
