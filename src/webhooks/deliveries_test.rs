@@ -118,7 +118,7 @@ fn finished(
 
 /// Attempts everything that is due, as the worker would; answers how many attempts.
 fn attempt_due(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, http_status: u16) -> usize {
-    let due = rows::due(tx, SCOPE, endpoint.id, now.instant_milliseconds(), 100).unwrap();
+    let due = rows::due(tx, SCOPE, endpoint.id, None, now.instant_milliseconds(), 100).unwrap();
     let lease = now.instant_milliseconds() + LEASE_MILLISECONDS;
     let claimed = claim(tx, endpoint.id, &due, true, lease).unwrap();
     assert!(claimed.iter().all(|is_claimed| *is_claimed));
@@ -135,7 +135,7 @@ fn a_success_ends_a_delivery_and_counts_once() {
         let endpoint = endpoint(tx, now, "*");
         emit(tx, now, "transfer.status.funded");
         assert_eq!(due_at(tx, &endpoint), Some(START));
-        let due = rows::due(tx, SCOPE, endpoint.id, START, 10).unwrap();
+        let due = rows::due(tx, SCOPE, endpoint.id, None, START, 10).unwrap();
         assert_eq!(due[0].event.as_ref().unwrap().event_type, "transfer.status.funded");
         let lease = START + LEASE_MILLISECONDS;
         assert_eq!(claim(tx, endpoint.id, &due, true, lease).unwrap(), [true]);
@@ -165,7 +165,7 @@ fn what_is_given_back_is_due_as_before() {
     with_store(|tx, now| {
         let endpoint = endpoint(tx, now, "*");
         emit(tx, now, "transfer.status.funded");
-        let due = rows::due(tx, SCOPE, endpoint.id, START, 10).unwrap();
+        let due = rows::due(tx, SCOPE, endpoint.id, None, START, 10).unwrap();
         claim(tx, endpoint.id, &due, true, START + LEASE_MILLISECONDS).unwrap();
         release(tx, endpoint.id, &[(due[0].clone(), START + LEASE_MILLISECONDS)]).unwrap();
         assert_eq!(
@@ -178,6 +178,49 @@ fn what_is_given_back_is_due_as_before() {
         release(tx, endpoint.id, &[(due[0].clone(), START + LEASE_MILLISECONDS)]).unwrap();
         rows::queue_due_by(tx, endpoint.id, START).unwrap();
         assert_eq!(due_at(tx, &endpoint), None);
+    });
+}
+
+#[test]
+fn a_start_takes_over_what_was_claimed_and_nothing_that_is_held_back() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "*");
+        emit(tx, now, "transfer.status.funded");
+        let due = rows::due(tx, SCOPE, endpoint.id, None, START, 10).unwrap();
+        let lease = START + LEASE_MILLISECONDS;
+        claim(tx, endpoint.id, &due, true, lease).unwrap();
+        let event = due[0].event.clone().unwrap();
+        let event = EventRow { id: now.mint(), event_type: event.event_type.clone(), ..*event };
+        let late = begun_late(now, endpoint.id, &event, HOUR);
+        rows::deliveries_insert(tx, &[late]).unwrap();
+        let dues = |tx: &mut dyn Tx| {
+            all(tx, &endpoint).iter().map(|found| found.due_milliseconds).collect::<Vec<_>>()
+        };
+        assert_eq!(dues(tx), [Some(lease), Some(START + HOUR)]);
+        assert_eq!(release_abandoned(tx, now).unwrap(), 1);
+        assert_eq!(dues(tx), [Some(START), Some(START + HOUR)]);
+    });
+}
+
+#[test]
+fn due_deliveries_are_read_on_behind_one_of_them() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "*");
+        for _ in 0..3 {
+            emit(tx, now, "transfer.status.funded");
+        }
+        now.advance_to(START + 1);
+        emit(tx, now, "transfer.status.funded");
+        let mut ids = |behind, rows_max| {
+            let due = rows::due(tx, SCOPE, endpoint.id, behind, START + 1, rows_max).unwrap();
+            due.iter().map(|found| (found.due_milliseconds, found.id)).collect::<Vec<_>>()
+        };
+        let all = ids(None, 10);
+        assert_eq!(all.len(), 4);
+        for place in 0..all.len() {
+            assert_eq!(ids(Some(all[place]), 10), all[place + 1..]);
+        }
+        assert_eq!(ids(Some(all[0]), 2), all[1..3]);
     });
 }
 
@@ -231,7 +274,7 @@ fn a_dead_endpoint_is_tried_fourteen_times_then_failing_then_disabled() {
         now.advance_to(START + 123 * HOUR);
         let range = Replay::Range { since: 0, until: now.instant(), only_failed: true };
         assert_eq!(replay(tx, now, &disabled, range).unwrap(), 4);
-        let due = rows::due(tx, SCOPE, endpoint.id, now.instant_milliseconds(), 10).unwrap();
+        let due = rows::due(tx, SCOPE, endpoint.id, None, now.instant_milliseconds(), 10).unwrap();
         assert!(
             due.len() == 4 && due.iter().all(|delivery| !is_recorded_only(&disabled, delivery))
         );
@@ -486,7 +529,7 @@ fn a_replay_meanwhile_makes_the_running_attempt_count_for_nothing() {
     with_store(|tx, now| {
         let endpoint = endpoint(tx, now, "*");
         let event = emit(tx, now, "transfer.status.funded");
-        let due = rows::due(tx, SCOPE, endpoint.id, START, 10).unwrap();
+        let due = rows::due(tx, SCOPE, endpoint.id, None, START, 10).unwrap();
         let lease = START + LEASE_MILLISECONDS;
         claim(tx, endpoint.id, &due, true, lease).unwrap();
         now.advance_to(START + 1_000);

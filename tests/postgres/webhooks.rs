@@ -211,7 +211,7 @@ async fn a_claim_that_waited_for_another_takes_what_that_left() {
         Ok(webhooks::sequencer::sequence(tx, now)?)
     };
     stage.store.write(emit).await.expect("deliveries");
-    let read = move |tx: &mut dyn Tx| Ok(rows::due(tx, SCOPE, id, i64::MAX - 1, 1_000)?);
+    let read = move |tx: &mut dyn Tx| Ok(rows::due(tx, SCOPE, id, None, i64::MAX - 1, 1_000)?);
     let due = stage.store.read(hundi::store::Cost::Scan, read).await.expect("due deliveries");
     assert_eq!(due.len(), DUE_COUNT);
     let every_third: Vec<_> = due.iter().step_by(3).cloned().collect();
@@ -255,7 +255,7 @@ async fn of_two_attempts_of_a_delivery_the_one_with_the_lease_counts() {
             events::emit(tx, now, SCOPE, TYPE, linked)?;
         }
         webhooks::sequencer::sequence(tx, now)?;
-        let due = rows::due(tx, SCOPE, id, i64::MAX - 1, 10)?;
+        let due = rows::due(tx, SCOPE, id, None, i64::MAX - 1, 10)?;
         let lease_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
         assert_eq!(claim(tx, id, &due, true, lease_milliseconds)?, [true; 3]);
         let mut attempts = vec![success(now, &due[0], lease_milliseconds - 1)];
@@ -492,7 +492,7 @@ async fn deliver_all(stage: &Stage, id: Id<kind::WebhookEndpoint>, count: i64) {
         let due = stage
             .store
             .read(hundi::store::Cost::Scan, move |tx| {
-                Ok(rows::due(tx, SCOPE, id, i64::MAX - 1, TURN)?)
+                Ok(rows::due(tx, SCOPE, id, None, i64::MAX - 1, TURN)?)
             })
             .await
             .expect("due deliveries");

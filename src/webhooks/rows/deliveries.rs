@@ -8,7 +8,7 @@ use super::{DeliveryId, EndpointId, EventId};
 use crate::events;
 use crate::events::rows::EventRow;
 use crate::kernel::page::Page;
-use crate::kernel::{Scope, StoreError};
+use crate::kernel::{Id, Scope, StoreError};
 use crate::store::list::{self, Listing};
 use crate::store::{self, EachUpdate, Row, Tx, Value};
 use crate::values;
@@ -124,7 +124,7 @@ pub fn deliveries_insert(tx: &mut dyn Tx, deliveries: &[Delivery]) -> Result<(),
 }
 
 /// Deliveries of one endpoint that are due, with their events, in the order in which they became
-/// due.
+/// due; all of them, or those behind one of them.
 ///
 /// The events are read by a statement of their own. A join would leave it to the planner how to
 /// find them, and one whose statistics do not know the account yet reads all of its events for each
@@ -133,13 +133,16 @@ pub fn due(
     tx: &mut dyn Tx,
     scope: Scope,
     endpoint_id: EndpointId,
+    behind: Option<(i64, DeliveryId)>,
     until_milliseconds: i64,
     rows_max: i64,
 ) -> Result<Vec<DueDelivery>, StoreError> {
+    let (behind_milliseconds, behind_id) = behind.unwrap_or((i64::MIN, Id::from_u128(0)));
     let sql = "SELECT id, event_id, schedule_start_milliseconds, step, attempts_count, \
      due_milliseconds FROM webhook_deliveries WHERE endpoint_id = ?1 AND due_milliseconds <= ?2 \
-     ORDER BY due_milliseconds, id LIMIT ?3";
-    let rows = tx.rows(sql, values![endpoint_id, until_milliseconds, rows_max])?;
+     AND (due_milliseconds, id) > (?4, ?5) ORDER BY due_milliseconds, id LIMIT ?3";
+    let values = values![endpoint_id, until_milliseconds, rows_max, behind_milliseconds, behind_id];
+    let rows = tx.rows(sql, values)?;
     let mut due = Vec::with_capacity(rows.len());
     let mut event_ids: Vec<EventId> = Vec::with_capacity(rows.len());
     for mut row in rows {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::DueDelivery;
-use crate::webhooks::rows::EndpointId;
+use crate::webhooks::rows::{DeliveryId, EndpointId};
 use crate::webhooks::schedule::EndpointHealth;
 
 /// A request for deliveries of one endpoint.
@@ -14,6 +14,8 @@ pub(super) struct ClaimRequest {
     pub(super) scope: Scope,
     /// Deliveries to claim; 0 only reads the target again.
     pub(super) count: usize,
+    /// Only deliveries that stand behind this one in the order in which they became due.
+    pub(super) behind: Option<(i64, DeliveryId)>,
     pub(super) known: Option<Arc<DeliveryTarget>>,
 }
 
@@ -29,6 +31,8 @@ pub(super) struct EndpointReading {
     pub(super) due: Vec<DueDelivery>,
     /// Nothing else is due.
     pub(super) is_drained: bool,
+    /// The last delivery that was read, unless nothing is due behind it.
+    pub(super) read_until: Option<(i64, DeliveryId)>,
     /// Due, but only to be kept: the endpoint was disabled after their schedules had begun.
     pub(super) recorded: Vec<DueDelivery>,
     /// Due, but the event is past its time.
@@ -45,6 +49,7 @@ impl EndpointReading {
             health: EndpointHealth { first_failure_milliseconds: None, failures_count: 0 },
             due: Vec::new(),
             is_drained: true,
+            read_until: None,
             recorded: Vec::new(),
             expired: Vec::new(),
         }

@@ -2,9 +2,10 @@
 //! attempt ended.
 //!
 //! One task owns everything. `scheduler` decides what to claim and what to send, `turn` is one
-//! exchange with the store, and `attempt` sends one delivery to its `target`. At most one step with
-//! the store runs at a time: a look for endpoints with something due, or a turn. Sending goes on
-//! meanwhile, so that commits and attempts do not wait for one another.
+//! exchange with the store, and `attempt` sends one delivery to its `target`. At most two steps
+//! with the store run side by side: a turn for endpoints with a backlog, which is a long one; and a
+//! look for endpoints with something due or a turn for all the others, which do not wait for the
+//! long one. Sending goes on meanwhile, so that commits and attempts do not wait for one another.
 
 mod attempt;
 mod claims;
@@ -29,13 +30,11 @@ use crate::webhooks::rows::{self, DueQueue, EndpointId};
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 use crate::webhooks::sending::client::WebhookClient;
 use attempt::AttemptReport;
-use scheduler::{ClaimingLanes, RUNNING_MAX, Scheduler};
+use scheduler::{RUNNING_MAX, Scheduler, Share};
 use turn::TurnResult;
 
 /// Finished attempts that one turn records.
 const RECORDED_MAX: usize = 256;
-/// The same in a turn for endpoints without a backlog, which is to be short.
-const RECORDED_SHORT_MAX: usize = 32;
 /// Endpoints that one look finds.
 const LOOKED_MAX: i64 = 10_000;
 /// The longest time without a look, in milliseconds, and how far a look sees ahead.
@@ -89,7 +88,10 @@ enum StoreStep {
         until_milliseconds: i64,
         queues: Result<Vec<DueQueue>, OperationError>,
     },
-    Turned(TurnResult),
+    Turned {
+        turn: TurnResult,
+        was_cautious: bool,
+    },
 }
 
 type StepFuture = Pin<Box<dyn Future<Output = StoreStep> + Send>>;
@@ -101,12 +103,13 @@ struct DeliveryWorker {
     finished: Vec<(EndpointId, FinishedAttempt)>,
     reports: UnboundedReceiver<AttemptReport>,
     reporter: UnboundedSender<AttemptReport>,
+    /// A look, or a turn for endpoints without a backlog.
     step: Option<StepFuture>,
+    /// A turn for those with one.
+    backlog_step: Option<StepFuture>,
     /// Something may have become due.
     is_woken: bool,
     has_just_looked: bool,
-    /// The last turn was for endpoints without a backlog.
-    was_short: bool,
     wakes_at: Instant,
     rests_until: Instant,
     /// After an error a turn records one attempt and nothing else, so that one that cannot be
@@ -129,9 +132,9 @@ impl DeliveryWorker {
             reports,
             reporter,
             step: None,
+            backlog_step: None,
             is_woken: true,
             has_just_looked: false,
-            was_short: false,
             wakes_at: now,
             rests_until: now,
             is_cautious: false,
@@ -144,14 +147,21 @@ impl DeliveryWorker {
     async fn work(&mut self, stop: &mut watch::Receiver<bool>) {
         loop {
             self.begin_attempts();
-            self.begin_step();
+            self.begin_steps();
             let alarm_at =
                 if self.is_woken { self.rests_until } else { self.wakes_at.max(self.rests_until) };
             tokio::select! {
                 biased;
                 // A stop whose sender is gone is a stop too.
                 _ = stop.wait_for(|is_stopped| *is_stopped) => return,
-                step = ended(&mut self.step) => self.take_step(step),
+                step = ended(&mut self.step) => {
+                    self.step = None;
+                    self.take_step(step);
+                }
+                step = ended(&mut self.backlog_step) => {
+                    self.backlog_step = None;
+                    self.take_step(step);
+                }
                 Some(report) = self.reports.recv() => self.take_reports(report),
                 () = self.app.store.signals.deliveries.notified(),
                     if !self.is_woken => self.is_woken = true,
@@ -163,11 +173,12 @@ impl DeliveryWorker {
     /// Ends in order: gives claims back, and awaits and records running attempts.
     async fn finish(mut self) {
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
-        if let Some(step) = self.step.take()
-            && let Ok(step) = timeout_at(deadline, step).await
-            && matches!(step, StoreStep::Turned(_))
-        {
-            self.take_step(step);
+        for step in [self.step.take(), self.backlog_step.take()].into_iter().flatten() {
+            if let Ok(step) = timeout_at(deadline, step).await
+                && matches!(step, StoreStep::Turned { .. })
+            {
+                self.take_step(step);
+            }
         }
         self.release_claims().await;
         while self.scheduler.running_count() > 0 {
@@ -246,45 +257,62 @@ impl DeliveryWorker {
         }
     }
 
-    fn begin_step(&mut self) {
+    fn begin_steps(&mut self) {
         let now = Instant::now();
-        if self.step.is_some() || now < self.rests_until {
+        if now < self.rests_until {
+            return;
+        }
+        let is_at_rest = self.step.is_none() && self.backlog_step.is_none();
+        self.is_cautious &= !(is_at_rest && self.finished.is_empty());
+        if self.backlog_step.is_none() && !self.is_cautious {
+            self.backlog_step = self.turn(Share::Backlog, now);
+        }
+        if self.step.is_some() {
             return;
         }
         // Looks and turns alternate, or a stream of commits would leave no time for turns.
-        if self.is_woken && !self.has_just_looked {
-            self.step = Some(self.look(now));
-            return;
+        if !self.is_woken || self.has_just_looked {
+            self.has_just_looked = false;
+            self.step = self.turn(Share::CaughtUp, now);
         }
-        let mut finished_max = if self.is_cautious { 1 } else { RECORDED_MAX };
+        if self.step.is_none() && self.is_woken {
+            self.step = Some(self.look(now));
+        }
+    }
+
+    /// A turn for the endpoints of one share, if there is something to do for them.
+    fn turn(&mut self, share: Share, now: Instant) -> Option<StepFuture> {
+        let was_cautious = self.is_cautious;
         let mut requests = Vec::new();
-        if !self.is_cautious || self.finished.is_empty() {
-            // An endpoint with a backlog fills a turn. While there is one, every other turn is for
-            // the rest alone, so that what becomes due there does not wait for so long.
-            if !self.was_short && self.scheduler.has_backlog() {
-                let caught_up = ClaimingLanes::CaughtUp;
-                requests = self.scheduler.claim_requests(caught_up, now, &mut self.wakes_at);
-            }
-            self.was_short = !requests.is_empty();
-            if self.was_short {
-                finished_max = finished_max.min(RECORDED_SHORT_MAX);
-            } else {
-                let all = ClaimingLanes::All;
-                requests = self.scheduler.claim_requests(all, now, &mut self.wakes_at);
-            }
+        if !was_cautious {
+            requests = self.scheduler.claim_requests(share, now, &mut self.wakes_at);
         }
-        let finished_count = self.finished.len().min(finished_max);
-        let finished: Vec<_> = self.finished.drain(..finished_count).collect();
-        self.has_just_looked = false;
-        if !requests.is_empty() || !finished.is_empty() {
-            let until_milliseconds = self.milliseconds();
-            let (app, finished) = (self.app.clone(), Arc::new(finished));
-            self.step = Some(Box::pin(async move {
-                StoreStep::Turned(turn::run(app, requests, finished, until_milliseconds).await)
-            }));
-        } else if self.is_woken {
-            self.step = Some(self.look(now));
+        let finished = self.finished_of(share);
+        if requests.is_empty() && finished.is_empty() {
+            return None;
         }
+        let until_milliseconds = self.milliseconds();
+        let (app, finished) = (self.app.clone(), Arc::new(finished));
+        Some(Box::pin(async move {
+            let turn = turn::run(app, requests, finished, until_milliseconds).await;
+            StoreStep::Turned { turn, was_cautious }
+        }))
+    }
+
+    /// The finished attempts that the next turn of a share records, in the order in which they
+    /// ended.
+    fn finished_of(&mut self, share: Share) -> Vec<(EndpointId, FinishedAttempt)> {
+        let (scheduler, is_cautious) = (&self.scheduler, self.is_cautious);
+        let mut room = if is_cautious { 1 } else { RECORDED_MAX };
+        let (taken, others) =
+            std::mem::take(&mut self.finished).into_iter().partition(|(endpoint_id, _)| {
+                let is_its = is_cautious || scheduler.share_of(*endpoint_id) == share;
+                let is_taken = is_its && room > 0;
+                room -= usize::from(is_taken);
+                is_taken
+            });
+        self.finished = others;
+        taken
     }
 
     /// Looks for endpoints whose due time has come since the last look. The scheduler remembers
@@ -312,7 +340,6 @@ impl DeliveryWorker {
     }
 
     fn take_step(&mut self, step: StoreStep) {
-        self.step = None;
         match step {
             StoreStep::Looked { above_milliseconds, until_milliseconds, queues } => match queues {
                 Ok(queues) => self.take_look(above_milliseconds, until_milliseconds, &queues),
@@ -326,7 +353,7 @@ impl DeliveryWorker {
                     self.rest();
                 }
             },
-            StoreStep::Turned(turn) => self.take_turn(turn),
+            StoreStep::Turned { turn, was_cautious } => self.take_turn(turn, was_cautious),
         }
     }
 
@@ -358,14 +385,13 @@ impl DeliveryWorker {
         }
     }
 
-    fn take_turn(&mut self, turn: TurnResult) {
+    fn take_turn(&mut self, turn: TurnResult, was_cautious: bool) {
         let (readings, claims) = match turn.outcome {
             Ok(outcome) => outcome,
-            Err(failure) => return self.take_error(&failure, &turn.requested, &turn.finished),
+            Err(failure) => {
+                return self.take_error(&failure, was_cautious, &turn.requested, &turn.finished);
+            }
         };
-        if self.is_cautious && self.finished.is_empty() {
-            self.is_cautious = false;
-        }
         // The endpoint's next delivery may be due sooner than the next look.
         self.is_woken |=
             readings.iter().any(|reading| reading.requested_count > 0 && reading.is_drained);
@@ -378,6 +404,7 @@ impl DeliveryWorker {
     fn take_error(
         &mut self,
         failure: &OperationError,
+        was_cautious: bool,
         requested: &[EndpointId],
         finished: &[(EndpointId, FinishedAttempt)],
     ) {
@@ -386,7 +413,7 @@ impl DeliveryWorker {
         self.is_woken = true;
         self.scheduler.read_again(requested);
         let is_passing = matches!(failure, OperationError::Store(StoreError::Unavailable(_)));
-        if is_passing || !self.is_cautious {
+        if is_passing || !was_cautious {
             self.is_cautious |= !is_passing;
             self.finished.splice(..0, finished.iter().cloned());
             return;

@@ -13,7 +13,7 @@ use super::claims::{ClaimRequest, EndpointReading};
 use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::{DueDelivery, FinishedAttempt};
-use crate::webhooks::rows::{DueQueue, EndpointId};
+use crate::webhooks::rows::{DeliveryId, DueQueue, EndpointId};
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 use crate::webhooks::state::EndpointStatus;
 
@@ -55,6 +55,9 @@ const TARGET_KEPT_MILLISECONDS: u64 = 1_000;
 const LANES_MAX: usize = 20_000;
 /// How long an endpoint is left out whose rows cannot be read, in seconds.
 const BROKEN_PAUSE_SECONDS: u64 = 60;
+/// How long a backlog is read on behind what was read last, before it is read from its beginning
+/// again, in milliseconds.
+const BACKLOG_READ_ON_MILLISECONDS: u64 = 1_000;
 
 /// What the last attempts say about an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,12 +76,14 @@ pub(super) struct ClaimedDelivery {
     pub(super) lease_milliseconds: i64,
 }
 
-/// For which lanes a turn claims.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ClaimingLanes {
-    All,
+/// Which lanes a turn is for. Each lane belongs to one share, and it changes to the other only when
+/// a turn of its own has ended, so that two turns for different shares never meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Share {
     /// Those without a backlog.
     CaughtUp,
+    /// Those that have more due than one turn claims.
+    Backlog,
 }
 
 /// An attempt that may begin now.
@@ -140,6 +145,13 @@ struct EndpointLane {
     has_due: bool,
     /// The last claim left some that were due, so that the next one fills a turn.
     has_backlog: bool,
+    /// The last delivery of the backlog that was read, behind which the next turn reads on. An
+    /// index keeps entries of deliveries that are no longer due until it is cleaned, and a turn
+    /// that began in front of them would go over all of them.
+    read_until: Option<(i64, DeliveryId)>,
+    /// When the backlog is read from its beginning again: what became due there meanwhile does not
+    /// wait for its end.
+    reads_anew_at: Instant,
     /// Nothing is claimed before this moment.
     rests_until: Instant,
     /// It is in `due_lanes`.
@@ -161,10 +173,16 @@ impl EndpointLane {
             running_count: 0,
             has_due: false,
             has_backlog: false,
+            read_until: None,
+            reads_anew_at: now,
             rests_until: now,
             is_due_listed: false,
             is_ready_listed: false,
         }
+    }
+
+    const fn share(&self) -> Share {
+        if self.has_backlog { Share::Backlog } else { Share::CaughtUp }
     }
 
     fn is_probed(&self) -> bool {
@@ -249,17 +267,17 @@ impl Scheduler {
         }
     }
 
-    /// Whether a lane has more due than one turn claims.
-    pub(super) fn has_backlog(&self) -> bool {
-        let has_backlog = |id: &EndpointId| self.lanes.get(id).is_some_and(|lane| lane.has_backlog);
-        self.due_lanes.iter().any(has_backlog)
+    /// The share that an endpoint belongs to.
+    pub(super) fn share_of(&self, endpoint_id: EndpointId) -> Share {
+        self.lanes.get(&endpoint_id).map_or(Share::CaughtUp, EndpointLane::share)
     }
 
-    /// What to read next: deliveries for the lanes that want some, in turn, and targets that are
-    /// too old. `wakes_at` moves to the end of the first rest of a lane.
+    /// What a turn reads next: deliveries for the lanes of its share that want some, one after the
+    /// other, and targets that are too old. `wakes_at` moves to the end of the first rest of a
+    /// lane.
     pub(super) fn claim_requests(
         &mut self,
-        lanes: ClaimingLanes,
+        share: Share,
         now: Instant,
         wakes_at: &mut Instant,
     ) -> Vec<ClaimRequest> {
@@ -276,7 +294,7 @@ impl Scheduler {
                 continue;
             }
             self.due_lanes.push_back(endpoint_id);
-            if lanes == ClaimingLanes::CaughtUp && lane.has_backlog {
+            if lane.share() != share {
                 continue;
             }
             if lane.rests_until > now {
@@ -289,15 +307,22 @@ impl Scheduler {
             };
             if count > 0 {
                 count_left -= count;
-                let (scope, known) = (lane.scope, lane.target.clone());
-                requests.push(ClaimRequest { endpoint_id, scope, count, known });
+                if now >= lane.reads_anew_at {
+                    lane.read_until = None;
+                    lane.reads_anew_at = now + Duration::from_millis(BACKLOG_READ_ON_MILLISECONDS);
+                }
+                requests.push(request(endpoint_id, lane, count));
             }
         }
-        for endpoint_id in std::mem::take(&mut self.stale_lanes) {
+        let (stale, others) = std::mem::take(&mut self.stale_lanes)
+            .into_iter()
+            .partition(|endpoint_id| self.share_of(*endpoint_id) == share);
+        self.stale_lanes = others;
+        let stale: Vec<EndpointId> = stale;
+        for endpoint_id in stale {
             let Some(lane) = self.lanes.get(&endpoint_id) else { continue };
             if !requests.iter().any(|request| request.endpoint_id == endpoint_id) {
-                let (scope, known) = (lane.scope, lane.target.clone());
-                requests.push(ClaimRequest { endpoint_id, scope, count: 0, known });
+                requests.push(request(endpoint_id, lane, 0));
             }
         }
         requests
@@ -337,6 +362,7 @@ impl Scheduler {
         }
         if reading.requested_count > 0 {
             lane.has_backlog = !reading.is_drained;
+            lane.read_until = reading.read_until;
             lane.has_due = !reading.is_drained || claimed.contains(&false);
         }
         let taken = reading.due.iter().zip(claimed).filter(|(_, is_claimed)| **is_claimed);
@@ -435,6 +461,11 @@ impl Scheduler {
             })
             .collect()
     }
+}
+
+fn request(endpoint_id: EndpointId, lane: &EndpointLane, count: usize) -> ClaimRequest {
+    let (scope, behind, known) = (lane.scope, lane.read_until, lane.target.clone());
+    ClaimRequest { endpoint_id, scope, count, behind, known }
 }
 
 fn set_reliability(

@@ -89,7 +89,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     let queue = DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE };
     scheduler.note_due(&queue, now);
     scheduler.note_due(&queue, now);
-    let requests = scheduler.claim_requests(ClaimingLanes::All, now, &mut wakes_at);
+    let requests = scheduler.claim_requests(Share::CaughtUp, now, &mut wakes_at);
     assert_eq!(requests.len(), 1, "listed once");
     assert_eq!((requests[0].count, requests[0].known.is_none()), (8, true));
 
@@ -115,7 +115,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true, true, true], now);
     let later = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
     assert!(scheduler.begin_attempts(later, 0).is_empty());
-    let requests = scheduler.claim_requests(ClaimingLanes::All, later, &mut wakes_at);
+    let requests = scheduler.claim_requests(Share::CaughtUp, later, &mut wakes_at);
     assert!(requests.iter().any(|request| request.endpoint_id == endpoint_id));
     reading.target = None;
     scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], later);
@@ -124,7 +124,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
 }
 
 #[test]
-fn a_turn_can_leave_out_endpoints_with_a_backlog() {
+fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     let now = Instant::now();
     let mut wakes_at = now + Duration::from_secs(1);
     let mut scheduler = Scheduler::default();
@@ -132,21 +132,60 @@ fn a_turn_can_leave_out_endpoints_with_a_backlog() {
     for endpoint_id in [behind, caught_up] {
         scheduler.note_due(&DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE }, now);
     }
-    assert!(!scheduler.has_backlog());
-    for request in scheduler.claim_requests(ClaimingLanes::All, now, &mut wakes_at) {
+    let of_backlogs = scheduler.claim_requests(Share::Backlog, now, &mut wakes_at);
+    assert!(of_backlogs.is_empty(), "nobody is behind yet");
+    for request in scheduler.claim_requests(Share::CaughtUp, now, &mut wakes_at) {
         let mut reading = EndpointReading::empty(&request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         reading.is_drained = request.endpoint_id == caught_up;
         scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], now);
     }
-    assert!(scheduler.has_backlog());
-    let mut requested = |scheduler: &mut Scheduler, lanes| {
-        let requests = scheduler.claim_requests(lanes, now, &mut wakes_at);
+    let shares = [behind, caught_up].map(|endpoint_id| scheduler.share_of(endpoint_id));
+    assert_eq!(shares, [Share::Backlog, Share::CaughtUp]);
+    let mut requested = |scheduler: &mut Scheduler, share| {
+        let requests = scheduler.claim_requests(share, now, &mut wakes_at);
         requests.iter().map(|request| request.endpoint_id).collect::<Vec<_>>()
     };
-    assert_eq!(requested(&mut scheduler, ClaimingLanes::CaughtUp), []);
+    assert_eq!(requested(&mut scheduler, Share::CaughtUp), []);
     let queue = DueQueue { due_milliseconds: 0, endpoint_id: caught_up, scope: SCOPE };
     scheduler.note_due(&queue, now);
-    assert_eq!(requested(&mut scheduler, ClaimingLanes::CaughtUp), [caught_up]);
-    assert_eq!(requested(&mut scheduler, ClaimingLanes::All).len(), 2);
+    assert_eq!(requested(&mut scheduler, Share::CaughtUp), [caught_up]);
+    assert_eq!(requested(&mut scheduler, Share::Backlog), [behind]);
+}
+
+/// Entries of what is no longer due stay in front of a backlog, so it is not read from its
+/// beginning each time; but now and then it is, and before it counts as gone.
+#[test]
+fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
+    let now = Instant::now();
+    let mut wakes_at = now + Duration::from_secs(1);
+    let mut scheduler = Scheduler::default();
+    let endpoint_id = Id::from_u128(7);
+    scheduler.note_due(&DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE }, now);
+    let mut request_at = |scheduler: &mut Scheduler, share, at| {
+        let mut requests = scheduler.claim_requests(share, at, &mut wakes_at);
+        assert_eq!(requests.len(), 1);
+        requests.remove(0)
+    };
+    let take = |scheduler: &mut Scheduler, request: &ClaimRequest, read_until, is_drained| {
+        let mut reading = EndpointReading::empty(request);
+        reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
+        (reading.read_until, reading.is_drained) = (read_until, is_drained);
+        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], now);
+    };
+    let request = request_at(&mut scheduler, Share::CaughtUp, now);
+    assert_eq!(request.behind, None);
+    let place = Some((3, Id::from_u128(9)));
+    take(&mut scheduler, &request, place, false);
+    let request = request_at(&mut scheduler, Share::Backlog, now);
+    assert_eq!(request.behind, place);
+    // Its end was reached.
+    take(&mut scheduler, &request, None, false);
+    let request = request_at(&mut scheduler, Share::Backlog, now);
+    assert_eq!(request.behind, None);
+    take(&mut scheduler, &request, place, false);
+    let later = now + Duration::from_millis(BACKLOG_READ_ON_MILLISECONDS);
+    assert_eq!(request_at(&mut scheduler, Share::Backlog, later).behind, None);
+    take(&mut scheduler, &request, None, true);
+    assert_eq!(scheduler.share_of(endpoint_id), Share::CaughtUp);
 }

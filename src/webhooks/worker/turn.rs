@@ -114,8 +114,19 @@ fn read_endpoint(
     let is_first_probe =
         request.known.is_none() && is_probed(reading.health.failures_count, endpoint.status);
     let count = if is_first_probe { 1 } else { request.count };
-    let due = rows::due(tx, request.scope, request.endpoint_id, until_milliseconds, count as i64)?;
-    reading.is_drained = due.len() < count;
+    let due = rows::due(
+        tx,
+        request.scope,
+        request.endpoint_id,
+        request.behind,
+        until_milliseconds,
+        count as i64,
+    )?;
+    let is_end = due.len() < count;
+    // In front of where this began something may have become due meanwhile.
+    reading.is_drained = is_end && request.behind.is_none();
+    let last = due.last().filter(|_| !is_end);
+    reading.read_until = last.map(|delivery| (delivery.due_milliseconds, delivery.id));
     for mut delivery in due {
         if let (Some(key_id), Some(event)) = (endpoint.chaos_key_id, &delivery.event) {
             let (scope, event_id) = (request.scope, event.id);
