@@ -170,8 +170,8 @@ pub fn release(
 }
 
 /// Makes first attempts due that an earlier process had claimed, at the start of the only server of
-/// a store. Claimed retries wait for their leases to end. First attempts that a chaos profile holds
-/// back become due too.
+/// a store. Claimed retries wait for their leases to end, and first attempts that a chaos profile
+/// holds back for their time.
 pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     rows::first_attempts_release(tx, now.instant_milliseconds())
 }

@@ -216,11 +216,12 @@ pub fn deliveries_end(
 }
 
 /// Makes first attempts due that a process claimed and did not live to make. Only for a store with
-/// one server: on others, such a lease may be held by a node that lives.
+/// one server: on others, such a lease may be held by a node that lives. Those whose schedule has
+/// not begun were not claimed.
 pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<u64, StoreError> {
     let released = tx.execute(
         "UPDATE webhook_deliveries SET due_milliseconds = ?1 WHERE due_milliseconds > ?1 AND \
-         attempts_count = 0",
+         attempts_count = 0 AND schedule_start_milliseconds <= ?1",
         values![now_milliseconds],
     )?;
     if released > 0 {
