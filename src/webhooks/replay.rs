@@ -25,13 +25,13 @@ use crate::store::{Cost, Signal, Tx};
 pub const REPLAYED_MAX: i64 = 10_000;
 /// Events, or deliveries, that one transaction of a replay goes through.
 pub const PART_MAX: i64 = 100;
-/// After a part the worker rests so many times as long as the part took, up to [`REST_MAX`]: while
-/// a part takes less than a third of that, all replays together take at most a quarter of the time.
+/// After a part the worker rests so many times as long as the part took: all replays together take
+/// at most a quarter of the time.
 const RESTS_PER_PART: u32 = 3;
 /// How often the worker looks for replays.
 const LOOK_MILLISECONDS: u64 = 200;
-/// The longest rest, also after a fault of the store.
-const REST_MAX: Duration = Duration::from_secs(1);
+/// The rest after a fault of the store.
+const FAULT_REST: Duration = Duration::from_secs(1);
 /// How far an event's `created` and its identifier may be apart in one account's time: the clocks
 /// of two nodes, and the way to the sequencer.
 const CLOCKS_APART_SECONDS_MAX: i64 = 600;
@@ -351,10 +351,10 @@ async fn look(app: &AppState, scopes: &mut VecDeque<Scope>) -> Duration {
 async fn part_of(app: &AppState, scope: Scope) -> Duration {
     let begun = Instant::now();
     match app.store.write(move |tx, now| Ok(go_on(tx, now, scope)?)).await {
-        Ok(()) => (begun.elapsed() * RESTS_PER_PART).min(REST_MAX),
+        Ok(()) => begun.elapsed() * RESTS_PER_PART,
         Err(failure) => {
             tracing::error!(?failure, "a replay could not go on; it is tried again in a second");
-            REST_MAX
+            FAULT_REST
         }
     }
 }
