@@ -350,21 +350,7 @@ pub trait Tx {
         update: &EachUpdate<'_>,
         keys: &[Value<'_>],
     ) -> Result<Vec<bool>, StoreError> {
-        let (set_count, columns) = (update.set_values.len(), update.columns);
-        let conditions: Vec<String> = columns
-            .iter()
-            .enumerate()
-            .map(|(index, column)| format!("{column} = ?{}", set_count + index + 1))
-            .collect();
-        let sql = format!(
-            "UPDATE {} SET {} WHERE {}",
-            update.table,
-            update.set,
-            conditions.join(" AND ")
-        );
-        keys.chunks_exact(columns.len())
-            .map(|key| Ok(self.execute(&sql, &[update.set_values, key].concat())? == 1))
-            .collect()
+        update_one_by_one(self, update, keys)
     }
 
     /// The only row of a query, if there is one.
@@ -399,6 +385,25 @@ pub struct EachUpdate<'a> {
     pub set_values: &'a [Value<'a>],
     /// What has to be equal: first the row's identifier, which is an `Id`, then the rest.
     pub columns: &'a [&'a str],
+}
+
+/// [`Tx::update_each`] with a statement for each row.
+fn update_one_by_one<T: Tx + ?Sized>(
+    tx: &mut T,
+    update: &EachUpdate<'_>,
+    keys: &[Value<'_>],
+) -> Result<Vec<bool>, StoreError> {
+    let (set_count, columns) = (update.set_values.len(), update.columns);
+    let conditions: Vec<String> = columns
+        .iter()
+        .enumerate()
+        .map(|(index, column)| format!("{column} = ?{}", set_count + index + 1))
+        .collect();
+    let sql =
+        format!("UPDATE {} SET {} WHERE {}", update.table, update.set, conditions.join(" AND "));
+    keys.chunks_exact(columns.len())
+        .map(|key| Ok(tx.execute(&sql, &[update.set_values, key].concat())? == 1))
+        .collect()
 }
 
 /// How many rows one statement takes where there are many, the largest first: few texts, and few

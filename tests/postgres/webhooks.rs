@@ -509,3 +509,37 @@ async fn deliver_all(stage: &Stage, id: Id<kind::WebhookEndpoint>, count: i64) {
         stage.store.write(turn).await.expect("a turn");
     }
 }
+
+/// A table whose rows have no place that names them, as on other engines: one in parts. The rows of
+/// the other endpoint have the same places in their own part.
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_in_a_partitioned_table_are_claimed_and_recorded() {
+    const COUNT: i64 = 100;
+    let mut stage = Stage::new().await;
+    let id = stage.endpoint_id;
+    let other = stage.store.write(|tx, now| make_endpoint(tx, now)).await.expect("an endpoint");
+    stage.store.close().await;
+    stage.database.sql(&format!(
+        "DROP TABLE webhook_deliveries; \
+         CREATE TABLE webhook_deliveries (endpoint_id BYTEA NOT NULL, id BYTEA NOT NULL, event_id \
+         BYTEA NOT NULL, status TEXT NOT NULL, schedule_start_milliseconds BIGINT NOT NULL, step \
+         BIGINT NOT NULL, attempts_count BIGINT NOT NULL, due_milliseconds BIGINT, created BIGINT \
+         NOT NULL, PRIMARY KEY (endpoint_id, id)) PARTITION BY RANGE (endpoint_id); \
+         CREATE TABLE deliveries_one PARTITION OF webhook_deliveries FOR VALUES FROM (MINVALUE) TO \
+         (decode('{place}', 'hex')); \
+         CREATE TABLE deliveries_other PARTITION OF webhook_deliveries FOR VALUES FROM \
+         (decode('{place}', 'hex')) TO (MAXVALUE)",
+        place = format_args!("{:032x}", other.id.as_u128()),
+    ));
+    let url = PostgresUrl::parse(&stage.database.url()).expect("an address");
+    stage.store = Store::connect(&url, Clock::System, 12).await.expect("the schema");
+    deliver_all(&stage, id, COUNT).await;
+    let states = "SELECT string_agg(state, '; ') FROM (SELECT tableoid::regclass || ' ' || status \
+                  || ' ' || attempts_count || ' ' || COUNT(*) AS state FROM webhook_deliveries \
+                  GROUP BY tableoid, status, attempts_count ORDER BY 1) states";
+    assert_eq!(
+        stage.database.value(states),
+        format!("deliveries_one succeeded 1 {COUNT}; deliveries_other pending 0 {COUNT}")
+    );
+    stage.store.close().await;
+}

@@ -15,6 +15,7 @@ use super::faults::CommitFault;
 use super::fence::{Fence, OLD_PRIMARY};
 use super::id_floor::IdFloor;
 use super::kind::Kind;
+use super::many_rows::UpdateForm;
 use super::session::Session;
 use super::tx::PgTx;
 use super::url::PostgresUrl;
@@ -107,6 +108,7 @@ struct Shared {
     stats: Arc<LaneStats>,
     id_floor: Arc<IdFloor>,
     fence: Arc<Fence>,
+    update_form: UpdateForm,
 }
 
 impl Lanes {
@@ -118,10 +120,12 @@ impl Lanes {
         signals: Arc<Signals>,
         stats: Arc<LaneStats>,
         fence: Arc<Fence>,
+        update_form: UpdateForm,
     ) -> Result<Lanes, StoreError> {
         let (url, clock) = (url.clone(), clock.clone());
         let id_floor = Arc::<IdFloor>::default();
-        let shared = Arc::new(Shared { url, clock, signals, stats, id_floor, fence });
+        let shared = Shared { url, clock, signals, stats, id_floor, fence, update_form };
+        let shared = Arc::new(shared);
         let (writes, reads) =
             (Arc::new(Queue::<dyn Job>::new()), Arc::new(Queue::<dyn ReadJob>::new()));
         let (alive, ended) = watch::channel(());
@@ -421,7 +425,7 @@ impl WriteLane<'_> {
         announces_first: bool,
         end: Instant,
     ) -> Run {
-        let mut tx = PgTx::begin(session, Kind::Write, end);
+        let mut tx = PgTx::begin(session, Kind::Write, end).updating(shared.update_form);
         // Tests that move the clock themselves have identifiers of their own time.
         if matches!(shared.clock, Clock::Measured(_)) {
             tx = tx.announced_by(now.minter().clone());

@@ -1,7 +1,35 @@
 //! Reads and updates of many rows, each found by itself, in a few statements.
 
+use std::time::Instant;
+
+use super::faults::SessionError;
+use super::session::Session;
 use crate::kernel::StoreError;
 use crate::store::{EachUpdate, Row, Tx, Value, at_once};
+
+/// How rows are updated of which each has a condition of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum UpdateForm {
+    /// Many with one statement, each by its place in the table, the `ctid`.
+    ByPlace,
+    /// One with each statement.
+    OneByOne,
+}
+
+/// The form that a server can do, asked outside a transaction once the schema is there. Servers
+/// that only speak PostgreSQL's protocol may have no `ctid`, and that of a partitioned table is
+/// unique within one partition only.
+pub(super) fn update_form(session: &mut Session, end: Instant) -> Result<UpdateForm, StoreError> {
+    match session.statement("SELECT ctid FROM webhook_deliveries", end) {
+        Ok(_) => {}
+        Err(SessionError::Answered(_)) => return Ok(UpdateForm::OneByOne),
+        Err(lost) => return Err(lost.into_error()),
+    }
+    let partitions = "SELECT COUNT(*) FROM pg_inherits WHERE inhparent = \
+     CAST('webhook_deliveries' AS regclass)";
+    let is_whole = session.number(partitions, end)? == 0;
+    Ok(if is_whole { UpdateForm::ByPlace } else { UpdateForm::OneByOne })
+}
 
 /// `(CAST(?2 AS BYTEA)), (CAST(?3 AS BYTEA))` for two rows of one value behind one other value. In
 /// a list of rows the server cannot tell the types of parameters by itself.
@@ -31,8 +59,6 @@ fn typed_rows<'a>(
 /// joined with the list of values, a planner that expects few rows could read all of it, or all
 /// that an index finds by its first column. A row that another transaction changed meanwhile is
 /// compared again once it is locked.
-///
-/// The table must not be partitioned: a `ctid` names a row of one partition only.
 fn update_each_sql(update: &EachUpdate<'_>, keys: &[&[Value<'_>]]) -> String {
     let EachUpdate { table, set, set_values, columns } = update;
     let rows = typed_rows(keys.iter().copied(), set_values.len());
@@ -69,6 +95,7 @@ pub(super) fn rows_each(
     Ok(rows)
 }
 
+/// As [`Tx::update_each`] has it, with [`UpdateForm::ByPlace`].
 pub(super) fn update_each(
     tx: &mut dyn Tx,
     update: &EachUpdate<'_>,

@@ -32,6 +32,7 @@ use crate::kernel::{Carried, Clock, StoreError};
 use fence::Fence;
 use kind::Kind;
 use lane::Lanes;
+use many_rows::UpdateForm;
 use session::Session;
 pub use url::PostgresUrl;
 
@@ -93,14 +94,15 @@ impl Postgres {
         stats: Arc<LaneStats>,
     ) -> Result<(Postgres, Clock), StoreError> {
         let url_start = url.clone();
-        let start = move || -> Result<Carried, StoreError> {
+        let start = move || -> Result<(Carried, UpdateForm), StoreError> {
             let mut session = first_session(&url_start)?;
             let (asked, answered, theirs_milliseconds) = read_clock(&mut session)?;
             refuse_pooler(&url_start, &mut session)?;
             migrate(&mut session)?;
-            Ok(Carried::new(asked, answered, theirs_milliseconds))
+            let update_form = many_rows::update_form(&mut session, soon())?;
+            Ok((Carried::new(asked, answered, theirs_milliseconds), update_form))
         };
-        let carried = tokio::task::spawn_blocking(start)
+        let (carried, update_form) = tokio::task::spawn_blocking(start)
             .await
             .map_err(|_| StoreError::Broken("the start of the store panicked".into()))??;
         let clock = match clock {
@@ -109,8 +111,9 @@ impl Postgres {
             other => other,
         };
         let fence = Arc::new(Fence::new(is_node));
+        let (counted, fenced) = (stats.clone(), fence.clone());
         let lanes =
-            Lanes::start(url, &clock, connections_count, signals, stats.clone(), fence.clone())?;
+            Lanes::start(url, &clock, connections_count, signals, counted, fenced, update_form)?;
         let (stop, stopping) = std::sync::mpsc::channel();
         let carried = match &clock {
             Clock::Measured(carried) => Some(carried.clone()),

@@ -8,12 +8,12 @@ use super::acknowledged::{self, Footprint};
 use super::faults::{CommitFault, SessionError};
 use super::id_floor::{self, IdFloor};
 use super::kind::Kind;
-use super::many_rows;
+use super::many_rows::{self, UpdateForm};
 use super::session::{Message, Parameter, Session, SessionAnswer, Wanted, row};
 use crate::kernel::StoreError;
 use crate::kernel::id::Minter;
 use crate::store::key_segments::KeySegments;
-use crate::store::{EachUpdate, Row, Settled, Signal, Tx, Value};
+use crate::store::{EachUpdate, Row, Settled, Signal, Tx, Value, update_one_by_one};
 
 /// A query that will be asked, and its answer once it was sent.
 struct Ahead {
@@ -41,6 +41,7 @@ pub(super) struct PgTx<'c> {
     announced_milliseconds: Option<i64>,
     /// What the node knew of the floor before this view began, and where it goes.
     floor: Option<(u128, Arc<IdFloor>)>,
+    update_form: UpdateForm,
 }
 
 impl<'c> PgTx<'c> {
@@ -59,7 +60,14 @@ impl<'c> PgTx<'c> {
             minter: None,
             announced_milliseconds: None,
             floor: None,
+            update_form: UpdateForm::OneByOne,
         }
+    }
+
+    /// Updates many rows as the server can.
+    pub(super) fn updating(mut self, form: UpdateForm) -> PgTx<'c> {
+        self.update_form = form;
+        self
     }
 
     /// Makes a writing transaction announce itself with its first statement. Its identifiers come
@@ -391,7 +399,10 @@ impl Tx for PgTx<'_> {
         update: &EachUpdate<'_>,
         keys: &[Value<'_>],
     ) -> Result<Vec<bool>, StoreError> {
-        many_rows::update_each(self, update, keys)
+        match self.update_form {
+            UpdateForm::ByPlace => many_rows::update_each(self, update, keys),
+            UpdateForm::OneByOne => update_one_by_one(self, update, keys),
+        }
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
