@@ -1,4 +1,5 @@
 """Kills the programs of the guide on events again and again while events come, and looks whether each had its effect once.
+A program that keeps its place apart from the effect has to be found out.
 
 Arguments: the folder of the guides, the server's address, a test key, and the folder that holds `tsc` and `node_modules`.
 """
@@ -53,14 +54,14 @@ def go_through(command, folder):
     kills = 0
     for _ in range(TRANSFERS):
         settle()
-        # Killed as soon as it has kept something more: between two events, where it hurts.
-        before, _ = kept(folder)
+        # Killed as soon as it knows of one more transfer: where it hurts.
+        before = len(kept(folder)[1])
         program, end = begin(command, folder), time.monotonic() + WAIT_SECONDS_MAX
-        while kept(folder)[0] == before and time.monotonic() < end:
+        while len(kept(folder)[1]) == before and program.poll() is None and time.monotonic() < end:
             time.sleep(0.002)
         program.kill()
         program.wait()
-        assert kept(folder)[0] > before, "the program kept nothing"
+        assert len(kept(folder)[1]) > before, "the program kept nothing"
         kills += 1
     program = begin(command, folder)
     printed, _ = program.communicate(timeout=WAIT_SECONDS_MAX)
@@ -84,3 +85,14 @@ with tempfile.TemporaryDirectory() as name:
         _, settled = kept(place)
         assert len(settled) == len(set(settled)) >= TRANSFERS, settled
         print(f"{title}: killed {kills} times, it knows each of {len(settled)} settled transfers once")
+    place, whole = folder / "control", code("follow_events.py")
+    place.mkdir()
+    apart = whole.replace("            handle(event)\n", "            handle(event)\n            database.commit()\n            time.sleep(0.5)\n")
+    assert apart != whole, "the guide's program is written otherwise"
+    (place / "apart.py").write_text(apart)
+    try:
+        go_through([sys.executable, "apart.py"], place)
+    except AssertionError:
+        print("a program that keeps its place apart from the effect is found out")
+    else:
+        sys.exit("a program that keeps its place apart from the effect was not found out")
