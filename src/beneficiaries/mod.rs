@@ -30,8 +30,8 @@ use state::{BeneficiaryStatus, DisabledReason};
 use verification::schedule_check;
 
 pub use verification::{
-    FAILED_PASSES_MAX, VerificationDecision, apply_check, apply_late, check_again, decide,
-    question, rescreen, screened, screening_question,
+    FAILED_PASSES_MAX, VerificationDecision, apply_check, check_again, decide, question, rescreen,
+    screen_and_apply, screened, screening_question,
 };
 
 pub const RESOURCE: Resource = Resource::new(api::routes)

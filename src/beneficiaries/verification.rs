@@ -17,12 +17,12 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-/// Failed passes of verification after which a beneficiary is rejected.
+/// How many runs of verification may end with something to mend: the last of them rejects.
 pub const FAILED_PASSES_MAX: i64 = 6;
 /// How long a check without an answer rests before it is asked again.
 const CHECK_AGAIN_MILLISECONDS: i64 = 3_600_000;
 
-/// What a check is asked.
+/// What the account verifier is asked about a beneficiary.
 pub fn question(
     beneficiary: &Beneficiary,
     services: &Services,
@@ -40,7 +40,9 @@ pub fn screening_question(
     services: &Services,
 ) -> Result<ScreeningQuestion, StoreError> {
     let kyc = open_kyc(beneficiary, services)?;
-    // The same name again would only end the clearances of those who were cleared without it.
+    // A hit that the operator cleared stays cleared only while the question is the same. So a
+    // holder name that equals the beneficiary's is left out: it would end clearances and find
+    // nothing new.
     let is_other = |held: &String| normalise(held) != normalise(&beneficiary.name);
     Ok(ScreeningQuestion {
         aliases: kyc.holder_name.into_iter().filter(is_other).collect(),
@@ -51,8 +53,8 @@ pub fn screening_question(
     })
 }
 
-/// Screens a beneficiary and keeps what was found; answers what counts, which the operator's
-/// decisions are part of.
+/// Screens a beneficiary, stores the hits, and returns the outcome in which the operator's
+/// decisions about those hits are taken into account.
 fn screen(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -150,9 +152,10 @@ pub(super) fn name_holder(
     set_kyc(beneficiary, now, &key, &kyc)
 }
 
-/// Applies what was found about an account some time after its check had screened the beneficiary:
-/// one that would become active is screened with the lists of now, and what they say counts.
-pub fn apply_late(
+/// Applies what a look-up or a person found, after the check's own transaction. If the account
+/// exists, the beneficiary is first screened again, with the present lists and the holder's name; a
+/// match takes precedence over the answer.
+pub fn screen_and_apply(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,

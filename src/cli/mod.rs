@@ -97,7 +97,7 @@ commands! {
     Approvals(approvals::Approvals),
     Decide(decide::Decide),
     Decisions(decisions::Decisions),
-    PauseArgs(pause::PauseArgs),
+    Pause(pause::PauseArgs),
     Resume(pause::Resume),
     Advice(advice::AdviceArgs),
     Beneficiaries(beneficiaries::BeneficiariesArgs),

@@ -94,7 +94,8 @@ pub fn begin(
     Ok(deposit)
 }
 
-/// Takes over what the chain now shows of a deposit that is not final, up to `processing`.
+/// Stores what the chain now shows of a deposit that is neither completed nor failed. Its status
+/// becomes `processing` at most; [`end`] does the rest.
 pub fn follow(
     tx: &mut dyn Tx,
     now: &Now,

@@ -84,8 +84,9 @@ pub fn find(
     tx.row(&sql, values![scope, id])?.map(read).transpose()
 }
 
-/// The newest deposit of one token movement. Without `ORDER BY id`: PostgreSQL would rather walk
-/// the primary key, through all deposits of the account.
+/// The newest deposit of one token movement: one that was dropped and came back has another
+/// deposit. Without `ORDER BY id`: PostgreSQL would rather walk the primary key, through all
+/// deposits of the account.
 pub fn find_movement(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -132,7 +133,7 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
-/// The deposits that counted towards a transfer and were final by `until`, oldest first and at most
+/// The deposits that counted towards a transfer and completed by `until`, oldest first and at most
 /// `rows_max`; and how many there are.
 pub fn counted_for_transfer(
     tx: &mut dyn Tx,
@@ -156,7 +157,8 @@ pub fn counted_for_transfer(
     Ok((found, count.map_or(Ok(0), |mut row| row.int())?))
 }
 
-/// Whether the transfer ever saw money, final or not.
+/// Whether the transfer has a deposit, final or not, that did not fail: dropped and unsupported
+/// ones do not count.
 pub fn any_for_transfer(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -185,8 +187,8 @@ pub fn classified_units(
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Whether a deposit is not final that may still turn out to be in time: in no block yet, or in one
-/// up to `time`.
+/// Whether there is a deposit, neither completed nor failed, that may still count as in time: it is
+/// in no block yet, or in a block of at most `time`.
 pub fn any_unsettled_until(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -288,7 +290,7 @@ pub fn address_owner(
 }
 
 /// Queries that find errors in these rows, for `hundi check`. They guard against rows that somebody
-/// changed outside the service.
+/// changed outside the service. A posting from `custody` has it as its `credit_account`.
 pub const BOOK_RULES: &[BookRule] = &[BookRule {
     meaning: "money was credited without a completed deposit",
     sql: "SELECT 'transfer', p.transfer_id FROM ledger_postings p WHERE p.credit_account = \

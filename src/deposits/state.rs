@@ -11,7 +11,7 @@ crate::statuses!("deposit",
 );
 
 crate::string_enum!(
-    /// What a final deposit was in the eyes of its transfer.
+    /// What a deposit was to its transfer; set when it ends, but not for a dropped one.
     Classification {
         Exact "exact",
         Partial "partial",

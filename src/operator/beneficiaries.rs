@@ -101,6 +101,6 @@ fn apply_check_by_hand(
              `refuse`",
         ));
     }
-    beneficiaries::apply_late(tx, now, services, &mut beneficiary, answer)?;
+    beneficiaries::screen_and_apply(tx, now, services, &mut beneficiary, answer)?;
     Ok(outcome_of(&beneficiary))
 }

@@ -110,7 +110,7 @@ pub fn routes() -> Vec<Route> {
 /// The view, with links that begin at the configured public URL.
 pub fn shown(context: &mut Context<'_>, payout: Payout) -> Result<PayoutView, OperationError> {
     let services = context.services;
-    // Only a payout that the bank was told of can wait for its window.
+    // Only a payout that the rail has taken over can wait for the hours of its payment method.
     let waits_until = match (payout.status, services.ports(payout.scope.mode())) {
         (PayoutStatus::Processing, Ok(ports)) => {
             ports.rail.waits_until(context.tx, context.now.instant(), payout.id)?

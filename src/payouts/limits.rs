@@ -2,10 +2,10 @@
 //! a day and a month.
 //!
 //! A payout counts from the moment it is instructed until it fails or comes back. A total is a row
-//! that is made when its subject's first payout of the period is instructed. It begins with zero;
-//! where the limit was not in force yet when the period began, with the payouts there are. Adding
-//! to it and comparing it with the limit is one statement, so two payouts at once
-//! cannot both pass under a limit. Days and months are India's.
+//! that is made when its subject's first payout of the period is instructed. It begins with zero.
+//! If the limit was set only after the period had begun, it begins with the sum of the period's
+//! earlier payouts. Adding to it and comparing it with the limit is one statement, so two payouts
+//! at once cannot both pass under a limit. Days and months are India's.
 
 use super::Payout;
 use super::rows;
@@ -86,7 +86,8 @@ pub struct Used {
     pub subject: LimitSubject,
     pub is_month: bool,
     pub max: Money,
-    /// `None` before the first payout of the period.
+    /// `None` where there is no total yet: before the first payout that is instructed in the period
+    /// while the limit is set. Earlier payouts of the period are added when that one is.
     pub units: Option<i64>,
 }
 
@@ -130,8 +131,9 @@ pub fn take(
             rows::begin_total(tx, payout.scope, total, units)?;
         }
         if !rows::add_to_total(tx, payout.scope, total, payout.amount.units, max)? {
-            for (taken, _) in totals.iter().take(place) {
-                rows::take_from_total(tx, payout.scope, taken, payout.amount.units)?;
+            // Undoes the totals that had room: the payout waits, so it is counted nowhere.
+            for (counted, _) in totals.iter().take(place) {
+                rows::subtract_from_total(tx, payout.scope, counted, payout.amount.units)?;
             }
             return Ok(Some(total.subject.reason()));
         }
@@ -149,15 +151,16 @@ fn in_force_since(subject: LimitSubject, is_month: bool) -> String {
 fn was_in_force(tx: &mut dyn Tx, now: &Now, total: &Total) -> Result<bool, StoreError> {
     let name = in_force_since(total.subject, total.period.len() == MONTH_LETTERS);
     let since = migrate::read_meta(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
-    // A test clock only moves forward: it was no further ahead then.
+    // `since` is an instant and the period is business time. Test clocks only move forward, so
+    // today's offset is at least that of the moment when the limit was first seen.
     let ahead = now.clock_offset_seconds() * 1000;
     Ok(since.is_some_and(|since| {
         i64::from_be_bytes(since) + ahead + EVERYWHERE_MILLISECONDS <= total.from_milliseconds
     }))
 }
 
-/// Notes which limits are set. Totals of those that are not grow old: one that is set again begins
-/// from the payouts there are.
+/// Notes which limits are set. The totals of a limit that is not set are removed, because nobody
+/// adds to them: if it is set again, its totals begin with the sum of the payouts until then.
 pub fn note_set(tx: &mut dyn Tx, now: &Now, limits: &PayoutLimits) -> Result<(), StoreError> {
     for subject in [LimitSubject::Sender, LimitSubject::Beneficiary, LimitSubject::Account] {
         let [day, month] = limits_of(subject, limits);
@@ -183,7 +186,7 @@ pub fn give_back(
 ) -> Result<(), StoreError> {
     let Some(at) = payout.submitted_milliseconds else { return Ok(()) };
     for (total, _) in totals(limits, payout, sender_id, at)? {
-        rows::take_from_total(tx, payout.scope, &total, payout.amount.units)?;
+        rows::subtract_from_total(tx, payout.scope, &total, payout.amount.units)?;
     }
     Ok(())
 }

@@ -47,7 +47,8 @@ pub struct Payout {
     pub method: Method,
     pub purpose_code: String,
     pub unique_transaction_reference: Option<String>,
-    /// Business time at which the bank was instructed.
+    /// Business time at which the instruction was given to the rail; the bank may learn of it
+    /// later.
     pub submitted_milliseconds: Option<i64>,
     pub settled_at: Option<i64>,
     pub failure: Option<PayoutFailure>,
@@ -138,7 +139,7 @@ pub fn become_status(
     events::emit_status(tx, now, payout.scope, to, payout.id.any())
 }
 
-/// Puts a payout on hold that is not with the bank.
+/// Puts a payout on hold whose instruction the rail does not have yet.
 pub fn hold(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -136,7 +136,7 @@ pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Payout>) -> Result<Option<Pay
     Ok(None)
 }
 
-/// Payouts after an identifier whose instruction is not with the bank.
+/// Payouts after an identifier whose instruction was not given to the rail yet.
 pub fn waiting(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -151,8 +151,8 @@ pub fn waiting(
     rows.into_iter().map(|mut row| row.id()).collect()
 }
 
-/// Payouts that wait because a beneficiary cannot be paid; at most `rows_max`.
-pub fn held_for(
+/// Payouts to a beneficiary that are on hold, for whatever reason; at most `rows_max`.
+pub fn held_of_beneficiary(
     tx: &mut dyn Tx,
     scope: Scope,
     beneficiary_id: Id<kind::Beneficiary>,
@@ -263,7 +263,7 @@ pub fn add_to_total(
     Ok(changed == 1)
 }
 
-pub fn take_from_total(
+pub fn subtract_from_total(
     tx: &mut dyn Tx,
     scope: Scope,
     total: &Total,

@@ -449,14 +449,15 @@ pub fn hold_expired(
     }
 }
 
-/// Submits the payouts that waited for a beneficiary to become payable again.
+/// Schedules all payouts to a beneficiary that are on hold, once it is payable again. Those that
+/// are held for another reason are judged again and stay on hold.
 pub fn resume_held(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,
     beneficiary_id: Id<kind::Beneficiary>,
 ) -> Result<(), StoreError> {
-    for id in payouts::rows::held_for(tx, scope, beneficiary_id, HELD_PAYOUTS_MAX)? {
+    for id in payouts::rows::held_of_beneficiary(tx, scope, beneficiary_id, HELD_PAYOUTS_MAX)? {
         let due = now.business_milliseconds();
         tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, id, due)?;
     }

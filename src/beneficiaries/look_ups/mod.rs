@@ -1,14 +1,14 @@
 //! Accounts that a service is asked about: what is due, who is asking, and what an answer changes.
 //!
-//! A row stays until an answer was applied, so that a stop or a silent service loses nothing. It
-//! carries the identifier of its question: an answer that comes late, after the caller changed the
-//! account, meets another one and is dropped.
+//! A row stays until an answer was applied, so nothing is lost if the server stops or the service
+//! stays silent. It carries the identifier of its question. If the caller changed the account
+//! meanwhile, the row is gone or has another identifier, and the answer is dropped.
 
 mod rows;
 
 use super::Beneficiary;
 use super::state::BeneficiaryStatus;
-use super::verification::{apply_late, name_holder, question};
+use super::verification::{name_holder, question, screen_and_apply};
 use crate::account_verification::{AccountQuestion, LookedUp};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, InternalId, Now, Scope, StoreError};
@@ -138,7 +138,7 @@ pub fn finish(
             if let LookedUp::Named { holder_name, .. } = outcome {
                 name_holder(tx, now, services, &mut beneficiary, holder_name)?;
             }
-            apply_late(tx, now, services, &mut beneficiary, *answer)?;
+            screen_and_apply(tx, now, services, &mut beneficiary, *answer)?;
             Ok(true)
         }
     }
