@@ -24,6 +24,7 @@ const OF_ONE_STORE: &[&str] = &[
     "FOR UPDATE",
     "FOR SHARE",
     "LATERAL",
+    "ctid",
 ];
 /// What only tests write: damage that they plant, with bytes and tables of their own, and looks at
 /// plans.
