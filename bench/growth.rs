@@ -142,7 +142,7 @@ fn prepare(
 }
 
 /// What the databases are filled with: answers as long as the service keeps them.
-fn template(parties: &Parties, answer_bytes: usize) -> Template {
+pub fn template(parties: &Parties, answer_bytes: usize) -> Template {
     Template {
         scope: Scope::from_code(SCOPE_CODE),
         senders: parties

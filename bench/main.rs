@@ -6,6 +6,7 @@ mod children;
 #[allow(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/support/postgres.rs"]
 mod cluster;
+mod console;
 mod create;
 mod dead;
 mod deliveries;
@@ -42,6 +43,7 @@ const SECTIONS: &[&str] = &[
     "postgres",
     "deliveries_postgres",
     "neighbours",
+    "console",
 ];
 
 /// How much is done; every number can be made smaller for a first look.
@@ -97,7 +99,7 @@ impl Scale {
 
 const USAGE: &str = "cargo bench -- [SECTION…] [--quick] [--transfers N]
   sections: floor create get payouts deliveries growth memory dead screening chain postgres \
-  deliveries_postgres neighbours; all of them without a name
+  deliveries_postgres neighbours console; all of them without a name
   --quick          a first look, about two minutes
   --transfers N    transfers in the largest database of growth, 1000000 unless said";
 
@@ -169,6 +171,7 @@ fn main() {
             "postgres" => postgres::run,
             "deliveries_postgres" => deliveries_postgres::run,
             "neighbours" => neighbours::run,
+            "console" => console::run,
             _ => dead::run,
         };
         run(&runtime, &scale, &mut table);

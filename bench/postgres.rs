@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::Scale;
 use crate::cluster::{Cluster, Database, sql};
+use crate::console::{self, Of};
 use crate::load::{self, Measured, Until};
 use crate::machine::{self, CpuSpan};
 use crate::postgres_script::{self, Creation};
@@ -97,10 +98,7 @@ impl Run {
 }
 
 pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
-    let installed =
-        Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/install.sh"))
-            .status();
-    if !installed.is_ok_and(|status| status.success()) {
+    if !is_installed() {
         table.add("PostgreSQL", "not installed", "");
         return;
     }
@@ -178,6 +176,19 @@ fn node(database: &Database, folder: &Folder, variables: &[(&str, &str)]) -> Ser
 impl Seed {
     fn copy(&self) -> Database {
         Database::copy_of(&self.database.name, &self.cluster.url)
+    }
+
+    /// A database with so many transfers.
+    fn filled(&self, size: usize) -> Database {
+        let database = self.copy();
+        let base = self.base();
+        for from in (1..=size).step_by(FILLED_AT_ONCE) {
+            let to = (from + FILLED_AT_ONCE - 1).min(size);
+            let statements = self.creation.rows(base, from, to);
+            statements.iter().for_each(|statement| drop(database.sql(statement)));
+        }
+        database.sql("VACUUM ANALYZE");
+        database
     }
 
     /// A first identifier that no other run has.
@@ -430,16 +441,7 @@ fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
         .iter()
         .map(|size| {
             eprintln!("  filling {size} …");
-            let database = seed.copy();
-            let base = seed.base();
-            for from in (1..=*size).step_by(FILLED_AT_ONCE) {
-                let to = (from + FILLED_AT_ONCE - 1).min(*size);
-                seed.creation
-                    .rows(base, from, to)
-                    .iter()
-                    .for_each(|statement| drop(database.sql(statement)));
-            }
-            database.sql("VACUUM ANALYZE");
+            let database = seed.filled(*size);
             let bytes = bytes_of(&database) - bytes_at_first;
             Level {
                 size: *size,
@@ -464,13 +466,7 @@ fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
                 level.creations.push(seed.create(&servers, CLIENTS_OF_GROWTH, count).await.rate);
                 servers[0].calm().await;
                 // Spread over all that is stored.
-                let step = (level.size / 500).max(1);
-                let hex = level.database.sql(&format!(
-                    "SELECT encode(id, 'hex') FROM (SELECT id, row_number() OVER (ORDER BY id) AS \
-                     place FROM transfers) AS placed WHERE place % {step} = 0 LIMIT 500"
-                ));
-                let ids: Vec<String> =
-                    hex.into_iter().flatten().map(|hex| transfer_id(&hex)).collect();
+                let ids = spread(&level.database, level.size);
                 let requests = |count: usize, path: &dyn Fn(&str) -> String| {
                     let paths = (0..count).map(|index| {
                         load::get_request(&path(&ids[index * 7 % ids.len()]), &seed.key)
@@ -524,6 +520,43 @@ fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
         bytes,
         "",
     );
+}
+
+/// Transfers from all of a database.
+fn spread(database: &Database, size: usize) -> Vec<String> {
+    let step = (size / 500).max(1);
+    let hex = database.sql(&format!(
+        "SELECT encode(id, 'hex') FROM (SELECT id, row_number() OVER (ORDER BY id) AS place FROM \
+         transfers) AS placed WHERE place % {step} = 0 LIMIT 500"
+    ));
+    hex.into_iter().flatten().map(|hex| transfer_id(&hex)).collect()
+}
+
+/// Measures the console over so many transfers on a PostgreSQL of its own.
+pub fn with_filled(
+    runtime: &Runtime,
+    table: &mut Table,
+    size: usize,
+    measure: impl FnOnce(Of, Server, &mut Table),
+) {
+    if !is_installed() {
+        table.add("PostgreSQL", "not installed", "");
+        return;
+    }
+    let seed = prepare(runtime);
+    eprintln!("  filling {size} on PostgreSQL …");
+    let database = seed.filled(size);
+    sql(&seed.cluster.url, "CHECKPOINT");
+    let ids = spread(&database, size);
+    let server = node(&database, &seed.folder, &[console::LISTEN]);
+    let (store, url) = ("PostgreSQL", database.url());
+    let of = Of { store, size, url, key: seed.key, parties: seed.parties, ids };
+    measure(of, server, table);
+}
+
+fn is_installed() -> bool {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/install.sh");
+    Command::new(script).status().is_ok_and(|status| status.success())
 }
 
 /// An identifier as the API writes it.

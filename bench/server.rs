@@ -1,7 +1,7 @@
 //! The service under test: the release binary as a child process, and what is prepared over its
 //! API.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -27,7 +27,7 @@ const ENCRYPTION_KEY: &str = "aHVuZGkgYmVuY2htYXJrIGVuY3J5cHRpb24ga2V5ISE=";
 /// A running service; it ends with its value.
 pub struct Server {
     child: Child,
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     pub address: SocketAddr,
 }
 
@@ -125,7 +125,16 @@ impl Server {
              listens; see the log beside its database"
             )
         });
-        Server { child, _stdout: stdout, address }
+        Server { child, stdout, address }
+    }
+
+    /// Where the console listens, which the service says next where it has one. To be asked once.
+    pub fn console(&mut self) -> SocketAddr {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("the service says where its console is");
+        let address = line.trim().strip_prefix("console at http://");
+        let address = address.and_then(|rest| rest.strip_suffix("/console")?.parse().ok());
+        address.unwrap_or_else(|| panic!("the service said {line:?} instead"))
     }
 
     pub fn process_id(&self) -> u32 {
@@ -203,6 +212,22 @@ pub fn make_key_on(database: &str, account: &str) -> String {
         String::from_utf8_lossy(&output.stderr)
     );
     text.trim_end().lines().last().unwrap_or_default().to_owned()
+}
+
+/// Makes an operator of the console.
+pub fn make_operator_on(database: &str, name: &str, password: &str) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hundi"))
+        .args(["operators", "create", name, "--role", "operator", "--password-stdin"])
+        .args(["--database", database])
+        .env("HUNDI_ENCRYPTION_KEY", ENCRYPTION_KEY)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("hundi operators create runs");
+    let mut input = child.stdin.take().expect("its input");
+    input.write_all(password.as_bytes()).expect("a password is given");
+    drop(input);
+    assert!(child.wait().is_ok_and(|status| status.success()), "no operator was made");
 }
 
 /// A caller of the API.
