@@ -1,9 +1,14 @@
 # Installs what drives the browser, below target/. To be sourced from the project's folder. Scripts in Node import
 # tests/browser/page.mjs, which finds it by HUNDI_TEST_BROWSER_TOOLS.
+
+# Installs the packages that the lock file in $1 names below $2, unless they are there.
+install_packages() {
+  cmp -s "$1/package-lock.json" "$2/installed-lock.json" && return
+  mkdir -p "$2"
+  cp "$1/package.json" "$1/package-lock.json" "$2/"
+  npm ci --prefix "$2" --ignore-scripts --no-audit --no-fund --loglevel=error
+  cp "$1/package-lock.json" "$2/installed-lock.json"
+}
+
 export HUNDI_TEST_BROWSER_TOOLS=target/browser-tools
-if ! cmp -s tests/browser/package-lock.json "$HUNDI_TEST_BROWSER_TOOLS/installed-lock.json"; then
-  mkdir -p "$HUNDI_TEST_BROWSER_TOOLS"
-  cp tests/browser/package.json tests/browser/package-lock.json "$HUNDI_TEST_BROWSER_TOOLS/"
-  npm ci --prefix "$HUNDI_TEST_BROWSER_TOOLS" --ignore-scripts --no-audit --no-fund --loglevel=error
-  cp tests/browser/package-lock.json "$HUNDI_TEST_BROWSER_TOOLS/installed-lock.json"
-fi
+install_packages tests/browser "$HUNDI_TEST_BROWSER_TOOLS"

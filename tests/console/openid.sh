@@ -4,12 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/browser/tools.sh
 export HUNDI_TEST_PROVIDER_TOOLS=target/provider-tools
-if ! cmp -s tests/console/package-lock.json "$HUNDI_TEST_PROVIDER_TOOLS/installed-lock.json"; then
-  mkdir -p "$HUNDI_TEST_PROVIDER_TOOLS"
-  cp tests/console/package.json tests/console/package-lock.json "$HUNDI_TEST_PROVIDER_TOOLS/"
-  npm ci --prefix "$HUNDI_TEST_PROVIDER_TOOLS" --ignore-scripts --no-audit --no-fund --loglevel=error
-  cp tests/console/package-lock.json "$HUNDI_TEST_PROVIDER_TOOLS/installed-lock.json"
-fi
+install_packages tests/console "$HUNDI_TEST_PROVIDER_TOOLS"
 [ -n "${HUNDI_TEST_BUILT:-}" ] || cargo build --locked --quiet
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
