@@ -188,14 +188,20 @@ async fn a_person_is_found_by_the_beginning_of_each_word_of_the_name() {
     assert_eq!(found(&server, "yasmin").await, [draft.as_str()]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hold_that_becomes_a_review_shows_no_end() {
-    let server = stage::server().await;
-    let actor = Actor::new(&server, "reviewed").await;
+/// A transfer in a hold, because too little had come when the time to pay was over.
+async fn underpaid(actor: &Actor) -> Value {
     let held = actor.transfer(SETTLES, json!({})).await;
     actor.pay(&held, "900.00").await;
     actor.finalise().await;
     actor.advance(1900).await;
+    held
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_becomes_a_review_shows_no_end() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "reviewed").await;
+    let held = underpaid(&actor).await;
     assert!(queue(&server, QueueKind::Holds).await[0].until.is_some());
     let services = server.app.state.services.clone();
     let transfer_id: Id<kind::Transfer> = Id::parse(&id(&held)).unwrap();
@@ -215,11 +221,7 @@ async fn a_hold_that_becomes_a_review_shows_no_end() {
 async fn what_waits_for_a_person_stands_in_its_queue_until_it_is_decided() {
     let server = stage::server().await;
     let actor = Actor::new(&server, "waits").await;
-    // Short at its expiry: a hold.
-    let held = actor.transfer(SETTLES, json!({})).await;
-    actor.pay(&held, "900.00").await;
-    actor.finalise().await;
-    actor.advance(1900).await;
+    let held = underpaid(&actor).await;
     assert_eq!(actor.shown(&held).await["status"], "funding_hold");
     let items = queue(&server, QueueKind::Holds).await;
     assert_eq!(items.len(), 1);
