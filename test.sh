@@ -101,7 +101,6 @@ if ! $quick; then
   try tests/openapi/generators.sh
 
   say "the code of the guides for callers"
-  need jq jq
   need openssl openssl
   need node nodejs
   try tests/guides/run.sh "$tools/bin"
