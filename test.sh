@@ -11,12 +11,14 @@ say() { printf '\n== %s\n' "$*"; }
 
 # Runs a script of tests. Where the runner repeats a test that failed (its profile `ci`), a script is run once more too, and
 # named at the end if it passed then: that is a fault to be mended, but it does not throw away what everybody else has done.
+# A script that hangs is ended rather than waited for; the slowest takes three minutes.
 flaky=()
 try() {
-  "$@" && return
+  local limit=(timeout --kill-after=30 900)
+  "${limit[@]}" "$@" && return
   [ "${NEXTEST_PROFILE:-}" = ci ] || return 1
   say "$* failed; once more"
-  "$@" || return 1
+  "${limit[@]}" "$@" || return 1
   flaky+=("$*")
 }
 

@@ -35,10 +35,27 @@ export const fail = (text) => { throw new Error(text); };
 export const same = (found, wanted, what) =>
   found === wanted || fail(`${what}: found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`);
 
-export const launch = () => chromium.launch({
-  executablePath: "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+// Chromium sometimes never answers that something was closed. Nobody waits for that for long: what is still open ends with
+// the browser, and the browser ends with the script.
+const CLOSE_MILLISECONDS = 20_000;
+const closedSoon = (closable, givenUp = () => {}) => {
+  const close = closable.close.bind(closable);
+  closable.close = () => new Promise((done, failed) => {
+    const enough = setTimeout(() => { givenUp(); done(); }, CLOSE_MILLISECONDS);
+    close().then(done, failed).finally(() => clearTimeout(enough));
+  });
+  return closable;
+};
+
+export const launch = async () => {
+  const browser = closedSoon(await chromium.launch({
+    executablePath: "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  }), () => setTimeout(() => process.exit(), CLOSE_MILLISECONDS).unref());
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (options) => closedSoon(await newContext(options));
+  return browser;
+};
 
 // A browser's profile in which nothing comes from another origin. Its pages note what the browser complains about.
 export const open = async (browser, { origin = address, width = 1280, height = 900, scheme = "light", ...more } = {}) => {
