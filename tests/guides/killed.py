@@ -1,5 +1,6 @@
 """Kills the programs of the guide on events again and again while events come, and looks whether each had its effect once.
-A program that keeps its place apart from the effect has to be found out.
+A program that keeps its place apart from the effect has to be found out. Then it ends the programs that pay once behind
+each answer, before they keep it, and looks whether everything was made once. One that keeps no key has to be found out.
 
 Arguments: the folder of the guides, the server's address, a test key, and the folder that holds `tsc` and `node_modules`.
 """
@@ -12,17 +13,20 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from contextlib import closing
 from pathlib import Path
 
 GUIDES, ADDRESS, KEY, TOOLS = Path(sys.argv[1]), sys.argv[2], sys.argv[3], Path(sys.argv[4]).resolve()
 ENVIRONMENT = dict(os.environ, HUNDI_BASE_URL=ADDRESS, HUNDI_API_KEY=KEY)
 TRANSFERS, WAIT_SECONDS_MAX = 3, 120
+# What the programs that pay once make, in as many steps and one for the quote lock; and how they end in this test.
+PAID, PAY_STEPS, ENDED = ("beneficiaries", "senders", "transfers"), 4, 9
 SQLITE, FILE = "followed.db", "followed.json"
 
 
-def code(title):
-    text = (GUIDES / "events.md").read_text()
+def code(title, guide="events.md"):
+    text = (GUIDES / guide).read_text()
     return re.search(rf"^```\S+ title={re.escape(title)}\n(.*?)^```$", text, re.M | re.S).group(1)
 
 
@@ -40,8 +44,46 @@ def kept(folder):
     return 0, []
 
 
+def program(title, folder):
+    """The command that runs a program of a guide."""
+    if title.endswith(".py"):
+        return [sys.executable, title]
+    subprocess.run([TOOLS / "tsc", "--strict", "--module", "nodenext", "--target", "es2022", title], check=True, cwd=folder)
+    return ["node", title.replace(".ts", ".js")]
+
+
 def begin(command, folder):
     return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def swap(text, old, new):
+    assert text.count(old) == 1, f"the guide's program is written otherwise: {old}"
+    return text.replace(old, new)
+
+
+def made(name):
+    """How many objects of a kind there are."""
+    count, query = 0, "limit=100"
+    while True:
+        request = urllib.request.Request(f"{ADDRESS}/v1/{name}?{query}", headers={"Authorization": f"Bearer {KEY}"})
+        with urllib.request.urlopen(request, timeout=WAIT_SECONDS_MAX) as answer:
+            page = json.load(answer)
+        count += len(page["data"])
+        if not page["has_next"]:
+            return count
+        query = f"limit=100&starting_after={page['data'][-1]['id']}"
+
+
+def pay_once(command, folder):
+    """Runs a program that ends once behind each answer, until it prints what it has to."""
+    before = [made(name) for name in PAID]
+    for ends in range(PAY_STEPS + 1):
+        run = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=WAIT_SECONDS_MAX)
+        if run.returncode != ENDED:
+            break
+    assert (run.returncode, run.stdout, ends) == (0, "paid once\n", PAY_STEPS), (run, ends)
+    after = [made(name) for name in PAID]
+    assert after == [count + 1 for count in before], (PAID, before, after)
 
 
 def settle():
@@ -76,12 +118,7 @@ with tempfile.TemporaryDirectory() as name:
         place = folder / title.replace(".", "_")
         place.mkdir()
         (place / title).write_text(code(title))
-        if title.endswith(".ts"):
-            subprocess.run([TOOLS / "tsc", "--strict", "--module", "nodenext", "--target", "es2022", title], check=True, cwd=place)
-            command = ["node", "follow_events.js"]
-        else:
-            command = [sys.executable, title]
-        kills = go_through(command, place)
+        kills = go_through(program(title, place), place)
         _, settled = kept(place)
         assert len(settled) == len(set(settled)) >= TRANSFERS, settled
         print(f"{title}: killed {kills} times, it knows each of {len(settled)} settled transfers once")
@@ -96,3 +133,35 @@ with tempfile.TemporaryDirectory() as name:
         print("a program that keeps its place apart from the effect is found out")
     else:
         sys.exit("a program that keeps its place apart from the effect was not found out")
+
+    python = code("pay_once.py", "idempotency.md")
+    python = swap(python, 'f"order-{uuid.uuid4()}"', '"order-of-python"')
+    python = swap(python, "        if not reply.ok:", f"""\
+        if not os.path.exists(name):
+            open(name, "w").close()
+            os._exit({ENDED})
+        if not reply.ok:""")
+    typescript = code("pay_once.ts", "idempotency.md")
+    typescript = swap(typescript, "`order-${randomUUID()}`", '"order-of-typescript"')
+    typescript = swap(typescript, "    if (status >= 400) {", f"""\
+    if (!existsSync(name)) {{
+      writeFileSync(name, "");
+      process.exit({ENDED});
+    }}
+    if (status >= 400) {{""")
+    for title, text in (("pay_once.py", python), ("pay_once.ts", typescript)):
+        place = folder / title.replace(".", "_")
+        place.mkdir()
+        (place / title).write_text(text)
+        pay_once(program(title, place), place)
+        print(f"{title}: ended behind each of {PAY_STEPS} answers, it made everything once")
+    place = folder / "keyless"
+    place.mkdir()
+    keyless = swap(python, '"Idempotency-Key": key', '"Idempotency-Key": str(uuid.uuid4())')
+    (place / "keyless.py").write_text(swap(keyless, "order-of-python", "order-of-another"))
+    try:
+        pay_once([sys.executable, "keyless.py"], place)
+    except AssertionError:
+        print("a program that keeps no key is found out")
+    else:
+        sys.exit("a program that keeps no key was not found out")
