@@ -1,4 +1,4 @@
-"""Writes the types of the Python and the TypeScript client from the API's document.
+"""Writes the types of the Python and the TypeScript client, and the Rust types, from the API's document.
 
 Arguments: the document, as `hundi openapi` prints it. With --check, fails where a file would change.
 """
@@ -36,6 +36,16 @@ def hoist(name, schema):
 
 for name in list(schemas):
     hoist(name, schemas[name])
+
+
+requests = {
+    content["schema"]["$ref"].removeprefix(PREFIX)
+    for operations in document["paths"].values()
+    for operation in operations.values()
+    if isinstance(operation, dict)
+    for content in operation.get("requestBody", {}).get("content", {}).values()
+}
+requests |= {name for name in schemas if name.startswith(tuple(requests))}
 
 
 class Python:
@@ -114,6 +124,77 @@ class TypeScript:
         return lines + ["}"]
 
 
+class Rust:
+    path = HERE / "rust/src/types.rs"
+    words = {"string": "String", "integer": "i64", "boolean": "bool", "number": "f64", "null": "()", "object": "serde_json::Value"}
+    decimal = "Decimal"
+
+    def header(self):
+        return [f"// {NOTE}", "", "use std::collections::BTreeMap;", "", "use serde::{Deserialize, Serialize};", "", "use crate::Decimal;"]
+
+    def choice(self, words):
+        """A word that is always the same is a text; several are an enum with a name of its own."""
+        if len(words) == 1:
+            return "String"
+        self.enum_words = words
+        return self.enum_name
+
+    def array(self, item):
+        return f"Vec<{item}>"
+
+    def mapping(self, item):
+        return f"BTreeMap<String, {item}>"
+
+    def union(self, types):
+        if len(set(types)) == 1:
+            return types[0]
+        [kind] = set(types) - {"()"}
+        return f"Option<{kind}>"
+
+    def object(self, name, schema):
+        fields, enums = [], []
+        for field, inner in schema.get("properties", {}).items():
+            self.enum_name, self.enum_words = name + camel(field), []
+            kind = type_of(self, inner)
+            if self.enum_words:
+                enums += self.enum(self.enum_name, self.enum_words)
+            if description := inner.get("description"):
+                fields.append(f"    /// {description.splitlines()[0]}")
+            if field not in schema.get("required", []):
+                # In an update, null removes a value, and a field that is left out leaves it alone.
+                kind = kind if kind.startswith("Option<") and not name.startswith("Update") else f"Option<{kind}>"
+                fields.append('    #[serde(default, skip_serializing_if = "Option::is_none")]')
+            fields.append(f"    pub {'r#' if field == 'type' else ''}{field}: {kind},")
+        derived = "Clone, Debug, Default" if has_default(name) else "Clone, Debug"
+        return ["", f"#[derive({derived}, PartialEq, Serialize, Deserialize)]", f"pub struct {name} {{", *fields, "}", *enums]
+
+    def enum(self, name, words):
+        lines = ["", "#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]", f"pub enum {name} {{"]
+        for word in words:
+            lines += [f'    #[serde(rename = "{word}")]', f"    {camel(word)}{'_' if word == 'self' else ''},"]
+        return lines + ["    /// A word that is newer than these types.", "    #[serde(untagged)]", "    Unknown(String),", "}"]
+
+    def footer(self):
+        """For the tests: reads an object by the name of its type, and writes it again."""
+        arms = [f'        "{name}" => again::<{name}>(object),' for name in sorted(schemas)]
+        return ["", "#[cfg(test)]", "pub(crate) fn round_trip(name: &str, object: &str) -> serde_json::Result<serde_json::Value> {",
+                "    fn again<T: Serialize + serde::de::DeserializeOwned>(object: &str) -> serde_json::Result<serde_json::Value> {",
+                "        serde_json::to_value(serde_json::from_str::<T>(object)?)", "    }", "    match name {", *arms,
+                '        _ => panic!("{name} has no type"),', "    }", "}"]
+
+
+def camel(text):
+    return "".join(part.capitalize() for part in text.split("_"))
+
+
+def has_default(name):
+    """Whether a request's body can begin empty: nothing that is required is a choice."""
+    schema = schemas[name]
+    required = [schema["properties"][field] for field in schema.get("required", [])]
+    references = [inner["$ref"].removeprefix(PREFIX) for inner in required if "$ref" in inner]
+    return name in requests and all(len(inner.get("enum", [])) < 2 for inner in required) and all(map(has_default, references))
+
+
 def has_decimal(schema):
     return is_decimal(schema) or any(map(has_decimal, schema.get("anyOf", [])))
 
@@ -141,10 +222,11 @@ def type_of(language, schema):
 
 
 is_stale = False
-for language in (Python(), TypeScript()):
+for language in (Python(), TypeScript(), Rust()):
     lines = language.header()
     for name in sorted(schemas):
         lines += language.object(name, schemas[name])
+    lines += language.footer() if isinstance(language, Rust) else []
     text = "\n".join(lines) + "\n"
     if "--check" in sys.argv:
         if language.path.read_text() != text:

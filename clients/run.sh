@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests the Python and the TypeScript client against a server of its own, and that their types are the document's.
+# Tests the Python and the TypeScript client and the Rust types against a server of its own, and that the types are the
+# document's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,4 +20,5 @@ export HUNDI_BASE_URL=$address HUNDI_API_KEY
 "$tools/bin/mypy" --strict clients/python/src
 "$tools/bin/pytest" -q clients/python/tests
 (cd clients/typescript && npm run --silent build && npm test --silent)
+HUNDI_OPENAPI=$folder/openapi.json cargo test --quiet --locked --manifest-path clients/rust/Cargo.toml --target-dir target/rust-client
 refuse_panics
