@@ -28,5 +28,6 @@ async fn receive(headers: HeaderMap, body: Bytes) -> StatusCode {
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:4242").await?;
+    println!("listening on port 4242");
     axum::serve(listener, Router::new().route("/", post(receive))).await
 }

@@ -154,7 +154,7 @@ fn show_first_key(database: &Database, address: SocketAddr, key: &str) -> Result
         })?;
         let path = path.display();
         (
-            format!("{made}.\nThe key is in {path}: take it out and delete the file."),
+            format!("{made}.\nThe key is in {path}: delete the file once you have stored the key."),
             format!("$(cat '{path}')"),
         )
     };

@@ -136,6 +136,11 @@ impl Guides {
         files.get(path).or_else(|| files.get(path.strip_suffix('/')?))
     }
 
+    /// The path of every file.
+    pub fn paths(&self) -> Vec<&str> {
+        self.files().keys().map(String::as_str).collect()
+    }
+
     /// What a browser is shown instead of a page below `/docs/` that does not exist.
     pub fn missing(&self, path: &str) -> Option<&GuideFile> {
         if path.starts_with("/docs/") { self.files().get(MISSING_PATH) } else { None }

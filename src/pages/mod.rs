@@ -14,6 +14,7 @@ use crate::chains::followed::FollowedChain;
 use crate::disk;
 use crate::guides::{GuideFile, Guides};
 use crate::http::dispatch::{self, Api, Reply, ReplyBody};
+use crate::http::near;
 use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
 use crate::kernel::system_random;
@@ -168,9 +169,12 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
 
 /// The refusal of a path outside the API, which may have been meant to be one of its routes.
 fn no_such_page(site: &Site, path: &str) -> Refusal {
-    let message = match site.api.router.near_miss(path) {
+    let guide = || path.starts_with("/docs/").then(|| near::meant(path, &site.guides.paths()))?;
+    let message = match site.api.router.near_miss(path).or_else(guide) {
         Some(meant) => format!("No such page. Did you mean {meant}?"),
-        None => "No such page. The API is below /v1, and its guides are at /docs/.".to_owned(),
+        None => "No such page. The API is below /v1, its document is at /openapi.json, and its \
+                 guides are at /docs/."
+            .to_owned(),
     };
     Refusal::new(Code::ObjectNotFound, message)
 }

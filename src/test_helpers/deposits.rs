@@ -36,10 +36,6 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// The largest simulated deposit: more than ever moves at once, and far from what the book's sums
-/// can hold.
-const SIMULATED_DEPOSIT_MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
-
 /// Puts a transaction on the account's simulated chain and lets the watcher see it at once.
 fn deposit(
     context: &mut Context<'_>,
@@ -83,11 +79,11 @@ fn deposit(
             return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
         }
     };
-    if amount.units > SIMULATED_DEPOSIT_MAX.units {
-        let message = format!("amount must be at most {SIMULATED_DEPOSIT_MAX}.");
+    if amount.units > TokenAmount::MAX.units {
+        let message = format!("amount must be at most {}.", TokenAmount::MAX);
         return Err(RefusalEntry::field(Code::ParameterRangeInvalid, "amount", message)
             .with("minimum", Money::new(1, Currency::Usdt).to_string())
-            .with("maximum", SIMULATED_DEPOSIT_MAX.to_string())
+            .with("maximum", TokenAmount::MAX.to_string())
             .into());
     }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);

@@ -21,7 +21,7 @@ from pathlib import Path
 
 GUIDES, ADDRESS, KEY, TOOLS = Path(sys.argv[1]), sys.argv[2], sys.argv[3], Path(sys.argv[4]).resolve()
 ADDRESS_IN_GUIDES = "http://127.0.0.1:8080"
-KEY_IN_GUIDES = "sk_test_…"
+KEY_IN_GUIDES = "sk_test_..."
 WAIT_SECONDS_MAX = 60
 FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.M | re.S)
 PROGRAMS = ("python", "typescript", "rust")
@@ -150,6 +150,8 @@ def go_through(guide, language):
                 elif block.port == "-":
                     shell.start(block.text)
                 elif block.port:
+                    if is_listening(int(block.port)):
+                        sys.exit(f"something else listens on port {block.port}, where {block.title} has to")
                     shell.start(command(block, Path(name)))
                     wait(f"{block.title} to listen", lambda: is_listening(int(block.port)))
                 elif block.title:

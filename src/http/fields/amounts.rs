@@ -59,8 +59,8 @@ impl Field for RangedAmount {
             None => wrong(
                 Code::ParameterValueInvalid,
                 name,
-                "must be a string holding a decimal number with at most two decimals, such as \
-                 \"1000.00\".",
+                "must be a string holding a decimal number without a sign and with at most two \
+                 decimals, such as \"1000.00\".",
                 entries,
             ),
             Some(money) => Some(RangedAmount(money.units)),
@@ -68,9 +68,14 @@ impl Field for RangedAmount {
     }
 }
 
-/// A positive amount of a token with at most six decimals.
+/// A positive amount of a token with at most six decimals, of at most [`TokenAmount::MAX`].
 #[derive(Clone, Copy)]
 pub struct TokenAmount(pub Money);
+
+impl TokenAmount {
+    /// More than ever moves at once, and far from what the book's sums can hold.
+    pub const MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
+}
 
 impl Field for TokenAmount {
     fn schema() -> Value {
@@ -86,11 +91,12 @@ impl Field for TokenAmount {
             None => wrong(
                 Code::ParameterValueInvalid,
                 name,
-                "must be a string holding a decimal number with at most six decimals.",
+                "must be a string holding a decimal number without a sign and with at most six \
+                 decimals.",
                 entries,
             ),
             Some(money) if money.units <= 0 => {
-                entries.push(not_positive(name, "0.000001", "999999999999.999999"));
+                entries.push(not_positive(name, "0.000001", &TokenAmount::MAX.to_string()));
                 None
             }
             Some(money) => Some(TokenAmount(money)),

@@ -44,7 +44,10 @@ pub enum UrlError {
     #[error("Write the URL without backslashes.")]
     Backslash,
     /// A scheme other than https, or http where it is not permitted.
-    #[error("Use an https URL.")]
+    #[error(
+        "Use an https URL. A test key can use http to the server's own machine, such as \
+         http://127.0.0.1:4242/, where the operator allows it."
+    )]
     SchemeNotHttps,
     /// A user name or password before the host.
     #[error("Remove the user name and password from the URL; verify the signature instead.")]
