@@ -1,8 +1,13 @@
-//! Tells a release which commit it was built of: `hundi --version` says so.
+//! Tells a release which commit it was built of: `hundi --version` says so. Finds the languages of
+//! the console, so that another one is one file.
 //!
 //! `HUNDI_COMMIT` names it where there is no repository, as in an archive. Other builds do not ask,
 //! because each commit would compile everything once more.
 
+#[path = "src/console/texts/languages.rs"]
+mod languages;
+
+use std::path::Path;
 use std::process::Command;
 
 fn git(arguments: &[&str]) -> Option<String> {
@@ -11,7 +16,18 @@ fn git(arguments: &[&str]) -> Option<String> {
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
-fn main() {
+const TEXTS: &str = "src/console/texts";
+
+/// The code and the text of each language: a file below `TEXTS` named by the code.
+fn write_languages() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(TEXTS);
+    let written = Path::new(&std::env::var("OUT_DIR")?).join("console_languages.rs");
+    Ok(std::fs::write(written, languages::list(&languages::find(&folder)?))?)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo:rerun-if-changed={TEXTS}");
+    write_languages()?;
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=HUNDI_COMMIT");
     let given = std::env::var("HUNDI_COMMIT").ok().filter(|text| !text.is_empty());
@@ -27,4 +43,5 @@ fn main() {
         None => "not a release".into(),
     };
     println!("cargo:rustc-env=HUNDI_BUILD_COMMIT={commit}");
+    Ok(())
 }

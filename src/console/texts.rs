@@ -1,25 +1,25 @@
 //! The console's texts: one file for each language, from the binary. A third language is one more
-//! file and one more line in `LANGUAGES`.
+//! file in `texts/`, named by its code.
+
+#[cfg(test)]
+mod languages;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Languages, the one that others fall back to first: the code, its name in itself, its file.
-const LANGUAGES: &[(&str, &str, &str)] = &[
-    ("en", "English", include_str!("texts/en.toml")),
-    ("hi", "हिन्दी", include_str!("texts/hi.toml")),
-];
+/// Languages, the one that others fall back to first: the code and its file. The build finds them.
+const LANGUAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/console_languages.rs"));
 
-static ALL: LazyLock<Vec<Words>> = LazyLock::new(|| {
-    LANGUAGES.iter().map(|(code, name, file)| Words { code, name, texts: read(file) }).collect()
-});
+static ALL: LazyLock<Vec<Words>> = LazyLock::new(|| words_of(LANGUAGES));
+
+fn words_of(languages: &[(&'static str, &str)]) -> Vec<Words> {
+    languages.iter().map(|(code, file)| Words { code, texts: read(file) }).collect()
+}
 
 /// The texts of one language.
 pub struct Words {
     /// As in the attribute `lang`.
     pub code: &'static str,
-    /// Its name in itself.
-    pub name: &'static str,
     texts: BTreeMap<String, String>,
 }
 
@@ -36,6 +36,10 @@ fn read(file: &str) -> BTreeMap<String, String> {
 }
 
 impl Words {
+    /// The language's name in itself.
+    pub fn name(&self) -> &str {
+        self.find("language.name").unwrap_or(self.code)
+    }
     pub fn find(&self, key: &str) -> Option<&str> {
         self.texts.get(key).map(String::as_str)
     }
@@ -62,16 +66,23 @@ pub fn all() -> &'static [Words] {
 
 /// A language by its code.
 pub fn of(code: &str) -> Option<&'static Words> {
-    ALL.iter().find(|words| words.code == code)
+    find(&ALL, code)
+}
+
+fn find<'a>(all: &'a [Words], code: &str) -> Option<&'a Words> {
+    all.iter().find(|words| words.code == code)
 }
 
 /// The language that a browser wishes for (`Accept-Language`), as far as there is one. Weights are
 /// taken as browsers send them: falling.
 pub fn wished(accept_language: &str) -> &'static Words {
-    static NONE: Words = Words { code: "en", name: "English", texts: BTreeMap::new() };
+    static NONE: Words = Words { code: "en", texts: BTreeMap::new() };
+    wished_among(&ALL, accept_language).unwrap_or(&NONE)
+}
+
+fn wished_among<'a>(all: &'a [Words], accept_language: &str) -> Option<&'a Words> {
     let tags = accept_language.split(',').map(|tag| tag.split([';', '-']).next().unwrap_or(""));
-    let found = tags.filter_map(|tag| of(tag.trim())).next();
-    found.or_else(|| ALL.first()).unwrap_or(&NONE)
+    tags.filter_map(|tag| find(all, tag.trim())).next().or_else(|| all.first())
 }
 
 #[cfg(test)]
@@ -89,19 +100,73 @@ mod tests {
             .collect()
     }
 
+    /// What a language lacks, has too much, or says otherwise than the first one.
+    fn faults(words: &Words, english: &Words) -> Vec<String> {
+        let keys: BTreeSet<_> = words.texts.keys().chain(english.texts.keys()).collect();
+        let mut faults = Vec::new();
+        for key in keys {
+            let fault = match (words.texts.get(key), english.texts.get(key)) {
+                (Some(text), _) if text.trim().is_empty() => "is empty",
+                (Some(text), Some(known)) if places(text) != places(known) => "has other places",
+                (Some(_), Some(_)) => continue,
+                (None, _) => "is missing",
+                (_, None) => "is not known",
+            };
+            faults.push(format!("{}: {key} {fault}", words.code));
+        }
+        faults
+    }
+
     #[test]
     fn every_language_has_every_text_and_the_same_places_in_it() {
         let english = &all()[0];
-        assert!(english.texts.len() > 10, "the file does not read");
+        assert!(english.code == "en" && english.texts.len() > 10, "the file does not read");
         for words in all() {
-            let (keys, known): (Vec<_>, Vec<_>) =
-                (words.texts.keys().collect(), english.texts.keys().collect());
-            assert_eq!(keys, known, "{}", words.code);
-            for (key, text) in &words.texts {
-                assert!(!text.trim().is_empty(), "{}: {key} is empty", words.code);
-                assert_eq!(places(text), places(&english.texts[key]), "{}: {key}", words.code);
-            }
+            assert_eq!(faults(words, english), [""; 0]);
         }
+    }
+
+    /// A file in the folder is all that another language takes: the build finds it, browsers get
+    /// it, it has a name for the choice, and it is held to the same texts.
+    #[test]
+    fn a_third_language_is_one_file() {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console/texts");
+        let codes = |found: &[(String, std::path::PathBuf)]| {
+            found.iter().map(|(code, _)| code.clone()).collect::<Vec<_>>()
+        };
+        let known = languages::find(&own).unwrap();
+        let built: Vec<_> = LANGUAGES.iter().map(|(code, _)| (*code).to_owned()).collect();
+        assert_eq!(codes(&known), built, "the build found the same");
+
+        let folder = std::env::temp_dir().join(format!("hundi-texts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for (code, path) in &known {
+            std::fs::copy(path, folder.join(format!("{code}.toml"))).unwrap();
+        }
+        let english = std::fs::read_to_string(own.join("en.toml")).unwrap();
+        let planted = english.replace("name = \"English\"", "name = \"मराठी\"");
+        std::fs::write(folder.join("aa.toml"), &planted).unwrap();
+        std::fs::write(folder.join("notes.txt"), "no language").unwrap();
+        let found = languages::find(&folder).unwrap();
+        assert_eq!(codes(&found), ["en", "aa", "hi"], "the one that others fall back to is first");
+        let list = languages::list(&found);
+        assert_eq!(list.matches("include_str!").count(), 3);
+        assert!(list.contains("(\"aa\", include_str!("), "{list}");
+
+        let texts: Vec<String> =
+            found.iter().map(|(_, path)| std::fs::read_to_string(path).unwrap()).collect();
+        let all = words_of(&[("en", &texts[0]), ("aa", &texts[1]), ("hi", &texts[2])]);
+        assert_eq!(wished_among(&all, "aa-IN, en;q=0.5").unwrap().code, "aa");
+        let third = find(&all, "aa").unwrap();
+        assert_eq!(third.name(), "मराठी");
+        assert_eq!(faults(third, &all[0]), [""; 0]);
+        // The control: a file that lacks a text, and one that lost a place, are told.
+        let broken = planted.replace("[language]\nname = \"मराठी\"\n", "[language]\n");
+        let broken = broken.replacen("{age}", "{aeg}", 1);
+        let broken = words_of(&[("aa", &broken)]);
+        let told = faults(&broken[0], &all[0]);
+        assert_eq!(told.len(), 2, "{told:?}");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     fn files_below(folder: &Path, found: &mut Vec<String>) {
@@ -166,6 +231,7 @@ mod tests {
             ("fr,hi;q=0.5", "hi"),
             ("en-GB,hi", "en"),
             ("*", "en"),
+            ("fr,de", "en"),
         ] {
             assert_eq!(wished(wish).code, code, "{wish}");
         }
