@@ -28,6 +28,7 @@ use crate::http::{openapi, server};
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Currency, Mode, OperationError, system_random};
 use crate::key_rotation::holders::{self, Holder};
+use crate::keys::KeyRing;
 pub use crate::keys::making::{KeyRequest, create_key, create_key_by};
 use crate::metrics::Metrics;
 use crate::outbound::Client;
@@ -51,8 +52,8 @@ use crate::webhooks::sending::attempt::WebhookClientOptions;
 use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sequencer::sequence;
 use crate::workers::{
-    account_look_ups, bank, clock, housekeeping, name_words, rates as rates_worker, screening,
-    tasks,
+    account_look_ups, bank, clock, housekeeping, key_uses, name_words, rates as rates_worker,
+    screening, tasks,
 };
 use crate::{events, ifsc, live, secrets, settings_log, webhooks};
 
@@ -220,6 +221,7 @@ impl App {
             services,
             chains,
             metrics,
+            keys: KeyRing::default(),
             live_parts,
             setting_origins: config.origins.clone(),
             reads_per_second_max: config.rate_limits.reads,
@@ -366,6 +368,7 @@ impl App {
         let (drills, drills_client) = (app(), client.clone());
         let mut workers = vec![
             with_app("addresses", RunsOn::Servers, app(), housekeeping::derive_addresses),
+            with_app("key_uses", RunsOn::Servers, app(), key_uses::run),
             with_app("event_waits", RunsOn::Servers, app(), events::watch::run),
             with_app("sequencer_nudge", RunsOn::Embedded, app(), housekeeping::nudge_sequencer),
             with_app("clock", RunsOn::Embedded, app(), clock::run),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chains::followed::FollowedChain;
 use crate::disk::WatchedFolder;
+use crate::keys::KeyRing;
 use crate::metrics::Metrics;
 use crate::services::Services;
 use crate::store::Store;
@@ -36,6 +37,8 @@ pub struct AppState {
     /// The real chains that are followed: one for each mode at most.
     pub chains: Vec<Arc<FollowedChain>>,
     pub metrics: Arc<Metrics>,
+    /// The keys of requests.
+    pub keys: KeyRing,
     /// What live mode is made of, and what of it is configured.
     pub live_parts: Vec<LivePart>,
     /// Where the settings come from that somebody set; all others have their usual values.

@@ -26,7 +26,7 @@ use super::router::{self, PathMatch, Router};
 use crate::app_state::AppState;
 use crate::kernel::id::Minter;
 use crate::kernel::{Code, Mode, Now, OperationError, Refusal, StoreError};
-use crate::keys::{self, Caller, KeyRing};
+use crate::keys::{self, Caller};
 use crate::rate_limits::{self, Limiter};
 use crate::store::Cost;
 use crate::store::idempotency::{self, Answer, Claim, Outcome};
@@ -46,7 +46,6 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 /// The API as it is served: the routes, and what judging a request needs.
 pub struct Api {
     pub app: Arc<AppState>,
-    pub keys: KeyRing,
     pub limiter: Limiter,
     pub router: Router,
     pub running_keys: Arc<RunningKeys>,
@@ -61,7 +60,6 @@ impl Api {
     pub fn new(app: Arc<AppState>, limiter: Limiter, routes: Vec<Route>) -> Result<Api, String> {
         Ok(Api {
             app,
-            keys: KeyRing::default(),
             limiter,
             router: Router::new(routes)?,
             running_keys: Arc::default(),
@@ -149,7 +147,7 @@ where
     let mut end = answer_end();
     let (head, incoming) = request.into_parts();
     let sent = presented(&head.headers);
-    let caller = within(app, end, api.keys.caller(&app.store, sent)).await?;
+    let caller = within(app, end, app.keys.caller(&app.store, sent)).await?;
     seen.account_number = caller.scope.account_number();
 
     // HEAD is answered as GET; the connection leaves the body out.
@@ -211,7 +209,7 @@ where
             let work = post(api, asked, target, &head.headers, bytes, seen);
             let reply = within(app, end, work).await;
             if route.renews_caller {
-                api.keys.forget(key_id);
+                app.keys.forget(key_id);
             }
             chaos::finish(app, &mut seen.watching, reply).await
         }

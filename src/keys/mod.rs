@@ -4,7 +4,7 @@ pub mod making;
 pub mod rows;
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use sha2::{Digest, Sha256};
 
@@ -195,6 +195,9 @@ fn bearer_key(presented: Presented<'_>) -> Result<&str, OperationError> {
     }
 }
 
+/// A key, and when it was last used, in Unix seconds.
+pub type KeyUse = (Id<kind::ApiKey>, i64);
+
 /// A caller, and when it was read, in milliseconds since 1970.
 type CachedCaller = (Arc<Caller>, i64);
 
@@ -202,6 +205,8 @@ type CachedCaller = (Arc<Caller>, i64);
 #[derive(Default)]
 pub struct KeyRing {
     known: RwLock<HashMap<[u8; 32], CachedCaller>>,
+    /// When keys were last taken here, in Unix seconds, as far as the store does not know yet.
+    uses: Mutex<HashMap<Id<kind::ApiKey>, i64>>,
 }
 
 impl KeyRing {
@@ -221,6 +226,7 @@ impl KeyRing {
         };
         let hash = key_hash(key);
         let now_milliseconds = store.clock.milliseconds();
+        let mut is_read = false;
         let caller = match self.recall(&hash, now_milliseconds) {
             Some(caller) => caller,
             None => {
@@ -228,6 +234,7 @@ impl KeyRing {
                     store.read(Cost::Point, move |tx| Ok(rows::find_caller(tx, &hash)?)).await?;
                 let caller = Arc::new(found.ok_or_else(unknown)?);
                 self.remember(hash, caller.clone(), now_milliseconds);
+                is_read = true;
                 caller
             }
         };
@@ -248,7 +255,33 @@ impl KeyRing {
             )
             .into());
         }
+        // A key that is used all the time is read once a second.
+        if is_read {
+            self.note_uses([(caller.key_id, now_milliseconds / 1_000)]);
+        }
         Ok(caller)
+    }
+
+    /// When a key was last used here, in Unix seconds, if the store does not know it yet.
+    pub fn used_at(&self, key_id: Id<kind::ApiKey>) -> Option<i64> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner).get(&key_id).copied()
+    }
+
+    /// Takes out what is to be written down, in the order of keys.
+    pub fn take_uses(&self) -> Vec<KeyUse> {
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken: Vec<KeyUse> = uses.drain().collect();
+        taken.sort_unstable();
+        taken
+    }
+
+    /// Notes uses, or puts back what could not be written down.
+    pub fn note_uses(&self, noted: impl IntoIterator<Item = KeyUse>) {
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key_id, at) in noted {
+            let last = uses.entry(key_id).or_insert(at);
+            *last = at.max(*last);
+        }
     }
 
     /// Forgets a key, so that its next request reads it again.
@@ -301,6 +334,21 @@ mod tests {
         ] {
             assert_eq!(well_formed(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn uses_are_taken_once_and_the_latest_stays() {
+        let ring = KeyRing::default();
+        let (one, other) = (Id::from_u128(1), Id::from_u128(2));
+        ring.note_uses([(other, 20), (one, 10), (other, 15)]);
+        assert_eq!((ring.used_at(one), ring.used_at(other)), (Some(10), Some(20)));
+        let taken = ring.take_uses();
+        assert_eq!(taken, [(one, 10), (other, 20)], "in the order of keys");
+        assert_eq!((ring.used_at(one), ring.take_uses()), (None, vec![]));
+        // What could not be written down comes back, behind what happened meanwhile.
+        ring.note_uses([(one, 30)]);
+        ring.note_uses(taken);
+        assert_eq!((ring.used_at(one), ring.used_at(other)), (Some(30), Some(20)));
     }
 
     #[test]

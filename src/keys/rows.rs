@@ -1,6 +1,6 @@
 //! The rows of accounts and API keys.
 
-use super::{Caller, Permissions};
+use super::{Caller, KeyUse, Permissions};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Mode, Now, Scope, StoreError};
 use crate::store::Tx;
@@ -153,12 +153,14 @@ pub struct KeyLine {
     pub created: i64,
     pub expires_at: Option<i64>,
     pub revoked_at: Option<i64>,
+    /// When it was last used, as far as that was written down.
+    pub used_at: Option<i64>,
 }
 
 pub fn list(tx: &mut dyn Tx) -> Result<Vec<KeyLine>, StoreError> {
     let rows = tx.rows(
         "SELECT k.id, a.name, k.scope, k.hint, k.permissions, k.created, k.expires_at, \
-         k.revoked_at FROM api_keys k \
+         k.revoked_at, k.used_at FROM api_keys k \
          JOIN accounts a ON a.number = k.scope / 2 ORDER BY k.id",
         &[],
     )?;
@@ -173,9 +175,19 @@ pub fn list(tx: &mut dyn Tx) -> Result<Vec<KeyLine>, StoreError> {
                 created: row.int()?,
                 expires_at: row.int_or_null()?,
                 revoked_at: row.int_or_null()?,
+                used_at: row.int_or_null()?,
             })
         })
         .collect()
+}
+
+/// Writes down when a key was last used, unless a later time is known.
+pub fn note_use(tx: &mut dyn Tx, (key_id, at): KeyUse) -> Result<(), StoreError> {
+    tx.execute(
+        "UPDATE api_keys SET used_at = ?2 WHERE id = ?1 AND (used_at IS NULL OR used_at < ?2)",
+        values![key_id, at],
+    )
+    .map(|_| ())
 }
 
 /// Revokes a key; answers whether there was such a key that was not revoked yet.

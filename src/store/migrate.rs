@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0022_replays_in_parts.sql"),
     include_str!("../../migrations/0023_progress_of_replays.sql"),
     include_str!("../../migrations/0024_operator_identities.sql"),
+    include_str!("../../migrations/0025_uses_of_keys.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

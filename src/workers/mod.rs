@@ -5,6 +5,7 @@ pub mod account_look_ups;
 pub mod bank;
 pub mod clock;
 pub mod housekeeping;
+pub mod key_uses;
 pub mod name_words;
 pub mod rates;
 pub mod screening;

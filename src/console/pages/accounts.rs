@@ -83,8 +83,15 @@ pub async fn one(visit: Visit) -> Outcome {
     let words = visit.words;
     let mut page = Page::new("accounts", name);
     page.chips = vec![Cell::chip(words, if is_suspended { "suspended" } else { "active" })];
-    let columns =
-        ["col.key", "col.mode", "col.permissions", "col.state", "col.created", "col.expires"];
+    let columns = [
+        "col.key",
+        "col.mode",
+        "col.permissions",
+        "col.state",
+        "col.created",
+        "col.used",
+        "col.expires",
+    ];
     let mut table = Table::new(words, words.get("accounts.keys"), &columns, "accounts.no_keys");
     for key in &keys {
         let is_expired = key.expires_at.is_some_and(|at| at <= visit.instant());
@@ -106,10 +113,13 @@ pub async fn one(visit: Visit) -> Outcome {
             permissions,
             Cell::chip(words, state),
             Cell::time(key.created),
+            Cell::time_or_none(visit.app.keys.used_at(key.id).max(key.used_at)),
             Cell::time_or_none(key.revoked_at.or(key.expires_at)),
         ]));
     }
-    page.still.push(Section::wide(words.get("accounts.keys"), vec![Block::Table(table)]));
+    let used =
+        Block::Note { tone: super::Tone::Plain, text: words.get("accounts.used").to_owned() };
+    page.still.push(Section::wide(words.get("accounts.keys"), vec![Block::Table(table), used]));
     let story = Block::Story(told.story(&visit, &keys));
     page.still.push(Section::wide(words.get("transfer.story"), vec![story]));
     for (mode, balances, found) in modes {

@@ -1,0 +1,50 @@
+//! Writes down when keys were last used: what this process noted, once a minute and at its end, so
+//! that no request writes because of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::app_state::AppState;
+use crate::background::Stop;
+use crate::keys;
+
+/// How often uses are written down. A process that is killed forgets those since the last time.
+const NOTE_EVERY: Duration = Duration::from_secs(60);
+/// Keys that one transaction writes.
+const KEYS_AT_ONCE: usize = 500;
+/// How long the end waits for the store. Nobody is waiting for these times.
+const END_WAITS: Duration = Duration::from_secs(2);
+
+pub async fn run(app: Arc<AppState>, mut stop: Stop) {
+    let mut due = Instant::now() + NOTE_EVERY;
+    while !*stop.borrow() {
+        tokio::select! {
+            () = tokio::time::sleep_until(due) => {
+                note(&app).await;
+                due = Instant::now() + NOTE_EVERY;
+            }
+            _ = stop.changed() => {}
+        }
+    }
+    // What is lost here is when keys were used in the last minute.
+    let _ = tokio::time::timeout(END_WAITS, note(&app)).await;
+}
+
+/// Writes down what was noted since the last time.
+async fn note(app: &AppState) {
+    let noted = app.keys.take_uses();
+    for (index, some) in noted.chunks(KEYS_AT_ONCE).enumerate() {
+        let uses = some.to_vec();
+        let written = app.store.write(move |tx, _| {
+            // In the order of keys, so that two nodes do not wait for one another.
+            Ok(uses.iter().try_for_each(|used| keys::rows::note_use(tx, *used))?)
+        });
+        if let Err(failure) = written.await {
+            tracing::warn!(?failure, "when keys were used could not be written down; tried again");
+            app.keys.note_uses(noted.iter().skip(index * KEYS_AT_ONCE).copied());
+            return;
+        }
+    }
+}
