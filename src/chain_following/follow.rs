@@ -106,6 +106,9 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                 if is_first { Duration::ZERO } else { wait }
             }
         };
+        if chain.stats.height.load(Ordering::Relaxed) > 0 {
+            chain.remember_height(follower.app.store.clock.milliseconds() / 1_000);
+        }
         tokio::select! {
             () = chain.settings.timer.sleep(wait) => {}
             _ = stop.changed() => {}

@@ -1,40 +1,47 @@
 //! The pages on which known chains show their transactions.
 
-/// A block explorer: the address of a transaction's page is this with the hash behind it.
+/// A block explorer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Explorer {
-    before_hash: &'static str,
+    url: &'static str,
+    of_transaction: &'static str,
     has_prefix: bool,
 }
 
 /// By chain id. TRON writes hashes without `0x`.
-const EXPLORERS: [(u64, Explorer); 8] = [
-    (728_126_428, tron("https://tronscan.org/#/transaction/")),
-    (3_448_148_188, tron("https://nile.tronscan.org/#/transaction/")),
-    (2_494_104_990, tron("https://shasta.tronscan.org/#/transaction/")),
-    (1, evm("https://etherscan.io/tx/")),
-    (137, evm("https://polygonscan.com/tx/")),
-    (8_453, evm("https://basescan.org/tx/")),
-    (42_161, evm("https://arbiscan.io/tx/")),
-    (11_155_111, evm("https://sepolia.etherscan.io/tx/")),
+const EXPLORERS: [(u64, Explorer); 9] = [
+    (728_126_428, tron("https://tronscan.org/#")),
+    (3_448_148_188, tron("https://nile.tronscan.org/#")),
+    (2_494_104_990, tron("https://shasta.tronscan.org/#")),
+    (1, evm("https://etherscan.io")),
+    (56, evm("https://bscscan.com")),
+    (137, evm("https://polygonscan.com")),
+    (8_453, evm("https://basescan.org")),
+    (42_161, evm("https://arbiscan.io")),
+    (11_155_111, evm("https://sepolia.etherscan.io")),
 ];
 
-const fn tron(before_hash: &'static str) -> Explorer {
-    Explorer { before_hash, has_prefix: false }
+const fn tron(url: &'static str) -> Explorer {
+    Explorer { url, of_transaction: "transaction", has_prefix: false }
 }
 
-const fn evm(before_hash: &'static str) -> Explorer {
-    Explorer { before_hash, has_prefix: true }
+const fn evm(url: &'static str) -> Explorer {
+    Explorer { url, of_transaction: "tx", has_prefix: true }
 }
 
 impl Explorer {
     pub fn of_chain(chain_id: u64) -> Option<Explorer> {
         EXPLORERS.iter().find(|(known, _)| *known == chain_id).map(|(_, explorer)| *explorer)
     }
+    /// The page of a transaction.
     pub fn of_transaction(self, hash: &str) -> String {
         let digits = hash.trim_start_matches("0x");
         let prefix = if self.has_prefix { "0x" } else { "" };
-        format!("{}{prefix}{digits}", self.before_hash)
+        format!("{}/{}/{prefix}{digits}", self.url, self.of_transaction)
+    }
+    /// The page of an address, as the chain writes it.
+    pub fn of_address(self, address: &str) -> String {
+        format!("{}/address/{address}", self.url)
     }
 }
 
@@ -46,7 +53,9 @@ mod tests {
     fn a_transaction_has_a_page_on_a_known_chain() {
         let tron = Explorer::of_chain(728_126_428).unwrap();
         assert_eq!(tron.of_transaction("ab12"), "https://tronscan.org/#/transaction/ab12");
+        assert_eq!(tron.of_address("TMVQ"), "https://tronscan.org/#/address/TMVQ");
         let base = Explorer::of_chain(8_453).unwrap();
+        assert_eq!(base.of_address("0x5aAe"), "https://basescan.org/address/0x5aAe");
         assert_eq!(base.of_transaction("0xab12"), "https://basescan.org/tx/0xab12");
         assert_eq!(Explorer::of_chain(31_337), None);
     }

@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 
 use super::address_bytes::AddressBytes;
 use super::blocks::{Header, Log};
+use super::heights::{SeenHeight, SeenHeights};
 use super::port::{ChainKind, ChainNode, FinalBlock, NodeError};
 use super::rows::{Identity, TokenContract};
 use super::settings::ChainSettings;
@@ -77,6 +78,7 @@ pub struct FollowedChain {
     /// Contracts that were the token's before the configured one: transfers go on with what they
     /// were told.
     former: Mutex<Vec<TokenContract>>,
+    pub seen: SeenHeights,
 }
 
 impl FollowedChain {
@@ -95,6 +97,7 @@ impl FollowedChain {
             stats: FollowStats::default(),
             other_decimals: Mutex::default(),
             former: Mutex::default(),
+            seen: SeenHeights::default(),
         }
     }
 
@@ -171,6 +174,13 @@ impl FollowedChain {
     /// How far the followed view lies behind a moment, in seconds.
     pub fn behind_seconds(&self, now_seconds: i64) -> i64 {
         (now_seconds - self.stats.block_time.load(Ordering::Relaxed)).max(0)
+    }
+
+    /// Remembers the present height for people who look at the chain.
+    pub fn remember_height(&self, now_seconds: i64) {
+        let height = self.stats.height.load(Ordering::Relaxed);
+        let behind_seconds = self.behind_seconds(now_seconds);
+        self.seen.remember(SeenHeight { at: now_seconds, height, behind_seconds });
     }
 
     /// What the metrics show. A process that does not follow, or compare, knows nothing of it.

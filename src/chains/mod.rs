@@ -23,6 +23,7 @@ pub mod derivation;
 pub mod evm;
 pub mod explorer;
 pub mod followed;
+pub mod heights;
 #[allow(
     clippy::expect_used,
     reason = "multiples of constants of the curve; nothing from outside reaches them"

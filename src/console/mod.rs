@@ -26,8 +26,8 @@
 //!    paths of this server alone. No `style=` and no `on…=`: the policy forbids them.
 //! 4. Words: `{{ frame.t.get("transfers.title") }}`, or with parts
 //!    `{{ frame.t.with("transfer.attempts", [("count", count.as_str())]) }}`. Each key stands in
-//!    `texts/en.toml` and in `texts/hi.toml`; a test compares the files with one another and with
-//!    the keys that templates and code name.
+//!    `texts/en.toml` and in the files of the other languages; a test compares the files with one
+//!    another and with the keys that templates and code name.
 //! 5. After a change: `visit.back_to("/console/transfers", "notice.decided")` answers
 //!    303 and the next page shows the notice. A refusal that a person should read is
 //!    `Failure::told(…)`.
@@ -54,6 +54,7 @@ pub mod routes;
 mod sign_in;
 pub mod texts;
 mod visit;
+mod watch;
 
 use std::sync::Arc;
 
@@ -78,7 +79,7 @@ pub struct Console {
     origins: Origins,
     table: Table,
     request_ids: Minter,
-    watch: pages::overview::SharedWatch,
+    watch: watch::OverviewWatch,
     comparisons: Arc<Semaphore>,
     /// Whether nobody gets further than setting up a second factor without one.
     requires_second_factor: bool,
@@ -100,7 +101,7 @@ impl Console {
             origins: Origins::of(url)?,
             table: Table::new(routes::routes())?,
             request_ids: Minter::above(0),
-            watch: pages::overview::SharedWatch::default(),
+            watch: watch::OverviewWatch::default(),
             comparisons: Arc::new(Semaphore::new(COMPARISONS_MAX)),
             requires_second_factor,
             openid: None,

@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 
 use super::rows;
+use crate::events;
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, ObjectKind, Scope, StoreError};
+use crate::kernel::{Scope, StoreError};
 use crate::store::Tx;
 use crate::transfers::state::TransferStatus;
 
@@ -115,22 +116,19 @@ impl DayCount {
 
 impl ScopeCount {
     fn look(&mut self, tx: &mut dyn Tx, scope: Scope, instant: i64) -> Result<(), StoreError> {
-        let events = rows::events_after(tx, scope, self.event_id, ROWS_READ_MAX)?;
-        let entered: Vec<(TransferStatus, AnyId)> = events
-            .iter()
-            .filter(|event| event.linked.kind == ObjectKind::Transfer)
-            .filter_map(|event| Some((entered(&event.event_type)?, event.linked)))
-            .collect();
-        let mut ids: Vec<AnyId> = entered.iter().map(|(_, id)| *id).collect();
-        ids.sort_unstable_by_key(|id| id.value);
-        ids.dedup();
-        let units: HashMap<u128, i64> = rows::payout_units(tx, scope, &ids)?.into_iter().collect();
-        for (status, id) in entered {
-            let units = units.get(&id.value).copied().unwrap_or(0);
-            self.entered.entry(status).or_default().add(FlowCount { count: 1, units });
-        }
-        if let Some(last) = events.last() {
-            self.event_id = last.id.to_bytes();
+        let next = rows::event_in_place(tx, scope, self.event_id, ROWS_READ_MAX - 1)?;
+        let newest = match next {
+            Some(_) => None,
+            None => events::rows::latest(tx, scope, 1)?.first().map(|event| event.id.to_bytes()),
+        };
+        if let Some(last) = next.or(newest).filter(|last| *last > self.event_id) {
+            for (event_type, count, units) in rows::transfer_events(tx, scope, self.event_id, last)?
+            {
+                if let Some(status) = entered(&event_type) {
+                    self.entered.entry(status).or_default().add(FlowCount { count, units });
+                }
+            }
+            self.event_id = last;
         }
         let settled = super::floor_of(instant - QUOTES_UNSETTLED_SECONDS).max(self.quote_id);
         let (count, units, last) =
@@ -143,7 +141,7 @@ impl ScopeCount {
             rows::quotes_between(tx, scope, settled, [0xFF; 16], ROWS_READ_MAX)?;
         self.quotes_unsettled =
             if is_behind { FlowCount::default() } else { FlowCount { count, units } };
-        self.is_whole = (events.len() as i64) < ROWS_READ_MAX && !is_behind;
+        self.is_whole = next.is_none() && !is_behind;
         Ok(())
     }
 }

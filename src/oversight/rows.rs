@@ -1,6 +1,5 @@
 //! What the operator's pages read besides whole objects.
 
-use crate::events::rows::EventRow;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Currency, Id, InternalId, Mode, Money, ObjectKind, Scope, StoreError};
@@ -377,31 +376,33 @@ pub fn rates(tx: &mut dyn Tx) -> Result<Vec<RateLine>, StoreError> {
 
 // The flow of a day.
 
-/// Events of one account after an identifier, in order.
-pub fn events_after(
+/// The event in a place behind another one of an account, counted from 0.
+pub fn event_in_place(
     tx: &mut dyn Tx,
     scope: Scope,
     after: [u8; 16],
-    rows_max: i64,
-) -> Result<Vec<EventRow>, StoreError> {
-    let sql = "SELECT id, type, linked_id, linked_object, created FROM events WHERE scope = ?1 \
-               AND id > ?2 ORDER BY id LIMIT ?3";
-    tx.rows(sql, values![scope, &after, rows_max])?
-        .into_iter()
-        .map(crate::events::rows::read)
-        .collect()
+    place: i64,
+) -> Result<Option<[u8; 16]>, StoreError> {
+    let sql = "SELECT id FROM events WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3";
+    let row = tx.row(sql, values![scope, &after, place])?;
+    row.map(|mut row| Ok(row.id::<kind::Event>()?.to_bytes())).transpose()
 }
 
-/// The paise that transfers pay out, in no particular order.
-pub fn payout_units(
+/// Events about transfers of one account behind one identifier and up to another: of each type how
+/// many, and the paise that the transfers pay out.
+pub fn transfer_events(
     tx: &mut dyn Tx,
     scope: Scope,
-    ids: &[AnyId],
-) -> Result<Vec<(u128, i64)>, StoreError> {
-    let sql = "SELECT id, payout_units FROM transfers WHERE scope = ?1 AND id";
-    let ids: Vec<Value<'_>> = ids.iter().map(|id| Value::from(*id)).collect();
-    let read = |mut row: Row| Ok((row.id::<kind::Transfer>()?.as_u128(), row.int()?));
-    tx.rows_each(sql, scope.into(), &ids)?.into_iter().map(read).collect()
+    after: [u8; 16],
+    last: [u8; 16],
+) -> Result<Vec<(String, i64, i64)>, StoreError> {
+    // The amounts one by one, so that no store reads all transfers for them.
+    let sql = "SELECT e.type, COUNT(*), CAST(COALESCE(SUM((SELECT t.payout_units FROM transfers t \
+               WHERE t.scope = e.scope AND t.id = e.linked_id)), 0) AS BIGINT) FROM events e \
+               WHERE e.scope = ?1 AND e.id > ?2 AND e.id <= ?3 AND e.linked_object = 'transfer' \
+               GROUP BY e.type";
+    let read = |mut row: Row| Ok((row.text()?, row.int()?, row.int()?));
+    tx.rows(sql, values![scope, &after, &last])?.into_iter().map(read).collect()
 }
 
 /// Quote locks of one account between two identifiers: how many, their paise, and the last one;

@@ -36,6 +36,7 @@ mod anvil_operations;
 mod proxy_faults;
 
 mod audit;
+mod console;
 mod deposits;
 mod doctor;
 mod faults;

@@ -1,81 +1,27 @@
 //! The first page: what waits for a person, how the day goes, and whether the machinery runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::super::blocks::{
     Block, Cell, Figure, Line, Page, Section, Stage, Table, Tone, age, amount, word,
 };
 use super::super::visit::{Failure, Outcome, Visit};
-use super::{chain_names, mode_chips, mode_of};
+use super::{mode_chips, mode_of};
+use crate::chains::heights::SeenHeight;
 use crate::kernel::state::Status;
 use crate::kernel::{Currency, Mode, Money, Rate};
-use crate::oversight::AccountNames;
-use crate::oversight::flow::{DayCount, FlowCount};
+use crate::oversight::flow::FlowCount;
 use crate::oversight::overview::{self, Overview};
-use crate::store::Cost;
 use crate::transfers::state::TransferStatus;
 use crate::webhooks::state::EndpointStatus;
 
-/// How long an overview is shown to everybody before it is read again, in seconds.
-const KEPT_SECONDS: i64 = 2;
-/// Heights of each chain that are remembered, and how far they are apart.
-const HEIGHTS_MAX: usize = 60;
-const HEIGHT_SECONDS: i64 = 60;
 /// From when on something is late: a webhook that is due, a bank file's answer.
 const WEBHOOK_LATE_SECONDS: i64 = 300;
+/// Heights of a chain that are shown, a minute or more apart.
+const HEIGHTS_SHOWN: usize = 6;
 
-/// One height of a chain that was seen.
-#[derive(Clone, Debug)]
-struct Seen {
-    mode: Mode,
-    at: i64,
-    behind_seconds: i64,
-}
-
-/// What all who look at the overview share, so that ten cost as much as one.
-#[derive(Default)]
-pub struct Watch {
-    day: DayCount,
-    kept: Vec<(Mode, Overview)>,
-    seen: Vec<Seen>,
-}
-
-pub type SharedWatch = Arc<Mutex<Watch>>;
-
-async fn read(visit: &Visit, mode: Mode) -> Result<(Overview, Vec<i64>), Failure> {
-    let (watch, instant) = (visit.console.watch.clone(), visit.instant());
-    let behind: Vec<(Mode, i64)> = visit
-        .app
-        .chains
-        .iter()
-        .filter_map(|chain| Some((chain.mode, chain.figures(instant).behind_seconds?)))
-        .collect();
-    let read = visit.app.store.read(Cost::Scan, move |tx| {
-        let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
-        let watch = &mut *watch;
-        for (mode, behind_seconds) in behind {
-            let last = watch.seen.iter().rev().find(|seen| seen.mode == mode);
-            if last.is_none_or(|last| instant - last.at >= HEIGHT_SECONDS) {
-                watch.seen.push(Seen { mode, at: instant, behind_seconds });
-            }
-        }
-        let too_many = watch.seen.len().saturating_sub(2 * HEIGHTS_MAX);
-        watch.seen.drain(..too_many);
-        let history = watch.seen.iter().filter(|seen| seen.mode == mode);
-        let history = history.map(|seen| seen.behind_seconds).collect();
-        let kept = watch.kept.iter().find(|(known, _)| *known == mode);
-        if let Some((_, overview)) = kept
-            && (0..KEPT_SECONDS).contains(&(instant - overview.made_at))
-        {
-            return Ok((overview.clone(), history));
-        }
-        let accounts = AccountNames::read(tx)?;
-        let made = overview::read(tx, &mut watch.day, &accounts, mode, &chain_names(), instant)?;
-        watch.kept.retain(|(known, _)| *known != mode);
-        watch.kept.push((mode, made.clone()));
-        Ok((made, history))
-    });
-    Ok(read.await?)
+async fn read(visit: &Visit, mode: Mode) -> Result<Arc<Overview>, Failure> {
+    Ok(visit.console.watch.look(&visit.app.store, mode).await?)
 }
 
 pub async fn page(visit: Visit) -> Outcome {
@@ -88,7 +34,7 @@ pub async fn live(visit: Visit) -> Outcome {
 
 async fn compose(visit: &Visit) -> Result<Page, Failure> {
     let mode = mode_of(visit);
-    let (overview, history) = read(visit, mode).await?;
+    let overview = read(visit, mode).await?;
     let words = visit.words;
     let mut page = Page::new("home", words.get("overview.title"));
     page.chips = mode_chips(visit, mode, "/console");
@@ -109,7 +55,7 @@ async fn compose(visit: &Visit) -> Result<Page, Failure> {
     page.live.push(Section::wide(words.get("overview.flow"), flow(visit, mode, &overview)));
     page.live.push(Section::half(words.get("overview.money"), vec![money(visit, &overview)]));
     page.live.push(Section::half(words.get("overview.payouts"), vec![ages(visit, &overview)]));
-    page.live.push(Section::half(words.get("overview.chain"), chains(visit, mode, &history)));
+    page.live.push(Section::half(words.get("overview.chain"), chains(visit, mode)));
     page.live.push(Section::half(words.get("overview.rates"), vec![rates(visit, &overview)]));
     if mode.is_live() || !overview.files_out.is_empty() {
         page.live.push(Section::wide(words.get("overview.bank"), bank(visit, &overview)));
@@ -338,7 +284,7 @@ fn ages(visit: &Visit, overview: &Overview) -> Block {
     Block::Table(table)
 }
 
-fn chains(visit: &Visit, mode: Mode, history: &[i64]) -> Vec<Block> {
+fn chains(visit: &Visit, mode: Mode) -> Vec<Block> {
     let (words, instant) = (visit.words, visit.instant());
     let caption = words.get("overview.chain");
     let columns = ["col.chain", "#col.block", "col.behind", "col.state"];
@@ -358,13 +304,29 @@ fn chains(visit: &Visit, mode: Mode, history: &[i64]) -> Vec<Block> {
         ]));
     }
     let mut blocks = vec![Block::Table(table)];
-    if history.len() > 1 {
-        let last = history.iter().rev().take(12).rev();
-        let lags: Vec<String> = last.map(|behind| format!("{behind} s")).collect();
-        let text = words.with("overview.lags", [("lags", lags.join(" · ").as_str())]);
-        blocks.push(Block::Note { tone: Tone::Plain, text });
+    for chain in visit.app.chains.iter().filter(|chain| chain.mode == mode) {
+        let seen = chain.seen.all();
+        if seen.len() > 1 {
+            blocks.push(Block::Table(history(visit, chain.settings.name.as_str(), &seen)));
+        }
     }
     blocks
+}
+
+/// Heights and lags of the last minutes, the newest first.
+fn history(visit: &Visit, chain: &str, seen: &[SeenHeight]) -> Table {
+    let words = visit.words;
+    let caption = words.with("overview.lags", [("chain", chain)]);
+    let columns = ["col.time", "#col.block", "col.behind"];
+    let mut table = Table::new(words, &caption, &columns, "overview.no_chain");
+    for seen in seen.iter().rev().take(HEIGHTS_SHOWN) {
+        table.lines.push(Line::new(vec![
+            Cell::time(seen.at),
+            Cell::number(seen.height),
+            Cell::Text(age(words, seen.behind_seconds)),
+        ]));
+    }
+    table
 }
 
 fn rates(visit: &Visit, overview: &Overview) -> Block {

@@ -6,7 +6,6 @@ use super::super::blocks::{
 };
 use super::super::visit::{Failure, Outcome, Visit};
 use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
-use crate::chains::ChainName;
 use crate::decisions::{self, Decision};
 use crate::kernel::page::{FilterValue, Page as ListPage};
 use crate::kernel::state::Status;
@@ -215,7 +214,7 @@ fn facts(visit: &Visit, story: &Story) -> Block {
         facts.push(fact(visit, "fact.gst", Cell::money(gst.amount)));
     }
     let address = transfer.deposit_address.to_string();
-    let address = explorer(&transfer.chain, "address", &address, scope_is_test(transfer.scope));
+    let address = on_chain(visit, transfer, OnChain::Address, &address);
     facts.push(fact(visit, "fact.deposit_address", address));
     facts.push(fact(visit, "fact.expires", Cell::time(transfer.expires_at)));
     if let Some(payout) = &story.payout {
@@ -282,29 +281,24 @@ fn persons(visit: &Visit, story: &Story) -> Block {
     Block::Facts(facts)
 }
 
-const fn scope_is_test(scope: Scope) -> bool {
-    !scope.livemode()
+/// What anybody can look up on a chain.
+#[derive(Clone, Copy)]
+enum OnChain {
+    Transaction,
+    Address,
 }
 
-/// A transaction or an address where anybody can look it up. Of a simulated chain there is none.
-pub fn explorer(chain: &str, what: &str, value: &str, is_test: bool) -> Cell {
-    let text = short(value);
-    let base = match ChainName::parse(chain) {
-        _ if is_test => None,
-        Some(ChainName::Tron) => Some("https://tronscan.org/#"),
-        Some(ChainName::Ethereum) => Some("https://etherscan.io"),
-        Some(ChainName::Polygon) => Some("https://polygonscan.com"),
-        Some(ChainName::Base) => Some("https://basescan.org"),
-        Some(ChainName::Arbitrum) => Some("https://arbiscan.io"),
-        Some(ChainName::Bnb) => Some("https://bscscan.com"),
-        _ => None,
+/// A transaction or an address, with the page that a block explorer has of it. Of a simulated chain
+/// there is none.
+fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> Cell {
+    let ports = visit.services().ports(transfer.scope.mode()).ok();
+    let explorer = ports.and_then(|ports| ports.chain.explorer(&transfer.chain));
+    let Some(explorer) = explorer else { return Cell::Code(value.to_owned()) };
+    let href = match what {
+        OnChain::Transaction => explorer.of_transaction(value),
+        OnChain::Address => explorer.of_address(value),
     };
-    let Some(base) = base else { return Cell::Code(value.to_owned()) };
-    let part = match (chain, what) {
-        ("tron", "tx") => "transaction",
-        (_, other) => other,
-    };
-    Cell::Outside { href: format!("{base}/{part}/{value}"), text }
+    Cell::Outside { href, text: short(value) }
 }
 
 /// The moments, with what persons decided among them.
@@ -344,8 +338,7 @@ fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<Step> {
 }
 
 fn step(visit: &Visit, story: &Story, moment: Moment) -> Step {
-    let words = visit.words;
-    let is_test = scope_is_test(story.transfer.scope);
+    let (words, transfer) = (visit.words, &story.transfer);
     let mut facts = Vec::new();
     if let Some(id) = moment.id
         && moment.theme != Theme::Transfer
@@ -354,8 +347,8 @@ fn step(visit: &Visit, story: &Story, moment: Moment) -> Step {
     }
     for (name, value) in moment.facts {
         let cell = match name {
-            "transaction" => explorer(&story.transfer.chain, "tx", &value, is_test),
-            "to_address" => explorer(&story.transfer.chain, "address", &value, is_test),
+            "transaction" => on_chain(visit, transfer, OnChain::Transaction, &value),
+            "to_address" => on_chain(visit, transfer, OnChain::Address, &value),
             "utr" | "file" | "statement" => Cell::Code(value),
             "reason" | "classification" | "said_by" | "declared_by" => {
                 Cell::Text(word(words, &value))

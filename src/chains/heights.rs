@@ -1,0 +1,54 @@
+//! A small history of how far a chain was followed, for people who look at it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// Heights that are remembered, and how far they are apart at least.
+const SEEN_MAX: usize = 60;
+const SEEN_APART_SECONDS: i64 = 60;
+
+/// One height of the past, and how far it lay behind the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenHeight {
+    /// Unix seconds of the store's clock.
+    pub at: i64,
+    pub height: i64,
+    pub behind_seconds: i64,
+}
+
+/// Heights of the last hour or more, oldest first. A process that does not follow has none.
+#[derive(Default)]
+pub struct SeenHeights(Mutex<VecDeque<SeenHeight>>);
+
+impl SeenHeights {
+    /// Remembers a height, unless one was remembered within the last minute.
+    pub fn remember(&self, seen: SeenHeight) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.back().is_some_and(|last| seen.at < last.at + SEEN_APART_SECONDS) {
+            return;
+        }
+        if all.len() >= SEEN_MAX {
+            all.pop_front();
+        }
+        all.push_back(seen);
+    }
+
+    pub fn all(&self) -> Vec<SeenHeight> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_of_minutes_is_remembered() {
+        let heights = SeenHeights::default();
+        for second in 0..7_200 {
+            heights.remember(SeenHeight { at: second, height: second / 3, behind_seconds: 54 });
+        }
+        let all = heights.all();
+        assert_eq!((all.len(), all[0].at, all[SEEN_MAX - 1].at), (SEEN_MAX, 3_600, 7_140));
+    }
+}

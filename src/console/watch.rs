@@ -1,0 +1,94 @@
+//! The overview's figures, which all who look at it share: ten cost as much as one.
+//!
+//! One of them reads, for all. The others are shown what was read last, unless that is old. A
+//! reading that took long is kept longer, so that the overview takes a small share of the time of
+//! one processor, whatever the database holds.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::chains::ChainName;
+use crate::kernel::{Mode, OperationError};
+use crate::oversight::AccountNames;
+use crate::oversight::flow::DayCount;
+use crate::oversight::overview::{self, Overview};
+use crate::store::{Cost, Store};
+
+/// How long figures are shown to everybody before they are read again.
+const KEPT_MIN: Duration = Duration::from_secs(4);
+/// They are kept so many times as long as the reading took.
+const KEPT_PER_READING: u32 = 50;
+/// Nobody is shown older ones, however long the reading takes.
+const KEPT_MAX: Duration = Duration::from_secs(20);
+
+/// Figures, and until when they are fresh.
+struct Kept {
+    mode: Mode,
+    overview: Arc<Overview>,
+    read_at: Instant,
+    fresh_for: Duration,
+}
+
+impl Kept {
+    fn is_younger_than(&self, age: Duration) -> bool {
+        self.read_at.elapsed() < age
+    }
+}
+
+/// What all who look share.
+#[derive(Default)]
+pub struct OverviewWatch {
+    /// Of each mode that somebody looked at.
+    kept: Mutex<Vec<Kept>>,
+    /// The count of the day, which whoever reads goes on with.
+    day: Arc<AsyncMutex<DayCount>>,
+}
+
+impl OverviewWatch {
+    /// The figures of a mode.
+    pub async fn look(&self, store: &Store, mode: Mode) -> Result<Arc<Overview>, OperationError> {
+        if let Some(overview) = self.find(mode, |kept| kept.is_younger_than(kept.fresh_for)) {
+            return Ok(overview);
+        }
+        let mut day = match self.day.clone().try_lock_owned() {
+            Ok(day) => day,
+            // Somebody reads already.
+            Err(_) => {
+                if let Some(overview) = self.find(mode, |kept| kept.is_younger_than(KEPT_MAX)) {
+                    return Ok(overview);
+                }
+                let day = self.day.clone().lock_owned().await;
+                if let Some(overview) = self.find(mode, |kept| kept.is_younger_than(kept.fresh_for))
+                {
+                    return Ok(overview);
+                }
+                day
+            }
+        };
+        let instant = store.clock.milliseconds() / 1_000;
+        let read = store.read(Cost::Scan, move |tx| {
+            let begun = Instant::now();
+            let accounts = AccountNames::read(tx)?;
+            let chains: Vec<&str> = ChainName::ALL.iter().map(|chain| chain.as_str()).collect();
+            let made = overview::read(tx, &mut day, &accounts, mode, &chains, instant)?;
+            // The next one goes on with the day only now.
+            Ok((made, begun.elapsed()))
+        });
+        let (made, took) = read.await?;
+        let overview = Arc::new(made);
+        let fresh_for = (took * KEPT_PER_READING).clamp(KEPT_MIN, KEPT_MAX);
+        let kept = Kept { mode, overview: overview.clone(), read_at: Instant::now(), fresh_for };
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|kept| kept.mode != mode);
+        all.push(kept);
+        Ok(overview)
+    }
+
+    fn find(&self, mode: Mode, is_taken: impl Fn(&Kept) -> bool) -> Option<Arc<Overview>> {
+        let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = all.iter().find(|kept| kept.mode == mode && is_taken(kept))?;
+        Some(kept.overview.clone())
+    }
+}
