@@ -7,15 +7,15 @@ use super::super::visit::{Failure, Outcome, Visit};
 use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
 use crate::decisions;
 use crate::events;
-use crate::kernel::id::kind;
+use crate::kernel::id::{Minter, kind};
 use crate::kernel::page::Page as ListPage;
 use crate::kernel::state::Status;
-use crate::kernel::{Id, Now, ObjectKind, OperationError};
+use crate::kernel::{AnyId, Id, Now, ObjectKind, OperationError, Scope};
 use crate::keys;
 use crate::oversight::{AccountNames, rows};
 use crate::staff::Role;
 use crate::store::{Cost, Tx};
-use crate::webhooks::replay::{self, Replay};
+use crate::webhooks::replay::{self, Counted, Replay};
 use crate::webhooks::rows as hooks;
 
 /// Endpoints of the list, deliveries of one endpoint, and attempts of a delivery.
@@ -182,6 +182,10 @@ pub async fn replay(visit: Visit) -> Outcome {
     if picked.is_empty() && !is_failed {
         return Err(Failure::told(visit.words.get("decide.nothing_picked")));
     }
+    let counted = match is_failed {
+        true => Some(count_failed(&visit, scope, id).await?),
+        false => None,
+    };
     let carry_out = move |tx: &mut dyn Tx, now: &mut Now| {
         let gone = || OperationError::Declined(format!("{id}: there is no such endpoint"));
         let typed = id.typed().ok_or_else(gone)?;
@@ -189,11 +193,8 @@ pub async fn replay(visit: Visit) -> Outcome {
         decisions::require(&by, scope.mode())?;
         decisions::record(tx, now, &id.to_string(), "replay", &by)?;
         now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
-        if is_failed {
-            let until = now.business();
-            let since = until - REPLAYED_SECONDS;
-            let range = Replay::Range { since, until, only_failed: true };
-            return replay::replay(tx, now, &endpoint, range);
+        if let Some((until, counted)) = counted {
+            return replay::replay_counted(tx, now, &endpoint, failed(until), counted);
         }
         let mut count = 0;
         for event in &picked {
@@ -203,4 +204,28 @@ pub async fn replay(visit: Visit) -> Outcome {
     };
     visit.app.store.write(carry_out).await?;
     visit.back_to(&format!("/console/webhooks/{id}"), "notice.replayed")
+}
+
+/// What failed in the last days before a moment of the account's time.
+const fn failed(until: i64) -> Replay {
+    Replay::Range { since: until - REPLAYED_SECONDS, until, only_failed: true }
+}
+
+/// Counts what failed before the transaction of the decision opens, so that nobody's writes wait
+/// for it; answers until when, too. An endpoint that is gone has nothing: the decision says so.
+async fn count_failed(
+    visit: &Visit,
+    scope: Scope,
+    id: AnyId,
+) -> Result<(i64, Option<Counted>), OperationError> {
+    let milliseconds = visit.app.store.clock.milliseconds();
+    let count = move |tx: &mut dyn Tx| {
+        let mut now = Now::new(milliseconds, Minter::above(0), [0; 32]);
+        now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+        let until = now.business();
+        let endpoint = id.typed().map(|typed| hooks::find(tx, scope, typed)).transpose()?;
+        let Some(endpoint) = endpoint.flatten() else { return Ok((until, None)) };
+        Ok((until, replay::count_ahead(tx, &now, &endpoint, &failed(until))?))
+    };
+    visit.app.store.read(Cost::Scan, count).await
 }
