@@ -7,6 +7,8 @@ mod connections;
 mod encryption_key;
 #[path = "cli/exposure.rs"]
 mod exposure;
+#[path = "cli/logs.rs"]
+mod logs;
 #[path = "cli/shell.rs"]
 mod shell;
 mod support;

@@ -1,7 +1,8 @@
 // Does in a browser what operators do, and looks for what a browser can tell. Arguments: the server's address, the
 // console's.
 import {
-  axe, call, consoleAddress, deposit, fail, furnish, launch, pagesOf, same, signIn, totp, transfer, typeSignIn, until, visit,
+  axe, call, consoleAddress, crowd, deposit, fail, furnish, launch, pagesOf, queues, same, signIn, totp, transfer, typeSignIn,
+  until, visit,
 } from "./drive.mjs";
 
 const made = await furnish();
@@ -24,11 +25,11 @@ const decide = async (page, button, fields = {}, within = page) => {
   await within.getByRole("button", { name: button, exact: true }).first().click();
 };
 
-// What the console itself says, and not data, in Latin letters alone.
+// What the console itself says, and not data, in Latin letters alone: of a language that has others.
 const leftover = (page) => page.evaluate((known) => {
   const own = "nav a, h2, h3, th, dt, label, legend, button, summary, .chip, .theme, .story strong, .note, .empty, .figure .label, .stage .label";
   const texts = [...document.querySelectorAll(own)].filter((one) => !one.closest(".who, dialog")).map((one) => one.innerText.trim());
-  return texts.filter((text) => /[A-Za-z]{3}/.test(text) && !/[\u0900-\u097F]/.test(text) && !known.includes(text));
+  return texts.filter((text) => /[A-Za-z]{3}/.test(text) && !/[^\u0000-\u02AF\u2000-\u2BFF]/.test(text) && !known.includes(text));
 }, ["IFSC", "UTR", "NEFT", "IMPS", "RTGS"]);
 
 const WAITS = "Another person has to approve it";
@@ -256,6 +257,53 @@ try {
     await viewer.context().close();
   });
 
+  await crowd();
+  await check("each queue has its rows, which keys walk through", async () => {
+    for (const queue of queues) {
+      await page.goto(`${consoleAddress}/console/queues/${queue}`);
+      const rows = page.locator("main tbody tr");
+      if ((await rows.count()) < 1) fail(`${queue} has no rows`);
+      for (let step = 0; step < 2; step += 1) await page.keyboard.press("j");
+      const here = page.locator("tr.here");
+      same(await here.count(), 1, `rows that ${queue} stands on`);
+      await page.keyboard.press("k");
+      same(await rows.first().evaluate((row) => row.classList.contains("here")), true, `the first row of ${queue}`);
+      const href = await here.getAttribute("data-href");
+      if (!href) continue;
+      await page.keyboard.press("Enter");
+      await page.waitForURL(consoleAddress + href);
+    }
+  });
+  await check("a queue is filtered and sorted", async () => {
+    await page.goto(`${consoleAddress}/console/queues/differences`);
+    await page.locator("form.form select[name=sort]").selectOption("amount");
+    await page.locator("form.form", { has: page.locator("select[name=sort]") }).getByRole("button").click();
+    const first = page.locator("main tbody tr").first();
+    await first.getByText("40.00").waitFor();
+    await page.locator("form.form select[name=reason]").selectOption("movement_not_in_book");
+    await page.locator("form.form", { has: page.locator("select[name=sort]") }).getByRole("button").click();
+    await page.waitForURL(/reason=movement_not_in_book/);
+    same(await page.locator("main tbody tr").count(), 1, "rows of that reason");
+  });
+  await check("several rows are decided at once", async () => {
+    await page.goto(`${consoleAddress}/console/queues/reviews`);
+    const boxes = page.locator("main tbody input[type=checkbox]");
+    const before = await boxes.count();
+    if (before < 2) fail(`${before} hits`);
+    // By keys alone: x ticks the row that one stands on.
+    for (let step = 0; step < 2; step += 1) {
+      await page.keyboard.press("j");
+      await page.keyboard.press("x");
+    }
+    same(await page.locator("main tbody input:checked").count(), 2, "ticked rows");
+    await decide(page, "Approve");
+    await shown(page, "Decided.");
+    same(await page.locator("main tbody tr").count(), before - 2, "rows that are left");
+    for (const country of ["AE", "US"]) {
+      await call("POST", "/v1/senders", { name: process.env.HUNDI_TEST_SUSPECT, type: "individual", country });
+    }
+  });
+
   const paths = Object.entries(pagesOf(made));
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme });
@@ -270,19 +318,32 @@ try {
     }
   }
   await page.emulateMedia({ colorScheme: "light" });
+  const choice = page.locator("#language");
   await page.goto(`${consoleAddress}/console/account`);
-  await page.getByLabel("Language").selectOption("hi");
-  await page.getByRole("button", { name: "Save" }).click();
-  for (const [name, path] of paths) {
-    await check(`${name} in Hindi`, async () => {
-      await page.setViewportSize({ width: 360, height: 900 });
-      await page.goto(consoleAddress + path);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-      if (wide > 0) fail(`it is ${wide} pixels too wide`);
-      await axe(page);
-      const english = await leftover(page);
-      if (english.length) fail(`English is left: ${english.join(" | ")}`);
+  const languages = await choice.locator("option").evaluateAll((all) => all.map((one) => [one.value, one.textContent]));
+  if (!languages.some(([code]) => code === "hi")) fail(`no Hindi among ${languages}`);
+  for (const [code, language] of languages.filter(([code]) => code !== "en")) {
+    await check(`the page that signs in is in ${language}`, async () => {
+      const fresh = await visit(browser, { locale: code });
+      same(await fresh.evaluate(() => document.documentElement.lang), code, "its language");
+      await axe(fresh);
+      await fresh.context().close();
     });
+    await page.goto(`${consoleAddress}/console/account`);
+    await choice.selectOption(code);
+    await page.locator("form", { has: choice }).getByRole("button").click();
+    await page.waitForFunction((code) => document.documentElement.lang === code, code);
+    for (const [name, path] of paths) {
+      await check(`${name} in ${language}`, async () => {
+        await page.setViewportSize({ width: 360, height: 900 });
+        await page.goto(consoleAddress + path);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        if (wide > 0) fail(`it is ${wide} pixels too wide`);
+        await axe(page);
+        const english = /[A-Za-z]/.test(language) ? [] : await leftover(page);
+        if (english.length) fail(`English is left: ${english.join(" | ")}`);
+      });
+    }
   }
   await check("axe notices a broken page", async () => {
     await page.goto(`${consoleAddress}/console/account`);

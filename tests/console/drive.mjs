@@ -1,4 +1,5 @@
 // What both scripts share: the API, data to look at, and a browser that is signed in.
+import { execFileSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { axe, call, fail, launch, open, same, until } from "../browser/page.mjs";
@@ -59,6 +60,50 @@ export const furnish = async () => {
   return { paid: settled, waiting, held, late, suspect, endpoint, receiver, deliveries };
 };
 
+// A row in each queue, beside what `furnish` made: what no caller can bring about is written into the database.
+export const queues = ["holds", "reviews", "verifications", "payouts", "refunds", "refund_addresses", "unmatched", "differences"];
+export const crowd = async () => {
+  for (const reference of ["Invoice 1", "Invoice 2"]) {
+    const short = await transfer("120.00", { reference });
+    await deposit(short, { amount: "100.00" });
+    await until("money came", async () => (await call("GET", `/v1/transfers/${short.id}`)).funding.amount_received === "100.00");
+  }
+  await call("POST", "/v1/test_helpers/clock", { advance_seconds: 2000 });
+  const name = process.env.HUNDI_TEST_SUSPECT;
+  for (const country of ["AE", "US"]) await call("POST", "/v1/senders", { name, type: "individual", country });
+  await call("POST", "/v1/beneficiaries", { name: "Kiran Menon", account_number: "50100012340004", ifsc: "ICIC0000001", account_type: "nre" });
+  // Two that were paid too much, and two that were paid once more after their end.
+  for (const again of ["7.50", "9.25"]) {
+    const paid = await transfer("110.00");
+    await deposit(paid, { amount: "115.00" });
+    await status(paid, "payout_settled");
+    const extra = await deposit(paid, { amount: again });
+    await until("the deposit is final", async () => (await call("GET", `/v1/deposits/${extra.id}`)).status === "completed");
+  }
+  const unknown = await transfer("130.00", { number: "50100012341003" });
+  await deposit(unknown);
+  await status(unknown, "payout_processing");
+  const payouts = async () => (await call("GET", "/v1/payouts?limit=100")).data;
+  await until("an outcome is unknown", async () => (await payouts()).some((payout) => payout.failure?.code === "outcome_unknown"));
+  execFileSync("python3", ["-c", differences, process.env.HUNDI_TEST_DATABASE]);
+};
+const differences = `
+import os, sqlite3, sys, time
+store = sqlite3.connect(sys.argv[1], timeout=60, isolation_level=None)
+store.execute("BEGIN IMMEDIATE")
+minted = lambda: int(time.time() * 1000 - 3_600_000).to_bytes(6, "big") + os.urandom(10)
+chain = "INSERT INTO chain_differences (mode, chain, kind, subject, id, units, block_number, found_at) VALUES (?, 'tron', ?, ?, ?, ?, ?, ?)"
+for mode in ("test", "live"):
+    store.execute(chain, (mode, "movement_not_in_book", os.urandom(32).hex(), minted(), 12_500_000, 70_000_000, int(time.time())))
+    store.execute(chain, (mode, "deposits_book", "deposits", minted(), 40_000_000, None, int(time.time())))
+line = "INSERT INTO bank_statement_lines (id, sha256, statement_number, number, booking_day, units, sign, matching, reference) VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?)"
+for number, sign, matching, reference in ((1, "credit", "no_reference", "INTEREST 4711"), (2, "debit", "unknown_reference", "HDFCN52026112200000001")):
+    store.execute(line, (minted(), os.urandom(32), number, time.strftime("%Y-%m-%d"), 12_345_600, sign, matching, reference))
+one = "SELECT id FROM refunds WHERE status = 'requires_address' ORDER BY id LIMIT 1"
+store.execute(f"UPDATE refunds SET status = 'processing' WHERE id = ({one})")
+store.execute("COMMIT")
+`;
+
 // A browser's profile that is signed in.
 export const signIn = async (browser, name, { width = 1280, scheme = "light" } = {}) => {
   const page = await visit(browser, { width, scheme });
@@ -68,8 +113,8 @@ export const signIn = async (browser, name, { width = 1280, scheme = "light" } =
 };
 
 // A profile that nobody is signed in to, at the sign-in's page.
-export const visit = async (browser, { width = 1280, scheme = "light" } = {}) => {
-  const page = await open(browser, { origin: consoleAddress, width, scheme, timezoneId: "Asia/Dubai", locale: "en-GB" });
+export const visit = async (browser, { width = 1280, scheme = "light", locale = "en-GB" } = {}) => {
+  const page = await open(browser, { origin: consoleAddress, width, scheme, timezoneId: "Asia/Dubai", locale });
   await page.goto(`${consoleAddress}/console/sign_in`);
   return page;
 };
@@ -108,6 +153,7 @@ export const pagesOf = (made) => ({
   "refund-addresses": "/console/queues/refund_addresses",
   unmatched: "/console/queues/unmatched",
   differences: "/console/queues/differences",
+  "differences-live": "/console/queues/differences?mode=live",
   accounts: "/console/accounts",
   account: "/console/accounts/1",
   webhooks: "/console/webhooks",

@@ -2,24 +2,34 @@
 // for the pictures; then names of pages, where not all are wanted.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { consoleAddress, furnish, launch, pagesOf, pictures, signIn } from "./drive.mjs";
+import { consoleAddress, crowd, furnish, launch, pagesOf, pictures, signIn, visit } from "./drive.mjs";
 
 mkdirSync(pictures, { recursive: true });
 const wanted = process.argv.slice(5);
 const made = await furnish();
+await crowd();
 const browser = await launch();
 let count = 0;
+const take = async (page, name, scheme) => {
+  for (const width of [360, 768, 1440]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.screenshot({ path: join(pictures, `${name}-${scheme}-${width}.png`), fullPage: true });
+    count += 1;
+  }
+};
+const isWanted = (name) => !wanted.length || wanted.includes(name);
 try {
   for (const scheme of ["light", "dark"]) {
+    if (isWanted("sign-in")) {
+      const nobody = await visit(browser, { scheme });
+      await take(nobody, "sign-in", scheme);
+      await nobody.context().close();
+    }
     const page = await signIn(browser, "asha", { scheme });
     for (const [name, path] of Object.entries(pagesOf(made))) {
-      if (wanted.length && !wanted.includes(name)) continue;
+      if (!isWanted(name)) continue;
       await page.goto(consoleAddress + path);
-      for (const width of [360, 768, 1440]) {
-        await page.setViewportSize({ width, height: 900 });
-        await page.screenshot({ path: join(pictures, `${name}-${scheme}-${width}.png`), fullPage: true });
-        count += 1;
-      }
+      await take(page, name, scheme);
     }
     await page.context().close();
   }

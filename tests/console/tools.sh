@@ -11,7 +11,7 @@ for _ in $(seq 1200); do
   sleep 0.05
 done
 console=$(sed -n 's|^console at \(http.*\)/console$|\1|p' "$folder/out")
-export HUNDI_API_KEY HUNDI_TEST_PASSWORD="correct horse battery staple" HUNDI_TEST_SUSPECT="Test Possibly Sanctioned"
+export HUNDI_TEST_DATABASE="$folder/hundi.db" HUNDI_API_KEY HUNDI_TEST_PASSWORD="correct horse battery staple" HUNDI_TEST_SUSPECT="Test Possibly Sanctioned"
 for operator in "asha operator" "vijay viewer" "meera approver" "ravi approver" "tara viewer"; do
   read -r name role <<< "$operator"
   printf %s "$HUNDI_TEST_PASSWORD" \

@@ -156,7 +156,7 @@ pub async fn make_operators(server: &Server) {
     made.await.unwrap();
 }
 
-const LISTEN: (&str, &str) = ("HUNDI_CONSOLE_LISTEN", "127.0.0.1:0");
+pub const LISTEN: (&str, &str) = ("HUNDI_CONSOLE_LISTEN", "127.0.0.1:0");
 
 /// A server with the console, and an operator of each role.
 pub async fn console_with(variables: &[(&str, &str)]) -> Server {

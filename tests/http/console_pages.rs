@@ -121,6 +121,8 @@ async fn limits_show_what_is_set_and_used() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_tells_its_story() {
     let server = console_with(&[]).await;
+    let client = server.client().await;
+    client.get("/v1/balance").await.ok();
     server.client().await;
     let suspend = |verb: &str| {
         let words = ["accounts", verb, "default", "--actor", "operator", "--reason", "a drill"];
@@ -132,6 +134,11 @@ async fn an_account_tells_its_story() {
     suspend("resume");
     let mut browser = signed_in(&server, "viewer").await;
     let page = browser.get("/console/accounts/1").await;
+    let keys = page.body.split("<tbody").nth(1).and_then(|rest| rest.split("</tbody>").next());
+    let rows: Vec<&str> = keys.expect("keys").split("<tr").skip(1).collect();
+    let used: Vec<usize> = rows.iter().map(|row| row.matches("<time").count()).collect();
+    // When it was made; and when it was used, of one that was.
+    assert!(used.contains(&1) && used.contains(&2), "{used:?} in {rows:?}");
     let story = page.body.split("class=\"story\"").nth(1).expect("a story");
     let story = story.split("</ol>").next().unwrap();
     let place = |text: &str| story.find(text).unwrap_or_else(|| panic!("no {text} in {story}"));
@@ -252,6 +259,82 @@ async fn settings_say_where_they_come_from() {
     }
     let limits = browser.get("/console/limits").await.body;
     assert!(limits.contains("40 a second, 80 at once"), "{limits}");
+}
+
+/// When a key was last used is there at once, and after a restart; no request writes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_tells_when_its_keys_were_used() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let idle = server.client().await;
+    let mut browser = signed_in(&server, "viewer").await;
+    let used = |page: &str| {
+        let keys = page.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap();
+        // The last two cells are its last use and its end.
+        let cell = |row: &str| row.rsplit("<td").nth(1).unwrap().contains("<time");
+        keys.split("<tr").skip(1).map(cell).collect::<Vec<_>>()
+    };
+    let page = "/console/accounts/1";
+    let before = used(&browser.get(page).await.body);
+    assert!(before.len() >= 2 && before.iter().all(|used| !used), "{before:?}");
+    client.get("/v1/balance").await.ok();
+    let count = |used: Vec<bool>| used.iter().filter(|used| **used).count();
+    assert_eq!(count(used(&browser.get(page).await.body)), 1);
+    // What a process noted is written down together, and read where it is not remembered.
+    let noted = server.app.state.keys.take_uses();
+    assert_eq!(noted.len(), 1);
+    assert_eq!(count(used(&browser.get(page).await.body)), 0, "nothing was written for it");
+    let write = move |tx: &mut dyn hundi::store::Tx, _: &mut hundi::kernel::Now| {
+        let earlier = (noted[0].0, noted[0].1 - 100);
+        for used in [noted[0], earlier] {
+            hundi::keys::rows::note_use(tx, used)?;
+        }
+        let lines = hundi::keys::rows::list(tx)?;
+        let line = lines.iter().find(|line| line.id == noted[0].0).unwrap();
+        assert_eq!(line.used_at, Some(noted[0].1), "the later one stays");
+        Ok(())
+    };
+    server.app.state.store.write(write).await.unwrap();
+    assert_eq!(count(used(&browser.get(page).await.body)), 1);
+    idle.get("/v1/balance").await.ok();
+    assert_eq!(count(used(&browser.get(page).await.body)), 2);
+}
+
+/// What failed is delivered again by one button; how much that is was counted before anybody's
+/// writes had to wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_is_delivered_again_by_one_decision() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let wanted = json!({
+        "url": "http://127.0.0.1:1/", "enabled_events": ["beneficiary.status.active"],
+    });
+    let endpoint = client.post("/v1/webhook_endpoints", wanted).await.ok();
+    client.beneficiary("50100012345678").await;
+    let deliveries = format!("/v1/webhook_endpoints/{}/deliveries", id(&endpoint));
+    let was_tried = |found: &Value| {
+        found["data"].as_array().unwrap().iter().any(|one| one["attempts_count"] != 0)
+    };
+    client.wait_until(&deliveries, was_tried).await;
+    let mut browser = signed_in(&server, "operator").await;
+    let page = format!("/console/webhooks/{}", id(&endpoint));
+    let replay = format!("{page}/replay");
+    let unsaid = browser.submit(&page, &replay, &[("decision", "failed")]).await;
+    assert_eq!(unsaid.status, 409, "without a reason: {}", unsaid.body);
+    let fields = [("decision", "failed"), ("reason", "the receiver is back")];
+    let done = browser.submit(&page, &replay, &fields).await;
+    assert_eq!(done.status, 303, "{}", done.body);
+    let shown = browser.get(&page).await.body;
+    assert!(shown.contains("0 of 1 done"), "{shown}");
+    let log = browser.get("/console/decisions").await.body;
+    assert!(log.contains("the receiver is back"), "{log}");
+    // The endpoint goes between the look and the decision: it is told, and nothing is recorded.
+    let token = browser.get(&page).await.token();
+    client.delete(&format!("/v1/webhook_endpoints/{}", id(&endpoint))).await.ok();
+    let fields = [("token", token.as_str()), ("decision", "failed"), ("reason", "too late")];
+    let gone = browser.post(&replay, &fields).await;
+    assert!(matches!(gone.status, 404 | 409), "{}", gone.status);
+    assert!(!browser.get("/console/decisions").await.body.contains("too late"));
 }
 
 /// What was asked for again, and how much of it has come.

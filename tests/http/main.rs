@@ -20,6 +20,7 @@ mod checkpoints;
 mod clock;
 mod console;
 mod console_pages;
+mod console_queues;
 mod corridors;
 mod deposits;
 mod diagnosis;

@@ -189,7 +189,7 @@ async fn a_person_is_found_by_the_beginning_of_each_word_of_the_name() {
 }
 
 /// A transfer in a hold, because too little had come when the time to pay was over.
-async fn underpaid(actor: &Actor) -> Value {
+pub async fn underpaid(actor: &Actor) -> Value {
     let held = actor.transfer(SETTLES, json!({})).await;
     actor.pay(&held, "900.00").await;
     actor.finalise().await;

@@ -1,0 +1,240 @@
+//! The queues of the console, each with rows in it: what they show, how they are filtered and
+//! sorted, and what is decided about several rows at once.
+
+use hundi::chains::ChainName;
+use hundi::kernel::{Currency, Mode, Money};
+use hundi::oversight::queues::QueueKind;
+use hundi::rails::files::reports::{Sign, StatementLine};
+use hundi::rails::files::rows::{self as journal, LinePlace, Matching};
+use hundi::rails::files::values::Day;
+use hundi::reconcile::DifferenceKind;
+use hundi::reconcile::chain::{FoundDifference, rows as chain_differences};
+use hundi::screening::simulated::POSSIBLE_NAME;
+use serde_json::{Value, json};
+
+use crate::console::{Browser, LISTEN, make_operators, signed_in};
+use crate::oversight::underpaid;
+use crate::stage::{self, ADDRESS, Actor, SETTLES};
+use crate::support::{Server, id};
+
+/// The rows of the table that a page shows: each one's markup.
+fn rows(body: &str) -> Vec<String> {
+    let table = body.split("<tbody>").nth(1).unwrap_or("").split("</tbody>").next().unwrap();
+    table.split("<tr").skip(1).map(str::to_owned).collect()
+}
+
+/// Whether one row shows all of these.
+fn shows(row: &str, texts: &[&str]) -> bool {
+    texts.iter().all(|text| row.contains(text))
+}
+
+/// Decides about a transfer as its page does.
+async fn decide(browser: &mut Browser<'_>, transfer: &Value, decision: &str) {
+    let id = id(transfer);
+    let page = format!("/console/transfers/{id}");
+    let fields = [("object", id.as_str()), ("decision", decision), ("reason", "a test")];
+    let done = browser.submit(&page, "/console/decide", &fields).await;
+    assert_eq!(done.status, 303, "{}", done.body);
+}
+
+/// What the bank and the chain show and the book has not.
+async fn plant_differences(server: &Server) {
+    let planted = server.app.state.store.write(|tx, now| {
+        for (kind, subject, units) in [
+            (DifferenceKind::MovementNotInBook, "ab".repeat(32), 12_500_000),
+            (DifferenceKind::DepositsBook, "deposits".to_owned(), 40_000_000),
+        ] {
+            let found = FoundDifference { kind, subject, units, block_number: Some(70) };
+            for mode in [Mode::Test, Mode::Live] {
+                chain_differences::insert(tx, now, mode, ChainName::Tron, &found)?;
+            }
+        }
+        let mut line = StatementLine::zero(Sign::Credit, Day::parse("2026-11-20").unwrap());
+        line.amount = Money::new(12_345_600, Currency::Inr);
+        line.foreign_reference = Some("INTEREST 4711".into());
+        let place = LinePlace { sha256: [7; 32], statement_number: 1, number: 1 };
+        let matching = Matching::NoReference;
+        journal::insert_line(tx, now, &place, &line, matching, None, None)?;
+        Ok(())
+    });
+    planted.await.unwrap();
+}
+
+async fn queue(browser: &mut Browser<'_>, kind: QueueKind, query: &str) -> String {
+    let page = browser.get(&format!("/console/queues/{}?mode=test{query}", kind.as_str())).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    page.body
+}
+
+/// Every queue with a row of each reason that brings one there. Accounts have clocks of their own,
+/// so that what moves one leaves the others as they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_queue_shows_what_waits_in_it() {
+    let server = stage::server_with(&[LISTEN]).await;
+    make_operators(&server).await;
+    let mut browser = signed_in(&server, "operator").await;
+    for kind in QueueKind::ALL {
+        let empty = queue(&mut browser, *kind, "").await;
+        assert!(rows(&empty).is_empty() && empty.contains("class=\"empty\""), "{empty}");
+    }
+
+    // A hold, and one that a person has to decide.
+    let holds = Actor::new(&server, "holds").await;
+    let held = underpaid(&holds).await;
+    let reviewed = underpaid(&holds).await;
+    decide(&mut browser, &reviewed, "review").await;
+    // Money after the end.
+    let late = Actor::new(&server, "late").await;
+    let ended = late.transfer(SETTLES, json!({})).await;
+    late.pay(&ended, "1000.00").await;
+    late.finalise().await;
+    late.advance(10 * stage::STEP).await;
+    assert_eq!(late.shown(&ended).await["status"], "payout_settled");
+    late.pay(&ended, "5.00").await;
+    late.finalise().await;
+    // A refund to send, and one without an address.
+    let refunds = Actor::new(&server, "refunds").await;
+    let addressed = refunds.transfer(SETTLES, json!({ "refund_address": ADDRESS })).await;
+    let unaddressed = refunds.transfer(SETTLES, json!({})).await;
+    for transfer in [&addressed, &unaddressed] {
+        refunds.pay(transfer, "900.00").await;
+    }
+    refunds.finalise().await;
+    refunds.advance(1900).await;
+    for transfer in [&addressed, &unaddressed] {
+        decide(&mut browser, transfer, "review").await;
+        decide(&mut browser, transfer, "refuse").await;
+        assert_eq!(refunds.shown(transfer).await["status"], "refund_processing");
+    }
+    // A payout of unknown outcome.
+    let payouts = Actor::new(&server, "payouts").await;
+    let unknown = payouts.transfer("50100010001003", json!({})).await;
+    payouts.pay(&unknown, "1000.00").await;
+    payouts.finalise().await;
+    payouts.advance(10 * stage::STEP).await;
+    assert_eq!(payouts.payout_of(&unknown).await["failure"]["code"], "outcome_unknown");
+    // Somebody who may be on a list, and an account that is not verified yet.
+    let people = Actor::new(&server, "people").await;
+    let person = json!({ "name": POSSIBLE_NAME, "type": "individual", "country": "AE" });
+    let suspect = people.client.post("/v1/senders", person).await.ok();
+    let unverified = people.client.beneficiary("50100012340004").await;
+    plant_differences(&server).await;
+
+    let last = |object: &Value| {
+        let id = id(object);
+        id[id.len() - 8..].to_owned()
+    };
+    let payout = payouts.payout_of(&unknown).await;
+    let expected: [(QueueKind, Vec<Vec<&str>>); 8] = [
+        (
+            QueueKind::Holds,
+            vec![
+                vec!["Too little", "900.00", "1,000.00", "holds", "/console/transfers/"],
+                vec!["Under review", "900.00", "holds"],
+            ],
+        ),
+        (QueueKind::Reviews, vec![vec![POSSIBLE_NAME, "people"]]),
+        (QueueKind::Verifications, vec![vec!["…0004", "people"]]),
+        (QueueKind::Payouts, vec![vec!["₹", "payouts"]]),
+        (QueueKind::Refunds, vec![vec!["900.00", "refunds", ADDRESS]]),
+        (QueueKind::RefundAddresses, vec![vec!["900.00", "refunds"]]),
+        (QueueKind::Unmatched, vec![vec!["5.00", "late"]]),
+        (
+            QueueKind::Differences,
+            vec![vec!["12.50", &*"ab".repeat(32).leak()], vec!["40.00", "deposits"]],
+        ),
+    ];
+    for (kind, wanted) in &expected {
+        let page = queue(&mut browser, *kind, "").await;
+        let found = rows(&page);
+        assert_eq!(found.len(), wanted.len(), "{kind:?}: {page}");
+        for texts in wanted {
+            assert!(found.iter().any(|row| shows(row, texts)), "{kind:?} {texts:?}: {found:?}");
+        }
+        assert!(!page.contains("class=\"empty\""), "{kind:?}");
+    }
+    for (kind, object) in [
+        (QueueKind::Holds, &held),
+        (QueueKind::Reviews, &suspect),
+        (QueueKind::Verifications, &unverified),
+        (QueueKind::Payouts, &payout),
+    ] {
+        let page = queue(&mut browser, kind, "").await;
+        assert!(page.contains(&last(object)), "{kind:?} names {}: {page}", last(object));
+    }
+    // The bank's line waits in live mode.
+    let live = browser.get("/console/queues/differences?mode=live").await.body;
+    let found = rows(&live);
+    assert_eq!(found.len(), 3, "{live}");
+    let line = ["INTEREST 4711", "1,23,456.00", "2026-11-20"];
+    assert!(found.iter().any(|row| shows(row, &line)), "{found:?}");
+    // The overview counts them and leads there.
+    let overview = browser.get("/console?mode=test").await.body;
+    for (kind, wanted) in &expected {
+        let path = format!("/console/queues/{}?mode=test", kind.as_str());
+        let figure = overview.split("<li class=\"figure").find(|one| one.contains(&path));
+        let figure = figure.unwrap_or_else(|| panic!("no {path} in {overview}"));
+        let count = format!("<span class=\"value\">{}</span>", wanted.len());
+        assert!(figure.contains(&count), "{kind:?}: {figure}");
+    }
+
+    // Filters: by account and by reason; what nothing fits says so.
+    for (query, count) in [
+        ("&account=holds", 2),
+        ("&account=people", 0),
+        ("&reason=underpaid", 1),
+        ("&reason=compliance_review&account=holds", 1),
+        ("&reason=compliance_review&account=people", 0),
+    ] {
+        let page = queue(&mut browser, QueueKind::Holds, query).await;
+        assert_eq!(rows(&page).len(), count, "{query}");
+        assert_eq!(page.contains("class=\"empty\""), count == 0, "{query}");
+    }
+    // Sorting.
+    for (query, first) in [("", "12.50"), ("&sort=amount", "40.00")] {
+        let found = rows(&queue(&mut browser, QueueKind::Differences, query).await);
+        assert!(found[0].contains(first), "{query}: {found:?}");
+    }
+    // Two at once: both are explained, and one that is gone is told apart.
+    let found = rows(&queue(&mut browser, QueueKind::Differences, "").await);
+    let pick = |row: &String| {
+        let value = row.split("name=\"object\" value=\"").nth(1).expect("a box to tick");
+        value.split('"').next().unwrap().to_owned()
+    };
+    let picked: Vec<String> = found.iter().map(pick).collect();
+    let path = "/console/queues/differences?mode=test";
+    let fields = [
+        ("object", picked[0].as_str()),
+        ("object", picked[1].as_str()),
+        ("decision", "accept"),
+        ("reason", "both explained by the wallet's log"),
+        ("back", path),
+    ];
+    let done = browser.submit(path, "/console/decide", &fields).await;
+    assert_eq!(done.status, 303, "{}", done.body);
+    assert!(rows(&queue(&mut browser, QueueKind::Differences, "").await).is_empty());
+    let again = browser.submit(path, "/console/decide", &fields).await;
+    assert_eq!(again.status, 409, "{}", again.body);
+    // Two at once, of which one was paid out meanwhile: the person is told which.
+    let path = "/console/queues/holds?mode=test";
+    let (one, other) = (id(&held), id(&ended));
+    let fields = [
+        ("object", one.as_str()),
+        ("object", other.as_str()),
+        ("decision", "review"),
+        ("reason", "both"),
+        ("back", path),
+    ];
+    let told = browser.submit(path, "/console/decide", &fields).await;
+    assert!(told.status == 409 && told.body.contains(&other), "{}", told.body);
+    assert!(!told.body.contains(&one), "{}", told.body);
+    let holds = rows(&queue(&mut browser, QueueKind::Holds, "&reason=compliance_review").await);
+    assert_eq!(holds.len(), 2, "the other one was decided");
+    // A viewer ticks nothing.
+    let mut viewer = signed_in(&server, "viewer").await;
+    for kind in QueueKind::ALL {
+        let page = queue(&mut viewer, *kind, "").await;
+        assert!(!page.contains("type=\"checkbox\""), "{kind:?}");
+    }
+    server.assert_book();
+}
