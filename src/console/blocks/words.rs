@@ -47,6 +47,15 @@ pub fn moment(at: i64) -> (String, String) {
 mod tests {
     use super::super::super::texts;
     use super::*;
+    use crate::beneficiaries::state::DisabledReason;
+    use crate::deposits::state::Classification;
+    use crate::payouts::totals::HoldReason;
+    use crate::rails::files::rows::{Attention, Matching};
+    use crate::rails::port::FailureCode;
+    use crate::reconcile::DifferenceKind;
+    use crate::refunds::state::{RefundReason, SentHashError};
+    use crate::screening::Screening;
+    use crate::transfers::state::StatusReason;
 
     #[test]
     fn a_time_is_written_for_machines_in_utc_and_for_people_in_india() {
@@ -69,6 +78,33 @@ mod tests {
             (172_800, "2 d"),
         ] {
             assert_eq!(age(english, seconds), text);
+        }
+    }
+
+    /// Whatever a queue or a story gives as a reason has a text in every language.
+    #[test]
+    fn reasons_have_texts() {
+        let mut reasons: Vec<&str> = Vec::new();
+        reasons.extend(DifferenceKind::ALL.iter().map(|kind| kind.as_str()));
+        // A line that matches its payout waits for nobody.
+        let matching = Matching::ALL.iter().filter(|matching| **matching != Matching::Payout);
+        reasons.extend(matching.map(|matching| matching.as_str()));
+        reasons.extend(Attention::ALL.iter().map(|attention| attention.as_str()));
+        reasons.extend(FailureCode::ALL.iter().map(|code| code.as_str()));
+        reasons.extend(HoldReason::ALL.iter().map(|reason| reason.as_str()));
+        reasons.extend(RefundReason::ALL.iter().map(|reason| reason.as_str()));
+        reasons.extend(SentHashError::ALL.iter().map(|fault| fault.as_str()));
+        reasons.extend(StatusReason::ALL.iter().map(|reason| reason.as_str()));
+        reasons.extend(Classification::ALL.iter().map(|found| found.as_str()));
+        reasons.extend(DisabledReason::ALL.iter().map(|reason| reason.as_str()));
+        reasons.extend(Screening::ALL.iter().map(|found| found.as_str()));
+        assert!(reasons.len() > 60, "{}", reasons.len());
+        let without = |words: &texts::Words| {
+            let lacks = |reason: &&&str| words.find(&format!("word.{reason}")).is_none();
+            reasons.iter().filter(lacks).map(|reason| (*reason).to_owned()).collect::<Vec<_>>()
+        };
+        for words in texts::all() {
+            assert_eq!(without(words), [""; 0], "{}", words.code);
         }
     }
 
