@@ -440,21 +440,10 @@ fn resources_without_tests(tree: &Tree, tests: &BTreeSet<String>) -> Vec<String>
 
 /// Names of types that stand twice, and why.
 const NAMES_TWICE: &[(&str, &str)] = &[
-    ("Asked", "what a visit, a question about a person, and a form of the console ask for"),
-    ("Block", "of a filter of keys; a part of a page of the console"),
-    ("Cell", "of a row that the store read; of a table of the console"),
-    ("Form", "of a request's body; of a page of the console"),
-    ("Found", "by the console's routes; by its reader of the audit log"),
-    ("Line", "of an export, of the console's menu, and of its pages"),
     ("LookUp", "of an account; of a host name"),
     ("Message", "to a lane; to PostgreSQL"),
-    ("Outcome", "of a claim; of a visit to the console"),
-    ("Page", "of a list; of the console"),
-    ("Route", "of the API; of the console"),
     ("Session", "of a person; with PostgreSQL"),
     ("State", "of what waits for events; of the fence"),
-    ("Step", "of a drill; of a story that the console tells"),
-    ("Table", "of the console's routes; of its pages"),
     ("Waiting", "for events; for a lane"),
 ];
 

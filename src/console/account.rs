@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::frame::{Frame, draw};
 use super::texts::{self, Words};
-use super::visit::{Failure, Outcome, Visit};
+use super::visit::{Failure, PageOutcome, Visit};
 use crate::audit::{self, Action, Fact};
 use crate::kernel::hex;
 use crate::staff::sessions::Session;
@@ -22,7 +22,7 @@ struct AccountPage<'a> {
     themes: &'static [Theme],
 }
 
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     let (number, instant) = (visit.operator().number, visit.instant());
     let all = visit.app.store.read(Cost::Point, move |tx| Ok(rows::sessions_of(tx, number)?));
     let mut sessions = all.await?;
@@ -37,7 +37,7 @@ pub async fn page(visit: Visit) -> Outcome {
     })
 }
 
-pub async fn set_preferences(visit: Visit) -> Outcome {
+pub async fn set_preferences(visit: Visit) -> PageOutcome {
     let wrong = || Failure::told(visit.words.get("problem.form_expired"));
     let theme = Theme::parse(visit.field("theme")).ok_or_else(wrong)?;
     let language = texts::of(visit.field("language")).ok_or_else(wrong)?.code;
@@ -51,7 +51,7 @@ pub async fn set_preferences(visit: Visit) -> Outcome {
 }
 
 /// Ends one of one's own sessions.
-pub async fn end_session(visit: Visit) -> Outcome {
+pub async fn end_session(visit: Visit) -> PageOutcome {
     let hash = hex::decode(visit.field("session")).ok_or(Failure::NotFound)?;
     let number = visit.operator().number;
     let by = visit.decided_by("")?;
@@ -70,7 +70,7 @@ pub async fn end_session(visit: Visit) -> Outcome {
 }
 
 /// Ends every session of an operator.
-pub async fn end_sessions_of(visit: Visit) -> Outcome {
+pub async fn end_sessions_of(visit: Visit) -> PageOutcome {
     let name = crate::staff::name(visit.field("name")).map_err(Failure::told)?;
     let by = super::pages::decide::decided_by(&visit)?;
     let ended = visit.app.store.write(move |tx, now| {

@@ -13,10 +13,10 @@ use hyper::body::Incoming;
 use super::cookies::Cookie;
 use super::form::Fields;
 use super::frame::{Frame, draw};
-use super::route::{Handler, Least, Route};
-use super::routes::Found;
+use super::route::{ConsoleRoute, Handler, Least};
+use super::routes::RouteFound;
 use super::texts;
-use super::visit::{Asked, Failure, Visit};
+use super::visit::{ConsoleRequest, Failure, Visit};
 use super::{Console, files};
 use crate::http::incoming::read_body;
 use crate::http::reply::{self, Reply};
@@ -121,7 +121,7 @@ async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Rep
         return Err((StatusCode::BAD_REQUEST, "The form has too many fields."));
     };
     let wish = head.headers.get(ACCEPT_LANGUAGE).and_then(|wish| wish.to_str().ok());
-    let mut asked = Asked {
+    let mut asked = ConsoleRequest {
         console: console.clone(),
         app: console.app.clone(),
         words: texts::wished(wish.unwrap_or("")),
@@ -147,18 +147,18 @@ async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Rep
     .unwrap_or_default();
     let path = head.uri.path();
     match console.table.find(&head.method, path) {
-        Found::Route(route, parts) => {
+        RouteFound::Route(route, parts) => {
             asked.parts = parts;
             Ok(run(route, asked, session, is_change).await)
         }
-        Found::OtherMethod => {
+        RouteFound::OtherMethod => {
             let mut reply = page(&asked, session.as_ref(), StatusCode::METHOD_NOT_ALLOWED, None);
             reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
             Ok(reply)
         }
         // What there is, nobody learns who is not signed in.
-        Found::Nothing if session.is_none() => Ok(to_sign_in(&asked, is_change)),
-        Found::Nothing => Ok(failed(&asked, session.as_ref(), Failure::NotFound)),
+        RouteFound::Nothing if session.is_none() => Ok(to_sign_in(&asked, is_change)),
+        RouteFound::Nothing => Ok(failed(&asked, session.as_ref(), Failure::NotFound)),
     }
 }
 
@@ -180,7 +180,7 @@ fn address_of(console: &Console, peer: Option<IpAddr>, headers: &HeaderMap) -> S
     .to_string()
 }
 
-async fn session_of(asked: &Asked) -> Result<Option<Session>, OperationError> {
+async fn session_of(asked: &ConsoleRequest) -> Result<Option<Session>, OperationError> {
     let Some(token) = Cookie::Session.read(&asked.console.origins, &asked.headers) else {
         return Ok(None);
     };
@@ -189,7 +189,12 @@ async fn session_of(asked: &Asked) -> Result<Option<Session>, OperationError> {
 }
 
 /// Judges who asks, and runs the handler.
-async fn run(route: &Route, asked: Asked, session: Option<Session>, is_change: bool) -> Reply {
+async fn run(
+    route: &ConsoleRoute,
+    asked: ConsoleRequest,
+    session: Option<Session>,
+    is_change: bool,
+) -> Reply {
     if let Some(refused) = refused(route, &asked, session.as_ref(), is_change) {
         return refused;
     }
@@ -215,8 +220,8 @@ async fn run(route: &Route, asked: Asked, session: Option<Session>, is_change: b
 /// Why a request is not for its handler: nobody is signed in, the role is too low, or the form is
 /// not of this session.
 fn refused(
-    route: &Route,
-    asked: &Asked,
+    route: &ConsoleRoute,
+    asked: &ConsoleRequest,
     session: Option<&Session>,
     is_change: bool,
 ) -> Option<Reply> {
@@ -242,7 +247,7 @@ fn refused(
 }
 
 /// Sends somebody to sign in, and back here afterwards where that is a page.
-fn to_sign_in(asked: &Asked, is_change: bool) -> Reply {
+fn to_sign_in(asked: &ConsoleRequest, is_change: bool) -> Reply {
     if is_change {
         let text = asked.words.get("problem.signed_out");
         return page(asked, None, StatusCode::UNAUTHORIZED, Some(text));
@@ -255,7 +260,7 @@ fn to_sign_in(asked: &Asked, is_change: bool) -> Reply {
     asked.go_to(&path).unwrap_or_else(|failure| failed(asked, None, failure))
 }
 
-fn failed(asked: &Asked, session: Option<&Session>, failure: Failure) -> Reply {
+fn failed(asked: &ConsoleRequest, session: Option<&Session>, failure: Failure) -> Reply {
     let (status, text) = match &failure {
         Failure::NotFound => (StatusCode::NOT_FOUND, None),
         Failure::Forbidden => (StatusCode::FORBIDDEN, None),
@@ -288,7 +293,12 @@ struct ProblemPart<'a> {
     text: &'a str,
 }
 
-fn page(asked: &Asked, session: Option<&Session>, status: StatusCode, text: Option<&str>) -> Reply {
+fn page(
+    asked: &ConsoleRequest,
+    session: Option<&Session>,
+    status: StatusCode,
+    text: Option<&str>,
+) -> Reply {
     let t = asked.words;
     let (title, usual) = match status {
         StatusCode::NOT_FOUND => ("problem.not_found", "problem.not_found_text"),

@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::blocks::{path_of, word};
 use super::frame::{Frame, draw};
-use super::visit::{Failure, Outcome, Visit};
+use super::visit::{Failure, PageOutcome, Visit};
 use crate::operator::four_eyes::{self, ApprovalRequest, REQUEST_SECONDS_MAX, RequestStatus};
 use crate::operator::submit_waiting;
 use crate::staff::Role;
@@ -50,7 +50,7 @@ impl ApprovalsPage<'_> {
     }
 }
 
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     let read = visit.app.store.read(Cost::Scan, |tx| {
         Ok((
             four_eyes::rows::pending(tx, REQUESTS_MAX)?,
@@ -73,7 +73,7 @@ fn number(visit: &Visit) -> Result<i64, Failure> {
     visit.path(0).parse().map_err(|_| Failure::NotFound)
 }
 
-pub async fn approve(visit: Visit) -> Outcome {
+pub async fn approve(visit: Visit) -> PageOutcome {
     let (number, person) = (number(&visit)?, visit.decided_by(visit.field("reason"))?);
     let services = visit.app.services.clone();
     let approved = visit
@@ -86,7 +86,7 @@ pub async fn approve(visit: Visit) -> Outcome {
     visit.back_to(PATH, "notice.request_approved")
 }
 
-pub async fn reject(visit: Visit) -> Outcome {
+pub async fn reject(visit: Visit) -> PageOutcome {
     let (number, person) = (number(&visit)?, visit.decided_by(visit.field("reason"))?);
     let rejected =
         visit.app.store.write(move |tx, now| four_eyes::reject(tx, now, number, &person));

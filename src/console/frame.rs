@@ -3,9 +3,9 @@
 use askama::Template;
 
 use super::files;
-use super::nav::{self, Line};
+use super::nav::{self, MenuLine};
 use super::texts::Words;
-use super::visit::{Asked, HTML, Outcome, Visit};
+use super::visit::{ConsoleRequest, HTML, PageOutcome, Visit};
 use crate::http::reply;
 use crate::staff::OperatorIdentity;
 use crate::staff::sessions::Session;
@@ -18,7 +18,7 @@ pub struct Frame<'a> {
     pub theme: &'static str,
     /// The line of the navigation that this page belongs to.
     pub section: &'static str,
-    pub lines: Vec<&'static Line>,
+    pub lines: Vec<&'static MenuLine>,
     pub notice: Option<&'static str>,
     pub is_live_configured: bool,
     /// The path and query of this page, to come back to.
@@ -28,7 +28,7 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     pub(super) fn of(
-        asked: &'a Asked,
+        asked: &'a ConsoleRequest,
         session: Option<&'a Session>,
         section: &'static str,
     ) -> Frame<'a> {
@@ -71,6 +71,6 @@ impl Visit {
 }
 
 /// A page, or a part of one.
-pub fn draw(template: &impl Template) -> Outcome {
+pub fn draw(template: &impl Template) -> PageOutcome {
     Ok(reply::reply(200, HTML, template.render()?.into_bytes()))
 }

@@ -11,7 +11,7 @@
 //!    `post(…)` for a change. The role is the least that may; nobody without a session gets there.
 //!    A part that htmx asks for again and again is `.follows()`: asking for it does not keep a
 //!    session from ending.
-//! 2. A handler beside its template: `pub async fn one(visit: Visit) -> Outcome`. A `Visit` has
+//! 2. A handler beside its template: `pub async fn one(visit: Visit) -> PageOutcome`. A `Visit` has
 //!    the session (`visit.operator()`), what the path and the query say (`visit.path(0)`,
 //!    `visit.query("state")`), the fields of a form (`visit.field("reason")`), the texts
 //!    (`visit.words`), the store (`visit.app.store`) and the services. It reads with
@@ -62,13 +62,13 @@ use tokio::sync::Semaphore;
 
 pub use answer::{answer, refuse};
 pub use frame::{Frame, draw};
-pub use visit::{Asked, Failure, Outcome, Visit};
+pub use visit::{ConsoleRequest, Failure, PageOutcome, Visit};
 
 use crate::app_state::AppState;
 use crate::kernel::id::Minter;
 use openid::OpenId;
 use origin::Origins;
-use routes::Table;
+use routes::RouteTable;
 
 /// Passwords that are compared at the same time; each takes 19 MiB and a processor.
 const COMPARISONS_MAX: usize = 2;
@@ -77,7 +77,7 @@ const COMPARISONS_MAX: usize = 2;
 pub struct Console {
     pub app: Arc<AppState>,
     origins: Origins,
-    table: Table,
+    table: RouteTable,
     request_ids: Minter,
     watch: watch::OverviewWatch,
     comparisons: Arc<Semaphore>,
@@ -99,7 +99,7 @@ impl Console {
         Ok(Console {
             app,
             origins: Origins::of(url)?,
-            table: Table::new(routes::routes())?,
+            table: RouteTable::new(routes::routes())?,
             request_ids: Minter::above(0),
             watch: watch::OverviewWatch::default(),
             comparisons: Arc::new(Semaphore::new(COMPARISONS_MAX)),

@@ -2,7 +2,7 @@
 
 use crate::staff::Role;
 
-pub struct Line {
+pub struct MenuLine {
     /// As `visit.frame(…)` names it.
     pub section: &'static str,
     pub path: &'static str,
@@ -12,11 +12,11 @@ pub struct Line {
     pub least: Role,
 }
 
-const fn viewed(section: &'static str, path: &'static str, text: &'static str) -> Line {
-    Line { section, path, text, least: Role::Viewer }
+const fn viewed(section: &'static str, path: &'static str, text: &'static str) -> MenuLine {
+    MenuLine { section, path, text, least: Role::Viewer }
 }
 
-pub const LINES: &[Line] = &[
+pub const LINES: &[MenuLine] = &[
     viewed("home", "/console", "nav.home"),
     viewed("queues", "/console/queues/holds", "nav.queues"),
     viewed("transfers", "/console/transfers", "nav.transfers"),
@@ -33,6 +33,6 @@ pub const LINES: &[Line] = &[
 ];
 
 /// The lines that an operator sees.
-pub fn lines(role: Role) -> Vec<&'static Line> {
+pub fn lines(role: Role) -> Vec<&'static MenuLine> {
     LINES.iter().filter(|line| role.includes(line.least)).collect()
 }

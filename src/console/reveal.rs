@@ -5,7 +5,7 @@ use askama::Template;
 use secrecy::ExposeSecret;
 
 use super::frame::{Frame, draw};
-use super::visit::{Failure, Outcome, Visit};
+use super::visit::{Failure, PageOutcome, Visit};
 use crate::kernel::AnyId;
 use crate::operator;
 
@@ -23,7 +23,7 @@ struct AccountNumberPart<'a> {
     account_number: &'a str,
 }
 
-pub async fn account_number(visit: Visit) -> Outcome {
+pub async fn account_number(visit: Visit) -> PageOutcome {
     let id = AnyId::parse(visit.path(0)).ok_or(Failure::NotFound)?;
     let by = visit.decided_by(visit.field("reason"))?;
     if by.reason().is_empty() {

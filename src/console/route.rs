@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use super::visit::{Asked, Outcome, Visit};
+use super::visit::{ConsoleRequest, PageOutcome, Visit};
 use crate::staff::Role;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,14 +31,14 @@ pub enum Least {
     Role(Role),
 }
 
-type Answering = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+type Answering = Pin<Box<dyn Future<Output = PageOutcome> + Send>>;
 
 pub(super) enum Handler {
-    Open(Box<dyn Fn(Asked) -> Answering + Send + Sync>),
+    Open(Box<dyn Fn(ConsoleRequest) -> Answering + Send + Sync>),
     Signed(Box<dyn Fn(Visit) -> Answering + Send + Sync>),
 }
 
-pub struct Route {
+pub struct ConsoleRoute {
     pub method: Method,
     /// With `{name}` for what varies.
     pub path: &'static str,
@@ -48,50 +48,55 @@ pub struct Route {
     pub(super) handler: Handler,
 }
 
-impl Route {
-    pub fn follows(mut self) -> Route {
+impl ConsoleRoute {
+    pub fn follows(mut self) -> ConsoleRoute {
         self.follows = true;
         self
     }
 }
 
-fn signed<F>(method: Method, path: &'static str, least: Least, handler: fn(Visit) -> F) -> Route
+fn signed<F>(
+    method: Method,
+    path: &'static str,
+    least: Least,
+    handler: fn(Visit) -> F,
+) -> ConsoleRoute
 where
-    F: Future<Output = Outcome> + Send + 'static,
+    F: Future<Output = PageOutcome> + Send + 'static,
 {
     let handler = Handler::Signed(Box::new(move |visit| Box::pin(handler(visit))));
-    Route { method, path, least, follows: false, handler }
+    ConsoleRoute { method, path, least, follows: false, handler }
 }
 
 /// A page for operators of this role and higher ones.
-pub fn get<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> Route
+pub fn get<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> ConsoleRoute
 where
-    F: Future<Output = Outcome> + Send + 'static,
+    F: Future<Output = PageOutcome> + Send + 'static,
 {
     signed(Method::Get, path, Least::Role(least), handler)
 }
 
 /// A change by operators of this role and higher ones.
-pub fn post<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> Route
+pub fn post<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> ConsoleRoute
 where
-    F: Future<Output = Outcome> + Send + 'static,
+    F: Future<Output = PageOutcome> + Send + 'static,
 {
     signed(Method::Post, path, Least::Role(least), handler)
 }
 
 /// What whoever is signed in may.
-pub fn own<F>(method: Method, path: &'static str, handler: fn(Visit) -> F) -> Route
+pub fn own<F>(method: Method, path: &'static str, handler: fn(Visit) -> F) -> ConsoleRoute
 where
-    F: Future<Output = Outcome> + Send + 'static,
+    F: Future<Output = PageOutcome> + Send + 'static,
 {
     signed(method, path, Least::SignedIn, handler)
 }
 
 /// What anybody may.
-pub fn open<F>(method: Method, path: &'static str, handler: fn(Asked) -> F) -> Route
+pub fn open<F>(method: Method, path: &'static str, handler: fn(ConsoleRequest) -> F) -> ConsoleRoute
 where
-    F: Future<Output = Outcome> + Send + 'static,
+    F: Future<Output = PageOutcome> + Send + 'static,
 {
     let handler = Handler::Open(Box::new(move |asked| Box::pin(handler(asked))));
-    Route { method, path, least: Least::Anybody, follows: false, handler }
+    ConsoleRoute { method, path, least: Least::Anybody, follows: false, handler }
 }

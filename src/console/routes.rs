@@ -4,11 +4,11 @@ use super::pages::{
     self, accounts, audit, decide, limits, machinery, overview, persons, queues, reports, search,
     transfers, webhooks, work,
 };
-use super::route::{Method, Route, get, open, own, post};
+use super::route::{ConsoleRoute, Method, get, open, own, post};
 use super::{account, approvals, openid, reveal, second_factor, sign_in};
 use crate::staff::Role;
 
-pub fn routes() -> Vec<Route> {
+pub fn routes() -> Vec<ConsoleRoute> {
     vec![
         open(Method::Get, "/console/sign_in", sign_in::page),
         open(Method::Post, "/console/sign_in", sign_in::submit),
@@ -58,20 +58,20 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// Finds a route by its path and method.
-pub struct Table {
-    pub routes: Vec<Route>,
+pub struct RouteTable {
+    pub routes: Vec<ConsoleRoute>,
     paths: matchit::Router<Vec<usize>>,
 }
 
 /// What a path and method lead to.
-pub(super) enum Found<'a> {
-    Route(&'a Route, Vec<String>),
+pub(super) enum RouteFound<'a> {
+    Route(&'a ConsoleRoute, Vec<String>),
     OtherMethod,
     Nothing,
 }
 
-impl Table {
-    pub fn new(routes: Vec<Route>) -> Result<Table, String> {
+impl RouteTable {
+    pub fn new(routes: Vec<ConsoleRoute>) -> Result<RouteTable, String> {
         let mut by_path: Vec<(&str, Vec<usize>)> = Vec::new();
         for (index, route) in routes.iter().enumerate() {
             match by_path.iter_mut().find(|(path, _)| *path == route.path) {
@@ -83,19 +83,19 @@ impl Table {
         for (path, indexes) in by_path {
             paths.insert(path, indexes).map_err(|error| format!("{path}: {error}"))?;
         }
-        Ok(Table { routes, paths })
+        Ok(RouteTable { routes, paths })
     }
 
-    pub(super) fn find(&self, method: &http::Method, path: &str) -> Found<'_> {
-        let Ok(matched) = self.paths.at(path) else { return Found::Nothing };
+    pub(super) fn find(&self, method: &http::Method, path: &str) -> RouteFound<'_> {
+        let Ok(matched) = self.paths.at(path) else { return RouteFound::Nothing };
         // HEAD is answered as GET; the connection leaves the body out.
         let wanted = if *method == http::Method::HEAD { "GET" } else { method.as_str() };
         let mut candidates = matched.value.iter().filter_map(|index| self.routes.get(*index));
         match candidates.find(|route| route.method.as_str() == wanted) {
-            None => Found::OtherMethod,
+            None => RouteFound::OtherMethod,
             Some(route) => {
                 let parts = matched.params.iter().map(|(_, value)| value.to_owned()).collect();
-                Found::Route(route, parts)
+                RouteFound::Route(route, parts)
             }
         }
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn no_two_routes_collide_and_all_stand_below_the_console() {
-        let table = Table::new(routes()).unwrap();
+        let table = RouteTable::new(routes()).unwrap();
         assert!(table.routes.iter().all(|route| route.path.starts_with("/console")));
     }
 }

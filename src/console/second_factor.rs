@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::cookies::Cookie;
 use super::frame::{Frame, draw};
-use super::visit::{Failure, Outcome, Visit};
+use super::visit::{Failure, PageOutcome, Visit};
 use crate::audit::{self, Action, Fact};
 use crate::kernel::StoreError;
 use crate::pages::payer::qr::{self, QrSvg};
@@ -47,7 +47,7 @@ async fn own(visit: &Visit) -> Result<(Operator, i64), Failure> {
     Ok((operator.ok_or(Failure::Forbidden)?, count))
 }
 
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     let (operator, codes_left) = own(&visit).await?;
     let count = codes_left.to_string();
     let codes_left = visit.words.with("second_factor.codes_left", [("count", count.as_str())]);
@@ -74,7 +74,7 @@ pub async fn page(visit: Visit) -> Outcome {
 
 /// Makes a new secret. Who has a second factor already shows it first: a stolen session must not
 /// replace it.
-pub async fn begin(visit: Visit) -> Outcome {
+pub async fn begin(visit: Visit) -> PageOutcome {
     let (number, code) = (visit.operator().number, visit.field("code").to_owned());
     let services = visit.app.services.clone();
     let begun = visit.app.store.write(move |tx, now| {
@@ -92,7 +92,7 @@ pub async fn begin(visit: Visit) -> Outcome {
 }
 
 /// Confirms it by its first code. Every session ends, and this one goes on under a new token.
-pub async fn confirm(mut visit: Visit) -> Outcome {
+pub async fn confirm(mut visit: Visit) -> PageOutcome {
     let (number, code) = (visit.operator().number, visit.field("code").to_owned());
     let place = Place { address: visit.address.clone(), browser: visit.session.browser.clone() };
     let services = visit.app.services.clone();

@@ -8,7 +8,7 @@ use http::header::USER_AGENT;
 
 use super::cookies::Cookie;
 use super::frame::{Frame, draw};
-use super::visit::{Asked, Failure, Outcome, Visit, is_own_path};
+use super::visit::{ConsoleRequest, Failure, PageOutcome, Visit, is_own_path};
 use crate::audit::{self, Action, Fact};
 use crate::kernel::{OperationError, StoreError, system_random};
 use crate::staff::sessions::Token;
@@ -39,16 +39,16 @@ struct Provider {
 }
 
 /// The form. It brings a cookie that its token is made of.
-pub async fn page(asked: Asked) -> Outcome {
+pub async fn page(asked: ConsoleRequest) -> PageOutcome {
     shown(asked, StatusCode::OK, None).await
 }
 
 /// The form with what went wrong before.
 pub(super) async fn shown(
-    mut asked: Asked,
+    mut asked: ConsoleRequest,
     status: StatusCode,
     problem: Option<String>,
-) -> Outcome {
+) -> PageOutcome {
     let has_cookie = !asked.cookie.is_empty()
         && Cookie::Session.read(&asked.console.origins, &asked.headers).is_none();
     let fresh = match has_cookie {
@@ -66,7 +66,7 @@ pub(super) async fn shown(
     Ok(reply)
 }
 
-async fn drawn(asked: &Asked, next: &str, problem: Option<String>) -> Outcome {
+async fn drawn(asked: &ConsoleRequest, next: &str, problem: Option<String>) -> PageOutcome {
     let is_anybody = asked.app.store.read(Cost::Point, |tx| Ok(staff::is_anybody(tx)?)).await?;
     let next = if is_own_path(next) { next } else { "" };
     let provider = asked.console.openid.as_ref().map(|openid| {
@@ -88,7 +88,7 @@ async fn drawn(asked: &Asked, next: &str, problem: Option<String>) -> Outcome {
 }
 
 /// Compares what was typed. Which part of it is wrong, nobody is told.
-pub async fn submit(asked: Asked) -> Outcome {
+pub async fn submit(asked: ConsoleRequest) -> PageOutcome {
     let attempt = Attempt {
         name: asked.field("name").to_owned(),
         password: asked.field("password").to_owned(),
@@ -116,18 +116,18 @@ pub async fn submit(asked: Asked) -> Outcome {
 }
 
 /// Where somebody signs in.
-pub(super) fn place(asked: &Asked) -> Place {
+pub(super) fn place(asked: &ConsoleRequest) -> Place {
     let browser = asked.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
     Place { address: asked.address.clone(), browser: browser.unwrap_or("").to_owned() }
 }
 
-async fn refused(asked: &Asked, status: StatusCode, text: String) -> Outcome {
+async fn refused(asked: &ConsoleRequest, status: StatusCode, text: String) -> PageOutcome {
     let mut reply = drawn(asked, asked.field("next"), Some(text)).await?;
     *reply.status_mut() = status;
     Ok(reply)
 }
 
-async fn attempted(asked: &Asked, attempt: Attempt) -> Result<SignIn, Failure> {
+async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, Failure> {
     let store = &asked.app.store;
     let instant = asked.instant();
     let (services, looked_for) = (asked.app.services.clone(), attempt.clone());
@@ -148,7 +148,7 @@ async fn attempted(asked: &Asked, attempt: Attempt) -> Result<SignIn, Failure> {
 /// The operator, if the password is right. Few passwords are compared at once, so that attempts
 /// take no memory or processor from anything else.
 async fn compare(
-    asked: &Asked,
+    asked: &ConsoleRequest,
     attempt: &Attempt,
     operator: Option<staff::Operator>,
 ) -> Result<Option<staff::Operator>, OperationError> {
@@ -166,7 +166,7 @@ async fn compare(
 }
 
 /// Ends this session, here and in the browser.
-pub async fn sign_out(visit: Visit) -> Outcome {
+pub async fn sign_out(visit: Visit) -> PageOutcome {
     let (number, hash) = (visit.operator().number, visit.session.token_hash);
     let by = visit.decided_by("")?;
     let ended = visit.app.store.write(move |tx, now| {

@@ -18,7 +18,7 @@ use crate::staff::OperatorIdentity;
 use crate::staff::sessions::Session;
 
 /// A request whose route is known.
-pub struct Asked {
+pub struct ConsoleRequest {
     pub console: Arc<Console>,
     pub app: Arc<AppState>,
     pub words: &'static Words,
@@ -35,21 +35,21 @@ pub struct Asked {
 
 /// A request of somebody who is signed in and may ask it.
 pub struct Visit {
-    pub(super) asked: Asked,
+    pub(super) asked: ConsoleRequest,
     pub session: Session,
 }
 
 impl Deref for Visit {
-    type Target = Asked;
-    fn deref(&self) -> &Asked {
+    type Target = ConsoleRequest;
+    fn deref(&self) -> &ConsoleRequest {
         &self.asked
     }
 }
 
-impl Asked {
+impl ConsoleRequest {
     /// What a page about a failure needs of a request that a handler took.
-    pub(super) fn twin(&self) -> Asked {
-        Asked {
+    pub(super) fn twin(&self) -> ConsoleRequest {
+        ConsoleRequest {
             console: self.console.clone(),
             app: self.app.clone(),
             words: self.words,
@@ -100,7 +100,7 @@ impl Asked {
         bool::from(subtle::ConstantTimeEq::ct_eq(self.token().as_bytes(), given.as_bytes()))
     }
     /// Sends the browser to a page of the console after a change.
-    pub fn go_to(&self, path: &str) -> Outcome {
+    pub fn go_to(&self, path: &str) -> PageOutcome {
         let mut reply = reply::reply(StatusCode::SEE_OTHER.as_u16(), TEXT, Vec::new());
         let path = if is_own_path(path) { path } else { "/console" };
         // htmx follows a redirect unseen, and would put a whole page into a part of one.
@@ -113,7 +113,7 @@ impl Asked {
         Ok(reply)
     }
     /// The same, and the next page shows a notice: a key of the texts that begins with `notice.`.
-    pub fn back_to(&self, path: &str, notice: &str) -> Outcome {
+    pub fn back_to(&self, path: &str, notice: &str) -> PageOutcome {
         let mark = if path.contains('?') { '&' } else { '?' };
         self.go_to(&format!("{path}{mark}notice={notice}"))
     }
@@ -130,7 +130,7 @@ impl Asked {
 }
 
 impl Visit {
-    pub(super) const fn new(asked: Asked, session: Session) -> Visit {
+    pub(super) const fn new(asked: ConsoleRequest, session: Session) -> Visit {
         Visit { asked, session }
     }
     pub const fn operator(&self) -> &OperatorIdentity {
@@ -199,7 +199,7 @@ impl From<askama::Error> for Failure {
     }
 }
 
-pub type Outcome = Result<Reply, Failure>;
+pub type PageOutcome = Result<Reply, Failure>;
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use askama::Template;
 
 use super::frame::{Frame, draw};
 use super::texts::Words;
-use super::visit::{Outcome, Visit};
+use super::visit::{PageOutcome, Visit};
 use crate::kernel::rupees;
 use crate::kernel::{AnyId, Currency, Money, ObjectKind};
 
@@ -54,7 +54,7 @@ impl Tone {
 
 /// What stands in a table's cell, beside a fact or below a figure.
 #[derive(Clone, Debug)]
-pub enum Cell {
+pub enum PageCell {
     Text(String),
     Muted(String),
     Code(String),
@@ -77,41 +77,41 @@ pub enum Cell {
     },
     /// A number in figures of one width.
     Number(String),
-    Several(Vec<Cell>),
+    Several(Vec<PageCell>),
 }
 
-impl Cell {
-    pub fn text(text: impl Into<String>) -> Cell {
-        Cell::Text(text.into())
+impl PageCell {
+    pub fn text(text: impl Into<String>) -> PageCell {
+        PageCell::Text(text.into())
     }
-    pub fn muted(text: impl Into<String>) -> Cell {
-        Cell::Muted(text.into())
+    pub fn muted(text: impl Into<String>) -> PageCell {
+        PageCell::Muted(text.into())
     }
-    pub fn none() -> Cell {
-        Cell::Muted("–".into())
+    pub fn none() -> PageCell {
+        PageCell::Muted("–".into())
     }
-    pub fn number(number: impl ToString) -> Cell {
-        Cell::Number(number.to_string())
+    pub fn number(number: impl ToString) -> PageCell {
+        PageCell::Number(number.to_string())
     }
-    pub fn money(money: Money) -> Cell {
-        Cell::Number(amount(money))
+    pub fn money(money: Money) -> PageCell {
+        PageCell::Number(amount(money))
     }
-    pub fn link(href: impl Into<String>, text: impl Into<String>) -> Cell {
-        Cell::Link { href: href.into(), text: text.into() }
+    pub fn link(href: impl Into<String>, text: impl Into<String>) -> PageCell {
+        PageCell::Link { href: href.into(), text: text.into() }
     }
     /// An identifier that leads to its object's page, cut in the middle.
-    pub fn id(id: AnyId) -> Cell {
-        Cell::Link { href: path_of(id), text: short(&id.to_string()) }
+    pub fn id(id: AnyId) -> PageCell {
+        PageCell::Link { href: path_of(id), text: short(&id.to_string()) }
     }
-    pub fn chip(words: &Words, key: &str) -> Cell {
-        Cell::Chip { text: word(words, key), tone: Tone::of(key) }
+    pub fn chip(words: &Words, key: &str) -> PageCell {
+        PageCell::Chip { text: word(words, key), tone: Tone::of(key) }
     }
-    pub fn time(at: i64) -> Cell {
+    pub fn time(at: i64) -> PageCell {
         let (datetime, text) = moment(at);
-        Cell::Time { datetime, text }
+        PageCell::Time { datetime, text }
     }
-    pub fn time_or_none(at: Option<i64>) -> Cell {
-        at.map_or(Cell::none(), Cell::time)
+    pub fn time_or_none(at: Option<i64>) -> PageCell {
+        at.map_or(PageCell::none(), PageCell::time)
     }
 }
 
@@ -155,19 +155,19 @@ pub struct Column {
 }
 
 #[derive(Clone, Debug)]
-pub struct Line {
-    pub cells: Vec<Cell>,
+pub struct TableLine {
+    pub cells: Vec<PageCell>,
     /// What a tick of this row decides about.
     pub pick: Option<String>,
     /// Where the key Enter leads.
     pub href: Option<String>,
 }
 
-impl Line {
-    pub fn new(cells: Vec<Cell>) -> Line {
-        Line { cells, pick: None, href: None }
+impl TableLine {
+    pub fn new(cells: Vec<PageCell>) -> TableLine {
+        TableLine { cells, pick: None, href: None }
     }
-    pub fn to(mut self, href: String) -> Line {
+    pub fn to(mut self, href: String) -> TableLine {
         self.href = Some(href);
         self
     }
@@ -177,7 +177,7 @@ impl Line {
 pub struct Table {
     pub caption: String,
     pub columns: Vec<Column>,
-    pub lines: Vec<Line>,
+    pub lines: Vec<TableLine>,
     /// What stands there without lines: what that means, and what to do next.
     pub empty: String,
 }
@@ -196,7 +196,10 @@ impl Table {
             empty: words.get(empty).to_owned(),
         }
     }
-    pub fn cells<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = (&'a Column, &'a Cell)> {
+    pub fn cells<'a>(
+        &'a self,
+        line: &'a TableLine,
+    ) -> impl Iterator<Item = (&'a Column, &'a PageCell)> {
         self.columns.iter().zip(&line.cells)
     }
     pub fn has_picks(&self) -> bool {
@@ -208,7 +211,7 @@ impl Table {
 pub struct Figure {
     pub label: String,
     pub value: String,
-    pub below: Vec<Cell>,
+    pub below: Vec<PageCell>,
     pub tone: Tone,
     pub href: Option<String>,
 }
@@ -227,13 +230,13 @@ pub struct Stage {
 
 /// One moment of a story.
 #[derive(Clone, Debug)]
-pub struct Step {
-    pub at: Cell,
+pub struct StoryStep {
+    pub at: PageCell,
     pub theme: String,
     pub title: String,
     pub tone: Tone,
     pub amount: Option<String>,
-    pub facts: Vec<(String, Cell)>,
+    pub facts: Vec<(String, PageCell)>,
 }
 
 /// One question of a form.
@@ -250,7 +253,7 @@ pub struct Question {
 
 /// A form that changes something, or asks for another list.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct PageForm {
     pub action: String,
     pub is_change: bool,
     pub title: String,
@@ -261,7 +264,7 @@ pub struct Form {
     pub buttons: Vec<(String, String, bool)>,
 }
 
-impl Form {
+impl PageForm {
     /// The marks of its questions in the page, which no other form has.
     pub fn mark(&self, question: &Question) -> String {
         let hidden: String = self.hidden.iter().map(|(_, value)| value.as_str()).collect();
@@ -271,7 +274,7 @@ impl Form {
 }
 
 #[derive(Clone, Debug)]
-pub enum Block {
+pub enum PageBlock {
     Note {
         tone: Tone,
         text: String,
@@ -280,13 +283,13 @@ pub enum Block {
     /// A table whose rows are ticked and decided together; the form stands below it.
     Picked {
         table: Table,
-        form: Form,
+        form: PageForm,
     },
-    Facts(Vec<(String, Cell)>),
+    Facts(Vec<(String, PageCell)>),
     Figures(Vec<Figure>),
     Flow(Vec<Stage>),
-    Story(Vec<Step>),
-    Form(Form),
+    Story(Vec<StoryStep>),
+    Form(PageForm),
     Links(Vec<(String, String)>),
 }
 
@@ -295,23 +298,23 @@ pub struct Section {
     pub title: String,
     /// Over the whole width, or beside another one.
     pub is_wide: bool,
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<PageBlock>,
 }
 
 impl Section {
-    pub fn wide(title: impl Into<String>, blocks: Vec<Block>) -> Section {
+    pub fn wide(title: impl Into<String>, blocks: Vec<PageBlock>) -> Section {
         Section { title: title.into(), is_wide: true, blocks }
     }
-    pub fn half(title: impl Into<String>, blocks: Vec<Block>) -> Section {
+    pub fn half(title: impl Into<String>, blocks: Vec<PageBlock>) -> Section {
         Section { title: title.into(), is_wide: false, blocks }
     }
 }
 
 /// A whole page.
-pub struct Page {
+pub struct ConsolePage {
     pub title: String,
     /// Beside the title: the status and whose it is.
-    pub chips: Vec<Cell>,
+    pub chips: Vec<PageCell>,
     /// The full identifier, for copying.
     pub id: Option<String>,
     /// Where the following part is asked for again and again; it holds no form.
@@ -322,9 +325,9 @@ pub struct Page {
     pub section: &'static str,
 }
 
-impl Page {
-    pub fn new(section: &'static str, title: impl Into<String>) -> Page {
-        Page {
+impl ConsolePage {
+    pub fn new(section: &'static str, title: impl Into<String>) -> ConsolePage {
+        ConsolePage {
             title: title.into(),
             chips: Vec::new(),
             id: None,
@@ -335,12 +338,12 @@ impl Page {
         }
     }
 
-    pub fn draw(self, visit: &Visit) -> Outcome {
+    pub fn draw(self, visit: &Visit) -> PageOutcome {
         draw(&Whole { frame: visit.frame(self.section), page: self })
     }
 
     /// Only the part that follows what happens.
-    pub fn draw_live(self, visit: &Visit) -> Outcome {
+    pub fn draw_live(self, visit: &Visit) -> PageOutcome {
         draw(&Part { frame: visit.frame(self.section), sections: self.live })
     }
 }
@@ -349,7 +352,7 @@ impl Page {
 #[template(path = "console/blocks/page.html")]
 struct Whole<'a> {
     frame: Frame<'a>,
-    page: Page,
+    page: ConsolePage,
 }
 
 #[derive(Template)]

@@ -5,7 +5,7 @@ use http::{HeaderValue, StatusCode};
 
 use super::super::cookies::Cookie;
 use super::super::sign_in::{place, shown};
-use super::super::visit::{Asked, Failure, Outcome, is_own_path};
+use super::super::visit::{ConsoleRequest, Failure, PageOutcome, is_own_path};
 use super::flow::SignInFlow;
 use super::provider::ProviderError;
 use super::token::ProviderPerson;
@@ -19,13 +19,13 @@ use crate::store::Cost;
 /// Where the provider sends browsers back to; it has to know this address of the console.
 const DONE_PATH: &str = "/console/sign_in/oidc/done";
 
-fn redirect_uri(asked: &Asked) -> Result<String, Failure> {
+fn redirect_uri(asked: &ConsoleRequest) -> Result<String, Failure> {
     let own = asked.console.origins.asked(&asked.headers).ok_or(Failure::NotFound)?;
     Ok(format!("{own}{DONE_PATH}"))
 }
 
 /// Sends the browser to the provider, with a cookie that the way back is bound to.
-pub async fn begin(asked: Asked) -> Outcome {
+pub async fn begin(asked: ConsoleRequest) -> PageOutcome {
     let Some(openid) = &asked.console.openid else { return Err(Failure::NotFound) };
     let token = Token::make(system_random().map_err(StoreError::Broken)?);
     let next = asked.query("next");
@@ -49,13 +49,13 @@ fn unreadable() -> ProviderError {
 }
 
 /// Takes what the browser brings back. It counts in the browser that began, for ten minutes.
-pub async fn done(asked: Asked) -> Outcome {
+pub async fn done(asked: ConsoleRequest) -> PageOutcome {
     let mut reply = answered(&asked).await?;
     asked.remove_cookie(&mut reply, Cookie::Provider);
     Ok(reply)
 }
 
-async fn answered(asked: &Asked) -> Outcome {
+async fn answered(asked: &ConsoleRequest) -> PageOutcome {
     let Some(openid) = &asked.console.openid else { return Err(Failure::NotFound) };
     let (place, instant) = (place(asked), asked.instant());
     let token = Cookie::Provider.read(&asked.console.origins, &asked.headers);
@@ -127,7 +127,7 @@ async fn answered(asked: &Asked) -> Outcome {
 }
 
 /// Tells the person that it did not work, and the log why.
-async fn failed(asked: Asked, error: ProviderError) -> Outcome {
+async fn failed(asked: ConsoleRequest, error: ProviderError) -> PageOutcome {
     let (status, key) = match &error {
         ProviderError::Unavailable(_) => (StatusCode::BAD_GATEWAY, "sign_in.provider_down"),
         ProviderError::Refused(_) => (StatusCode::FORBIDDEN, "sign_in.provider_refused"),

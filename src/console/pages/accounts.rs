@@ -1,7 +1,9 @@
 //! Accounts and their keys.
 
-use super::super::blocks::{Block, Cell, Line, Page, Section, Step, Table, path_of, word};
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::blocks::{
+    ConsolePage, PageBlock, PageCell, Section, StoryStep, Table, TableLine, path_of, word,
+};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{fact, persons, transfers};
 use crate::audit::{self, Action, Entry};
 use crate::decisions::{self, Decision};
@@ -24,11 +26,11 @@ const KEYS_TOLD_MAX: usize = 40;
 /// Endpoints of all accounts that are looked at.
 const ENDPOINTS_MAX: i64 = 500;
 
-pub async fn list(visit: Visit) -> Outcome {
+pub async fn list(visit: Visit) -> PageOutcome {
     let read = visit.app.store.read(Cost::Scan, |tx| Ok((rows::accounts(tx)?, rows::list(tx)?)));
     let (accounts, keys) = read.await?;
     let words = visit.words;
-    let mut page = Page::new("accounts", words.get("accounts.title"));
+    let mut page = ConsolePage::new("accounts", words.get("accounts.title"));
     let columns = ["col.account", "col.state", "#col.test_keys", "#col.live_keys"];
     let mut table = Table::new(words, words.get("accounts.title"), &columns, "accounts.empty");
     for (number, (name, is_suspended)) in (1_i64..).zip(&accounts) {
@@ -37,23 +39,23 @@ pub async fn list(visit: Visit) -> Outcome {
             let active = keys
                 .iter()
                 .filter(|key| key.account == *name && key.mode == mode && key.revoked_at.is_none());
-            Cell::number(active.count())
+            PageCell::number(active.count())
         };
         table.lines.push(
-            Line::new(vec![
-                Cell::link(path.clone(), name.clone()),
-                Cell::chip(words, if *is_suspended { "suspended" } else { "active" }),
+            TableLine::new(vec![
+                PageCell::link(path.clone(), name.clone()),
+                PageCell::chip(words, if *is_suspended { "suspended" } else { "active" }),
                 count(Mode::Test),
                 count(Mode::Live),
             ])
             .to(path),
         );
     }
-    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
     page.draw(&visit)
 }
 
-pub async fn one(visit: Visit) -> Outcome {
+pub async fn one(visit: Visit) -> PageOutcome {
     let number: i64 = visit.path(0).parse().map_err(|_| Failure::NotFound)?;
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = rows::accounts(tx)?;
@@ -81,8 +83,8 @@ pub async fn one(visit: Visit) -> Outcome {
     let found = read.await?.ok_or(Failure::NotFound)?;
     let (name, is_suspended, keys, modes, offset, accounts, told) = found;
     let words = visit.words;
-    let mut page = Page::new("accounts", name);
-    page.chips = vec![Cell::chip(words, if is_suspended { "suspended" } else { "active" })];
+    let mut page = ConsolePage::new("accounts", name);
+    page.chips = vec![PageCell::chip(words, if is_suspended { "suspended" } else { "active" })];
     let columns = [
         "col.key",
         "col.mode",
@@ -101,43 +103,43 @@ pub async fn one(visit: Visit) -> Outcome {
             (None, false) => "active",
         };
         let permissions = match key.permissions.as_str() {
-            "" => Cell::Text(word(words, "everything")),
-            some => Cell::text(some.replace(',', ", ")),
+            "" => PageCell::Text(word(words, "everything")),
+            some => PageCell::text(some.replace(',', ", ")),
         };
-        table.lines.push(Line::new(vec![
-            Cell::Several(vec![
-                Cell::Code(key.hint.clone()),
-                Cell::Muted(super::super::blocks::short(&key.id.to_string())),
+        table.lines.push(TableLine::new(vec![
+            PageCell::Several(vec![
+                PageCell::Code(key.hint.clone()),
+                PageCell::Muted(super::super::blocks::short(&key.id.to_string())),
             ]),
-            Cell::Text(word(words, key.mode.as_str())),
+            PageCell::Text(word(words, key.mode.as_str())),
             permissions,
-            Cell::chip(words, state),
-            Cell::time(key.created),
-            Cell::time_or_none(visit.app.keys.used_at(key.id).max(key.used_at)),
-            Cell::time_or_none(key.revoked_at.or(key.expires_at)),
+            PageCell::chip(words, state),
+            PageCell::time(key.created),
+            PageCell::time_or_none(visit.app.keys.used_at(key.id).max(key.used_at)),
+            PageCell::time_or_none(key.revoked_at.or(key.expires_at)),
         ]));
     }
     let used =
-        Block::Note { tone: super::Tone::Plain, text: words.get("accounts.used").to_owned() };
-    page.still.push(Section::wide(words.get("accounts.keys"), vec![Block::Table(table), used]));
-    let story = Block::Story(told.story(&visit, &keys));
+        PageBlock::Note { tone: super::Tone::Plain, text: words.get("accounts.used").to_owned() };
+    page.still.push(Section::wide(words.get("accounts.keys"), vec![PageBlock::Table(table), used]));
+    let story = PageBlock::Story(told.story(&visit, &keys));
     page.still.push(Section::wide(words.get("transfer.story"), vec![story]));
     for (mode, balances, found) in modes {
         let title = word(words, mode.as_str());
         let columns = ["col.compartment", "#col.amount"];
         let mut table = Table::new(words, &title, &columns, "overview.no_money");
         for (account, money) in balances {
-            let cells = vec![Cell::Text(word(words, account.as_str())), Cell::money(money)];
-            table.lines.push(Line::new(cells));
+            let cells = vec![PageCell::Text(word(words, account.as_str())), PageCell::money(money)];
+            table.lines.push(TableLine::new(cells));
         }
-        let mut blocks = vec![Block::Table(table)];
+        let mut blocks = vec![PageBlock::Table(table)];
         if mode == Mode::Test && offset > 0 {
-            let clock = Cell::Text(super::super::blocks::age(words, offset));
-            blocks.push(Block::Facts(vec![fact(&visit, "fact.clock_ahead", clock)]));
+            let clock = PageCell::Text(super::super::blocks::age(words, offset));
+            blocks.push(PageBlock::Facts(vec![fact(&visit, "fact.clock_ahead", clock)]));
         }
         let mut list = transfers::table(&visit, &accounts, &found);
         list.empty = words.get("transfers.empty").to_owned();
-        blocks.push(Block::Table(list));
+        blocks.push(PageBlock::Table(list));
         page.still.push(Section::wide(title, blocks));
     }
     page.draw(&visit)
@@ -177,8 +179,8 @@ impl Told {
     }
 
     /// The same and the keys themselves, in the order of time.
-    fn story(&self, visit: &Visit, keys: &[KeyLine]) -> Vec<Step> {
-        let mut moments: Vec<(i64, Step)> = Vec::new();
+    fn story(&self, visit: &Visit, keys: &[KeyLine]) -> Vec<StoryStep> {
+        let mut moments: Vec<(i64, StoryStep)> = Vec::new();
         for key in keys {
             let by = |action: Action| {
                 let told = |entry: &&Entry| {
@@ -189,11 +191,11 @@ impl Told {
             let mut tell = |at: i64, what: &str, by: Option<String>| {
                 let mut made = persons::step(visit, at, "theme.key", what);
                 made.facts = vec![
-                    fact(visit, "col.key", Cell::Code(key.hint.clone())),
-                    fact(visit, "col.mode", Cell::Text(word(visit.words, key.mode.as_str()))),
+                    fact(visit, "col.key", PageCell::Code(key.hint.clone())),
+                    fact(visit, "col.mode", PageCell::Text(word(visit.words, key.mode.as_str()))),
                 ];
                 if let Some(by) = by.filter(|by| !by.is_empty()) {
-                    made.facts.push(fact(visit, "fact.by", Cell::Text(by)));
+                    made.facts.push(fact(visit, "fact.by", PageCell::Text(by)));
                 }
                 moments.push((at, made));
             };
@@ -207,7 +209,7 @@ impl Told {
         for endpoint in &self.endpoints {
             let mut made = persons::step(visit, endpoint.created, "theme.endpoint", "created");
             let path = path_of(endpoint.id.any());
-            made.facts = vec![fact(visit, "col.endpoint", Cell::link(path, &endpoint.url))];
+            made.facts = vec![fact(visit, "col.endpoint", PageCell::link(path, &endpoint.url))];
             moments.push((endpoint.created, made));
         }
         moments.extend(self.decided.iter().map(|decision| persons::decided(visit, decision)));

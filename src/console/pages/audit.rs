@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::blocks::{Block, Cell, Form, Line, Page, Question, Section, Table, Tone, word};
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::blocks::{
+    ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, Tone, word,
+};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::decide;
 use crate::audit::{self, Action, Chain, Entry};
 use crate::kernel::StoreError;
@@ -23,7 +25,7 @@ const SETTINGS_SHOWN_MAX: usize = 6;
 /// An entry, and the hash of the one before it.
 type Found = (Entry, Option<[u8; 32]>);
 
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     let (actor, action) = (visit.query("actor").to_owned(), visit.query("action").to_owned());
     let day = |name: &str| Day::parse(visit.query(name));
     let from_milliseconds = day("from").map(|day| day.begins_at() * 1_000);
@@ -43,14 +45,14 @@ pub async fn page(visit: Visit) -> Outcome {
     let is_more = found.len() > ENTRIES_MAX;
     found.truncate(ENTRIES_MAX);
     let words = visit.words;
-    let mut page = Page::new("audit", words.get("audit.title"));
+    let mut page = ConsolePage::new("audit", words.get("audit.title"));
     let mut blocks =
-        vec![Block::Note { tone: Tone::Plain, text: words.get("audit.help").to_owned() }];
+        vec![PageBlock::Note { tone: Tone::Plain, text: words.get("audit.help").to_owned() }];
     if visit.query("verify") == "all" {
         blocks.push(verified(&visit).await?);
     }
     let whole = (format!("{PATH}?verify=all"), words.get("audit.verify").to_owned());
-    blocks.push(Block::Links(vec![whole]));
+    blocks.push(PageBlock::Links(vec![whole]));
     page.still.push(Section::wide("", blocks));
     let mut persons: Vec<String> =
         operators.into_iter().map(|operator| operator.identity.name).collect();
@@ -58,7 +60,8 @@ pub async fn page(visit: Visit) -> Outcome {
     if !asked.is_empty() && !persons.iter().any(|name| name == asked) {
         persons.push(asked.to_owned());
     }
-    let mut list = vec![Block::Form(filter(&visit, persons)), Block::Table(table(&visit, &found))];
+    let mut list =
+        vec![PageBlock::Form(filter(&visit, persons)), PageBlock::Table(table(&visit, &found))];
     if let (true, Some((last, _))) = (is_more, found.last()) {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         for name in ["actor", "action", "from", "until"] {
@@ -66,7 +69,7 @@ pub async fn page(visit: Visit) -> Outcome {
         }
         query.append_pair("before", &last.number.to_string());
         let next = format!("{PATH}?{}", query.finish());
-        list.push(Block::Links(vec![(next, words.get("page.older").to_owned())]));
+        list.push(PageBlock::Links(vec![(next, words.get("page.older").to_owned())]));
     }
     page.still.push(Section::wide("", list));
     page.draw(&visit)
@@ -80,7 +83,7 @@ fn number_at(tx: &mut dyn Tx, at: Option<i64>, none: i64) -> Result<i64, StoreEr
     }
 }
 
-fn filter(visit: &Visit, persons: Vec<String>) -> Form {
+fn filter(visit: &Visit, persons: Vec<String>) -> PageForm {
     let words = visit.words;
     let all = || (String::new(), words.get("page.all").to_owned());
     let mut names = vec![all()];
@@ -98,7 +101,7 @@ fn filter(visit: &Visit, persons: Vec<String>) -> Form {
         value: visit.query(name).to_owned(),
         is_required: false,
     };
-    Form {
+    PageForm {
         action: PATH.into(),
         is_change: false,
         title: String::new(),
@@ -133,32 +136,32 @@ fn table(visit: &Visit, found: &[Found]) -> Table {
     for (entry, before) in found {
         let is_whole = before.is_some_and(|before| entry.expected_hash(&before) == entry.hash);
         let mut who = vec![match entry.actor.as_str() {
-            "" => Cell::none(),
-            name => Cell::text(name),
+            "" => PageCell::none(),
+            name => PageCell::text(name),
         }];
-        who.push(Cell::Muted(word(words, &entry.via)));
+        who.push(PageCell::Muted(word(words, &entry.via)));
         let details = details(visit, entry);
-        table.lines.push(Line::new(vec![
-            Cell::number(entry.number),
-            Cell::time(entry.at_milliseconds.div_euclid(1_000)),
-            Cell::Several(who),
-            Cell::Text(action_word(visit, &entry.action)),
+        table.lines.push(TableLine::new(vec![
+            PageCell::number(entry.number),
+            PageCell::time(entry.at_milliseconds.div_euclid(1_000)),
+            PageCell::Several(who),
+            PageCell::Text(action_word(visit, &entry.action)),
             match entry.subject.as_str() {
-                "" => Cell::none(),
+                "" => PageCell::none(),
                 subject => decide::subject_cell(subject),
             },
-            Cell::Chip {
+            PageCell::Chip {
                 text: words.get(if is_whole { "audit.whole" } else { "audit.broken" }).to_owned(),
                 tone: if is_whole { Tone::Good } else { Tone::Bad },
             },
-            if details.is_empty() { Cell::none() } else { Cell::Several(details) },
+            if details.is_empty() { PageCell::none() } else { PageCell::Several(details) },
         ]));
     }
     table
 }
 
 /// What an entry says more. Of settings only which changed, unless they are few: an export has all.
-fn details(visit: &Visit, entry: &Entry) -> Vec<Cell> {
+fn details(visit: &Visit, entry: &Entry) -> Vec<PageCell> {
     let words = visit.words;
     let texts: BTreeMap<String, String> = serde_json::from_str(&entry.details).unwrap_or_default();
     let changed: Vec<&str> =
@@ -166,9 +169,10 @@ fn details(visit: &Visit, entry: &Entry) -> Vec<Cell> {
     let is_settings = entry.action == Action::Settings.as_str();
     let mut cells = Vec::new();
     if is_settings && changed.len() > SETTINGS_SHOWN_MAX {
-        let few = changed.iter().take(SETTINGS_SHOWN_MAX).map(|name| Cell::Code((*name).into()));
+        let few =
+            changed.iter().take(SETTINGS_SHOWN_MAX).map(|name| PageCell::Code((*name).into()));
         cells.extend(few);
-        cells.push(Cell::Muted(format!("+ {}", changed.len() - SETTINGS_SHOWN_MAX)));
+        cells.push(PageCell::Muted(format!("+ {}", changed.len() - SETTINGS_SHOWN_MAX)));
         return cells;
     }
     for (name, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
@@ -176,10 +180,10 @@ fn details(visit: &Visit, entry: &Entry) -> Vec<Cell> {
             continue;
         }
         cells.push(match words.find(&format!("word.detail_{name}")) {
-            Some(known) => Cell::Muted(known.to_owned()),
-            None => Cell::Code(name.clone()),
+            Some(known) => PageCell::Muted(known.to_owned()),
+            None => PageCell::Code(name.clone()),
         });
-        cells.push(Cell::Text(match name.as_str() {
+        cells.push(PageCell::Text(match name.as_str() {
             "decision" => decide::decision_word(visit, text),
             "cause" => words.get(&format!("approvals.cause_{text}")).to_owned(),
             "mode" | "role" => word(words, text),
@@ -190,7 +194,7 @@ fn details(visit: &Visit, entry: &Entry) -> Vec<Cell> {
 }
 
 /// Verifies the whole log, part by part, and tells what was found.
-async fn verified(visit: &Visit) -> Result<Block, Failure> {
+async fn verified(visit: &Visit) -> Result<PageBlock, Failure> {
     let mut chain = Chain::default();
     loop {
         let after = chain.count();
@@ -209,14 +213,14 @@ async fn verified(visit: &Visit) -> Result<Block, Failure> {
     let words = visit.words;
     let count = chain.count().to_string();
     Ok(match chain.faults.first() {
-        None => Block::Note {
+        None => PageBlock::Note {
             tone: Tone::Good,
             text: words.with("audit.all_whole", [("count", count.as_str())]),
         },
         Some(fault) => {
             let faults = chain.faults.len().to_string();
             let values = [("count", faults.as_str()), ("first", fault.as_str())];
-            Block::Note { tone: Tone::Bad, text: words.with("audit.faults", values) }
+            PageBlock::Note { tone: Tone::Bad, text: words.with("audit.faults", values) }
         }
     })
 }

@@ -1,8 +1,8 @@
 //! What can be decided now, as forms, and the one handler that carries decisions out: through the
 //! same functions as the commands of the shell.
 
-use super::super::blocks::{Block, Form, Question, Tone, path_of, short, word};
-use super::super::visit::{Failure, Outcome, Visit, is_own_path};
+use super::super::blocks::{PageBlock, PageForm, Question, Tone, path_of, short, word};
+use super::super::visit::{Failure, PageOutcome, Visit, is_own_path};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::Beneficiary;
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
@@ -31,7 +31,7 @@ const OBJECTS_MAX: usize = 100;
 
 /// What a form asks for.
 #[derive(Clone)]
-enum Asked {
+enum AskedDecision {
     /// One of the operator's decisions about an object.
     Decision(OperatorDecision),
     /// Where a refund goes.
@@ -45,7 +45,7 @@ enum Asked {
 }
 
 /// Reads what a form asks for; `Err` says what is missing.
-fn asked(visit: &Visit) -> Result<Asked, Failure> {
+fn asked(visit: &Visit) -> Result<AskedDecision, Failure> {
     let words = visit.words;
     let address = || -> Result<Option<ChainAddress>, Failure> {
         let text = visit.field("to").trim();
@@ -62,28 +62,28 @@ fn asked(visit: &Visit) -> Result<Asked, Failure> {
             false => Ok(text.to_owned()),
         }
     };
-    let check = |answer| Asked::Decision(OperatorDecision::Check(answer));
+    let check = |answer| AskedDecision::Decision(OperatorDecision::Check(answer));
     Ok(match visit.field("decision") {
-        "approve" => Asked::Decision(OperatorDecision::Approve),
-        "refuse" => Asked::Decision(OperatorDecision::Refuse),
-        "review" => Asked::Decision(OperatorDecision::Review),
-        "refund" => Asked::Decision(OperatorDecision::Refund(address()?)),
-        "settle" => Asked::Decision(OperatorDecision::Settle(needed("reference")?)),
-        "fail" => Asked::Decision(OperatorDecision::Fail),
-        "resend" => Asked::Decision(OperatorDecision::Resend),
-        "return" => Asked::Decision(OperatorDecision::Return),
+        "approve" => AskedDecision::Decision(OperatorDecision::Approve),
+        "refuse" => AskedDecision::Decision(OperatorDecision::Refuse),
+        "review" => AskedDecision::Decision(OperatorDecision::Review),
+        "refund" => AskedDecision::Decision(OperatorDecision::Refund(address()?)),
+        "settle" => AskedDecision::Decision(OperatorDecision::Settle(needed("reference")?)),
+        "fail" => AskedDecision::Decision(OperatorDecision::Fail),
+        "resend" => AskedDecision::Decision(OperatorDecision::Resend),
+        "return" => AskedDecision::Decision(OperatorDecision::Return),
         "match" => check(AccountAnswer::Name(NameMatch::Match)),
         "partial" => check(AccountAnswer::Name(NameMatch::Partial)),
         "mismatch" => check(AccountAnswer::Name(NameMatch::Mismatch)),
         "not_nre" => check(AccountAnswer::AccountNotNre),
         "invalid" => check(AccountAnswer::AccountInvalid),
         "address" => match address()? {
-            Some(address) => Asked::Address(address),
+            Some(address) => AskedDecision::Address(address),
             None => return Err(Failure::told(words.get("decide.missing"))),
         },
-        "sent" => Asked::Sent(needed("hash")?),
-        "release" => Asked::Release,
-        "accept" => Asked::Accept,
+        "sent" => AskedDecision::Sent(needed("hash")?),
+        "release" => AskedDecision::Release,
+        "accept" => AskedDecision::Accept,
         _ => return Err(Failure::told(words.get("decide.unknown"))),
     })
 }
@@ -104,7 +104,7 @@ pub fn back(visit: &Visit) -> String {
 }
 
 /// Carries out what a form asks, object by object.
-pub async fn submit(visit: Visit) -> Outcome {
+pub async fn submit(visit: Visit) -> PageOutcome {
     let by = decided_by(&visit)?;
     let asked = asked(&visit)?;
     let objects: Vec<AnyId> = visit.fields("object").filter_map(AnyId::parse).collect();
@@ -136,7 +136,7 @@ pub async fn submit(visit: Visit) -> Outcome {
 async fn carry_out(
     visit: &Visit,
     id: AnyId,
-    asked: Asked,
+    asked: AskedDecision,
     by: DecidedBy,
 ) -> Result<String, OperationError> {
     let services = visit.app.services.clone();
@@ -146,15 +146,17 @@ async fn carry_out(
             id.typed::<kind::Refund>().ok_or_else(wrong)
         };
         match &asked {
-            Asked::Decision(decision) => operator::decide(tx, now, &services, id, decision, &by),
-            Asked::Address(to) => {
+            AskedDecision::Decision(decision) => {
+                operator::decide(tx, now, &services, id, decision, &by)
+            }
+            AskedDecision::Address(to) => {
                 operator::set_refund_address(tx, now, &services, refund()?, *to, &by)
             }
-            Asked::Sent(hash) => {
+            AskedDecision::Sent(hash) => {
                 operator::mark_refund_sent(tx, now, &services, refund()?, hash, false, &by)
             }
-            Asked::Release => operator::release_refund(tx, now, &services, refund()?, &by),
-            Asked::Accept => accept(tx, now, id, &by),
+            AskedDecision::Release => operator::release_refund(tx, now, &services, refund()?, &by),
+            AskedDecision::Accept => accept(tx, now, id, &by),
         }
     };
     let outcome = visit.app.store.write(decide).await?;
@@ -190,8 +192,8 @@ fn form(
     help: &str,
     asks: &[(&'static str, &'static str)],
     buttons: &[&str],
-) -> Block {
-    Block::Form(Form {
+) -> PageBlock {
+    PageBlock::Form(PageForm {
         action: "/console/decide".into(),
         is_change: true,
         title,
@@ -235,9 +237,10 @@ fn buttons(visit: &Visit, buttons: &[&str]) -> Vec<(String, String, bool)> {
 }
 
 /// What a page says where nothing can be decided, or not by this person.
-fn or_nothing(visit: &Visit, forms: Vec<Block>) -> Vec<Block> {
-    let note =
-        |key: &str| vec![Block::Note { tone: Tone::Plain, text: visit.words.get(key).to_owned() }];
+fn or_nothing(visit: &Visit, forms: Vec<PageBlock>) -> Vec<PageBlock> {
+    let note = |key: &str| {
+        vec![PageBlock::Note { tone: Tone::Plain, text: visit.words.get(key).to_owned() }]
+    };
     if forms.is_empty() {
         note("decide.nothing")
     } else if !visit.operator().role.includes(Role::Operator) {
@@ -248,7 +251,7 @@ fn or_nothing(visit: &Visit, forms: Vec<Block>) -> Vec<Block> {
 }
 
 /// What can be decided about a transfer and what belongs to it.
-pub fn of_story(visit: &Visit, story: &Story) -> Vec<Block> {
+pub fn of_story(visit: &Visit, story: &Story) -> Vec<PageBlock> {
     let words = visit.words;
     let transfer = &story.transfer;
     let mut forms = Vec::new();
@@ -285,7 +288,7 @@ fn titled(visit: &Visit, key: &str, id: AnyId) -> String {
     visit.words.with(key, [("id", short(&id.to_string()).as_str())])
 }
 
-fn of_payout(visit: &Visit, payout: &Payout, attention: Option<Attention>) -> Vec<Block> {
+fn of_payout(visit: &Visit, payout: &Payout, attention: Option<Attention>) -> Vec<PageBlock> {
     let id = payout.id.any();
     let title = |key: &str| titled(visit, key, id);
     match payout.status {
@@ -310,7 +313,7 @@ fn of_payout(visit: &Visit, payout: &Payout, attention: Option<Attention>) -> Ve
     }
 }
 
-fn of_refund(visit: &Visit, refund: &Refund) -> Vec<Block> {
+fn of_refund(visit: &Visit, refund: &Refund) -> Vec<PageBlock> {
     let id = refund.id.any();
     let title = |key: &str| titled(visit, key, id);
     let mut forms = Vec::new();
@@ -336,7 +339,7 @@ fn of_refund(visit: &Visit, refund: &Refund) -> Vec<Block> {
     forms
 }
 
-pub fn of_beneficiary(visit: &Visit, found: &Beneficiary) -> Vec<Block> {
+pub fn of_beneficiary(visit: &Visit, found: &Beneficiary) -> Vec<PageBlock> {
     let words = visit.words;
     let id = found.id.any();
     let is_held = found.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
@@ -362,7 +365,7 @@ pub fn of_beneficiary(visit: &Visit, found: &Beneficiary) -> Vec<Block> {
     or_nothing(visit, forms)
 }
 
-pub fn of_sender(visit: &Visit, found: &Sender) -> Vec<Block> {
+pub fn of_sender(visit: &Visit, found: &Sender) -> Vec<PageBlock> {
     let buttons: &[&str] = match found.screening {
         Screening::Clear => &["refuse"],
         Screening::PossibleMatch => &["approve", "refuse"],
@@ -374,7 +377,7 @@ pub fn of_sender(visit: &Visit, found: &Sender) -> Vec<Block> {
 }
 
 /// The form below a queue whose rows are decided together; `None` where each needs its own words.
-pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<Form> {
+pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<PageForm> {
     let buttons: &[&str] = match queue {
         QueueKind::Holds => &["review", "approve", "refuse"],
         QueueKind::Reviews | QueueKind::Verifications => &["approve", "refuse"],
@@ -383,7 +386,7 @@ pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<Form> {
         QueueKind::Payouts | QueueKind::Refunds | QueueKind::RefundAddresses => return None,
     };
     let path = format!("/console/queues/{}?mode={}", queue.as_str(), mode.as_str());
-    Some(Form {
+    Some(PageForm {
         action: "/console/decide".into(),
         is_change: true,
         title: visit.words.get("decide.together").to_owned(),
@@ -395,10 +398,10 @@ pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<Form> {
 }
 
 /// The name of what a decision is about, for lists of decisions.
-pub fn subject_cell(subject: &str) -> super::Cell {
+pub fn subject_cell(subject: &str) -> super::PageCell {
     match AnyId::parse(subject) {
-        Some(id) if id.kind != ObjectKind::Request => super::Cell::id(id),
-        _ => super::Cell::text(subject),
+        Some(id) if id.kind != ObjectKind::Request => super::PageCell::id(id),
+        _ => super::PageCell::text(subject),
     }
 }
 

@@ -1,7 +1,9 @@
 //! Limits: what is set, and how much of it is used.
 
-use super::super::blocks::{Block, Cell, Line, Page, Section, Table, Tone, amount};
-use super::super::visit::{Outcome, Visit};
+use super::super::blocks::{
+    ConsolePage, PageBlock, PageCell, Section, Table, TableLine, Tone, amount,
+};
+use super::super::visit::{PageOutcome, Visit};
 use super::{mode_chips, mode_of};
 use crate::kernel::{Currency, Money, Scope, StoreError};
 use crate::keys;
@@ -10,7 +12,7 @@ use crate::payouts::limits::{self, LimitSubject, Used};
 use crate::services::PayoutLimits;
 use crate::store::{Cost, Tx};
 
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let set = visit.services().settings.payout_limits.clone();
     let instant = visit.app.store.clock.milliseconds();
@@ -24,7 +26,7 @@ pub async fn page(visit: Visit) -> Outcome {
     });
     let (accounts, all) = read.await?;
     let words = visit.words;
-    let mut page = Page::new("limits", words.get("limits.title"));
+    let mut page = ConsolePage::new("limits", words.get("limits.title"));
     page.chips = mode_chips(&visit, mode, "/console/limits");
     page.still.push(Section::wide("", rules(&visit)));
     let columns = ["col.account", "limits.today", "limits.this_month"];
@@ -33,22 +35,27 @@ pub async fn page(visit: Visit) -> Outcome {
     for (scope, used) in all {
         let cell = |is_month: bool| {
             let found = used.iter().find(|used| used.is_month == is_month);
-            found.map_or(Cell::none(), |used| share(&visit, used))
+            found.map_or(PageCell::none(), |used| share(&visit, used))
         };
         let path = format!("/console/accounts/{}", scope.account_number());
         table.lines.push(
-            Line::new(vec![Cell::link(path.clone(), accounts.of(scope)), cell(false), cell(true)])
-                .to(path),
+            TableLine::new(vec![
+                PageCell::link(path.clone(), accounts.of(scope)),
+                cell(false),
+                cell(true),
+            ])
+            .to(path),
         );
     }
-    let help = Block::Note { tone: Tone::Plain, text: words.get("limits.used_help").to_owned() };
+    let help =
+        PageBlock::Note { tone: Tone::Plain, text: words.get("limits.used_help").to_owned() };
     let held = format!("/console/queues/payouts?mode={}", mode.as_str());
-    let links = Block::Links(vec![(held, words.get("limits.held").to_owned())]);
-    page.still.push(Section::wide(caption, vec![help, Block::Table(table), links]));
+    let links = PageBlock::Links(vec![(held, words.get("limits.held").to_owned())]);
+    page.still.push(Section::wide(caption, vec![help, PageBlock::Table(table), links]));
     page.draw(&visit)
 }
 
-fn rules(visit: &Visit) -> Vec<Block> {
+fn rules(visit: &Visit) -> Vec<PageBlock> {
     let words = visit.words;
     let settings = &visit.services().settings;
     let columns = ["col.setting", "col.whom", "#col.value"];
@@ -75,26 +82,30 @@ fn rules(visit: &Visit) -> Vec<Block> {
         ("account_day_inr_max", period(visit, LimitSubject::Account, false), set.account_day),
         ("account_month_inr_max", period(visit, LimitSubject::Account, true), set.account_month),
     ] {
-        let value = value.map_or(Cell::muted(words.get("limits.none")), Cell::money);
-        table.lines.push(Line::new(vec![Cell::Code(name.into()), Cell::Text(whom), value]));
+        let value = value.map_or(PageCell::muted(words.get("limits.none")), PageCell::money);
+        table.lines.push(TableLine::new(vec![
+            PageCell::Code(name.into()),
+            PageCell::Text(whom),
+            value,
+        ]));
     }
     for (name, count) in [
         ("rate_limit_reads", visit.app.reads_per_second_max),
         ("rate_limit_writes", visit.app.writes_per_second_max),
     ] {
-        let whom = Cell::text(words.get("limits.requests"));
+        let whom = PageCell::text(words.get("limits.requests"));
         let value = match count {
-            0 => Cell::muted(words.get("limits.none")),
+            0 => PageCell::muted(words.get("limits.none")),
             count => {
                 let values = [("count", count.to_string()), ("burst", (2 * count).to_string())];
                 let values = values.each_ref().map(|(name, count)| (*name, count.as_str()));
-                Cell::Number(words.with("limits.a_second", values))
+                PageCell::Number(words.with("limits.a_second", values))
             }
         };
-        table.lines.push(Line::new(vec![Cell::Code(name.into()), whom, value]));
+        table.lines.push(TableLine::new(vec![PageCell::Code(name.into()), whom, value]));
     }
-    let help = Block::Note { tone: Tone::Plain, text: words.get("limits.help").to_owned() };
-    vec![help, Block::Table(table)]
+    let help = PageBlock::Note { tone: Tone::Plain, text: words.get("limits.help").to_owned() };
+    vec![help, PageBlock::Table(table)]
 }
 
 /// Whose rupees in which period, in words.
@@ -105,7 +116,7 @@ pub fn period(visit: &Visit, subject: LimitSubject, is_month: bool) -> String {
 }
 
 /// What is used of a limit.
-pub fn share(visit: &Visit, used: &Used) -> Cell {
+pub fn share(visit: &Visit, used: &Used) -> PageCell {
     let units = used.units.unwrap_or(0);
     let values = [("used", Money::new(units, Currency::Inr)), ("max", used.max)];
     let values = values.map(|(name, money)| (name, amount(money)));
@@ -113,9 +124,9 @@ pub fn share(visit: &Visit, used: &Used) -> Cell {
     let text = visit.words.with("limits.of", values);
     let is_full = units >= used.max.units;
     match (used.units, is_full) {
-        (None, _) => Cell::Muted(text),
-        (_, true) => Cell::Chip { text, tone: Tone::Attention },
-        (_, false) => Cell::Number(text),
+        (None, _) => PageCell::Muted(text),
+        (_, true) => PageCell::Chip { text, tone: Tone::Attention },
+        (_, false) => PageCell::Number(text),
     }
 }
 

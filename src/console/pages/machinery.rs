@@ -2,9 +2,10 @@
 //! decided.
 
 use super::super::blocks::{
-    Block, Cell, Form, Line, Page, Question, Section, Table, Tone, age, word,
+    ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, Tone, age,
+    word,
 };
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::decide;
 use crate::app_state::SettingOrigin;
 use crate::decisions;
@@ -18,14 +19,14 @@ use crate::store::{Cost, Tx};
 /// Decisions that are shown.
 const DECISIONS_MAX: i64 = 200;
 
-pub async fn pauses(visit: Visit) -> Outcome {
+pub async fn pauses(visit: Visit) -> PageOutcome {
     let read = visit
         .app
         .store
         .read(Cost::Scan, |tx| Ok((AccountNames::read(tx)?, pauses::rows::all(tx)?)));
     let (accounts, found) = read.await?;
     let words = visit.words;
-    let mut page = Page::new("pauses", words.get("pauses.title"));
+    let mut page = ConsolePage::new("pauses", words.get("pauses.title"));
     let columns = ["col.operation", "col.whom", "col.by", "col.why", "col.since"];
     let mut table = Table::new(words, words.get("pauses.title"), &columns, "pauses.empty");
     let can_decide = visit.operator().role.includes(Role::Operator);
@@ -39,17 +40,17 @@ pub async fn pauses(visit: Visit) -> Outcome {
             },
         );
         let operation = word(words, pause.operation.as_str());
-        table.lines.push(Line::new(vec![
-            Cell::Chip { text: operation.clone(), tone: Tone::Attention },
-            Cell::text(whom.clone()),
-            Cell::text(pause.actor.clone()),
-            Cell::text(pause.reason.clone()),
-            Cell::time(pause.paused_at),
+        table.lines.push(TableLine::new(vec![
+            PageCell::Chip { text: operation.clone(), tone: Tone::Attention },
+            PageCell::text(whom.clone()),
+            PageCell::text(pause.actor.clone()),
+            PageCell::text(pause.reason.clone()),
+            PageCell::time(pause.paused_at),
         ]));
         let title = format!("{operation}, {whom}");
         let account = pause.account_number.unwrap_or(0).to_string();
         let hidden = vec![("operation", pause.operation.as_str().to_owned()), ("account", account)];
-        forms.push(Block::Form(Form {
+        forms.push(PageBlock::Form(PageForm {
             action: "/console/pauses/set".into(),
             is_change: true,
             title,
@@ -59,10 +60,10 @@ pub async fn pauses(visit: Visit) -> Outcome {
             buttons: vec![("resume".into(), words.get("act.resume").to_owned(), false)],
         }));
     }
-    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
     if !can_decide {
         let text = words.get("decide.viewer").to_owned();
-        page.still.push(Section::wide("", vec![Block::Note { tone: Tone::Plain, text }]));
+        page.still.push(Section::wide("", vec![PageBlock::Note { tone: Tone::Plain, text }]));
         return page.draw(&visit);
     }
     if !forms.is_empty() {
@@ -81,7 +82,7 @@ pub async fn pauses(visit: Visit) -> Outcome {
         .map(|operation| (operation.as_str().to_owned(), word(words, operation.as_str())));
     let mut owners = vec![("0".to_owned(), words.get("pauses.everybody").to_owned())];
     owners.extend(accounts.all().map(|(number, name)| (number.to_string(), name.to_owned())));
-    let form = Form {
+    let form = PageForm {
         action: "/console/pauses/set".into(),
         is_change: true,
         title: String::new(),
@@ -96,12 +97,12 @@ pub async fn pauses(visit: Visit) -> Outcome {
         .collect(),
         buttons: vec![("pause".into(), words.get("act.pause").to_owned(), true)],
     };
-    page.still.push(Section::half(words.get("pauses.pause"), vec![Block::Form(form)]));
+    page.still.push(Section::half(words.get("pauses.pause"), vec![PageBlock::Form(form)]));
     page.draw(&visit)
 }
 
 /// Pauses an operation, or lets it go on.
-pub async fn set_pause(visit: Visit) -> Outcome {
+pub async fn set_pause(visit: Visit) -> PageOutcome {
     let by = decide::decided_by(&visit)?;
     let unknown = || Failure::told(visit.words.get("decide.unknown"));
     let operation = Operation::parse(visit.field("operation")).ok_or_else(unknown)?;
@@ -137,9 +138,9 @@ pub async fn set_pause(visit: Visit) -> Outcome {
 }
 
 /// The settings that rules read, and what live mode is made of.
-pub async fn settings(visit: Visit) -> Outcome {
+pub async fn settings(visit: Visit) -> PageOutcome {
     let words = visit.words;
-    let mut page = Page::new("settings", words.get("settings.title"));
+    let mut page = ConsolePage::new("settings", words.get("settings.title"));
     let mut table = Table::new(
         words,
         words.get("settings.title"),
@@ -153,10 +154,10 @@ pub async fn settings(visit: Visit) -> Outcome {
             SettingOrigin::Environment => "settings.environment",
             SettingOrigin::Flag => "settings.flag",
         };
-        let origin = Cell::muted(words.get(origin));
-        table.lines.push(Line::new(vec![Cell::Code(name.to_owned()), value, origin]));
+        let origin = PageCell::muted(words.get(origin));
+        table.lines.push(TableLine::new(vec![PageCell::Code(name.to_owned()), value, origin]));
     }
-    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
     let columns = ["col.mode", "col.chain", "col.source", "col.state"];
     let mut modes = Table::new(words, words.get("settings.modes"), &columns, "search.nothing");
     for (mode, ports) in
@@ -164,48 +165,49 @@ pub async fn settings(visit: Visit) -> Outcome {
     {
         let cells = match ports {
             Some(ports) => vec![
-                Cell::Text(word(words, mode)),
-                Cell::text(ports.chain.name.as_str()),
-                Cell::Code(ports.rates.name().to_owned()),
-                Cell::chip(words, "active"),
+                PageCell::Text(word(words, mode)),
+                PageCell::text(ports.chain.name.as_str()),
+                PageCell::Code(ports.rates.name().to_owned()),
+                PageCell::chip(words, "active"),
             ],
             None => vec![
-                Cell::Text(word(words, mode)),
-                Cell::none(),
-                Cell::none(),
-                Cell::muted(words.get("settings.live_missing")),
+                PageCell::Text(word(words, mode)),
+                PageCell::none(),
+                PageCell::none(),
+                PageCell::muted(words.get("settings.live_missing")),
             ],
         };
-        modes.lines.push(Line::new(cells));
+        modes.lines.push(TableLine::new(cells));
     }
-    page.still.push(Section::wide(words.get("settings.modes"), vec![Block::Table(modes)]));
+    page.still.push(Section::wide(words.get("settings.modes"), vec![PageBlock::Table(modes)]));
     let links = vec![("/console/operators".to_owned(), words.get("operators.title").to_owned())];
-    page.still.push(Section::wide("", vec![Block::Links(links)]));
+    page.still.push(Section::wide("", vec![PageBlock::Links(links)]));
     page.draw(&visit)
 }
 
 /// The settings that are one value, by their names in the configuration.
-fn in_force(visit: &Visit) -> Vec<(&'static str, Cell)> {
+fn in_force(visit: &Visit) -> Vec<(&'static str, PageCell)> {
     let (words, settings) = (visit.words, &visit.services().settings);
-    let seconds = |count: i64| Cell::Text(age(words, count));
-    let yes_or_no = |is: bool| Cell::chip(words, if is { "yes" } else { "no" });
-    let text = |text: &Option<String>| text.as_ref().map_or(Cell::none(), Cell::text);
-    let most =
-        |money: Option<Money>| money.map_or(Cell::muted(words.get("limits.none")), Cell::money);
+    let seconds = |count: i64| PageCell::Text(age(words, count));
+    let yes_or_no = |is: bool| PageCell::chip(words, if is { "yes" } else { "no" });
+    let text = |text: &Option<String>| text.as_ref().map_or(PageCell::none(), PageCell::text);
+    let most = |money: Option<Money>| {
+        money.map_or(PageCell::muted(words.get("limits.none")), PageCell::money)
+    };
     let rate = |count: u32| match count {
-        0 => Cell::muted(words.get("limits.none")),
-        count => Cell::number(count),
+        0 => PageCell::muted(words.get("limits.none")),
+        count => PageCell::number(count),
     };
     let limits = &settings.payout_limits;
     vec![
-        ("public_url", Cell::text(&settings.public_url)),
+        ("public_url", PageCell::text(&settings.public_url)),
         ("quote_lock_seconds", seconds(settings.quote_lock_seconds)),
         ("funding_seconds", seconds(settings.funding_seconds)),
-        ("amount_minimum", Cell::money(settings.amount_min)),
-        ("amount_maximum", Cell::money(settings.amount_max)),
-        ("fee", Cell::money(settings.fee)),
-        ("spread_basis_points", Cell::number(settings.spread_basis_points)),
-        ("purpose_code", Cell::text(&settings.purpose_code_default)),
+        ("amount_minimum", PageCell::money(settings.amount_min)),
+        ("amount_maximum", PageCell::money(settings.amount_max)),
+        ("fee", PageCell::money(settings.fee)),
+        ("spread_basis_points", PageCell::number(settings.spread_basis_points)),
+        ("purpose_code", PageCell::text(&settings.purpose_code_default)),
         ("gst", yes_or_no(settings.is_gst_charged)),
         ("four_eyes_above", most(settings.four_eyes_above)),
         ("sender_day_inr_max", most(limits.sender_day)),
@@ -216,7 +218,7 @@ fn in_force(visit: &Visit) -> Vec<(&'static str, Cell)> {
         ("account_month_inr_max", most(limits.account_month)),
         ("rate_limit_reads", rate(visit.app.reads_per_second_max)),
         ("rate_limit_writes", rate(visit.app.writes_per_second_max)),
-        ("issuer_name", Cell::text(&settings.issuers.default.name)),
+        ("issuer_name", PageCell::text(&settings.issuers.default.name)),
         ("sponsor_bank_name", text(&settings.sponsor_bank_name)),
         ("security_contact", text(&settings.security_contact)),
         ("allow_loopback_webhooks", yes_or_no(settings.loopback_webhooks_allowed)),
@@ -225,7 +227,7 @@ fn in_force(visit: &Visit) -> Vec<(&'static str, Cell)> {
 }
 
 /// Who may sign in.
-pub async fn operators(visit: Visit) -> Outcome {
+pub async fn operators(visit: Visit) -> PageOutcome {
     let instant = visit.instant();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let mut found = Vec::new();
@@ -238,7 +240,7 @@ pub async fn operators(visit: Visit) -> Outcome {
     });
     let (found, linked) = read.await?;
     let words = visit.words;
-    let mut page = Page::new("settings", words.get("operators.title"));
+    let mut page = ConsolePage::new("settings", words.get("operators.title"));
     let columns = [
         "col.name",
         "col.role",
@@ -249,29 +251,29 @@ pub async fn operators(visit: Visit) -> Outcome {
         "col.created",
     ];
     let mut table = Table::new(words, words.get("operators.title"), &columns, "operators.empty");
-    let yes_or_no = |is: bool| Cell::chip(words, if is { "yes" } else { "no" });
+    let yes_or_no = |is: bool| PageCell::chip(words, if is { "yes" } else { "no" });
     for (operator, sessions) in &found {
-        table.lines.push(Line::new(vec![
-            Cell::text(operator.identity.name.clone()),
-            Cell::Text(word(words, operator.identity.role.as_str())),
-            Cell::chip(words, if operator.is_disabled { "disabled" } else { "active" }),
+        table.lines.push(TableLine::new(vec![
+            PageCell::text(operator.identity.name.clone()),
+            PageCell::Text(word(words, operator.identity.role.as_str())),
+            PageCell::chip(words, if operator.is_disabled { "disabled" } else { "active" }),
             yes_or_no(operator.is_totp_confirmed),
             yes_or_no(linked.contains(&operator.identity.number)),
-            Cell::number(sessions),
-            Cell::time(operator.created),
+            PageCell::number(sessions),
+            PageCell::time(operator.created),
         ]));
     }
-    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
     if visit.operator().role.includes(Role::Admin) {
         let form = end_sessions(&visit, found.iter().map(|(operator, _)| &operator.identity.name));
         let title = words.get("operators.end_sessions");
-        page.still.push(Section::half(title, vec![Block::Form(form)]));
+        page.still.push(Section::half(title, vec![PageBlock::Form(form)]));
     }
     page.draw(&visit)
 }
 
 /// Signs somebody out everywhere.
-fn end_sessions<'a>(visit: &Visit, names: impl Iterator<Item = &'a String>) -> Form {
+fn end_sessions<'a>(visit: &Visit, names: impl Iterator<Item = &'a String>) -> PageForm {
     let words = visit.words;
     let whom = Question {
         name: "name",
@@ -281,7 +283,7 @@ fn end_sessions<'a>(visit: &Visit, names: impl Iterator<Item = &'a String>) -> F
         value: String::new(),
         is_required: false,
     };
-    Form {
+    PageForm {
         action: "/console/operators/sessions/end".into(),
         is_change: true,
         title: String::new(),
@@ -293,23 +295,23 @@ fn end_sessions<'a>(visit: &Visit, names: impl Iterator<Item = &'a String>) -> F
 }
 
 /// What was decided, newest first.
-pub async fn decisions(visit: Visit) -> Outcome {
+pub async fn decisions(visit: Visit) -> PageOutcome {
     let read =
         visit.app.store.read(Cost::Scan, |tx| Ok(decisions::rows::newest(tx, DECISIONS_MAX)?));
     let found = read.await?;
     let words = visit.words;
-    let mut page = Page::new("decisions", words.get("decisions.title"));
+    let mut page = ConsolePage::new("decisions", words.get("decisions.title"));
     let columns = ["col.created", "col.by", "col.decision", "fact.about", "col.why"];
     let mut table = Table::new(words, words.get("decisions.title"), &columns, "decisions.empty");
     for decision in &found {
-        table.lines.push(Line::new(vec![
-            Cell::time(decision.decided_at),
-            Cell::text(decision.by.actor()),
-            Cell::Text(decide::decision_word(&visit, &decision.decision)),
+        table.lines.push(TableLine::new(vec![
+            PageCell::time(decision.decided_at),
+            PageCell::text(decision.by.actor()),
+            PageCell::Text(decide::decision_word(&visit, &decision.decision)),
             decide::subject_cell(&decision.subject),
-            Cell::text(decision.by.reason()),
+            PageCell::text(decision.by.reason()),
         ]));
     }
-    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
     page.draw(&visit)
 }

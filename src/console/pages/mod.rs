@@ -14,8 +14,8 @@ pub mod transfers;
 pub mod webhooks;
 pub mod work;
 
-use super::blocks::{Cell, Tone};
-use super::visit::{Failure, Outcome, Visit};
+use super::blocks::{PageCell, Tone};
+use super::visit::{Failure, PageOutcome, Visit};
 use crate::chains::ChainName;
 use crate::kernel::{AnyId, Mode, ObjectKind, Scope};
 use crate::operator;
@@ -32,26 +32,26 @@ fn mode_of(visit: &Visit) -> Mode {
 }
 
 /// The two modes as links, the shown one first.
-fn mode_chips(visit: &Visit, mode: Mode, path: &str) -> Vec<Cell> {
+fn mode_chips(visit: &Visit, mode: Mode, path: &str) -> Vec<PageCell> {
     let words = visit.words;
-    let shown = Cell::Chip {
+    let shown = PageCell::Chip {
         text: words.get(if mode.is_live() { "page.live" } else { "page.test" }).to_owned(),
         tone: if mode.is_live() { Tone::Good } else { Tone::Plain },
     };
     let (other, key) =
         if mode.is_live() { ("test", "page.to_test") } else { ("live", "page.to_live") };
     let mark = if path.contains('?') { '&' } else { '?' };
-    vec![shown, Cell::link(format!("{path}{mark}mode={other}"), words.get(key))]
+    vec![shown, PageCell::link(format!("{path}{mark}mode={other}"), words.get(key))]
 }
 
 /// Whose an object is, as a chip.
-fn scope_chips(visit: &Visit, account: &str, scope: Scope) -> Vec<Cell> {
+fn scope_chips(visit: &Visit, account: &str, scope: Scope) -> Vec<PageCell> {
     let words = visit.words;
     let key = if scope.livemode() { "page.live" } else { "page.test" };
     let tone = if scope.livemode() { Tone::Good } else { Tone::Plain };
     vec![
-        Cell::Chip { text: words.get(key).to_owned(), tone },
-        Cell::link(format!("/console/accounts/{}", scope.account_number()), account),
+        PageCell::Chip { text: words.get(key).to_owned(), tone },
+        PageCell::link(format!("/console/accounts/{}", scope.account_number()), account),
     ]
 }
 
@@ -61,7 +61,7 @@ fn chain_names() -> Vec<&'static str> {
 }
 
 /// A fact: the text of its key, and what stands beside it.
-fn fact(visit: &Visit, key: &str, cell: Cell) -> (String, Cell) {
+fn fact(visit: &Visit, key: &str, cell: PageCell) -> (String, PageCell) {
     (visit.words.get(key).to_owned(), cell)
 }
 
@@ -77,7 +77,7 @@ fn named(visit: &Visit, kind: ObjectKind) -> Result<AnyId, Failure> {
 }
 
 /// Leads from any identifier to the page that shows its object.
-pub async fn object(visit: Visit) -> Outcome {
+pub async fn object(visit: Visit) -> PageOutcome {
     let id = AnyId::parse(visit.path(0)).ok_or(Failure::NotFound)?;
     let path = search::page_of(&visit, id).await?.ok_or(Failure::NotFound)?;
     visit.go_to(&path)

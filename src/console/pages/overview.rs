@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::super::blocks::{
-    Block, Cell, Figure, Line, Page, Section, Stage, Table, Tone, age, amount, word,
+    ConsolePage, Figure, PageBlock, PageCell, Section, Stage, Table, TableLine, Tone, age, amount,
+    word,
 };
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{mode_chips, mode_of};
 use crate::chains::heights::SeenHeight;
 use crate::kernel::state::Status;
@@ -24,19 +25,19 @@ async fn read(visit: &Visit, mode: Mode) -> Result<Arc<Overview>, Failure> {
     Ok(visit.console.watch.look(&visit.app.store, mode).await?)
 }
 
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     compose(&visit).await?.draw(&visit)
 }
 
-pub async fn live(visit: Visit) -> Outcome {
+pub async fn live(visit: Visit) -> PageOutcome {
     compose(&visit).await?.draw_live(&visit)
 }
 
-async fn compose(visit: &Visit) -> Result<Page, Failure> {
+async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     let mode = mode_of(visit);
     let overview = read(visit, mode).await?;
     let words = visit.words;
-    let mut page = Page::new("home", words.get("overview.title"));
+    let mut page = ConsolePage::new("home", words.get("overview.title"));
     page.chips = mode_chips(visit, mode, "/console");
     page.live_path = Some(format!("/console/overview/live?mode={}", mode.as_str()));
     let alarms = alarms(visit, mode, &overview);
@@ -45,7 +46,7 @@ async fn compose(visit: &Visit) -> Result<Page, Failure> {
         let columns = ["col.alarm", "col.what", "col.runbook"];
         let mut table = Table::new(words, caption, &columns, "overview.no_alarms");
         table.lines = alarms;
-        page.live.push(Section::wide(caption, vec![Block::Table(table)]));
+        page.live.push(Section::wide(caption, vec![PageBlock::Table(table)]));
     }
     let (begins, steps) = (overview.is_untouched(), live_steps(visit));
     if begins {
@@ -83,27 +84,31 @@ fn live_steps(visit: &Visit) -> Option<Section> {
             (true, None) => "written",
             (true, Some(_)) => "does_not_do",
         };
-        table.lines.push(Line::new(vec![
-            Cell::Code(format!("[{}]", part.table)),
-            Cell::Text(words.get(&format!("steps.{}", part.table)).to_owned()),
-            Cell::chip(words, state),
+        table.lines.push(TableLine::new(vec![
+            PageCell::Code(format!("[{}]", part.table)),
+            PageCell::Text(words.get(&format!("steps.{}", part.table)).to_owned()),
+            PageCell::chip(words, state),
         ]));
     }
-    let step = |key: &str| Block::Note { tone: Tone::Plain, text: words.get(key).to_owned() };
-    let blocks =
-        vec![step("steps.first"), Block::Table(table), step("steps.second"), step("steps.third")];
+    let step = |key: &str| PageBlock::Note { tone: Tone::Plain, text: words.get(key).to_owned() };
+    let blocks = vec![
+        step("steps.first"),
+        PageBlock::Table(table),
+        step("steps.second"),
+        step("steps.third"),
+    ];
     Some(Section::wide(caption, blocks))
 }
 
 /// What is wrong now, each with the runbook that says what to do.
-fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Line> {
+fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<TableLine> {
     let (words, instant) = (visit.words, visit.instant());
     let mut lines = Vec::new();
     let mut alarm = |name: &str, what: String, tone: Tone| {
-        lines.push(Line::new(vec![
-            Cell::Chip { text: words.get(&format!("alarm.{name}")).to_owned(), tone },
-            Cell::Text(what),
-            Cell::Code(format!("docs/run.md#{}", name.to_lowercase())),
+        lines.push(TableLine::new(vec![
+            PageCell::Chip { text: words.get(&format!("alarm.{name}")).to_owned(), tone },
+            PageCell::Text(what),
+            PageCell::Code(format!("docs/run.md#{}", name.to_lowercase())),
         ]));
     };
     for chain in visit.app.chains.iter().filter(|chain| chain.mode == mode) {
@@ -141,14 +146,14 @@ fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Line> {
     lines
 }
 
-fn waiting(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Block> {
+fn waiting(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<PageBlock> {
     let (words, instant) = (visit.words, visit.instant());
     let figure = |line: &crate::oversight::queues::QueueLine| {
         let kind = line.kind.as_str();
         let count = format!("{}{}", line.count, if line.is_more { "+" } else { "" });
         let below = line.oldest_at.map(|at| {
             let age = age(words, instant - at);
-            Cell::muted(words.with("overview.oldest", [("age", age.as_str())]))
+            PageCell::muted(words.with("overview.oldest", [("age", age.as_str())]))
         });
         Figure {
             label: words.get(&format!("queue.{kind}")).to_owned(),
@@ -161,14 +166,14 @@ fn waiting(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Block> {
     let mut blocks = Vec::new();
     if overview.queues.iter().all(|line| line.count == 0) {
         let text = words.get("overview.nothing_waits").to_owned();
-        blocks.push(Block::Note { tone: Tone::Good, text });
+        blocks.push(PageBlock::Note { tone: Tone::Good, text });
     }
-    blocks.push(Block::Figures(overview.queues.iter().map(figure).collect()));
+    blocks.push(PageBlock::Figures(overview.queues.iter().map(figure).collect()));
     blocks
 }
 
 /// From the quote to the UTR, then what left the way.
-fn flow(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Block> {
+fn flow(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<PageBlock> {
     let words = visit.words;
     let flow = &overview.flow;
     let most = flow.quotes.count.max(flow.of(TransferStatus::Funding).count).max(1);
@@ -210,16 +215,16 @@ fn flow(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Block> {
             Figure {
                 label: words.get(words_key(status)).to_owned(),
                 value: tally.count.to_string(),
-                below: vec![Cell::muted(amount(Money::new(tally.units, Currency::Inr)))],
+                below: vec![PageCell::muted(amount(Money::new(tally.units, Currency::Inr)))],
                 tone: if tally.count > 0 { Tone::of(Status::as_str(status)) } else { Tone::Plain },
                 href: of(status).href,
             }
         })
         .collect();
-    let mut blocks = vec![Block::Flow(way), Block::Figures(aside)];
+    let mut blocks = vec![PageBlock::Flow(way), PageBlock::Figures(aside)];
     if !flow.is_whole {
         let text = words.get("overview.still_counting").to_owned();
-        blocks.push(Block::Note { tone: Tone::Plain, text });
+        blocks.push(PageBlock::Note { tone: Tone::Plain, text });
     }
     blocks
 }
@@ -240,24 +245,24 @@ const fn words_key(status: TransferStatus) -> &'static str {
     }
 }
 
-fn money(visit: &Visit, overview: &Overview) -> Block {
+fn money(visit: &Visit, overview: &Overview) -> PageBlock {
     let words = visit.words;
     let caption = words.get("overview.money");
     let mut table =
         Table::new(words, caption, &["col.compartment", "#col.amount"], "overview.no_money");
     let (_, pending) = overview.pending;
     if !pending.is_zero() {
-        let cells = vec![Cell::text(word(words, "pending_deposits")), Cell::money(pending)];
-        table.lines.push(Line::new(cells));
+        let cells = vec![PageCell::text(word(words, "pending_deposits")), PageCell::money(pending)];
+        table.lines.push(TableLine::new(cells));
     }
     for (account, money) in overview.compartments.iter().filter(|(_, money)| !money.is_zero()) {
-        let cells = vec![Cell::text(word(words, account.as_str())), Cell::money(*money)];
-        table.lines.push(Line::new(cells));
+        let cells = vec![PageCell::text(word(words, account.as_str())), PageCell::money(*money)];
+        table.lines.push(TableLine::new(cells));
     }
-    Block::Table(table)
+    PageBlock::Table(table)
 }
 
-fn ages(visit: &Visit, overview: &Overview) -> Block {
+fn ages(visit: &Visit, overview: &Overview) -> PageBlock {
     let words = visit.words;
     let caption = words.get("overview.payouts");
     let columns = ["col.age", "#col.count", "#col.amount"];
@@ -274,17 +279,17 @@ fn ages(visit: &Visit, overview: &Overview) -> Block {
             None => words.with("overview.over", [("age", age(words, lower).as_str())]),
         };
         if *count > 0 {
-            table.lines.push(Line::new(vec![
-                Cell::Text(label),
-                Cell::number(count),
-                Cell::money(*sum),
+            table.lines.push(TableLine::new(vec![
+                PageCell::Text(label),
+                PageCell::number(count),
+                PageCell::money(*sum),
             ]));
         }
     }
-    Block::Table(table)
+    PageBlock::Table(table)
 }
 
-fn chains(visit: &Visit, mode: Mode) -> Vec<Block> {
+fn chains(visit: &Visit, mode: Mode) -> Vec<PageBlock> {
     let (words, instant) = (visit.words, visit.instant());
     let caption = words.get("overview.chain");
     let columns = ["col.chain", "#col.block", "col.behind", "col.state"];
@@ -296,18 +301,20 @@ fn chains(visit: &Visit, mode: Mode) -> Vec<Block> {
             Some(0) => "followed",
             Some(_) => "failing",
         };
-        table.lines.push(Line::new(vec![
-            Cell::text(figures.chain),
-            figures.height.map_or(Cell::none(), Cell::number),
-            figures.behind_seconds.map_or(Cell::none(), |behind| Cell::text(age(words, behind))),
-            Cell::chip(words, state),
+        table.lines.push(TableLine::new(vec![
+            PageCell::text(figures.chain),
+            figures.height.map_or(PageCell::none(), PageCell::number),
+            figures
+                .behind_seconds
+                .map_or(PageCell::none(), |behind| PageCell::text(age(words, behind))),
+            PageCell::chip(words, state),
         ]));
     }
-    let mut blocks = vec![Block::Table(table)];
+    let mut blocks = vec![PageBlock::Table(table)];
     for chain in visit.app.chains.iter().filter(|chain| chain.mode == mode) {
         let seen = chain.seen.all();
         if seen.len() > 1 {
-            blocks.push(Block::Table(history(visit, chain.settings.name.as_str(), &seen)));
+            blocks.push(PageBlock::Table(history(visit, chain.settings.name.as_str(), &seen)));
         }
     }
     blocks
@@ -320,16 +327,16 @@ fn history(visit: &Visit, chain: &str, seen: &[SeenHeight]) -> Table {
     let columns = ["col.time", "#col.block", "col.behind"];
     let mut table = Table::new(words, &caption, &columns, "overview.no_chain");
     for seen in seen.iter().rev().take(HEIGHTS_SHOWN) {
-        table.lines.push(Line::new(vec![
-            Cell::time(seen.at),
-            Cell::number(seen.height),
-            Cell::Text(age(words, seen.behind_seconds)),
+        table.lines.push(TableLine::new(vec![
+            PageCell::time(seen.at),
+            PageCell::number(seen.height),
+            PageCell::Text(age(words, seen.behind_seconds)),
         ]));
     }
     table
 }
 
-fn rates(visit: &Visit, overview: &Overview) -> Block {
+fn rates(visit: &Visit, overview: &Overview) -> PageBlock {
     let (words, instant) = (visit.words, visit.instant());
     let caption = words.get("overview.rates");
     let columns = ["col.source", "#col.inr_per_usd", "#col.usd_per_usdt", "col.age"];
@@ -337,37 +344,37 @@ fn rates(visit: &Visit, overview: &Overview) -> Block {
     for ports in visit.services().all_ports() {
         if let Some(rate) = ports.rates.current(instant) {
             let seen = (instant - rate.observed_at).max(0);
-            table.lines.push(Line::new(vec![
-                Cell::text(ports.rates.name()),
-                Cell::number(rate.mid),
-                Cell::number(rate.usdt_usd),
-                Cell::text(age(words, seen)),
+            table.lines.push(TableLine::new(vec![
+                PageCell::text(ports.rates.name()),
+                PageCell::number(rate.mid),
+                PageCell::number(rate.usdt_usd),
+                PageCell::text(age(words, seen)),
             ]));
         }
     }
     for rate in &overview.rates {
-        table.lines.push(Line::new(vec![
-            Cell::text(rate.source.clone()),
-            Cell::number(Rate(rate.inr_per_usd)),
-            Cell::number(Rate(rate.usd_per_usdt)),
-            Cell::text(age(words, instant - rate.observed_at)),
+        table.lines.push(TableLine::new(vec![
+            PageCell::text(rate.source.clone()),
+            PageCell::number(Rate(rate.inr_per_usd)),
+            PageCell::number(Rate(rate.usd_per_usdt)),
+            PageCell::text(age(words, instant - rate.observed_at)),
         ]));
     }
-    Block::Table(table)
+    PageBlock::Table(table)
 }
 
-fn bank(visit: &Visit, overview: &Overview) -> Vec<Block> {
+fn bank(visit: &Visit, overview: &Overview) -> Vec<PageBlock> {
     let words = visit.words;
     let caption = words.get("overview.files_out");
     let columns = ["col.file", "col.status", "#col.count", "#col.amount", "col.created"];
     let mut out = Table::new(words, caption, &columns, "overview.no_files_out");
     for file in &overview.files_out {
-        out.lines.push(Line::new(vec![
-            Cell::Code(file.id.to_string().trim_start_matches("request_").to_owned()),
-            Cell::chip(words, &file.status),
-            Cell::number(file.instructions_count),
-            Cell::money(Money::new(file.units, Currency::Inr)),
-            Cell::time(file.created),
+        out.lines.push(TableLine::new(vec![
+            PageCell::Code(file.id.to_string().trim_start_matches("request_").to_owned()),
+            PageCell::chip(words, &file.status),
+            PageCell::number(file.instructions_count),
+            PageCell::money(Money::new(file.units, Currency::Inr)),
+            PageCell::time(file.created),
         ]));
     }
     let caption = words.get("overview.files_in");
@@ -375,23 +382,27 @@ fn bank(visit: &Visit, overview: &Overview) -> Vec<Block> {
         ["col.file", "col.kind", "col.status", "#col.applied", "#col.unknown", "col.created"];
     let mut received = Table::new(words, caption, &columns, "overview.no_files_in");
     for file in &overview.files_in {
-        received.lines.push(Line::new(vec![
-            Cell::Code(file.message_id.clone()),
-            Cell::text(word(words, &file.kind)),
-            Cell::chip(words, &file.status),
-            Cell::number(file.applied_count),
-            Cell::number(file.unknown_count),
-            Cell::time(file.received_at),
+        received.lines.push(TableLine::new(vec![
+            PageCell::Code(file.message_id.clone()),
+            PageCell::text(word(words, &file.kind)),
+            PageCell::chip(words, &file.status),
+            PageCell::number(file.applied_count),
+            PageCell::number(file.unknown_count),
+            PageCell::time(file.received_at),
         ]));
     }
     let closed = overview.closed_until.map_or_else(
         || words.get("overview.no_statement").to_owned(),
         |day| words.with("overview.closed_until", [("day", day.to_string().as_str())]),
     );
-    vec![Block::Table(out), Block::Table(received), Block::Note { tone: Tone::Plain, text: closed }]
+    vec![
+        PageBlock::Table(out),
+        PageBlock::Table(received),
+        PageBlock::Note { tone: Tone::Plain, text: closed },
+    ]
 }
 
-fn hooks(visit: &Visit, overview: &Overview) -> Block {
+fn hooks(visit: &Visit, overview: &Overview) -> PageBlock {
     let (words, milliseconds) = (visit.words, visit.app.store.clock.milliseconds());
     let caption = words.get("overview.webhooks");
     let columns = ["col.endpoint", "col.status", "col.backlog"];
@@ -403,10 +414,10 @@ fn hooks(visit: &Visit, overview: &Overview) -> Block {
         }
         let path = super::super::blocks::path_of(endpoint.id.any());
         table.lines.push(
-            Line::new(vec![
-                Cell::link(path.clone(), endpoint.url.clone()),
-                Cell::chip(words, Status::as_str(endpoint.status)),
-                if late > 0 { Cell::text(age(words, late)) } else { Cell::none() },
+            TableLine::new(vec![
+                PageCell::link(path.clone(), endpoint.url.clone()),
+                PageCell::chip(words, Status::as_str(endpoint.status)),
+                if late > 0 { PageCell::text(age(words, late)) } else { PageCell::none() },
             ])
             .to(path),
         );
@@ -415,22 +426,22 @@ fn hooks(visit: &Visit, overview: &Overview) -> Block {
         let count = overview.endpoints.len().to_string();
         table.empty = words.with("overview.webhooks_fine", [("count", count.as_str())]);
     }
-    Block::Table(table)
+    PageBlock::Table(table)
 }
 
-fn lists(visit: &Visit) -> Block {
+fn lists(visit: &Visit) -> PageBlock {
     let (words, instant) = (visit.words, visit.instant());
     let caption = words.get("overview.lists");
     let columns = ["col.list", "#col.entries", "col.age"];
     let mut table = Table::new(words, caption, &columns, "overview.no_lists");
     if let Some(lists) = &visit.services().screening {
         for state in lists.states() {
-            table.lines.push(Line::new(vec![
-                Cell::text(state.list.as_str()),
-                Cell::number(state.entries_count),
-                Cell::text(age(words, instant - state.dated_at)),
+            table.lines.push(TableLine::new(vec![
+                PageCell::text(state.list.as_str()),
+                PageCell::number(state.entries_count),
+                PageCell::text(age(words, instant - state.dated_at)),
             ]));
         }
     }
-    Block::Table(table)
+    PageBlock::Table(table)
 }

@@ -1,9 +1,10 @@
 //! A beneficiary and a sender: who they are, what was found of them, and what they had paid.
 
 use super::super::blocks::{
-    Block, Cell, Form, Line, Page, Section, Step, Table, Tone, short, word,
+    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, Tone, short,
+    word,
 };
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{decide, fact, limits, named, scope_chips, scope_of, transfers};
 use crate::decisions::{self, Decision};
 use crate::kernel::state::Status;
@@ -38,11 +39,11 @@ struct Shown {
     /// The key of what this person is.
     what: &'static str,
     status: &'static str,
-    facts: Vec<(String, Cell)>,
-    moments: Vec<(i64, Step)>,
-    decide: Vec<Block>,
+    facts: Vec<(String, PageCell)>,
+    moments: Vec<(i64, StoryStep)>,
+    decide: Vec<PageBlock>,
     /// A form of its own beside the facts.
-    form: Option<(String, Block)>,
+    form: Option<(String, PageBlock)>,
 }
 
 /// What is read around a person.
@@ -82,7 +83,7 @@ fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::Store
     })
 }
 
-pub async fn beneficiary(visit: Visit) -> Outcome {
+pub async fn beneficiary(visit: Visit) -> PageOutcome {
     let asked = asked(&visit, ObjectKind::Beneficiary).await?;
     let wanted = asked.clone();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
@@ -93,25 +94,31 @@ pub async fn beneficiary(visit: Visit) -> Outcome {
     });
     let (found, around) = read.await?.ok_or(Failure::NotFound)?;
     let words = visit.words;
-    let text = |value: &Option<String>| value.clone().map_or(Cell::none(), Cell::Text);
+    let text = |value: &Option<String>| value.clone().map_or(PageCell::none(), PageCell::Text);
     let mut facts = vec![
-        fact(&visit, "fact.payable", Cell::chip(words, yes(found.is_payable()))),
-        fact(&visit, "fact.account_number", Cell::Code(format!("…{}", found.account_number_last4))),
-        fact(&visit, "fact.ifsc", Cell::Code(found.ifsc.clone())),
+        fact(&visit, "fact.payable", PageCell::chip(words, yes(found.is_payable()))),
+        fact(
+            &visit,
+            "fact.account_number",
+            PageCell::Code(format!("…{}", found.account_number_last4)),
+        ),
+        fact(&visit, "fact.ifsc", PageCell::Code(found.ifsc.clone())),
         fact(&visit, "fact.bank", text(&found.bank_name)),
         fact(&visit, "fact.branch", text(&found.branch_name)),
         fact(
             &visit,
             "fact.name_match",
-            found.name_match.map_or(Cell::none(), |found| Cell::chip(words, found.as_str())),
+            found
+                .name_match
+                .map_or(PageCell::none(), |found| PageCell::chip(words, found.as_str())),
         ),
-        fact(&visit, "fact.checked", Cell::time_or_none(found.checked_at)),
+        fact(&visit, "fact.checked", PageCell::time_or_none(found.checked_at)),
         fact(&visit, "fact.email", text(&found.email)),
         fact(&visit, "fact.phone", text(&found.phone)),
-        fact(&visit, "col.created", Cell::time(found.created)),
+        fact(&visit, "col.created", PageCell::time(found.created)),
     ];
     if let Some(reason) = found.payouts_disabled_reason {
-        facts.insert(1, fact(&visit, "fact.reason", Cell::chip(words, reason.as_str())));
+        facts.insert(1, fact(&visit, "fact.reason", PageCell::chip(words, reason.as_str())));
     }
     let history = found.status_history.entries();
     let moments = history
@@ -130,12 +137,12 @@ pub async fn beneficiary(visit: Visit) -> Outcome {
 }
 
 /// The button to the full account number, for whom it is shown to.
-fn account_number_form(visit: &Visit, id: AnyId) -> Option<(String, Block)> {
+fn account_number_form(visit: &Visit, id: AnyId) -> Option<(String, PageBlock)> {
     if !visit.operator().role.includes(Role::Operator) {
         return None;
     }
     let words = visit.words;
-    let form = Form {
+    let form = PageForm {
         action: format!("/console/beneficiaries/{id}/account_number"),
         is_change: true,
         title: String::new(),
@@ -144,10 +151,10 @@ fn account_number_form(visit: &Visit, id: AnyId) -> Option<(String, Block)> {
         questions: decide::questions(visit, &[]),
         buttons: vec![(String::new(), words.get("account_number.show").to_owned(), false)],
     };
-    Some((words.get("account_number.title").to_owned(), Block::Form(form)))
+    Some((words.get("account_number.title").to_owned(), PageBlock::Form(form)))
 }
 
-pub async fn sender(visit: Visit) -> Outcome {
+pub async fn sender(visit: Visit) -> PageOutcome {
     let asked = asked(&visit, ObjectKind::Sender).await?;
     let wanted = asked.clone();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
@@ -157,7 +164,7 @@ pub async fn sender(visit: Visit) -> Outcome {
     });
     let (found, around) = read.await?.ok_or(Failure::NotFound)?;
     let words = visit.words;
-    let text = |value: &Option<String>| value.clone().map_or(Cell::none(), Cell::Text);
+    let text = |value: &Option<String>| value.clone().map_or(PageCell::none(), PageCell::Text);
     let address = found.address.as_ref().map(|address| {
         [Some(&address.line1), Some(&address.city), address.state.as_ref(), Some(&address.country)]
             .into_iter()
@@ -168,13 +175,13 @@ pub async fn sender(visit: Visit) -> Outcome {
     });
     let document = found.identification_type.map(|document| word(words, document.as_str()));
     let facts = vec![
-        fact(&visit, "fact.country", Cell::text(found.country.clone())),
+        fact(&visit, "fact.country", PageCell::text(found.country.clone())),
         fact(&visit, "fact.nationality", text(&found.nationality)),
         fact(&visit, "fact.date_of_birth", text(&found.date_of_birth)),
         fact(&visit, "fact.address", text(&address)),
         fact(&visit, "fact.email", text(&found.email)),
         fact(&visit, "fact.document", text(&document)),
-        fact(&visit, "col.created", Cell::time(found.created)),
+        fact(&visit, "col.created", PageCell::time(found.created)),
     ];
     let moments = vec![(found.created, step(&visit, found.created, "theme.sender", "created"))];
     let (decide, status) = (decide::of_sender(&visit, &found), found.screening.as_str());
@@ -183,19 +190,21 @@ pub async fn sender(visit: Visit) -> Outcome {
     draw(&visit, &asked, around, shown)
 }
 
-fn draw(visit: &Visit, asked: &Asked, around: Around, shown: Shown) -> Outcome {
+fn draw(visit: &Visit, asked: &Asked, around: Around, shown: Shown) -> PageOutcome {
     let words = visit.words;
-    let mut page = Page::new("transfers", shown.name);
+    let mut page = ConsolePage::new("transfers", shown.name);
     page.id = Some(asked.id.to_string());
-    page.chips =
-        vec![Cell::Muted(words.get(shown.what).to_owned()), Cell::chip(words, shown.status)];
+    page.chips = vec![
+        PageCell::Muted(words.get(shown.what).to_owned()),
+        PageCell::chip(words, shown.status),
+    ];
     page.chips.extend(scope_chips(visit, around.accounts.of(asked.scope), asked.scope));
     let mut facts = shown.facts;
     for used in &around.used {
         let period = limits::period(visit, used.subject, used.is_month);
         facts.push((period, limits::share(visit, used)));
     }
-    page.still.push(Section::half(words.get("person.facts"), vec![Block::Facts(facts)]));
+    page.still.push(Section::half(words.get("person.facts"), vec![PageBlock::Facts(facts)]));
     show_around(visit, &mut page, around, shown.moments);
     if let Some((title, form)) = shown.form {
         page.still.push(Section::half(title, vec![form]));
@@ -208,9 +217,9 @@ const fn yes(is_so: bool) -> &'static str {
     if is_so { "yes" } else { "no" }
 }
 
-pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> Step {
-    Step {
-        at: Cell::time(at),
+pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> StoryStep {
+    StoryStep {
+        at: PageCell::time(at),
         theme: visit.words.get(theme).to_owned(),
         title: word(visit.words, what),
         tone: Tone::of(what),
@@ -220,18 +229,23 @@ pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> Step {
 }
 
 /// A decision as a moment of a story.
-pub fn decided(visit: &Visit, decision: &Decision) -> (i64, Step) {
+pub fn decided(visit: &Visit, decision: &Decision) -> (i64, StoryStep) {
     let what = format!("decided_{}", decision.decision);
     let mut made = step(visit, decision.decided_at, "theme.decision", &what);
     made.tone = Tone::Attention;
     made.facts = vec![
-        fact(visit, "fact.by", Cell::text(decision.by.actor())),
-        fact(visit, "fact.why", Cell::text(decision.by.reason())),
+        fact(visit, "fact.by", PageCell::text(decision.by.actor())),
+        fact(visit, "fact.why", PageCell::text(decision.by.reason())),
     ];
     (decision.decided_at, made)
 }
 
-fn show_around(visit: &Visit, page: &mut Page, around: Around, mut moments: Vec<(i64, Step)>) {
+fn show_around(
+    visit: &Visit,
+    page: &mut ConsolePage,
+    around: Around,
+    mut moments: Vec<(i64, StoryStep)>,
+) {
     let words = visit.words;
     let caption = words.get("person.hits");
     let columns =
@@ -239,21 +253,21 @@ fn show_around(visit: &Visit, page: &mut Page, around: Around, mut moments: Vec<
     let mut table = Table::new(words, caption, &columns, "person.no_hits");
     for hit in &around.hits {
         let decision = hit.decision.map_or_else(
-            || Cell::chip(words, "waiting"),
-            |decision| Cell::chip(words, decision.as_str()),
+            || PageCell::chip(words, "waiting"),
+            |decision| PageCell::chip(words, decision.as_str()),
         );
-        table.lines.push(Line::new(vec![
-            Cell::Text(format!("{} {}", hit.list, hit.entry_id)),
-            Cell::Text(hit.evidence.clone()),
-            Cell::chip(words, hit.screening.as_str()),
-            Cell::Number(format!("{} %", hit.score_basis_points / 100)),
+        table.lines.push(TableLine::new(vec![
+            PageCell::Text(format!("{} {}", hit.list, hit.entry_id)),
+            PageCell::Text(hit.evidence.clone()),
+            PageCell::chip(words, hit.screening.as_str()),
+            PageCell::Number(format!("{} %", hit.score_basis_points / 100)),
             decision,
-            Cell::time(hit.created),
+            PageCell::time(hit.created),
         ]));
         let found = step(visit, hit.created, "theme.check", "hit");
         moments.push((hit.created, found));
     }
-    page.still.push(Section::half(caption, vec![Block::Table(table)]));
+    page.still.push(Section::half(caption, vec![PageBlock::Table(table)]));
     moments.extend(around.decided.iter().map(|decision| decided(visit, decision)));
     for announced in around
         .announced
@@ -262,12 +276,12 @@ fn show_around(visit: &Visit, page: &mut Page, around: Around, mut moments: Vec<
     {
         let event = &announced.event;
         let mut made = step(visit, event.created, "theme.event", &event.event_type);
-        made.facts = vec![fact(visit, "col.id", Cell::Code(short(&event.id.to_string())))];
+        made.facts = vec![fact(visit, "col.id", PageCell::Code(short(&event.id.to_string())))];
         moments.push((event.created, made));
     }
     moments.sort_by_key(|(at, _)| *at);
     let steps = moments.into_iter().map(|(_, step)| step).collect();
-    page.still.push(Section::wide(words.get("transfer.story"), vec![Block::Story(steps)]));
+    page.still.push(Section::wide(words.get("transfer.story"), vec![PageBlock::Story(steps)]));
     let table = transfers::table(visit, &around.accounts, &around.transfers);
-    page.still.push(Section::wide(words.get("transfers.title"), vec![Block::Table(table)]));
+    page.still.push(Section::wide(words.get("transfers.title"), vec![PageBlock::Table(table)]));
 }

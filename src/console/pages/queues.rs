@@ -1,9 +1,10 @@
 //! One queue of what waits for a person: filtered, sorted, and decided one by one or together.
 
 use super::super::blocks::{
-    Block, Cell, Form, Line, Page, Question, Section, Table, age, path_of, word,
+    ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, age, path_of,
+    short, word,
 };
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{chain_names, decide, mode_chips, mode_of};
 use crate::kernel::ObjectKind;
 use crate::oversight::AccountNames;
@@ -11,7 +12,7 @@ use crate::oversight::queues::{self, Item, QueueKind};
 use crate::staff::Role;
 use crate::store::Cost;
 
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     let queue = QueueKind::parse(visit.path(0)).ok_or(Failure::NotFound)?;
     let mode = mode_of(&visit);
     let read = visit.app.store.read(Cost::Scan, move |tx| {
@@ -33,7 +34,7 @@ pub async fn page(visit: Visit) -> Outcome {
         "newest" => items.sort_by_key(|item| std::cmp::Reverse(item.since)),
         _ => items.sort_by_key(|item| item.since),
     }
-    let mut page = Page::new("queues", words.get(&format!("queue.{name}")));
+    let mut page = ConsolePage::new("queues", words.get(&format!("queue.{name}")));
     page.chips = mode_chips(&visit, mode, &format!("/console/queues/{name}"));
     page.still.push(Section::wide("", vec![tabs(&visit, queue)]));
     let help = words.get(&format!("queue_help.{name}")).to_owned();
@@ -48,26 +49,26 @@ pub async fn page(visit: Visit) -> Outcome {
             for (line, item) in table.lines.iter_mut().zip(&items) {
                 line.pick = item.id.map(|id| id.to_string()).or_else(|| item.name.clone());
             }
-            Block::Picked { table, form }
+            PageBlock::Picked { table, form }
         }
-        None => Block::Table(table),
+        None => PageBlock::Table(table),
     };
-    let note = Block::Note { tone: super::Tone::Plain, text: help };
-    page.still.push(Section::wide("", vec![note, Block::Form(filter), list]));
+    let note = PageBlock::Note { tone: super::Tone::Plain, text: help };
+    page.still.push(Section::wide("", vec![note, PageBlock::Form(filter), list]));
     page.draw(&visit)
 }
 
 /// The other queues.
-fn tabs(visit: &Visit, shown: QueueKind) -> Block {
+fn tabs(visit: &Visit, shown: QueueKind) -> PageBlock {
     let links = QueueKind::ALL.iter().filter(|kind| **kind != shown).map(|kind| {
         let name = kind.as_str();
         let text = visit.words.get(&format!("queue.{name}")).to_owned();
         (format!("/console/queues/{name}?mode={}", mode_of(visit).as_str()), text)
     });
-    Block::Links(links.collect())
+    PageBlock::Links(links.collect())
 }
 
-fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&str]) -> Form {
+fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&str]) -> PageForm {
     let words = visit.words;
     let all = || (String::new(), words.get("page.all").to_owned());
     let mut owners = vec![all()];
@@ -84,7 +85,7 @@ fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&
         value: visit.query(name).to_owned(),
         is_required: false,
     };
-    Form {
+    PageForm {
         action: format!("/console/queues/{}", queue.as_str()),
         is_change: false,
         title: String::new(),
@@ -111,27 +112,27 @@ fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Ite
     let mut table = Table::new(words, &caption, columns, "search.nothing");
     for item in items {
         let id = match (item.id, &item.name) {
-            (Some(id), _) => Cell::id(id),
-            (None, Some(name)) => Cell::Code(name.clone()),
-            (None, None) => Cell::none(),
+            (Some(id), _) => PageCell::id(id),
+            (None, Some(name)) => PageCell::Code(short(name)),
+            (None, None) => PageCell::none(),
         };
-        let mut reason = vec![Cell::chip(words, &item.reason)];
+        let mut reason = vec![PageCell::chip(words, &item.reason)];
         if let Some(until) = item.until {
-            reason.push(Cell::muted(words.get("queue.until")));
-            reason.push(Cell::time(until));
+            reason.push(PageCell::muted(words.get("queue.until")));
+            reason.push(PageCell::time(until));
         }
-        let text = |text: &Option<String>| text.clone().map_or(Cell::none(), Cell::Text);
-        let mut cells = vec![id, Cell::Several(reason)];
+        let text = |text: &Option<String>| text.clone().map_or(PageCell::none(), PageCell::Text);
+        let mut cells = vec![id, PageCell::Several(reason)];
         if !is_review {
-            cells.push(item.amount.map_or(Cell::none(), Cell::money));
+            cells.push(item.amount.map_or(PageCell::none(), PageCell::money));
         }
         cells.extend([
             text(&item.ours),
             text(&item.theirs),
-            item.scope.map_or(Cell::none(), |scope| Cell::text(accounts.of(scope))),
-            Cell::Text(age(words, instant - item.since)),
+            item.scope.map_or(PageCell::none(), |scope| PageCell::text(accounts.of(scope))),
+            PageCell::Text(age(words, instant - item.since)),
         ]);
-        let mut line = Line::new(cells);
+        let mut line = TableLine::new(cells);
         // The smaller objects are shown with their transfer.
         let shown = match (item.id, item.transfer_id) {
             (Some(id), Some(transfer)) if id.kind != ObjectKind::Transfer => {

@@ -2,8 +2,10 @@
 
 use http::header::CONTENT_DISPOSITION;
 
-use super::super::blocks::{Block, Cell, Form, Line, Page, Question, Section, Table, Tone, word};
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::blocks::{
+    ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, Tone, word,
+};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{mode_chips, mode_of};
 use crate::http::reply;
 use crate::kernel::Scope;
@@ -20,7 +22,7 @@ fn day_of(visit: &Visit, name: &str) -> Option<Day> {
     Day::parse(visit.query(name)).or_else(|| Day::at(visit.instant()))
 }
 
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let day = day_of(&visit, "day").ok_or(Failure::NotFound)?;
     let read = visit
@@ -29,7 +31,7 @@ pub async fn page(visit: Visit) -> Outcome {
         .read(Cost::Report, move |tx| Ok((AccountNames::read(tx)?, closing::read(tx, mode, day)?)));
     let (accounts, closing) = read.await?;
     let words = visit.words;
-    let mut page = Page::new("reports", words.get("reports.title"));
+    let mut page = ConsolePage::new("reports", words.get("reports.title"));
     page.chips = mode_chips(&visit, mode, "/console/reports");
     let question = |name, key: &str, kind, value: String| Question {
         name,
@@ -41,7 +43,7 @@ pub async fn page(visit: Visit) -> Outcome {
     };
     let hidden = vec![("mode", mode.as_str().to_owned())];
     let shown = day.to_string();
-    let by_day = Form {
+    let by_day = PageForm {
         action: "/console/reports".into(),
         is_change: false,
         title: String::new(),
@@ -51,15 +53,15 @@ pub async fn page(visit: Visit) -> Outcome {
         buttons: vec![(String::new(), words.get("reports.show").to_owned(), false)],
     };
     let csv = format!("/console/reports/closing?mode={}&day={shown}", mode.as_str());
-    let mut blocks = vec![Block::Form(by_day)];
+    let mut blocks = vec![PageBlock::Form(by_day)];
     blocks.extend(closing_tables(&visit, &closing));
-    blocks.push(Block::Links(vec![(csv, words.get("reports.csv").to_owned())]));
+    blocks.push(PageBlock::Links(vec![(csv, words.get("reports.csv").to_owned())]));
     page.still.push(Section::wide(words.get("reports.closing"), blocks));
     let owners: Vec<(String, String)> =
         accounts.all().map(|(number, name)| (number.to_string(), name.to_owned())).collect();
     if owners.is_empty() {
         let text = words.get("accounts.empty").to_owned();
-        let note = Block::Note { tone: Tone::Plain, text };
+        let note = PageBlock::Note { tone: Tone::Plain, text };
         page.still.push(Section::wide(words.get("reports.statement"), vec![note]));
         return page.draw(&visit);
     }
@@ -72,7 +74,7 @@ pub async fn page(visit: Visit) -> Outcome {
         is_required: true,
     };
     let month = day.plus_days(-30).to_string();
-    let statement = Form {
+    let statement = PageForm {
         action: "/console/reports/statement".into(),
         is_change: false,
         title: String::new(),
@@ -85,23 +87,24 @@ pub async fn page(visit: Visit) -> Outcome {
         ],
         buttons: vec![(String::new(), words.get("reports.csv").to_owned(), false)],
     };
-    page.still.push(Section::wide(words.get("reports.statement"), vec![Block::Form(statement)]));
+    page.still
+        .push(Section::wide(words.get("reports.statement"), vec![PageBlock::Form(statement)]));
     page.draw(&visit)
 }
 
-fn closing_tables(visit: &Visit, closing: &Closing) -> Vec<Block> {
+fn closing_tables(visit: &Visit, closing: &Closing) -> Vec<PageBlock> {
     let words = visit.words;
     let caption = words.get("reports.closing");
     let columns =
         ["col.compartment", "#col.opening", "#col.debits", "#col.credits", "#col.closing"];
     let mut lines = Table::new(words, caption, &columns, "reports.no_closing");
     for line in &closing.lines {
-        lines.lines.push(Line::new(vec![
-            Cell::Text(word(words, line.account.as_str())),
-            Cell::money(line.opening),
-            Cell::money(line.debits),
-            Cell::money(line.credits),
-            Cell::money(line.closing),
+        lines.lines.push(TableLine::new(vec![
+            PageCell::Text(word(words, line.account.as_str())),
+            PageCell::money(line.opening),
+            PageCell::money(line.debits),
+            PageCell::money(line.credits),
+            PageCell::money(line.closing),
         ]));
     }
     let caption = words.get("reports.compared");
@@ -109,36 +112,36 @@ fn closing_tables(visit: &Visit, closing: &Closing) -> Vec<Block> {
     let mut compared = Table::new(words, caption, &columns, "reports.no_closing");
     for found in &closing.comparisons {
         let difference = match found.difference() {
-            None => Cell::muted(words.get("reports.not_told")),
-            Some(money) if money.is_zero() => Cell::chip(words, "match"),
-            Some(money) => Cell::money(money),
+            None => PageCell::muted(words.get("reports.not_told")),
+            Some(money) if money.is_zero() => PageCell::chip(words, "match"),
+            Some(money) => PageCell::money(money),
         };
-        compared.lines.push(Line::new(vec![
-            Cell::text(words.get(&format!("closing.{}", found.what))),
-            Cell::money(found.book),
-            found.outside.map_or(Cell::none(), Cell::money),
+        compared.lines.push(TableLine::new(vec![
+            PageCell::text(words.get(&format!("closing.{}", found.what))),
+            PageCell::money(found.book),
+            found.outside.map_or(PageCell::none(), PageCell::money),
             difference,
         ]));
     }
-    vec![Block::Table(lines), Block::Table(compared)]
+    vec![PageBlock::Table(lines), PageBlock::Table(compared)]
 }
 
 /// A file that the browser saves.
-fn download(name: &str, text: String) -> Outcome {
+fn download(name: &str, text: String) -> PageOutcome {
     let mut reply = reply::reply(200, CSV, text.into_bytes());
     let value = format!("attachment; filename=\"{name}\"");
     reply::set_header(&mut reply, CONTENT_DISPOSITION, &value);
     Ok(reply)
 }
 
-pub async fn closing(visit: Visit) -> Outcome {
+pub async fn closing(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let day = day_of(&visit, "day").ok_or(Failure::NotFound)?;
     let read = visit.app.store.read(Cost::Report, move |tx| Ok(closing::read(tx, mode, day)?));
     download(&format!("closing-{}-{day}.csv", mode.as_str()), read.await?.to_csv())
 }
 
-pub async fn statement(visit: Visit) -> Outcome {
+pub async fn statement(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let (from, to) = (day_of(&visit, "from"), day_of(&visit, "to"));
     let (from, to) = from.zip(to).ok_or(Failure::NotFound)?;

@@ -1,7 +1,9 @@
 //! The search box's answers, by kind.
 
-use super::super::blocks::{Block, Cell, Form, Line, Page, Question, Section, Table, path_of};
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::blocks::{
+    ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, path_of,
+};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, ObjectKind, Scope};
 use crate::operator;
@@ -11,7 +13,7 @@ use crate::store::Cost;
 use crate::{deposits, payouts, quote_locks, refunds};
 
 /// Finds what was asked; one exact answer is shown at once.
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     let asked = visit.query("q").to_owned();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = AccountNames::read(tx)?;
@@ -28,7 +30,7 @@ pub async fn page(visit: Visit) -> Outcome {
     {
         return visit.go_to(&path);
     }
-    let mut page = Page::new("search", words.get("search.title"));
+    let mut page = ConsolePage::new("search", words.get("search.title"));
     let question = Question {
         name: "q",
         label: words.get("search.label").to_owned(),
@@ -37,7 +39,7 @@ pub async fn page(visit: Visit) -> Outcome {
         value: visit.query("q").to_owned(),
         is_required: true,
     };
-    let form = Form {
+    let form = PageForm {
         action: "/console/search".into(),
         is_change: false,
         title: String::new(),
@@ -46,7 +48,7 @@ pub async fn page(visit: Visit) -> Outcome {
         questions: vec![question],
         buttons: vec![(String::new(), words.get("search.submit").to_owned(), false)],
     };
-    page.still.push(Section::wide("", vec![Block::Form(form)]));
+    page.still.push(Section::wide("", vec![PageBlock::Form(form)]));
     if !visit.query("q").trim().is_empty() {
         let tables = tables(&visit, &accounts, &found);
         if tables.is_empty() {
@@ -57,10 +59,10 @@ pub async fn page(visit: Visit) -> Outcome {
                 lines: Vec::new(),
                 empty: text,
             };
-            page.still.push(Section::wide("", vec![Block::Table(empty)]));
+            page.still.push(Section::wide("", vec![PageBlock::Table(empty)]));
         }
         for (title, table) in tables {
-            page.still.push(Section::wide(title, vec![Block::Table(table)]));
+            page.still.push(Section::wide(title, vec![PageBlock::Table(table)]));
         }
     }
     page.draw(&visit)
@@ -70,7 +72,7 @@ pub async fn page(visit: Visit) -> Outcome {
 fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<(String, Table)> {
     let words = visit.words;
     let mut tables = Vec::new();
-    let mut add = |key: &str, columns: &[&str], lines: Vec<Line>| {
+    let mut add = |key: &str, columns: &[&str], lines: Vec<TableLine>| {
         if lines.is_empty() {
             return;
         }
@@ -80,13 +82,13 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
         tables.push((title, table));
     };
     let whose = |scope: Scope| whose(visit, accounts, scope);
-    let object = |id: AnyId, scope: Scope, status: Cell, what: Cell, created: i64| {
-        Line::new(vec![Cell::id(id), status, what, whose(scope), Cell::time(created)])
+    let object = |id: AnyId, scope: Scope, status: PageCell, what: PageCell, created: i64| {
+        TableLine::new(vec![PageCell::id(id), status, what, whose(scope), PageCell::time(created)])
             .to(path_of(id))
     };
     let columns = ["col.id", "col.status", "col.what", "col.account", "col.created"];
     let money = ["col.id", "col.status", "#col.amount", "col.account", "col.created"];
-    let chip = |word: &str| Cell::chip(words, word);
+    let chip = |word: &str| PageCell::chip(words, word);
     add(
         "search.transfers",
         &money,
@@ -95,7 +97,7 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
             .iter()
             .map(|t| {
                 let status = chip(Status::as_str(t.status));
-                object(t.id.any(), t.scope, status, Cell::money(t.payout_amount), t.created)
+                object(t.id.any(), t.scope, status, PageCell::money(t.payout_amount), t.created)
             })
             .collect(),
     );
@@ -107,7 +109,7 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
             .iter()
             .map(|p| {
                 let status = chip(Status::as_str(p.status));
-                object(p.id.any(), p.scope, status, Cell::money(p.amount), p.created)
+                object(p.id.any(), p.scope, status, PageCell::money(p.amount), p.created)
             })
             .collect(),
     );
@@ -119,7 +121,7 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
             .iter()
             .map(|d| {
                 let status = chip(Status::as_str(d.status));
-                object(d.id.any(), d.scope, status, Cell::money(d.amount), d.created)
+                object(d.id.any(), d.scope, status, PageCell::money(d.amount), d.created)
             })
             .collect(),
     );
@@ -131,7 +133,7 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
             .iter()
             .map(|r| {
                 let status = chip(Status::as_str(r.status));
-                object(r.id.any(), r.scope, status, Cell::money(r.amount), r.created)
+                object(r.id.any(), r.scope, status, PageCell::money(r.amount), r.created)
             })
             .collect(),
     );
@@ -143,7 +145,7 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
             .iter()
             .map(|b| {
                 let status = chip(Status::as_str(b.status));
-                object(b.id.any(), b.scope, status, Cell::text(b.name.clone()), b.created)
+                object(b.id.any(), b.scope, status, PageCell::text(b.name.clone()), b.created)
             })
             .collect(),
     );
@@ -155,7 +157,7 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
             .iter()
             .map(|s| {
                 let status = chip(s.screening.as_str());
-                object(s.id.any(), s.scope, status, Cell::text(s.name.clone()), s.created)
+                object(s.id.any(), s.scope, status, PageCell::text(s.name.clone()), s.created)
             })
             .collect(),
     );
@@ -167,7 +169,7 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
             .iter()
             .map(|e| {
                 let status = chip(Status::as_str(e.status));
-                object(e.id.any(), e.scope, status, Cell::text(e.url.clone()), e.created)
+                object(e.id.any(), e.scope, status, PageCell::text(e.url.clone()), e.created)
             })
             .collect(),
     );
@@ -178,8 +180,8 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
             .events
             .iter()
             .map(|(scope, event)| {
-                let linked = Cell::id(event.linked);
-                let kind = Cell::text(event.event_type.clone());
+                let linked = PageCell::id(event.linked);
+                let kind = PageCell::text(event.event_type.clone());
                 object(event.id.any(), *scope, linked, kind, event.created)
             })
             .collect(),
@@ -193,7 +195,8 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
             .map(|number| {
                 let name = accounts.all().find(|(known, _)| known == number);
                 let path = format!("/console/accounts/{number}");
-                Line::new(vec![Cell::link(&path, name.map_or("?", |(_, name)| name))]).to(path)
+                TableLine::new(vec![PageCell::link(&path, name.map_or("?", |(_, name)| name))])
+                    .to(path)
             })
             .collect(),
     );
@@ -201,9 +204,12 @@ fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<
 }
 
 /// The account and mode, in one cell.
-pub fn whose(visit: &Visit, accounts: &AccountNames, scope: Scope) -> Cell {
+pub fn whose(visit: &Visit, accounts: &AccountNames, scope: Scope) -> PageCell {
     let key = if scope.livemode() { "page.live" } else { "page.test" };
-    Cell::Several(vec![Cell::text(accounts.of(scope)), Cell::muted(visit.words.get(key))])
+    PageCell::Several(vec![
+        PageCell::text(accounts.of(scope)),
+        PageCell::muted(visit.words.get(key)),
+    ])
 }
 
 /// The page that shows an object, which for the smaller ones is their transfer's.

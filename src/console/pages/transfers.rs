@@ -1,10 +1,10 @@
 //! Transfers: the list, and one of them with its story and what can be done now.
 
 use super::super::blocks::{
-    Block, Cell, Form, Line, Page, Question, Section, Step, Table, Tone, amount, path_of, short,
-    word,
+    ConsolePage, PageBlock, PageCell, PageForm, Question, Section, StoryStep, Table, TableLine,
+    Tone, amount, path_of, short, word,
 };
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
 use crate::decisions::{self, Decision};
 use crate::kernel::page::{FilterValue, Page as ListPage};
@@ -21,7 +21,7 @@ use crate::transfers::state::TransferStatus;
 const ROWS_MAX: i64 = 50;
 
 /// Newest first, by account and status.
-pub async fn list(visit: Visit) -> Outcome {
+pub async fn list(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let status = TransferStatus::ALL
         .iter()
@@ -56,7 +56,7 @@ pub async fn list(visit: Visit) -> Outcome {
     });
     let (accounts, found, is_more) = read.await?;
     let words = visit.words;
-    let mut page = Page::new("transfers", words.get("transfers.title"));
+    let mut page = ConsolePage::new("transfers", words.get("transfers.title"));
     let own_path = format!("/console/transfers?status={}", visit.query("status"));
     page.chips = mode_chips(&visit, mode, &own_path);
     let mut choices = vec![(String::new(), words.get("page.all").to_owned())];
@@ -74,7 +74,7 @@ pub async fn list(visit: Visit) -> Outcome {
         value: value.to_owned(),
         is_required: false,
     };
-    let filter = Form {
+    let filter = PageForm {
         action: "/console/transfers".into(),
         is_change: false,
         title: String::new(),
@@ -88,7 +88,7 @@ pub async fn list(visit: Visit) -> Outcome {
     };
     let mut table = table(&visit, &accounts, &found);
     table.empty = words.get("transfers.empty").to_owned();
-    let mut blocks = vec![Block::Form(filter), Block::Table(table)];
+    let mut blocks = vec![PageBlock::Form(filter), PageBlock::Table(table)];
     if let (true, Some(last)) = (is_more, found.last()) {
         let (status, account) = (visit.query("status"), visit.query("account"));
         let next = format!(
@@ -96,7 +96,7 @@ pub async fn list(visit: Visit) -> Outcome {
             mode.as_str(),
             last.id
         );
-        blocks.push(Block::Links(vec![(next, words.get("page.older").to_owned())]));
+        blocks.push(PageBlock::Links(vec![(next, words.get("page.older").to_owned())]));
     }
     page.still.push(Section::wide("", blocks));
     page.draw(&visit)
@@ -110,19 +110,19 @@ pub fn table(visit: &Visit, accounts: &AccountNames, transfers: &[Transfer]) -> 
     let mut table =
         Table::new(words, words.get("transfers.title"), &columns, "transfers.empty_of_person");
     for transfer in transfers {
-        let mut status = vec![Cell::chip(words, Status::as_str(transfer.status))];
+        let mut status = vec![PageCell::chip(words, Status::as_str(transfer.status))];
         if let Some(reason) = transfer.status_reason {
-            status.push(Cell::Muted(word(words, reason.as_str())));
+            status.push(PageCell::Muted(word(words, reason.as_str())));
         }
         let path = path_of(transfer.id.any());
         table.lines.push(
-            Line::new(vec![
-                Cell::id(transfer.id.any()),
-                Cell::Several(status),
-                Cell::money(transfer.amount),
-                Cell::money(transfer.payout_amount),
-                Cell::text(accounts.of(transfer.scope)),
-                Cell::time(transfer.created),
+            TableLine::new(vec![
+                PageCell::id(transfer.id.any()),
+                PageCell::Several(status),
+                PageCell::money(transfer.amount),
+                PageCell::money(transfer.payout_amount),
+                PageCell::text(accounts.of(transfer.scope)),
+                PageCell::time(transfer.created),
             ])
             .to(path),
         );
@@ -130,15 +130,15 @@ pub fn table(visit: &Visit, accounts: &AccountNames, transfers: &[Transfer]) -> 
     table
 }
 
-pub async fn one(visit: Visit) -> Outcome {
+pub async fn one(visit: Visit) -> PageOutcome {
     compose(&visit).await?.draw(&visit)
 }
 
-pub async fn live(visit: Visit) -> Outcome {
+pub async fn live(visit: Visit) -> PageOutcome {
     compose(&visit).await?.draw_live(&visit)
 }
 
-async fn compose(visit: &Visit) -> Result<Page, Failure> {
+async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     let id = named(visit, ObjectKind::Transfer)?;
     let scope = scope_of(visit, id).await?;
     let instant = visit.instant();
@@ -171,19 +171,19 @@ fn subjects(story: &Story) -> Vec<AnyId> {
     subjects
 }
 
-fn draw(visit: &Visit, scope: Scope, story: &Story, decided: &[Decision]) -> Page {
+fn draw(visit: &Visit, scope: Scope, story: &Story, decided: &[Decision]) -> ConsolePage {
     let words = visit.words;
     let transfer = &story.transfer;
     let title = format!("{} → {}", amount(transfer.amount), amount(transfer.payout_amount));
-    let mut page = Page::new("transfers", title);
-    page.chips = vec![Cell::chip(words, Status::as_str(transfer.status))];
+    let mut page = ConsolePage::new("transfers", title);
+    page.chips = vec![PageCell::chip(words, Status::as_str(transfer.status))];
     page.chips.extend(scope_chips(visit, &story.account, scope));
     page.id = Some(transfer.id.to_string());
     page.live_path = Some(format!("/console/transfers/{}/live", transfer.id));
     page.live.push(Section::half(words.get("transfer.facts"), vec![facts(visit, story)]));
     page.live.push(Section::half(words.get("transfer.persons"), vec![persons(visit, story)]));
     let steps = steps(visit, story, decided);
-    page.live.push(Section::wide(words.get("transfer.story"), vec![Block::Story(steps)]));
+    page.live.push(Section::wide(words.get("transfer.story"), vec![PageBlock::Story(steps)]));
     page.live.push(Section::wide(words.get("transfer.ledger"), vec![ledger(visit, story)]));
     page.live.push(Section::wide(words.get("transfer.events"), vec![events(visit, story)]));
     let forms = decide::of_story(visit, story);
@@ -191,57 +191,57 @@ fn draw(visit: &Visit, scope: Scope, story: &Story, decided: &[Decision]) -> Pag
     page
 }
 
-fn facts(visit: &Visit, story: &Story) -> Block {
+fn facts(visit: &Visit, story: &Story) -> PageBlock {
     let (words, transfer) = (visit.words, &story.transfer);
-    let mut status = vec![Cell::chip(words, Status::as_str(transfer.status))];
+    let mut status = vec![PageCell::chip(words, Status::as_str(transfer.status))];
     if let Some(reason) = transfer.status_reason {
-        status.push(Cell::Muted(word(words, reason.as_str())));
+        status.push(PageCell::Muted(word(words, reason.as_str())));
     }
-    let mut facts = vec![fact(visit, "col.status", Cell::Several(status))];
+    let mut facts = vec![fact(visit, "col.status", PageCell::Several(status))];
     if let Some(until) = transfer.hold_until {
-        facts.push(fact(visit, "fact.decides_itself", Cell::time(until)));
+        facts.push(fact(visit, "fact.decides_itself", PageCell::time(until)));
     }
     facts.extend([
-        fact(visit, "fact.expected", Cell::money(transfer.expected)),
-        fact(visit, "fact.received", Cell::money(transfer.received)),
+        fact(visit, "fact.expected", PageCell::money(transfer.expected)),
+        fact(visit, "fact.received", PageCell::money(transfer.received)),
     ]);
     if !transfer.excess.is_zero() {
-        facts.push(fact(visit, "fact.excess", Cell::money(transfer.excess)));
+        facts.push(fact(visit, "fact.excess", PageCell::money(transfer.excess)));
     }
-    facts.push(fact(visit, "fact.rate", Cell::number(transfer.rate)));
-    facts.push(fact(visit, "fact.fee", Cell::money(transfer.fee)));
+    facts.push(fact(visit, "fact.rate", PageCell::number(transfer.rate)));
+    facts.push(fact(visit, "fact.fee", PageCell::money(transfer.fee)));
     if let Some(gst) = transfer.gst {
-        facts.push(fact(visit, "fact.gst", Cell::money(gst.amount)));
+        facts.push(fact(visit, "fact.gst", PageCell::money(gst.amount)));
     }
     let address = transfer.deposit_address.to_string();
     let address = on_chain(visit, transfer, OnChain::Address, &address);
     facts.push(fact(visit, "fact.deposit_address", address));
-    facts.push(fact(visit, "fact.expires", Cell::time(transfer.expires_at)));
+    facts.push(fact(visit, "fact.expires", PageCell::time(transfer.expires_at)));
     if let Some(payout) = &story.payout {
         let utr = payout.unique_transaction_reference.clone();
-        facts.push(fact(visit, "fact.utr", utr.map_or(Cell::none(), Cell::Code)));
+        facts.push(fact(visit, "fact.utr", utr.map_or(PageCell::none(), PageCell::Code)));
         let method = payout.method.as_str().to_ascii_uppercase();
-        facts.push(fact(visit, "fact.method", Cell::Text(method)));
+        facts.push(fact(visit, "fact.method", PageCell::Text(method)));
     }
     if let Some(reference) = &transfer.reference {
-        facts.push(fact(visit, "fact.reference", Cell::Code(reference.clone())));
+        facts.push(fact(visit, "fact.reference", PageCell::Code(reference.clone())));
     }
-    facts.push(fact(visit, "fact.purpose", Cell::text(transfer.purpose_code.as_str())));
-    facts.push(fact(visit, "col.created", Cell::time(transfer.created)));
-    Block::Facts(facts)
+    facts.push(fact(visit, "fact.purpose", PageCell::text(transfer.purpose_code.as_str())));
+    facts.push(fact(visit, "col.created", PageCell::time(transfer.created)));
+    PageBlock::Facts(facts)
 }
 
-fn persons(visit: &Visit, story: &Story) -> Block {
+fn persons(visit: &Visit, story: &Story) -> PageBlock {
     let words = visit.words;
     let mut facts = Vec::new();
     if let Some(sender) = &story.sender {
         facts.push(fact(
             visit,
             "fact.sender",
-            Cell::Several(vec![
-                Cell::link(path_of(sender.id.any()), sender.name.clone()),
-                Cell::muted(sender.country.clone()),
-                Cell::chip(words, sender.screening.as_str()),
+            PageCell::Several(vec![
+                PageCell::link(path_of(sender.id.any()), sender.name.clone()),
+                PageCell::muted(sender.country.clone()),
+                PageCell::chip(words, sender.screening.as_str()),
             ]),
         ));
     }
@@ -249,9 +249,9 @@ fn persons(visit: &Visit, story: &Story) -> Block {
         facts.push(fact(
             visit,
             "fact.beneficiary",
-            Cell::Several(vec![
-                Cell::link(path_of(beneficiary.id.any()), beneficiary.name.clone()),
-                Cell::chip(words, Status::as_str(beneficiary.status)),
+            PageCell::Several(vec![
+                PageCell::link(path_of(beneficiary.id.any()), beneficiary.name.clone()),
+                PageCell::chip(words, Status::as_str(beneficiary.status)),
             ]),
         ));
         let account = format!("{} …{}", beneficiary.ifsc, beneficiary.account_number_last4);
@@ -259,26 +259,26 @@ fn persons(visit: &Visit, story: &Story) -> Block {
         facts.push(fact(
             visit,
             "fact.account_number",
-            Cell::Several(vec![Cell::Code(account), Cell::Muted(bank)]),
+            PageCell::Several(vec![PageCell::Code(account), PageCell::Muted(bank)]),
         ));
     }
     let number = story.transfer.scope.account_number();
     facts.push(fact(
         visit,
         "col.account",
-        Cell::link(format!("/console/accounts/{number}"), story.account.clone()),
+        PageCell::link(format!("/console/accounts/{number}"), story.account.clone()),
     ));
     if let Some(instruction) = &story.instruction {
         let said = [instruction.reason.code.clone(), instruction.reason.text.clone()];
         let said: Vec<String> = said.into_iter().flatten().collect();
         if !said.is_empty() {
-            facts.push(fact(visit, "fact.bank_says", Cell::Text(said.join(": "))));
+            facts.push(fact(visit, "fact.bank_says", PageCell::Text(said.join(": "))));
         }
         if let Some(attention) = instruction.attention {
-            facts.push(fact(visit, "fact.attention", Cell::text(attention.meaning())));
+            facts.push(fact(visit, "fact.attention", PageCell::text(attention.meaning())));
         }
     }
-    Block::Facts(facts)
+    PageBlock::Facts(facts)
 }
 
 /// What anybody can look up on a chain.
@@ -290,21 +290,21 @@ enum OnChain {
 
 /// A transaction or an address, with the page that a block explorer has of it. Of a simulated chain
 /// there is none.
-fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> Cell {
+fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> PageCell {
     let ports = visit.services().ports(transfer.scope.mode()).ok();
     let explorer = ports.and_then(|ports| ports.chain.explorer(&transfer.chain));
-    let Some(explorer) = explorer else { return Cell::Code(value.to_owned()) };
+    let Some(explorer) = explorer else { return PageCell::Code(value.to_owned()) };
     let href = match what {
         OnChain::Transaction => explorer.of_transaction(value),
         OnChain::Address => explorer.of_address(value),
     };
-    Cell::Outside { href, text: short(value) }
+    PageCell::Outside { href, text: short(value) }
 }
 
 /// The moments, with what persons decided among them.
-fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<Step> {
+fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<StoryStep> {
     let words = visit.words;
-    let mut steps: Vec<(i64, Step)> = Vec::new();
+    let mut steps: Vec<(i64, StoryStep)> = Vec::new();
     for moment in story.moments() {
         let at = moment.at;
         steps.push((at, step(visit, story, moment)));
@@ -314,17 +314,17 @@ fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<Step> {
     for decision in decided {
         let at = decision.decided_at + ahead_seconds;
         let mut facts = vec![
-            fact(visit, "fact.by", Cell::text(decision.by.actor())),
-            fact(visit, "fact.why", Cell::text(decision.by.reason())),
+            fact(visit, "fact.by", PageCell::text(decision.by.actor())),
+            fact(visit, "fact.why", PageCell::text(decision.by.reason())),
         ];
         if let Some(id) = AnyId::parse(&decision.subject) {
-            facts.insert(0, fact(visit, "fact.about", Cell::id(id)));
+            facts.insert(0, fact(visit, "fact.about", PageCell::id(id)));
         }
         let title = word(words, &format!("decided_{}", decision.decision));
         steps.push((
             at,
-            Step {
-                at: Cell::time(at),
+            StoryStep {
+                at: PageCell::time(at),
                 theme: words.get("theme.decision").to_owned(),
                 title,
                 tone: Tone::Attention,
@@ -337,28 +337,28 @@ fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<Step> {
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
-fn step(visit: &Visit, story: &Story, moment: Moment) -> Step {
+fn step(visit: &Visit, story: &Story, moment: Moment) -> StoryStep {
     let (words, transfer) = (visit.words, &story.transfer);
     let mut facts = Vec::new();
     if let Some(id) = moment.id
         && moment.theme != Theme::Transfer
     {
-        facts.push(fact(visit, "col.id", Cell::Code(short(&id.to_string()))));
+        facts.push(fact(visit, "col.id", PageCell::Code(short(&id.to_string()))));
     }
     for (name, value) in moment.facts {
         let cell = match name {
             "transaction" => on_chain(visit, transfer, OnChain::Transaction, &value),
             "to_address" => on_chain(visit, transfer, OnChain::Address, &value),
-            "utr" | "file" | "statement" => Cell::Code(value),
+            "utr" | "file" | "statement" => PageCell::Code(value),
             "reason" | "classification" | "said_by" | "declared_by" => {
-                Cell::Text(word(words, &value))
+                PageCell::Text(word(words, &value))
             }
-            _ => Cell::Text(value),
+            _ => PageCell::Text(value),
         };
         facts.push(fact(visit, &format!("fact.{name}"), cell));
     }
-    Step {
-        at: Cell::time(moment.at),
+    StoryStep {
+        at: PageCell::time(moment.at),
         theme: words.get(&format!("theme.{}", moment.theme.as_str())).to_owned(),
         title: word(words, &moment.what),
         tone: Tone::of(&moment.what),
@@ -367,24 +367,24 @@ fn step(visit: &Visit, story: &Story, moment: Moment) -> Step {
     }
 }
 
-fn ledger(visit: &Visit, story: &Story) -> Block {
+fn ledger(visit: &Visit, story: &Story) -> PageBlock {
     let words = visit.words;
     let columns = ["col.entry", "col.from", "col.to", "#col.amount", "col.created"];
     let caption = words.get("transfer.ledger");
     let mut table = Table::new(words, caption, &columns, "transfer.no_ledger");
     for posting in &story.postings {
-        table.lines.push(Line::new(vec![
-            Cell::text(word(words, posting.entry.as_str())),
-            Cell::text(word(words, posting.credit.as_str())),
-            Cell::text(word(words, posting.debit.as_str())),
-            Cell::money(posting.amount),
-            Cell::time(posting.posted_at),
+        table.lines.push(TableLine::new(vec![
+            PageCell::text(word(words, posting.entry.as_str())),
+            PageCell::text(word(words, posting.credit.as_str())),
+            PageCell::text(word(words, posting.debit.as_str())),
+            PageCell::money(posting.amount),
+            PageCell::time(posting.posted_at),
         ]));
     }
-    Block::Table(table)
+    PageBlock::Table(table)
 }
 
-fn events(visit: &Visit, story: &Story) -> Block {
+fn events(visit: &Visit, story: &Story) -> PageBlock {
     let words = visit.words;
     let columns = ["col.event", "col.id", "col.deliveries", "col.created"];
     let caption = words.get("transfer.events");
@@ -392,20 +392,20 @@ fn events(visit: &Visit, story: &Story) -> Block {
     for announced in &story.announced {
         let mut deliveries = Vec::new();
         for delivery in &announced.deliveries {
-            deliveries.push(Cell::chip(words, delivery.status.as_str()));
+            deliveries.push(PageCell::chip(words, delivery.status.as_str()));
             let path = format!("{}#{}", path_of(delivery.endpoint_id.any()), delivery.id);
             let attempts = delivery.attempts_count.to_string();
             let text = words.with("transfer.attempts", [("count", attempts.as_str())]);
-            deliveries.push(Cell::link(path, text));
+            deliveries.push(PageCell::link(path, text));
         }
-        table.lines.push(Line::new(vec![
-            Cell::Code(announced.event.event_type.clone()),
-            Cell::Code(short(&announced.event.id.to_string())),
-            if deliveries.is_empty() { Cell::none() } else { Cell::Several(deliveries) },
-            Cell::time(announced.event.created),
+        table.lines.push(TableLine::new(vec![
+            PageCell::Code(announced.event.event_type.clone()),
+            PageCell::Code(short(&announced.event.id.to_string())),
+            if deliveries.is_empty() { PageCell::none() } else { PageCell::Several(deliveries) },
+            PageCell::time(announced.event.created),
         ]));
     }
-    Block::Table(table)
+    PageBlock::Table(table)
 }
 
 /// The transfers of a person, newest first.

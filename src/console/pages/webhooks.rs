@@ -1,9 +1,10 @@
 //! Webhook endpoints: their health, their deliveries with every attempt, and replay.
 
 use super::super::blocks::{
-    Block, Cell, Form, Line, Page, Section, Table, age, path_of, short, word,
+    ConsolePage, PageBlock, PageCell, PageForm, Section, Table, TableLine, age, path_of, short,
+    word,
 };
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
 use crate::decisions;
 use crate::events;
@@ -27,14 +28,14 @@ const WAITING_MAX: i64 = 10_000;
 /// How far back "what failed" is replayed.
 const REPLAYED_SECONDS: i64 = 7 * 86_400;
 
-pub async fn list(visit: Visit) -> Outcome {
+pub async fn list(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         Ok((AccountNames::read(tx)?, rows::endpoints(tx, mode, ENDPOINTS_MAX)?))
     });
     let (accounts, found) = read.await?;
     let words = visit.words;
-    let mut page = Page::new("webhooks", words.get("webhooks.title"));
+    let mut page = ConsolePage::new("webhooks", words.get("webhooks.title"));
     page.chips = mode_chips(&visit, mode, "/console/webhooks");
     let columns = ["col.endpoint", "col.status", "#col.failures", "col.backlog", "col.account"];
     let mut table = Table::new(words, words.get("webhooks.title"), &columns, "webhooks.empty");
@@ -43,21 +44,21 @@ pub async fn list(visit: Visit) -> Outcome {
         let late = endpoint.due_milliseconds.map_or(0, |due| (milliseconds - due) / 1_000);
         let path = path_of(endpoint.id.any());
         table.lines.push(
-            Line::new(vec![
-                Cell::link(path.clone(), endpoint.url.clone()),
-                Cell::chip(words, Status::as_str(endpoint.status)),
-                Cell::number(endpoint.failures_count),
-                if late > 0 { Cell::Text(age(words, late)) } else { Cell::none() },
-                Cell::text(accounts.of(endpoint.scope)),
+            TableLine::new(vec![
+                PageCell::link(path.clone(), endpoint.url.clone()),
+                PageCell::chip(words, Status::as_str(endpoint.status)),
+                PageCell::number(endpoint.failures_count),
+                if late > 0 { PageCell::Text(age(words, late)) } else { PageCell::none() },
+                PageCell::text(accounts.of(endpoint.scope)),
             ])
             .to(path),
         );
     }
-    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
     page.draw(&visit)
 }
 
-pub async fn one(visit: Visit) -> Outcome {
+pub async fn one(visit: Visit) -> PageOutcome {
     let id = named(&visit, ObjectKind::WebhookEndpoint)?;
     let scope = scope_of(&visit, id).await?;
     let read = visit.app.store.read(Cost::Scan, move |tx| {
@@ -77,34 +78,34 @@ pub async fn one(visit: Visit) -> Outcome {
     });
     let (accounts, endpoint, queue, deliveries, replayed) = read.await?.ok_or(Failure::NotFound)?;
     let words = visit.words;
-    let mut page = Page::new("webhooks", endpoint.url.clone());
+    let mut page = ConsolePage::new("webhooks", endpoint.url.clone());
     page.id = Some(id.to_string());
-    page.chips = vec![Cell::chip(words, Status::as_str(endpoint.status))];
+    page.chips = vec![PageCell::chip(words, Status::as_str(endpoint.status))];
     page.chips.extend(scope_chips(&visit, accounts.of(scope), scope));
     let mut facts = vec![
-        fact(&visit, "fact.events", Cell::Text(endpoint.enabled_events.to_list().join(", "))),
-        fact(&visit, "col.created", Cell::time(endpoint.created)),
+        fact(&visit, "fact.events", PageCell::Text(endpoint.enabled_events.to_list().join(", "))),
+        fact(&visit, "col.created", PageCell::time(endpoint.created)),
     ];
     if let Some(queue) = queue {
-        facts.push(fact(&visit, "col.failures", Cell::number(queue.health.failures_count)));
+        facts.push(fact(&visit, "col.failures", PageCell::number(queue.health.failures_count)));
         let since = queue.health.first_failure_milliseconds.map(|at| at / 1_000);
-        facts.push(fact(&visit, "fact.failing_since", Cell::time_or_none(since)));
+        facts.push(fact(&visit, "fact.failing_since", PageCell::time_or_none(since)));
     }
     if let Some(replayed) = replayed {
-        let began = Cell::time(replayed.began_milliseconds / 1_000);
-        let value = Cell::Several(vec![super::work::far(&visit, &replayed), began]);
+        let began = PageCell::time(replayed.began_milliseconds / 1_000);
+        let value = PageCell::Several(vec![super::work::far(&visit, &replayed), began]);
         facts.push(fact(&visit, "work.replayed", value));
     }
     if let Some(description) = &endpoint.description {
-        facts.push(fact(&visit, "fact.description", Cell::Text(description.clone())));
+        facts.push(fact(&visit, "fact.description", PageCell::Text(description.clone())));
     }
-    page.still.push(Section::half(words.get("person.facts"), vec![Block::Facts(facts)]));
+    page.still.push(Section::half(words.get("person.facts"), vec![PageBlock::Facts(facts)]));
     let can_decide = visit.operator().role.includes(Role::Operator);
     let path = format!("/console/webhooks/{id}/replay");
     if can_decide {
         page.still.push(Section::half(
             words.get("webhooks.replay"),
-            vec![Block::Form(replay_form(&visit, &path))],
+            vec![PageBlock::Form(replay_form(&visit, &path))],
         ));
     }
     let columns = ["col.event", "col.status", "col.attempts", "col.next", "col.created"];
@@ -118,32 +119,32 @@ pub async fn one(visit: Visit) -> Outcome {
                 (None, Some(error)) => word(words, error),
                 (None, None) => "–".to_owned(),
             };
-            tried.push(Cell::Text(format!("{answer} · {} ms", attempt.duration_milliseconds)));
-            tried.push(Cell::time(attempt.attempted_at));
+            tried.push(PageCell::Text(format!("{answer} · {} ms", attempt.duration_milliseconds)));
+            tried.push(PageCell::time(attempt.attempted_at));
         }
         let what = event.as_ref().map_or_else(
-            || Cell::muted(words.get("webhooks.event_gone")),
+            || PageCell::muted(words.get("webhooks.event_gone")),
             |event| {
-                Cell::Several(vec![
-                    Cell::Code(event.event_type.clone()),
-                    Cell::id(event.linked),
-                    Cell::Muted(short(&event.id.to_string())),
+                PageCell::Several(vec![
+                    PageCell::Code(event.event_type.clone()),
+                    PageCell::id(event.linked),
+                    PageCell::Muted(short(&event.id.to_string())),
                 ])
             },
         );
         let due = delivery.due_milliseconds.map(|due| due / 1_000);
-        let mut line = Line::new(vec![
+        let mut line = TableLine::new(vec![
             what,
-            Cell::chip(words, delivery.status.as_str()),
-            if tried.is_empty() { Cell::none() } else { Cell::Several(tried) },
-            Cell::time_or_none(due),
-            Cell::time(delivery.created),
+            PageCell::chip(words, delivery.status.as_str()),
+            if tried.is_empty() { PageCell::none() } else { PageCell::Several(tried) },
+            PageCell::time_or_none(due),
+            PageCell::time(delivery.created),
         ]);
         line.pick = can_decide.then(|| delivery.event_id.to_string());
         table.lines.push(line);
     }
     let block = if can_decide {
-        let form = Form {
+        let form = PageForm {
             action: path,
             is_change: true,
             title: words.get("webhooks.replay_picked").to_owned(),
@@ -152,16 +153,16 @@ pub async fn one(visit: Visit) -> Outcome {
             questions: decide::questions(&visit, &[]),
             buttons: vec![("picked".into(), words.get("act.replay").to_owned(), false)],
         };
-        Block::Picked { table, form }
+        PageBlock::Picked { table, form }
     } else {
-        Block::Table(table)
+        PageBlock::Table(table)
     };
     page.still.push(Section::wide(caption, vec![block]));
     page.draw(&visit)
 }
 
-fn replay_form(visit: &Visit, path: &str) -> Form {
-    Form {
+fn replay_form(visit: &Visit, path: &str) -> PageForm {
+    PageForm {
         action: path.to_owned(),
         is_change: true,
         title: String::new(),
@@ -173,7 +174,7 @@ fn replay_form(visit: &Visit, path: &str) -> Form {
 }
 
 /// Delivers events again: those that were ticked, or what failed in the last days.
-pub async fn replay(visit: Visit) -> Outcome {
+pub async fn replay(visit: Visit) -> PageOutcome {
     let id = named(&visit, ObjectKind::WebhookEndpoint)?;
     let scope = scope_of(&visit, id).await?;
     let by = decide::decided_by(&visit)?;

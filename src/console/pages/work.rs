@@ -1,7 +1,9 @@
 //! Long work: how far it has come. It goes on whoever looks, and this page can be left.
 
-use super::super::blocks::{Block, Cell, Line, Page, Section, Table, age, path_of, word};
-use super::super::visit::{Failure, Outcome, Visit};
+use super::super::blocks::{
+    ConsolePage, PageBlock, PageCell, Section, Table, TableLine, age, path_of, word,
+};
+use super::super::visit::{Failure, PageOutcome, Visit};
 use super::fact;
 use crate::chains::rows as chains;
 use crate::chains::rows::{AuditMark, Cursor};
@@ -67,20 +69,20 @@ fn read(
     })
 }
 
-pub async fn page(visit: Visit) -> Outcome {
+pub async fn page(visit: Visit) -> PageOutcome {
     compose(&visit).await?.draw(&visit)
 }
 
-pub async fn live(visit: Visit) -> Outcome {
+pub async fn live(visit: Visit) -> PageOutcome {
     compose(&visit).await?.draw_live(&visit)
 }
 
-async fn compose(visit: &Visit) -> Result<Page, Failure> {
+async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     let followed: Vec<_> =
         visit.app.chains.iter().map(|chain| (chain.mode, chain.settings.name)).collect();
     let work = visit.app.store.read(Cost::Scan, move |tx| Ok(read(tx, &followed)?)).await?;
     let words = visit.words;
-    let mut page = Page::new("work", words.get("work.title"));
+    let mut page = ConsolePage::new("work", words.get("work.title"));
     page.live_path = Some("/console/work/live".into());
     page.live.push(Section::half(words.get("work.screening"), screened(visit, &work)));
     page.live.push(Section::half(words.get("work.bank"), vec![bank(visit, &work)]));
@@ -89,41 +91,41 @@ async fn compose(visit: &Visit) -> Result<Page, Failure> {
     Ok(page)
 }
 
-fn note(text: String) -> Block {
-    Block::Note { tone: super::Tone::Plain, text }
+fn note(text: String) -> PageBlock {
+    PageBlock::Note { tone: super::Tone::Plain, text }
 }
 
 /// The walk over everybody after a list has changed.
-fn screened(visit: &Visit, work: &Work) -> Vec<Block> {
+fn screened(visit: &Visit, work: &Work) -> Vec<PageBlock> {
     let words = visit.words;
     let Some(progress) = &work.screening else {
         return vec![note(words.get("work.no_screening").to_owned())];
     };
     let state = if progress.ended_at.is_some() { "completed" } else { "pending" };
     let mut facts = vec![
-        fact(visit, "col.state", Cell::chip(words, state)),
-        fact(visit, "work.began", Cell::time(progress.began_at)),
-        fact(visit, "work.persons", Cell::number(progress.count)),
+        fact(visit, "col.state", PageCell::chip(words, state)),
+        fact(visit, "work.began", PageCell::time(progress.began_at)),
+        fact(visit, "work.persons", PageCell::number(progress.count)),
     ];
     match progress.ended_at {
-        Some(ended_at) => facts.push(fact(visit, "work.ended", Cell::time(ended_at))),
+        Some(ended_at) => facts.push(fact(visit, "work.ended", PageCell::time(ended_at))),
         None => {
             let all = work.accounts.all().count().to_string();
             let number = progress.account_number.to_string();
             let values = [("number", number.as_str()), ("all", all.as_str())];
             let kind = if progress.is_beneficiaries { "beneficiaries" } else { "senders" };
-            let place = Cell::Several(vec![
-                Cell::Text(words.with("work.account_of", values)),
-                Cell::Text(words.get(&format!("search.{kind}")).to_owned()),
+            let place = PageCell::Several(vec![
+                PageCell::Text(words.with("work.account_of", values)),
+                PageCell::Text(words.get(&format!("search.{kind}")).to_owned()),
             ]);
             facts.push(fact(visit, "work.place", place));
-            facts.push(fact(visit, "work.reached", Cell::time_or_none(progress.reached)));
+            facts.push(fact(visit, "work.reached", PageCell::time_or_none(progress.reached)));
         }
     }
-    vec![Block::Facts(facts)]
+    vec![PageBlock::Facts(facts)]
 }
 
-fn bank(visit: &Visit, work: &Work) -> Block {
+fn bank(visit: &Visit, work: &Work) -> PageBlock {
     let words = visit.words;
     note(work.closed_until.map_or_else(
         || words.get("overview.no_statement").to_owned(),
@@ -132,26 +134,26 @@ fn bank(visit: &Visit, work: &Work) -> Block {
 }
 
 /// The comparison of the book with each chain.
-fn compared(visit: &Visit, work: &Work) -> Block {
+fn compared(visit: &Visit, work: &Work) -> PageBlock {
     let words = visit.words;
     let columns = ["col.chain", "col.mode", "#work.compared", "#work.followed", "work.whole"];
     let mut table = Table::new(words, words.get("work.chains"), &columns, "work.no_chain");
     for found in &work.chains {
-        let height = |height: Option<i64>| height.map_or(Cell::none(), Cell::number);
+        let height = |height: Option<i64>| height.map_or(PageCell::none(), PageCell::number);
         let whole = found.mark.as_ref().map(|mark| mark.completed_milliseconds / 1_000);
-        table.lines.push(Line::new(vec![
-            Cell::text(found.chain),
-            Cell::Text(word(words, found.mode.as_str())),
+        table.lines.push(TableLine::new(vec![
+            PageCell::text(found.chain),
+            PageCell::Text(word(words, found.mode.as_str())),
             height(found.mark.as_ref().map(|mark| mark.anchor.height)),
             height(found.cursor.as_ref().map(|cursor| cursor.anchor.height)),
-            Cell::time_or_none(whole.filter(|at| *at > 0)),
+            PageCell::time_or_none(whole.filter(|at| *at > 0)),
         ]));
     }
-    Block::Table(table)
+    PageBlock::Table(table)
 }
 
 /// What still has to be delivered, as after a replay.
-fn delivered(visit: &Visit, work: &Work) -> Block {
+fn delivered(visit: &Visit, work: &Work) -> PageBlock {
     let (words, instant) = (visit.words, visit.instant());
     let columns = ["col.endpoint", "col.status", "#work.left", "#work.replayed", "col.backlog"];
     let caption = words.get("work.deliveries");
@@ -164,23 +166,27 @@ fn delivered(visit: &Visit, work: &Work) -> Block {
             false => count.to_string(),
         };
         table.lines.push(
-            Line::new(vec![
-                Cell::link(path.clone(), endpoint.url.clone()),
-                Cell::chip(words, crate::kernel::state::Status::as_str(endpoint.status)),
-                Cell::Number(left),
-                replayed.map_or(Cell::none(), |replayed| far(visit, &replayed)),
-                if due < instant { Cell::Text(age(words, instant - due)) } else { Cell::none() },
+            TableLine::new(vec![
+                PageCell::link(path.clone(), endpoint.url.clone()),
+                PageCell::chip(words, crate::kernel::state::Status::as_str(endpoint.status)),
+                PageCell::Number(left),
+                replayed.map_or(PageCell::none(), |replayed| far(visit, &replayed)),
+                if due < instant {
+                    PageCell::Text(age(words, instant - due))
+                } else {
+                    PageCell::none()
+                },
             ])
             .to(path),
         );
     }
-    Block::Table(table)
+    PageBlock::Table(table)
 }
 
 /// How far a replay has come.
-pub fn far(visit: &Visit, replayed: &ReplayProgress) -> Cell {
+pub fn far(visit: &Visit, replayed: &ReplayProgress) -> PageCell {
     let values = [("done", replayed.done_count), ("all", replayed.count)];
     let values = values.map(|(name, count)| (name, count.to_string()));
     let values = values.each_ref().map(|(name, count)| (*name, count.as_str()));
-    Cell::Number(visit.words.with("work.done_of", values))
+    PageCell::Number(visit.words.with("work.done_of", values))
 }
