@@ -55,7 +55,8 @@ impl Filter {
                     kind.as_str()) })
             }
             FilterKind::AnyId { .. } => {
-                let kinds = ObjectKind::ALL.map(ObjectKind::as_str).join("|");
+                let kinds = ObjectKind::ALL.iter().map(|kind| kind.as_str());
+                let kinds = kinds.collect::<Vec<_>>().join("|");
                 let pattern = format!("^({kinds})_[0-7][0-9A-HJKMNP-TV-Z]{{25}}$");
                 json!({ "type": "string", "pattern": pattern })
             }

@@ -7,98 +7,66 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ulid::Ulid;
 
-/// The types of object that carry an identifier.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ObjectKind {
-    Account,
-    ApiKey,
-    Beneficiary,
-    Deposit,
-    Event,
-    Payout,
-    QuoteLock,
-    Refund,
-    Request,
-    Sender,
-    Transfer,
-    WebhookDelivery,
-    WebhookEndpoint,
-}
-
-impl ObjectKind {
-    pub const ALL: [ObjectKind; 13] = [
-        ObjectKind::Account,
-        ObjectKind::ApiKey,
-        ObjectKind::Beneficiary,
-        ObjectKind::Deposit,
-        ObjectKind::Event,
-        ObjectKind::Payout,
-        ObjectKind::QuoteLock,
-        ObjectKind::Refund,
-        ObjectKind::Request,
-        ObjectKind::Sender,
-        ObjectKind::Transfer,
-        ObjectKind::WebhookDelivery,
-        ObjectKind::WebhookEndpoint,
-    ];
-
-    /// The word in `object` and before the underscore of an identifier.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ObjectKind::Account => "account",
-            ObjectKind::ApiKey => "api_key",
-            ObjectKind::Beneficiary => "beneficiary",
-            ObjectKind::Deposit => "deposit",
-            ObjectKind::Event => "event",
-            ObjectKind::Payout => "payout",
-            ObjectKind::QuoteLock => "quote_lock",
-            ObjectKind::Refund => "refund",
-            ObjectKind::Request => "request",
-            ObjectKind::Sender => "sender",
-            ObjectKind::Transfer => "transfer",
-            ObjectKind::WebhookDelivery => "webhook_delivery",
-            ObjectKind::WebhookEndpoint => "webhook_endpoint",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<ObjectKind> {
-        ObjectKind::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-}
-
 /// Ties an identifier to its type at compile time.
 pub trait IdKind: 'static {
     const KIND: ObjectKind;
 }
 
+/// Declares the kinds of object, each with its word, and with the table of its objects if the
+/// table's key is `scope` and `id`.
 macro_rules! kinds {
-    ($($name:ident),*) => {
+    ($($name:ident $word:literal $(in $table:literal)?),* $(,)?) => {
+        /// The types of object that carry an identifier.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum ObjectKind { $($name),* }
+
+        impl ObjectKind {
+            pub const ALL: &'static [ObjectKind] = &[$(ObjectKind::$name),*];
+
+            /// The word in `object` and before the underscore of an identifier.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(ObjectKind::$name => $word),* }
+            }
+            /// The table of the callers' objects of this kind.
+            pub const fn table(self) -> Option<&'static str> {
+                match self {
+                    $($(ObjectKind::$name => Some($table),)?)*
+                    _ => None,
+                }
+            }
+            pub fn parse(text: &str) -> Option<ObjectKind> {
+                ObjectKind::ALL.iter().copied().find(|kind| kind.as_str() == text)
+            }
+        }
+
         /// One marker type for each kind of object, for `Id<K>`.
         pub mod kind {
             $(
                 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
                 pub struct $name;
                 impl super::IdKind for $name {
-                    const KIND: super::ObjectKind = super::ObjectKind::$name; }
+                    const KIND: super::ObjectKind = super::ObjectKind::$name;
+                }
             )*
         }
     };
 }
-kinds!(
-    Account,
-    ApiKey,
-    Beneficiary,
-    Deposit,
-    Event,
-    Payout,
-    QuoteLock,
-    Refund,
-    Request,
-    Sender,
-    Transfer,
-    WebhookDelivery,
-    WebhookEndpoint
-);
+
+kinds! {
+    Account "account",
+    ApiKey "api_key",
+    Beneficiary "beneficiary" in "beneficiaries",
+    Deposit "deposit" in "deposits",
+    Event "event" in "events",
+    Payout "payout" in "payouts",
+    QuoteLock "quote_lock" in "quote_locks",
+    Refund "refund" in "refunds",
+    Request "request",
+    Sender "sender" in "senders",
+    Transfer "transfer" in "transfers",
+    WebhookDelivery "webhook_delivery",
+    WebhookEndpoint "webhook_endpoint" in "webhook_endpoints",
+}
 
 /// An identifier of what has no kind of its own, such as a ledger entry or a task. Written out, as
 /// `hundi reconcile` does, it begins like a request's.
@@ -267,8 +235,8 @@ pub struct Minter {
     state: Arc<Mutex<MinterState>>,
 }
 
-/// How far a reckoned time can be ahead of what the store's clock last told and still mean the same
-/// moment.
+/// A node reckons the store's time between two readings (`Clock::Measured`). How far the reckoned
+/// time can be ahead of the last reading and still mean the same moment.
 const RECKONED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
 
 #[derive(Debug)]
@@ -289,7 +257,8 @@ impl Minter {
         state.last = floor.max(state.last);
     }
     /// Mints only identifiers of this time or later from now on, in milliseconds since 1970. It is
-    /// what the store's own clock says; for a moment it stands for a reckoned time that is ahead.
+    /// a reading of the store's own clock; for a moment it stands for a reckoned time that is
+    /// ahead.
     pub fn not_before(&self, milliseconds: i64) {
         let mut state = self.lock();
         state.milliseconds_min = milliseconds.max(state.milliseconds_min);
@@ -297,7 +266,7 @@ impl Minter {
     fn lock(&self) -> MutexGuard<'_, MinterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// `milliseconds` is the store's clock, `random` 80 fresh bits.
+    /// `milliseconds` is the store's time as this node reckons it, `random` 80 fresh bits.
     pub fn mint<K: IdKind>(&self, milliseconds: i64, random: u128) -> Id<K> {
         let mut state = self.lock();
         let ahead_milliseconds = milliseconds - state.milliseconds_min;

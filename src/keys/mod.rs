@@ -22,21 +22,21 @@ pub const KEY_CACHE_MILLISECONDS: i64 = 1_000;
 /// Keys that are remembered at once; beyond, the memory is emptied.
 const KEYS_CACHED_MAX: usize = 10_000;
 
-/// The resources that permissions name: the first path segments after `/v1`.
-pub const RESOURCES: &[&str] = &[
-    "balance",
-    "beneficiaries",
-    "corridors",
-    "deposits",
-    "events",
-    "payouts",
-    "quote_locks",
-    "refunds",
-    "senders",
-    "statements",
-    "test_helpers",
-    "transfers",
-    "webhook_endpoints",
+/// The resources that permissions name, and what each is: the first path segments after `/v1`.
+pub const RESOURCES: &[(&str, &str)] = &[
+    ("balance", "What the account has, by compartment."),
+    ("beneficiaries", "Holders of NRE accounts, who are paid."),
+    ("corridors", "What can be sent now, with limits and clocks."),
+    ("deposits", "Stablecoin movements to deposit addresses."),
+    ("events", "What changed, kept for 30 days."),
+    ("payouts", "Rupee payments and their payment advices."),
+    ("quote_locks", "Exchange rates that hold for minutes and are used once."),
+    ("refunds", "Stablecoin that is owed back."),
+    ("senders", "Remitters."),
+    ("statements", "What transfers moved in a period."),
+    ("test_helpers", "Moves the simulated world; test keys only."),
+    ("transfers", "From a deposit to a payout, or back."),
+    ("webhook_endpoints", "Receivers of events, and the deliveries to them."),
 ];
 
 /// Makes the text of a key from 32 random bytes: prefix, 32 base62 characters, and a checksum that
@@ -96,13 +96,14 @@ impl Permissions {
         let mut list = Vec::new();
         for item in text.split(',').map(str::trim) {
             let known = item.split_once(':').is_some_and(|(resource, action)| {
-                RESOURCES.contains(&resource) && matches!(action, "read" | "write")
+                RESOURCES.iter().any(|(known, _)| *known == resource)
+                    && matches!(action, "read" | "write")
             });
             if !known {
                 return Err(format!(
                     "{item:?} is not a permission: write <resource>:read or <resource>:write, \
                      with a resource of {}",
-                    RESOURCES.join(", ")
+                    RESOURCES.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ")
                 ));
             }
             list.push(item.to_owned());

@@ -100,7 +100,7 @@ pub fn decide(
     let scope = find_scope(tx, id)?.ok_or_else(|| declined(id, "there is no such object"))?;
     // Before the first look: decisions about one object, and screening everybody again, would each
     // miss what the other writes.
-    keys::rows::take_turns(tx, scope)?;
+    keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require(by, scope.mode())?;
     let asked = RequestedAction::Decide(id, decision.clone());
@@ -145,18 +145,7 @@ const SCOPES_ASKED_MAX: usize = 500;
 
 /// Whose an object is. The operator names objects of every account.
 pub fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
-    let table = match id.kind {
-        ObjectKind::Sender => "senders",
-        ObjectKind::Beneficiary => "beneficiaries",
-        ObjectKind::Transfer => "transfers",
-        ObjectKind::Deposit => "deposits",
-        ObjectKind::Payout => "payouts",
-        ObjectKind::Refund => "refunds",
-        ObjectKind::QuoteLock => "quote_locks",
-        ObjectKind::WebhookEndpoint => "webhook_endpoints",
-        ObjectKind::Event => "events",
-        _ => return Ok(None),
-    };
+    let Some(table) = id.kind.table() else { return Ok(None) };
     let scopes: Vec<Scope> = (1..=keys::rows::accounts_count(tx)?)
         .flat_map(|number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode)))
         .collect();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Tx, failpoint};
-use crate::kernel::StoreError;
+use crate::kernel::{ObjectKind, StoreError};
 use crate::values;
 
 /// Every schema this binary knows, oldest first. Append; never edit one that was released.
@@ -293,18 +293,9 @@ pub fn replace_meta(
     }
 }
 
-/// Tables whose identifiers the minter must stay above, with their column and the column before it
-/// in the key.
+/// Tables, beside those of the callers' objects, whose identifiers the minter must stay above, with
+/// their column and the column before it in the key.
 const MINTED: &[(&str, &str, Option<&str>)] = &[
-    ("beneficiaries", "id", Some("scope")),
-    ("senders", "id", Some("scope")),
-    ("quote_locks", "id", Some("scope")),
-    ("transfers", "id", Some("scope")),
-    ("deposits", "id", Some("scope")),
-    ("payouts", "id", Some("scope")),
-    ("refunds", "id", Some("scope")),
-    ("events", "id", Some("scope")),
-    ("webhook_endpoints", "id", Some("scope")),
     ("ledger_postings", "id", Some("scope")),
     ("idempotency_answers", "answer_id", None),
     ("outbox", "id", None),
@@ -316,7 +307,9 @@ const MINTED: &[(&str, &str, Option<&str>)] = &[
 /// The highest identifier in the store: one look at the end of each account's rows.
 pub fn highest_id(tx: &mut dyn Tx) -> Result<u128, StoreError> {
     let mut highest = 0;
-    for (table, column, leading) in MINTED {
+    let objects = ObjectKind::ALL.iter().filter_map(|kind| kind.table());
+    let objects = objects.map(|table| (table, "id", Some("scope")));
+    for (table, column, leading) in objects.chain(MINTED.iter().copied()) {
         let sql = match leading {
             None => format!("SELECT {column} FROM {table} ORDER BY {column} DESC LIMIT 1"),
             Some(leading) => format!(

@@ -190,7 +190,7 @@ async fn a_restricted_key_does_what_its_permissions_name_and_nothing_else() {
     let server = Server::start().await;
     let full = server.client().await;
     let missing = |path: &str| path.replace("{id}", "nothing");
-    for resource in RESOURCES {
+    for (resource, _) in RESOURCES {
         for action in ["read", "write"] {
             let client =
                 server.client_of("default", Mode::Test, &format!("{resource}:{action}")).await;

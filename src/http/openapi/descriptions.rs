@@ -1,25 +1,15 @@
 //! What the document says of tags, properties and parameters. Most names mean the same in every
 //! object, and are described once; the others are described for each place.
 
-/// The description of a tag: a resource.
+use crate::keys;
+
+/// The description of a tag: a resource, or what receivers are sent.
 pub fn of_tag(name: &str) -> &'static str {
-    match name {
-        "balance" => "What the account has, by compartment.",
-        "beneficiaries" => "Holders of NRE accounts, who are paid.",
-        "corridors" => "What can be sent now, with limits and clocks.",
-        "deposits" => "Stablecoin movements to deposit addresses.",
-        "events" => "What changed, kept for 30 days.",
-        "payouts" => "Rupee payments and their payment advices.",
-        "quote_locks" => "Exchange rates that hold for minutes and are used once.",
-        "refunds" => "Stablecoin that is owed back.",
-        "senders" => "Remitters.",
-        "statements" => "What transfers moved in a period.",
-        "test_helpers" => "Moves the simulated world; test keys only.",
-        "transfers" => "From a deposit to a payout, or back.",
-        "webhook_endpoints" => "Receivers of events, and the deliveries to them.",
-        "webhooks" => "What receivers are sent.",
-        _ => "",
+    if name == super::WEBHOOKS_TAG {
+        return "What receivers are sent.";
     }
+    let found = keys::RESOURCES.iter().find(|(known, _)| *known == name);
+    found.map_or("", |(_, description)| description)
 }
 
 /// The description of a property by its name.

@@ -497,7 +497,11 @@ mod tests {
     fn every_route_is_listed_once_and_its_resource_has_permissions() {
         let router = Router::new(routes()).unwrap();
         for route in &router.routes {
-            assert!(keys::RESOURCES.contains(&route.permission().0), "{}", route.path);
+            assert!(
+                keys::RESOURCES.iter().any(|(known, _)| *known == route.permission().0),
+                "{}",
+                route.path
+            );
         }
         let document = document(&router.routes, "http://127.0.0.1:8080");
         let operations: Vec<&Value> = document["paths"]
