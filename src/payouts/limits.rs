@@ -16,7 +16,7 @@ use crate::rails::files::values::Day;
 use crate::services::PayoutLimits;
 use crate::store::{Tx, migrate};
 
-/// In the place of an object's ID: the account itself.
+/// Instead of an object's ID: the account itself.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
 /// Letters of a month's period, such as `2026-11`.
 const MONTH_LETTERS: usize = 7;
@@ -86,8 +86,8 @@ pub struct Used {
     pub subject: LimitSubject,
     pub is_month: bool,
     pub max: Money,
-    /// `None` where there is no total yet: before the first payout that is instructed in the period
-    /// while the limit is set. Earlier payouts of the period are added when that one is.
+    /// `None` where it is not known yet: an account's total is only made, with the sum of earlier
+    /// payouts, when the first payout of the period is instructed while the limit is set.
     pub units: Option<i64>,
 }
 
@@ -103,7 +103,14 @@ pub fn used(
     let id = id.map_or(WHOLE_ACCOUNT, |id| id.value.to_be_bytes());
     let mut all = Vec::new();
     for (total, max) in totals_of(subject, id, limits, at_milliseconds)? {
-        let units = rows::total_units(tx, scope, &total)?;
+        let units = match (rows::total_units(tx, scope, &total)?, subject) {
+            (Some(units), _) => Some(units),
+            // All payouts of the account would be read.
+            (None, LimitSubject::Account) => None,
+            (None, LimitSubject::Sender | LimitSubject::Beneficiary) => {
+                Some(rows::instructed_units(tx, scope, &total)?)
+            }
+        };
         let is_month = total.period.len() == MONTH_LETTERS;
         all.push(Used { subject, is_month, max, units });
     }
@@ -121,7 +128,7 @@ pub fn take(
     is_approved: bool,
 ) -> Result<Option<HoldReason>, StoreError> {
     let totals = totals(limits, payout, sender_id, now.business_milliseconds())?;
-    for (place, (total, max)) in totals.iter().enumerate() {
+    for (index, (total, max)) in totals.iter().enumerate() {
         let max = if is_approved { i64::MAX } else { *max };
         if rows::total_units(tx, payout.scope, total)?.is_none() {
             let units = match was_in_force(tx, now, total)? {
@@ -132,7 +139,7 @@ pub fn take(
         }
         if !rows::add_to_total(tx, payout.scope, total, payout.amount.units, max)? {
             // Undoes the totals that had room: the payout waits, so it is counted nowhere.
-            for (counted, _) in totals.iter().take(place) {
+            for (counted, _) in totals.iter().take(index) {
                 rows::subtract_from_total(tx, payout.scope, counted, payout.amount.units)?;
             }
             return Ok(Some(total.subject.reason()));
@@ -159,9 +166,14 @@ fn was_in_force(tx: &mut dyn Tx, now: &Now, total: &Total) -> Result<bool, Store
     }))
 }
 
-/// Notes which limits are set. The totals of a limit that is not set are removed, because nobody
-/// adds to them: if it is set again, its totals begin with the sum of the payouts until then.
-pub fn note_set(tx: &mut dyn Tx, now: &Now, limits: &PayoutLimits) -> Result<(), StoreError> {
+/// Stores since when each limit is set. The totals of a limit that is not set are removed, because
+/// nobody adds to them: if it is set again, its totals begin with the sum of the payouts until
+/// then.
+pub fn keep_in_force_since(
+    tx: &mut dyn Tx,
+    now: &Now,
+    limits: &PayoutLimits,
+) -> Result<(), StoreError> {
     for subject in [LimitSubject::Sender, LimitSubject::Beneficiary, LimitSubject::Account] {
         let [day, month] = limits_of(subject, limits);
         for (limit, is_month) in [(day, false), (month, true)] {

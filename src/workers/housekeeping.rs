@@ -92,7 +92,8 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
 
 async fn note_limits(app: &AppState) {
     let limits = app.services.settings.payout_limits.clone();
-    let note = move |tx: &mut dyn Tx, now: &mut Now| Ok(limits::note_set(tx, now, &limits)?);
+    let note =
+        move |tx: &mut dyn Tx, now: &mut Now| Ok(limits::keep_in_force_since(tx, now, &limits)?);
     if let Err(failure) = app.store.write(note).await {
         tracing::error!(?failure, "which limits on payouts are set could not be noted");
     }

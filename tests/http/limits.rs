@@ -1,10 +1,12 @@
 //! The operator's limits on rupees: what is above one waits, and two at once do not both pass.
 
 use hundi::kernel::id::kind;
-use hundi::kernel::{Id, Mode, Scope};
+use hundi::kernel::{AnyId, Id, Mode, Scope};
 use hundi::operator::{OperatorDecision, decide};
 use hundi::pauses::{self, Operation};
-use hundi::store::migrate;
+use hundi::payouts;
+use hundi::payouts::limits::{self, LimitSubject};
+use hundi::store::{Cost, migrate};
 use hundi::transfers::paying;
 use serde_json::{Value, json};
 
@@ -146,6 +148,45 @@ async fn a_limit_in_force_begins_a_period_with_nothing() {
         let third = funded(&actor, &beneficiary, None).await;
         assert_eq!(actor.payout_of(&third).await["status"], status);
     }
+}
+
+/// A limit that was set after payouts of its period shows them before the next one is instructed.
+/// The total of an account is unknown until then, because all its payouts would be read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_s_use_counts_payouts_of_before_the_limit() {
+    let variables = [
+        ("HUNDI_SENDER_DAY_INR_MAX", "200000.00"),
+        ("HUNDI_BENEFICIARY_DAY_INR_MAX", "200000.00"),
+        ("HUNDI_ACCOUNT_DAY_INR_MAX", "200000.00"),
+    ];
+    let server = stage::server_with(&variables).await;
+    let actor = Actor::new(&server, "default").await;
+    let beneficiary = actor.beneficiary(SETTLES).await;
+    let other = actor.beneficiary(SETTLES).await;
+    let transfer = funded(&actor, &beneficiary, None).await;
+    let id = payout(&actor.shown(&transfer).await);
+    let store = &server.app.state.store;
+    let forget = store.write(|tx, _| Ok(tx.execute("DELETE FROM payout_totals", &[])?));
+    assert_eq!(forget.await.unwrap(), 3);
+    let set = server.app.state.services.settings.payout_limits.clone();
+    let sender = transfer["sender_id"].as_str().unwrap().to_owned();
+    let used = store.read(Cost::Scan, move |tx| {
+        let paid = payouts::rows::find(tx, TEST, id)?.unwrap();
+        let at = paid.submitted_milliseconds.unwrap();
+        let mut used = |subject, id: Option<&str>| {
+            let id = id.map(|id| AnyId::parse(id).unwrap());
+            let found = limits::used(tx, &set, TEST, subject, id, at).unwrap();
+            found.iter().map(|used| used.units).collect::<Vec<_>>()
+        };
+        Ok([
+            used(LimitSubject::Sender, Some(&sender)),
+            used(LimitSubject::Beneficiary, Some(&beneficiary)),
+            used(LimitSubject::Beneficiary, Some(&other)),
+            used(LimitSubject::Account, None),
+        ])
+    });
+    let all = Some(8_841_250);
+    assert_eq!(used.await.unwrap(), [vec![all], vec![all], vec![Some(0)], vec![None]]);
 }
 
 /// How many of eight payouts that are submitted at once get past the limits.
