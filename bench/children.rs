@@ -118,9 +118,8 @@ pub fn bare_deliveries(url: &str, count: usize, in_flight: usize) -> (f64, f64) 
 async fn deliver(url: &str, count: usize, in_flight: usize) {
     let sender = WebhookClient::new(hundi::tls::platform_roots(), WebhookClientOptions::default())
         .expect("a sender");
-    let url = Arc::new(
-        parse_url(url, UrlPolicy { loopback_http_allowed: true }).expect("the receiver's URL"),
-    );
+    let url =
+        Arc::new(parse_url(url, UrlPolicy { loopback_allowed: true }).expect("the receiver's URL"));
     let next = Arc::new(AtomicUsize::new(0));
     let cpu_at_start = machine::cpu_seconds(std::process::id());
     let started = Instant::now();

@@ -20,7 +20,7 @@ use crate::chains::rows as chain_rows;
 use crate::chains::settings::ChainSettings;
 use crate::chains::tron::Tron;
 use crate::chains::{ChainName, ChainProfile, Following};
-use crate::config::{Config, Role, environment};
+use crate::config::{Config, ProcessRole, environment};
 use crate::console::{self, Console};
 use crate::guides::Guides;
 use crate::http::dispatch::Api;
@@ -69,7 +69,7 @@ pub const ACCOUNT_DEFAULT: &str = "default";
 pub struct App {
     pub state: Arc<AppState>,
     pub site: Arc<Site>,
-    pub role: Role,
+    pub role: ProcessRole,
     /// This node, and which encryption keys it has.
     holder: Holder,
     /// Sends webhooks.
@@ -236,7 +236,7 @@ impl App {
             app: state.clone(),
             api,
             request_ids: Minter::above(0),
-            takes_requests: config.role != Role::Work,
+            takes_requests: config.role != ProcessRole::Work,
             shows_metrics: config.shows_metrics,
             openapi: document.to_string().into(),
             guides: Guides::new(document, &state.services.settings.public_url),
@@ -322,14 +322,14 @@ impl App {
         console: Option<(TcpListener, Arc<Console>)>,
         stop: watch::Receiver<bool>,
     ) {
-        let takes_requests = self.role != Role::Work;
+        let takes_requests = self.role != ProcessRole::Work;
         clock::begin(&self.state).await;
         if takes_requests {
             // Before the first request: a transfer needs an address.
             housekeeping::reserve_addresses(&self.state).await;
         }
         let start = |worker: Worker| {
-            worker.start(&self.state, takes_requests, self.role != Role::Serve, &stop)
+            worker.start(&self.state, takes_requests, self.role != ProcessRole::Serve, &stop)
         };
         let running: Vec<_> = self.workers().into_iter().filter_map(start).collect();
         let (mut stopping, state) = (stop.clone(), self.state.clone());

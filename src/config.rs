@@ -33,7 +33,7 @@ const RATE_DEFAULT: u32 = 1_000;
 
 crate::string_enum!(
     /// What a node does.
-    Role { All "all", Serve "serve", Work "work" }
+    ProcessRole { All "all", Serve "serve", Work "work" }
 );
 
 /// How long a node of several drains unless the configuration says otherwise, and the longest that
@@ -119,7 +119,7 @@ pub struct Config {
     pub database_connections: usize,
     /// How long a node that is told to stop says that it is not ready before its port closes.
     pub drain_seconds: u64,
-    pub role: Role,
+    pub role: ProcessRole,
     pub encryption_keys: GivenKeys,
     pub rate_limits: Rates,
     pub shows_metrics: bool,
@@ -230,11 +230,11 @@ impl Config {
         let database = Database::parse(&database)?;
         let role_text = flags.role.clone().or(value!(role));
         let role = match role_text.as_deref() {
-            None => Role::All,
-            Some(word) => Role::parse(word)
-                .ok_or_else(|| format!("role must be one of: {}", Role::WORDS.join(", ")))?,
+            None => ProcessRole::All,
+            Some(word) => ProcessRole::parse(word)
+                .ok_or_else(|| format!("role must be one of: {}", ProcessRole::WORDS.join(", ")))?,
         };
-        if role != Role::All && matches!(database, Database::Sqlite(_)) {
+        if role != ProcessRole::All && matches!(database, Database::Sqlite(_)) {
             return Err("role must be all with sqlite, which one process serves: several nodes \
              need postgres://"
                 .into());

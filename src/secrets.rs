@@ -205,7 +205,7 @@ pub const KEY_DOES_NOT_FIT: &str = "the encryption key does not fit this databas
 pub fn sealing_verifier(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<Verifier, StoreError> {
     match migrate::read_meta(tx, VERIFIER)? {
         None => {
-            let first = verifiers.first().ok_or_else(does_not_fit)?;
+            let first = verifiers.first().ok_or_else(key_does_not_fit)?;
             migrate::replace_meta(tx, VERIFIER, None, first)?;
             Ok(*first)
         }
@@ -213,11 +213,11 @@ pub fn sealing_verifier(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<Verif
             .iter()
             .find(|verifier| fits(&stored, verifier))
             .copied()
-            .ok_or_else(does_not_fit),
+            .ok_or_else(key_does_not_fit),
     }
 }
 
-fn does_not_fit() -> StoreError {
+pub fn key_does_not_fit() -> StoreError {
     StoreError::Broken(KEY_DOES_NOT_FIT.into())
 }
 

@@ -438,15 +438,6 @@ fn resources_without_tests(tree: &Tree, tests: &BTreeSet<String>) -> Vec<String>
     resources.filter(|resource| !tests.contains(&format!("tests/http/{resource}.rs"))).collect()
 }
 
-/// Names of types that stand twice, and why.
-const NAMES_TWICE: &[(&str, &str)] = &[
-    ("LookUp", "of an account; of a host name"),
-    ("Message", "to a lane; to PostgreSQL"),
-    ("Session", "of a person; with PostgreSQL"),
-    ("State", "of what waits for events; of the fence"),
-    ("Waiting", "for events; for a lane"),
-];
-
 /// The types that a file declares, each with the words that follow it in its line.
 fn declared_types(text: &str) -> Vec<(String, String)> {
     let bare = bare(without_tests(text));
@@ -465,11 +456,38 @@ fn declared_types(text: &str) -> Vec<(String, String)> {
         let is_name = name.starts_with(|c: char| c.is_ascii_uppercase());
         (declares && is_name).then(|| (name.to_owned(), format!("{keyword}{definition}")))
     };
-    bare.lines().filter_map(declaration).collect()
+    bare.lines().filter_map(declaration).chain(types_from_macros(&bare)).collect()
+}
+
+/// Macros that declare one type, whose name comes before the first brace.
+const MACROS_OF_A_TYPE: &[&str] = &["string_enum!", "statuses!", "form!"];
+/// A macro that declares one type for each name before a range of lengths.
+const MACRO_OF_TYPES: &str = "text_fields!";
+
+/// The types that a file's calls of macros declare.
+fn types_from_macros(bare: &str) -> Vec<(String, String)> {
+    let word_before = |text: &str| {
+        let text = text.trim_end();
+        let start = text.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+        text[start..].to_owned()
+    };
+    let mut names = Vec::new();
+    for name in MACROS_OF_A_TYPE {
+        for (start, _) in bare.match_indices(name) {
+            let body = bare[start + name.len()..].trim_start();
+            // The opening bracket may itself be a brace.
+            names.extend(body[1..].split('{').next().map(word_before));
+        }
+    }
+    if let Some((_, body)) = bare.split_once(&format!("{MACRO_OF_TYPES} {{")) {
+        names.extend(body.lines().filter_map(|line| Some(word_before(line.split_once(" (")?.0))));
+    }
+    let is_name = |name: &String| name.starts_with(|c: char| c.is_ascii_uppercase());
+    names.into_iter().filter(is_name).map(|name| (name, "macro".to_owned())).collect()
 }
 
 /// Names that two types have. Aliases of one type mean the same.
-fn types_of_one_name(tree: &Tree, allowed: &[(&str, &str)]) -> Vec<String> {
+fn types_of_one_name(tree: &Tree) -> Vec<String> {
     let mut places: BTreeMap<String, Vec<(&String, String)>> = BTreeMap::new();
     for (path, text) in tree.iter().filter(|(path, _)| !is_test_file(path)) {
         for (name, definition) in declared_types(text) {
@@ -479,22 +497,12 @@ fn types_of_one_name(tree: &Tree, allowed: &[(&str, &str)]) -> Vec<String> {
     let is_alias = |found: &[(&String, String)]| {
         found[0].1.starts_with("type") && found.iter().all(|one| one.1 == found[0].1)
     };
-    let is_allowed = |name: &str| allowed.iter().any(|(known, _)| *known == name);
     let twice = places.iter().filter(|(_, found)| found.len() > 1 && !is_alias(found));
-    let mut broken: Vec<String> = twice
-        .clone()
-        .filter(|(name, _)| !is_allowed(name))
-        .map(|(name, found)| {
-            let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
-            format!("{name} is declared in {}", paths.join(" and in "))
-        })
-        .collect();
-    for (name, _) in allowed {
-        if !twice.clone().any(|(known, _)| known == name) {
-            broken.push(format!("{name} does not stand twice: take it off the list"));
-        }
-    }
-    broken
+    let told = twice.map(|(name, found)| {
+        let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+        format!("{name} is declared in {}", paths.join(" and in "))
+    });
+    told.collect()
 }
 
 fn long_lines(tree: &Tree, columns_max: usize) -> Vec<String> {
@@ -660,23 +668,25 @@ fn lines_are_no_longer_than_a_page_is_wide() {
 
 #[test]
 fn a_type_name_means_one_thing() {
-    assert_none(types_of_one_name(&sources(), NAMES_TWICE));
+    assert_none(types_of_one_name(&sources()));
     for planted in [
         "pub struct Limiter;\n",
         "fn f() {\n    pub(super) enum Limiter {}\n}\n",
         "type Limiter = u8;\n",
         "pub trait Limiter<'a>: Send {}\n",
+        "crate::string_enum!(\n    /// A word.\n    Limiter { One \"one\", Two \"two\" }\n);\n",
+        "crate::statuses!(\"limit\",\n    Limiter { One \"one\" => [Two], Two \"two\" => [] });\n",
+        "crate::form! {\n    at_least_one Limiter { name: Option<Text> }\n}\n",
+        "text_fields! {\n    Limiter (5..=20) PATTERN => |text| keep(text), \"is long.\";\n}\n",
     ] {
         let tree = with("src/deposits/extra.rs", planted);
-        assert_eq!(types_of_one_name(&tree, NAMES_TWICE).len(), 1, "{planted}");
+        assert_eq!(types_of_one_name(&tree).len(), 1, "{planted}");
     }
     let mut planted = with("src/deposits/extra.rs", "pub type Extra = Id<kind::Deposit>;\n");
     planted.insert("src/refunds/extra.rs".into(), "type Extra = Id<kind::Deposit>;\n".into());
-    assert_none(types_of_one_name(&planted, NAMES_TWICE));
+    assert_none(types_of_one_name(&planted));
     planted.insert("src/refunds/extra.rs".into(), "type Extra = Id<kind::Refund>;\n".into());
-    assert_eq!(types_of_one_name(&planted, NAMES_TWICE).len(), 1, "aliases of two types");
-    let kept = [NAMES_TWICE, &[("Limiter", "stands once")]].concat();
-    assert_eq!(types_of_one_name(&sources(), &kept).len(), 1, "a needless exception");
+    assert_eq!(types_of_one_name(&planted).len(), 1, "aliases of two types");
 }
 
 #[test]

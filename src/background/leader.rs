@@ -12,7 +12,7 @@ use crate::app_state::AppState;
 use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
 
 /// The lease that a worker runs under; `None` on the embedded store, which has one process only.
-pub type HeldLease = Option<Lease>;
+pub type WorkerLease = Option<Lease>;
 
 /// Runs `work` while this node holds the lease, until `stop`. On a shared store it is started again
 /// whenever it ends, a heartbeat later; on the embedded store, which has one process and no lease,
@@ -21,7 +21,7 @@ pub async fn run_as_leader<F>(
     app: Arc<AppState>,
     name: &'static str,
     mut stop: watch::Receiver<bool>,
-    work: impl Fn(watch::Receiver<bool>, HeldLease) -> F + Send,
+    work: impl Fn(watch::Receiver<bool>, WorkerLease) -> F + Send,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {

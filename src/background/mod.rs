@@ -11,12 +11,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::app_state::AppState;
-use leader::HeldLease;
+use leader::WorkerLease;
 
 /// Turns true once the process is to stop; a worker ends soon after.
 pub type Stop = watch::Receiver<bool>;
 
-type RunWorker = Box<dyn Fn(Stop, HeldLease) -> BoxFuture<'static, ()> + Send + Sync>;
+type RunWorker = Box<dyn Fn(Stop, WorkerLease) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// Where a worker runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,7 +54,7 @@ impl Worker {
     /// A worker that runs on one node at a time.
     pub fn leading<F>(
         name: &'static str,
-        run: impl Fn(Stop, HeldLease) -> F + Send + Sync + 'static,
+        run: impl Fn(Stop, WorkerLease) -> F + Send + Sync + 'static,
     ) -> Worker
     where
         F: Future<Output = ()> + Send + 'static,

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::state::{AccountType, BeneficiaryStatus, DisabledReason, Relationship};
+use super::state::{AccountType, BeneficiaryStatus, PayoutsDisabledReason, Relationship};
 use super::{Beneficiary, BeneficiaryChange, Kyc, KycChange, NewBeneficiary, Requirement, rows};
 use crate::account_verification::NameMatch;
 use crate::http::fields::{
-    AccountNumber, Amount, Country, Date, Email, EnumField, Ifsc, NameText, Pan, PassportNumber,
-    Phone,
+    AccountNumberText, Amount, Country, Date, Email, EnumField, Ifsc, NameText, Pan,
+    PassportNumber, Phone,
 };
 use crate::http::form::Replace;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
@@ -19,7 +19,7 @@ use crate::kernel::page::Page;
 use crate::kernel::{
     Code, Currency, Id, Metadata, MetadataPatch, ObjectKind, OperationError, Patch, Refusal,
 };
-use crate::rails::port::Method;
+use crate::rails::port::PaymentMethod;
 use crate::secrets;
 
 crate::string_enum!(BeneficiaryWord { Beneficiary "beneficiary" });
@@ -29,7 +29,7 @@ crate::form! {
     /// Creates a beneficiary.
     CreateBeneficiary {
         name: NameText<1, 140>,
-        account_number: AccountNumber,
+        account_number: AccountNumberText,
         ifsc: Ifsc,
         account_type: EnumField<AccountType>,
         email: Option<Email>,
@@ -48,7 +48,7 @@ crate::form! {
     /// Judges what a beneficiary would be created with. `amount` is in INR.
     ValidateBeneficiary {
         name: NameText<1, 140>,
-        account_number: AccountNumber,
+        account_number: AccountNumberText,
         ifsc: Ifsc,
         account_type: EnumField<AccountType>,
         email: Option<Email>,
@@ -68,7 +68,7 @@ crate::form! {
     /// Changes a beneficiary in `draft` or `input_required`.
     at_least_one UpdateBeneficiary {
         name: Replace<NameText<1, 140>>,
-        account_number: Replace<AccountNumber>,
+        account_number: Replace<AccountNumberText>,
         ifsc: Replace<Ifsc>,
         account_type: Replace<EnumField<AccountType>>,
         email: Patch<Email>,
@@ -102,7 +102,7 @@ pub struct BeneficiaryView {
     pub account_type: AccountType,
     pub status: BeneficiaryStatus,
     pub payouts_enabled: bool,
-    pub payouts_disabled_reason: Option<DisabledReason>,
+    pub payouts_disabled_reason: Option<PayoutsDisabledReason>,
     pub bank_name: Option<String>,
     pub branch_name: Option<String>,
     pub email: Option<String>,
@@ -129,7 +129,7 @@ pub struct ValidationView {
     pub amount: Option<String>,
     pub currency: Currency,
     /// The payment system that a payout of the amount goes by; null without an amount.
-    pub method: Option<Method>,
+    pub method: Option<PaymentMethod>,
     /// What would have to be mended after the creation.
     pub requirements: Vec<Requirement>,
     pub livemode: bool,
@@ -237,7 +237,7 @@ fn validate(
     let amount = form.amount.map(|amount| amount.of(Currency::Inr));
     let mode = context.scope().mode();
     let bank_code = context.services.ports(mode).map_or("", |ports| ports.rail.bank_code());
-    let method = amount.map(|amount| Method::for_payment(amount, &form.ifsc.0, bank_code));
+    let method = amount.map(|amount| PaymentMethod::for_payment(amount, &form.ifsc.0, bank_code));
     let branch = context.services.ifsc.find(&form.ifsc.0);
     let mut requirements = Vec::new();
     let mut require = |code: &str, message: &str| {
@@ -283,11 +283,11 @@ fn validate(
 }
 
 /// Whether a branch takes a payment system; `None` where the directory does not say.
-fn takes(branch: &Branch, method: Method) -> Option<bool> {
+fn takes(branch: &Branch, method: PaymentMethod) -> Option<bool> {
     match method {
-        Method::Neft => branch.rails.takes(Rails::NEFT),
-        Method::Rtgs => branch.rails.takes(Rails::RTGS),
-        Method::Internal => Some(true),
+        PaymentMethod::Neft => branch.rails.takes(Rails::NEFT),
+        PaymentMethod::Rtgs => branch.rails.takes(Rails::RTGS),
+        PaymentMethod::Internal => Some(true),
     }
 }
 

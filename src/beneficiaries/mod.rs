@@ -26,12 +26,12 @@ use crate::name_words;
 use crate::resource::Resource;
 use crate::services::Services;
 use crate::store::Tx;
-use state::{BeneficiaryStatus, DisabledReason};
+use state::{BeneficiaryStatus, PayoutsDisabledReason};
 use verification::schedule_check;
 
 pub use verification::{
-    FAILED_PASSES_MAX, VerificationDecision, apply_check, check_again, decide, question, rescreen,
-    screen_and_apply, screened, screening_question,
+    FAILED_VERIFICATIONS_MAX, VerificationDecision, apply_check, check_again, decide, question,
+    rescreen, screen_and_apply, screening_answer, screening_question,
 };
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
@@ -66,7 +66,7 @@ pub struct Beneficiary {
     pub version: i64,
     pub status: BeneficiaryStatus,
     pub payouts_enabled: bool,
-    pub payouts_disabled_reason: Option<DisabledReason>,
+    pub payouts_disabled_reason: Option<PayoutsDisabledReason>,
     pub name: String,
     pub account_number_sealed: Vec<u8>,
     pub account_number_last4: String,
@@ -134,7 +134,7 @@ pub fn create(
         version: 1,
         status,
         payouts_enabled: false,
-        payouts_disabled_reason: Some(DisabledReason::VerificationPending),
+        payouts_disabled_reason: Some(PayoutsDisabledReason::VerificationPending),
         name: ask.name,
         account_number_sealed: key.seal(
             now.random_bytes(),
@@ -277,7 +277,7 @@ pub fn update(
     beneficiary.metadata = change.metadata.over(&beneficiary.metadata)?;
     if change.submit.unwrap_or(submits_by_default) {
         beneficiary.requirements.clear();
-        beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
+        beneficiary.payouts_disabled_reason = Some(PayoutsDisabledReason::VerificationPending);
         // One that a decision overtook may still be open.
         look_ups::forget(tx, beneficiary.scope, beneficiary.id)?;
         become_status(tx, now, &mut beneficiary, BeneficiaryStatus::Verifying)?;
@@ -337,7 +337,7 @@ pub fn check(
         return Ok(());
     }
     // Before anybody outside hears of the account.
-    if let Some(answer) = screened(tx, now, services, beneficiary)? {
+    if let Some(answer) = screening_answer(tx, now, services, beneficiary)? {
         return apply_check(tx, now, beneficiary, answer);
     }
     let mode = beneficiary.scope.mode();
@@ -362,7 +362,7 @@ pub fn disable_payouts(
     tx: &mut dyn Tx,
     now: &mut Now,
     beneficiary: &mut Beneficiary,
-    reason: DisabledReason,
+    reason: PayoutsDisabledReason,
 ) -> Result<(), StoreError> {
     if beneficiary.status != BeneficiaryStatus::Active || !beneficiary.payouts_enabled {
         return Ok(());
@@ -388,7 +388,7 @@ impl Beneficiary {
 /// The refusal for a beneficiary that cannot be paid now.
 pub fn not_payable(beneficiary: &Beneficiary) -> Refusal {
     let what_to_do = match (beneficiary.status, beneficiary.payouts_disabled_reason) {
-        (_, Some(DisabledReason::ComplianceHold)) => "The operator reviews it.",
+        (_, Some(PayoutsDisabledReason::ComplianceHold)) => "The operator reviews it.",
         (BeneficiaryStatus::Draft, _) => "Submit it with an update that holds submit: true.",
         (BeneficiaryStatus::Verifying, _) => {
             "Wait for the event beneficiary.status.active, or fetch the beneficiary until \
@@ -400,7 +400,7 @@ pub fn not_payable(beneficiary: &Beneficiary) -> Refusal {
             "The operator enables it again; the event beneficiary.payouts_enabled.updated follows."
         }
     };
-    let why = beneficiary.payouts_disabled_reason.map_or("", DisabledReason::as_str);
+    let why = beneficiary.payouts_disabled_reason.map_or("", PayoutsDisabledReason::as_str);
     let message = format!(
         "The beneficiary cannot be paid now: its status is {} ({why}). {what_to_do} Then send the \
          transfer with a new idempotency key.",

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::state::{BeneficiaryStatus, DisabledReason};
+use super::state::{BeneficiaryStatus, PayoutsDisabledReason};
 use super::{Beneficiary, Requirement};
 use crate::account_verification::NameMatch;
 use crate::kernel::id::kind;
@@ -24,8 +24,8 @@ crate::stored! {
     changing from BeneficiaryStatus {
         status: beneficiary.status.as_str() => row.word(BeneficiaryStatus::parse)?;
         payouts_enabled: beneficiary.payouts_enabled => row.bool()?;
-        payouts_disabled_reason: beneficiary.payouts_disabled_reason.map(DisabledReason::as_str)
-            => row.word_or_null(DisabledReason::parse)?;
+        payouts_disabled_reason: beneficiary.payouts_disabled_reason.map(PayoutsDisabledReason::as_str)
+            => row.word_or_null(PayoutsDisabledReason::parse)?;
         name: &beneficiary.name => row.text()?;
         account_number_sealed: &beneficiary.account_number_sealed => row.bytes()?;
         account_number_last4: &beneficiary.account_number_last4 => row.text()?;

@@ -13,7 +13,7 @@ crate::statuses!("beneficiary",
 
 crate::string_enum!(
     /// Why a beneficiary cannot be paid now.
-    DisabledReason {
+    PayoutsDisabledReason {
         VerificationPending "verification_pending",
         NameMismatch "name_mismatch",
         AccountInvalid "account_invalid",

@@ -1,7 +1,7 @@
 //! Verification: the questions about a beneficiary to its bank and to screening, and what an answer
 //! or the operator's decision changes.
 
-use super::state::{BeneficiaryStatus, DisabledReason};
+use super::state::{BeneficiaryStatus, PayoutsDisabledReason};
 use super::{
     Beneficiary, Kyc, Requirement, become_status, disable_payouts, open_account_number, open_kyc,
     rows, set_kyc,
@@ -18,9 +18,9 @@ use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
 /// How many runs of verification may end with something to mend: the last of them rejects.
-pub const FAILED_PASSES_MAX: i64 = 6;
+pub const FAILED_VERIFICATIONS_MAX: i64 = 6;
 /// How long a check without an answer rests before it is asked again.
-const CHECK_AGAIN_MILLISECONDS: i64 = 3_600_000;
+const RECHECK_AFTER_MILLISECONDS: i64 = 3_600_000;
 
 /// What the account verifier is asked about a beneficiary.
 pub fn question(
@@ -69,9 +69,8 @@ fn screen(
     })
 }
 
-/// The first part of a check, before the bank is asked: what screening already answers. `None`
-/// where it is clear.
-pub fn screened(
+/// What screening answers to a check before the bank is asked; `None` where nothing was found.
+pub fn screening_answer(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -104,13 +103,13 @@ pub fn rescreen(
         return Ok(());
     }
     if !beneficiary.payouts_enabled
-        && beneficiary.payouts_disabled_reason != Some(DisabledReason::ComplianceHold)
+        && beneficiary.payouts_disabled_reason != Some(PayoutsDisabledReason::ComplianceHold)
     {
         // Stopped for another reason already; what the operator has to look at first is the list.
-        beneficiary.payouts_disabled_reason = Some(DisabledReason::ComplianceHold);
+        beneficiary.payouts_disabled_reason = Some(PayoutsDisabledReason::ComplianceHold);
         return rows::update(tx, &mut beneficiary, BeneficiaryStatus::Active);
     }
-    disable_payouts(tx, now, &mut beneficiary, DisabledReason::ComplianceHold)
+    disable_payouts(tx, now, &mut beneficiary, PayoutsDisabledReason::ComplianceHold)
 }
 
 /// Schedules the check of a beneficiary that was submitted.
@@ -132,7 +131,7 @@ pub fn check_again(
     services: &Services,
     beneficiary: &mut Beneficiary,
 ) -> Result<(), StoreError> {
-    beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
+    beneficiary.payouts_disabled_reason = Some(PayoutsDisabledReason::VerificationPending);
     rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
     schedule_check(tx, now, services, beneficiary)
 }
@@ -165,7 +164,7 @@ pub fn screen_and_apply(
     let answer = match answer {
         // Also where the name differs: the holder may be on a list under it.
         AccountAnswer::Passed | AccountAnswer::Name(_) => {
-            screened(tx, now, services, beneficiary)?.unwrap_or(answer)
+            screening_answer(tx, now, services, beneficiary)?.unwrap_or(answer)
         }
         _ => answer,
     };
@@ -199,30 +198,34 @@ pub fn apply_check(
             beneficiary.name_match = Some(name_match);
             let message = "The bank holds this account under a different name. Give the name as \
              the bank has it.";
-            require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)
+            require(tx, now, beneficiary, PayoutsDisabledReason::NameMismatch, "name", message)
         }
         AccountAnswer::NameUnwritable => {
             let message = "The bank cannot write this name. Give it in Latin letters or in a \
              script of India.";
-            require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)
+            require(tx, now, beneficiary, PayoutsDisabledReason::NameMismatch, "name", message)
         }
         AccountAnswer::IfscUnknown => {
             let message = "No branch with this IFSC is known that takes NEFT or RTGS. Check it \
              with the account holder's bank.";
-            require(tx, now, beneficiary, DisabledReason::IfscUnknown, "ifsc", message)
+            require(tx, now, beneficiary, PayoutsDisabledReason::IfscUnknown, "ifsc", message)
         }
         AccountAnswer::AccountInvalid => {
-            reject(tx, now, beneficiary, DisabledReason::AccountInvalid)
+            reject(tx, now, beneficiary, PayoutsDisabledReason::AccountInvalid)
         }
-        AccountAnswer::AccountNotNre => reject(tx, now, beneficiary, DisabledReason::AccountNotNre),
-        AccountAnswer::Sanctioned => reject(tx, now, beneficiary, DisabledReason::ComplianceHold),
+        AccountAnswer::AccountNotNre => {
+            reject(tx, now, beneficiary, PayoutsDisabledReason::AccountNotNre)
+        }
+        AccountAnswer::Sanctioned => {
+            reject(tx, now, beneficiary, PayoutsDisabledReason::ComplianceHold)
+        }
         AccountAnswer::PossiblySanctioned => {
-            beneficiary.payouts_disabled_reason = Some(DisabledReason::ComplianceHold);
+            beneficiary.payouts_disabled_reason = Some(PayoutsDisabledReason::ComplianceHold);
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
         }
         AccountAnswer::Unknown => {
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
-            let due = now.business_milliseconds() + CHECK_AGAIN_MILLISECONDS;
+            let due = now.business_milliseconds() + RECHECK_AFTER_MILLISECONDS;
             tasks::schedule(
                 tx,
                 now,
@@ -250,7 +253,7 @@ fn reject(
     tx: &mut dyn Tx,
     now: &mut Now,
     beneficiary: &mut Beneficiary,
-    reason: DisabledReason,
+    reason: PayoutsDisabledReason,
 ) -> Result<(), StoreError> {
     beneficiary.payouts_disabled_reason = Some(reason);
     beneficiary.requirements.clear();
@@ -262,12 +265,12 @@ fn require(
     tx: &mut dyn Tx,
     now: &mut Now,
     beneficiary: &mut Beneficiary,
-    reason: DisabledReason,
+    reason: PayoutsDisabledReason,
     field_name: &str,
     message: &str,
 ) -> Result<(), StoreError> {
     beneficiary.failed_passes_count += 1;
-    if beneficiary.failed_passes_count >= FAILED_PASSES_MAX {
+    if beneficiary.failed_passes_count >= FAILED_VERIFICATIONS_MAX {
         return reject(tx, now, beneficiary, reason);
     }
     beneficiary.payouts_disabled_reason = Some(reason);
@@ -318,11 +321,11 @@ pub fn decide(
             beneficiary.name_match = Some(NameMatch::Partial);
             let message = "The bank holds this account under a different name. Give the name as \
              the bank has it.";
-            require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)?;
+            require(tx, now, beneficiary, PayoutsDisabledReason::NameMismatch, "name", message)?;
         }
         (BeneficiaryStatus::Verifying, VerificationDecision::Reject) => {
             beneficiary.checked_at = Some(now.business());
-            reject(tx, now, beneficiary, DisabledReason::AccountInvalid)?;
+            reject(tx, now, beneficiary, PayoutsDisabledReason::AccountInvalid)?;
         }
         _ => return Ok(false),
     }

@@ -25,7 +25,7 @@ pub fn passage(
     event_id: EventId,
     linked_id: &str,
 ) -> Result<Passage, StoreError> {
-    rows::take_turns(tx, scope, key_id)?;
+    rows::lock_profile(tx, scope, key_id)?;
     let at = now.instant_milliseconds();
     let Some(mut profile) = rows::find(tx, scope, key_id)?.filter(|profile| {
         at < profile.ends_milliseconds && profile.endpoint_id == Some(endpoint_id)

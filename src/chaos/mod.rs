@@ -237,7 +237,7 @@ pub fn stop(
     scope: Scope,
     key_id: KeyId,
 ) -> Result<Profile, OperationError> {
-    rows::take_turns(tx, scope, key_id)?;
+    rows::lock_profile(tx, scope, key_id)?;
     let mut profile = rows::find(tx, scope, key_id)?.ok_or_else(Refusal::not_found)?;
     let at = now.instant_milliseconds();
     profile.ends_milliseconds = profile.ends_milliseconds.min(at);

@@ -40,7 +40,7 @@ pub fn begin(
     key_id: KeyId,
     asked: &IncomingRequest,
 ) -> Result<Option<AttemptVerdict>, StoreError> {
-    rows::take_turns(tx, scope, key_id)?;
+    rows::lock_profile(tx, scope, key_id)?;
     let at = now.instant_milliseconds();
     let Some(mut profile) = super::open(tx, at, scope, key_id)? else { return Ok(None) };
     let is_attacking = at < profile.ends_milliseconds;
@@ -142,7 +142,7 @@ pub fn end(
     verdict: AttemptVerdict,
     http_status: u16,
 ) -> Result<(), StoreError> {
-    rows::take_turns(tx, scope, key_id)?;
+    rows::lock_profile(tx, scope, key_id)?;
     if super::open(tx, now.instant_milliseconds(), scope, key_id)?.is_none() {
         return Ok(());
     }

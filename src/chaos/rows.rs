@@ -100,7 +100,7 @@ pub fn update(tx: &mut dyn Tx, profile: &Profile) -> Result<(), StoreError> {
 
 /// Lets transactions of one profile take turns from here to their commits, where several run at
 /// once: each counts, and draws by the count.
-pub fn take_turns(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<(), StoreError> {
+pub fn lock_profile(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<(), StoreError> {
     if !tx.is_shared() {
         return Ok(());
     }

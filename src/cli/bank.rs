@@ -9,7 +9,7 @@ use crate::rails::FILE_FORMATS;
 use crate::rails::files::certify::Certification;
 use crate::rails::files::folders::FILE_BYTES_MAX;
 use crate::rails::files::profile::{BankProfile, ProfileTable};
-use crate::rails::files::settings::Format;
+use crate::rails::files::settings::FileFormatRef;
 
 /// Look at a bank's sample files before it is connected
 #[derive(Args)]
@@ -46,7 +46,7 @@ fn certify(folder: &Path, database: &DatabaseArgs) -> Result<(), String> {
         Some(settings) => (settings.format, settings.profile),
         None => {
             let format = FILE_FORMATS.first().copied().ok_or("no format is known")?;
-            (Format(format), BankProfile::try_from(ProfileTable::default())?)
+            (FileFormatRef(format), BankProfile::try_from(ProfileTable::default())?)
         }
     };
     let unreadable = |error: std::io::Error| format!("{}: {error}", folder.display());

@@ -103,7 +103,7 @@ commands! {
     Beneficiaries(beneficiaries::BeneficiariesArgs),
     Ifsc(ifsc::Show),
     IfscPack(ifsc::Pack),
-    Screening(screening::Screening),
+    Screening(screening::ScreeningArgs),
     Deposits(deposits::DepositsArgs),
     Payouts(payouts::PayoutsArgs),
     Refunds(refunds::RefundsArgs),

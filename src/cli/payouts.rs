@@ -79,7 +79,7 @@ impl PayoutsArgs {
             PayoutsCommand::List { show_names, listing, database } => {
                 payouts_list::list(show_names, listing, &database).await
             }
-            PayoutsCommand::Held { listing, database } => held(listing, &database).await,
+            PayoutsCommand::Held { listing, database } => list_held(listing, &database).await,
             PayoutsCommand::Inward { month, above, mode, show_account_numbers, database } => {
                 let above = match above {
                     None => REPORTED_ABOVE,
@@ -108,14 +108,14 @@ async fn scopes(app: &AppState) -> Result<Vec<(String, Scope)>, String> {
         .collect())
 }
 
-async fn held(listing: ListingArgs, database: &DatabaseArgs) -> Result<(), String> {
+async fn list_held(listing: ListingArgs, database: &DatabaseArgs) -> Result<(), String> {
     let app = beside(database).await?;
     let columns = &["id", "account", "mode", "transfer", "amount", "held_for", "created"];
     let mut listing = ListingPrinter::begin(listing, columns)?;
     for (account, scope) in scopes(&app.state).await? {
         let mut after = [0; 16];
         loop {
-            let read = move |tx: &mut dyn Tx| Ok(rows::held(tx, scope, after, PAGE_ROWS)?);
+            let read = move |tx: &mut dyn Tx| Ok(rows::on_hold(tx, scope, after, PAGE_ROWS)?);
             let found = app.state.store.read(Cost::Scan, read).await.map_err(error_message)?;
             for payout in &found {
                 listing.row([
@@ -186,7 +186,8 @@ async fn inward(asked: PayoutClaimsQuery, database: &DatabaseArgs) -> Result<(),
             let read = move |tx: &mut dyn Tx| {
                 let found = rows::settled_above(tx, scope, from, until, above, after, PAGE_ROWS)?;
                 let last = found.last().map(|payout| payout.id.to_bytes());
-                let cells = |payout: &Payout| cells(tx, &services, &account, payout, shows_numbers);
+                let cells =
+                    |payout: &Payout| inward_cells(tx, &services, &account, payout, shows_numbers);
                 let lines = found.iter().map(cells).collect::<Result<Vec<_>, StoreError>>()?;
                 Ok::<_, OperationError>((lines, last))
             };
@@ -206,7 +207,7 @@ async fn inward(asked: PayoutClaimsQuery, database: &DatabaseArgs) -> Result<(),
 }
 
 /// The cells of one payout, in the order of [`COLUMNS`].
-fn cells(
+fn inward_cells(
     tx: &mut dyn Tx,
     services: &Services,
     account: &str,

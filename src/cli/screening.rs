@@ -11,12 +11,12 @@ use crate::store::{Cost, Tx};
 
 /// Look at the sanctions lists and at what screening found
 #[derive(Args)]
-pub struct Screening {
+pub struct ScreeningArgs {
     #[command(subcommand)]
     command: ScreeningCommand,
 }
 
-impl Screening {
+impl ScreeningArgs {
     pub async fn run(self) -> Result<(), String> {
         run(self.command).await
     }

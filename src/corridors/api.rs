@@ -8,7 +8,7 @@ use crate::chains::{self, AssetName, ChainName, Following, FundingRail};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::{Currency, Money, OperationError};
 use crate::quote_locks::api::{Fee, fee_view};
-use crate::rails::Method;
+use crate::rails::PaymentMethod;
 use crate::transfers::PurposeCode;
 
 crate::string_enum!(CorridorWord { Corridor "corridor" });
@@ -45,7 +45,7 @@ pub struct Corridor {
     pub quote_lock_seconds: i64,
     pub funding_seconds: i64,
     pub account_types: Vec<AccountType>,
-    pub methods: Vec<Method>,
+    pub methods: Vec<PaymentMethod>,
     pub purpose_codes: Vec<&'static str>,
     pub livemode: bool,
 }
@@ -113,7 +113,7 @@ fn corridors(context: &mut Context<'_>) -> Result<List<Corridor>, OperationError
         quote_lock_seconds: settings.quote_lock_seconds,
         funding_seconds: settings.funding_seconds,
         account_types: AccountType::ALL.to_vec(),
-        methods: Method::ALL.to_vec(),
+        methods: PaymentMethod::ALL.to_vec(),
         purpose_codes: PurposeCode::WORDS.to_vec(),
         livemode,
     };

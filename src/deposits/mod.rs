@@ -38,6 +38,7 @@ pub struct Deposit {
     pub transaction_hash: String,
     /// The token's contract that it came in; `None` is the one that the transfer was told.
     pub contract: Option<AddressBytes>,
+    /// Its place among the logs of its block: another one after the block was replaced.
     pub log_index: i64,
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,

@@ -84,20 +84,21 @@ pub fn find(
     tx.row(&sql, values![scope, id])?.map(read).transpose()
 }
 
-/// The newest deposit of one token movement: one that was dropped and came back has another
-/// deposit. Without `ORDER BY id`: PostgreSQL would rather walk the primary key, through all
-/// deposits of the account.
+/// The newest deposit of one token movement that the simulated chain shows, where log indices stay:
+/// one that was dropped and came back has another deposit. Without `ORDER BY id`: PostgreSQL would
+/// rather walk the primary key, through all deposits of the account.
 pub fn find_movement(
     tx: &mut dyn Tx,
     scope: Scope,
+    chain: &str,
     transaction_hash: &str,
     log_index: i64,
 ) -> Result<Option<Deposit>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND log_index \
-         = ?3"
+         = ?3 AND chain = ?4"
     );
-    let rows = tx.rows(&sql, values![scope, transaction_hash, log_index])?;
+    let rows = tx.rows(&sql, values![scope, transaction_hash, log_index, chain])?;
     let deposits: Vec<Deposit> = rows.into_iter().map(read).collect::<Result<_, _>>()?;
     Ok(deposits.into_iter().max_by_key(|deposit| deposit.id))
 }

@@ -133,7 +133,7 @@ pub fn check_cursor(
 /// Writes the rows of the next events, if there are enough of them; answers whether there may be
 /// more.
 fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
-    keys::rows::take_turns(tx, scope)?;
+    keys::rows::lock_account(tx, scope)?;
     let newest = Id::from_u128(u128::MAX);
     let at = rows::checkpoint_until(tx, scope, newest)?.unwrap_or_default();
     let events = rows::after(tx, scope, at.event_id, newest, READ_MAX)?;
@@ -175,7 +175,7 @@ pub fn purge(
             return Ok(Purged { removed_count, oldest_milliseconds: oldest.map(Id::milliseconds) });
         }
         let Some(last) = rows::last_before(tx, scope, bound, rows_left)? else { continue };
-        keys::rows::take_turns(tx, scope)?;
+        keys::rows::lock_account(tx, scope)?;
         let at = checkpoint(tx, scope, Some(last))?;
         rows::insert_checkpoints(tx, scope, &[at])?;
         rows::remove_checkpoints_before(tx, scope, last)?;

@@ -81,7 +81,7 @@ fn page(document: &Value, tag: &Value) -> Option<ResourcePage> {
             }
             let id = operation["operationId"].as_str().unwrap_or_default();
             let summary = operation["summary"].as_str().unwrap_or_default();
-            let operation = Operation { path, verb, id, summary, value: operation };
+            let operation = ApiOperation { path, verb, id, summary, value: operation };
             let fields = renderer.operation(html, &mut page.markdown, &operation);
             page.headings.push(Heading { anchor: id.to_owned(), text: summary.to_owned() });
             page.sections.push(SearchSection {
@@ -100,7 +100,7 @@ fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
 }
 
 /// One operation of the document.
-struct Operation<'a> {
+struct ApiOperation<'a> {
     path: &'a str,
     /// In small letters, as the document has it.
     verb: &'a str,
@@ -109,7 +109,7 @@ struct Operation<'a> {
     value: &'a Value,
 }
 
-impl Operation<'_> {
+impl ApiOperation<'_> {
     fn text(&self, name: &str) -> &str {
         self.value[name].as_str().unwrap_or_default()
     }
@@ -203,9 +203,9 @@ impl Renderer<'_> {
         &mut self,
         html: &mut String,
         markdown: &mut String,
-        operation: &Operation<'_>,
+        operation: &ApiOperation<'_>,
     ) -> String {
-        let Operation { path, id, .. } = operation;
+        let ApiOperation { path, id, .. } = operation;
         let summary = escape(operation.summary);
         let verb = operation.verb.to_uppercase();
         let description = operation.text("description");
@@ -248,7 +248,7 @@ impl Renderer<'_> {
         &mut self,
         html: &mut String,
         markdown: &mut String,
-        operation: &Operation<'_>,
+        operation: &ApiOperation<'_>,
     ) -> Vec<FieldLine> {
         let answer = operation.answer();
         let name = self.resolve(&answer["schema"]).0.unwrap_or_default().to_owned();
@@ -367,7 +367,7 @@ impl Renderer<'_> {
     }
 }
 
-fn errors(html: &mut String, markdown: &mut String, operation: &Operation<'_>) {
+fn errors(html: &mut String, markdown: &mut String, operation: &ApiOperation<'_>) {
     html.push_str(
         "<details><summary>Errors</summary>\n<table><thead><tr><th>Status</th><th>Code</th>\
          <th>Meaning</th></tr></thead><tbody>\n",
@@ -395,7 +395,7 @@ fn code_html(html: &mut String, heading: &str, language: &str, text: &str) {
 }
 
 /// A form that sends the request; the script fills in what earlier answers told.
-fn try_it(html: &mut String, operation: &Operation<'_>) {
+fn try_it(html: &mut String, operation: &ApiOperation<'_>) {
     let _ = write!(
         html,
         "<details class=\"try\"><summary>Try it</summary><form data-verb=\"{}\" data-path=\"{}\" \

@@ -29,7 +29,7 @@ use crate::kernel::{Code, Mode, Now, OperationError, Refusal, StoreError};
 use crate::keys::{self, Caller};
 use crate::rate_limits::{self, Limiter};
 use crate::store::Cost;
-use crate::store::idempotency::{self, Answer, Claim, Outcome};
+use crate::store::idempotency::{self, Answer, Claim, ClaimOutcome};
 use crate::store::running_keys::RunningKeys;
 
 /// How long a request may take on a store that is reached over a network, without its body's way
@@ -454,8 +454,8 @@ async fn post(
         .await;
     held.release();
     Ok(match outcome? {
-        Outcome::Done(answer) => answered(answer),
-        Outcome::Replayed(answer) => {
+        ClaimOutcome::Done(answer) => answered(answer),
+        ClaimOutcome::Replayed(answer) => {
             let mut reply = answered(answer);
             reply.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
             reply

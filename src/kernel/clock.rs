@@ -17,7 +17,8 @@ use super::id::{Id, IdKind, Minter, ObjectKind};
 pub enum Clock {
     /// The machine's clock.
     System,
-    /// Another machine's clock, so that all nodes of a database share its time.
+    /// A clock that was read once or now and then, and is carried on by the monotonic clock: the
+    /// database's, so that all its nodes share one time, or this machine's.
     Measured(Arc<Carried>),
     /// A clock that only tests move; milliseconds since 1970.
     Manual(Arc<AtomicI64>),
@@ -52,8 +53,8 @@ impl Clock {
         }
     }
 
-    /// Keeps stored answers longer by so many seconds until an instant (Unix seconds): the clock
-    /// was put forward, and the callers' day did not get shorter.
+    /// Stored answers are kept for a day. When the clock is put forward, that day would end too
+    /// soon, so they are kept `seconds` longer, `until` a moment in Unix seconds.
     pub fn keep_answers_longer(&self, seconds: i64, until: i64) {
         if let Clock::Measured(carried) = self {
             carried.answers_longer_seconds.store(seconds.max(0), Ordering::SeqCst);
@@ -87,12 +88,12 @@ impl Clock {
 /// A reading of another clock that took longer says too little of when it was made.
 const READING_SECONDS_MAX: u64 = 1;
 
-/// Another machine's clock as it was last read, carried on by this machine's monotonic clock: a
-/// step of the machine's own time changes nothing.
+/// A clock as it was last read, carried on by this machine's monotonic clock: a step of the
+/// machine's own time changes nothing.
 #[derive(Debug)]
 pub struct Carried {
     origin: Instant,
-    /// What the other clock says at the origin, as far as its last reading tells.
+    /// What the clock says at the origin, as far as its last reading tells.
     at_origin_milliseconds: AtomicI64,
     /// See [`Clock::keep_answers_longer`].
     answers_longer_seconds: AtomicI64,

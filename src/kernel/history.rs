@@ -23,8 +23,9 @@ impl<S: Status> History<S> {
     pub fn begun(status: S, at: i64) -> History<S> {
         History(vec![Taken { status, at }])
     }
-    /// Appends a status. What was taken later was not taken earlier: another node's clock may be a
-    /// moment behind, and what a test clock's advance could not see is caught up at its own moment.
+    /// Appends a status. Its time is never before the last one's: another node's clock may be
+    /// behind, and a task that an advance of the test clock missed runs afterwards at its own,
+    /// earlier time.
     pub fn push(&mut self, status: S, at: i64) {
         let at = self.0.last().map_or(at, |last| at.max(last.at));
         self.0.push(Taken { status, at });

@@ -1,4 +1,5 @@
-//! Whose data it is: every row belongs to one account and one mode, and every statement names both.
+//! Whose data it is: every row of a caller's object belongs to one account and one mode, and every
+//! statement of a request names both.
 
 /// Test or live.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -18,7 +19,7 @@ impl Mode {
 }
 
 /// One account in one mode, as one number that leads every primary key: `account * 2 + live`.
-/// A look-up cannot be written without it, which is what keeps accounts and modes apart.
+/// Statements of requests have it in their condition, which keeps accounts and modes apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Scope(i64);
 

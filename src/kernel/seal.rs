@@ -28,8 +28,8 @@ pub enum RowKey {
 /// What the store calls a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredAt {
-    /// The fact of the place's name in `meta`.
-    Fact,
+    /// A value in the table `meta`, under the place's name.
+    Meta,
     Column {
         table: &'static str,
         column: &'static str,
@@ -51,8 +51,8 @@ pub struct SealedPlace {
 }
 
 impl SealedPlace {
-    const fn fact(name: &'static str) -> SealedPlace {
-        SealedPlace { name, at: StoredAt::Fact }
+    const fn meta(name: &'static str) -> SealedPlace {
+        SealedPlace { name, at: StoredAt::Meta }
     }
     const fn column(
         name: &'static str,
@@ -75,7 +75,7 @@ impl SealedPlace {
     /// The place of one value: a fact has one, a column one for each row.
     fn bound(&self, id: &[u8]) -> Vec<u8> {
         match self.at {
-            StoredAt::Fact => self.name.as_bytes().to_vec(),
+            StoredAt::Meta => self.name.as_bytes().to_vec(),
             StoredAt::Column { .. } => [self.name.as_bytes(), b":", id].concat(),
         }
     }
@@ -120,10 +120,10 @@ places! {
             is_versioned: false,
         },
     };
-    TEST_ACCOUNT_KEY = SealedPlace::fact("test_account_key");
-    ADVICE_KEYS_TEST = SealedPlace::fact("advice_keys_test");
-    ADVICE_KEYS_LIVE = SealedPlace::fact("advice_keys_live");
-    FINGERPRINT_KEY = SealedPlace::fact("fingerprint_key");
+    TEST_ACCOUNT_KEY = SealedPlace::meta("test_account_key");
+    ADVICE_KEYS_TEST = SealedPlace::meta("advice_keys_test");
+    ADVICE_KEYS_LIVE = SealedPlace::meta("advice_keys_live");
+    FINGERPRINT_KEY = SealedPlace::meta("fingerprint_key");
 }
 
 /// A value that may be stored in the open and tells whether a key fits a database.

@@ -54,10 +54,10 @@ pub fn refuse_half(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreE
 
 /// The sealer of a database with the keys that are given.
 pub fn sealer(tx: &mut dyn Tx, keys: &[[u8; KEY_BYTES]]) -> Result<Sealer, StoreError> {
-    let does_not_fit = || StoreError::Broken(secrets::KEY_DOES_NOT_FIT.into());
-    let sealing = migrate::read_meta(tx, secrets::VERIFIER)?.ok_or_else(does_not_fit)?;
+    let sealing =
+        migrate::read_meta(tx, secrets::VERIFIER)?.ok_or_else(secrets::key_does_not_fit)?;
     let fingerprint_key = migrate::read_meta(tx, SealedPlace::FINGERPRINT_KEY.name())?;
-    Sealer::of(keys, &sealing, fingerprint_key.as_deref())?.ok_or_else(does_not_fit)
+    Sealer::of(keys, &sealing, fingerprint_key.as_deref())?.ok_or_else(secrets::key_does_not_fit)
 }
 
 /// What [`begin`] found.
@@ -182,7 +182,7 @@ pub fn step(
         (None, Some(next)) => (next.name(), [].as_slice()),
         (None, None) => (PASSED, [].as_slice()),
     };
-    rows::go_on(tx, &running, place, after_key, values_count)?;
+    rows::save_progress(tx, &running, place, after_key, values_count)?;
     Ok((place != PASSED).then_some(Rotation { values_count, ..running }))
 }
 
@@ -199,7 +199,7 @@ pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let running = rows::running(tx)?;
     running.map_or(Ok(()), |running| {
         let (first, count) = (SealedPlace::ALL[0].name(), running.values_count);
-        rows::go_on(tx, &running, first, &[], count)
+        rows::save_progress(tx, &running, first, &[], count)
     })
 }
 
@@ -299,7 +299,7 @@ mod tests {
         let places: Vec<(String, String)> = SealedPlace::ALL
             .iter()
             .filter_map(|place| match place.at() {
-                StoredAt::Fact => None,
+                StoredAt::Meta => None,
                 StoredAt::Column { table, column, .. } => Some((table.into(), column.into())),
             })
             .collect();

@@ -73,7 +73,7 @@ pub fn insert(tx: &mut dyn Tx, rotation: &Rotation) -> Result<(), StoreError> {
 }
 
 /// Writes how far it got, over how far it was.
-pub fn go_on(
+pub fn save_progress(
     tx: &mut dyn Tx,
     from: &Rotation,
     place: &str,
@@ -144,7 +144,7 @@ impl SealedRow {
     /// For people: the table, and which row of it.
     pub fn called(&self, place: &SealedPlace) -> String {
         match place.at() {
-            StoredAt::Fact => place.name().to_owned(),
+            StoredAt::Meta => place.name().to_owned(),
             StoredAt::Column { .. } => {
                 format!("{} {}", place.name(), hex::encode(&self.id).to_uppercase())
             }
@@ -164,8 +164,8 @@ pub fn page(
     rows_max: i64,
 ) -> Result<Vec<SealedRow>, StoreError> {
     let (table, value, key) = match place.at() {
-        StoredAt::Fact if !after_key.is_empty() => return Ok(Vec::new()),
-        StoredAt::Fact => {
+        StoredAt::Meta if !after_key.is_empty() => return Ok(Vec::new()),
+        StoredAt::Meta => {
             let value = migrate::read_meta(tx, place.name())?;
             let row = |sealed| SealedRow { key: vec![1], id: Vec::new(), sealed: Some(sealed) };
             return Ok(value.map(row).into_iter().collect());

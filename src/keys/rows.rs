@@ -70,7 +70,7 @@ pub fn accounts(tx: &mut dyn Tx) -> Result<Vec<(String, bool)>, StoreError> {
 /// Lets transactions of one account take turns from here to their commits, where several run at
 /// once: for limits that count rows, and for rules that would miss what others write, because they
 /// add rows or look at several.
-pub fn take_turns(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
+pub fn lock_account(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     if !tx.is_shared() {
         return Ok(());
     }

@@ -55,7 +55,7 @@ crate::string_enum!(
     /// above the amount. `funds_released`: hold to processing, after a requote or an approved
     /// review, in place of `transfer_funded`. `payout_refused`: processing to hold, for a payout
     /// that was never sent. `payout_failed` and `payout_returned` undo `payout_exchanged`, to hold.
-    Entry {
+    LedgerEntryKind {
         DepositCredited "deposit_credited",
         DepositHeld "deposit_held",
         FundsHeld "funds_held",
@@ -90,7 +90,7 @@ pub fn post(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,
-    entry: Entry,
+    entry: LedgerEntryKind,
     transfer_id: Id<kind::Transfer>,
     postings: &[Posting],
 ) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! The rows of the ledger. A posting is never changed or deleted.
 
-use super::{Account, Entry, Posting};
+use super::{Account, LedgerEntryKind, Posting};
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, InternalId, Money, Now, Scope, StoreError};
 use crate::resource::BookRule;
@@ -11,7 +11,7 @@ pub fn insert(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,
-    (entry, entry_id): (Entry, InternalId),
+    (entry, entry_id): (LedgerEntryKind, InternalId),
     transfer_id: Id<kind::Transfer>,
     posting: &Posting,
 ) -> Result<(), StoreError> {

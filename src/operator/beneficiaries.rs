@@ -3,7 +3,7 @@
 
 use super::{OperatorDecision, OperatorResult, decide_hits, declined, find_named, not_taken};
 use crate::account_verification::{AccountAnswer, NameMatch};
-use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
+use crate::beneficiaries::state::{BeneficiaryStatus, PayoutsDisabledReason};
 use crate::beneficiaries::{self, Beneficiary, VerificationDecision};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, DecidedBy, Now, Scope};
@@ -32,7 +32,8 @@ pub(super) fn decide(
         _ => return Err(declined(id, "a beneficiary is approved or refused")),
     };
     let mut beneficiary = find_named(id, |id| beneficiaries::rows::find(tx, scope, id))?;
-    let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let is_held =
+        beneficiary.payouts_disabled_reason == Some(PayoutsDisabledReason::ComplianceHold);
     let decided = match (decision, is_held) {
         (_, false) if !hits::has_open(tx, scope, id)? => String::new(),
         (VerificationDecision::Activate, _) => {
@@ -52,7 +53,8 @@ pub(super) fn decide(
         }
         // The lists may have changed since its check.
         (BeneficiaryStatus::Verifying, VerificationDecision::Activate) => {
-            if let Some(answer) = beneficiaries::screened(tx, now, services, &beneficiary)? {
+            if let Some(answer) = beneficiaries::screening_answer(tx, now, services, &beneficiary)?
+            {
                 beneficiaries::apply_check(tx, now, &mut beneficiary, answer)?;
                 return Ok(outcome_of(&beneficiary));
             }
@@ -75,7 +77,8 @@ pub(super) fn decide(
 
 /// What a beneficiary has become, and whether screening keeps it from being paid.
 fn outcome_of(beneficiary: &Beneficiary) -> String {
-    let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let is_held =
+        beneficiary.payouts_disabled_reason == Some(PayoutsDisabledReason::ComplianceHold);
     let held = if is_held { "; screening holds it" } else { "" };
     format!("{} is {}{held}", beneficiary.id, Status::as_str(beneficiary.status))
 }
@@ -94,7 +97,8 @@ fn apply_check_by_hand(
         return Err(not_taken(id, beneficiary.status));
     }
     let passes = matches!(answer, AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match));
-    if passes && beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold) {
+    if passes && beneficiary.payouts_disabled_reason == Some(PayoutsDisabledReason::ComplianceHold)
+    {
         return Err(declined(
             id,
             "screening holds it, which a right account does not end: `hundi decide ID approve` or \

@@ -9,7 +9,7 @@ use crate::payouts::limits::HoldReason;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::files::rows::{self as journal, Attention, InstructionStatus};
 use crate::rails::files::values::Utr;
-use crate::rails::{BankReport, FailureCode, FailureSource, Method};
+use crate::rails::{BankReport, FailureCode, FailureSource, PaymentMethod};
 use crate::screening::hit::HitDecision;
 use crate::services::Services;
 use crate::store::Tx;
@@ -144,12 +144,12 @@ pub(super) fn decide(
 }
 
 /// The bank's reference, as the operator typed it.
-fn utr(id: AnyId, method: Method, reference: &str) -> Result<Utr, OperationError> {
+fn utr(id: AnyId, method: PaymentMethod, reference: &str) -> Result<Utr, OperationError> {
     Utr::parse_for(method, &reference.to_ascii_uppercase()).ok_or_else(|| {
         declined(
             id,
             match method {
-                Method::Internal => {
+                PaymentMethod::Internal => {
                     "the reference of a book transfer has 6 to 35 letters and digits"
                 }
                 _ => "a bank's reference has 10 to 22 letters and digits, and a digit among them",

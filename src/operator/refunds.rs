@@ -65,7 +65,7 @@ pub fn set_refund_address(
         return Err(declined(any, "say why, and who said so: --reason TEXT"));
     }
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
-    keys::rows::take_turns(tx, scope)?;
+    keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require(by, scope.mode())?;
     let asked = RequestedAction::RefundAddress(id, to_address);

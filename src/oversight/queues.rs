@@ -2,7 +2,7 @@
 
 use super::{AccountNames, rows};
 use crate::beneficiaries;
-use crate::beneficiaries::state::DisabledReason;
+use crate::beneficiaries::state::PayoutsDisabledReason;
 use crate::deposits;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
@@ -169,7 +169,8 @@ fn verifications(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
     let mut items = Vec::new();
     for (scope, id) in rows::verifying(tx, mode, ROWS_MAX)? {
         let Some(found) = beneficiaries::rows::find(tx, scope, id)? else { continue };
-        let reason = found.payouts_disabled_reason.unwrap_or(DisabledReason::VerificationPending);
+        let reason =
+            found.payouts_disabled_reason.unwrap_or(PayoutsDisabledReason::VerificationPending);
         let mut item = Item::of(scope, id.any(), reason.as_str(), found.created);
         item.ours = Some(found.name);
         let bank = found.bank_name.unwrap_or_default();

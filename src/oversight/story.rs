@@ -154,7 +154,7 @@ pub fn announced(
 
 /// What a moment is about; the pages have a word and a sign for each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Theme {
+pub enum StoryTheme {
     Quote,
     Transfer,
     Check,
@@ -165,17 +165,17 @@ pub enum Theme {
     Advice,
 }
 
-impl Theme {
+impl StoryTheme {
     pub const fn as_str(self) -> &'static str {
         match self {
-            Theme::Quote => "quote_lock",
-            Theme::Transfer => "transfer",
-            Theme::Check => "check",
-            Theme::Deposit => "deposit",
-            Theme::Payout => "payout",
-            Theme::Bank => "bank",
-            Theme::Refund => "refund",
-            Theme::Advice => "payment_advice",
+            StoryTheme::Quote => "quote_lock",
+            StoryTheme::Transfer => "transfer",
+            StoryTheme::Check => "check",
+            StoryTheme::Deposit => "deposit",
+            StoryTheme::Payout => "payout",
+            StoryTheme::Bank => "bank",
+            StoryTheme::Refund => "refund",
+            StoryTheme::Advice => "payment_advice",
         }
     }
 }
@@ -185,7 +185,7 @@ impl Theme {
 pub struct Moment {
     /// Business time, Unix seconds.
     pub at: i64,
-    pub theme: Theme,
+    pub theme: StoryTheme,
     /// What happened, as a word that the pages have a text for.
     pub what: String,
     pub id: Option<AnyId>,
@@ -195,30 +195,30 @@ pub struct Moment {
 }
 
 impl Moment {
-    fn new(at: i64, theme: Theme, what: &str) -> Moment {
+    fn new(at: i64, theme: StoryTheme, what: &str) -> Moment {
         Moment { at, theme, what: what.to_owned(), id: None, amount: None, facts: Vec::new() }
     }
     /// The place among moments of the same second.
     fn rank(&self) -> u8 {
         match (self.theme, self.what.as_str()) {
-            (Theme::Quote, _) => 0,
-            (Theme::Transfer, "funding") => 1,
-            (Theme::Check, _) => 2,
-            (Theme::Deposit, "initialized") => 3,
-            (Theme::Deposit, "processing") => 4,
-            (Theme::Deposit, _) => 5,
-            (Theme::Transfer, "funded" | "funding_hold" | "expired" | "cancelled") => 6,
-            (Theme::Payout, "initialized") => 7,
-            (Theme::Payout, "hold") => 8,
-            (Theme::Payout, "processing") => 9,
-            (Theme::Transfer, "payout_processing") => 10,
-            (Theme::Bank, _) => 11,
-            (Theme::Payout, _) => 12,
-            (Theme::Transfer, "payout_settled" | "payout_failed" | "payout_returned") => 13,
-            (Theme::Advice, _) => 14,
-            (Theme::Transfer, "refund_processing") => 15,
-            (Theme::Refund, _) => 16,
-            (Theme::Transfer, _) => 17,
+            (StoryTheme::Quote, _) => 0,
+            (StoryTheme::Transfer, "funding") => 1,
+            (StoryTheme::Check, _) => 2,
+            (StoryTheme::Deposit, "initialized") => 3,
+            (StoryTheme::Deposit, "processing") => 4,
+            (StoryTheme::Deposit, _) => 5,
+            (StoryTheme::Transfer, "funded" | "funding_hold" | "expired" | "cancelled") => 6,
+            (StoryTheme::Payout, "initialized") => 7,
+            (StoryTheme::Payout, "hold") => 8,
+            (StoryTheme::Payout, "processing") => 9,
+            (StoryTheme::Transfer, "payout_processing") => 10,
+            (StoryTheme::Bank, _) => 11,
+            (StoryTheme::Payout, _) => 12,
+            (StoryTheme::Transfer, "payout_settled" | "payout_failed" | "payout_returned") => 13,
+            (StoryTheme::Advice, _) => 14,
+            (StoryTheme::Transfer, "refund_processing") => 15,
+            (StoryTheme::Refund, _) => 16,
+            (StoryTheme::Transfer, _) => 17,
         }
     }
     fn about(mut self, id: AnyId) -> Moment {
@@ -258,7 +258,7 @@ impl Story {
 
     fn add_quote(&self, moments: &mut Vec<Moment>) {
         let Some(quote) = &self.quote else { return };
-        let moment = Moment::new(quote.created, Theme::Quote, "locked")
+        let moment = Moment::new(quote.created, StoryTheme::Quote, "locked")
             .about(quote.id.any())
             .of(quote.buy)
             .with("rate", quote.rate)
@@ -275,7 +275,8 @@ impl Story {
     fn add_transfer(&self, moments: &mut Vec<Moment>) {
         let transfer = &self.transfer;
         for taken in transfer.status_history.entries() {
-            let mut moment = Moment::new(taken.at, Theme::Transfer, Status::as_str(taken.status));
+            let mut moment =
+                Moment::new(taken.at, StoryTheme::Transfer, Status::as_str(taken.status));
             let is_last = Some(taken.at) == transfer.status_history.last_at(transfer.status)
                 && taken.status == transfer.status;
             if let (true, Some(reason)) = (is_last, transfer.status_reason) {
@@ -287,13 +288,13 @@ impl Story {
 
     fn add_checks(&self, moments: &mut Vec<Moment>) {
         for hit in &self.hits {
-            let found = Moment::new(hit.created, Theme::Check, "hit")
+            let found = Moment::new(hit.created, StoryTheme::Check, "hit")
                 .about(hit.subject_id)
                 .with("list", format!("{} {}", hit.list, hit.entry_id))
                 .with("evidence", &hit.evidence);
             moments.push(found);
             if let (Some(decision), Some(at)) = (hit.decision, hit.decided_at) {
-                let decided = Moment::new(at, Theme::Check, decision.as_str())
+                let decided = Moment::new(at, StoryTheme::Check, decision.as_str())
                     .about(hit.subject_id)
                     .with("list", format!("{} {}", hit.list, hit.entry_id))
                     .with_some("decided_by", hit.decided_by.as_ref());
@@ -307,7 +308,7 @@ impl Story {
             for taken in deposit.status_history.entries() {
                 let is_end = taken.status == deposit.status;
                 let mut moment =
-                    Moment::new(taken.at, Theme::Deposit, Status::as_str(taken.status))
+                    Moment::new(taken.at, StoryTheme::Deposit, Status::as_str(taken.status))
                         .about(deposit.id.any())
                         .of(deposit.amount);
                 if is_end {
@@ -327,9 +328,10 @@ impl Story {
     fn add_payout(&self, moments: &mut Vec<Moment>) {
         let Some(payout) = &self.payout else { return };
         for taken in payout.status_history.entries() {
-            let mut moment = Moment::new(taken.at, Theme::Payout, Status::as_str(taken.status))
-                .about(payout.id.any())
-                .of(payout.amount);
+            let mut moment =
+                Moment::new(taken.at, StoryTheme::Payout, Status::as_str(taken.status))
+                    .about(payout.id.any())
+                    .of(payout.amount);
             if taken.status == crate::payouts::state::PayoutStatus::Settled {
                 moment = moment.with_some("utr", payout.unique_transaction_reference.as_ref());
             }
@@ -344,7 +346,7 @@ impl Story {
         }
         if let Some(file) = &self.file {
             let at = file.published_at.unwrap_or(file.created);
-            let moment = Moment::new(at, Theme::Bank, &file.status)
+            let moment = Moment::new(at, StoryTheme::Bank, &file.status)
                 .with("file", file.id.to_string().trim_start_matches("request_"))
                 .with("payments", file.instructions_count);
             moments.push(moment);
@@ -352,7 +354,7 @@ impl Story {
         for line in &self.bank_lines {
             let at = crate::rails::files::values::Day::parse(&line.booking_day)
                 .map_or_else(|| super::minted_at(line.id.any()), |day| day.begins_at());
-            let moment = Moment::new(at, Theme::Bank, &line.sign)
+            let moment = Moment::new(at, StoryTheme::Bank, &line.sign)
                 .of(Money::new(line.units, Currency::Inr))
                 .with("booked", &line.booking_day)
                 .with_some("statement", line.statement_id.as_ref())
@@ -360,17 +362,18 @@ impl Story {
             moments.push(moment);
         }
         if let Some(at) = payout.advice_available_at {
-            moments.push(Moment::new(at, Theme::Advice, "available").about(payout.id.any()));
+            moments.push(Moment::new(at, StoryTheme::Advice, "available").about(payout.id.any()));
         }
     }
 
     fn add_refunds(&self, moments: &mut Vec<Moment>) {
         for refund in &self.refunds {
             for taken in refund.status_history.entries() {
-                let mut moment = Moment::new(taken.at, Theme::Refund, Status::as_str(taken.status))
-                    .about(refund.id.any())
-                    .of(refund.amount)
-                    .with("reason", refund.reason.as_str());
+                let mut moment =
+                    Moment::new(taken.at, StoryTheme::Refund, Status::as_str(taken.status))
+                        .about(refund.id.any())
+                        .of(refund.amount)
+                        .with("reason", refund.reason.as_str());
                 if taken.status == refund.status {
                     let declared = refund.address_declared_by.map(|by| by.as_str());
                     moment = moment

@@ -22,7 +22,7 @@ use crate::payouts::Payout;
 use crate::payouts::state::PayoutStatus;
 use crate::quote_locks;
 use crate::quote_locks::gst::GST_PERCENT;
-use crate::rails::Method;
+use crate::rails::PaymentMethod;
 use crate::resource::Resource;
 use crate::senders::{self, Address};
 use crate::services::Services;
@@ -123,7 +123,7 @@ pub struct Advice {
     /// `settled`, or `returned` where the beneficiary's bank sent the money back.
     pub status: PayoutStatus,
     pub unique_transaction_reference: Option<String>,
-    pub method: Method,
+    pub method: PaymentMethod,
     pub settled_at: Option<i64>,
     pub returned_at: Option<i64>,
     /// When the payment passed what, in that order.

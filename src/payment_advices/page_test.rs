@@ -9,7 +9,7 @@ use super::super::{
 use super::*;
 use crate::issuers::{Logo, png_for_test};
 use crate::kernel::{Currency, Id, Money, Rate, rupees};
-use crate::rails::Method;
+use crate::rails::PaymentMethod;
 use crate::senders::Address;
 
 fn sample() -> Advice {
@@ -27,7 +27,7 @@ fn sample() -> Advice {
         transfer_id: Id::from_u128(9),
         status: PayoutStatus::Settled,
         unique_transaction_reference: Some("HDFCR52026092112345678".into()),
-        method: Method::Rtgs,
+        method: PaymentMethod::Rtgs,
         settled_at: Some(1_790_000_000),
         returned_at: None,
         milestones: [

@@ -10,7 +10,7 @@ use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{Currency, Id, Money, ObjectKind, OperationError, Refusal};
-use crate::rails::Method;
+use crate::rails::PaymentMethod;
 
 crate::string_enum!(PayoutWord { Payout "payout" });
 crate::string_enum!(
@@ -37,7 +37,7 @@ pub struct PayoutView {
     pub status: PayoutStatus,
     pub amount: Money,
     pub currency: Currency,
-    pub method: Method,
+    pub method: PaymentMethod,
     pub purpose_code: String,
     pub unique_transaction_reference: Option<String>,
     pub waits_until: Option<i64>,

@@ -11,7 +11,7 @@ use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{History, Id, Money, Now, Scope, StoreError};
-use crate::rails::{FailureCode, FailureSource, Instruction, Method};
+use crate::rails::{FailureCode, FailureSource, Instruction, PaymentMethod};
 use crate::resource::Resource;
 use crate::store::Tx;
 use state::PayoutStatus;
@@ -44,7 +44,7 @@ pub struct Payout {
     pub beneficiary_id: Id<kind::Beneficiary>,
     pub status: PayoutStatus,
     pub amount: Money,
-    pub method: Method,
+    pub method: PaymentMethod,
     pub purpose_code: String,
     pub unique_transaction_reference: Option<String>,
     /// Business time at which the instruction was given to the rail; the bank may learn of it
@@ -89,7 +89,7 @@ pub fn begin(
     transfer_id: Id<kind::Transfer>,
     beneficiary_id: Id<kind::Beneficiary>,
     amount: Money,
-    method: Method,
+    method: PaymentMethod,
     purpose_code: &str,
 ) -> Result<Payout, StoreError> {
     let payout = Payout {

@@ -9,7 +9,7 @@ use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
 use crate::kernel::{History, Id, Scope, StoreError};
-use crate::rails::{FailureCode, FailureSource, Method};
+use crate::rails::{FailureCode, FailureSource, PaymentMethod};
 use crate::resource::BookRule;
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
@@ -34,7 +34,7 @@ pub fn read(mut row: Row) -> Result<Payout, StoreError> {
         beneficiary_id: row.id()?,
         status: row.word(PayoutStatus::parse)?,
         amount: row.money()?,
-        method: row.word(Method::parse)?,
+        method: row.word(PaymentMethod::parse)?,
         purpose_code: row.text()?,
         unique_transaction_reference: row.text_or_null()?,
         submitted_milliseconds: row.int_or_null()?,
@@ -152,7 +152,7 @@ pub fn waiting(
 }
 
 /// Payouts to a beneficiary that are on hold, for whatever reason; at most `rows_max`.
-pub fn held_of_beneficiary(
+pub fn on_hold_of_beneficiary(
     tx: &mut dyn Tx,
     scope: Scope,
     beneficiary_id: Id<kind::Beneficiary>,
@@ -167,7 +167,7 @@ pub fn held_of_beneficiary(
 }
 
 /// Payouts on hold after an identifier.
-pub fn held(
+pub fn on_hold(
     tx: &mut dyn Tx,
     scope: Scope,
     after: [u8; 16],

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::kernel::{Currency, Id, Money};
     use crate::rails::files::format::Remitter;
-    use crate::rails::port::Method;
+    use crate::rails::port::PaymentMethod;
 
     fn settings() -> BankSettings {
         let text = "folder = 'bank'\nformat = 'csv_bulk'\ndebit_account_name = 'Hundi'\n\
@@ -247,7 +247,7 @@ mod tests {
         let order = PaymentOrder {
             end_to_end_id: EndToEndId::of(Id::from_u128(7)),
             amount: Money::new(884_125, Currency::Inr),
-            method: Method::Neft,
+            method: PaymentMethod::Neft,
             purpose_code: "P1301".into(),
             sender: Remitter {
                 name: "=cmd|' /C calc'!A0".into(),

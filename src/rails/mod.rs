@@ -12,7 +12,9 @@ pub mod port;
 pub mod simulated;
 
 pub use iso20022::simulator as bank_simulator;
-pub use port::{BankReport, FailureCode, FailureSource, Instruction, Method, Rail, Reporting};
+pub use port::{
+    BankReport, FailureCode, FailureSource, Instruction, PaymentMethod, Rail, Reporting,
+};
 
 use files::settings::{BankSettings, BankTable, FileFormat};
 

@@ -6,7 +6,7 @@ use crate::store::Tx;
 crate::string_enum!(
     /// How INR travels: NEFT below INR 200 000, RTGS from there; within the sponsor bank it is a
     /// book transfer.
-    Method { Neft "neft", Rtgs "rtgs", Internal "internal" }
+    PaymentMethod { Neft "neft", Rtgs "rtgs", Internal "internal" }
 );
 crate::string_enum!(
     /// Why a payout failed or came back.
@@ -60,15 +60,15 @@ const RTGS_UNITS_MIN: i64 = 20_000_000;
 /// Letters of an IFSC that name the bank.
 pub const BANK_CODE_LENGTH: usize = 4;
 
-impl Method {
-    pub const fn for_amount(amount: Money) -> Method {
-        if amount.units < RTGS_UNITS_MIN { Method::Neft } else { Method::Rtgs }
+impl PaymentMethod {
+    pub const fn for_amount(amount: Money) -> PaymentMethod {
+        if amount.units < RTGS_UNITS_MIN { PaymentMethod::Neft } else { PaymentMethod::Rtgs }
     }
     /// The same for an account at a branch: one of the sponsor bank itself gets a book transfer.
-    pub fn for_payment(amount: Money, ifsc: &str, bank_code: &str) -> Method {
+    pub fn for_payment(amount: Money, ifsc: &str, bank_code: &str) -> PaymentMethod {
         match ifsc.get(..BANK_CODE_LENGTH) == Some(bank_code) {
-            true => Method::Internal,
-            false => Method::for_amount(amount),
+            true => PaymentMethod::Internal,
+            false => PaymentMethod::for_amount(amount),
         }
     }
 }
@@ -80,7 +80,7 @@ pub struct Instruction {
     /// The identity of the payment: the same payout is never a second payment.
     pub payout_id: Id<kind::Payout>,
     pub amount: Money,
-    pub method: Method,
+    pub method: PaymentMethod,
     pub account_number_last4: String,
     pub ifsc: String,
     /// Milliseconds since the instruction was given, 0 at first.

@@ -1,16 +1,18 @@
 //! The bank of test mode: the last digits of the account number decide what happens.
 
-use super::port::{BankReport, FailureCode, FailureSource, Instruction, Method, Rail, Reporting};
+use super::port::{
+    BankReport, FailureCode, FailureSource, Instruction, PaymentMethod, Rail, Reporting,
+};
 use crate::kernel::{Id, Now, StoreError, id::kind};
 use crate::store::Tx;
 
 /// Characters of the references that the simulated bank gives. `files::values::Utr` has those of
 /// real banks.
-const fn reference_length(method: Method) -> usize {
+const fn reference_length(method: PaymentMethod) -> usize {
     match method {
-        Method::Neft => 16,
-        Method::Rtgs => 22,
-        Method::Internal => 12,
+        PaymentMethod::Neft => 16,
+        PaymentMethod::Rtgs => 22,
+        PaymentMethod::Internal => 12,
     }
 }
 
@@ -26,7 +28,7 @@ pub const BANK_CODE: &str = "TEST";
 
 /// The reference a simulated settlement shows: `TEST`, which is no bank's code, then the payout's
 /// identity in base 36.
-pub fn reference(payout_id: Id<kind::Payout>, method: Method) -> String {
+pub fn reference(payout_id: Id<kind::Payout>, method: PaymentMethod) -> String {
     let length = reference_length(method) - 4;
     const BASE36: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     // The low end of the number differs most between two payouts.
@@ -104,8 +106,10 @@ mod tests {
         };
         let ask =
             |last4: &str, method, age_milliseconds| ask_of(last4, method, age_milliseconds, false);
-        assert_eq!(ask("5678", Method::Neft, 100), BankReport::Processing);
-        for (method, length) in [(Method::Neft, 16), (Method::Rtgs, 22), (Method::Internal, 12)] {
+        assert_eq!(ask("5678", PaymentMethod::Neft, 100), BankReport::Processing);
+        for (method, length) in
+            [(PaymentMethod::Neft, 16), (PaymentMethod::Rtgs, 22), (PaymentMethod::Internal, 12)]
+        {
             let BankReport::Settled { unique_transaction_reference: reference } =
                 ask("5678", method, 200)
             else {
@@ -114,16 +118,22 @@ mod tests {
             assert_eq!((reference.len(), &reference[..4]), (length, "TEST"));
         }
         assert!(matches!(
-            ask("1001", Method::Neft, 200),
+            ask("1001", PaymentMethod::Neft, 200),
             BankReport::Failed { code: FailureCode::AccountClosed, .. }
         ));
-        assert!(matches!(ask("1002", Method::Neft, 200), BankReport::Settled { .. }));
-        assert!(matches!(ask_of("1002", Method::Neft, 300, true), BankReport::Settled { .. }));
-        assert!(matches!(ask_of("1002", Method::Neft, 400, true), BankReport::Returned { .. }));
+        assert!(matches!(ask("1002", PaymentMethod::Neft, 200), BankReport::Settled { .. }));
+        assert!(matches!(
+            ask_of("1002", PaymentMethod::Neft, 300, true),
+            BankReport::Settled { .. }
+        ));
+        assert!(matches!(
+            ask_of("1002", PaymentMethod::Neft, 400, true),
+            BankReport::Returned { .. }
+        ));
         assert!(
-            matches!(ask("1002", Method::Neft, 9_999), BankReport::Settled { .. }),
+            matches!(ask("1002", PaymentMethod::Neft, 9_999), BankReport::Settled { .. }),
             "asked late, it was paid first all the same"
         );
-        assert_eq!(ask("1003", Method::Neft, 999_999), BankReport::Unknown);
+        assert_eq!(ask("1003", PaymentMethod::Neft, 999_999), BankReport::Unknown);
     }
 }

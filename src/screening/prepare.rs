@@ -25,7 +25,8 @@ pub struct Reading {
     pub is_whole: bool,
 }
 
-/// What parts joint holders and relatives, as whole words of a text in lower case.
+/// What parts joint holders and relatives, as whole words of a text in lower case. Marks such as
+/// `&`, and `-`, `:` or `,` around a word, are taken off before.
 const SEPARATORS: &[&str] = &[
     "or",
     "and",
@@ -50,10 +51,6 @@ const SEPARATORS: &[&str] = &[
     "d.o.",
     "w.o.",
     "c.o.",
-    "s/o:",
-    "d/o:",
-    "w/o:",
-    "c/o:",
     "alias",
     "aka",
     "a.k.a",
@@ -65,7 +62,6 @@ const SEPARATORS: &[&str] = &[
     "guardian",
     "nominee",
     "and/or",
-    "&/or",
     "son-of",
     "daughter-of",
     "wife-of",

@@ -12,7 +12,7 @@ use crate::kernel::{
 };
 use crate::name_words;
 use crate::rails::Rail;
-use crate::rails::files::format::Identification;
+use crate::rails::files::format::IdentityDocument;
 use crate::resource::Resource;
 use crate::screening::hits;
 use crate::screening::{Screening, ScreeningQuestion};
@@ -134,15 +134,15 @@ pub fn question_about(ask: &NewSender) -> ScreeningQuestion {
 pub fn open_identification(
     sender: &Sender,
     services: &Services,
-) -> Result<Option<(Identification, String)>, StoreError> {
+) -> Result<Option<(IdentityDocument, String)>, StoreError> {
     let number = open_identification_number(sender, services)?;
     let (Some(kind), Some(number)) = (sender.identification_type, number) else {
         return Ok(None);
     };
     let kind = match kind {
-        IdentificationType::Passport => Identification::Passport,
-        IdentificationType::NationalId => Identification::NationalId,
-        IdentificationType::DrivingLicence => Identification::DrivingLicence,
+        IdentificationType::Passport => IdentityDocument::Passport,
+        IdentificationType::NationalId => IdentityDocument::NationalId,
+        IdentificationType::DrivingLicence => IdentityDocument::DrivingLicence,
     };
     Ok(Some((kind, number)))
 }

@@ -9,14 +9,14 @@ use crate::store::idempotency;
 
 crate::string_enum!(
     /// How a statement is written.
-    Format { Json "json", Csv "csv" }
+    StatementFormat { Json "json", Csv "csv" }
 );
 
 /// The parameters of a statement. None of them selects rows by a column.
 const PARAMETERS: &[Filter] = &[
     Filter::new("from", FilterKind::Time),
     Filter::new("to", FilterKind::Time),
-    Filter::new("format", FilterKind::Word(|| Format::WORDS.to_vec())),
+    Filter::new("format", FilterKind::Word(|| StatementFormat::WORDS.to_vec())),
 ];
 
 pub fn routes() -> Vec<Route> {
@@ -59,7 +59,7 @@ fn show(
     let scope = context.scope();
     let statement = compose(context.tx, scope, from, to)?;
     let is_csv = values.iter().any(|(name, value)| {
-        *name == "format" && *value == FilterValue::Text(Format::Csv.as_str().into())
+        *name == "format" && *value == FilterValue::Text(StatementFormat::Csv.as_str().into())
     });
     if is_csv {
         return Ok((idempotency::CSV, statement.to_csv().into_bytes()));

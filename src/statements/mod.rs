@@ -13,7 +13,7 @@ use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Code, Currency, Id, Money, OperationError, Rate, Refusal, Scope, StoreError};
 use crate::payouts;
-use crate::rails::Method;
+use crate::rails::PaymentMethod;
 use crate::resource::Resource;
 use crate::store::Tx;
 use crate::transfers;
@@ -48,7 +48,7 @@ pub struct StatementRow {
     pub fee: Money,
     pub payout_id: Option<Id<kind::Payout>>,
     pub payout_amount: Money,
-    pub method: Option<Method>,
+    pub method: Option<PaymentMethod>,
     pub unique_transaction_reference: Option<String>,
     pub settled_at: Option<i64>,
     /// INR that was bought and left in the period.

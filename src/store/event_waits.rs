@@ -44,7 +44,7 @@ impl From<WaitRefused> for Refusal {
 }
 
 /// The requests of one account that wait.
-struct Waiting {
+struct ScopeWaits {
     count: usize,
     told: Arc<Notify>,
     /// The account's newest event, as the watch of other nodes' events last saw it.
@@ -52,8 +52,8 @@ struct Waiting {
 }
 
 #[derive(Default)]
-struct State {
-    scopes: HashMap<Scope, Waiting>,
+struct WaitsByScope {
+    scopes: HashMap<Scope, ScopeWaits>,
     count: usize,
     /// Accounts that had an event since they were last taken.
     changed: HashSet<Scope>,
@@ -62,14 +62,14 @@ struct State {
 /// The requests of a node that wait.
 #[derive(Default)]
 pub struct EventWaits {
-    state: Mutex<State>,
+    state: Mutex<WaitsByScope>,
     /// Told when the first request begins to wait.
     begun: Notify,
     is_closed: AtomicBool,
 }
 
 impl EventWaits {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WaitsByScope> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,7 +87,7 @@ impl EventWaits {
             return Err(WaitRefused::Node);
         }
         state.count += 1;
-        let waiting = state.scopes.entry(scope).or_insert_with(|| Waiting {
+        let waiting = state.scopes.entry(scope).or_insert_with(|| ScopeWaits {
             count: 0,
             told: Arc::default(),
             newest: None,

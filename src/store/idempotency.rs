@@ -73,7 +73,7 @@ pub struct Claim {
 
 /// What became of a claim.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum ClaimOutcome {
     /// The work ran now; this is its answer, or its refusal if refusals of that kind are stored.
     Done(Answer),
     /// The stored answer of the first request.
@@ -102,15 +102,15 @@ pub fn run(
     claim: &Claim,
     seal: &dyn AnswerSealer,
     work: &mut dyn FnMut(&mut dyn Tx, &mut Now) -> Result<Answer, OperationError>,
-) -> Result<Outcome, OperationError> {
+) -> Result<ClaimOutcome, OperationError> {
     let slot = match claim_slot(tx, now, claim, seal)? {
-        Claiming::Answered(answer) => return Ok(Outcome::Replayed(answer)),
+        Claiming::Answered(answer) => return Ok(ClaimOutcome::Replayed(answer)),
         Claiming::Slot(slot) => slot,
     };
     let answer = match work(tx, now) {
         Ok(answer) => {
             return store(tx, now, claim, seal, &answer, slot)
-                .map(|()| Outcome::Done(answer))
+                .map(|()| ClaimOutcome::Done(answer))
                 .map_err(OperationError::from);
         }
         Err(OperationError::Refused(refusal)) if refusal.is_kept() => Answer::refused(&refusal),
@@ -121,13 +121,13 @@ pub fn run(
     tx.rollback_to()?;
     let slot = match slot {
         Slot::Claimed(_) => match claim_slot(tx, now, claim, seal)? {
-            Claiming::Answered(answer) => return Ok(Outcome::Replayed(answer)),
+            Claiming::Answered(answer) => return Ok(ClaimOutcome::Replayed(answer)),
             Claiming::Slot(slot) => slot,
         },
         free => free,
     };
     store(tx, now, claim, seal, &answer, slot)?;
-    Ok(Outcome::Done(answer))
+    Ok(ClaimOutcome::Done(answer))
 }
 
 /// Where the answer goes.

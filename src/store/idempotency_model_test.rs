@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::handle::{Cost, no_epilogue};
-use super::idempotency::{self, Answer, AnswerSealer, Claim, Outcome};
+use super::idempotency::{self, Answer, AnswerSealer, Claim, ClaimOutcome};
 use super::key_filter::KeyFilter;
 use super::key_segments::KeySegments;
 use super::{Store, Tx, migrate, sqlite};
@@ -93,7 +93,7 @@ fn act(
     now: &mut Now,
     (key, how): (u8, How),
     serial: i64,
-) -> Result<Outcome, OperationError> {
+) -> Result<ClaimOutcome, OperationError> {
     idempotency::run(tx, now, &claim(key), &NoSeal, &mut |tx, _| {
         tx.execute_one(
             "INSERT INTO effects (key, serial) VALUES (?1, ?2)",
@@ -196,14 +196,14 @@ impl Services {
         (key, how): (u8, How),
         serial: i64,
         is_alone: bool,
-        found: Result<Outcome, OperationError>,
+        found: Result<ClaimOutcome, OperationError>,
     ) -> Result<(), String> {
         let known = self.answers.get(&key).filter(|(completed_at, _)| {
             self.seconds() - completed_at < idempotency::ANSWER_KEPT_SECONDS
         });
         match (found, known) {
-            (Ok(Outcome::Done(_)), Some(_)) => Err(format!("key {key} had a second effect")),
-            (Ok(Outcome::Done(answer)), None) => {
+            (Ok(ClaimOutcome::Done(_)), Some(_)) => Err(format!("key {key} had a second effect")),
+            (Ok(ClaimOutcome::Done(answer)), None) => {
                 if how == How::Done {
                     self.effects.push((i64::from(key), serial));
                 } else if how != How::Refused {
@@ -212,11 +212,11 @@ impl Services {
                 self.answers.insert(key, (self.seconds(), answer));
                 Ok(())
             }
-            (Ok(Outcome::Replayed(_)), None) => {
+            (Ok(ClaimOutcome::Replayed(_)), None) => {
                 Err(format!("key {key} was replayed though its time is over or nothing was kept"))
             }
-            (Ok(Outcome::Replayed(answer)), Some((_, first))) if answer == *first => Ok(()),
-            (Ok(Outcome::Replayed(_)), Some(_)) => {
+            (Ok(ClaimOutcome::Replayed(answer)), Some((_, first))) if answer == *first => Ok(()),
+            (Ok(ClaimOutcome::Replayed(_)), Some(_)) => {
                 Err(format!("key {key} was replayed with another answer"))
             }
             // A neighbour in its group may have undone it.

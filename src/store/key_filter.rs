@@ -16,11 +16,11 @@ const FORM: u8 = 1;
 
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Block([u64; BLOCK_WORDS]);
+struct FilterBlock([u64; BLOCK_WORDS]);
 
 /// Answers "perhaps" for every key it was made of, and "no" for nearly all others.
 pub struct KeyFilter {
-    blocks: Box<[Block]>,
+    blocks: Box<[FilterBlock]>,
 }
 
 impl KeyFilter {
@@ -34,7 +34,7 @@ impl KeyFilter {
     /// An empty filter that claims few others until it holds so many keys.
     pub fn with_room(keys_count: usize) -> KeyFilter {
         KeyFilter {
-            blocks: vec![Block::default(); keys_count.div_ceil(KEYS_PER_BLOCK).max(1)]
+            blocks: vec![FilterBlock::default(); keys_count.div_ceil(KEYS_PER_BLOCK).max(1)]
                 .into_boxed_slice(),
         }
     }
@@ -98,7 +98,7 @@ impl KeyFilter {
         }
         let mut words = words.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
         let blocks = (0..words.len() / BLOCK_WORDS)
-            .map(|_| Block(std::array::from_fn(|_| words.next().unwrap_or_default())));
+            .map(|_| FilterBlock(std::array::from_fn(|_| words.next().unwrap_or_default())));
         Ok(KeyFilter { blocks: blocks.collect() })
     }
 }

@@ -30,7 +30,7 @@ pub const GROUP_JOBS_MAX: usize = 256;
 /// Groups with savepoints after one that had to run again.
 const GROUPS_MARKED: u32 = 64;
 
-enum Message {
+enum LaneMessage {
     Job(Box<dyn Job>),
     /// Folds the log into the database file and ends the lane.
     Close(oneshot::Sender<()>),
@@ -71,7 +71,7 @@ impl Readers {
 
 /// The lane's queue, and connections that read.
 pub(super) struct Embedded {
-    queue: SyncSender<Message>,
+    queue: SyncSender<LaneMessage>,
     pub(super) readers: Arc<Readers>,
 }
 
@@ -124,7 +124,7 @@ impl Embedded {
 
     /// Gives a job to the lane.
     pub(super) fn submit(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
-        match self.queue.try_send(Message::Job(job)) {
+        match self.queue.try_send(LaneMessage::Job(job)) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => {
                 Err(StoreError::Unavailable("the write queue is full".into()))
@@ -138,7 +138,7 @@ impl Embedded {
     /// Ends the lane after what waits in it, and leaves everything in the database file.
     pub(super) async fn close(&self) {
         let (reply, closed) = oneshot::channel();
-        if self.queue.try_send(Message::Close(reply)).is_ok() {
+        if self.queue.try_send(LaneMessage::Close(reply)).is_ok() {
             let _ = closed.await;
         }
     }
@@ -185,18 +185,18 @@ struct Lane {
 }
 
 fn take(
-    message: Message,
+    message: LaneMessage,
     group: &mut Vec<Box<dyn Job>>,
     closing: &mut Option<oneshot::Sender<()>>,
 ) {
     match message {
-        Message::Job(job) => group.push(job),
-        Message::Close(reply) => *closing = Some(reply),
+        LaneMessage::Job(job) => group.push(job),
+        LaneMessage::Close(reply) => *closing = Some(reply),
     }
 }
 
 impl Lane {
-    fn run(mut self, messages: &Receiver<Message>) {
+    fn run(mut self, messages: &Receiver<LaneMessage>) {
         let mut closing = None;
         while closing.is_none() {
             let Ok(first) = messages.recv() else { break };
@@ -228,7 +228,7 @@ impl Lane {
     /// commit instead of leaving the first of them to commit alone.
     fn linger(
         &self,
-        messages: &Receiver<Message>,
+        messages: &Receiver<LaneMessage>,
         group: &mut Vec<Box<dyn Job>>,
         closing: &mut Option<oneshot::Sender<()>>,
     ) {

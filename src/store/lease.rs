@@ -70,8 +70,8 @@ impl Lease {
     }
 
     /// Locks the lease for this transaction, and refuses when it is somebody else's by now. Answers
-    /// the last identifier that was left with it, which every later holder's have to be above.
-    pub fn hold(&self, tx: &mut dyn Tx) -> Result<Option<InternalId>, StoreError> {
+    /// the last identifier that was stored with it, which every later holder's have to be above.
+    pub fn lock(&self, tx: &mut dyn Tx) -> Result<Option<InternalId>, StoreError> {
         let lock = "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND \
          holder = ?2 AND token = ?3 RETURNING last_id";
         match tx.row(lock, values![self.name, &self.holder, self.token])? {
@@ -83,14 +83,14 @@ impl Lease {
         }
     }
 
-    /// Leaves the highest identifier that was minted under the lease.
-    pub fn leave(&self, tx: &mut dyn Tx, last_id: u128) -> Result<(), StoreError> {
+    /// Stores the highest identifier that was minted under the lease.
+    pub fn keep_last_id(&self, tx: &mut dyn Tx, last_id: u128) -> Result<(), StoreError> {
         let update = "UPDATE leases SET last_id = ?3 WHERE name = ?1 AND token = ?2";
         tx.execute_one(update, values![self.name, self.token, &last_id.to_be_bytes()])
     }
 }
 
-/// The last identifier that was left with a lease, by whoever held it.
+/// The last identifier that was stored with a lease, by whoever held it.
 pub fn last_id(tx: &mut dyn Tx, name: &str) -> Result<Option<InternalId>, StoreError> {
     let found = tx.row("SELECT last_id FROM leases WHERE name = ?1", values![name])?;
     found.map_or(Ok(None), |mut row| row.id_or_null())
@@ -125,15 +125,15 @@ mod tests {
             None,
             "it was renewed"
         );
-        assert_eq!(held.hold(tx).unwrap(), None);
-        held.leave(tx, 77).unwrap();
+        assert_eq!(held.lock(tx).unwrap(), None);
+        held.keep_last_id(tx, 77).unwrap();
         let next = Lease::take(tx, &at(3_000 + LEASE_MILLISECONDS), "a", second).unwrap().unwrap();
         assert!(
-            next.token > held.token && next.hold(tx).unwrap().is_some_and(|id| id.as_u128() == 77)
+            next.token > held.token && next.lock(tx).unwrap().is_some_and(|id| id.as_u128() == 77)
         );
         // Who woke up too late changes nothing any more.
         assert!(!held.renew(tx, &at(10_000)).unwrap());
-        assert!(held.hold(tx).is_err() && held.leave(tx, 78).is_err());
+        assert!(held.lock(tx).is_err() && held.keep_last_id(tx, 78).is_err());
         held.release(tx).unwrap();
         assert_eq!(Lease::take(tx, &at(10_000), "a", first).unwrap(), None);
         next.release(tx).unwrap();
@@ -145,6 +145,6 @@ mod tests {
         assert!(
             Lease::take(tx, &at(hour - AHEAD_MILLISECONDS_MAX - 1), "c", second).unwrap().is_some()
         );
-        assert!(ahead.hold(tx).is_err() && !ahead.renew(tx, &at(hour)).unwrap());
+        assert!(ahead.lock(tx).is_err() && !ahead.renew(tx, &at(hour)).unwrap());
     }
 }

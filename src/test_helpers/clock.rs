@@ -56,7 +56,7 @@ pub fn catch_up(
     scope: Scope,
 ) -> Result<(), StoreError> {
     // Of two advances at once the second begins where the first ended.
-    keys::rows::take_turns(tx, scope)?;
+    keys::rows::lock_account(tx, scope)?;
     let to = keys::rows::clock_offset_seconds(tx, scope)?;
     now.enter_account(to);
     // A store with one writer has none behind, and a look reads all tasks.

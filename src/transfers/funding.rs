@@ -10,7 +10,7 @@ use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Id, Money, Now, Scope, StoreError};
-use crate::ledger::{self, Account, Entry, Posting};
+use crate::ledger::{self, Account, LedgerEntryKind, Posting};
 use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
@@ -32,8 +32,8 @@ pub fn observe(
     chain: &str,
     movement: &Movement,
 ) -> Result<Deposit, StoreError> {
-    let known =
-        deposits::rows::find_movement(tx, scope, &movement.transaction_hash, movement.log_index)?;
+    let (hash, index) = (&movement.transaction_hash, movement.log_index);
+    let known = deposits::rows::find_movement(tx, scope, chain, hash, index)?;
     observe_as(tx, now, services, scope, chain, movement, known)
 }
 
@@ -189,20 +189,20 @@ fn credit(
         ledger::post(tx, now, scope, entry, id, &[Posting::new(Account::Custody, to, amount)])
     };
     if classification == Classification::Unmatched {
-        arrive(tx, now, Entry::DepositHeld, Account::Hold)?;
+        arrive(tx, now, LedgerEntryKind::DepositHeld, Account::Hold)?;
         return save(tx, transfer);
     }
     transfer.received = transfer.received.plus(amount)?;
     if transfer.status == TransferStatus::FundingHold {
         // More money in a hold raises what was received; state and reason stay.
-        arrive(tx, now, Entry::DepositHeld, Account::Hold)?;
+        arrive(tx, now, LedgerEntryKind::DepositHeld, Account::Hold)?;
         if is_suspect {
             holds::begin_review(tx, now, transfer)?;
             return Ok(());
         }
         return save(tx, transfer);
     }
-    arrive(tx, now, Entry::DepositCredited, Account::Available)?;
+    arrive(tx, now, LedgerEntryKind::DepositCredited, Account::Available)?;
     if is_suspect {
         // Whatever its classification: nothing is paid or given back before the operator decided.
         return holds::hold_for_review(tx, now, transfer);

@@ -10,7 +10,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{
     Code, Id, Money, Now, OperationError, Reference, Refusal, RefusalEntry, Scope, StoreError,
 };
-use crate::ledger::{self, Account, Entry, Posting};
+use crate::ledger::{self, Account, LedgerEntryKind, Posting};
 use crate::quote_locks::{self, QuoteLock};
 use crate::refunds;
 use crate::refunds::state::{RefundKind, RefundReason};
@@ -29,7 +29,7 @@ pub(super) fn hold(
 ) -> Result<(), StoreError> {
     become_status(tx, now, transfer, TransferStatus::FundingHold, Some(reason))?;
     let received = Posting::new(Account::Available, Account::Hold, transfer.received);
-    ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])?;
+    ledger::post(tx, now, transfer.scope, LedgerEntryKind::FundsHeld, transfer.id, &[received])?;
     if policy == HoldPolicy::Refund {
         return refund_hold(tx, now, services, transfer, reason);
     }
@@ -105,11 +105,11 @@ pub fn resolve(
 ) -> Result<(), OperationError> {
     let lock = match resolution {
         Resolution::Refund => None,
-        Resolution::Requote(reference) => {
+        Resolution::Requote(quote_lock) => {
             let scope = transfer.scope;
-            let found = reference.id.map(|id| quote_locks::rows::find(tx, scope, id));
+            let found = quote_lock.id.map(|id| quote_locks::rows::find(tx, scope, id));
             let lock = found.transpose()?.flatten();
-            Some(lock.ok_or_else(|| reference.missing("quote_lock_id", scope.mode()))?)
+            Some(lock.ok_or_else(|| quote_lock.missing("quote_lock_id", scope.mode()))?)
         }
     };
     let reason = match (transfer.status, transfer.status_reason) {
@@ -231,7 +231,7 @@ pub(super) fn hold_for_review(
         Some(StatusReason::ComplianceReview),
     )?;
     let received = Posting::new(Account::Available, Account::Hold, transfer.received);
-    ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])
+    ledger::post(tx, now, transfer.scope, LedgerEntryKind::FundsHeld, transfer.id, &[received])
 }
 
 /// The operator's decision on a review: refused, everything goes back. Approved, it is paid if what

@@ -3,16 +3,16 @@
 
 use super::state::TransferStatus;
 use super::{HOLD_SECONDS, Transfer, become_status, refunding, rows, save, screening};
-use crate::beneficiaries::state::DisabledReason;
+use crate::beneficiaries::state::PayoutsDisabledReason;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Money, Now, Scope, StoreError};
-use crate::ledger::{self, Account, Entry, Posting};
+use crate::ledger::{self, Account, LedgerEntryKind, Posting};
 use crate::pauses;
 use crate::payouts::limits::{self, HoldReason};
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout, PayoutFailure};
-use crate::rails::{BankReport, FailureCode, FailureSource, Method, Reporting};
+use crate::rails::{BankReport, FailureCode, FailureSource, PaymentMethod, Reporting};
 use crate::refunds;
 use crate::refunds::state::{RefundKind, RefundReason};
 use crate::services::Services;
@@ -62,7 +62,11 @@ pub(super) fn fund_from(
 ) -> Result<(), StoreError> {
     let excess = transfer.received.minus(transfer.expected)?;
     transfer.excess = excess;
-    let entry = if from == Account::Hold { Entry::FundsReleased } else { Entry::TransferFunded };
+    let entry = if from == Account::Hold {
+        LedgerEntryKind::FundsReleased
+    } else {
+        LedgerEntryKind::TransferFunded
+    };
     ledger::post(
         tx,
         now,
@@ -76,7 +80,7 @@ pub(super) fn fund_from(
             tx,
             now,
             transfer.scope,
-            Entry::ExcessHeld,
+            LedgerEntryKind::ExcessHeld,
             transfer.id,
             &[Posting::new(from, Account::Hold, excess)],
         )?;
@@ -93,7 +97,7 @@ pub(super) fn fund_from(
         transfer.id,
         transfer.beneficiary_id,
         transfer.payout_amount,
-        Method::for_payment(transfer.payout_amount, &beneficiary.ifsc, bank_code),
+        PaymentMethod::for_payment(transfer.payout_amount, &beneficiary.ifsc, bank_code),
         transfer.purpose_code.as_str(),
     )?;
     transfer.payout_id = Some(payout.id);
@@ -188,7 +192,7 @@ fn submit_within(
         Posting::new(Account::Processing, Account::FeeIncome, fee),
         Posting::new(Account::Conversion, Account::TaxPayable, tax(&transfer, &payout)),
     ];
-    ledger::post(tx, now, scope, Entry::PayoutExchanged, transfer.id, &postings)?;
+    ledger::post(tx, now, scope, LedgerEntryKind::PayoutExchanged, transfer.id, &postings)?;
     let instruction = payout.instruction(&beneficiary, now.business_milliseconds());
     let report = services.ports(scope.mode())?.rail.submit(tx, now, &instruction)?;
     if report == BankReport::Processing {
@@ -310,7 +314,7 @@ fn settled(
     payouts::become_status(tx, now, payout, PayoutStatus::Settled)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutSettled, None)?;
     let posting = Posting::new(Account::PayoutProcessing, Account::PaidOut, payout.amount);
-    ledger::post(tx, now, payout.scope, Entry::PayoutSettled, transfer.id, &[posting])?;
+    ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutSettled, transfer.id, &[posting])?;
     let step = services.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
@@ -349,7 +353,7 @@ fn failed(
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutFailed, None)?;
     let postings = undo_exchange(&transfer, Account::PayoutProcessing, payout)?;
-    ledger::post(tx, now, payout.scope, Entry::PayoutFailed, transfer.id, &postings)?;
+    ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutFailed, transfer.id, &postings)?;
     refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutFailed)
 }
 
@@ -366,8 +370,13 @@ fn returned(
     payouts::become_status(tx, now, payout, PayoutStatus::Returned)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutReturned, None)?;
     let postings = undo_exchange(&transfer, Account::PaidOut, payout)?;
-    ledger::post(tx, now, payout.scope, Entry::PayoutReturned, transfer.id, &postings)?;
-    beneficiaries::disable_payouts(tx, now, &mut beneficiary, DisabledReason::ReturnedPayout)?;
+    ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutReturned, transfer.id, &postings)?;
+    beneficiaries::disable_payouts(
+        tx,
+        now,
+        &mut beneficiary,
+        PayoutsDisabledReason::ReturnedPayout,
+    )?;
     refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutReturned)
 }
 
@@ -407,7 +416,7 @@ pub fn refuse_held(
     payout.failure = Some(PayoutFailure::new(code, FailureSource::Service));
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
     let posting = Posting::new(Account::Processing, Account::Hold, transfer.expected);
-    ledger::post(tx, now, payout.scope, Entry::PayoutRefused, transfer.id, &[posting])?;
+    ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutRefused, transfer.id, &[posting])?;
     refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutFailed)
 }
 
@@ -440,7 +449,9 @@ pub fn hold_expired(
                 };
             }
             let code = match beneficiary.payouts_disabled_reason {
-                Some(DisabledReason::ReturnedPayout) => FailureCode::ReturnedByBeneficiaryBank,
+                Some(PayoutsDisabledReason::ReturnedPayout) => {
+                    FailureCode::ReturnedByBeneficiaryBank
+                }
                 _ => FailureCode::ComplianceRejected,
             };
             refuse_held(tx, now, services, &mut payout, code)
@@ -457,7 +468,7 @@ pub fn resume_held(
     scope: Scope,
     beneficiary_id: Id<kind::Beneficiary>,
 ) -> Result<(), StoreError> {
-    for id in payouts::rows::held_of_beneficiary(tx, scope, beneficiary_id, HELD_PAYOUTS_MAX)? {
+    for id in payouts::rows::on_hold_of_beneficiary(tx, scope, beneficiary_id, HELD_PAYOUTS_MAX)? {
         let due = now.business_milliseconds();
         tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, id, due)?;
     }

@@ -8,7 +8,7 @@ use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Code, Id, Money, Now, OperationError, Refusal, Scope, StoreError, hex};
-use crate::ledger::{self, Account, Entry, Posting};
+use crate::ledger::{self, Account, LedgerEntryKind, Posting};
 use crate::refunds::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus};
 use crate::refunds::{self, AddressDeclaration, NewRefund, Refund};
 use crate::services::Services;
@@ -106,7 +106,14 @@ pub fn confirm(
 ) -> Result<(), StoreError> {
     refunds::complete(tx, now, refund, transaction_hash)?;
     let posting = Posting::new(Account::Hold, Account::Custody, refund.amount);
-    ledger::post(tx, now, refund.scope, Entry::RefundSent, refund.transfer_id, &[posting])?;
+    ledger::post(
+        tx,
+        now,
+        refund.scope,
+        LedgerEntryKind::RefundSent,
+        refund.transfer_id,
+        &[posting],
+    )?;
     if refund.kind != RefundKind::Principal {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::deliveries::{AttemptRow, Delivery};
 use super::replay::{self, Counted, Replay};
-use super::state::{DeliveryStatus, DisabledReason, EndpointStatus};
+use super::state::{DeliveryStatus, EndpointDisabledReason, EndpointStatus};
 use super::{
     ENABLED_EVENTS_MAX, Endpoint, EndpointChange, EventFilters, NewEndpoint,
     ROTATION_OVERLAP_SECONDS_DEFAULT, ROTATION_OVERLAP_SECONDS_MAX, is_filter, rows, url_policy,
@@ -54,7 +54,7 @@ impl Field for WebhookUrlText {
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let Text(text) = Text::<1, URL_CHARACTERS_MAX>::parse(node, name, faults)?;
-        match vet::parse_new_url(&text, UrlPolicy { loopback_http_allowed: true }) {
+        match vet::parse_new_url(&text, UrlPolicy { loopback_allowed: true }) {
             Ok(_) => Some(WebhookUrlText(text)),
             Err(fault) => {
                 faults.push(url_refusal(fault, name));
@@ -142,7 +142,7 @@ pub struct WebhookEndpointView {
     pub description: Option<String>,
     pub enabled_events: Vec<String>,
     pub status: EndpointStatus,
-    pub disabled_reason: Option<DisabledReason>,
+    pub disabled_reason: Option<EndpointDisabledReason>,
     /// Shown when the endpoint is created and when its secret is rotated, and never again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
@@ -283,7 +283,7 @@ pub fn routes() -> Vec<Route> {
         ),
         route::post("/v1/webhook_endpoints/{id}/replay", "Deliver events again", locate, replay)
             .one_at_a_time(|body| body.get("since").is_some())
-            .preflight(count_ahead),
+            .preflight(count_before_transaction),
     ]
 }
 
@@ -442,7 +442,7 @@ fn asked(form: ReplayWebhooks, now_seconds: i64) -> Result<Replay, Refusal> {
 }
 
 /// Counts what a range holds on a connection that reads, so that nobody's writes wait for it.
-fn count_ahead(asking: Asking, form: ReplayWebhooks) -> Option<PreflightFuture> {
+fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<PreflightFuture> {
     let id = query::path_id(asking.ids.first()?).ok()?;
     let (scope, store) = (asking.caller.scope, asking.app.store.clone());
     let milliseconds = store.clock.milliseconds();
@@ -452,7 +452,7 @@ fn count_ahead(asking: Asking, form: ReplayWebhooks) -> Option<PreflightFuture> 
         // What is not there, or has not the form, the handler refuses.
         let Some(endpoint) = rows::find(tx, scope, id)? else { return Ok(None) };
         let Ok(asked) = asked(form, now.business()) else { return Ok(None) };
-        match replay::count_ahead(tx, &now, &endpoint, &asked) {
+        match replay::count_before_transaction(tx, &now, &endpoint, &asked) {
             Ok(counted) => {
                 Ok(counted.map(|counted| Ok((counted.deliveries_count, counted.before.as_u128()))))
             }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::rows::{self, DeliveryId, EndpointId, EventId, SettledDelivery};
+use super::rows::{self, DeliveryAfterAttempt, DeliveryId, EndpointId, EventId};
 use super::schedule::{self, EndpointHealth};
 use super::state::{DeliveryStatus, EndpointStatus};
 use super::{Endpoint, follow_health};
@@ -84,7 +84,8 @@ pub struct FinishedAttempt {
     pub step: i64,
     /// Attempts before this one.
     pub attempts_count: i64,
-    pub lease_milliseconds: i64,
+    /// The delivery's due time while it is claimed. If it has changed, the lease was lost.
+    pub lease_ends_milliseconds: i64,
     pub attempted_milliseconds: i64,
     pub is_success: bool,
     pub http_status: Option<u16>,
@@ -119,7 +120,7 @@ pub fn begun(
     }
 }
 
-/// A delivery that becomes due so many milliseconds later, behind newer ones.
+/// A delivery that becomes due `milliseconds` later, behind newer ones.
 pub fn begun_late(
     now: &mut Now,
     endpoint_id: EndpointId,
@@ -140,10 +141,10 @@ pub fn claim(
     endpoint_id: EndpointId,
     due: &[DueDelivery],
     is_drained: bool,
-    lease_milliseconds: i64,
+    lease_ends_milliseconds: i64,
 ) -> Result<Vec<bool>, StoreError> {
     let read = due.iter().map(|delivery| (delivery.id, delivery.due_milliseconds));
-    let claimed = rows::deliveries_lease(tx, endpoint_id, read, lease_milliseconds)?;
+    let claimed = rows::deliveries_move(tx, endpoint_id, read, lease_ends_milliseconds)?;
     if is_drained {
         rows::queue_due_again(tx, endpoint_id)?;
     }
@@ -161,9 +162,9 @@ pub fn release(
     if rows::queue(tx, endpoint_id)?.is_none_or(|queue| queue.is_closed) {
         return Ok(());
     }
-    for (delivery, lease_milliseconds) in held {
-        let leased = std::iter::once((delivery.id, *lease_milliseconds));
-        rows::deliveries_lease(tx, endpoint_id, leased, delivery.due_milliseconds)?;
+    for (delivery, lease_ends_milliseconds) in held {
+        let leased = std::iter::once((delivery.id, *lease_ends_milliseconds));
+        rows::deliveries_move(tx, endpoint_id, leased, delivery.due_milliseconds)?;
         rows::queue_due_by(tx, endpoint_id, delivery.due_milliseconds)?;
     }
     Ok(())
@@ -198,9 +199,9 @@ pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
 
 /// Writes down attempts of one endpoint, in the order in which they ended, with all that follows
 /// from them: what becomes of the deliveries, and of the endpoint. An attempt whose lease was lost
-/// (replayed meanwhile, or endpoint deleted) counts for nothing: another one is made, or none is
-/// wanted.
-pub fn record_attempts(
+/// counts for nothing: after a replay another one is made, after the endpoint was deleted none is
+/// wanted, and after it was disabled the delivery stays recorded even if the receiver took it.
+pub fn write_attempts(
     tx: &mut dyn Tx,
     now: &mut Now,
     endpoint_id: EndpointId,
@@ -212,22 +213,30 @@ pub fn record_attempts(
     };
     let mut health = queue.health;
     let mut due_first_milliseconds: Option<i64> = None;
-    let mut rows = Vec::with_capacity(attempts.len());
+    let mut attempt_rows = Vec::with_capacity(attempts.len());
     // Successes in a row are settled together, unless a delivery stands twice among them: a replay
     // may have begun it again while an attempt ran, and only one of the two has a lease that holds.
+    // A failure is always a run of its own.
     let runs = attempts.chunk_by(|a, b| a.is_success && b.is_success).flat_map(|run| {
         let ids: HashSet<DeliveryId> = run.iter().map(|attempt| attempt.delivery_id).collect();
         run.chunks(if ids.len() == run.len() { run.len() } else { 1 })
     });
     for run in runs {
-        let leased = run.iter().map(|attempt| (attempt.delivery_id, attempt.lease_milliseconds));
+        let leased =
+            run.iter().map(|attempt| (attempt.delivery_id, attempt.lease_ends_milliseconds));
         let (is_settled, next) = match run {
             [attempt] if !attempt.is_success => {
                 let random = u64::from_be_bytes(now.random_bytes());
-                let settled = settled_by_failure(attempt, now.instant_milliseconds(), random);
-                let (id, lease_milliseconds) = (attempt.delivery_id, attempt.lease_milliseconds);
-                let is_settled =
-                    rows::delivery_settle(tx, endpoint_id, id, lease_milliseconds, &settled)?;
+                let settled = after_failure(attempt, now.instant_milliseconds(), random);
+                let (id, lease_ends_milliseconds) =
+                    (attempt.delivery_id, attempt.lease_ends_milliseconds);
+                let is_settled = rows::delivery_attempted(
+                    tx,
+                    endpoint_id,
+                    id,
+                    lease_ends_milliseconds,
+                    &settled,
+                )?;
                 (vec![is_settled], settled.due_milliseconds)
             }
             _ => {
@@ -237,7 +246,7 @@ pub fn record_attempts(
         };
         let settled = run.iter().zip(is_settled).filter(|(_, is_settled)| *is_settled);
         for (attempt, _) in settled {
-            rows.push((attempt.delivery_id, attempt_row(attempt)));
+            attempt_rows.push((attempt.delivery_id, attempt_row(attempt)));
             if let Some(watched) = attempt.watched {
                 let http_status = attempt.http_status.map_or(0, i64::from);
                 let attacked = attempt.attacked_http_status.map(i64::from);
@@ -259,7 +268,7 @@ pub fn record_attempts(
             }
         }
     }
-    rows::attempts_insert(tx, endpoint_id, &rows)?;
+    rows::attempts_insert(tx, endpoint_id, &attempt_rows)?;
     if health != queue.health {
         rows::queue_health(tx, endpoint_id, health)?;
     }
@@ -269,11 +278,11 @@ pub fn record_attempts(
     Ok(())
 }
 
-fn settled_by_failure(
+fn after_failure(
     attempt: &FinishedAttempt,
     now_milliseconds: i64,
     random: u64,
-) -> SettledDelivery {
+) -> DeliveryAfterAttempt {
     let attempts_count = attempt.attempts_count + 1;
     match schedule::next_attempt(
         attempt.schedule_start_milliseconds,
@@ -282,13 +291,13 @@ fn settled_by_failure(
         attempt.retry_after_seconds,
         random,
     ) {
-        None => SettledDelivery {
+        None => DeliveryAfterAttempt {
             status: DeliveryStatus::Failed,
             step: attempt.step,
             attempts_count,
             due_milliseconds: None,
         },
-        Some(next) => SettledDelivery {
+        Some(next) => DeliveryAfterAttempt {
             status: DeliveryStatus::Pending,
             step: next.step,
             attempts_count,

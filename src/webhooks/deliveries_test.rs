@@ -1,4 +1,4 @@
-use super::super::replay::{PART_MAX, Replay, event_floor, go_on, refuse_wide, replay};
+use super::super::replay::{PART_MAX, Replay, event_floor, refuse_wide, replay, replay_next_part};
 use super::*;
 use crate::events;
 use crate::kernel::id::{Minter, kind};
@@ -94,7 +94,7 @@ fn types(tx: &mut dyn Tx) -> Vec<String> {
 
 fn finished(
     due: &DueDelivery,
-    lease_milliseconds: i64,
+    lease_ends_milliseconds: i64,
     at_milliseconds: i64,
     http_status: u16,
 ) -> FinishedAttempt {
@@ -103,7 +103,7 @@ fn finished(
         schedule_start_milliseconds: due.schedule_start_milliseconds,
         step: due.step,
         attempts_count: due.attempts_count,
-        lease_milliseconds,
+        lease_ends_milliseconds,
         attempted_milliseconds: at_milliseconds,
         is_success: (200..300).contains(&http_status),
         http_status: Some(http_status),
@@ -124,7 +124,7 @@ fn attempt_due(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, http_status:
     assert!(claimed.iter().all(|is_claimed| *is_claimed));
     for due in &due {
         let attempt = finished(due, lease, now.instant_milliseconds(), http_status);
-        record_attempts(tx, now, endpoint.id, &[&attempt]).unwrap();
+        write_attempts(tx, now, endpoint.id, &[&attempt]).unwrap();
     }
     due.len()
 }
@@ -146,7 +146,7 @@ fn a_success_ends_a_delivery_and_counts_once() {
         );
         assert_eq!(due_at(tx, &endpoint), Some(lease), "a crash is noticed when the lease ends");
         let attempt = finished(&due[0], lease, START, 204);
-        record_attempts(tx, now, endpoint.id, &[&attempt, &attempt]).unwrap();
+        write_attempts(tx, now, endpoint.id, &[&attempt, &attempt]).unwrap();
         let delivery = &all(tx, &endpoint)[0];
         assert_eq!(
             (delivery.status, delivery.attempts_count, delivery.due_milliseconds),
@@ -442,7 +442,7 @@ fn a_long_replay_goes_in_parts() {
         emit(tx, now, "transfer.status.funded");
         tx.execute("UPDATE webhook_deliveries SET status = 'failed'", &[]).unwrap();
         for begun in [PART_MAX, EVENTS_COUNT - PART_MAX, EVENTS_COUNT - PART_MAX] {
-            go_on(tx, now, SCOPE).unwrap();
+            replay_next_part(tx, now, SCOPE).unwrap();
             assert_eq!(pending_count(tx, &endpoint), begun);
         }
         assert!(rows::replay_left(tx, SCOPE).unwrap().is_none());
@@ -451,8 +451,8 @@ fn a_long_replay_goes_in_parts() {
         let count = replay(tx, now, &endpoint, everything(true)).unwrap() as i64;
         assert_eq!(count, PART_MAX + 1);
         assert_eq!(pending_count(tx, &endpoint), EVENTS_COUNT);
-        go_on(tx, now, SCOPE).unwrap();
-        go_on(tx, now, SCOPE).unwrap();
+        replay_next_part(tx, now, SCOPE).unwrap();
+        replay_next_part(tx, now, SCOPE).unwrap();
         assert_eq!(pending_count(tx, &endpoint), EVENTS_COUNT + 1);
         assert!(rows::replay_left(tx, SCOPE).unwrap().is_none());
 
@@ -495,10 +495,10 @@ fn a_replay_tells_how_far_it_has_come() {
         replay(tx, now, &endpoint, Replay::Event(old)).unwrap();
         assert_eq!(told(tx), Some((PART_MAX, EVENTS_COUNT + 1)));
         now.advance_to(START + 2_000);
-        go_on(tx, now, SCOPE).unwrap();
+        replay_next_part(tx, now, SCOPE).unwrap();
         take_all(tx);
         assert_eq!(told(tx), Some((2 * PART_MAX + 1, EVENTS_COUNT + 1)));
-        go_on(tx, now, SCOPE).unwrap();
+        replay_next_part(tx, now, SCOPE).unwrap();
         assert_eq!(told(tx), Some((2 * PART_MAX + 1, EVENTS_COUNT + 1)));
         take_all(tx);
         assert_eq!(told(tx), Some((EVENTS_COUNT + 1, EVENTS_COUNT + 1)));
@@ -534,7 +534,7 @@ fn a_replay_meanwhile_makes_the_running_attempt_count_for_nothing() {
         claim(tx, endpoint.id, &due, true, lease).unwrap();
         now.advance_to(START + 1_000);
         replay(tx, now, &endpoint, Replay::Event(event)).unwrap();
-        record_attempts(tx, now, endpoint.id, &[&finished(&due[0], lease, START, 500)]).unwrap();
+        write_attempts(tx, now, endpoint.id, &[&finished(&due[0], lease, START, 500)]).unwrap();
         let delivery = &all(tx, &endpoint)[0];
         assert_eq!(
             (delivery.status, delivery.attempts_count, delivery.due_milliseconds),

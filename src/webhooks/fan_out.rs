@@ -29,7 +29,7 @@ struct Subscriber {
 
 impl Subscribers {
     /// Begins one delivery for each endpoint that wants the event: due now, or only recorded where
-    /// it is disabled.
+    /// it is disabled. A chaos profile may withhold it or make it late.
     pub fn fan_out(
         &mut self,
         tx: &mut dyn Tx,

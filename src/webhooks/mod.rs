@@ -29,7 +29,7 @@ use crate::webhooks::sending::sign;
 use crate::webhooks::sending::vet::{UrlError, UrlPolicy};
 use crate::{keys, resource, resources};
 use schedule::EndpointHealth;
-use state::{DisabledReason, EndpointStatus};
+use state::{EndpointDisabledReason, EndpointStatus};
 
 /// Webhook endpoints of one account in one mode.
 pub const ENDPOINTS_MAX: i64 = 16;
@@ -53,7 +53,7 @@ pub struct Endpoint {
     pub description: Option<String>,
     pub enabled_events: EventFilters,
     pub status: EndpointStatus,
-    pub disabled_reason: Option<DisabledReason>,
+    pub disabled_reason: Option<EndpointDisabledReason>,
     /// When it was disabled, by the store's clock; deliveries scheduled later are replays, which
     /// are sent all the same.
     pub disabled_milliseconds: Option<i64>,
@@ -133,7 +133,7 @@ pub fn is_filter(text: &str, catalogue: &[&str]) -> bool {
 
 /// What a webhook URL of this account and mode may point at.
 pub const fn url_policy(settings: &Settings, scope: Scope) -> UrlPolicy {
-    UrlPolicy { loopback_http_allowed: settings.loopback_webhooks_allowed && !scope.livemode() }
+    UrlPolicy { loopback_allowed: settings.loopback_webhooks_allowed && !scope.livemode() }
 }
 
 /// A fault of a URL, as its owner is told.
@@ -161,7 +161,7 @@ pub fn create(
     scope: Scope,
     ask: NewEndpoint,
 ) -> Result<(Endpoint, String), OperationError> {
-    crate::keys::rows::take_turns(tx, scope)?;
+    crate::keys::rows::lock_account(tx, scope)?;
     if rows::count(tx, scope)? >= ENDPOINTS_MAX {
         let message = format!(
             "An account has at most {ENDPOINTS_MAX} webhook endpoints in each mode. Delete one \
@@ -330,7 +330,7 @@ fn become_status(
     }
     let is_disabled = to == EndpointStatus::Disabled;
     endpoint.status = to;
-    endpoint.disabled_reason = is_disabled.then_some(DisabledReason::DeliveryFailures);
+    endpoint.disabled_reason = is_disabled.then_some(EndpointDisabledReason::DeliveryFailures);
     endpoint.disabled_milliseconds = is_disabled.then(|| now.instant_milliseconds());
     rows::update(tx, endpoint, from)?;
     events::emit_status(tx, now, endpoint.scope, to, endpoint.id.any())

@@ -25,8 +25,8 @@ use crate::store::{Cost, Signal, Tx};
 pub const REPLAYED_MAX: i64 = 10_000;
 /// Events, or deliveries, that one transaction of a replay goes through.
 pub const PART_MAX: i64 = 100;
-/// After a part the worker rests so many times as long as the part took: all replays together take
-/// at most a quarter of the time.
+/// After a part the worker rests for this multiple of the time that the part took: all replays
+/// together take at most a quarter of the time.
 const RESTS_PER_PART: u32 = 3;
 /// How often the worker looks for replays.
 const LOOK_MILLISECONDS: u64 = 200;
@@ -135,7 +135,7 @@ pub fn replay_counted(
 }
 
 /// Counts what a range holds; `None` for a single event.
-pub fn count_ahead(
+pub fn count_before_transaction(
     tx: &mut dyn Tx,
     now: &Now,
     endpoint: &Endpoint,
@@ -201,8 +201,9 @@ fn count(
         let found =
             events::rows::between(tx, endpoint.scope, from, before, created, REPLAYED_MAX + 1)?;
         refuse_wide(found.len())?;
-        let known = known_of(tx, endpoint, &found)?;
-        let begins = |event: &&EventRow| place(&known, event).is_ok() || is_wanted(endpoint, event);
+        let known = deliveries_of(tx, endpoint, &found)?;
+        let begins =
+            |event: &&EventRow| position_of(&known, event).is_ok() || is_wanted(endpoint, event);
         found.iter().filter(begins).count()
     };
     Ok(Counted { deliveries_count: deliveries_count as u64, before })
@@ -221,12 +222,12 @@ fn go_through_part(
         let failed: Vec<&Delivery> =
             found.iter().filter(|delivery| is_replayable(delivery)).collect();
         restart(tx, now, &failed)?;
-        tell(tx, now, endpoint, failed.len())?;
+        wake_sender(tx, now, endpoint, failed.len())?;
         let last = (found.len() as i64 == PART_MAX).then(|| found.last().map(|last| last.event_id));
         (failed.len() as u64, last)
     } else {
         let found = events::rows::between(tx, endpoint.scope, from, before, created, PART_MAX)?;
-        let known = known_of(tx, endpoint, &found)?;
+        let known = deliveries_of(tx, endpoint, &found)?;
         let begun_count = begin_all(tx, now, endpoint, &found, &known)?;
         let last = (found.len() as i64 == PART_MAX).then(|| found.last().map(|last| last.id));
         (begun_count, last)
@@ -236,7 +237,7 @@ fn go_through_part(
 }
 
 /// The deliveries of events that follow one another, in their order.
-fn known_of(
+fn deliveries_of(
     tx: &mut dyn Tx,
     endpoint: &Endpoint,
     found: &[EventRow],
@@ -246,7 +247,7 @@ fn known_of(
     rows::deliveries_of_events(tx, endpoint.id, from, before, 0..=i64::MAX, i64::MAX)
 }
 
-fn place(known: &[Delivery], event: &EventRow) -> Result<usize, usize> {
+fn position_of(known: &[Delivery], event: &EventRow) -> Result<usize, usize> {
     known.binary_search_by_key(&event.id, |delivery| delivery.event_id)
 }
 
@@ -270,8 +271,8 @@ fn begin_all(
     let mut again = Vec::new();
     let mut missing = Vec::new();
     for event in found {
-        match place(known, event) {
-            Ok(place) => again.push(&known[place]),
+        match position_of(known, event) {
+            Ok(position) => again.push(&known[position]),
             Err(_) if is_wanted(endpoint, event) => {
                 let status = DeliveryStatus::Pending;
                 let begun = deliveries::begun(now, endpoint.id, event.id, event.created, status);
@@ -282,7 +283,7 @@ fn begin_all(
     }
     restart(tx, now, &again)?;
     rows::deliveries_insert(tx, &missing)?;
-    tell(tx, now, endpoint, again.len() + missing.len())?;
+    wake_sender(tx, now, endpoint, again.len() + missing.len())?;
     Ok((again.len() + missing.len()) as u64)
 }
 
@@ -294,8 +295,8 @@ fn restart(tx: &mut dyn Tx, now: &Now, deliveries: &[&Delivery]) -> Result<(), S
     Ok(())
 }
 
-/// Tells the worker that sends, if anything begins.
-fn tell(
+/// Wakes the worker that sends, if anything begins.
+fn wake_sender(
     tx: &mut dyn Tx,
     now: &Now,
     endpoint: &Endpoint,
@@ -308,8 +309,12 @@ fn tell(
     Ok(())
 }
 
-/// Goes on with an account's replay by one part.
-pub(super) fn go_on(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
+/// Does the next part of an account's replay.
+pub(super) fn replay_next_part(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+) -> Result<(), StoreError> {
     let Some(mut left) = rows::replay_left(tx, scope)? else { return Ok(()) };
     let from = left.next;
     let is_over = match rows::find(tx, scope, left.endpoint_id)? {
@@ -324,13 +329,13 @@ pub(super) fn go_on(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), 
     if is_over { rows::replay_end(tx, &left, from) } else { rows::replay_move(tx, &left, from) }
 }
 
-/// Goes on with the replays of all accounts, a part of one after a part of another, until `stop`.
+/// Does the replays of all accounts, a part of one after a part of another, until `stop`.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let mut scopes: VecDeque<Scope> = VecDeque::new();
     while !*stop.borrow() {
         let rest = match scopes.pop_front() {
-            Some(scope) => part_of(&app, scope).await,
-            None => look(&app, &mut scopes).await,
+            Some(scope) => take_part_of(&app, scope).await,
+            None => find_replays(&app, &mut scopes).await,
         };
         tokio::select! {
             () = tokio::time::sleep(rest) => {}
@@ -340,17 +345,17 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
 }
 
 /// Finds accounts with a replay under way; answers how long to rest.
-async fn look(app: &AppState, scopes: &mut VecDeque<Scope>) -> Duration {
+async fn find_replays(app: &AppState, scopes: &mut VecDeque<Scope>) -> Duration {
     // A fault is told by whoever writes.
     let found = app.store.read(Cost::Point, |tx| Ok(rows::replay_scopes(tx)?)).await;
     scopes.extend(found.unwrap_or_default());
     if scopes.is_empty() { Duration::from_millis(LOOK_MILLISECONDS) } else { Duration::ZERO }
 }
 
-/// Goes on with an account's replay by one part; answers how long to rest.
-async fn part_of(app: &AppState, scope: Scope) -> Duration {
+/// Does the next part of an account's replay; answers how long to rest.
+async fn take_part_of(app: &AppState, scope: Scope) -> Duration {
     let begun = Instant::now();
-    match app.store.write(move |tx, now| Ok(go_on(tx, now, scope)?)).await {
+    match app.store.write(move |tx, now| Ok(replay_next_part(tx, now, scope)?)).await {
         Ok(()) => begun.elapsed() * RESTS_PER_PART,
         Err(failure) => {
             tracing::error!(?failure, "a replay could not go on; it is tried again in a second");

@@ -3,10 +3,11 @@
 
 use super::state::EndpointStatus;
 
-/// When attempts are made, in seconds after the start of a schedule (contract 9).
+/// When attempts are made, in seconds after the start of a schedule: "Retries" in
+/// docs/guides/webhooks.md.
 pub const STEPS_SECONDS: [i64; 14] =
     [0, 5, 30, 120, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 46_800, 64_800, WINDOW_SECONDS];
-/// How long one schedule tries, in seconds (interface specification, "Webhook retry window").
+/// How long one schedule tries, in seconds ("Retries" in docs/guides/webhooks.md).
 pub const WINDOW_SECONDS: i64 = 24 * 3_600;
 /// How far an attempt may lie off its time, in thousandths of the delay before it.
 pub const JITTER_PERMILLE: i64 = 100;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::fan_out::Subscribers;
 use crate::app_state::AppState;
-use crate::background::leader::HeldLease;
+use crate::background::leader::WorkerLease;
 use crate::events;
 use crate::events::rows::EventRow;
 use crate::kernel::{Now, StoreError};
@@ -53,7 +53,8 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
 }
 
 /// Sequences until `stop`.
-pub async fn run(app: Arc<AppState>, lease: HeldLease, mut stop: watch::Receiver<bool>) {
+pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiver<bool>) {
+    // The embedded store sequences in its own commits, and gives no lease.
     let Some(lease) = lease else { return };
     // A commit of this node's own says that there is something; for other nodes' it has to look.
     let mut is_told = false;
@@ -72,11 +73,11 @@ pub async fn run(app: Arc<AppState>, lease: HeldLease, mut stop: watch::Receiver
             Ok(false) => {}
             Ok(true) => {
                 let sequenced = app.store.write(move |tx, now| {
-                    if let Some(last) = lease.hold(tx)? {
+                    if let Some(last) = lease.lock(tx)? {
                         now.mint_above(last.as_u128());
                     }
                     sequence(tx, now)?;
-                    Ok(lease.leave(tx, now.minter().last())?)
+                    Ok(lease.keep_last_id(tx, now.minter().last())?)
                 });
                 match sequenced.await {
                     Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,

@@ -12,13 +12,13 @@ crate::statuses!("webhook_endpoint",
 
 crate::string_enum!(
     /// Why an endpoint is disabled.
-    DisabledReason { DeliveryFailures "delivery_failures" }
+    EndpointDisabledReason { DeliveryFailures "delivery_failures" }
 );
 
 crate::string_enum!(
     /// Where the delivery of one event to one endpoint stands: attempts to come, taken, schedule
-    /// ended without success, or kept for a replay because the endpoint is disabled. No graph,
-    /// because a replay begins any of them again.
+    /// ended without success, or kept for a replay because the endpoint is disabled or a chaos
+    /// profile withholds it. No graph, because a replay begins any of them again.
     DeliveryStatus {
         Pending "pending",
         Succeeded "succeeded",

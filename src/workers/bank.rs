@@ -20,7 +20,7 @@ use crate::rails::files::folders::{Folders, InboxFile};
 use crate::rails::files::rows::{self, Counts, Journalled};
 use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{Day, date_time};
-use crate::rails::{BankReport, Method};
+use crate::rails::{BankReport, PaymentMethod};
 use crate::reconcile;
 use crate::services::Services;
 use crate::store::Cost;
@@ -40,7 +40,7 @@ pub struct Bank {
     /// The inbox as the last look saw it.
     seen: Vec<InboxFile>,
     /// What the log was told last of payouts that wait for a window: methods, and until when.
-    waiting_told: Vec<(Method, i64)>,
+    waiting_told: Vec<(PaymentMethod, i64)>,
 }
 
 /// What one turn did.
@@ -92,9 +92,11 @@ impl Bank {
     /// once for each window.
     async fn tell_waiting(&mut self, app: &AppState) -> Result<(), Stopped> {
         let instant = app.store.clock.milliseconds() / 1000;
-        let opens_at = |method: &Method| self.settings.profile.opens_at(*method, instant);
-        let closed: Vec<(Method, i64)> =
-            Method::ALL.iter().filter_map(|method| Some((*method, opens_at(method)?))).collect();
+        let opens_at = |method: &PaymentMethod| self.settings.profile.opens_at(*method, instant);
+        let closed: Vec<(PaymentMethod, i64)> = PaymentMethod::ALL
+            .iter()
+            .filter_map(|method| Some((*method, opens_at(method)?)))
+            .collect();
         if closed.is_empty() {
             self.waiting_told.clear();
             return Ok(());

@@ -116,7 +116,7 @@ pub fn step(
     }
     let scope = Scope::new(walk.account_number, walk.mode);
     // With the operator's decisions, which a step must not write over.
-    keys::rows::take_turns(tx, scope)?;
+    keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
     for id in &ids {
@@ -363,7 +363,7 @@ async fn walk_if_due(
 mod tests {
     use super::*;
     use crate::account_verification::simulated::SimulatedVerifier;
-    use crate::beneficiaries::state::DisabledReason;
+    use crate::beneficiaries::state::PayoutsDisabledReason;
     use crate::beneficiaries::{Beneficiary, Kyc, NewBeneficiary};
     use crate::chains::address::{AddressBytes, ChainAddress};
     use crate::chains::derivation::AccountXpub;
@@ -735,7 +735,7 @@ mod tests {
         assert_eq!(stage.compared(stage.check(id)).await, 0);
         assert_eq!(
             stage.found(id).await.payouts_disabled_reason,
-            Some(DisabledReason::ComplianceHold)
+            Some(PayoutsDisabledReason::ComplianceHold)
         );
         let walk = Walk::begin(Mode::Test);
         let asked = stage.write(move |tx, _, services| questions(tx, services, walk, 2)).await;
@@ -761,7 +761,7 @@ mod tests {
         assert_eq!(stage.compared(stage.check(id)).await, 1);
         assert_eq!(
             stage.found(id).await.payouts_disabled_reason,
-            Some(DisabledReason::ComplianceHold)
+            Some(PayoutsDisabledReason::ComplianceHold)
         );
     }
 
@@ -804,13 +804,13 @@ mod tests {
         let held = stage.found(possible).await;
         assert_eq!(
             (held.status, held.payouts_disabled_reason),
-            (BeneficiaryStatus::Verifying, Some(DisabledReason::ComplianceHold))
+            (BeneficiaryStatus::Verifying, Some(PayoutsDisabledReason::ComplianceHold))
         );
         let confirmed = stage.beneficiary("Zubin Tarkhad", Some("1980-05-06")).await;
         let rejected = stage.found(confirmed).await;
         assert_eq!(
             (rejected.status, rejected.payouts_disabled_reason),
-            (BeneficiaryStatus::Rejected, Some(DisabledReason::ComplianceHold))
+            (BeneficiaryStatus::Rejected, Some(PayoutsDisabledReason::ComplianceHold))
         );
         // Cleared, the bank is still asked.
         stage.decide(possible.any(), OperatorDecision::Approve).await.unwrap();
@@ -826,7 +826,7 @@ mod tests {
         let stopped = stage.found(free).await;
         assert_eq!(
             (stopped.is_payable(), stopped.payouts_disabled_reason),
-            (false, Some(DisabledReason::ComplianceHold))
+            (false, Some(PayoutsDisabledReason::ComplianceHold))
         );
         assert!(stage.found(possible).await.is_payable(), "its clearance holds");
         stage.decide(free.any(), OperatorDecision::Approve).await.unwrap();

@@ -1,4 +1,4 @@
-//! Contract 13: one key, one effect, one answer.
+//! One key, one effect, one answer.
 
 use std::pin::{Pin, pin};
 use std::task::Poll;

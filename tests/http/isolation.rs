@@ -27,7 +27,7 @@ struct Row {
     body: &'static str,
     /// Fields of the body that refer to objects.
     references: &'static [(&'static str, ObjectKind)],
-    /// Answers 403 to live keys until live mode is configured (contract 12).
+    /// Answers 403 to live keys until live mode is configured.
     is_live_creation: bool,
 }
 

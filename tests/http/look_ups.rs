@@ -8,7 +8,7 @@ use hundi::account_verification::http::{HttpVerifier, HttpVerifierSettings};
 use hundi::account_verification::manual::ManualVerifier;
 use hundi::account_verification::{AccountAnswer, LookedUp, NameMatch};
 use hundi::beneficiaries::look_ups;
-use hundi::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
+use hundi::beneficiaries::state::{BeneficiaryStatus, PayoutsDisabledReason};
 use hundi::beneficiaries::{self, Beneficiary, BeneficiaryChange, KycChange, VerificationDecision};
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, MetadataPatch, Patch};
@@ -101,37 +101,37 @@ async fn each_answer_moves_the_beneficiary_and_the_service_is_asked_as_documente
         (
             json!({"status": "found", "account_holder_name": "Ravi Rao"}),
             BeneficiaryStatus::InputRequired,
-            Some(DisabledReason::NameMismatch),
+            Some(PayoutsDisabledReason::NameMismatch),
             Some(NameMatch::Mismatch),
         ),
         (
             json!({"status": "not_found"}),
             BeneficiaryStatus::Rejected,
-            Some(DisabledReason::AccountInvalid),
+            Some(PayoutsDisabledReason::AccountInvalid),
             None,
         ),
         (
             json!({"status": "closed"}),
             BeneficiaryStatus::Rejected,
-            Some(DisabledReason::AccountInvalid),
+            Some(PayoutsDisabledReason::AccountInvalid),
             None,
         ),
         (
             json!({"status": "not_nre"}),
             BeneficiaryStatus::Rejected,
-            Some(DisabledReason::AccountNotNre),
+            Some(PayoutsDisabledReason::AccountNotNre),
             None,
         ),
         (
             json!({"status": "found"}),
             BeneficiaryStatus::Verifying,
-            Some(DisabledReason::VerificationPending),
+            Some(PayoutsDisabledReason::VerificationPending),
             Some(NameMatch::Unavailable),
         ),
         (
             json!({"status": "unknown"}),
             BeneficiaryStatus::Verifying,
-            Some(DisabledReason::VerificationPending),
+            Some(PayoutsDisabledReason::VerificationPending),
             None,
         ),
     ] {
@@ -391,7 +391,7 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
         let held = office.desk.find(TEST, id).await;
         assert_eq!(
             (held.status, held.payouts_disabled_reason),
-            (BeneficiaryStatus::Verifying, Some(DisabledReason::ComplianceHold)),
+            (BeneficiaryStatus::Verifying, Some(PayoutsDisabledReason::ComplianceHold)),
             "{by_hand:?}"
         );
         // Cleared by the operator its account is checked again, and then nothing keeps it.
@@ -421,7 +421,7 @@ async fn live_mode_asks_for_another_code_and_test_mode_carries_on() {
         let found = desk.find(LIVE, id).await;
         assert_eq!(
             (found.status, found.payouts_disabled_reason),
-            (BeneficiaryStatus::InputRequired, Some(DisabledReason::IfscUnknown)),
+            (BeneficiaryStatus::InputRequired, Some(PayoutsDisabledReason::IfscUnknown)),
             "{code}"
         );
         assert_eq!(
@@ -462,7 +462,7 @@ async fn the_holder_names_that_the_bank_answers_are_screened() {
         let id = office.waiting().await;
         let found = office.until(id, |found| found.checked_at.is_some()).await;
         let wanted = if is_held {
-            (BeneficiaryStatus::Verifying, Some(DisabledReason::ComplianceHold))
+            (BeneficiaryStatus::Verifying, Some(PayoutsDisabledReason::ComplianceHold))
         } else {
             (BeneficiaryStatus::Active, None)
         };

@@ -6,7 +6,7 @@ use hundi::operator::{self, OperatorDecision};
 use hundi::oversight::closing;
 use hundi::oversight::flow::DayCount;
 use hundi::oversight::queues::{self, QueueKind};
-use hundi::oversight::story::{self, Story, Theme};
+use hundi::oversight::story::{self, Story, StoryTheme};
 use hundi::oversight::{AccountNames, overview, search};
 use hundi::rails::files::values::Day;
 use hundi::store::Tx;
@@ -118,15 +118,15 @@ async fn a_paid_transfer_is_found_by_everything_that_names_it_and_tells_its_stor
     assert_eq!(story.account, "found");
     let moments = story.moments();
     assert!(moments.is_sorted_by_key(|moment| moment.at));
-    let themes = |theme: Theme| {
+    let themes = |theme: StoryTheme| {
         let of_theme = moments.iter().filter(|moment| moment.theme == theme);
         of_theme.map(|moment| moment.what.as_str()).collect::<Vec<_>>()
     };
-    assert_eq!(themes(Theme::Quote), ["locked"]);
+    assert_eq!(themes(StoryTheme::Quote), ["locked"]);
     let statuses = ["funding", "funded", "payout_processing", "payout_settled"];
-    assert_eq!(themes(Theme::Transfer), statuses);
-    assert_eq!(themes(Theme::Deposit).last(), Some(&"completed"));
-    assert_eq!(themes(Theme::Payout), ["initialized", "processing", "settled"]);
+    assert_eq!(themes(StoryTheme::Transfer), statuses);
+    assert_eq!(themes(StoryTheme::Deposit).last(), Some(&"completed"));
+    assert_eq!(themes(StoryTheme::Payout), ["initialized", "processing", "settled"]);
     assert!(moments.iter().any(|moment| moment.facts.contains(&("utr", utr.to_owned()))));
     let entries: Vec<_> = story.postings.iter().map(|posting| posting.entry.as_str()).collect();
     assert_eq!(

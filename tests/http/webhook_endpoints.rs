@@ -1,4 +1,4 @@
-//! Contract 9: webhook endpoints and the deliveries to them.
+//! Webhook endpoints and the deliveries to them.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::receiver::{Receiver, Reply, types};
 use crate::support::{Client, LaneHold, Server, WAIT, id, is_on_postgres, payout_id};
 
 const ENDPOINTS: &str = "/v1/webhook_endpoints";
-/// When attempts are made, in seconds after the event (contract 9).
+/// When attempts are made, in seconds after the event.
 const SCHEDULE_SECONDS: [i64; 14] =
     [0, 5, 30, 120, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 46_800, 64_800, 86_400];
 /// One event for each beneficiary that is created.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hundi::kernel::{Currency, Id, Money};
-use hundi::rails::Method;
+use hundi::rails::PaymentMethod;
 use hundi::rails::files::characters::Characters;
 use hundi::rails::files::encoding;
-use hundi::rails::files::format::{Identification, PaymentOrder, Remitter};
+use hundi::rails::files::format::{IdentityDocument, PaymentOrder, Remitter};
 use hundi::rails::files::references::UtrFinding;
 use hundi::rails::files::reports::{Content, Incoming, Meaning, Sign};
 use hundi::rails::files::settings::BankSettings;
@@ -94,7 +94,7 @@ fn order(value: u128, units: i64, name: String) -> PaymentOrder {
     PaymentOrder {
         end_to_end_id: EndToEndId::of(Id::from_u128(value)),
         amount,
-        method: Method::for_amount(amount),
+        method: PaymentMethod::for_amount(amount),
         purpose_code: "P1301".into(),
         sender: Remitter {
             name: name.clone(),
@@ -104,7 +104,7 @@ fn order(value: u128, units: i64, name: String) -> PaymentOrder {
             town: (units % 3 == 0).then(|| "Dubai".into()),
             region: (units % 7 == 0).then(|| name.clone()),
             date_of_birth: (units % 4 < 2).then(|| "1990-01-31".into()),
-            identification: (units % 4 < 3).then(|| (Identification::Passport, name.clone())),
+            identification: (units % 4 < 3).then(|| (IdentityDocument::Passport, name.clone())),
         },
         beneficiary_name: name,
         account_number: "50100012345678".into(),
@@ -212,7 +212,7 @@ fn the_profiles_that_ship_are_read_and_their_files_validate() {
         .enumerate()
         .map(|(at, (units, name))| order(at as u128, *units, name.into()))
         .collect();
-    orders[2].method = Method::Internal;
+    orders[2].method = PaymentMethod::Internal;
     let id = MessageId(Id::from_u128(u128::from(1_795_285_800_000_u64) << 80));
     let mut files = Vec::new();
     for (name, wanted, file_name) in [
@@ -283,7 +283,7 @@ fn a_remitter_is_written_with_all_that_is_known() {
         town: Some("दुबई".into()),
         region: Some("Dubai".into()),
         date_of_birth: Some("1990-01-31".into()),
-        identification: Some((Identification::Passport, "Z1234567".into())),
+        identification: Some((IdentityDocument::Passport, "Z1234567".into())),
     };
     let more = "debit_account_town = 'Mumbai'\ndebit_account_country = 'IN'\n";
     let id = MessageId(Id::from_u128(9));
@@ -349,7 +349,7 @@ fn kept_and_simulated_files_validate() {
     }
 }
 
-fn utr(references: &hundi::rails::files::references::References, method: Method) -> String {
+fn utr(references: &hundi::rails::files::references::References, method: PaymentMethod) -> String {
     match references.utr(method, &[], &[]) {
         UtrFinding::One(utr, _) => utr.as_str().to_owned(),
         other => panic!("{other:?}"),
@@ -376,9 +376,9 @@ fn a_statement_is_read_into_its_lines() {
         (first.amount.units, first.sign, first.booking_day.to_string().as_str()),
         (10_000_000, Sign::Debit, "2026-11-21")
     );
-    assert_eq!(utr(&first.references, Method::Neft), "RATNN24200329588");
+    assert_eq!(utr(&first.references, PaymentMethod::Neft), "RATNN24200329588");
     assert_eq!(
-        utr(&second.references, Method::Rtgs),
+        utr(&second.references, PaymentMethod::Rtgs),
         "YESBR12025031200013998",
         "from the remittance text"
     );
@@ -389,7 +389,7 @@ fn a_statement_is_read_into_its_lines() {
     );
     assert_eq!(charges.references.shown(), Some("CHG0099"));
     assert_eq!(
-        charges.references.utr(Method::Neft, &[], &[]),
+        charges.references.utr(PaymentMethod::Neft, &[], &[]),
         UtrFinding::None,
         "a bank's own reference is no clearing reference"
     );
@@ -403,7 +403,7 @@ fn a_status_report_is_read_payment_by_payment() {
     assert_eq!(report.batches[0].1.reason.code.as_deref(), Some("DUPL"));
     let [paid, refused, strange] = &report.payments[..] else { panic!() };
     assert_eq!((paid.verdict.meaning, paid.amount.unwrap().units), (Some(Meaning::Paid), 884_125));
-    assert_eq!(utr(&paid.references, Method::Neft), "N351200478962883");
+    assert_eq!(utr(&paid.references, PaymentMethod::Neft), "N351200478962883");
     assert_eq!(
         (refused.verdict.meaning, refused.verdict.reason.code.as_deref()),
         (Some(Meaning::Refused), Some("AC04"))

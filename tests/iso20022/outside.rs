@@ -5,12 +5,12 @@ use std::path::Path;
 
 use hundi::kernel::Id;
 use hundi::rails::FILE_FORMATS;
-use hundi::rails::Method;
+use hundi::rails::PaymentMethod;
 use hundi::rails::files::certify::Certification;
 use hundi::rails::files::profile::{BankProfile, ProfileTable};
 use hundi::rails::files::references::{ReferenceElement, UtrFinding};
 use hundi::rails::files::reports::{Content, Incoming, Meaning, Reason, Sign};
-use hundi::rails::files::settings::Format;
+use hundi::rails::files::settings::FileFormatRef;
 use hundi::rails::files::values::EndToEndId;
 use hundi::rails::iso20022::reading;
 
@@ -198,7 +198,7 @@ fn the_reference_is_found_in_every_dialect_and_version() {
             let Content::Accounts(accounts) = found.content else { panic!() };
             let line = &accounts[0].lines[0];
             assert_eq!(line.end_to_end_id, Some(EndToEndId::of(Id::from_u128(77))));
-            let method = if utr.len() == 22 { Method::Rtgs } else { Method::Neft };
+            let method = if utr.len() == 22 { PaymentMethod::Rtgs } else { PaymentMethod::Neft };
             match line.references.utr(method, &[], &["00112233445566"]) {
                 UtrFinding::One(found, _) => assert_eq!(found.as_str(), *utr, "{element}"),
                 other => panic!("{version} {element}: {other:?}"),
@@ -211,9 +211,9 @@ fn the_reference_is_found_in_every_dialect_and_version() {
         panic!()
     };
     let references = &accounts[0].lines[0].references;
-    assert_eq!(references.utr(Method::Neft, &[], &[]), UtrFinding::None);
+    assert_eq!(references.utr(PaymentMethod::Neft, &[], &[]), UtrFinding::None);
     let element = ReferenceElement::AcctSvcrRef;
-    assert!(matches!(references.utr(Method::Neft, &[element], &[]), UtrFinding::One(..)));
+    assert!(matches!(references.utr(PaymentMethod::Neft, &[element], &[]), UtrFinding::One(..)));
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn a_profile_is_proposed_for_every_dialect_of_files_from_outside() {
         .collect();
     names.sort();
     let certified = |profile: BankProfile, files: &[(String, String, String)]| {
-        let mut found = Certification::new(Format(FILE_FORMATS[0]), profile);
+        let mut found = Certification::new(FileFormatRef(FILE_FORMATS[0]), profile);
         let lines: Vec<String> = files
             .iter()
             .flat_map(|(name, text, _)| found.file(name, text.as_bytes()))

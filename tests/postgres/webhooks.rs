@@ -11,7 +11,7 @@ use hundi::kernel::{Clock, Id, Metadata, Mode, Now, OperationError, Scope};
 use hundi::store::postgres::PostgresUrl;
 use hundi::store::{Store, Tx};
 use hundi::webhooks::deliveries::{
-    DueDelivery, FinishedAttempt, LEASE_MILLISECONDS, claim, purge_deleted, record_attempts,
+    DueDelivery, FinishedAttempt, LEASE_MILLISECONDS, claim, purge_deleted, write_attempts,
 };
 use hundi::webhooks::fan_out::Subscribers;
 use hundi::webhooks::replay::{Replay, replay};
@@ -217,16 +217,16 @@ async fn a_claim_that_waited_for_another_takes_what_that_left() {
     let every_third: Vec<_> = due.iter().step_by(3).cloned().collect();
     let (mut stop, stopped, release) = Stop::new();
     let first = stage.store.write(move |tx, now| {
-        let lease_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
-        let claimed = claim(tx, id, &every_third, false, lease_milliseconds)?;
+        let lease_ends_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
+        let claimed = claim(tx, id, &every_third, false, lease_ends_milliseconds)?;
         stop.wait();
         Ok(claimed)
     });
     let second = async {
         stopped.await.expect("the first claim");
         let claim_all = stage.store.write(move |tx, now| {
-            let lease_milliseconds = now.instant_milliseconds() + 2 * LEASE_MILLISECONDS;
-            Ok(claim(tx, id, &due, false, lease_milliseconds)?)
+            let lease_ends_milliseconds = now.instant_milliseconds() + 2 * LEASE_MILLISECONDS;
+            Ok(claim(tx, id, &due, false, lease_ends_milliseconds)?)
         });
         let release_when_waiting = async {
             let waiting = WAITING.replace("webhook_queues", "webhook_deliveries");
@@ -256,11 +256,11 @@ async fn of_two_attempts_of_a_delivery_the_one_with_the_lease_counts() {
         }
         webhooks::sequencer::sequence(tx, now)?;
         let due = rows::due(tx, SCOPE, id, None, i64::MAX - 1, 10)?;
-        let lease_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
-        assert_eq!(claim(tx, id, &due, true, lease_milliseconds)?, [true; 3]);
-        let mut attempts = vec![success(now, &due[0], lease_milliseconds - 1)];
-        attempts.extend(due.iter().map(|delivery| success(now, delivery, lease_milliseconds)));
-        Ok(record_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)
+        let lease_ends_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
+        assert_eq!(claim(tx, id, &due, true, lease_ends_milliseconds)?, [true; 3]);
+        let mut attempts = vec![success(now, &due[0], lease_ends_milliseconds - 1)];
+        attempts.extend(due.iter().map(|delivery| success(now, delivery, lease_ends_milliseconds)));
+        Ok(write_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)
     };
     stage.store.write(turn).await.expect("a turn");
     assert_eq!(stage.database.value("SELECT COUNT(*) FROM webhook_attempts"), "3");
@@ -308,7 +308,7 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
             schedule_start_milliseconds: delivery.schedule_start_milliseconds,
             step: delivery.step,
             attempts_count: delivery.attempts_count,
-            lease_milliseconds: delivery.due_milliseconds.unwrap_or_default(),
+            lease_ends_milliseconds: delivery.due_milliseconds.unwrap_or_default(),
             attempted_milliseconds: now.instant_milliseconds(),
             is_success: false,
             http_status: Some(500),
@@ -319,7 +319,7 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
             watched: None,
             attacked_http_status: None,
         };
-        record_attempts(tx, now, id, &[&attempt])?;
+        write_attempts(tx, now, id, &[&attempt])?;
         stop.wait();
         Ok(rows::find(tx, SCOPE, id)?.map(|endpoint| endpoint.status))
     });
@@ -451,13 +451,13 @@ fn reads(database: &Database) -> (i64, i64) {
 }
 
 /// A success of a delivery under a lease.
-fn success(now: &Now, delivery: &DueDelivery, lease_milliseconds: i64) -> FinishedAttempt {
+fn success(now: &Now, delivery: &DueDelivery, lease_ends_milliseconds: i64) -> FinishedAttempt {
     FinishedAttempt {
         delivery_id: delivery.id,
         schedule_start_milliseconds: delivery.schedule_start_milliseconds,
         step: delivery.step,
         attempts_count: delivery.attempts_count,
-        lease_milliseconds,
+        lease_ends_milliseconds,
         attempted_milliseconds: now.instant_milliseconds(),
         is_success: true,
         http_status: Some(200),
@@ -499,12 +499,14 @@ async fn deliver_all(stage: &Stage, id: Id<kind::WebhookEndpoint>, count: i64) {
         assert!(due.iter().all(|delivery| delivery.event.is_some()));
         left -= due.len() as i64;
         let turn = move |tx: &mut dyn Tx, now: &mut Now| {
-            let lease_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
-            let claimed = claim(tx, id, &due, false, lease_milliseconds)?;
+            let lease_ends_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
+            let claimed = claim(tx, id, &due, false, lease_ends_milliseconds)?;
             assert!(claimed.iter().all(|is_claimed| *is_claimed));
-            let attempts: Vec<FinishedAttempt> =
-                due.iter().map(|delivery| success(now, delivery, lease_milliseconds)).collect();
-            Ok(record_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)
+            let attempts: Vec<FinishedAttempt> = due
+                .iter()
+                .map(|delivery| success(now, delivery, lease_ends_milliseconds))
+                .collect();
+            Ok(write_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)
         };
         stage.store.write(turn).await.expect("a turn");
     }

@@ -47,7 +47,7 @@ pub fn moment(at: i64) -> (String, String) {
 mod tests {
     use super::super::super::texts;
     use super::*;
-    use crate::beneficiaries::state::DisabledReason;
+    use crate::beneficiaries::state::PayoutsDisabledReason;
     use crate::deposits::state::Classification;
     use crate::payouts::totals::HoldReason;
     use crate::rails::files::rows::{Attention, Matching};
@@ -96,7 +96,7 @@ mod tests {
         reasons.extend(SentHashError::ALL.iter().map(|fault| fault.as_str()));
         reasons.extend(StatusReason::ALL.iter().map(|reason| reason.as_str()));
         reasons.extend(Classification::ALL.iter().map(|found| found.as_str()));
-        reasons.extend(DisabledReason::ALL.iter().map(|reason| reason.as_str()));
+        reasons.extend(PayoutsDisabledReason::ALL.iter().map(|reason| reason.as_str()));
         reasons.extend(Screening::ALL.iter().map(|found| found.as_str()));
         assert!(reasons.len() > 60, "{}", reasons.len());
         let without = |words: &texts::Words| {

@@ -5,7 +5,7 @@ use super::super::blocks::{PageBlock, PageForm, Question, Tone, path_of, short, 
 use super::super::visit::{Failure, PageOutcome, Visit, is_own_path};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::Beneficiary;
-use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
+use crate::beneficiaries::state::{BeneficiaryStatus, PayoutsDisabledReason};
 use crate::chains::address::ChainAddress;
 use crate::decisions;
 use crate::deposits::state::Classification;
@@ -342,7 +342,7 @@ fn of_refund(visit: &Visit, refund: &Refund) -> Vec<PageBlock> {
 pub fn of_beneficiary(visit: &Visit, found: &Beneficiary) -> Vec<PageBlock> {
     let words = visit.words;
     let id = found.id.any();
-    let is_held = found.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let is_held = found.payouts_disabled_reason == Some(PayoutsDisabledReason::ComplianceHold);
     let mut forms = Vec::new();
     let title = |key: &str| words.get(key).to_owned();
     match found.status {

@@ -10,7 +10,7 @@ use crate::decisions::{self, Decision};
 use crate::kernel::page::{FilterValue, Page as ListPage};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Id, ObjectKind, Scope};
-use crate::oversight::story::{self, Moment, Story, Theme};
+use crate::oversight::story::{self, Moment, Story, StoryTheme};
 use crate::oversight::{AccountNames, search};
 use crate::store::Cost;
 use crate::transfers::Transfer;
@@ -341,7 +341,7 @@ fn step(visit: &Visit, story: &Story, moment: Moment) -> StoryStep {
     let (words, transfer) = (visit.words, &story.transfer);
     let mut facts = Vec::new();
     if let Some(id) = moment.id
-        && moment.theme != Theme::Transfer
+        && moment.theme != StoryTheme::Transfer
     {
         facts.push(fact(visit, "col.id", PageCell::Code(short(&id.to_string()))));
     }

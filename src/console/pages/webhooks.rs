@@ -226,7 +226,7 @@ async fn count_failed(
         let until = now.business();
         let endpoint = id.typed().map(|typed| hooks::find(tx, scope, typed)).transpose()?;
         let Some(endpoint) = endpoint.flatten() else { return Ok((until, None)) };
-        Ok((until, replay::count_ahead(tx, &now, &endpoint, &failed(until))?))
+        Ok((until, replay::count_before_transaction(tx, &now, &endpoint, &failed(until))?))
     };
     visit.app.store.read(Cost::Scan, count).await
 }

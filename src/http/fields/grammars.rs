@@ -64,7 +64,7 @@ fn keep_if(text: &str, holds: bool) -> Option<String> {
 
 text_fields! {
     /// 5 to 20 letters or digits, as a bank writes them; leading zeros count.
-    AccountNumber (5..=20) "^[A-Za-z0-9]{5,20}$" => |text| keep_if(text,
+    AccountNumberText (5..=20) "^[A-Za-z0-9]{5,20}$" => |text| keep_if(text,
         text.bytes().all(|b| b.is_ascii_alphanumeric())),
         "must consist of letters and digits.";
     /// An IFSC: four letters of the bank, a zero, six of the branch (RBI's RTGS guide);
@@ -269,8 +269,8 @@ mod tests {
         let number = |bound| {
             format!("field must have {bound} characters. It must consist of letters and digits.")
         };
-        assert_eq!(message::<AccountNumber>("1234"), number("at least 5"));
-        assert_eq!(message::<AccountNumber>(&"1".repeat(21)), number("at most 20"));
+        assert_eq!(message::<AccountNumberText>("1234"), number("at least 5"));
+        assert_eq!(message::<AccountNumberText>(&"1".repeat(21)), number("at most 20"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::events::rows::EventRow;
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, InternalId, Money, ObjectKind, Scope, StoreError};
-use crate::ledger::{Account, Entry};
+use crate::ledger::{Account, LedgerEntryKind};
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -11,7 +11,7 @@ use crate::values;
 #[derive(Clone, Debug)]
 pub struct PostingRow {
     pub entry_id: InternalId,
-    pub entry: Entry,
+    pub entry: LedgerEntryKind,
     pub debit: Account,
     pub credit: Account,
     pub amount: Money,
@@ -30,7 +30,7 @@ pub fn postings(
     let read = |mut row: Row| {
         Ok(PostingRow {
             entry_id: row.id()?,
-            entry: row.word(Entry::parse)?,
+            entry: row.word(LedgerEntryKind::parse)?,
             debit: row.word(Account::parse)?,
             credit: row.word(Account::parse)?,
             amount: row.money()?,

@@ -50,14 +50,14 @@ impl PaymentPhase {
         matches!(self, PaymentPhase::AwaitingPayment | PaymentPhase::PartlyPaid)
     }
     /// How the state looks: nothing special, good, or something that needs the payer's attention.
-    pub const fn tone(self) -> Tone {
+    pub const fn tone(self) -> PhaseTone {
         match self {
             PaymentPhase::Received
             | PaymentPhase::PayingOut
             | PaymentPhase::PaidOut
-            | PaymentPhase::Refunded => Tone::Good,
+            | PaymentPhase::Refunded => PhaseTone::Good,
             PaymentPhase::AwaitingPayment | PaymentPhase::Seen | PaymentPhase::Confirming => {
-                Tone::Plain
+                PhaseTone::Plain
             }
             PaymentPhase::PartlyPaid
             | PaymentPhase::TimeUp
@@ -68,7 +68,7 @@ impl PaymentPhase {
             | PaymentPhase::RefundNeedsAddress
             | PaymentPhase::Refunding
             | PaymentPhase::Expired
-            | PaymentPhase::Cancelled => Tone::Attention,
+            | PaymentPhase::Cancelled => PhaseTone::Attention,
         }
     }
     /// How long the page waits before it asks for the state again, in seconds.
@@ -94,7 +94,7 @@ impl PaymentPhase {
     }
 }
 
-crate::string_enum!(Tone { Plain "plain", Good "good", Attention "attention" });
+crate::string_enum!(PhaseTone { Plain "plain", Good "good", Attention "attention" });
 crate::string_enum!(
     /// Where a step of the timeline stands.
     StepState { Done "done", Current "current", Next "next", Problem "problem" }
@@ -179,7 +179,7 @@ pub struct PayerReceipt {
 pub struct PayView {
     pub object: &'static str,
     pub phase: PaymentPhase,
-    pub tone: Tone,
+    pub tone: PhaseTone,
     /// Nothing more will happen; the page stops asking.
     pub is_final: bool,
     /// Seconds until the page asks again, at first; `null` once final.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::profile::{BankProfile, MASK_CHARACTERS, Pain001, shows_enough};
 use super::references::{ReferenceElement, References, UtrFinding};
 use super::reports::{Content, Meaning, PaymentStatus, Reason, Sign, StatementLine};
-use super::settings::Format;
+use super::settings::FileFormatRef;
 use super::values::{AccountNumber, EndToEndId, Utr};
 use crate::kernel::Money;
-use crate::rails::port::Method;
+use crate::rails::port::PaymentMethod;
 
 /// What was read so far, and what it says about the profile that the bank needs.
 pub struct Certification {
-    format: Format,
+    format: FileFormatRef,
     profile: BankProfile,
     pub files_count: usize,
     pub refused_count: usize,
@@ -29,7 +29,7 @@ pub struct Certification {
 }
 
 impl Certification {
-    pub fn new(format: Format, profile: BankProfile) -> Certification {
+    pub fn new(format: FileFormatRef, profile: BankProfile) -> Certification {
         Certification {
             format,
             profile,
@@ -156,7 +156,7 @@ impl Certification {
         of: Option<EndToEndId>,
         amount: Option<Money>,
     ) -> String {
-        let method = amount.map_or(Method::Neft, Method::for_amount);
+        let method = amount.map_or(PaymentMethod::Neft, PaymentMethod::for_amount);
         let finding = references.utr(method, &self.profile.reference_elements, &[]);
         if let Some(of) = of {
             *self.payments.entry(of).or_default() |= matches!(finding, UtrFinding::One(..));
@@ -334,7 +334,7 @@ mod tests {
             entries.concat()
         );
         let profile = || BankProfile::try_from(ProfileTable::default()).unwrap();
-        let mut found = Certification::new(Format(&Iso20022), profile());
+        let mut found = Certification::new(FileFormatRef(&Iso20022), profile());
         let lines = found.file("a.xml", file.as_bytes());
         let wanted = [
             "a.xml: movements N1",
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(summary[6], "debit_account_masks = [\"XXXXXXXXXX5566\"]");
         // With what it proposed, every payment has its reference.
         let table = toml::from_str::<ProfileTable>(&found.proposal().join("\n")).unwrap();
-        let mut found = Certification::new(Format(&Iso20022), table.try_into().unwrap());
+        let mut found = Certification::new(FileFormatRef(&Iso20022), table.try_into().unwrap());
         found.file("a.xml", file.as_bytes());
         assert_eq!((found.payments_count(), found.referenced_count()), (2, 2));
     }
@@ -380,7 +380,7 @@ mod tests {
             entry(&ours, "<ClrSysRef>SBIN126166441955</ClrSysRef>")
         );
         let profile = BankProfile::try_from(ProfileTable::default()).unwrap();
-        let mut found = Certification::new(Format(&Iso20022), profile);
+        let mut found = Certification::new(FileFormatRef(&Iso20022), profile);
         found.file("a.xml", status.as_bytes());
         let summary = found.summary();
         assert!(summary[0].ends_with("payments of ours: 1, with a UTR: 0"), "{summary:?}");

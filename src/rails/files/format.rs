@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::values::EndToEndId;
 use crate::kernel::Money;
-use crate::rails::port::Method;
+use crate::rails::port::PaymentMethod;
 
 /// One payment, with all that the bank needs to know. It holds the whole account number, so it has
 /// no `Debug`.
@@ -12,7 +12,7 @@ use crate::rails::port::Method;
 pub struct PaymentOrder {
     pub end_to_end_id: EndToEndId,
     pub amount: Money,
-    pub method: Method,
+    pub method: PaymentMethod,
     pub purpose_code: String,
     pub sender: Remitter,
     pub beneficiary_name: String,
@@ -32,12 +32,12 @@ pub struct Remitter {
     pub region: Option<String>,
     /// `YYYY-MM-DD`.
     pub date_of_birth: Option<String>,
-    pub identification: Option<(Identification, String)>,
+    pub identification: Option<(IdentityDocument, String)>,
 }
 
 crate::string_enum!(
     /// What a number identifies a person by.
-    Identification { Passport "passport", NationalId "national_id",
+    IdentityDocument { Passport "passport", NationalId "national_id",
         DrivingLicence "driving_licence" }
 );
 

@@ -11,7 +11,7 @@ use super::references::ReferenceElement;
 use super::values::{AccountNumber, Day, MessageId};
 use super::windows::{Calendar, Windows};
 use crate::kernel::within;
-use crate::rails::port::Method;
+use crate::rails::port::PaymentMethod;
 
 crate::string_enum!(
     /// The versions of pain.001 that are written.
@@ -209,14 +209,14 @@ fn word<T>(
 }
 
 impl MethodProfile {
-    fn read(method: Method, table: Option<MethodTable>) -> Result<MethodProfile, String> {
+    fn read(method: PaymentMethod, table: Option<MethodTable>) -> Result<MethodProfile, String> {
         let name = method.as_str();
         let table = table.unwrap_or_default();
         // Urgent is what goes over RTGS; the local instrument names the system.
         let (level, instrument) = match method {
-            Method::Neft => ("URNS", "NEFT"),
-            Method::Rtgs => ("URGP", "RTGS"),
-            Method::Internal => ("BKTR", "IFT"),
+            PaymentMethod::Neft => ("URNS", "NEFT"),
+            PaymentMethod::Rtgs => ("URGP", "RTGS"),
+            PaymentMethod::Internal => ("BKTR", "IFT"),
         };
         let level = table.service_level.unwrap_or_else(|| CodeOrText::Code(level.into()));
         let instrument =
@@ -351,9 +351,9 @@ impl TryFrom<ProfileTable> for BankProfile {
             reference_elements: reference_elements.iter().map(element).collect::<Result<_, _>>()?,
             debit_account_masks: masks,
             calendar: calendar(table.holidays, table.closed_saturdays)?,
-            neft: MethodProfile::read(Method::Neft, table.neft)?,
-            rtgs: MethodProfile::read(Method::Rtgs, table.rtgs)?,
-            internal: MethodProfile::read(Method::Internal, table.internal)?,
+            neft: MethodProfile::read(PaymentMethod::Neft, table.neft)?,
+            rtgs: MethodProfile::read(PaymentMethod::Rtgs, table.rtgs)?,
+            internal: MethodProfile::read(PaymentMethod::Internal, table.internal)?,
         })
     }
 }
@@ -427,16 +427,16 @@ impl BankProfile {
             .map_err(|error| format!("[bank] profile_file {shown}: {error}"))?;
         toml::from_str(&text).map_err(|error| format!("[bank] profile_file {shown}: {error}"))
     }
-    pub const fn of(&self, method: Method) -> &MethodProfile {
+    pub const fn of(&self, method: PaymentMethod) -> &MethodProfile {
         match method {
-            Method::Neft => &self.neft,
-            Method::Rtgs => &self.rtgs,
-            Method::Internal => &self.internal,
+            PaymentMethod::Neft => &self.neft,
+            PaymentMethod::Rtgs => &self.rtgs,
+            PaymentMethod::Internal => &self.internal,
         }
     }
     /// Until when payments of a method wait, in Unix seconds; `None` if they are taken at
     /// `instant`.
-    pub fn opens_at(&self, method: Method, instant: i64) -> Option<i64> {
+    pub fn opens_at(&self, method: PaymentMethod, instant: i64) -> Option<i64> {
         self.of(method).windows.opens_at(&self.calendar, instant)
     }
     /// How the bank writes a purpose code.
@@ -583,10 +583,13 @@ mod tests {
         .unwrap();
         // 2026-11-21, a third Saturday, at noon in India.
         let noon = 1_795_242_600;
-        assert_eq!(profile.opens_at(Method::Rtgs, noon), None);
+        assert_eq!(profile.opens_at(PaymentMethod::Rtgs, noon), None);
         let sunday = Day::parse("2026-11-22").unwrap();
-        assert_eq!(profile.opens_at(Method::Internal, noon), Some(sunday.begins_at()));
+        assert_eq!(profile.opens_at(PaymentMethod::Internal, noon), Some(sunday.begins_at()));
         let monday = sunday.plus_days(1);
-        assert_eq!(profile.opens_at(Method::Neft, noon), Some(monday.begins_at() + 8 * 3_600));
+        assert_eq!(
+            profile.opens_at(PaymentMethod::Neft, noon),
+            Some(monday.begins_at() + 8 * 3_600)
+        );
     }
 }

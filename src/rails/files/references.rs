@@ -8,7 +8,7 @@
 //! differ leave it open, and the operator decides.
 
 use super::values::Utr;
-use crate::rails::port::Method;
+use crate::rails::port::PaymentMethod;
 
 /// Texts of one report that are looked through.
 const CANDIDATES_MAX: usize = 64;
@@ -150,7 +150,12 @@ impl References {
     /// The reference of a payment by `method`, looked for in `preferred` before anywhere else but
     /// the clearing system's own element. `own` are numbers that are no references, such as the
     /// debit account's.
-    pub fn utr(&self, method: Method, preferred: &[ReferenceElement], own: &[&str]) -> UtrFinding {
+    pub fn utr(
+        &self,
+        method: PaymentMethod,
+        preferred: &[ReferenceElement],
+        own: &[&str],
+    ) -> UtrFinding {
         let usable = |candidate: &&Candidate| !own.contains(&candidate.text.as_str());
         let read = |candidate: &Candidate| {
             let utr = Utr::parse_for(method, &candidate.text.to_ascii_uppercase());
@@ -160,7 +165,7 @@ impl References {
         let of = |element| {
             one_of(all().filter(|found| found.element == element).filter_map(read).collect())
         };
-        if method == Method::Internal {
+        if method == PaymentMethod::Internal {
             // No clearing system names a book transfer: after what the profile says and a text
             // behind a label, the bank's own reference of the entry counts.
             let labelled = all().filter(|found| found.is_labelled).filter_map(read).collect();
@@ -240,7 +245,7 @@ impl References {
 
 /// Whether a word behind a label may name a book transfer.
 fn is_book_reference(word: &str) -> bool {
-    word.bytes().any(is_digit) && Utr::parse_for(Method::Internal, word).is_some()
+    word.bytes().any(is_digit) && Utr::parse_for(PaymentMethod::Internal, word).is_some()
 }
 
 const fn is_digit(byte: u8) -> bool {
@@ -274,7 +279,7 @@ mod tests {
     }
 
     fn found(parts: &[(ReferenceElement, &str)], preferred: &[ReferenceElement]) -> UtrFinding {
-        of(parts).utr(Method::Neft, preferred, &["00112233445566"])
+        of(parts).utr(PaymentMethod::Neft, preferred, &["00112233445566"])
     }
 
     #[track_caller]
@@ -357,7 +362,7 @@ mod tests {
     fn a_book_transfer_is_named_by_the_bank() {
         let found =
             |parts: &[(ReferenceElement, &str)], preferred: &[ReferenceElement]| match of(parts)
-                .utr(Method::Internal, preferred, &["00112233445566"])
+                .utr(PaymentMethod::Internal, preferred, &["00112233445566"])
             {
                 UtrFinding::One(utr, element) => Some((utr.as_str().to_owned(), element)),
                 _ => None,
@@ -374,7 +379,11 @@ mod tests {
         assert_eq!(found(&[ours, (AcctSvcrRef, "00112233445566")], &[]), None);
         assert_eq!(found(&[(AddtlNtryInf, "UTR TRANSFER")], &[]), None);
         assert_eq!(found(&[entry, (AcctSvcrRef, "S00013")], &[]), None, "two leave it open");
-        assert_eq!(of(&[entry]).utr(Method::Neft, &[], &[]), UtrFinding::None, "the control");
+        assert_eq!(
+            of(&[entry]).utr(PaymentMethod::Neft, &[], &[]),
+            UtrFinding::None,
+            "the control"
+        );
     }
 
     #[test]

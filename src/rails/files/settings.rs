@@ -45,9 +45,9 @@ pub trait FileFormat: Send + Sync {
 
 /// A format, as settings hold it: its name is shown by `Debug`.
 #[derive(Clone, Copy)]
-pub struct Format(pub &'static dyn FileFormat);
+pub struct FileFormatRef(pub &'static dyn FileFormat);
 
-impl std::fmt::Debug for Format {
+impl std::fmt::Debug for FileFormatRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.0.name())
     }
@@ -101,7 +101,7 @@ pub struct BankSettings {
     /// 720.
     pub unanswered_hours_max: i64,
     /// How files are written and read.
-    pub format: Format,
+    pub format: FileFormatRef,
     pub profile: BankProfile,
 }
 
@@ -140,10 +140,11 @@ impl BankSettings {
             (None, Some(path)) => BankProfile::read_file(path)?,
             (profile, None) => profile.unwrap_or_default(),
         };
-        let format = formats.iter().find(is_wanted).copied().map(Format).ok_or_else(|| {
-            let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
-            format!("[bank] format must be one of {}", names.join(", "))
-        })?;
+        let format =
+            formats.iter().find(is_wanted).copied().map(FileFormatRef).ok_or_else(|| {
+                let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+                format!("[bank] format must be one of {}", names.join(", "))
+            })?;
         let debit_account_name = name("debit_account_name", &table.debit_account_name)?;
         let number = table.debit_account_number.text();
         if !(5..=20).contains(&number.len())

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Currency, Id, InternalId, Money};
-use crate::rails::port::Method;
+use crate::rails::port::PaymentMethod;
 
 /// Seconds by which Indian time is ahead of UTC.
 const IST_SECONDS: i64 = 5 * 3_600 + 30 * 60;
@@ -77,9 +77,9 @@ impl MessageId {
         AnyId::parse(&format!("request_{text}")).map(|id| MessageId(Id::from_u128(id.value)))
     }
     /// The file and the method that the identity of one of our batches names.
-    pub fn of_batch(text: &str) -> Option<(MessageId, Method)> {
+    pub fn of_batch(text: &str) -> Option<(MessageId, PaymentMethod)> {
         let (message_id, method) = text.rsplit_once('-')?;
-        Some((MessageId::parse(message_id)?, Method::parse(&method.to_lowercase())?))
+        Some((MessageId::parse(message_id)?, PaymentMethod::parse(&method.to_lowercase())?))
     }
 }
 
@@ -110,8 +110,8 @@ impl Utr {
     }
     /// The same for a payment by `method`. A book transfer has the bank's own reference: any 6 to
     /// 35 letters and digits but our own name of the payment.
-    pub fn parse_for(method: Method, text: &str) -> Option<Utr> {
-        if method != Method::Internal {
+    pub fn parse_for(method: PaymentMethod, text: &str) -> Option<Utr> {
+        if method != PaymentMethod::Internal {
             return Utr::parse(text);
         }
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
@@ -124,11 +124,11 @@ impl Utr {
     }
     /// Whether the reference has a known form and a length that the payment's method uses; any fits
     /// a book transfer.
-    pub fn fits(&self, method: Method) -> bool {
+    pub fn fits(&self, method: PaymentMethod) -> bool {
         let has_length = match method {
-            Method::Rtgs => self.0.len() == 22,
-            Method::Neft => matches!(self.0.len(), 16 | 22),
-            Method::Internal => return true,
+            PaymentMethod::Rtgs => self.0.len() == 22,
+            PaymentMethod::Neft => matches!(self.0.len(), 16 | 22),
+            PaymentMethod::Internal => return true,
         };
         has_length && Utr::has_known_form(&self.0)
     }
@@ -258,27 +258,27 @@ mod tests {
     #[test]
     fn references_take_the_forms_of_their_method() {
         for (text, method, is_read, fits) in [
-            ("YESBR12025031200013998", Method::Rtgs, true, true),
-            ("YESBR12025031200013998", Method::Neft, true, true),
-            ("CITIN52025082917691328", Method::Neft, true, true),
-            ("RATNN24200329588", Method::Neft, true, true),
-            ("RATNN24200329588", Method::Rtgs, true, false),
-            ("N351200478962883", Method::Neft, true, true),
-            ("N999200478962883", Method::Neft, true, false),
-            ("AXISP00494478733", Method::Neft, true, true),
-            ("AXNH261850049792", Method::Neft, true, true),
-            ("SBIN126166441955", Method::Neft, true, true),
-            ("YESAP61641609940", Method::Neft, true, true),
-            ("CMS0902411872332", Method::Neft, true, true),
-            ("CHG0902411872332", Method::Neft, true, false),
-            ("023113001276", Method::Neft, true, false),
-            ("023113001", Method::Neft, false, false),
-            ("yesbr12025031200013998", Method::Rtgs, false, false),
-            ("YESBR1202503120001399 ", Method::Rtgs, false, false),
-            ("YESBR12025131200013998", Method::Rtgs, true, false),
-            ("YESBR120250312000139981", Method::Rtgs, false, false),
-            ("NOTPROVIDEDATALL", Method::Neft, false, false),
-            ("", Method::Neft, false, false),
+            ("YESBR12025031200013998", PaymentMethod::Rtgs, true, true),
+            ("YESBR12025031200013998", PaymentMethod::Neft, true, true),
+            ("CITIN52025082917691328", PaymentMethod::Neft, true, true),
+            ("RATNN24200329588", PaymentMethod::Neft, true, true),
+            ("RATNN24200329588", PaymentMethod::Rtgs, true, false),
+            ("N351200478962883", PaymentMethod::Neft, true, true),
+            ("N999200478962883", PaymentMethod::Neft, true, false),
+            ("AXISP00494478733", PaymentMethod::Neft, true, true),
+            ("AXNH261850049792", PaymentMethod::Neft, true, true),
+            ("SBIN126166441955", PaymentMethod::Neft, true, true),
+            ("YESAP61641609940", PaymentMethod::Neft, true, true),
+            ("CMS0902411872332", PaymentMethod::Neft, true, true),
+            ("CHG0902411872332", PaymentMethod::Neft, true, false),
+            ("023113001276", PaymentMethod::Neft, true, false),
+            ("023113001", PaymentMethod::Neft, false, false),
+            ("yesbr12025031200013998", PaymentMethod::Rtgs, false, false),
+            ("YESBR1202503120001399 ", PaymentMethod::Rtgs, false, false),
+            ("YESBR12025131200013998", PaymentMethod::Rtgs, true, false),
+            ("YESBR120250312000139981", PaymentMethod::Rtgs, false, false),
+            ("NOTPROVIDEDATALL", PaymentMethod::Neft, false, false),
+            ("", PaymentMethod::Neft, false, false),
         ] {
             let found = Utr::parse(text);
             assert_eq!(found.is_some(), is_read, "{text}");
@@ -298,13 +298,16 @@ mod tests {
             ("s00012", false),
             ("00000000000000000000000007", false),
         ] {
-            let found = Utr::parse_for(Method::Internal, text);
+            let found = Utr::parse_for(PaymentMethod::Internal, text);
             assert_eq!(found.is_some(), is_read, "{text}");
-            assert!(found.is_none_or(|utr| utr.fits(Method::Internal)), "{text}");
+            assert!(found.is_none_or(|utr| utr.fits(PaymentMethod::Internal)), "{text}");
         }
-        assert!(Utr::parse_for(Method::Neft, "S00012").is_none());
+        assert!(Utr::parse_for(PaymentMethod::Neft, "S00012").is_none());
         let id = MessageId(Id::from_u128(9));
-        assert_eq!(MessageId::of_batch(&format!("{id}-INTERNAL")), Some((id, Method::Internal)));
+        assert_eq!(
+            MessageId::of_batch(&format!("{id}-INTERNAL")),
+            Some((id, PaymentMethod::Internal))
+        );
     }
 
     #[test]

@@ -4,11 +4,11 @@ use super::reading::NAMESPACE_PREFIX;
 use super::xml::Document;
 use crate::kernel::{Currency, Money, StoreError};
 use crate::rails::files::characters::Characters;
-use crate::rails::files::format::{Identification, PaymentOrder, Remitter};
+use crate::rails::files::format::{IdentityDocument, PaymentOrder, Remitter};
 use crate::rails::files::profile::{CodeOrText, Pain001};
 use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{Day, MessageId, date_time};
-use crate::rails::port::Method;
+use crate::rails::port::PaymentMethod;
 
 /// Characters that the standard has room for: a street, a postal code, a town or region, and a
 /// document's number.
@@ -70,7 +70,7 @@ pub fn write(
     let day = Day::at(created)
         .ok_or_else(|| StoreError::Broken("a moment that no calendar has".into()))?;
     let mut batches = Vec::new();
-    for method in Method::ALL {
+    for method in PaymentMethod::ALL {
         let batch: Vec<&PaymentOrder> =
             orders.iter().filter(|order| order.method == *method).collect();
         if !batch.is_empty() {
@@ -116,7 +116,7 @@ fn write_batch(
     settings: &BankSettings,
     message_id: MessageId,
     day: Day,
-    method: Method,
+    method: PaymentMethod,
     sum: Money,
     batch: &[&PaymentOrder],
 ) {
@@ -208,9 +208,9 @@ fn write_sender(party: &mut Document, settings: &BankSettings, sender: &Remitter
     });
     let number = sender.identification.as_ref().map(|(kind, number)| {
         let scheme = match kind {
-            Identification::Passport => "CCPT",
-            Identification::NationalId => "NIDN",
-            Identification::DrivingLicence => "DRLC",
+            IdentityDocument::Passport => "CCPT",
+            IdentityDocument::NationalId => "NIDN",
+            IdentityDocument::DrivingLicence => "DRLC",
         };
         (scheme, Characters::Neft.write_short(number, NUMBER_MAX))
     });

@@ -19,7 +19,7 @@ use crate::rails::files::format::FileError;
 use crate::rails::files::profile::Pain001;
 use crate::rails::files::reports::{ReportKind, Sign};
 use crate::rails::files::values::{Day, MessageId, date_time, inr};
-use crate::rails::port::Method;
+use crate::rails::port::PaymentMethod;
 
 /// Days after which a payment comes back, by value date.
 const RETURN_DAYS: i64 = 3;
@@ -63,7 +63,7 @@ struct Payment {
     batch_id: String,
     amount: Money,
     account_number: String,
-    method: Method,
+    method: PaymentMethod,
 }
 
 /// The file of instructions that a status report answers.
@@ -173,14 +173,16 @@ impl SimulatedIsoBank {
         self.paid.push(payment.end_to_end_id.clone());
         let sequence = self.next_number();
         let utr = match payment.method {
-            Method::Neft => format!(
+            PaymentMethod::Neft => format!(
                 "TESTN{:02}{:03}{sequence:06}",
                 today.year().rem_euclid(100),
                 today.day_of_year()
             ),
-            Method::Rtgs => format!("TESTR1{}{sequence:08}", today.to_string().replace('-', "")),
+            PaymentMethod::Rtgs => {
+                format!("TESTR1{}{sequence:08}", today.to_string().replace('-', ""))
+            }
             // No clearing system names a book transfer.
-            Method::Internal => String::new(),
+            PaymentMethod::Internal => String::new(),
         };
         let utr = Some(utr).filter(|utr| !utr.is_empty());
         let has_reference = last4 != "1004";

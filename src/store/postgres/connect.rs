@@ -17,7 +17,7 @@ use super::admit::{admit, position};
 use super::faults::{connect_error, fault};
 use super::fence::{Fence, Position};
 use super::presence;
-use super::session::{Open, Session};
+use super::session::{Open, PgSession};
 use super::url::{PostgresUrl, connector};
 use super::{
     CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX,
@@ -192,7 +192,7 @@ pub(super) struct Connecting {
 
 /// What a caller that waited for a connection has.
 pub(super) enum Waited {
-    Open(Box<Session>),
+    Open(Box<PgSession>),
     Failed(StoreError),
     /// The caller's time is over and the connection's is not.
     Still(Connecting),
@@ -224,7 +224,7 @@ impl Connecting {
         match self.runtime.block_on(async { tokio::time::timeout_at(until.into(), open).await }) {
             Ok(Ok(open)) => {
                 let Connecting { runtime, .. } = self;
-                Waited::Open(Box::new(Session::new(runtime, open)))
+                Waited::Open(Box::new(PgSession::new(runtime, open)))
             }
             Ok(Err(error)) => Waited::Failed(error),
             Err(_) if Instant::now() < self.end => Waited::Still(self),
@@ -246,10 +246,10 @@ impl Connecting {
     }
 }
 
-impl Session {
+impl PgSession {
     /// Connects, before `end` and within a few seconds. Not to be called on a thread of a runtime.
-    pub(super) fn connect(url: &PostgresUrl, end: Instant) -> Result<Session, StoreError> {
-        Session::connect_admitted(url, None, end)
+    pub(super) fn connect(url: &PostgresUrl, end: Instant) -> Result<PgSession, StoreError> {
+        PgSession::connect_admitted(url, None, end)
     }
 
     /// The same with a server that the fence admits.
@@ -257,7 +257,7 @@ impl Session {
         url: &PostgresUrl,
         fence: Option<&Arc<Fence>>,
         end: Instant,
-    ) -> Result<Session, StoreError> {
+    ) -> Result<PgSession, StoreError> {
         match Connecting::start(url, fence)?.wait(end) {
             Waited::Open(session) => Ok(*session),
             Waited::Failed(error) => Err(error),

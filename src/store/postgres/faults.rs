@@ -31,29 +31,29 @@ impl SessionError {
 
 /// Why a commit is not known to have taken place.
 #[derive(Debug)]
-pub(super) enum CommitFault {
+pub(super) enum CommitError {
     /// Nothing was kept.
     Refused(StoreError),
     /// The connection was lost while it was under way.
     Unknown(String),
 }
 
-impl CommitFault {
+impl CommitError {
     pub(super) fn into_error(self) -> StoreError {
         match self {
-            CommitFault::Refused(error) => error,
-            CommitFault::Unknown(reason) => StoreError::Unavailable(format!(
+            CommitError::Refused(error) => error,
+            CommitError::Unknown(reason) => StoreError::Unavailable(format!(
                 "whether a commit took place is not known: {reason}"
             )),
         }
     }
 }
 
-impl From<SessionError> for CommitFault {
-    fn from(fault: SessionError) -> CommitFault {
+impl From<SessionError> for CommitError {
+    fn from(fault: SessionError) -> CommitError {
         match fault {
-            SessionError::Answered(error) => CommitFault::Refused(error),
-            SessionError::Lost(reason) => CommitFault::Unknown(reason),
+            SessionError::Answered(error) => CommitError::Refused(error),
+            SessionError::Lost(reason) => CommitError::Unknown(reason),
         }
     }
 }

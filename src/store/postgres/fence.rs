@@ -96,13 +96,13 @@ pub(super) struct Known {
 impl Known {
     /// Whether the operator has resumed since: what a server said meanwhile is of the time before,
     /// and the next look judges it.
-    fn is_of_before_a_resume(&self, state: &State) -> bool {
+    fn is_of_before_a_resume(&self, state: &FenceState) -> bool {
         self.position.is_some() && self.mark.epoch < state.known.mark.epoch
     }
 }
 
 #[derive(Default)]
-struct State {
+struct FenceState {
     known: Known,
     acknowledged: Acknowledged,
     /// Why the node does not write.
@@ -113,7 +113,7 @@ struct State {
 /// The memory of one node.
 #[derive(Default)]
 pub(super) struct Fence {
-    state: Mutex<State>,
+    state: Mutex<FenceState>,
     /// Rises whenever open connections may lead to an old primary.
     generation: watch::Sender<u64>,
     /// Which of the address's servers was connected to last.
@@ -138,7 +138,7 @@ impl Fence {
         Fence { is_node, ..Fence::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FenceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -183,7 +183,7 @@ impl Fence {
                 timeline = position.timeline,
                 "the operator resumed: this node works with the database as it is now"
             );
-            *state = State::default();
+            *state = FenceState::default();
             self.generation.send_modify(|generation| *generation += 1);
         }
         let Some(highest) = known_position.filter(|_| !is_resumed) else {
@@ -244,7 +244,7 @@ impl Fence {
     }
 
     /// Stops where a node has noted in the database that writes are missing.
-    fn heed(&self, state: &mut State, mark: Mark) {
+    fn heed(&self, state: &mut FenceState, mark: Mark) {
         if mark.is_lost && !failpoint("no_fence") {
             halt(
                 state,
@@ -253,7 +253,7 @@ impl Fence {
         }
     }
 
-    fn rise(&self, state: &mut State, position: Position) {
+    fn rise(&self, state: &mut FenceState, position: Position) {
         state.known.position = Some(position);
         state.is_old_primary_reported = false;
         self.generation.send_modify(|generation| *generation += 1);
@@ -331,7 +331,7 @@ pub(super) struct Admission {
 }
 
 /// Tells once of a server of before a fail-over that takes writes.
-fn report_old_primary(state: &mut State, timeline: i64, timeline_known: i64) {
+fn report_old_primary(state: &mut FenceState, timeline: i64, timeline_known: i64) {
     if !std::mem::replace(&mut state.is_old_primary_reported, true) {
         tracing::error!(
             timeline,
@@ -343,7 +343,7 @@ fn report_old_primary(state: &mut State, timeline: i64, timeline_known: i64) {
     }
 }
 
-fn halt(state: &mut State, found: &str) {
+fn halt(state: &mut FenceState, found: &str) {
     if state.halted.is_none() {
         tracing::error!(alarm = "database_went_back", found, "{WENT_BACK}");
     }

@@ -11,12 +11,12 @@ use tokio::sync::watch;
 
 use super::TRANSACTION_SECONDS_MAX;
 use super::connect::{Connecting, Waited};
-use super::faults::CommitFault;
+use super::faults::CommitError;
 use super::fence::{Fence, OLD_PRIMARY};
 use super::id_floor::IdFloor;
 use super::kind::Kind;
 use super::many_rows::UpdateForm;
-use super::session::Session;
+use super::session::PgSession;
 use super::tx::PgTx;
 use super::url::PostgresUrl;
 use crate::kernel::id::Minter;
@@ -38,11 +38,11 @@ const QUEUED_MAX: Duration = Duration::from_secs(TRANSACTION_SECONDS_MAX);
 
 /// What waits for a lane, and since when.
 struct Queue<J: ?Sized> {
-    waiting: Mutex<Waiting<J>>,
+    waiting: Mutex<QueuedJobs<J>>,
     ready: Condvar,
 }
 
-struct Waiting<J: ?Sized> {
+struct QueuedJobs<J: ?Sized> {
     jobs: VecDeque<(Box<J>, Instant)>,
     is_closing: bool,
 }
@@ -50,12 +50,12 @@ struct Waiting<J: ?Sized> {
 impl<J: ?Sized> Queue<J> {
     fn new() -> Queue<J> {
         Queue {
-            waiting: Mutex::new(Waiting { jobs: VecDeque::new(), is_closing: false }),
+            waiting: Mutex::new(QueuedJobs { jobs: VecDeque::new(), is_closing: false }),
             ready: Condvar::new(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting<J>> {
+    fn lock(&self) -> MutexGuard<'_, QueuedJobs<J>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -199,7 +199,7 @@ fn latest_begin(end: Instant) -> Instant {
 /// A lane's connection, or what there is of it.
 struct Link<'s> {
     shared: &'s Shared,
-    session: Option<Session>,
+    session: Option<PgSession>,
     /// Goes on from job to job: after an outage each job that waited has little time left, and none
     /// would see a connection made within its own.
     connecting: Option<Connecting>,
@@ -213,7 +213,7 @@ impl<'s> Link<'s> {
 
     /// An open connection, made if need be. A caller whose time is over before there is one is
     /// refused.
-    fn session(&mut self, until: Instant) -> Result<&mut Session, StoreError> {
+    fn session(&mut self, until: Instant) -> Result<&mut PgSession, StoreError> {
         let is_good = self.session.as_ref().is_some_and(|session| {
             !session.is_over()
                 && (session.used_at.elapsed() < Duration::from_millis(TRUSTED_MILLISECONDS)
@@ -226,7 +226,7 @@ impl<'s> Link<'s> {
         self.session.as_mut().ok_or_else(|| StoreError::Broken("a connection vanished".into()))
     }
 
-    fn connected(&mut self, until: Instant) -> Result<Session, StoreError> {
+    fn connected(&mut self, until: Instant) -> Result<PgSession, StoreError> {
         let unreachable = || StoreError::Unavailable("the database cannot be reached".into());
         loop {
             let waited = match self.connecting.take() {
@@ -419,7 +419,7 @@ impl WriteLane<'_> {
 
     fn run_on(
         shared: &Shared,
-        session: &mut Session,
+        session: &mut PgSession,
         now: &mut Now,
         job: &mut dyn Job,
         announces_first: bool,
@@ -477,15 +477,15 @@ impl WriteLane<'_> {
                         signals.into_iter().for_each(|signal| shared.signals.tell(signal));
                         Run::Over(Ok(()))
                     }
-                    Err(CommitFault::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {
+                    Err(CommitError::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {
                         session.undo(end);
                         Run::Again
                     }
-                    Err(CommitFault::Refused(error)) => {
+                    Err(CommitError::Refused(error)) => {
                         session.undo(end);
                         Run::Over(Err(error))
                     }
-                    Err(CommitFault::Unknown(reason)) => Run::Unknown(reason),
+                    Err(CommitError::Unknown(reason)) => Run::Unknown(reason),
                 }
             }
         }

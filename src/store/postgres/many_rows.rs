@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::faults::SessionError;
-use super::session::Session;
+use super::session::PgSession;
 use crate::kernel::StoreError;
 use crate::store::{EachUpdate, Row, Tx, Value, at_once};
 
@@ -19,7 +19,7 @@ pub(super) enum UpdateForm {
 /// The form that a server can do, asked outside a transaction once the schema is there. Servers
 /// that only speak PostgreSQL's protocol may have no `ctid`, and that of a partitioned table is
 /// unique within one partition only.
-pub(super) fn update_form(session: &mut Session, end: Instant) -> Result<UpdateForm, StoreError> {
+pub(super) fn update_form(session: &mut PgSession, end: Instant) -> Result<UpdateForm, StoreError> {
     match session.statement("SELECT ctid FROM webhook_deliveries", end) {
         Ok(_) => {}
         Err(SessionError::Answered(_)) => return Ok(UpdateForm::OneByOne),

@@ -33,7 +33,7 @@ use fence::Fence;
 use kind::Kind;
 use lane::Lanes;
 use many_rows::UpdateForm;
-use session::Session;
+use session::PgSession;
 pub use url::PostgresUrl;
 
 /// How long a transaction may take with all its waiting and running again; a caller is answered 503
@@ -167,8 +167,8 @@ pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
 
 /// Refuses a pooler that gives out connections by transaction: two sessions are then on one back
 /// end, one of them in a transaction, and prepared statements and settings of one are the other's.
-fn refuse_pooler(url: &PostgresUrl, first: &mut Session) -> Result<(), StoreError> {
-    let mut second = Session::connect(url, soon())?;
+fn refuse_pooler(url: &PostgresUrl, first: &mut PgSession) -> Result<(), StoreError> {
+    let mut second = PgSession::connect(url, soon())?;
     let mut others = Vec::new();
     for _ in 0..POOLER_TRIES {
         others.push(first.back_end(soon())?);
@@ -191,7 +191,7 @@ fn soon() -> Instant {
 /// How many connections nodes have to a database; those of commands do not count. Not to be called
 /// on a thread of a runtime.
 pub(super) fn node_connections_count(url: &PostgresUrl) -> Result<i64, StoreError> {
-    Session::connect(url, soon())?.number(presence::COUNT, soon())
+    PgSession::connect(url, soon())?.number(presence::COUNT, soon())
 }
 
 /// What a server says of itself.
@@ -207,7 +207,7 @@ pub struct Server {
 pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
     const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('fsync'), \
      current_setting('full_page_writes')";
-    let mut session = Session::connect(url, soon())?;
+    let mut session = PgSession::connect(url, soon())?;
     refuse_pooler(url, &mut session)?;
     let mut tx = tx::PgTx::begin(&mut session, Kind::Read, soon());
     let row = tx.row(SETTINGS, &[]);
@@ -228,7 +228,7 @@ pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
 
 /// The server's clock, in milliseconds since 1970.
 pub(super) fn clock_milliseconds(url: &PostgresUrl) -> Result<i64, StoreError> {
-    Session::connect(url, soon())?.clock_milliseconds()
+    PgSession::connect(url, soon())?.clock_milliseconds()
 }
 
 /// Runs `work` on one view, on a connection of its own and without a limit of time.
@@ -237,7 +237,7 @@ pub(super) fn examine<T>(
     work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     const PATIENCE_SECONDS: u64 = 24 * 3600;
-    let mut session = Session::connect(url, soon())?;
+    let mut session = PgSession::connect(url, soon())?;
     let mut tx = tx::PgTx::begin(
         &mut session,
         Kind::Examine,
@@ -250,12 +250,12 @@ pub(super) fn examine<T>(
 
 /// Brings the schema up to date. Nodes that start at once on an empty database make the table of
 /// turns at the same time; all but one are refused and find it there when they try again.
-fn migrate(session: &mut Session) -> Result<(), StoreError> {
+fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
     let end = Instant::now() + Duration::from_secs(MIGRATION_SECONDS_MAX);
     loop {
         let mut tx = tx::PgTx::begin(session, Kind::Migrate, end);
         let outcome = match migrate::migrate_shared(&mut tx) {
-            Ok(is_more) => tx.commit().map(|()| is_more).map_err(faults::CommitFault::into_error),
+            Ok(is_more) => tx.commit().map(|()| is_more).map_err(faults::CommitError::into_error),
             Err(error) => {
                 tx.roll_back();
                 Err(error)
@@ -278,11 +278,11 @@ fn migrate(session: &mut Session) -> Result<(), StoreError> {
 
 /// A start may come before the database's: it waits a while for one that cannot be reached, and not
 /// for one that refuses.
-fn first_session(url: &PostgresUrl) -> Result<Session, StoreError> {
+fn first_session(url: &PostgresUrl) -> Result<PgSession, StoreError> {
     let end = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
     let mut is_told = false;
     loop {
-        match Session::connect(url, soon()) {
+        match PgSession::connect(url, soon()) {
             Err(StoreError::Unavailable(reason)) if Instant::now() < end => {
                 if !is_told {
                     tracing::warn!(database = %url, reason, "the database cannot be reached yet; \
@@ -298,7 +298,7 @@ fn first_session(url: &PostgresUrl) -> Result<Session, StoreError> {
 
 /// Reads the database's clock: when it was asked, when it had answered, and its milliseconds since
 /// 1970.
-fn read_clock(session: &mut Session) -> Result<(Instant, Instant, i64), StoreError> {
+fn read_clock(session: &mut PgSession) -> Result<(Instant, Instant, i64), StoreError> {
     let asked = Instant::now();
     let theirs_milliseconds = session.clock_milliseconds()?;
     Ok((asked, Instant::now(), theirs_milliseconds))

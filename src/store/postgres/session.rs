@@ -94,7 +94,7 @@ pub(super) enum Wanted {
 
 /// One message of an exchange.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum SessionMessage {
     /// Begins, ends or marks a transaction.
     Control(&'static str),
     /// Changes rows.
@@ -116,7 +116,7 @@ pub(super) enum SessionAnswer {
     Rows(Vec<tokio_postgres::Row>),
 }
 
-pub(super) struct Session {
+pub(super) struct PgSession {
     runtime: tokio::runtime::Runtime,
     client: Client,
     tls: Option<Arc<rustls::ClientConfig>>,
@@ -137,11 +137,11 @@ pub(super) fn translated(sql: &str) -> String {
     sql.replace('?', "$")
 }
 
-impl Session {
+impl PgSession {
     /// A connection that was just made.
-    pub(super) fn new(runtime: tokio::runtime::Runtime, open: Open) -> Session {
+    pub(super) fn new(runtime: tokio::runtime::Runtime, open: Open) -> PgSession {
         let Open { client, tls, is_warned, admission } = open;
-        Session {
+        PgSession {
             runtime,
             client,
             tls,
@@ -275,17 +275,19 @@ impl Session {
     /// The first fault stands for those it caused.
     pub(super) fn exchange(
         &mut self,
-        messages: &[Message],
+        messages: &[SessionMessage],
         end: Instant,
     ) -> Result<Vec<SessionAnswer>, SessionError> {
         self.round_trips += 1;
         let client = &self.client;
-        let send = async |message: &Message| match message {
-            Message::Control(sql) => client.batch_execute(sql).await.map(|()| SessionAnswer::Done),
-            Message::Execute { statement, parameters, .. } => {
+        let send = async |message: &SessionMessage| match message {
+            SessionMessage::Control(sql) => {
+                client.batch_execute(sql).await.map(|()| SessionAnswer::Done)
+            }
+            SessionMessage::Execute { statement, parameters, .. } => {
                 client.execute_raw(statement, parameters).await.map(SessionAnswer::Changed)
             }
-            Message::Query { statement, parameters } => {
+            SessionMessage::Query { statement, parameters } => {
                 let parameters: Vec<&(dyn ToSql + Sync)> =
                     parameters.iter().map(|parameter| parameter as _).collect();
                 client.query(statement, &parameters).await.map(SessionAnswer::Rows)
@@ -303,7 +305,7 @@ impl Session {
     /// Ends a transaction that was refused while it was to be committed. A connection that cannot
     /// do that is of no more use.
     pub(super) fn undo(&mut self, end: Instant) {
-        if self.exchange(&[Message::Control("ROLLBACK")], end).is_err() {
+        if self.exchange(&[SessionMessage::Control("ROLLBACK")], end).is_err() {
             self.is_lost = true;
         }
     }
@@ -338,7 +340,7 @@ impl Session {
     /// The only number of a query.
     pub(super) fn number(&mut self, sql: &str, end: Instant) -> Result<i64, StoreError> {
         let statement = self.statement(sql, end).map_err(SessionError::into_error)?;
-        let message = Message::Query { statement, parameters: Vec::new() };
+        let message = SessionMessage::Query { statement, parameters: Vec::new() };
         let answers = self.exchange(&[message], end).map_err(SessionError::into_error)?;
         match answers.first() {
             Some(SessionAnswer::Rows(rows)) => match rows.first().map(row) {

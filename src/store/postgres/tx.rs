@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::acknowledged::{self, Footprint};
-use super::faults::{CommitFault, SessionError};
+use super::faults::{CommitError, SessionError};
 use super::id_floor::{self, IdFloor};
 use super::kind::Kind;
 use super::many_rows::{self, UpdateForm};
-use super::session::{Message, Parameter, Session, SessionAnswer, Wanted, row};
+use super::session::{Parameter, PgSession, SessionAnswer, SessionMessage, Wanted, row};
 use crate::kernel::StoreError;
 use crate::kernel::id::Minter;
 use crate::store::key_segments::KeySegments;
@@ -24,11 +24,11 @@ struct Ahead {
 }
 
 pub(super) struct PgTx<'c> {
-    session: &'c mut Session,
+    session: &'c mut PgSession,
     kind: Kind,
     end: Instant,
     /// What goes before the next message.
-    waiting: Vec<Message>,
+    waiting: Vec<SessionMessage>,
     ahead: Vec<Ahead>,
     savepoints_open: u32,
     /// Whether a row was changed or locked, so that the commit is written to the log.
@@ -46,12 +46,12 @@ pub(super) struct PgTx<'c> {
 
 impl<'c> PgTx<'c> {
     /// A transaction that has to be over at `end`. Its BEGIN goes with its first statement.
-    pub(super) fn begin(session: &'c mut Session, kind: Kind, end: Instant) -> PgTx<'c> {
+    pub(super) fn begin(session: &'c mut PgSession, kind: Kind, end: Instant) -> PgTx<'c> {
         PgTx {
             session,
             kind,
             end,
-            waiting: vec![Message::Control(kind.begin())],
+            waiting: vec![SessionMessage::Control(kind.begin())],
             ahead: Vec::new(),
             savepoints_open: 0,
             has_written: false,
@@ -103,7 +103,7 @@ impl<'c> PgTx<'c> {
             return Ok(None);
         }
         let statement = self.session.statement(id_floor::ANNOUNCE, self.end)?;
-        self.waiting.insert(1, Message::Query { statement, parameters: Vec::new() });
+        self.waiting.insert(1, SessionMessage::Query { statement, parameters: Vec::new() });
         Ok(Some(1))
     }
 
@@ -129,7 +129,7 @@ impl<'c> PgTx<'c> {
             .session
             .statement(id_floor::RUNNING, self.end)
             .map_err(SessionError::into_error)?;
-        let message = Message::Query { statement, parameters: Vec::new() };
+        let message = SessionMessage::Query { statement, parameters: Vec::new() };
         let answers =
             self.session.exchange(&[message], self.end).map_err(SessionError::into_error)?;
         let Some(SessionAnswer::Rows(rows)) = answers.first() else {
@@ -162,20 +162,23 @@ impl<'c> PgTx<'c> {
     }
 
     /// Sends what waits and one message more; answers what came back for the last.
-    fn send(&mut self, message: Message) -> Result<SessionAnswer, StoreError> {
+    fn send(&mut self, message: SessionMessage) -> Result<SessionAnswer, StoreError> {
         self.exchange(message).map_err(SessionError::into_error)
     }
 
-    fn exchange(&mut self, message: Message) -> Result<SessionAnswer, SessionError> {
+    fn exchange(&mut self, message: SessionMessage) -> Result<SessionAnswer, SessionError> {
         self.exchange_all(message)?.pop().ok_or_else(|| {
             SessionError::Answered(StoreError::Broken("PostgreSQL answered nothing".into()))
         })
     }
 
     /// The same with the answers to all of it.
-    fn exchange_all(&mut self, message: Message) -> Result<Vec<SessionAnswer>, SessionError> {
+    fn exchange_all(
+        &mut self,
+        message: SessionMessage,
+    ) -> Result<Vec<SessionAnswer>, SessionError> {
         // Nothing goes behind what ends the transaction.
-        let is_control = matches!(message, Message::Control(_));
+        let is_control = matches!(message, SessionMessage::Control(_));
         self.waiting.push(message);
         let announcement = self.insert_announcement()?;
         let mut messages = std::mem::take(&mut self.waiting);
@@ -183,7 +186,7 @@ impl<'c> PgTx<'c> {
         let mut ahead = std::mem::take(&mut self.ahead);
         if !is_control {
             let unsent = ahead.iter().filter(|query| query.rows.is_none());
-            messages.extend(unsent.map(|query| Message::Query {
+            messages.extend(unsent.map(|query| SessionMessage::Query {
                 statement: query.statement.clone(),
                 parameters: query.parameters.clone(),
             }));
@@ -203,8 +206,9 @@ impl<'c> PgTx<'c> {
         }
         for (message, answer) in messages.iter().zip(&answers) {
             if let (
-                Message::Execute {
-                    wanted: Wanted::Exactly(wanted) | Wanted::Inserted(wanted), ..
+                SessionMessage::Execute {
+                    wanted: Wanted::Exactly(wanted) | Wanted::Inserted(wanted),
+                    ..
                 },
                 SessionAnswer::Changed(count),
             ) = (message, answer)
@@ -221,7 +225,7 @@ impl<'c> PgTx<'c> {
     }
 
     fn control(&mut self, sql: &'static str) -> Result<(), StoreError> {
-        self.send(Message::Control(sql)).map(|_| ())
+        self.send(SessionMessage::Control(sql)).map(|_| ())
     }
 
     /// Sends what waits, so that its faults show now.
@@ -254,42 +258,47 @@ impl<'c> PgTx<'c> {
 
     /// Whether anything was sent.
     fn is_begun(&self) -> bool {
-        !matches!(self.waiting.first(), Some(Message::Control(sql)) if *sql == self.kind.begin())
+        let begin = self.kind.begin();
+        !matches!(self.waiting.first(), Some(SessionMessage::Control(sql)) if *sql == begin)
     }
 
-    pub(super) fn commit(mut self) -> Result<(), CommitFault> {
+    pub(super) fn commit(mut self) -> Result<(), CommitError> {
         if !self.is_begun() && self.waiting.len() == 1 {
             return Ok(());
         }
         // An update that changed no row is no fault to PostgreSQL, so it is known before COMMIT is
         // sent.
         if self.waiting.iter().any(|message| {
-            matches!(message, Message::Execute { wanted: Wanted::Any | Wanted::Exactly(_), .. })
+            matches!(
+                message,
+                SessionMessage::Execute { wanted: Wanted::Any | Wanted::Exactly(_), .. }
+            )
         }) {
-            self.settle().map_err(CommitFault::Refused)?;
+            self.settle().map_err(CommitError::Refused)?;
         }
         self.session.forget_warnings();
-        let covers_count = self.ask_footprint().map_err(CommitFault::from)?;
+        let covers_count = self.ask_footprint().map_err(CommitError::from)?;
         let mut answers =
-            self.exchange_all(Message::Control("COMMIT")).map_err(CommitFault::from)?;
+            self.exchange_all(SessionMessage::Control("COMMIT")).map_err(CommitError::from)?;
         answers.pop();
         let footprint = covers_count
             .filter(|_| self.has_written)
             .zip(answers.pop())
             .and_then(|(covers_count, answer)| footprint(&answer, covers_count));
-        self.session.acknowledge(footprint).map_err(CommitFault::Unknown)
+        self.session.acknowledge(footprint).map_err(CommitError::Unknown)
     }
 
     /// Asks for the footprint of a transaction that writes, together with its COMMIT; answers how
     /// many commits were acknowledged before.
     fn ask_footprint(&mut self) -> Result<Option<u64>, SessionError> {
-        let is_execute = |message: &Message| matches!(message, Message::Execute { .. });
+        let is_execute =
+            |message: &SessionMessage| matches!(message, SessionMessage::Execute { .. });
         if !self.has_written && !self.waiting.iter().any(is_execute) {
             return Ok(None);
         }
         let Some(covers_count) = self.session.acknowledged_count() else { return Ok(None) };
         let statement = self.session.statement(acknowledged::FOOTPRINT, self.end)?;
-        self.waiting.push(Message::Query { statement, parameters: Vec::new() });
+        self.waiting.push(SessionMessage::Query { statement, parameters: Vec::new() });
         Ok(Some(covers_count))
     }
 
@@ -331,7 +340,7 @@ impl Tx for PgTx<'_> {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
         self.forget_answers();
         let (statement, parameters) = self.statement(sql, values)?;
-        match self.send(Message::Execute { statement, parameters, wanted: Wanted::Any })? {
+        match self.send(SessionMessage::Execute { statement, parameters, wanted: Wanted::Any })? {
             SessionAnswer::Changed(count) => Ok(count),
             SessionAnswer::Done | SessionAnswer::Rows(_) => {
                 Err(StoreError::Broken("PostgreSQL answered no count".into()))
@@ -351,7 +360,7 @@ impl Tx for PgTx<'_> {
             sql.starts_with("INSERT") && !sql.contains("ON CONFLICT") && !sql.contains("SELECT");
         let wanted =
             if is_insert { Wanted::Inserted(rows_count) } else { Wanted::Exactly(rows_count) };
-        self.waiting.push(Message::Execute { statement, parameters, wanted });
+        self.waiting.push(SessionMessage::Execute { statement, parameters, wanted });
         // Within a part a fault has to show before the part ends, and the part's caller expects it
         // where it is.
         if self.savepoints_open > 0 { self.settle() } else { Ok(()) }
@@ -372,7 +381,7 @@ impl Tx for PgTx<'_> {
             self.forget_answers();
         }
         let (statement, parameters) = self.statement(sql, values)?;
-        match self.send(Message::Query { statement, parameters })? {
+        match self.send(SessionMessage::Query { statement, parameters })? {
             SessionAnswer::Rows(rows) => {
                 // The server writes to its log which rows are locked.
                 let locks = writes || sql.contains(" FOR SHARE") || sql.contains(" FOR UPDATE");
@@ -408,7 +417,7 @@ impl Tx for PgTx<'_> {
     fn savepoint(&mut self) -> Result<(), StoreError> {
         self.ahead.clear();
         self.savepoints_open += 1;
-        self.waiting.push(Message::Control(match self.savepoints_open {
+        self.waiting.push(SessionMessage::Control(match self.savepoints_open {
             1 => "SAVEPOINT savepoint_1",
             2 => "SAVEPOINT savepoint_2",
             _ => {
@@ -438,7 +447,7 @@ impl Tx for PgTx<'_> {
             0 => {
                 self.waiting.clear();
                 self.control("ROLLBACK")?;
-                self.waiting.push(Message::Control(self.kind.begin()));
+                self.waiting.push(SessionMessage::Control(self.kind.begin()));
                 Ok(())
             }
             1 => self.control("ROLLBACK TO SAVEPOINT savepoint_1"),
@@ -474,7 +483,7 @@ impl Tx for PgTx<'_> {
         debug_assert!(found <= id_floor::first_id(looked_at));
         floor.raise(found);
         self.floor = Some((found, floor));
-        self.waiting.push(Message::Control(self.kind.begin()));
+        self.waiting.push(SessionMessage::Control(self.kind.begin()));
         Ok(Settled::Below(found))
     }
 

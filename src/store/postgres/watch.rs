@@ -7,10 +7,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connect::ask_each_host;
-use super::faults::CommitFault;
+use super::faults::CommitError;
 use super::fence::{Fence, MARK_NAME, Mark, WATCH_SECONDS};
 use super::kind::Kind;
-use super::session::Session;
+use super::session::PgSession;
 use super::tx::PgTx;
 use super::url::PostgresUrl;
 use super::{CLOCK_SECONDS, read_clock, soon};
@@ -30,7 +30,7 @@ pub(super) struct Watcher {
     pub stats: Arc<LaneStats>,
     /// The clock that is corrected, unless a test moves it.
     pub carried: Option<Arc<Carried>>,
-    pub session: Option<Session>,
+    pub session: Option<PgSession>,
     pub clock_read_at: Instant,
 }
 
@@ -72,7 +72,7 @@ impl Watcher {
     fn write_mark(&mut self) -> Result<(), StoreError> {
         let mut session = match self.session.take() {
             Some(session) if !session.is_over() => session,
-            _ => Session::connect_admitted(&self.url, Some(&self.fence), soon())?,
+            _ => PgSession::connect_admitted(&self.url, Some(&self.fence), soon())?,
         };
         session.admit_again(soon())?;
         self.read_clock(&mut session);
@@ -87,7 +87,7 @@ impl Watcher {
                 Ok(Some(mark)) => tx.commit().map(|()| mark),
                 Err(error) => {
                     tx.roll_back();
-                    Err(CommitFault::Refused(error))
+                    Err(CommitError::Refused(error))
                 }
             };
             match committed {
@@ -97,11 +97,11 @@ impl Watcher {
                     break;
                 }
                 // Another node raises it at the same time.
-                Err(CommitFault::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {
+                Err(CommitError::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {
                     session.undo(soon());
                 }
-                Err(CommitFault::Refused(error)) => return Err(error),
-                Err(CommitFault::Unknown(reason)) => {
+                Err(CommitError::Refused(error)) => return Err(error),
+                Err(CommitError::Unknown(reason)) => {
                     let is_late = started.elapsed() >= end;
                     let hangs = "commits do not end: a synchronous standby is missing, or the \
                                  server hangs";
@@ -117,7 +117,7 @@ impl Watcher {
         Ok(())
     }
 
-    fn read_clock(&mut self, session: &mut Session) {
+    fn read_clock(&mut self, session: &mut PgSession) {
         let Some(carried) = &self.carried else { return };
         if self.clock_read_at.elapsed() < Duration::from_secs(CLOCK_SECONDS) {
             return;
@@ -178,11 +178,11 @@ fn write_mark(tx: &mut dyn Tx, found: Option<&[u8]>, mark: Mark) -> Result<(), S
 /// Says for the operator that the database as it is now is the one to work with.
 pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
     let end = soon();
-    let mut session = Session::connect(url, end)?;
+    let mut session = PgSession::connect(url, end)?;
     let now_milliseconds = session.clock_milliseconds()?;
     let mut tx = PgTx::begin(&mut session, Kind::Write, end);
     let (found, before) = read_mark(&mut tx)?;
     let epoch = now_milliseconds.max(before.epoch + 1);
     write_mark(&mut tx, found.as_deref(), Mark { epoch, ..Mark::default() })?;
-    tx.commit().map_err(CommitFault::into_error)
+    tx.commit().map_err(CommitError::into_error)
 }

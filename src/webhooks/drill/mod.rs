@@ -31,7 +31,7 @@ use crate::webhooks::sending::attempt::{AttemptOutcome, DeliveryAttempt, USER_AG
 use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sending::vet::{self, WebhookUrl};
 use crate::webhooks::{self, Endpoint};
-use steps::{Sent, Step};
+use steps::{DrillStep, Sent};
 
 /// Events that the account needs for a drill.
 pub const EVENTS_MIN: usize = 2;
@@ -80,7 +80,8 @@ pub struct Drill {
     pub endpoint_id: EndpointId,
     pub status: DrillStatus,
     pub checks: Vec<DrillCheck>,
-    pub lease_milliseconds: i64,
+    /// When the node that runs it counts as dead, by the store's clock.
+    pub lease_ends_milliseconds: i64,
     pub created: i64,
     pub completed_at: Option<i64>,
 }
@@ -120,7 +121,7 @@ pub fn begin(tx: &mut dyn Tx, now: &Now, endpoint: &Endpoint) -> Result<Drill, O
         endpoint_id: endpoint.id,
         status: DrillStatus::Running,
         checks: Vec::new(),
-        lease_milliseconds: 0,
+        lease_ends_milliseconds: 0,
         created: now.business(),
         completed_at: None,
     };
@@ -181,7 +182,7 @@ struct Target {
 }
 
 async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
-    let (scope, id, lease) = (drill.scope, drill.endpoint_id, drill.lease_milliseconds);
+    let (scope, id, lease) = (drill.scope, drill.endpoint_id, drill.lease_ends_milliseconds);
     let services = app.services.clone();
     let claim = move |tx: &mut dyn Tx, now: &mut Now| {
         let ends = now.instant_milliseconds() + LEASE_MILLISECONDS;
@@ -196,7 +197,7 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
         let secrets = webhooks::open_secrets(&services, &endpoint)?;
         Ok(Some(Target {
             url: vet::parse_url(&endpoint.url, policy).ok(),
-            loopback_allowed: policy.loopback_http_allowed,
+            loopback_allowed: policy.loopback_allowed,
             // The newest one stands first.
             secret: secrets.into_iter().next().map_or(String::new(), |secret| secret.secret),
             events: events_of(tx, scope)?,
@@ -226,7 +227,12 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
 }
 
 /// Sends a step's deliveries, at once or one after another, and judges the answers.
-async fn take(app: &AppState, client: &WebhookClient, target: &Target, step: Step) -> DrillCheck {
+async fn take(
+    app: &AppState,
+    client: &WebhookClient,
+    target: &Target,
+    step: DrillStep,
+) -> DrillCheck {
     let now_seconds = app.store.clock.milliseconds().div_euclid(1000);
     let sent = step.deliveries(&target.secret, now_seconds);
     let outcomes: Vec<Option<AttemptOutcome>> = if step.is_at_once {

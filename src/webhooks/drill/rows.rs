@@ -17,7 +17,7 @@ fn read(mut row: Row) -> Result<Drill, StoreError> {
         status: row.word(DrillStatus::parse)?,
         checks: serde_json::from_str(&row.text()?)
             .map_err(|_| StoreError::Broken("a drill's report does not read".into()))?,
-        lease_milliseconds: row.int()?,
+        lease_ends_milliseconds: row.int()?,
         created: row.int()?,
         completed_at: row.int_or_null()?,
     })
@@ -41,7 +41,7 @@ pub fn insert(tx: &mut dyn Tx, drill: &Drill) -> Result<(), StoreError> {
             drill.endpoint_id,
             drill.status.as_str(),
             &report,
-            drill.lease_milliseconds,
+            drill.lease_ends_milliseconds,
             drill.created,
             drill.completed_at
         ],
@@ -77,12 +77,12 @@ pub fn claim(
     tx: &mut dyn Tx,
     scope: Scope,
     id: EndpointId,
-    lease_milliseconds: i64,
+    lease_ends_milliseconds: i64,
     ends_milliseconds: i64,
 ) -> Result<bool, StoreError> {
     let sql = "UPDATE webhook_drills SET lease_milliseconds = ?4 WHERE scope = ?1 AND endpoint_id \
                = ?2 AND lease_milliseconds = ?3 AND status = 'running'";
-    Ok(tx.execute(sql, values![scope, id, lease_milliseconds, ends_milliseconds])? == 1)
+    Ok(tx.execute(sql, values![scope, id, lease_ends_milliseconds, ends_milliseconds])? == 1)
 }
 
 /// Stores the report of a drill, unless its endpoint went meanwhile.

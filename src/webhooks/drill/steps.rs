@@ -37,7 +37,7 @@ enum Twist {
 }
 
 /// A step: deliveries of one kind.
-pub struct Step {
+pub struct DrillStep {
     name: &'static str,
     message: &'static str,
     is_to_be_taken: bool,
@@ -56,7 +56,7 @@ struct Sample {
 }
 
 /// All steps, for the account's latest events, oldest first.
-pub fn steps(events: &[EventRow], livemode: bool) -> Vec<Step> {
+pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
     let whole = |event: &EventRow| {
         let body = serde_json::to_vec(&view(event.clone(), livemode)).unwrap_or_default();
         Sample { id: event.id.to_string(), event_type: event.event_type.clone(), body }
@@ -77,7 +77,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<Step> {
         let text = serde_json::to_string_pretty(&value).unwrap_or_default();
         Sample { body: text.replace("\": ", "\" :  ").into_bytes(), ..older.clone() }
     };
-    let step = |name, message, is_to_be_taken, twist, events: &[&Sample]| Step {
+    let step = |name, message, is_to_be_taken, twist, events: &[&Sample]| DrillStep {
         name,
         message,
         is_to_be_taken,
@@ -93,7 +93,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<Step> {
             Twist::None,
             &[&older],
         ),
-        Step {
+        DrillStep {
             is_at_once: true,
             ..step(
                 "duplicate",
@@ -179,7 +179,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<Step> {
     ]
 }
 
-impl Step {
+impl DrillStep {
     /// The deliveries, signed at a moment in Unix seconds.
     pub fn deliveries(&self, secret: &str, now_seconds: i64) -> Vec<Sent> {
         let sent = |Sample { id, body, .. }: &Sample| {

@@ -182,7 +182,7 @@ fn unchanged_keys<'a>(
 
 /// Moves deliveries of one endpoint to another due time, each if it still has the one it was read
 /// with; answers which had.
-pub fn deliveries_lease(
+pub fn deliveries_move(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     deliveries: impl Iterator<Item = (DeliveryId, i64)>,
@@ -236,20 +236,21 @@ pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<
 }
 
 /// What an attempt makes of a delivery.
-pub struct SettledDelivery {
+pub struct DeliveryAfterAttempt {
     pub status: DeliveryStatus,
     pub step: i64,
     pub attempts_count: i64,
     pub due_milliseconds: Option<i64>,
 }
 
-/// Settles a delivery whose lease is still the one given; answers whether it was.
-pub fn delivery_settle(
+/// Stores what an attempt made of a delivery whose lease is still the one given; answers whether it
+/// was.
+pub fn delivery_attempted(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     id: DeliveryId,
-    lease_milliseconds: i64,
-    settled: &SettledDelivery,
+    lease_ends_milliseconds: i64,
+    settled: &DeliveryAfterAttempt,
 ) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "UPDATE webhook_deliveries SET status = ?4, step = ?5, attempts_count = ?6, \
@@ -258,7 +259,7 @@ pub fn delivery_settle(
         values![
             endpoint_id,
             id,
-            lease_milliseconds,
+            lease_ends_milliseconds,
             settled.status.as_str(),
             settled.step,
             settled.attempts_count,

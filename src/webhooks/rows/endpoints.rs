@@ -10,7 +10,7 @@ use crate::kernel::{Metadata, Scope, StoreError};
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
-use crate::webhooks::state::{DisabledReason, EndpointStatus};
+use crate::webhooks::state::{EndpointDisabledReason, EndpointStatus};
 use crate::webhooks::{ENDPOINTS_MAX, Endpoint, EventFilters};
 
 const ENDPOINT_COLUMNS: &str = "scope, id, version, url, description, enabled_events, status, \
@@ -33,7 +33,7 @@ pub fn read(mut row: Row) -> Result<Endpoint, StoreError> {
         description: row.text_or_null()?,
         enabled_events: EventFilters::from_text(row.text()?),
         status: row.word(EndpointStatus::parse)?,
-        disabled_reason: row.word_or_null(DisabledReason::parse)?,
+        disabled_reason: row.word_or_null(EndpointDisabledReason::parse)?,
         disabled_milliseconds: row.int_or_null()?,
         secrets_sealed: row.bytes()?,
         metadata: row.word(Metadata::from_text)?,
@@ -53,7 +53,7 @@ pub fn insert(tx: &mut dyn Tx, e: &Endpoint) -> Result<(), StoreError> {
             &e.description,
             e.enabled_events.as_text(),
             e.status.as_str(),
-            e.disabled_reason.map(DisabledReason::as_str),
+            e.disabled_reason.map(EndpointDisabledReason::as_str),
             e.disabled_milliseconds,
             &e.secrets_sealed,
             &e.metadata.to_text(),
@@ -79,7 +79,7 @@ pub fn update(tx: &mut dyn Tx, e: &mut Endpoint, from: EndpointStatus) -> Result
             &e.url,
             &e.description,
             e.enabled_events.as_text(),
-            e.disabled_reason.map(DisabledReason::as_str),
+            e.disabled_reason.map(EndpointDisabledReason::as_str),
             e.disabled_milliseconds,
             &e.secrets_sealed,
             &e.metadata.to_text(),
@@ -132,8 +132,8 @@ pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, 
      = ?1 ORDER BY id LIMIT ?2";
     let values = values![scope, ENDPOINTS_MAX];
     if tx.is_shared() {
-        // Both go the same way to the server: first the queues are locked, in the order in which
-        // attempts lock them too, and then it is seen what there was behind the wait.
+        // `prefetch` sends the query behind the next statement, which locks the queues. So the
+        // query sees what was there when the wait for the locks ended.
         tx.prefetch(sql, values)?;
         let lock = "SELECT endpoint_id FROM webhook_queues WHERE endpoint_id IN (SELECT id FROM \
          webhook_endpoints WHERE scope = ?1) \

@@ -147,8 +147,8 @@ pub struct ReplayProgress {
     pub count: i64,
 }
 
-/// The last replay to an endpoint. Of deliveries that wait, so many are looked at; `None` where
-/// there was no replay, or more wait.
+/// The last replay to an endpoint. `None` where there was none, or where `waiting_max` deliveries
+/// or more wait, which would take too long to count.
 pub fn replay_progress(
     tx: &mut dyn Tx,
     id: EndpointId,

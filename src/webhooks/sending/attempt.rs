@@ -42,7 +42,7 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The longest `Retry-After` reported, in seconds: the window of all attempts is no longer.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// How long each part of an attempt may take. The default is the contract's; tests shorten it.
+/// How long each part of an attempt may take. The default is promised to callers; tests shorten it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     /// Name resolution.

@@ -46,7 +46,7 @@ fn sender(deadlines: Deadlines) -> WebhookClient {
 }
 
 fn url(text: &str) -> WebhookUrl {
-    let policy = UrlPolicy { loopback_http_allowed: true };
+    let policy = UrlPolicy { loopback_allowed: true };
     parse_url(text, policy).unwrap()
 }
 

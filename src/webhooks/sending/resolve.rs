@@ -38,7 +38,7 @@ const FAILED_DURATION: Duration = Duration::from_secs(2);
 
 /// Every address of a name, or `None` where it has none or nobody could tell.
 pub(super) type ResolvedAddresses = Option<Arc<[IpAddr]>>;
-type LookUp = Box<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
+type ResolveName = Box<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
 /// Resolves names, and remembers what it learnt of them for a short while.
 pub(super) struct Resolver {
@@ -46,7 +46,7 @@ pub(super) struct Resolver {
 }
 
 struct ResolverState {
-    look_up: LookUp,
+    look_up: ResolveName,
     /// How long addresses are reused.
     good_duration: Duration,
     /// How long a look-up may take before its name is bad.
@@ -106,7 +106,7 @@ impl Resolver {
     }
 
     fn with_look_up(
-        look_up: LookUp,
+        look_up: ResolveName,
         good_duration: Duration,
         silence_duration: Duration,
     ) -> Resolver {

@@ -26,7 +26,7 @@ impl Servers {
             are_let_go: watch::Sender::new(false),
         };
         let asked = servers.clone();
-        let look_up: LookUp = Box::new(move |name| {
+        let look_up: ResolveName = Box::new(move |name| {
             let servers = asked.clone();
             async move {
                 servers.begun.fetch_add(1, Ordering::SeqCst);

@@ -28,9 +28,9 @@ pub fn secret_text(random: [u8; SECRET_BYTES]) -> String {
 /// separated by single spaces, in the order of `secrets`.
 ///
 /// An entry is the base64 of HMAC-SHA256 (RFC 2104) over `{id}.{timestamp_seconds}.{body}`. The
-/// first of a pair is keyed with the secret's text verbatim, as our interface specification
-/// verifies; the second with the bytes that the base64 after `whsec_` stands for, as the
-/// Standard Webhooks libraries verify. A secret whose text is not base64 gets the first only.
+/// first of a pair is keyed with the secret's text verbatim, as docs/guides/webhooks.md verifies.
+/// The second is keyed with the bytes that the base64 after `whsec_` stands for, as the Standard
+/// Webhooks libraries verify. A secret whose text is not base64 gets the first only.
 ///
 /// `id` goes into `Webhook-Id` and must hold no `.`; `timestamp_seconds` (Unix time) goes into
 /// `Webhook-Timestamp` and must be that of this attempt, as receivers refuse one that is more than
@@ -94,8 +94,8 @@ mod tests {
         Sha256::digest([outer_pad.as_slice(), inner.as_slice()].concat()).to_vec()
     }
 
-    /// The five steps of the interface specification, "Signature verification", as a receiver
-    /// would write them; returns the HTTP status it answers.
+    /// The steps of "The signature" in docs/guides/webhooks.md, as a receiver would write them;
+    /// returns the HTTP status it answers.
     fn receiver_status(
         secret: &str,
         id: &str,

@@ -28,7 +28,7 @@ const LOOPBACK_SUFFIX: &str = ".localhost";
 pub struct UrlPolicy {
     /// Permits http and https to 127.0.0.0/8, ::1 and `localhost`; to be set only in test mode
     /// and only when the operator allows it.
-    pub loopback_http_allowed: bool,
+    pub loopback_allowed: bool,
 }
 
 /// Why a webhook URL is refused; the text tells the caller what to do.
@@ -176,7 +176,7 @@ pub fn parse_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlError> 
 
     let https = url.scheme() == "https";
     let host = judge_host(&url)?;
-    let loopback_allowed = policy.loopback_http_allowed && is_loopback_host(&host);
+    let loopback_allowed = policy.loopback_allowed && is_loopback_host(&host);
     if !https && !loopback_allowed {
         return Err(UrlError::SchemeNotHttps);
     }

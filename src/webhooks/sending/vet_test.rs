@@ -1,7 +1,7 @@
 use super::*;
 
-const PUBLIC_ONLY: UrlPolicy = UrlPolicy { loopback_http_allowed: false };
-const LOOPBACK: UrlPolicy = UrlPolicy { loopback_http_allowed: true };
+const PUBLIC_ONLY: UrlPolicy = UrlPolicy { loopback_allowed: false };
+const LOOPBACK: UrlPolicy = UrlPolicy { loopback_allowed: true };
 
 fn global(text: &str) -> bool {
     is_global_unicast(text.parse().unwrap())

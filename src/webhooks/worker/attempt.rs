@@ -95,7 +95,7 @@ pub(super) fn start(
             schedule_start_milliseconds: claimed.due.schedule_start_milliseconds,
             step: claimed.due.step,
             attempts_count: claimed.due.attempts_count,
-            lease_milliseconds: claimed.lease_milliseconds,
+            lease_ends_milliseconds: claimed.lease_ends_milliseconds,
             attempted_milliseconds,
             is_success: outcome.is_success(),
             http_status: outcome.http_status,

@@ -34,7 +34,7 @@ use scheduler::{RUNNING_MAX, Scheduler, Share};
 use turn::TurnResult;
 
 /// Finished attempts that one turn records.
-const RECORDED_MAX: usize = 256;
+const ATTEMPTS_WRITTEN_MAX: usize = 256;
 /// Endpoints that one look finds.
 const LOOKED_MAX: i64 = 10_000;
 /// The longest time without a look, in milliseconds, and how far a look sees ahead.
@@ -184,7 +184,7 @@ impl DeliveryWorker {
         while self.scheduler.running_count() > 0 {
             let Ok(Some(report)) = timeout_at(deadline, self.reports.recv()).await else { break };
             self.take_reports(report);
-            if self.finished.len() >= RECORDED_MAX {
+            if self.finished.len() >= ATTEMPTS_WRITTEN_MAX {
                 self.record_finished().await;
             }
         }
@@ -223,7 +223,7 @@ impl DeliveryWorker {
 
     async fn record_finished(&mut self) {
         while !self.finished.is_empty() {
-            let count = self.finished.len().min(RECORDED_MAX);
+            let count = self.finished.len().min(ATTEMPTS_WRITTEN_MAX);
             let finished = Arc::new(self.finished.drain(..count).collect());
             let app = self.app.clone();
             let turn = turn::run(app, Vec::new(), finished, self.clock_milliseconds).await;
@@ -263,7 +263,10 @@ impl DeliveryWorker {
             return;
         }
         let is_at_rest = self.step.is_none() && self.backlog_step.is_none();
-        self.is_cautious &= !(is_at_rest && self.finished.is_empty());
+        // Everything is written.
+        if is_at_rest && self.finished.is_empty() {
+            self.is_cautious = false;
+        }
         if self.backlog_step.is_none() && !self.is_cautious {
             self.backlog_step = self.turn(Share::Backlog, now);
         }
@@ -303,7 +306,7 @@ impl DeliveryWorker {
     /// ended.
     fn finished_of(&mut self, share: Share) -> Vec<(EndpointId, FinishedAttempt)> {
         let (scheduler, is_cautious) = (&self.scheduler, self.is_cautious);
-        let mut room = if is_cautious { 1 } else { RECORDED_MAX };
+        let mut room = if is_cautious { 1 } else { ATTEMPTS_WRITTEN_MAX };
         let (taken, others) =
             std::mem::take(&mut self.finished).into_iter().partition(|(endpoint_id, _)| {
                 let is_its = is_cautious || scheduler.share_of(*endpoint_id) == share;
@@ -397,7 +400,7 @@ impl DeliveryWorker {
             readings.iter().any(|reading| reading.requested_count > 0 && reading.is_drained);
         let now = Instant::now();
         for (reading, claimed) in readings.iter().zip(claims.by_endpoint) {
-            self.scheduler.take_reading(reading, claims.lease_milliseconds, &claimed, now);
+            self.scheduler.take_reading(reading, claims.lease_ends_milliseconds, &claimed, now);
         }
     }
 

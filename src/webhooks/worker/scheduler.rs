@@ -73,7 +73,7 @@ enum Reliability {
 pub(super) struct ClaimedDelivery {
     pub(super) due: DueDelivery,
     /// When the lease ends, by the store's clock.
-    pub(super) lease_milliseconds: i64,
+    pub(super) lease_ends_milliseconds: i64,
 }
 
 /// Which lanes a turn is for. Each lane belongs to one share, and it changes to the other only when
@@ -336,7 +336,7 @@ impl Scheduler {
     pub(super) fn take_reading(
         &mut self,
         reading: &EndpointReading,
-        lease_milliseconds: i64,
+        lease_ends_milliseconds: i64,
         claimed: &[bool],
         now: Instant,
     ) {
@@ -367,8 +367,9 @@ impl Scheduler {
         }
         let taken = reading.due.iter().zip(claimed).filter(|(_, is_claimed)| **is_claimed);
         let count_before = lane.claimed.len();
-        lane.claimed
-            .extend(taken.map(|(due, _)| ClaimedDelivery { due: due.clone(), lease_milliseconds }));
+        lane.claimed.extend(
+            taken.map(|(due, _)| ClaimedDelivery { due: due.clone(), lease_ends_milliseconds }),
+        );
         self.claimed_count += lane.claimed.len() - count_before;
         list_ready(&mut self.ready_lanes, reading.endpoint_id, lane);
     }
@@ -402,7 +403,8 @@ impl Scheduler {
             if let Some(claimed) = lane.claimed.pop_front() {
                 self.claimed_count -= 1;
                 // What waited too long is due again when its lease ends.
-                if claimed.lease_milliseconds - now_milliseconds >= LEASE_LEFT_MILLISECONDS_MIN {
+                if claimed.lease_ends_milliseconds - now_milliseconds >= LEASE_LEFT_MILLISECONDS_MIN
+                {
                     lane.running_count += 1;
                     *self.running.of(lane.reliability) += 1;
                     starts.push(AttemptStart { endpoint_id, target, claimed });
@@ -455,8 +457,10 @@ impl Scheduler {
             .iter_mut()
             .filter(|(_, lane)| !lane.claimed.is_empty())
             .map(|(endpoint_id, lane)| {
-                let claimed =
-                    lane.claimed.drain(..).map(|claimed| (claimed.due, claimed.lease_milliseconds));
+                let claimed = lane
+                    .claimed
+                    .drain(..)
+                    .map(|claimed| (claimed.due, claimed.lease_ends_milliseconds));
                 (*endpoint_id, claimed.collect())
             })
             .collect()

@@ -21,7 +21,7 @@ fn due(number: u128) -> DueDelivery {
 }
 
 fn claimed(number: u128) -> ClaimedDelivery {
-    ClaimedDelivery { due: due(number), lease_milliseconds: LEASE_MILLISECONDS }
+    ClaimedDelivery { due: due(number), lease_ends_milliseconds: LEASE_MILLISECONDS }
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl DeliveryTarget {
             version: endpoint.version,
             status: endpoint.status,
             url: vet::parse_url(&endpoint.url, policy).ok(),
-            loopback_allowed: policy.loopback_http_allowed,
+            loopback_allowed: policy.loopback_allowed,
             secrets: endpoints::open_secrets(services, endpoint)?,
         })
     }

@@ -26,7 +26,7 @@ pub(super) struct TurnResult {
 /// What a turn claimed.
 pub(super) struct Claims {
     /// When the leases end, by the store's clock.
-    pub(super) lease_milliseconds: i64,
+    pub(super) lease_ends_milliseconds: i64,
     /// For each endpoint that was read, which of its due deliveries were claimed.
     pub(super) by_endpoint: Vec<Vec<bool>>,
 }
@@ -60,7 +60,7 @@ async fn read_and_write(
     let has_work = !finished.is_empty() || readings.iter().any(EndpointReading::has_claims);
     if !has_work {
         let by_endpoint = readings.iter().map(|_| Vec::new()).collect();
-        return Ok((readings, Claims { lease_milliseconds: 0, by_endpoint }));
+        return Ok((readings, Claims { lease_ends_milliseconds: 0, by_endpoint }));
     }
     let writing = readings.clone();
     let claims =
@@ -157,10 +157,11 @@ fn write_all(
     for attempts in by_endpoint.chunk_by(|a, b| a.0 == b.0) {
         let endpoint_id = attempts[0].0;
         let attempts: Vec<&FinishedAttempt> = attempts.iter().map(|(_, attempt)| attempt).collect();
-        deliveries::record_attempts(tx, now, endpoint_id, &attempts)?;
+        deliveries::write_attempts(tx, now, endpoint_id, &attempts)?;
     }
-    let lease_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
-    let mut claims = Claims { lease_milliseconds, by_endpoint: Vec::with_capacity(readings.len()) };
+    let lease_ends_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
+    let mut claims =
+        Claims { lease_ends_milliseconds, by_endpoint: Vec::with_capacity(readings.len()) };
     for reading in readings {
         if !reading.has_claims() {
             claims.by_endpoint.push(Vec::new());
@@ -174,7 +175,7 @@ fn write_all(
             endpoint_id,
             &reading.due,
             reading.is_drained,
-            lease_milliseconds,
+            lease_ends_milliseconds,
         )?);
     }
     Ok(claims)

@@ -26,7 +26,7 @@ use crate::keys;
 use crate::pauses::{self, Operation};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
-use crate::rails::Method;
+use crate::rails::PaymentMethod;
 use crate::rails::files::format::{PaymentOrder, Remitter};
 use crate::rails::files::rows::{self, InstructionStatus, Journalled, MessageStatus};
 use crate::rails::files::settings::BankSettings;
@@ -281,8 +281,9 @@ fn claim(
     let pauses = pauses::rows::all(tx)?;
     let is_paused = |scope| pauses.iter().any(|pause| pause.stops(Operation::Payouts, scope));
     let asked_max = rows_max as i64 + if pauses.is_empty() { 0 } else { PAUSED_QUEUED_MAX };
-    let is_open = |method: &Method| settings.profile.opens_at(*method, now.instant()).is_none();
-    let open: Vec<Method> = Method::ALL.iter().copied().filter(is_open).collect();
+    let is_open =
+        |method: &PaymentMethod| settings.profile.opens_at(*method, now.instant()).is_none();
+    let open: Vec<PaymentMethod> = PaymentMethod::ALL.iter().copied().filter(is_open).collect();
     let queued = rows::queued(tx, &open, asked_max)?;
     let free = queued.into_iter().filter(|instruction| !is_paused(instruction.scope));
     for instruction in free.take(rows_max) {

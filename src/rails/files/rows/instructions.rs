@@ -4,7 +4,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::rails::files::reports::Reason;
 use crate::rails::files::values::MessageId;
-use crate::rails::port::{Instruction, Method};
+use crate::rails::port::{Instruction, PaymentMethod};
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -86,7 +86,7 @@ pub struct Journalled {
     pub payout_id: Id<kind::Payout>,
     pub scope: Scope,
     pub units: i64,
-    pub method: Method,
+    pub method: PaymentMethod,
     pub status: InstructionStatus,
     /// The file that it was last written into.
     pub message_id: Option<MessageId>,
@@ -110,7 +110,7 @@ fn journalled(mut row: Row) -> Result<Journalled, StoreError> {
         payout_id: row.id()?,
         scope: row.scope()?,
         units: row.int()?,
-        method: row.word(Method::parse)?,
+        method: row.word(PaymentMethod::parse)?,
         status: row.word(InstructionStatus::parse)?,
         message_id: row.id_or_null()?.map(MessageId),
         reference: row.text_or_null()?,
@@ -149,7 +149,7 @@ pub fn find(
 /// Instructions of some methods that wait for a file, oldest first.
 pub fn queued(
     tx: &mut dyn Tx,
-    methods: &[Method],
+    methods: &[PaymentMethod],
     rows_max: i64,
 ) -> Result<Vec<Journalled>, StoreError> {
     let sql = format!(
@@ -173,7 +173,7 @@ pub fn under_way(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, Stor
 }
 
 /// How many instructions of a method wait for a file.
-pub fn queued_count(tx: &mut dyn Tx, method: Method) -> Result<i64, StoreError> {
+pub fn queued_count(tx: &mut dyn Tx, method: PaymentMethod) -> Result<i64, StoreError> {
     let sql = "SELECT COUNT(*) FROM bank_instructions WHERE status = 'queued' AND method = ?1";
     tx.row(sql, values![method.as_str()])?.map_or(Ok(0), |mut row| row.int())
 }
