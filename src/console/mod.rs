@@ -51,6 +51,7 @@ mod second_factor;
 mod reveal;
 pub mod route;
 pub mod routes;
+mod runbooks;
 mod sign_in;
 pub mod texts;
 mod visit;

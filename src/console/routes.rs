@@ -5,7 +5,7 @@ use super::pages::{
     transfers, webhooks, work,
 };
 use super::route::{ConsoleRoute, Method, get, open, own, post};
-use super::{account, approvals, openid, reveal, second_factor, sign_in};
+use super::{account, approvals, openid, reveal, runbooks, second_factor, sign_in};
 use crate::staff::Role;
 
 pub fn routes() -> Vec<ConsoleRoute> {
@@ -20,6 +20,7 @@ pub fn routes() -> Vec<ConsoleRoute> {
         own(Method::Post, "/console/account/sessions/end", account::end_session),
         get("/console", Role::Viewer, overview::page),
         get("/console/overview/live", Role::Viewer, overview::live).follows(),
+        get("/console/runbooks/{alarm}", Role::Viewer, runbooks::page),
         get("/console/search", Role::Viewer, search::page),
         get("/console/objects/{id}", Role::Viewer, pages::object),
         get("/console/transfers", Role::Viewer, transfers::list),

@@ -8,7 +8,7 @@
 mod diagram;
 mod fields;
 mod inserts;
-mod markdown;
+pub mod markdown;
 mod reference;
 
 use std::collections::HashMap;

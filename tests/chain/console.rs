@@ -128,4 +128,7 @@ async fn the_console_shows_the_chain_and_where_to_look_things_up() {
     let behind = stage.followed_chain().seen.all().last().unwrap().behind_seconds;
     assert!(behind > 700 && history[0].contains(&format!("{} min", behind / 60)), "{history:?}");
     assert!(page.contains("docs/run.md#hundichainbehind"), "{page}");
+    assert!(page.contains("href=\"/console/runbooks/HundiChainBehind\""), "{page}");
+    let runbook = viewer.page("/console/runbooks/HundiChainBehind").await;
+    assert!(runbook.contains("hundi_chain_behind_seconds"), "{runbook}");
 }

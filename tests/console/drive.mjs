@@ -169,5 +169,6 @@ export const pagesOf = (made) => ({
   work: "/console/work",
   approvals: "/console/approvals",
   own: "/console/account",
+  runbook: "/console/runbooks/HundiChainBehind",
   "second-factor": "/console/account/second_factor",
 });

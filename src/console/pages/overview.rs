@@ -6,6 +6,7 @@ use super::super::blocks::{
     ConsolePage, Figure, PageBlock, PageCell, Section, Stage, Table, TableLine, Tone, age, amount,
     word,
 };
+use super::super::runbooks;
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{mode_chips, mode_of};
 use crate::chains::heights::SeenHeight;
@@ -108,7 +109,7 @@ fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<TableLine> {
         lines.push(TableLine::new(vec![
             PageCell::Chip { text: words.get(&format!("alarm.{name}")).to_owned(), tone },
             PageCell::Text(what),
-            PageCell::Code(format!("docs/run.md#{}", name.to_lowercase())),
+            PageCell::link(runbooks::path_of(name), format!("docs/run.md#{}", name.to_lowercase())),
         ]));
     };
     for chain in visit.app.chains.iter().filter(|chain| chain.mode == mode) {

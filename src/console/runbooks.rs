@@ -1,0 +1,58 @@
+//! What to do about an alarm: its part of docs/run.md, from the binary.
+
+use askama::Template;
+
+use super::frame::{Frame, draw};
+use super::visit::{Failure, PageOutcome, Visit};
+use crate::guides::markdown;
+
+const RUN: &str = include_str!("../../docs/run.md");
+
+/// Where the runbook of an alarm is.
+pub fn path_of(alarm: &str) -> String {
+    format!("/console/runbooks/{alarm}")
+}
+
+/// What stands below the heading of an alarm's name, up to the next heading.
+fn text_of(alarm: &str) -> Option<&'static str> {
+    let is_name = !alarm.is_empty() && alarm.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let heading = format!("\n### {alarm}\n");
+    let (_, text) = RUN.split_once(&heading).filter(|_| is_name)?;
+    Some(
+        ["\n### ", "\n## "].iter().fold(text, |text, next| text.split(next).next().unwrap_or(text)),
+    )
+}
+
+#[derive(Template)]
+#[template(path = "console/runbook.html")]
+struct RunbookPage<'a> {
+    frame: Frame<'a>,
+    alarm: &'a str,
+    html: String,
+}
+
+pub async fn page(visit: Visit) -> PageOutcome {
+    let alarm = visit.path(0);
+    let text = text_of(alarm).ok_or(Failure::NotFound)?;
+    let html = markdown::render(text).html;
+    draw(&RunbookPage { frame: visit.frame("home"), alarm, html })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_alarm_has_its_runbook() {
+        let texts: toml::Table = include_str!("texts/en.toml").parse().unwrap();
+        let alarms = texts["alarm"].as_table().unwrap();
+        assert!(alarms.len() > 5);
+        for alarm in alarms.keys() {
+            let text = text_of(alarm).unwrap_or_else(|| panic!("{alarm} has no runbook"));
+            assert!(text.trim().len() > 50 && !text.contains("\n#"), "{alarm}: {text}");
+        }
+        for none in ["", "Hundi", "HundiNone", "../run", "HundiDown\n"] {
+            assert_eq!(text_of(none), None, "{none}");
+        }
+    }
+}
