@@ -139,7 +139,7 @@ fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<TableLine> {
     if let Some(lists) = visit.services().lists(mode)
         && let Some(reason) = lists.why_not_live(instant)
     {
-        alarm("HundiSanctionsListsOld", reason, Tone::Bad);
+        alarm("HundiSanctionsListOld", reason, Tone::Bad);
     }
     if let Some(fault) = visit.app.store.write_fault() {
         alarm("HundiDatabaseNotWritable", fault, Tone::Bad);
