@@ -12,13 +12,15 @@ use crate::kernel::{Code, Refusal, RefusalEntry, Scope};
 
 /// How long a request waits for the account's earlier one.
 pub const TURN_SECONDS_MAX: u64 = 5;
-/// The longest pause after a turn.
+/// The shortest and the longest pause after a turn. Many requests at once, most of them refused,
+/// would otherwise keep a processor busy with turns that do nothing.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// Accounts that are remembered; beyond that, those at rest are forgotten.
 const ACCOUNTS_COUNT_MAX: usize = 10_000;
 
-/// An account's turn. After it the account pauses for as long as the turn took, so that at most
-/// half of its time is expensive.
+/// An account's turn. After it the account pauses for as long as the turn took and at least for
+/// [`PAUSE_MIN`], so that at most half of its time is expensive.
 #[derive(Debug)]
 pub struct Turn {
     permit: Option<OwnedSemaphorePermit>,
@@ -27,7 +29,8 @@ pub struct Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let (permit, pause) = (self.permit.take(), self.begun.elapsed().min(PAUSE_MAX));
+        let (permit, pause) =
+            (self.permit.take(), self.begun.elapsed().clamp(PAUSE_MIN, PAUSE_MAX));
         // Without a runtime the service has stopped.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
@@ -86,6 +89,15 @@ mod tests {
         assert_eq!((refused.http_status(), refused.retry_after_seconds), (429, Some(5)));
         drop(held);
         let _again = turns.take(one).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_account_pauses_after_the_shortest_turn_too() {
+        let turns = AccountTurns::default();
+        let one = Scope::new(1, Mode::Live);
+        drop(turns.take(one).await.unwrap());
+        assert!(turns.take_within(one, Duration::ZERO).await.is_err(), "it pauses");
+        assert!(turns.take(one).await.is_ok());
     }
 
     #[tokio::test]

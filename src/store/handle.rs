@@ -395,13 +395,13 @@ impl Store {
                 let permits = if cost == Cost::Point { points } else { scans };
                 let permit = waited_for(permits).await?;
                 if cost == Cost::Point {
-                    return embedded.readers.run(work);
+                    return embedded.readers.run(false, work);
                 }
                 let readers = embedded.readers.clone();
                 // The read goes on when its caller hangs up, and so the permit goes with it.
                 let read = move || {
                     let _permits = (permit, report);
-                    readers.run(work)
+                    readers.run(cost == Cost::Report, work)
                 };
                 tokio::task::spawn_blocking(read)
                     .await

@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use super::jobs::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Ran, Signals};
 use super::key_segments::KeySegments;
 use super::sqlite::{self, RunAgain, SqliteTx, Undo};
-use super::{Signal, Tx, failpoint};
+use super::{Signal, Tx, failpoint, rests};
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Now, OperationError, StoreError, system_random};
 
@@ -54,12 +54,16 @@ impl Readers {
             idle.push(connection);
         }
     }
-    /// Runs one consistent read. A connection that failed is dropped rather than kept.
+    /// Runs one consistent read, a report with rests in between. A connection that failed is dropped
+    /// rather than kept.
     pub(super) fn run<T>(
         &self,
+        is_report: bool,
         work: impl FnOnce(&mut dyn Tx) -> Result<T, OperationError>,
     ) -> Result<T, OperationError> {
-        let connection = self.take()?;
+        let mut connection = self.take()?;
+        let rest = is_report.then_some(std::thread::sleep as fn(Duration));
+        rests::rest_while_reading(&mut connection, rest)?;
         let mut tx = SqliteTx::new(&connection);
         tx.run("BEGIN")?;
         let answer = work(&mut tx);

@@ -16,6 +16,7 @@ pub mod migrate;
 pub mod pack;
 pub mod postgres;
 pub mod record;
+mod rests;
 pub mod running_keys;
 pub mod sqlite;
 mod statements;

@@ -1,0 +1,62 @@
+//! Rests of a report on the embedded store, which shares its processors with everybody's requests.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::sqlite::store_error;
+use crate::kernel::StoreError;
+
+/// How long a report works before it rests, and how many times as long the rest is. What others
+/// ask for meanwhile finds a processor that is free, or free soon: a report otherwise holds one for
+/// as long as the system lets it, at every step of their requests.
+const REPORT_WORK: Duration = Duration::from_micros(300);
+const RESTS_PER_WORK: u32 = 2;
+/// How often SQLite asks whether a rest is due, in instructions of its virtual machine.
+const REPORT_INSTRUCTIONS: i32 = 500;
+
+/// Makes a connection rest again and again while it reads, or with `None` work without a rest.
+pub fn rest_while_reading(
+    connection: &mut Connection,
+    rest: Option<fn(Duration)>,
+) -> Result<(), StoreError> {
+    let mut worked_since = Instant::now();
+    let handler = rest.map(|rest| {
+        move || {
+            if worked_since.elapsed() >= REPORT_WORK {
+                rest(REPORT_WORK * RESTS_PER_WORK);
+                worked_since = Instant::now();
+            }
+            // Go on.
+            false
+        }
+    });
+    connection.progress_handler(REPORT_INSTRUCTIONS, handler).map_err(store_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_report_rests_while_it_reads_and_nothing_else_does() {
+        static RESTS: AtomicUsize = AtomicUsize::new(0);
+        let count = |_: Duration| {
+            RESTS.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut connection = Connection::open_in_memory().unwrap();
+        let mut rests_of = |rest| {
+            RESTS.store(0, Ordering::Relaxed);
+            rest_while_reading(&mut connection, rest).unwrap();
+            let sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \
+                       300000) SELECT COUNT(*) FROM n";
+            let counted: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+            assert_eq!(counted, 300_000);
+            RESTS.load(Ordering::Relaxed)
+        };
+        assert!(rests_of(Some(count)) > 1, "millions of instructions take longer than one rest");
+        assert_eq!(rests_of(None), 0, "the same connection in another read");
+    }
+}
