@@ -38,14 +38,15 @@ pub(super) const SLOW_MILLISECONDS: u64 = 2_000;
 /// Deliveries that one turn claims.
 const CLAIMED_MAX: usize = 1_024;
 /// Deliveries of one endpoint that are claimed ahead of their attempts, where it works.
-const ENDPOINT_CLAIMED_MAX: usize = 128;
+const ENDPOINT_CLAIMED_MAX: usize = 256;
 /// The same for an endpoint that has not been tried. A suspect claims none ahead: what it cannot
 /// send soon would only wait for its lease to end.
 const ENDPOINT_CLAIMED_UNTRIED_MAX: usize = 8;
 /// Deliveries claimed and not yet sent, in all.
 const CLAIMED_TOTAL_MAX: usize = 8_192;
 /// What must be left of a lease for an attempt to begin, in milliseconds: the longest attempt, and
-/// time to record it.
+/// time to record it. Where a chaos profile sends twice, two long ones may outlast the lease; the
+/// delivery is then made once more.
 const LEASE_LEFT_MILLISECONDS_MIN: i64 = TOTAL_SECONDS_MAX as i64 * 1_000 + 5_000;
 
 /// How long an endpoint's URL, secrets and status are used before they are read again, in
@@ -120,11 +121,12 @@ impl RunningAttempts {
     }
 
     const fn has_room(&self, reliability: Reliability) -> bool {
+        let others_have_room = self.untried + self.suspect < RUNNING_UNTRIED_MAX;
         self.total() < RUNNING_MAX
             && match reliability {
                 Reliability::Reliable => true,
-                Reliability::Untried => self.untried + self.suspect < RUNNING_UNTRIED_MAX,
-                Reliability::Suspect => self.suspect < RUNNING_SUSPECT_MAX,
+                Reliability::Untried => others_have_room,
+                Reliability::Suspect => others_have_room && self.suspect < RUNNING_SUSPECT_MAX,
             }
     }
 }

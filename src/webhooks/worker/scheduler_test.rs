@@ -37,10 +37,10 @@ fn a_lane_claims_much_when_it_works_little_when_untried_and_one_when_it_fails() 
         (lane.wanted(now), lane.running_max()),
         (ENDPOINT_CLAIMED_MAX, ENDPOINT_RUNNING_MAX)
     );
-    lane.claimed.extend((0..65).map(claimed));
+    lane.claimed.extend((0..=ENDPOINT_CLAIMED_MAX as u128 / 2).map(claimed));
     assert_eq!(lane.wanted(now), 0, "not before half is sent");
     lane.claimed.pop_front();
-    assert_eq!(lane.wanted(now), 64);
+    assert_eq!(lane.wanted(now), ENDPOINT_CLAIMED_MAX / 2);
     lane.claimed.clear();
     lane.reliability = Reliability::Suspect;
     lane.failures_count = PROBED_FAILURES_MIN - 1;
@@ -71,6 +71,14 @@ fn suspect_and_untried_endpoints_leave_room_for_those_that_work() {
     assert!(running.has_room(Reliability::Reliable));
     running.reliable = RUNNING_MAX - running.untried - running.suspect;
     assert!(!running.has_room(Reliability::Reliable));
+
+    // In the other order: untried ones first.
+    let untried = RUNNING_UNTRIED_MAX - 1;
+    let mut running = RunningAttempts { reliable: 0, untried, suspect: 0 };
+    assert!(running.has_room(Reliability::Suspect));
+    running.suspect = 1;
+    assert!(!running.has_room(Reliability::Suspect) && !running.has_room(Reliability::Untried));
+    assert!(running.has_room(Reliability::Reliable));
 
     let mut lane = lane(Instant::now());
     lane.running_count = 3;
