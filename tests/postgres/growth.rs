@@ -202,9 +202,10 @@ fn round(
 
 /// The statement of a session that waits for a purge, and the purge's. Rows of other tables go
 /// because their work is done. Purges that wait for each other, the test's and the service's own,
-/// hold up nobody else, and neither does the worker that ends the deliveries of an endpoint that it
+/// hold up nobody else. Neither does the worker that ends the deliveries of an endpoint that it
 /// disables: after a round's leap of a month an attempt that began before it has failed for a
-/// month.
+/// month. Nor does the one that writes checkpoints of events, which takes turns with the purge of
+/// the same account's.
 fn waiting_for_purges() -> String {
     let purges = format!("'^DELETE FROM ({}) '", PURGED.join("|"));
     format!(
@@ -212,7 +213,8 @@ fn waiting_for_purges() -> String {
          unnest(pg_blocking_pids(w.pid)) AS blocker \
          JOIN pg_stat_activity b ON b.pid = blocker WHERE w.wait_event_type = 'Lock' AND b.query \
          ~ {purges} AND w.query !~ {purges} \
-         AND w.query NOT LIKE 'UPDATE webhook_deliveries SET status = %' LIMIT 1"
+         AND w.query NOT LIKE 'UPDATE webhook_deliveries SET status = %' \
+         AND w.query NOT LIKE 'UPDATE accounts SET suspended = suspended %' LIMIT 1"
     )
 }
 
