@@ -50,7 +50,10 @@ impl MetadataPatch {
             };
         }
         if merged.0.len() > METADATA_PAIRS_MAX {
-            let message = format!("metadata would have more than {METADATA_PAIRS_MAX} pairs.");
+            let message = format!(
+                "metadata would have more than {METADATA_PAIRS_MAX} pairs. Send null for the keys \
+                 that are no longer needed."
+            );
             return Err(RefusalEntry::field(Code::ParameterMaxLengthInvalid, "metadata", message));
         }
         Ok(merged)

@@ -57,8 +57,8 @@ codes! {
     ParameterMaxLengthInvalid "parameter_max_length_invalid" 400 false "Too long."
         "Send a shorter value for field_name.",
     ParameterRangeInvalid "parameter_range_invalid" 400 false "Outside the allowed range."
-        "Send a value between metadata.minimum and metadata.maximum.",
-    ParameterUnexpected "parameter_unexpected" 400 false "A field this endpoint does not take."
+        "The message says the range; metadata.minimum and metadata.maximum name its ends.",
+    ParameterUnexpected "parameter_unexpected" 400 false "A field that this route does not take."
         "Leave the field out, or correct the spelling of its name.",
     RequestBodyInvalid "request_body_invalid" 400 false "The body is not one JSON object within \
      the limits."
@@ -132,8 +132,9 @@ codes! {
      available yet."
         "Wait for the event payout.payment_advice.available.",
     WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 true "The account has as \
-     many webhook endpoints as it may."
-        "Delete an endpoint that is not needed any more.",
+     many webhook endpoints as it may, or an endpoint as many secrets that sign."
+        "The message says which. Delete an endpoint that is not needed any more; or wait until the \
+         overlap of a secret is over.",
     TestHelperNotApplicable "test_helper_not_applicable" 400 true "The object is not in a state \
      for this test helper."
         "Read the object: the message says which state the helper needs.",

@@ -21,7 +21,7 @@ use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::{Minter, kind};
 use crate::kernel::page::Page;
 use crate::kernel::{
-    Code, Id, Metadata, MetadataPatch, Now, ObjectKind, OperationError, Patch, Refusal,
+    Code, Id, Metadata, MetadataPatch, Mode, Now, ObjectKind, OperationError, Patch, Refusal,
     RefusalEntry, Scope, StoreError,
 };
 use crate::keys;
@@ -401,7 +401,7 @@ fn delivery_view(
 }
 
 /// What a replay's fields ask for: one event, or a range.
-fn asked(form: ReplayWebhooks, now_seconds: i64) -> Result<Replay, Refusal> {
+fn asked(form: ReplayWebhooks, mode: Mode, now_seconds: i64) -> Result<Replay, Refusal> {
     let mut faults = Vec::new();
     if let Some(event_id) = form.event_id {
         let others = [
@@ -413,15 +413,15 @@ fn asked(form: ReplayWebhooks, now_seconds: i64) -> Result<Replay, Refusal> {
             faults.push(RefusalEntry::field(
                 Code::ParameterUnexpected,
                 name,
-                format!("{name} is not combined with event_id."),
+                format!("Send either event_id or {name}, not both."),
             ));
         }
         Refusal::check(faults)?;
         // A text that is no identifier of an event refers to none.
-        return event_id
-            .id
+        let id = event_id.id;
+        return id
             .map(Replay::Event)
-            .ok_or_else(|| Refusal::one(replay::event_not_found()));
+            .ok_or_else(|| Refusal::one(replay::event_not_found(&event_id, mode)));
     }
     let Some(since) = form.since else {
         return Err(Refusal::field(
@@ -432,11 +432,9 @@ fn asked(form: ReplayWebhooks, now_seconds: i64) -> Result<Replay, Refusal> {
     };
     let until = form.until.map_or(now_seconds, |until| until.0);
     if form.until.is_some() && until < since.0 {
-        return Err(Refusal::field(
-            Code::ParameterRangeInvalid,
-            "until",
-            "until must not be before since.",
-        ));
+        let message = "until must not be before since.";
+        let entry = RefusalEntry::field(Code::ParameterRangeInvalid, "until", message);
+        return Err(Refusal::one(entry.with("minimum", since.0.to_string())));
     }
     Ok(Replay::Range { since: since.0, until, only_failed: form.only_failed.unwrap_or(false) })
 }
@@ -451,7 +449,7 @@ fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<Pref
         now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
         // What is not there, or has not the form, the handler refuses.
         let Some(endpoint) = rows::find(tx, scope, id)? else { return Ok(None) };
-        let Ok(asked) = asked(form, now.business()) else { return Ok(None) };
+        let Ok(asked) = asked(form, scope.mode(), now.business()) else { return Ok(None) };
         match replay::count_before_transaction(tx, &now, &endpoint, &asked) {
             Ok(counted) => {
                 Ok(counted.map(|counted| Ok((counted.deliveries_count, counted.before.as_u128()))))
@@ -462,7 +460,7 @@ fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<Pref
         }
     };
     Some(Box::pin(
-        async move { Ok(store.read(Cost::Scan, count).await?.map(PreflightResult::Range)) },
+        async move { Ok(store.read(Cost::Report, count).await?.map(PreflightResult::Range)) },
     ))
 }
 
@@ -471,7 +469,7 @@ fn replay(
     found: Endpoint,
     form: ReplayWebhooks,
 ) -> Result<WebhookReplayView, OperationError> {
-    let asked = asked(form, context.now.business())?;
+    let asked = asked(form, found.scope.mode(), context.now.business())?;
     let counted = match context.evidence {
         Some(PreflightResult::Range(range)) => {
             let (deliveries_count, before) = range.clone()?;
@@ -594,7 +592,7 @@ mod tests {
         ];
         for (body, expected) in rows {
             let form = ReplayWebhooks::read_body(&node(&body), Vec::new()).unwrap();
-            let found = asked(form, 100).err().map(|refusal| {
+            let found = asked(form, Mode::Test, 100).err().map(|refusal| {
                 let fault = &refusal.entries()[0];
                 (fault.field_name.clone().unwrap_or_default(), fault.code.as_str())
             });

@@ -246,8 +246,7 @@ pub fn rotate_secret(
     if secrets.len() > SECRETS_ACTIVE_MAX {
         let message = format!(
             "An endpoint has at most {SECRETS_ACTIVE_MAX} secrets that sign. Wait until the \
-             overlap of one is over, or send a shorter \
-             overlap_seconds; 0 ends all of them."
+             overlap of one is over, or send overlap_seconds 0, which ends all old secrets at once."
         );
         return Err(Refusal::new(Code::WebhookEndpointLimitExceeded, message).into());
     }
@@ -282,6 +281,7 @@ fn rotated(
 pub fn delete(tx: &mut dyn Tx, endpoint: &Endpoint) -> Result<(), StoreError> {
     rows::remove(tx, endpoint)?;
     rows::queue_close(tx, endpoint.id)?;
+    drill::rows::remove(tx, endpoint.scope, endpoint.id)?;
     // Last: a replay that began meanwhile is seen once the queue is locked.
     rows::replay_drop(tx, endpoint.scope, endpoint.id)
 }

@@ -18,7 +18,11 @@ use crate::app_state::AppState;
 use crate::background::Stop;
 use crate::events::rows::EventRow;
 use crate::events::{self, EVENT_KEPT_SECONDS};
-use crate::kernel::{Code, Id, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError};
+use crate::kernel::id::kind;
+use crate::kernel::reference::Reference;
+use crate::kernel::{
+    Code, Id, Mode, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
+};
 use crate::store::{Cost, Signal, Tx};
 
 /// Events, or deliveries, that one replay goes through.
@@ -37,8 +41,8 @@ const FAULT_REST: Duration = Duration::from_secs(1);
 const CLOCKS_APART_SECONDS_MAX: i64 = 600;
 
 /// The fault of a reference to an event that is not there, or no longer.
-pub fn event_not_found() -> RefusalEntry {
-    RefusalEntry::field(Code::ObjectNotFound, "event_id", "No such object.")
+pub fn event_not_found(event: &Reference<kind::Event>, mode: Mode) -> RefusalEntry {
+    event.missing("event_id", mode)
 }
 
 /// What a caller wants to be delivered again.
@@ -105,7 +109,8 @@ pub fn replay_counted(
     match replay {
         Replay::Event(event_id) => {
             let Some(event) = crate::events::rows::find(tx, endpoint.scope, event_id)? else {
-                return Err(event_not_found().into());
+                let mode = endpoint.scope.mode();
+                return Err(event_not_found(&event_id.into(), mode).into());
             };
             let known = rows::delivery_of_event(tx, endpoint.id, event_id)?;
             let begun = begin_all(tx, now, endpoint, &[event], &Vec::from_iter(known))?;
@@ -369,12 +374,12 @@ pub(super) fn refuse_wide(found: usize) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = format!(
-        "More than {REPLAYED_MAX} events lie in this range. Narrow it with until, and replay the \
+        "More than {REPLAYED_MAX} events lie in this range. Send an earlier until, and replay the \
          rest with further calls."
     );
     Err(Refusal::one(
-        RefusalEntry::field(Code::ParameterRangeInvalid, "since", message)
-            .with("maximum", REPLAYED_MAX.to_string()),
+        RefusalEntry::field(Code::ParameterRangeInvalid, "until", message)
+            .with("maximum_events", REPLAYED_MAX.to_string()),
     ))
 }
 

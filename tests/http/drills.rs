@@ -64,7 +64,7 @@ async fn ready() -> (Server, Client) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_right_receiver_passes_and_keeps_its_report() {
-    let (_server, client) = ready().await;
+    let (server, client) = ready().await;
     let judge = |delivery: &Delivery, secret: &str| {
         if is_right(delivery, secret) { 200 } else { 400 }
     };
@@ -91,6 +91,11 @@ async fn a_right_receiver_passes_and_keeps_its_report() {
     let own: HashSet<String> = events.iter().map(id).collect();
     let strange = receiver.deliveries().iter().filter(|one| !own.contains(one.id())).count();
     assert_eq!((receiver.count(), strange), (14, 1));
+    // The endpoint is deleted by now, and its report went with it.
+    let kept = server.app.state.store.read(hundi::store::Cost::Point, |tx| {
+        Ok(tx.rows("SELECT endpoint_id FROM webhook_drills LIMIT 1", &[])?.len())
+    });
+    assert_eq!(kept.await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

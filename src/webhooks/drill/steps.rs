@@ -219,7 +219,11 @@ impl DrillStep {
             !http_statuses.is_empty() && http_statuses.iter().all(|status| range.contains(status));
         let durations = outcomes.iter().flatten().map(|outcome| outcome.duration_milliseconds);
         let error = outcomes.iter().flatten().find_map(|outcome| outcome.error);
+        let is_sent = outcomes.iter().all(Option::is_some);
         let message = match error {
+            _ if !is_sent => "Nothing was sent: the server no longer allows this URL. Change the \
+                              URL of the endpoint."
+                .to_owned(),
             Some(error) => format!("{} {error}", self.message),
             None => self.message.to_owned(),
         };

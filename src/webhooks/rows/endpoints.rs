@@ -133,7 +133,9 @@ pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, 
     let values = values![scope, ENDPOINTS_MAX];
     if tx.is_shared() {
         // `prefetch` sends the query behind the next statement, which locks the queues. So the
-        // query sees what was there when the wait for the locks ended.
+        // query sees what was there when the wait for the locks ended. A turn of deliveries that
+        // locks queues of several accounts may wait for this transaction while it waits for that
+        // turn: the server ends one of the two, which runs again.
         tx.prefetch(sql, values)?;
         let lock = "SELECT endpoint_id FROM webhook_queues WHERE endpoint_id IN (SELECT id FROM \
          webhook_endpoints WHERE scope = ?1) \
