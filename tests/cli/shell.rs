@@ -161,6 +161,22 @@ fn security_txt_says_where_reports_go() {
 }
 
 #[test]
+fn every_command_that_lists_takes_json() {
+    let home = Home::new("cli-every-listing");
+    let folder = home.directory.join("man");
+    home.run_plain(&["man", folder.to_str().unwrap()]).expect_success("man");
+    let pages = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let pages = pages.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()));
+    // A group of commands is no command.
+    let commands = pages.filter(|(_, text)| !text.contains("SUBCOMMANDS"));
+    let listings: Vec<_> = commands.filter(|(_, text)| text.contains("\\- List ")).collect();
+    assert!(listings.len() >= 9, "{} commands list", listings.len());
+    for (path, text) in listings {
+        assert!(text.contains("\\-\\-json"), "{}", path.display());
+    }
+}
+
+#[test]
 fn listings_are_json_for_programs_and_readable_for_people() {
     let home = Home::new("cli-json").with("TZ", "IST-5:30");
     home.key();
