@@ -39,8 +39,9 @@ const RECONNECT_SECONDS_MAX: u64 = 30;
 /// Show events as they happen, and forward them to a receiver
 ///
 /// Works from anywhere with an API key. Events are forwarded in order, signed with the secret that
-/// is printed at the start, and again until the receiver answers 2xx, for at most 24 hours. The
-/// place is kept in a file, so that a later start goes on where this one stopped.
+/// is printed at the start. One that the receiver does not answer with 2xx is sent again behind
+/// newer ones, for at most 24 hours. The place is kept in a file, so that a later start goes on
+/// where this one stopped.
 #[derive(Args)]
 pub struct Listen {
     /// Receiver of the events, such as localhost:3000/webhooks

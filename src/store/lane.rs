@@ -54,8 +54,8 @@ impl Readers {
             idle.push(connection);
         }
     }
-    /// Runs one consistent read, a report with rests in between. A connection that failed is dropped
-    /// rather than kept.
+    /// Runs one consistent read, a report with rests in between. A connection that failed is
+    /// dropped rather than kept.
     pub(super) fn run<T>(
         &self,
         is_report: bool,
