@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Debug, thiserror::Error, Clone)]
 pub enum StoreError {
     /// The store cannot take work now (disk full, I/O error, queue full, shutting down): answered
-    /// 503, heals by itself.
+    /// 503, heals by itself. Only the store answers this: on the embedded store it stands for the
+    /// whole group of a commit.
     #[error("store unavailable: {0}")]
     Unavailable(String),
     /// A conditional update found another state than the one it was computed from: the transaction

@@ -220,13 +220,20 @@ pub fn still_running() -> Refusal {
     refusal
 }
 
+/// Looks for a key in one segment after another, each by the primary key. Without the segments it
+/// would read all keys of a day. `CROSS JOIN` keeps SQLite to this order; a shared store has one
+/// segment.
+const ANSWERED_SQL: &str = "WITH RECURSIVE segments (part) AS (SELECT MIN(part) FROM \
+    idempotency_keys UNION ALL SELECT (SELECT MIN(n.part) FROM idempotency_keys n WHERE n.part > \
+    segments.part) FROM segments WHERE segments.part IS NOT NULL) SELECT a.completed_at FROM \
+    segments CROSS JOIN idempotency_keys k CROSS JOIN idempotency_answers a WHERE k.part = \
+    segments.part AND k.key_hash = ?1 AND a.answer_id = k.answer_id";
+
 /// Whether a claim's key has a stored answer that would be replayed, of this request or another
 /// one: then nothing runs. `seconds` is the present in Unix seconds less
 /// `Clock::answers_longer_seconds`, because there is no `Now` here.
 pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool, StoreError> {
-    let sql = "SELECT a.completed_at FROM idempotency_keys k JOIN idempotency_answers a ON \
-     a.answer_id = k.answer_id WHERE k.key_hash = ?1";
-    let row = tx.row(sql, values![&claim.key_hash])?;
+    let row = tx.row(ANSWERED_SQL, values![&claim.key_hash])?;
     row.map_or(Ok(false), |mut row| Ok(seconds - row.int()? < ANSWER_KEPT_SECONDS))
 }
 
@@ -398,4 +405,29 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     }
     key_segments::purge(tx)?;
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::migrate::migrate;
+    use crate::store::sqlite::SqliteTx;
+
+    #[test]
+    fn a_key_is_looked_for_by_the_primary_key() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        migrate(&mut SqliteTx::new(&connection)).unwrap();
+        let plan_of = |sql: &str| -> String {
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let lines = plan.query_map([[0; 16]], |row| row.get::<_, String>(3)).unwrap();
+            lines.map(Result::unwrap).collect::<Vec<_>>().join("\n")
+        };
+        let reads_all = |plan: &str| plan.lines().any(|line| line.trim() == "SCAN k");
+        let plan = plan_of(ANSWERED_SQL);
+        assert!(plan.contains("SEARCH k USING PRIMARY KEY (part=? AND key_hash=?)"), "{plan}");
+        assert!(!reads_all(&plan), "{plan}");
+        // Control: without the segment it reads all.
+        let plan = plan_of("SELECT k.answer_id FROM idempotency_keys k WHERE k.key_hash = ?1");
+        assert!(reads_all(&plan), "{plan}");
+    }
 }

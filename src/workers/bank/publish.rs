@@ -328,11 +328,18 @@ fn claim(
 }
 
 /// The number that a file has in its name; 0 where the bank asks for none.
-fn file_number(tx: &mut dyn Tx, settings: &BankSettings, id: MessageId) -> Result<i64, StoreError> {
+///
+/// Used up numbers are no failure of the store: that would undo, and refuse, all that shares a
+/// commit with this.
+fn file_number(
+    tx: &mut dyn Tx,
+    settings: &BankSettings,
+    id: MessageId,
+) -> Result<i64, OperationError> {
     let Some((series, number_max)) = settings.profile.file_number_series(id) else { return Ok(0) };
     let number = rows::next_file_number(tx, &series, settings.profile.file_number_first)?;
     if number > number_max {
-        return Err(StoreError::Unavailable(format!(
+        return Err(OperationError::Declined(format!(
             "the bank's file numbers are used up: {number_max} is the last one that fits into \
              [bank.profile] file_name"
         )));
