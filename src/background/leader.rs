@@ -14,6 +14,27 @@ use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
 /// The lease that a worker runs under; `None` on the embedded store, which has one process only.
 pub type WorkerLease = Option<Lease>;
 
+/// Runs `work`, which needs no lease, until it ends, and starts it again after a panic.
+pub async fn run_again<F>(
+    name: &'static str,
+    mut stop: watch::Receiver<bool>,
+    work: impl Fn(watch::Receiver<bool>, WorkerLease) -> F,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    // In a Tokio task, so that a panic ends nothing else.
+    while tokio::spawn(work(stop.clone(), None)).await.is_err() {
+        tracing::error!(worker = name, "a worker panicked; it is started again");
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(HEARTBEAT_MILLISECONDS)) => {}
+            _ = stop.changed() => {}
+        }
+        if *stop.borrow() {
+            return;
+        }
+    }
+}
+
 /// Runs `work` while this node holds the lease, until `stop`. On a shared store it is started again
 /// whenever it ends, a heartbeat later; on the embedded store, which has one process and no lease,
 /// only after a panic.
@@ -27,21 +48,11 @@ pub async fn run_as_leader<F>(
 {
     let heartbeat = Duration::from_millis(HEARTBEAT_MILLISECONDS);
     if !app.store.is_shared() {
-        // In a Tokio task, so that a panic ends nothing else.
-        while tokio::spawn(work(stop.clone(), None)).await.is_err() {
-            tracing::error!(worker = name, "a worker panicked; it is started again");
-            tokio::select! {
-                () = tokio::time::sleep(heartbeat) => {}
-                _ = stop.changed() => {}
-            }
-            if *stop.borrow() {
-                return;
-            }
-        }
-        return;
+        return run_again(name, stop, work).await;
     }
     while !*stop.borrow() {
         let holder = app.node_id;
+        let asked = Instant::now();
         let taken = app.store.write(move |tx, now| Ok(Lease::take(tx, now, name, holder)?)).await;
         let Ok(Some(lease)) = taken else {
             // Another node holds the lease, or the store failed; who uses the store logs that.
@@ -55,7 +66,7 @@ pub async fn run_as_leader<F>(
         tracing::info!(lease = name, "this node took over");
         let (end, ending) = watch::channel(false);
         let mut running = tokio::spawn(work(ending, Some(lease)));
-        let mut held_until = Instant::now() + Duration::from_millis(LEASE_MILLISECONDS as u64);
+        let mut held_until = asked + Duration::from_millis(LEASE_MILLISECONDS as u64);
         let is_over = loop {
             tokio::select! {
                 () = tokio::time::sleep(heartbeat) => {}

@@ -76,15 +76,37 @@ impl Worker {
     ) -> Option<JoinHandle<()>> {
         let (stop, run) = (stop.clone(), self.run);
         match self.place {
-            RunsOn::EveryNode => Some(tokio::spawn(run(stop, None))),
-            RunsOn::Servers if takes_requests => Some(tokio::spawn(run(stop, None))),
+            RunsOn::EveryNode => Some(tokio::spawn(leader::run_again(self.name, stop, run))),
+            RunsOn::Servers if takes_requests => {
+                Some(tokio::spawn(leader::run_again(self.name, stop, run)))
+            }
             RunsOn::Embedded if does_work && !app.store.is_shared() => {
-                Some(tokio::spawn(run(stop, None)))
+                Some(tokio::spawn(leader::run_again(self.name, stop, run)))
             }
             RunsOn::Leader if does_work => {
                 Some(tokio::spawn(leader::run_as_leader(app.clone(), self.name, stop, run)))
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_worker_that_panics_is_started_again() {
+        let starts = Arc::new(AtomicUsize::new(0));
+        let counted = starts.clone();
+        let (_end, stop) = watch::channel(false);
+        let run: RunWorker = Box::new(move |_, _| {
+            let start = counted.fetch_add(1, Ordering::Relaxed);
+            async move { assert!(start > 0, "the first start panics") }.boxed()
+        });
+        leader::run_again("tests", stop, run).await;
+        assert_eq!(starts.load(Ordering::Relaxed), 2);
     }
 }

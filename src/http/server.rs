@@ -130,7 +130,8 @@ async fn run(connection: impl Future, admitted: Admitted, metrics: Arc<Metrics>)
         // Faults of a connection (resets, broken framing, deadlines) end that connection and nobody
         // else's.
         _ = connection => {}
-        // It is idle, so nothing is lost.
+        // It has been without a request for longest. A page that follows a stream asks again; a
+        // reader who has not taken the whole of an answer by now loses the rest.
         () = admitted.closing() => {}
     }
     metrics.connections(-1);
