@@ -173,7 +173,7 @@ const FILTERS: &[Filter] = &[
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/beneficiaries", "Create a beneficiary", route::creation, create)
+        route::post("/v1/beneficiaries", "Create a beneficiary", route::refuse_before_live, create)
             .prefetching(|tx, _, _: &CreateBeneficiary| secrets::prefetch_sealing_key(tx)),
         route::list(
             "/v1/beneficiaries",

@@ -57,7 +57,7 @@ pub enum CreditError {
 /// What the book now has of the transaction.
 pub struct Credited {
     pub deposits: Vec<Deposit>,
-    /// Those that it had before.
+    /// Those of them that were credited or failed already.
     pub known_count: usize,
     pub sweeps_count: usize,
 }

@@ -1,4 +1,4 @@
-//! What follows one chain: its state, and what every step of following uses.
+//! What follows one chain: what it remembers between steps, and what every step uses.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,8 @@ pub(super) struct Pending {
     pub(super) movements: Vec<(Movement, Anchor)>,
 }
 
-/// What follows one chain: it keeps where it is, and knows whom to ask.
+/// What follows one chain: what it remembers between steps, and whom it asks. Where it is, is the
+/// stored cursor, which each step reads.
 pub(super) struct Follower {
     pub(super) app: Arc<AppState>,
     pub(super) chain: Arc<FollowedChain>,

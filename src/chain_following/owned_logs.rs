@@ -31,8 +31,8 @@ pub(super) struct OwnedLog {
 }
 
 impl Follower {
-    /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and
-    /// that was committed before.
+    /// Which logs concern our addresses. A read of its own is enough: an address is committed
+    /// before its payer can know it.
     pub(super) async fn owned_logs(&self, logs: &[Log]) -> Result<Vec<OwnedLog>, FollowError> {
         let mut moved: Vec<(Log, TokenMovement)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.

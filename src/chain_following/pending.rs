@@ -112,15 +112,16 @@ impl Follower {
     ) -> Result<(), FollowError> {
         let name = self.chain.settings.name;
         let (mode, anchor) = (self.chain.mode, cursor.anchor);
-        let is_gone = move |deposit: &Deposit| {
+        // Where this view could see it: gone is what is in reach and not seen.
+        let is_in_reach = move |deposit: &Deposit| {
             deposit.scope.mode() == mode
                 && deposit.unseen_since.is_none()
                 && deposit.block_number.is_none_or(|number| number <= top)
         };
-        let waiting = self.app.store.read(Cost::Point, move |tx| {
-            Ok(deposits::rows::unsettled_on(tx, name.as_str())?.iter().any(is_gone))
+        let any_in_reach = self.app.store.read(Cost::Point, move |tx| {
+            Ok(deposits::rows::unsettled_on(tx, name.as_str())?.iter().any(is_in_reach))
         });
-        if movements.is_empty() && !waiting.await.map_err(store)? {
+        if movements.is_empty() && !any_in_reach.await.map_err(store)? {
             return Ok(());
         }
         let movements: Arc<Vec<Movement>> =
@@ -133,7 +134,7 @@ impl Follower {
             let seen: HashSet<Id<kind::Deposit>> =
                 observe(tx, now, &services, name.as_str(), movements.iter())?.into_iter().collect();
             for mut deposit in deposits::rows::unsettled_on(tx, name.as_str())? {
-                if is_gone(&deposit) && !seen.contains(&deposit.id) {
+                if is_in_reach(&deposit) && !seen.contains(&deposit.id) {
                     now.enter_account(keys::rows::clock_offset_seconds(tx, deposit.scope)?);
                     deposits::lose_sight(tx, now, &mut deposit)?;
                 }

@@ -120,8 +120,9 @@ pub trait ChainNode: Send + Sync {
     fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>>;
 
     /// Logs of the contracts in a range of blocks, with the headers of its first and last block.
-    /// `last` is the header of block `to`, where the node has told it already: it is not asked for
-    /// again. `None` where the node lacks one of the two blocks.
+    /// `last` may be the header of block `to`, which the node has told already: then it need not be
+    /// asked for again. The header of another block is to be ignored. `None` where the node lacks
+    /// one of the two blocks.
     fn range<'a>(
         &'a self,
         contracts: &'a [AddressBytes],

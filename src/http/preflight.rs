@@ -46,7 +46,8 @@ pub struct Asking {
     pub ids: Vec<String>,
 }
 
-/// A step under way. `Ok(None)`: there is nothing to ask, and the handler does without.
+/// A step under way. `Ok(None)`: there is nothing to hand over, because nothing was asked or the
+/// result is kept elsewhere, such as in the memory of the sanctions lists.
 pub type PreflightFuture = BoxFuture<'static, Result<Option<PreflightResult>, OperationError>>;
 /// Starts a step with a body that was parsed; `None` where there is nothing to ask, or it does not
 /// have the form, which the handler refuses.

@@ -33,8 +33,8 @@ pub enum FilterKind {
     Wait,
 }
 
-/// One filter of a list, or a parameter of a report: its name, and what it holds. The rows of the
-/// object know which column a filter compares.
+/// One filter of a list, or a parameter of a report: its name, and what it holds. In a list the
+/// name is the column's; the comparison of a time stands behind a dot (`store/list.rs`).
 #[derive(Clone, Copy)]
 pub struct Filter {
     pub name: &'static str,

@@ -90,7 +90,8 @@ impl<T> List<T> {
     }
 }
 
-/// The work of one request. It may run twice after a conflict, so it keeps what it needs.
+/// The work of one request. It may run any number of times, as `Store::write` says, so it keeps
+/// what it needs.
 pub type RequestWork = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
 /// Makes the work from the body and what is wrong with it for this caller; runs before the
 /// transaction, outside the write lane.
@@ -300,8 +301,8 @@ pub trait PdfAnswer: Serialize + JsonSchema + 'static {
     fn to_pdf(&self) -> Result<Vec<u8>, StoreError>;
 }
 
-/// A GET of a document that is JSON, or PDF for who accepts nothing else of ours. Writing a page
-/// takes milliseconds, so it runs on a thread that may block.
+/// A GET of a document that is JSON, or PDF for who names it and prefers it. Writing a page takes
+/// milliseconds, so it runs on a thread that may block.
 pub fn document<T: PdfAnswer>(
     path: &'static str,
     summary: &'static str,
@@ -432,7 +433,7 @@ pub fn nothing(_: &mut Context<'_>) -> Result<(), OperationError> {
 
 /// For creations that a live key may only ask for once live mode is configured (beneficiaries,
 /// senders, quote locks, transfers).
-pub fn creation(context: &mut Context<'_>) -> Result<(), OperationError> {
+pub fn refuse_before_live(context: &mut Context<'_>) -> Result<(), OperationError> {
     if context.scope().livemode() && !context.services.is_live_configured() {
         let message = "Live mode is not configured on this server yet: live keys can read, and \
          create once the operator has set it up.";

@@ -136,7 +136,7 @@ const FILTERS: &[Filter] = &[
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/quote_locks", "Lock an exchange rate", route::creation, create)
+        route::post("/v1/quote_locks", "Lock an exchange rate", route::refuse_before_live, create)
             .codes(&[Code::QuoteUnavailable, Code::ServicePaused])
             .shaped(one_amount),
         route::list(

@@ -18,7 +18,7 @@ use super::postgres::{self, Postgres, PostgresUrl};
 use super::sqlite::{self, SqliteTx};
 use crate::kernel::{Clock, Now, OperationError, StoreError};
 
-/// Look-ups by key that run at the same time, beside those.
+/// Look-ups by key that run at the same time, beside the [`READERS_MAX`] scans.
 const POINT_READERS_MAX: usize = 8;
 /// Reports that run at the same time, whoever asks for them.
 const REPORTS_MAX: usize = 2;
@@ -334,8 +334,9 @@ impl Store {
         self.stats.write_fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Runs `work` as one transaction and answers after it is durable. `work` may run twice after a
-    /// conflict. Where a store cannot tell whether a commit took place, the answer is
+    /// Runs `work` as one transaction and answers after it is durable. `work` may run any number of
+    /// times: on PostgreSQL again after each conflict, on the embedded store when its group runs
+    /// again. Where a store cannot tell whether a commit took place, the answer is
     /// [`StoreError::Unavailable`].
     pub async fn write<T, F>(&self, work: F) -> Result<T, OperationError>
     where

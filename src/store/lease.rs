@@ -2,7 +2,7 @@
 //!
 //! A lease ends by itself when its holder says nothing for a while, and each new holder has a
 //! higher token. A transaction that must not run for a holder of yesterday begins with
-//! [`Lease::hold`]: it locks the lease's row, so that no other node takes it before the commit.
+//! [`Lease::lock`]: it locks the lease's row, so that no other node takes it before the commit.
 
 use super::Tx;
 use crate::kernel::{InternalId, Now, StoreError};
@@ -10,8 +10,8 @@ use crate::values;
 
 /// How long a lease lasts after its holder was last heard of.
 pub const LEASE_MILLISECONDS: i64 = 6_000;
-/// How far ahead of its end as it would be written now a lease's end may lie. One that lies further
-/// ahead was written by a clock that was wrong, and nobody knows when it would end.
+/// How far beyond `now + LEASE_MILLISECONDS` a stored end may lie. One that lies further ahead was
+/// written by a clock that was wrong, and nobody knows when it would end.
 const AHEAD_MILLISECONDS_MAX: i64 = 30_000;
 /// How often a holder says that it is there, and others look whether it is not.
 pub const HEARTBEAT_MILLISECONDS: u64 = 1_500;
@@ -43,14 +43,14 @@ impl Lease {
             let is_ours = tx.execute(insert, values![name, &holder, ends])? == 1;
             return Ok(is_ours.then_some(Lease { name, holder, token: 1 }));
         };
-        let (token, ended) = (row.int()?, row.int()?);
-        if ended > instant && ended <= ends + AHEAD_MILLISECONDS_MAX {
+        let (token, present_end) = (row.int()?, row.int()?);
+        if present_end > instant && present_end <= ends + AHEAD_MILLISECONDS_MAX {
             return Ok(None);
         }
         // The holder may have renewed it since, which leaves the token as it was.
         let update = "UPDATE leases SET holder = ?3, token = token + 1, ends_milliseconds = ?4 \
              WHERE name = ?1 AND token = ?2 AND ends_milliseconds = ?5";
-        let is_ours = tx.execute(update, values![name, token, &holder, ends, ended])? == 1;
+        let is_ours = tx.execute(update, values![name, token, &holder, ends, present_end])? == 1;
         Ok(is_ours.then_some(Lease { name, holder, token: token + 1 }))
     }
 

@@ -282,7 +282,7 @@ pub fn routes() -> Vec<Route> {
         Code::QuoteLockMismatch,
     ];
     vec![
-        route::post("/v1/transfers", "Create a transfer", route::creation, create)
+        route::post("/v1/transfers", "Create a transfer", route::refuse_before_live, create)
             .codes(CREATE_CODES)
             .shaped(funding_refused)
             .prefetching(|tx, scope, form: &CreateTransfer| {

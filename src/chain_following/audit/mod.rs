@@ -215,7 +215,9 @@ use first_answer;
 
 /// Why one node was not enough.
 pub(super) enum StepError {
+    /// The node's fault: another one is asked.
     Read(ReadError),
+    /// Ends the comparison: another node would not help.
     Store(AuditError),
 }
 

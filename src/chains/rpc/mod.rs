@@ -255,8 +255,9 @@ impl RpcNode {
     }
 
     /// Logs of the contracts in a range of blocks, with the headers of its first and last block.
-    /// `last` is the header of block `to`, where the node has told it already: it is not asked for
-    /// again. `None` where the node lacks one of the two blocks.
+    /// `last` may be the header of block `to`, which the node has told already: then it is not
+    /// asked for again. The header of another block is ignored. `None` where the node lacks one of
+    /// the two blocks.
     async fn range(
         &self,
         contracts: &[AddressBytes],

@@ -187,7 +187,7 @@ pub trait ClosedWords: Copy + Send + 'static {
     fn find(text: &str) -> Option<Self>;
 }
 
-/// Makes a `words!` enum usable as a field.
+/// Makes a `string_enum!` usable as a field.
 #[macro_export]
 macro_rules! enum_fields {
     ($($type:ty),* $(,)?) => {
@@ -254,7 +254,7 @@ impl<T: ClosedWords + PartialEq> Field for EnumList<T> {
     }
 }
 
-/// A list of texts, each of `MIN_LENGTH..=MAX_LENGTH` characters.
+/// A list of texts, each of 1 to 100 characters.
 #[derive(Clone)]
 pub struct TextList<const ITEMS_MAX: usize>(pub Vec<String>);
 

@@ -33,10 +33,10 @@ const BEGIN_MILLISECONDS_MIN: u64 = 500;
 const CONNECT_PAUSE_MILLISECONDS: u64 = 100;
 const CONFLICT_PAUSE_MILLISECONDS_MAX: u64 = 20;
 
-/// How long a job may take from when it was put into the queue.
-const QUEUED_MAX: Duration = Duration::from_secs(TRANSACTION_SECONDS_MAX);
+/// How long a job may take from when it was put into the queue: its wait and all its runs.
+const JOB_MAX: Duration = Duration::from_secs(TRANSACTION_SECONDS_MAX);
 
-/// What waits for a lane, and since when.
+/// What waits for a lane, and the moment at which it has to be over.
 struct Queue<J: ?Sized> {
     waiting: Mutex<QueuedJobs<J>>,
     ready: Condvar,
@@ -67,7 +67,7 @@ impl<J: ?Sized> Queue<J> {
         if waiting.jobs.len() >= QUEUE_JOBS_MAX {
             return Err(StoreError::Unavailable("the store's queue is full".into()));
         }
-        waiting.jobs.push_back((job, Instant::now() + QUEUED_MAX));
+        waiting.jobs.push_back((job, Instant::now() + JOB_MAX));
         drop(waiting);
         self.ready.notify_one();
         Ok(())
@@ -327,7 +327,7 @@ enum Run {
 impl WriteLane<'_> {
     fn run(mut self, queue: &Queue<dyn Job>) {
         while let Some((mut job, end)) = queue.take() {
-            let waited = Instant::now().saturating_duration_since(end - QUEUED_MAX);
+            let waited = Instant::now().saturating_duration_since(end - JOB_MAX);
             let waits = &self.shared.stats.wait_microseconds;
             waits.fetch_add(waited.as_micros() as u64, Ordering::Relaxed);
             let started = Instant::now();

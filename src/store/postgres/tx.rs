@@ -229,7 +229,7 @@ impl<'c> PgTx<'c> {
     }
 
     /// Sends what waits, so that its faults show now.
-    fn settle(&mut self) -> Result<(), StoreError> {
+    fn flush(&mut self) -> Result<(), StoreError> {
         match self.waiting.pop() {
             None => Ok(()),
             Some(last) => self.send(last).map(|_| ()),
@@ -274,7 +274,7 @@ impl<'c> PgTx<'c> {
                 SessionMessage::Execute { wanted: Wanted::Any | Wanted::Exactly(_), .. }
             )
         }) {
-            self.settle().map_err(CommitError::Refused)?;
+            self.flush().map_err(CommitError::Refused)?;
         }
         self.session.forget_warnings();
         let covers_count = self.ask_footprint().map_err(CommitError::from)?;
@@ -363,7 +363,7 @@ impl Tx for PgTx<'_> {
         self.waiting.push(SessionMessage::Execute { statement, parameters, wanted });
         // Within a part a fault has to show before the part ends, and the part's caller expects it
         // where it is.
-        if self.savepoints_open > 0 { self.settle() } else { Ok(()) }
+        if self.savepoints_open > 0 { self.flush() } else { Ok(()) }
     }
 
     fn prefetch(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
@@ -425,7 +425,7 @@ impl Tx for PgTx<'_> {
             }
         }));
         // What came before the part must not fail within it.
-        self.settle()
+        self.flush()
     }
 
     fn release(&mut self) -> Result<(), StoreError> {
