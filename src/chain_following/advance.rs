@@ -190,7 +190,8 @@ impl Follower {
         // Where there is none to ask, that was noted when all were asked what is final.
         if confirming.is_none() && !others.is_empty() {
             self.note_unchecked(
-                "no other node can confirm these blocks; the first one is read twice",
+                "no other node answers for these blocks; bring the other endpoints back or replace \
+                 them (docs/chains.md)",
             );
         } else if confirming.is_some()
             && self.chain.stats.is_unchecked.swap(false, Ordering::Relaxed)

@@ -63,8 +63,8 @@ impl AccountTurns {
             _ => {
                 let entry = RefusalEntry::new(
                     Code::RateLimitExceeded,
-                    "An account gets one report or replay at a time. Wait for the answer of the \
-                     one before, then send the same request with the same key.",
+                    "An account gets one report or replay at a time, and a pause after each. Retry \
+                     after the seconds in Retry-After; a POST with the same Idempotency-Key.",
                 );
                 let mut refusal = Refusal::one(entry.with("policy", "reports"));
                 refusal.retry_after_seconds = Some(TURN_SECONDS_MAX);

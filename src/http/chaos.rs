@@ -87,7 +87,8 @@ async fn begin(
         }
     };
     watching.is_attacked = true;
-    let message = "The chaos profile of this key answers so. Retry with the same idempotency key.";
+    let message = "The chaos profile of this key answers so. Retry after the seconds in \
+                   Retry-After; a POST with the same Idempotency-Key.";
     let mut refusal = Refusal::new(code, message);
     refusal.retry_after_seconds = Some(RETRY_AFTER_SECONDS);
     Err(refusal.into())

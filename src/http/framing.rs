@@ -86,7 +86,10 @@ fn judge_host(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
     let host = value.to_str().ok().and_then(|text| text.parse::<http::uri::Authority>().ok());
     match host {
         Some(host) if !host.as_str().contains('@') => Ok(()),
-        _ => refused(Code::ParameterValueInvalid, "The header Host is not a host with a port."),
+        _ => refused(
+            Code::ParameterValueInvalid,
+            "The header Host is not a valid host: send it as example.com or example.com:8080.",
+        ),
     }
 }
 

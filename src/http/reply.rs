@@ -80,7 +80,7 @@ pub fn refuse(request_id: &str, failure: OperationError) -> Reply {
             tracing::error!(
                 request_id,
                 what,
-                "a transaction met a conflict each time it ran; answered 503"
+                "a transaction met a conflict and was given up; answered 503"
             );
             Refusal::unavailable()
         }

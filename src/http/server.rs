@@ -157,7 +157,17 @@ pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), String> {
             std::io::ErrorKind::InvalidInput => {
                 "Write an address and a port, such as 127.0.0.1:8080."
             }
-            _ => "Choose another address with --listen, or stop the server that uses it.",
+            std::io::ErrorKind::PermissionDenied => {
+                "Use a port from 1024 on, or give the binary CAP_NET_BIND_SERVICE."
+            }
+            std::io::ErrorKind::AddrNotAvailable => {
+                "This machine does not have that address: name one of its own, or 127.0.0.1."
+            }
+            std::io::ErrorKind::AddrInUse => {
+                "Stop the server that uses it, or choose another address with --listen (the \
+                 console's with console_listen)."
+            }
+            _ => "Choose another address with --listen (the console's with console_listen).",
         };
         format!("cannot listen on {address}: {error}. {advice}")
     })?;

@@ -79,10 +79,10 @@ impl ChainAudit<'_> {
                 && to == self.cursor.anchor.height
                 && reached != self.cursor.anchor
             {
-                return Err(AuditError::Nodes(vec![(
-                    String::from("all"),
-                    VerifyError::WrongFork(to).into(),
-                )]));
+                return Err(AuditError::Mismatch(format!(
+                    "the node's block {to} is not the one up to which the service followed the \
+                     chain: see `does not continue the chain that was followed` in docs/chains.md"
+                )));
             }
             if reached.height == to || reached.height == marked.height + BLOCKS_MARKED_AT_ONCE {
                 let (before, new) = (marked, std::mem::take(&mut found));
