@@ -220,20 +220,27 @@ pub fn still_running() -> Refusal {
     refusal
 }
 
-/// Looks for a key in one segment after another, each by the primary key. Without the segments it
-/// would read all keys of a day. `CROSS JOIN` keeps SQLite to this order; a shared store has one
-/// segment.
-const ANSWERED_SQL: &str = "WITH RECURSIVE segments (part) AS (SELECT MIN(part) FROM \
-    idempotency_keys UNION ALL SELECT (SELECT MIN(n.part) FROM idempotency_keys n WHERE n.part > \
-    segments.part) FROM segments WHERE segments.part IS NOT NULL) SELECT a.completed_at FROM \
-    segments CROSS JOIN idempotency_keys k CROSS JOIN idempotency_answers a WHERE k.part = \
-    segments.part AND k.key_hash = ?1 AND a.answer_id = k.answer_id";
+/// Looks for a key in one segment after another, each by the primary key: without the segments it
+/// would read all keys of a day. `CROSS JOIN` keeps SQLite to this order.
+const KEY_SQL: &str = "WITH RECURSIVE segments (part) AS (SELECT MIN(part) FROM idempotency_keys \
+    UNION ALL SELECT (SELECT MIN(n.part) FROM idempotency_keys n WHERE n.part > segments.part) \
+    FROM segments WHERE segments.part IS NOT NULL) SELECT k.answer_id FROM segments CROSS JOIN \
+    idempotency_keys k WHERE k.part = segments.part AND k.key_hash = ?1";
+const KEY_IN_SEGMENT_SQL: &str =
+    "SELECT answer_id FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2";
 
 /// Whether a claim's key has a stored answer that would be replayed, of this request or another
 /// one: then nothing runs. `seconds` is the present in Unix seconds less
 /// `Clock::answers_longer_seconds`, because there is no `Now` here.
 pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool, StoreError> {
-    let row = tx.row(ANSWERED_SQL, values![&claim.key_hash])?;
+    let key = if tx.is_shared() {
+        tx.row(KEY_IN_SEGMENT_SQL, values![key_segments::SINGLE_SEGMENT, &claim.key_hash])?
+    } else {
+        tx.row(KEY_SQL, values![&claim.key_hash])?
+    };
+    let Some(mut key) = key else { return Ok(false) };
+    let sql = "SELECT completed_at FROM idempotency_answers WHERE answer_id = ?1";
+    let row = tx.row(sql, values![&key.bytes()?])?;
     row.map_or(Ok(false), |mut row| Ok(seconds - row.int()? < ANSWER_KEPT_SECONDS))
 }
 
@@ -256,8 +263,7 @@ fn find(
     let candidates: Vec<i64> = tx.key_segments()?.candidates(&claim.key_hash).collect();
     let mut found = None;
     for segment in candidates {
-        let sql = "SELECT answer_id FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2";
-        if let Some(mut key) = tx.row(sql, values![segment, &claim.key_hash])? {
+        if let Some(mut key) = tx.row(KEY_IN_SEGMENT_SQL, values![segment, &claim.key_hash])? {
             found = Some((segment, key.bytes()?));
             break;
         }
@@ -423,7 +429,7 @@ mod tests {
             lines.map(Result::unwrap).collect::<Vec<_>>().join("\n")
         };
         let reads_all = |plan: &str| plan.lines().any(|line| line.trim() == "SCAN k");
-        let plan = plan_of(ANSWERED_SQL);
+        let plan = plan_of(KEY_SQL);
         assert!(plan.contains("SEARCH k USING PRIMARY KEY (part=? AND key_hash=?)"), "{plan}");
         assert!(!reads_all(&plan), "{plan}");
         // Control: without the segment it reads all.

@@ -46,12 +46,15 @@ pub struct KeySegments {
     is_stale: bool,
 }
 
+/// The segment of a store that keeps all keys in one.
+pub const SINGLE_SEGMENT: i64 = 0;
+
 impl KeySegments {
     /// For a store that keeps all keys in one segment, because its pages do not suffer from it.
     pub fn single() -> KeySegments {
         KeySegments {
             keys_max: usize::MAX,
-            newest: 0,
+            newest: SINGLE_SEGMENT,
             newest_keys_count: 0,
             closed: Vec::new(),
             is_stale: false,
