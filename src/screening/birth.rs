@@ -23,7 +23,7 @@ pub enum BirthEvidence {
     /// The list gives only a year, or years, and the person was born then.
     SameYear,
     /// One side has no date, or they are too near to tell (swapped day and month, a guess of the
-    /// list).
+    /// list, one year off).
     Unknown,
     /// Every listed date is another one.
     Contradicts,

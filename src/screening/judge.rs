@@ -3,8 +3,8 @@
 //!
 //! A match by name is judged in two steps. First the words that agree have to weigh enough: nothing
 //! where both names agree as a whole, and more where one lies within the other, where the names
-//! agree only in part, where the alias is weak, and where date of birth or country contradict. The
-//! same day of birth is enough by itself. Then the table:
+//! agree only in part, where the alias is weak, and where date of birth or country contradict. With
+//! the same day of birth no weight is asked for; the score still is. Then the table:
 //!
 //! | name's score | and | verdict |
 //! |---|---|---|
@@ -15,7 +15,7 @@
 //! | `score_possible` | anything else | possible |
 //! | below | | clear |
 //! | any | same identity number, its country agrees | confirmed |
-//! | any | same identity number, its country is not known | possible |
+//! | any | same identity number, its country does not agree or is not known | possible |
 //! | any | same digital currency address | confirmed |
 //!
 //! A score in the table is the least one. A weak alias never confirms by its name.
@@ -190,7 +190,9 @@ pub fn words(birth: BirthEvidence, country: CountryEvidence) -> &'static str {
         (BirthEvidence::Unknown, CountryEvidence::Agrees) => {
             "country agrees, date of birth unknown or near"
         }
-        (BirthEvidence::Unknown, CountryEvidence::Unknown) => "date of birth and country unknown",
+        (BirthEvidence::Unknown, CountryEvidence::Unknown) => {
+            "date of birth unknown or near, country unknown"
+        }
         (BirthEvidence::Unknown, CountryEvidence::Contradicts) => {
             "country differs, date of birth unknown or near"
         }

@@ -155,14 +155,10 @@ impl Lists {
                     list.as_str()
                 ));
             };
-            let days = (now - source.dated_at).max(0) / DAY_SECONDS;
-            if days > self.settings.age_days_max
-                || (days == self.settings.age_days_max && (now - source.dated_at) % DAY_SECONDS > 0)
-            {
-                let max = self.settings.age_days_max;
+            let max = self.settings.age_days_max;
+            if now - source.dated_at > max * DAY_SECONDS {
                 return Some(format!(
-                    "the sanctions list {} is {days} days old, and {max} are allowed: fetch it \
-                     again",
+                    "the sanctions list {} is more than {max} days old: fetch it again",
                     list.as_str()
                 ));
             }
