@@ -2,6 +2,7 @@
 //! of ours.
 
 pub mod clock;
+pub mod countries;
 pub mod decided_by;
 pub mod hex;
 pub mod history;

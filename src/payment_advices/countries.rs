@@ -59,7 +59,7 @@ mod tests {
         assert!(codes.is_sorted() && codes.len() == 249, "{} codes", codes.len());
         for code in codes {
             assert_ne!(country_name(code), code);
-            assert!(crate::http::fields::is_country(code), "{code}");
+            assert!(crate::kernel::countries::is_country(code), "{code}");
         }
         assert_eq!(country_name("AE"), "United Arab Emirates");
         assert_eq!(country_name("GS"), "South Georgia and the South Sandwich Islands");

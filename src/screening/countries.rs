@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::text::normalise;
+use crate::kernel::countries::is_country;
 
 /// An ISO 3166-1 alpha-2 code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -89,7 +90,14 @@ static CODES: LazyLock<HashMap<String, CountryCode>> = LazyLock::new(|| {
 /// The code of a country that a list names; `None` where the name is not known, which is no
 /// evidence either way.
 pub fn find(name: &str) -> Option<CountryCode> {
-    CountryCode::parse(name.trim()).or_else(|| CODES.get(&normalise(name)).copied())
+    // First the names: "UK" is one and no code.
+    CODES.get(&normalise(name)).copied().or_else(|| {
+        // Kosovo has a code here that ISO 3166 does not assign.
+        let is_code = |code: &CountryCode| {
+            is_country(code.as_str()) || CODES.values().any(|known| known == code)
+        };
+        CountryCode::parse(name.trim()).filter(is_code)
+    })
 }
 
 #[cfg(test)]
@@ -107,10 +115,14 @@ mod tests {
             ("Côte d'Ivoire", "CI"),
             ("Korea, North", "KP"),
             ("AE", "AE"),
+            ("UK", "GB"),
+            ("AW", "AW"),
+            ("XK", "XK"),
         ] {
             assert_eq!(find(name).as_ref().map(CountryCode::as_str), Some(code), "{name}");
         }
         assert!(find("Atlantis").is_none() && find("").is_none() && find("ind").is_none());
+        assert!(find("XX").is_none() && find("ZZ").is_none());
         assert!(CODES.len() > 240);
     }
 }

@@ -10,6 +10,7 @@ use crate::chains::address::ChainAddress;
 use crate::chains::blocks::Hash;
 use crate::http::body::Node;
 use crate::http::form::Field;
+use crate::kernel::countries::{COUNTRIES, is_country};
 use crate::kernel::{Code, RefusalEntry};
 
 /// Declares a field type over a text with a grammar.
@@ -161,17 +162,6 @@ fn https_url(text: &str) -> Option<String> {
     (!authority.is_empty()).then(|| url.to_string())
 }
 
-/// The officially assigned ISO 3166-1 alpha-2 codes.
-const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI \
- BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ \
- DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ \
- GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN \
- KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS \
- MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT \
- PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF \
- TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM \
- ZW";
-
 /// [`COUNTRIES`] by their first letters: `^(A[DEF…]|B[AB…]|…)$`.
 static COUNTRY_PATTERN: LazyLock<String> = LazyLock::new(|| {
     let mut pattern = String::from("^(");
@@ -188,10 +178,6 @@ static COUNTRY_PATTERN: LazyLock<String> = LazyLock::new(|| {
     }
     pattern + "])$"
 });
-
-pub fn is_country(text: &str) -> bool {
-    text.len() == 2 && COUNTRIES.split(' ').any(|code| code == text)
-}
 
 /// An address in the form of any chain; its chain is judged later, with the object.
 impl Field for ChainAddress {
