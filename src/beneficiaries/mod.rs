@@ -30,8 +30,8 @@ use state::{BeneficiaryStatus, PayoutsDisabledReason};
 use verification::schedule_check;
 
 pub use verification::{
-    FAILED_VERIFICATIONS_MAX, VerificationDecision, apply_check, check_again, decide, question,
-    rescreen, screen_and_apply, screening_answer, screening_question,
+    FAILED_VERIFICATIONS_MAX, VerificationDecision, apply_check, check_again, decide,
+    has_more_hits, question, rescreen, screen_and_apply, screening_answer, screening_question,
 };
 
 pub const RESOURCE: Resource = Resource::new(api::routes)

@@ -112,6 +112,18 @@ pub fn rescreen(
     disable_payouts(tx, now, &mut beneficiary, PayoutsDisabledReason::ComplianceHold)
 }
 
+/// Screens a beneficiary again after the operator decided about its hits, and answers whether there
+/// are others to decide.
+pub fn has_more_hits(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    beneficiary: &Beneficiary,
+) -> Result<bool, StoreError> {
+    screen(tx, now, services, beneficiary)?;
+    hits::has_open(tx, beneficiary.scope, beneficiary.id.any())
+}
+
 /// Schedules the check of a beneficiary that was submitted.
 pub(super) fn schedule_check(
     tx: &mut dyn Tx,

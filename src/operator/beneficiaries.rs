@@ -59,6 +59,12 @@ pub(super) fn decide(
                 return Ok(outcome_of(&beneficiary));
             }
         }
+        // Hits that were not shown yet, and those of lists that changed.
+        (BeneficiaryStatus::Active, VerificationDecision::Activate)
+            if is_held && beneficiaries::has_more_hits(tx, now, services, &beneficiary)? =>
+        {
+            return Ok(format!("{id} stays without payouts: screening found more{decided}"));
+        }
         // Nothing leads from active to rejected: it stays unpaid, and screening again does not
         // change that.
         (BeneficiaryStatus::Active, VerificationDecision::Reject) if is_held => {

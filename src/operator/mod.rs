@@ -109,7 +109,7 @@ pub fn decide(
     }
     decisions::record(tx, now, &id.to_string(), decision.word(), by)?;
     match id.kind {
-        ObjectKind::Sender => decide_sender(tx, now, scope, id, decision, by),
+        ObjectKind::Sender => decide_sender(tx, now, services, scope, id, decision, by),
         ObjectKind::Beneficiary => {
             beneficiaries::decide(tx, now, services, scope, id, decision, by)
         }
@@ -169,6 +169,7 @@ fn find_named<K: IdKind, T>(
 fn decide_sender(
     tx: &mut dyn Tx,
     now: &mut Now,
+    services: &Services,
     scope: Scope,
     id: AnyId,
     decision: &OperatorDecision,
@@ -182,8 +183,15 @@ fn decide_sender(
         _ => return Err(declined(id, "a sender is approved or refused")),
     };
     let sender = id.typed().ok_or_else(|| declined(id, "not a sender"))?;
-    senders::rows::set_screening(tx, scope, sender, screening)?;
     let decided = decide_hits(tx, now, scope, id, decision, by)?;
+    if decision == HitDecision::Cleared {
+        // Hits that were not shown yet, and those of lists that changed.
+        senders::rescreen(tx, now, services, scope, sender)?;
+        if hits::has_open(tx, scope, id)? {
+            return Ok(format!("{id} may not send yet: screening found more{decided}"));
+        }
+    }
+    senders::rows::set_screening(tx, scope, sender, screening)?;
     Ok(format!("{id} {outcome}{decided}"))
 }
 

@@ -48,6 +48,12 @@ impl HitRow {
 }
 
 impl SubjectType {
+    /// Whether one finding holds all that is found of such a subject. A transfer and a refund are
+    /// asked address by address, and the operator decides once about all of it.
+    pub const fn is_asked_whole(self) -> bool {
+        matches!(self, SubjectType::Sender | SubjectType::Beneficiary)
+    }
+
     /// `None` where objects of this kind are not screened.
     pub const fn of(kind: ObjectKind) -> Option<SubjectType> {
         match kind {

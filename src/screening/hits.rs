@@ -7,12 +7,15 @@
 
 use super::hit::{HitDecision, HitRow, SubjectType};
 use super::rows;
-use super::{Screening, ScreeningFinding, ScreeningHit};
+use super::{HITS_MAX, Screening, ScreeningFinding, ScreeningHit, UNREADABLE};
 use crate::kernel::{AnyId, DecidedBy, Now, Scope, StoreError};
 use crate::store::Tx;
 
-/// The operator: in the place of a list that is behind a refusal, and of a name that was not told.
+/// Stands in `list` for a refusal without a hit, which `DECISION` is the entry of, and in
+/// `decided_by` where no name was given. The operator's own list has the same name, so it may not
+/// have an entry of this id.
 const OPERATOR: &str = "operator";
+pub const DECISION: &str = "decision";
 /// Who withdraws a hit.
 const LISTS: &str = "lists";
 
@@ -30,7 +33,8 @@ fn worse(left: Screening, right: Screening) -> Screening {
 
 /// Keeps what was found of a subject and answers what counts: what the operator cleared no longer
 /// does, and what was refused counts as confirmed. `basis` makes the fingerprint of a hit from its
-/// entry's hash.
+/// entry's hash. Of the hits that wait, the best `HITS_MAX` are shown; once those are decided, the
+/// next ones come up, and until then the subject is not clear.
 pub fn keep(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -44,17 +48,31 @@ pub fn keep(
     };
     let known = rows::of_subject(tx, scope, subject_id)?;
     // Without hits a finding stands for itself: clear, or nobody looked.
+    let is_looked_at = !finding.hits.is_empty() || finding.screening == Screening::Clear;
     let mut effective = if finding.hits.is_empty() { finding.screening } else { Screening::Clear };
+    let hits_max = if subject.is_asked_whole() { HITS_MAX } else { usize::MAX };
+    let mut waiting_count = 0;
     for hit in &finding.hits {
         let basis = basis(hit).to_vec();
         let row = known.iter().find(|row| row.is_of(hit));
+        let is_decided = row.is_some_and(|row| match row.decision {
+            Some(HitDecision::Refused) => true,
+            Some(HitDecision::Cleared) => row.basis == basis,
+            Some(HitDecision::Withdrawn) | None => false,
+        });
+        if is_decided {
+            continue;
+        }
+        effective = worse(effective, hit.screening);
+        waiting_count += 1;
+        let is_open = row.is_some_and(|row| row.decision.is_none());
+        if waiting_count > hits_max && !is_open && hit.list != UNREADABLE {
+            continue;
+        }
         match row {
-            Some(row) if row.decision == Some(HitDecision::Refused) => {}
-            Some(row) if row.decision == Some(HitDecision::Cleared) && row.basis == basis => {}
             Some(row) => {
-                effective = worse(effective, hit.screening);
                 let mut row = row.clone();
-                let is_same = row.decision.is_none()
+                let is_same = is_open
                     && row.basis == basis
                     && row.screening == hit.screening
                     && row.evidence == hit.evidence;
@@ -68,7 +86,6 @@ pub fn keep(
                 }
             }
             None => {
-                effective = worse(effective, hit.screening);
                 let row = HitRow {
                     scope,
                     id: now.mint(),
@@ -94,8 +111,9 @@ pub fn keep(
         if row.decision == Some(HitDecision::Refused) {
             effective = Screening::ConfirmedMatch;
         } else if row.decision.is_none()
+            && is_looked_at
+            && subject.is_asked_whole()
             && !finding.hits.iter().any(|hit| row.is_of(hit))
-            && finding.screening == Screening::Clear
         {
             (row.decision, row.decided_by, row.decided_at) =
                 (Some(HitDecision::Withdrawn), Some(LISTS.to_owned()), Some(now.business()));
@@ -137,7 +155,7 @@ pub fn decide(
             subject,
             subject_id,
             list: OPERATOR.to_owned(),
-            entry_id: "decision".to_owned(),
+            entry_id: DECISION.to_owned(),
             basis: Vec::new(),
             screening: Screening::ConfirmedMatch,
             score_basis_points: 0,

@@ -31,6 +31,8 @@ pub mod token_trie;
 pub mod un;
 
 #[cfg(test)]
+mod hits_test;
+#[cfg(test)]
 mod readers_test;
 #[cfg(test)]
 mod names_test;
@@ -318,12 +320,14 @@ pub struct ScreeningHit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScreeningFinding {
     pub screening: Screening,
-    /// The best first, at most `HITS_MAX`.
+    /// All of them, the best first.
     pub hits: Vec<ScreeningHit>,
 }
 
-/// Hits that one screening answers with.
+/// Hits of one person that are shown to the operator at a time.
 pub const HITS_MAX: usize = 20;
+/// Stands in `list` where a name could not be compared.
+pub const UNREADABLE: &str = "unreadable";
 
 impl ScreeningFinding {
     /// Nobody looked: unreviewed, which counts as possible.
@@ -338,7 +342,6 @@ impl ScreeningFinding {
         hits.sort_by(|left, right| {
             rank(right).cmp(&rank(left)).then_with(|| left.entry_id.cmp(&right.entry_id))
         });
-        hits.truncate(HITS_MAX);
         ScreeningFinding {
             screening: hits.first().map_or(Screening::Clear, |hit| hit.screening),
             hits,

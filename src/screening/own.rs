@@ -4,11 +4,12 @@
 //! `aliases` are separated by `;`. `date_of_birth` is `YYYY-MM-DD` or `YYYY`. `country` is an ISO
 //! 3166-1 alpha-2 code or a name. `address` holds blockchain addresses, separated by `;`. `note` is
 //! for the operator alone. An entry needs an `id` and a `name` or an `address`. Entries are
-//! compared with persons and businesses alike.
+//! compared with persons and businesses alike. No entry has the id `decision`.
 
 use std::collections::HashSet;
 
 use super::birth::Birth;
+use super::hits::DECISION;
 use super::{
     ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, told, utf8,
 };
@@ -58,6 +59,11 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
         let field = |place: usize| record.get(place).unwrap_or_default();
         if field(0).is_empty() || field(0).len() > 80 {
             return Err(fault("id must have 1 to 80 characters"));
+        }
+        if field(0) == DECISION {
+            return Err(fault(
+                "the id decision stands for the operator's own decisions: give the entry another",
+            ));
         }
         let mut entry = ListEntry::new(ListName::Own, field(0), EntryKind::Any);
         entry.add_name(field(1), false);

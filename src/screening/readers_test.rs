@@ -170,6 +170,8 @@ fn faults_name_the_file_and_the_line() {
     said(own::read(b"id,name\n1,x\n"), "line 1: the first line must be");
     said(own::read(text(OWN).replace("1980-05-06", "06/05").as_bytes()), "line 2: date_of_birth");
     said(own::read(text(OWN).replace("United Kingdom", "Atlantis").as_bytes()), "line 4: country");
+    said(own::read(text(OWN).replace("United Kingdom", "XX").as_bytes()), "line 4: country");
+    said(own::read(text(OWN).replace("own-2", "decision").as_bytes()), "the id decision");
     said(
         own::read(text(OWN).replace("own-2", "own-1").as_bytes()),
         "line 3: its id stands there twice",

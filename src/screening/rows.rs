@@ -10,9 +10,6 @@ use crate::values;
 const COLUMNS: &str = "scope, id, subject, subject_id, list, entry_id, basis, screening, \
 score_basis_points, evidence, decision, decided_by, decided_at, created, listed_name";
 
-/// Hits of one subject that are looked at.
-const SUBJECT_HITS_MAX: i64 = 200;
-
 fn read(mut row: Row) -> Result<HitRow, StoreError> {
     let row = &mut row;
     let (scope, id) = (row.scope()?, row.id()?);
@@ -89,10 +86,9 @@ pub fn of_subject(
     subject_id: AnyId,
 ) -> Result<Vec<HitRow>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM screening_hits WHERE scope = ?1 AND subject_id = ?2 ORDER BY id \
-         LIMIT ?3"
+        "SELECT {COLUMNS} FROM screening_hits WHERE scope = ?1 AND subject_id = ?2 ORDER BY id"
     );
-    tx.rows(&sql, values![scope, subject_id, SUBJECT_HITS_MAX])?.into_iter().map(read).collect()
+    tx.rows(&sql, values![scope, subject_id])?.into_iter().map(read).collect()
 }
 
 /// Hits of every account that nobody decided about, oldest first.

@@ -381,8 +381,8 @@ mod tests {
     use crate::rates::fixed::FixedRate;
     use crate::refunds::state::{AddressDeclarer, RefundStatus};
     use crate::refunds::{self, payer_address};
-    use crate::screening::Screening;
     use crate::screening::settings::ScreeningSource;
+    use crate::screening::{HITS_MAX, Screening};
     use crate::senders::{IdentificationType, NewSender, Sender, SenderType};
     use crate::services::{Ports, Settings};
     use crate::store::Store;
@@ -796,6 +796,34 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
+    async fn hits_that_were_not_shown_yet_come_up_when_those_before_are_cleared() {
+        let stage = Stage::new("own-0,Somebody Else,,,,,\n").await;
+        let free = stage.beneficiary("Zubin Tarkhad", None).await;
+        let list: String =
+            (1..=HITS_MAX + 5).map(|number| format!("own-{number},Zubin Tarkhad,,,,,\n")).collect();
+        stage.replace(&list);
+        stage.walk().await;
+        let told = stage.decide(free.any(), OperatorDecision::Approve).await.unwrap();
+        assert!(told.contains("stays without payouts: screening found more"), "{told}");
+        assert!(!stage.found(free).await.is_payable());
+        assert_eq!(stage.open().await.len(), 5);
+        stage.decide(free.any(), OperatorDecision::Approve).await.unwrap();
+        stage.walk().await;
+        assert!(stage.found(free).await.is_payable() && stage.open().await.is_empty());
+
+        let sender = stage.sender("Zubin Tarkhad").await;
+        assert_eq!(stage.open().await.len(), HITS_MAX);
+        let told = stage.decide(sender.any(), OperatorDecision::Approve).await.unwrap();
+        assert!(told.contains("may not send yet: screening found more"), "{told}");
+        assert_eq!(stage.found_sender(sender).await.screening, Screening::PossibleMatch);
+        assert_eq!(stage.open().await.len(), 5);
+        let told = stage.decide(sender.any(), OperatorDecision::Approve).await.unwrap();
+        assert!(told.contains("may send"), "{told}");
+        stage.walk().await;
+        assert_eq!(stage.found_sender(sender).await.screening, Screening::Clear);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_possible_beneficiary_waits_and_a_confirmed_one_is_rejected() {
         let stage = Stage::new("own-1,Zubin Tarkhad,,1980-05-06,IN,,\n").await;
         let free = stage.beneficiary("Asha Kulkarni", None).await;
@@ -944,7 +972,9 @@ mod tests {
         let oldest = lists.states().iter().map(|state| state.dated_at).min().unwrap();
         assert_eq!(lists.matcher().entries_count(), 11);
         assert_eq!(lists.why_not_live(oldest + 7 * 86_400), None);
-        assert!(lists.why_not_live(oldest + 7 * 86_400 + 86_401).unwrap().contains("days old"));
+        let told = lists.why_not_live(oldest + 7 * 86_400 + 1).unwrap();
+        assert!(told.contains("more than 7 days old"), "{told}");
+        assert!(lists.why_not_live(oldest + 9 * 86_400).unwrap().contains("days old"));
         assert!(
             Lists::load(
                 ScreeningSource { un_file: Some("/nowhere".into()), ..Default::default() }

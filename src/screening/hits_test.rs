@@ -1,0 +1,131 @@
+//! What is kept of findings: how many hits, which are withdrawn, and which come up next.
+
+use super::hit::{HitDecision, HitRow};
+use super::{HITS_MAX, Screening, ScreeningFinding, ScreeningHit, hits, rows};
+use crate::kernel::{AnyId, Clock, DecidedBy, Mode, Now, ObjectKind, Scope};
+use crate::store::handle::no_epilogue;
+use crate::store::{Store, Tx};
+
+const SCOPE: Scope = Scope::new(1, Mode::Test);
+const SENDER: AnyId = AnyId { kind: ObjectKind::Sender, value: 1 };
+const TRANSFER: AnyId = AnyId { kind: ObjectKind::Transfer, value: 2 };
+
+struct Kept {
+    store: Store,
+    folder: std::path::PathBuf,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Kept {
+    fn new(name: &str) -> Kept {
+        let folder = std::env::temp_dir().join(format!("hundi-hits-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(&folder.join("hits.db"), Clock::System, no_epilogue).unwrap();
+        Kept { store, folder }
+    }
+
+    async fn keep(&self, subject: AnyId, finding: ScreeningFinding) -> Screening {
+        let keep = move |tx: &mut dyn Tx, now: &mut Now| {
+            Ok(hits::keep(tx, now, SCOPE, subject, &finding, &|hit| hit.entry_hash)?)
+        };
+        self.store.write(keep).await.unwrap()
+    }
+
+    async fn clear(&self, subject: AnyId) {
+        let clear = move |tx: &mut dyn Tx, now: &mut Now| {
+            let by = DecidedBy::new("asha", "a test").unwrap();
+            Ok(hits::decide(tx, now, SCOPE, subject, HitDecision::Cleared, &by)?)
+        };
+        self.store.write(clear).await.unwrap();
+    }
+
+    async fn rows(&self, subject: AnyId) -> Vec<HitRow> {
+        let read = move |tx: &mut dyn Tx, _: &mut Now| Ok(rows::of_subject(tx, SCOPE, subject)?);
+        self.store.write(read).await.unwrap()
+    }
+
+    async fn open(&self, subject: AnyId) -> Vec<String> {
+        let rows = self.rows(subject).await.into_iter();
+        rows.filter(|row| row.decision.is_none()).map(|row| row.entry_id).collect()
+    }
+}
+
+/// A possible hit; those of a lower number have a higher score.
+fn hit(list: &'static str, number: usize) -> ScreeningHit {
+    ScreeningHit {
+        list,
+        entry_id: format!("own-{number:03}"),
+        entry_hash: [7; 32],
+        screening: Screening::PossibleMatch,
+        score_basis_points: if list == "unreadable" { 0 } else { 10_000 - number as i64 },
+        evidence: "a name agrees".to_owned(),
+        listed_name: None,
+    }
+}
+
+fn found(numbers: impl IntoIterator<Item = usize>) -> ScreeningFinding {
+    ScreeningFinding::of(numbers.into_iter().map(|number| hit("operator", number)).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_cleared_hits_the_next_ones_come_up() {
+    let kept = Kept::new("next");
+    let all = || {
+        let mut hits: Vec<_> = (0..HITS_MAX + 5).map(|number| hit("operator", number)).collect();
+        hits.push(hit("unreadable", 999));
+        ScreeningFinding::of(hits)
+    };
+    assert_eq!(kept.keep(SENDER, all()).await, Screening::PossibleMatch);
+    let open = kept.open(SENDER).await;
+    assert_eq!(open.len(), HITS_MAX + 1, "the best, and that a name cannot be read: {open:?}");
+    assert!(open.contains(&"own-999".to_owned()) && !open.contains(&"own-020".to_owned()));
+    // Screened again, nothing changes.
+    assert_eq!(kept.keep(SENDER, all()).await, Screening::PossibleMatch);
+    assert_eq!(kept.open(SENDER).await, open);
+    kept.clear(SENDER).await;
+    assert_eq!(kept.keep(SENDER, all()).await, Screening::PossibleMatch);
+    let next: Vec<String> = (HITS_MAX..HITS_MAX + 5).map(|at| format!("own-{at:03}")).collect();
+    assert_eq!(kept.open(SENDER).await, next);
+    kept.clear(SENDER).await;
+    assert_eq!(kept.keep(SENDER, all()).await, Screening::Clear);
+    assert_eq!(kept.open(SENDER).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_hit_is_withdrawn_when_its_entry_is_not_found_any_more() {
+    let kept = Kept::new("withdrawn");
+    kept.keep(SENDER, found([1, 2])).await;
+    // Nobody looked.
+    kept.keep(SENDER, ScreeningFinding::unreviewed()).await;
+    assert_eq!(kept.open(SENDER).await, ["own-001", "own-002"]);
+    assert_eq!(kept.keep(SENDER, found([2])).await, Screening::PossibleMatch);
+    assert_eq!(kept.open(SENDER).await, ["own-002"]);
+    // Behind better hits it is still found, and stays.
+    let better = (100..100 + HITS_MAX).chain([500]);
+    kept.keep(SENDER, found([500])).await;
+    assert_eq!(kept.keep(SENDER, found(better)).await, Screening::PossibleMatch);
+    let open = kept.open(SENDER).await;
+    assert!(open.len() == HITS_MAX + 1 && open.contains(&"own-500".to_owned()), "{open:?}");
+    // A transfer is asked address by address: what one of them finds says nothing of the others.
+    kept.keep(TRANSFER, found([1])).await;
+    kept.keep(TRANSFER, found([2])).await;
+    assert_eq!(kept.open(TRANSFER).await, ["own-001", "own-002"]);
+    // And decided at once, so all of its hits are shown.
+    kept.keep(TRANSFER, found(0..HITS_MAX + 5)).await;
+    assert_eq!(kept.open(TRANSFER).await.len(), HITS_MAX + 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_has_any_number_of_hits() {
+    let kept = Kept::new("many");
+    for number in 0..201 {
+        kept.keep(SENDER, found([number])).await;
+    }
+    assert_eq!(kept.keep(SENDER, found([0, 200])).await, Screening::PossibleMatch);
+    assert_eq!((kept.rows(SENDER).await.len(), kept.open(SENDER).await.len()), (201, 2));
+}
