@@ -9,8 +9,8 @@ use super::countries::CountryCode;
 use super::index::{IndexBuilder, NameIndex};
 use super::judge::{self, CountryEvidence, NameEvidence, Thresholds};
 use super::person_index::{PersonIndex, PersonIndexBuilder};
-use super::prepare::{has_bidi_override, readings};
-use super::{EntryKind, ListEntry, plain_identifier, text};
+use super::prepare::{Readings, has_bidi_override, readings};
+use super::{EntryKind, ListEntry, UNREADABLE, plain_identifier, text};
 use super::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
 use crate::chains::address::{AddressBytes, ChainAddress, listed_bytes};
 
@@ -53,6 +53,15 @@ fn names_of<'a>(
     })
 }
 
+/// What searching for one name found.
+struct NameSearch {
+    is_comparable: bool,
+    /// It names more persons than were compared.
+    is_cut: bool,
+    /// Where the names stand that it may be, and how alike they are.
+    found: Vec<((u32, u32), NameEvidence)>,
+}
+
 /// The names of persons.
 struct Persons {
     index: PersonIndex,
@@ -69,15 +78,14 @@ impl Persons {
         Persons { index: builder.build(threshold), places }
     }
 
-    /// Where the names stand that a name may be, and how alike they are.
-    fn search(&self, name: &str) -> (bool, Vec<((u32, u32), NameEvidence)>) {
-        let readings = readings(name);
+    fn search(&self, name: &str) -> NameSearch {
+        let Readings { all: readings, is_cut } = readings(name);
         let is_comparable = readings.first().is_some_and(|plain| is_comparable(&plain.words));
         let found = self.index.search(&readings).into_iter().filter_map(|candidate| {
             let place = *self.places.get(candidate.name as usize)?;
             Some((place, NameEvidence::of_person(candidate.similarity, candidate.alignment)))
         });
-        (is_comparable, found.collect())
+        NameSearch { is_comparable, is_cut, found: found.collect() }
     }
 }
 
@@ -97,13 +105,13 @@ impl Businesses {
         Businesses { index: builder.build(threshold), places }
     }
 
-    fn search(&self, name: &str) -> (bool, Vec<((u32, u32), NameEvidence)>) {
+    fn search(&self, name: &str) -> NameSearch {
         let words = text::tokens(name, EntryKind::Business);
         let found = self.index.search(&words).into_iter().filter_map(|found| {
             let place = *self.places.get(found.name as usize)?;
             Some((place, NameEvidence::of_business(found.score)))
         });
-        (is_comparable(&words), found.collect())
+        NameSearch { is_comparable: is_comparable(&words), is_cut: false, found: found.collect() }
     }
 }
 
@@ -208,19 +216,20 @@ impl EntryMatcher {
         let countries: Vec<CountryCode> =
             question.countries.iter().filter_map(|code| CountryCode::parse(code)).collect();
         let mut hits: HashMap<u32, ScreeningHit> = HashMap::new();
-        let mut unreadable = None;
+        let (mut unreadable, mut is_cut) = (None, false);
         for name in std::iter::once(&question.name).chain(question.aliases.iter().take(ALIASES_MAX))
         {
-            let (reads, found) = match question.kind {
+            let search = match question.kind {
                 SubjectKind::Person => self.persons.search(name),
                 SubjectKind::Business => self.businesses.search(name),
             };
             if has_bidi_override(name) {
                 unreadable = Some(Unreadable::Direction);
-            } else if !reads {
+            } else if !search.is_comparable {
                 unreadable = unreadable.or(Some(Unreadable::Script));
             }
-            for ((number, place), evidence) in found {
+            is_cut |= search.is_cut;
+            for ((number, place), evidence) in search.found {
                 let Some(entry) = self.entries.get(number as usize) else { continue };
                 let Some(listed) = entry.names.get(place as usize) else { continue };
                 let birth = birth::evidence(&entry.births, question.date_of_birth);
@@ -261,7 +270,9 @@ impl EntryMatcher {
                 keep(&mut hits, *number, hit(entry, screening, 1.0, how.to_owned()));
             }
         }
-        ScreeningFinding::of(hits.into_values().chain(unreadable.map(Unreadable::hit)).collect())
+        let too_long = is_cut.then_some(Unreadable::Length);
+        let unreadable = unreadable.into_iter().chain(too_long).map(Unreadable::hit);
+        ScreeningFinding::of(hits.into_values().chain(unreadable).collect())
     }
 
     /// Looks for the address that paid. The same text confirms; the same key on another chain is
@@ -317,6 +328,7 @@ fn hit(entry: &ListEntry, screening: Screening, score: f64, evidence: String) ->
 enum Unreadable {
     Script,
     Direction,
+    Length,
 }
 
 impl Unreadable {
@@ -330,11 +342,17 @@ impl Unreadable {
             Unreadable::Direction => (
                 "direction",
                 "a name holds characters that change the direction of its letters, so it shows \
-                 another one than was compared",
+                 another one than was compared: compare what it shows with the lists, or refuse \
+                 it",
+            ),
+            Unreadable::Length => (
+                "length",
+                "a name is too long to be compared: it names more persons than are looked up one \
+                 by one; compare the last ones with the lists",
             ),
         };
         ScreeningHit {
-            list: "unreadable",
+            list: UNREADABLE,
             entry_id: entry_id.to_owned(),
             entry_hash: [0; 32],
             screening: Screening::PossibleMatch,
@@ -360,6 +378,7 @@ fn keep(hits: &mut HashMap<u32, ScreeningHit>, number: u32, hit: ScreeningHit) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::screening::ListName;
 
     #[test]
     fn a_name_that_cannot_be_compared_is_looked_at() {
@@ -385,5 +404,41 @@ mod tests {
             let hit = &finding.hits[0];
             assert_eq!((hit.list, hit.entry_id.as_str()), ("unreadable", entry_id), "{name}");
         }
+    }
+
+    /// A matcher with one listed person.
+    fn listing(name: &str) -> EntryMatcher {
+        let mut entry = ListEntry::new(ListName::Own, "own-1", EntryKind::Individual);
+        entry.add_name(name, false);
+        EntryMatcher::new(vec![Arc::new(entry)], Thresholds::default())
+    }
+
+    #[test]
+    fn all_of_a_long_name_is_compared_or_looked_at() {
+        let matcher = listing("Zubin Tarkhad");
+        let found = |name: &str| -> Vec<String> {
+            let finding = matcher.screen(&ScreeningQuestion::person(name));
+            finding.hits.into_iter().map(|hit| hit.entry_id).collect()
+        };
+        let holders = "Asha Rao or Ravi Rao or Uma Bose or Anil Shah or Leela Nair";
+        let none: [&str; 0] = [];
+        let eight = format!("{holders} or Kiran Das or Gita Sen or Hari Roy");
+        assert_eq!(found(&eight), none, "eight holders");
+        assert_eq!(found(&eight.replace("Hari Roy", "Zubin Tarkhad")), ["own-1"]);
+        assert_eq!(found(&format!("{eight} or Mina Jha")), ["length"], "nine");
+        assert_eq!(
+            found(&format!("{eight} or Zubin Tarkhad")),
+            ["own-1", "length"],
+            "its words are compared all the same"
+        );
+        // One person in more words than are aligned at once.
+        let many = "Sri Venkata Naga Satya Surya Durga Rama Krishna Hanuma Lakshmi Narasimha Siva \
+                    Prasada Gopala Bala Mukunda";
+        assert_eq!(found(&format!("{many} Reddy")), none);
+        assert_eq!(found(&format!("{many} Zubin Tarkhad")), ["own-1"]);
+        // Each of six persons is read in every way.
+        let written = "Mr. A-b C. D. Ra-o (Retd)/Mrs. E-f G. H. Ra-o/Mr. I-j K. L. Ra-o/Dr. M-n \
+                       O. P. Ra-o/Mr. Q-r S. T. Ra-o/Mr. Zu-bin Tark-had";
+        assert_eq!(found(written), ["own-1"]);
     }
 }

@@ -17,8 +17,10 @@ use super::sounds::spelling_key;
 
 /// Words of a listed name that weigh at least this are labelled, and the heaviest two.
 const LABEL_WEIGHT_MIN: f64 = 5.5;
-/// Words of a given name, and of a listed one, that are aligned.
+/// Words of a given name, and of a listed one, that are aligned. A longer given name is aligned in
+/// windows of so many words, each beginning a few words behind the one before.
 const WORDS_MAX: usize = 16;
+const WINDOW_STEP: usize = 4;
 /// Letters from which a word may be several that were joined, and letters of each, articles left
 /// out.
 const PARTED_LETTERS_MIN: usize = 9;
@@ -146,25 +148,26 @@ impl PersonIndex {
         let mut found = Vec::new();
         let parted = readings.iter().filter_map(|reading| self.parted(reading));
         for reading in readings.iter().cloned().chain(parted) {
-            let words: Vec<Word> = reading
-                .words
-                .iter()
-                .take(WORDS_MAX)
-                .map(|word| Word::new(word, &self.weights))
-                .collect();
+            let words: Vec<Word> =
+                reading.words.iter().map(|word| Word::new(word, &self.weights)).collect();
             let mut seen: HashSet<u32> = HashSet::new();
             if !reading.is_whole {
+                let first = words.get(..words.len().min(WORDS_MAX)).unwrap_or_default();
                 for similar in self.similar.search(&reading.words) {
                     seen.insert(similar.name);
-                    found.extend(self.candidate(similar.name, similar.score, &words));
+                    found.extend(self.candidate(similar.name, similar.score, first));
                 }
             }
-            for name in self.labelled(&words) {
-                if seen.insert(name) {
-                    found.extend(self.candidate(name, 0.0, &words).filter(|candidate| {
-                        candidate.alignment.listed_share_by_initials >= self.threshold
-                    }));
+            for window in windows(&words) {
+                for name in self.labelled(window) {
+                    if seen.insert(name) {
+                        found.extend(self.candidate(name, 0.0, window).filter(|candidate| {
+                            candidate.alignment.listed_share_by_initials >= self.threshold
+                        }));
+                    }
                 }
+                // A name may agree better with the next words.
+                seen.clear();
             }
         }
         found
@@ -204,6 +207,15 @@ impl PersonIndex {
         runs.sort_by_key(|run| run.len());
         runs.into_iter().flatten().map(|(_, name)| *name).take(CANDIDATES_MAX).collect()
     }
+}
+
+/// All words, in overlapping windows of `WORDS_MAX`.
+fn windows(words: &[Word]) -> impl Iterator<Item = &[Word]> {
+    let last = words.len().saturating_sub(WORDS_MAX);
+    (0..=last.div_ceil(WINDOW_STEP)).filter_map(move |number| {
+        let start = (number * WINDOW_STEP).min(last);
+        words.get(start..words.len().min(start + WORDS_MAX))
+    })
 }
 
 fn is_part(word: &str) -> bool {

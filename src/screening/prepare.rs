@@ -8,11 +8,9 @@ use super::EntryKind;
 use super::common_names::HONORIFICS;
 use super::text;
 
-/// Readings of one name; a text with more parts than that is compared as a whole and by its first
-/// parts.
-pub const READINGS_MAX: usize = 24;
-/// Persons that one text names.
-const PERSONS_MAX: usize = 6;
+/// Persons that one text names and that are compared one by one. Those behind them are compared
+/// with the whole text only.
+pub const PERSONS_MAX: usize = 8;
 
 /// Single letters of a name that is compared word by word.
 const LETTERS_MAX: usize = 4;
@@ -23,6 +21,14 @@ pub struct Reading {
     pub words: Vec<String>,
     /// The text of all persons that it names: it is searched for names within it only.
     pub is_whole: bool,
+}
+
+/// The ways to read a name.
+pub struct Readings {
+    /// The plain one first. Never empty; a name without any letter has a reading without words.
+    pub all: Vec<Reading>,
+    /// The text names more persons than `PERSONS_MAX`.
+    pub is_cut: bool,
 }
 
 /// What parts joint holders and relatives, as whole words of a text in lower case. Marks such as
@@ -147,22 +153,24 @@ pub fn has_bidi_override(text: &str) -> bool {
     text.chars().any(|letter| matches!(letter, '\u{202d}' | '\u{202e}'))
 }
 
-/// The readings of a person's name, the plain one first. Never empty; a name without any letter has
-/// a reading without words.
-pub fn readings(name: &str) -> Vec<Reading> {
+/// The readings of a person's name.
+pub fn readings(name: &str) -> Readings {
     let mut found: Vec<Reading> = Vec::new();
+    let mut is_cut = false;
     let mut add = |words: Vec<String>, is_whole: bool| {
         let is_known = found.iter().any(|reading| reading.words == words);
         // A name in single letters is like nothing, word by word.
         let letters = words.iter().filter(|word| word.chars().nth(1).is_none()).count();
         let is_whole = is_whole || letters > LETTERS_MAX;
-        if !words.is_empty() && !is_known && found.len() < READINGS_MAX {
+        if !words.is_empty() && !is_known {
             found.push(Reading { words, is_whole });
         }
     };
     for text in texts(&text::plain(name)) {
         let plain = text::tokens(&text, EntryKind::Individual);
-        let persons = persons(&text);
+        let mut persons = persons(&text);
+        is_cut |= persons.len() > PERSONS_MAX;
+        persons.truncate(PERSONS_MAX);
         add(plain, persons.len() > 1);
         for person in &persons {
             for words in variants(person) {
@@ -178,7 +186,7 @@ pub fn readings(name: &str) -> Vec<Reading> {
     if found.is_empty() {
         found.push(Reading { words: Vec::new(), is_whole: false });
     }
-    found
+    Readings { all: found, is_cut }
 }
 
 /// The text, and parted where a word between others may part persons.
@@ -236,7 +244,6 @@ fn persons(text: &str) -> Vec<String> {
         })
         .filter(|person| person.chars().any(char::is_alphabetic))
         .collect();
-    persons.truncate(PERSONS_MAX);
     let surname = persons
         .iter()
         .filter_map(|person| person.split_whitespace().nth(1).and(person.split_whitespace().last()))
@@ -375,7 +382,7 @@ mod tests {
     use super::*;
 
     fn has(name: &str, words: &str) -> bool {
-        readings(name).iter().any(|reading| reading.words.join(" ") == words)
+        readings(name).all.iter().any(|reading| reading.words.join(" ") == words)
     }
 
     #[test]
@@ -415,16 +422,27 @@ mod tests {
             ("A P J Abdul Kalam", "apj abdul kalam"),
             ("Kumari", "kumari"),
         ] {
-            assert!(has(name, wanted), "{name}: {:?}", readings(name));
+            assert!(has(name, wanted), "{name}: {:?}", readings(name).all);
         }
     }
 
     #[test]
     fn plain_names_have_one_reading_and_no_name_has_none() {
-        assert_eq!(readings("Asha Rao").len(), 1);
-        assert_eq!(readings("***"), [Reading { words: Vec::new(), is_whole: false }]);
-        assert_eq!(readings("NRE")[0].words, ["nre"]);
-        let many = (0..100).map(|count| format!("A{count}-b or ")).collect::<String>();
-        assert!(readings(&many).len() <= READINGS_MAX);
+        assert_eq!(readings("Asha Rao").all.len(), 1);
+        assert_eq!(readings("***").all, [Reading { words: Vec::new(), is_whole: false }]);
+        assert_eq!(readings("NRE").all[0].words, ["nre"]);
+        // However a text is written, so many readings are the most: of two ways to part it, the
+        // plain one, and eight of each person and of the whole.
+        let most = 2 * (1 + 8 * (PERSONS_MAX + 1));
+        let many = |count: usize| {
+            let one = |at: usize| format!("Mr. A{at}-b C. D. E. Ra0-o Ji");
+            let persons: Vec<String> = (0..count).map(one).collect();
+            readings(&format!("{} so X-y", persons.join(" or ")))
+        };
+        for (count, is_cut) in [(7, false), (8, true), (100, true)] {
+            let readings = many(count);
+            assert!(readings.all.len() <= most, "{count}: {}", readings.all.len());
+            assert_eq!(readings.is_cut, is_cut, "{count}");
+        }
     }
 }
