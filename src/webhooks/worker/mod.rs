@@ -44,11 +44,6 @@ const LOOK_MILLISECONDS_MAX: u64 = 1_000;
 const LOOK_OVERLAP_MILLISECONDS: i64 = 5_000;
 /// How often a look reads everything that is due, whatever earlier ones saw, in seconds.
 const LOOK_FULL_SECONDS: u64 = 30;
-/// While other endpoints are served, a backlog rests after each turn for a share of the time that
-/// the turn took, so that it leaves them some of the machine; 1 / this.
-const BACKLOG_REST_DIVISOR: u32 = 2;
-/// How long other endpoints count as served after a turn for them.
-const SERVED_SECONDS: u64 = 1;
 /// How long the worker pauses after an error of the store, in milliseconds.
 const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
 /// How long running attempts are awaited at the end, in seconds: the longest attempt and a little.
@@ -112,10 +107,6 @@ struct DeliveryWorker {
     step: Option<StepFuture>,
     /// A turn for those with one.
     backlog_step: Option<StepFuture>,
-    backlog_began: Instant,
-    backlog_rests_until: Instant,
-    /// When the last turn for endpoints without a backlog began.
-    others_served: Option<Instant>,
     /// Something may have become due.
     is_woken: bool,
     has_just_looked: bool,
@@ -142,9 +133,6 @@ impl DeliveryWorker {
             reporter,
             step: None,
             backlog_step: None,
-            backlog_began: now,
-            backlog_rests_until: now,
-            others_served: None,
             is_woken: true,
             has_just_looked: false,
             wakes_at: now,
@@ -172,14 +160,12 @@ impl DeliveryWorker {
                 }
                 step = ended(&mut self.backlog_step) => {
                     self.backlog_step = None;
-                    self.rest_backlog();
                     self.take_step(step);
                 }
                 Some(report) = self.reports.recv() => self.take_reports(report),
                 () = self.app.store.signals.deliveries.notified(),
                     if !self.is_woken => self.is_woken = true,
                 () = sleep_until(alarm_at), if self.step.is_none() => self.is_woken = true,
-                () = sleep_until(self.backlog_rests_until), if self.backlog_rests() => {}
             }
         }
     }
@@ -281,8 +267,7 @@ impl DeliveryWorker {
         if is_at_rest && self.finished.is_empty() {
             self.is_cautious = false;
         }
-        if self.backlog_step.is_none() && !self.is_cautious && !self.backlog_rests() {
-            self.backlog_began = now;
+        if self.backlog_step.is_none() && !self.is_cautious {
             self.backlog_step = self.turn(Share::Backlog, now);
         }
         if self.step.is_some() {
@@ -292,26 +277,9 @@ impl DeliveryWorker {
         if !self.is_woken || self.has_just_looked {
             self.has_just_looked = false;
             self.step = self.turn(Share::CaughtUp, now);
-            if self.step.is_some() {
-                self.others_served = Some(now);
-            }
         }
         if self.step.is_none() && self.is_woken {
             self.step = Some(self.look(now));
-        }
-    }
-
-    fn backlog_rests(&self) -> bool {
-        Instant::now() < self.backlog_rests_until
-    }
-
-    /// After a turn for endpoints with a backlog.
-    fn rest_backlog(&mut self) {
-        let now = Instant::now();
-        let served = Duration::from_secs(SERVED_SECONDS);
-        if self.others_served.is_some_and(|at| now.duration_since(at) < served) {
-            let rest = now.duration_since(self.backlog_began) / BACKLOG_REST_DIVISOR;
-            self.backlog_rests_until = now + rest;
         }
     }
 
