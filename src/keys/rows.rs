@@ -67,6 +67,13 @@ pub fn accounts(tx: &mut dyn Tx) -> Result<Vec<(String, bool)>, StoreError> {
     rows.into_iter().map(|mut row| Ok((row.text()?, row.bool()?))).collect()
 }
 
+/// The names of all accounts and how far the test clock of each is ahead of the store's clock, in
+/// seconds; oldest first.
+pub fn account_clocks(tx: &mut dyn Tx) -> Result<Vec<(String, i64)>, StoreError> {
+    let rows = tx.rows("SELECT name, clock_offset_seconds FROM accounts ORDER BY number", &[])?;
+    rows.into_iter().map(|mut row| Ok((row.text()?, row.int()?))).collect()
+}
+
 /// Lets transactions of one account take turns from here to their commits, where several run at
 /// once: for limits that count rows, and for rules that would miss what others write, because they
 /// add rows or look at several.

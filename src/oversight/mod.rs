@@ -17,17 +17,38 @@ use crate::kernel::{AnyId, Mode, Scope, StoreError};
 use crate::keys;
 use crate::store::Tx;
 
-/// The accounts by number, for showing whose an object is.
+/// The accounts by number: for showing whose an object is, and how old by the account's own time.
 #[derive(Clone, Debug, Default)]
-pub struct AccountNames(Vec<String>);
+pub struct AccountNames(Vec<NamedClock>);
+
+/// An account's name, and how far its test clock is ahead of the store's clock.
+#[derive(Clone, Debug)]
+struct NamedClock {
+    name: String,
+    ahead_seconds: i64,
+}
 
 impl AccountNames {
     pub fn read(tx: &mut dyn Tx) -> Result<AccountNames, StoreError> {
-        Ok(AccountNames(keys::rows::accounts(tx)?.into_iter().map(|(name, _)| name).collect()))
+        let read = |(name, ahead_seconds)| NamedClock { name, ahead_seconds };
+        Ok(AccountNames(keys::rows::account_clocks(tx)?.into_iter().map(read).collect()))
+    }
+    fn find(&self, scope: Scope) -> Option<&NamedClock> {
+        self.0.get(usize::try_from(scope.account_number() - 1).ok()?)
     }
     pub fn of(&self, scope: Scope) -> &str {
-        let place = usize::try_from(scope.account_number() - 1).ok();
-        place.and_then(|place| self.0.get(place)).map_or("?", String::as_str)
+        self.find(scope).map_or("?", |account| account.name.as_str())
+    }
+    /// How far an account's business time is ahead of the store's clock, in seconds.
+    pub fn ahead_seconds(&self, scope: Scope) -> i64 {
+        match scope.mode() {
+            Mode::Live => 0,
+            Mode::Test => self.find(scope).map_or(0, |account| account.ahead_seconds),
+        }
+    }
+    /// Whether any account's business time is ahead in this mode.
+    pub fn is_any_ahead(&self, mode: Mode) -> bool {
+        mode == Mode::Test && self.0.iter().any(|account| account.ahead_seconds > 0)
     }
     /// Every account in every mode.
     pub fn scopes(&self) -> impl Iterator<Item = Scope> + use<> {
@@ -35,7 +56,7 @@ impl AccountNames {
             .flat_map(|number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode)))
     }
     pub fn all(&self) -> impl Iterator<Item = (i64, &str)> {
-        (1..).zip(self.0.iter().map(String::as_str))
+        (1..).zip(self.0.iter().map(|account| account.name.as_str()))
     }
 }
 

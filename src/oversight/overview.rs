@@ -62,16 +62,19 @@ pub fn read(
     let (pending_count, pending_units) = rows::pending(tx, mode)?;
     let mut payouts_by_age = Vec::new();
     let mut before = i64::MAX;
+    let is_any_ahead = accounts.is_any_ahead(mode);
     for age in AGES_SECONDS.into_iter().map(Some).chain([None]) {
         let from = age.map_or(i64::MIN, |age| instant - age);
-        let (count, units) =
-            rows::open_payouts_between(tx, mode, from, before, PAYOUTS_COUNTED_MAX)?;
+        let (count, units) = match is_any_ahead {
+            false => rows::open_payouts_between(tx, mode, from, before, PAYOUTS_COUNTED_MAX)?,
+            true => rows::open_payouts_aged(tx, mode, from, before, PAYOUTS_COUNTED_MAX)?,
+        };
         payouts_by_age.push((count, Money::new(units, Currency::Inr)));
         before = from;
     }
     Ok(Overview {
         made_at: instant,
-        queues: queues::lines(tx, mode, chains)?,
+        queues: queues::lines(tx, accounts, mode, chains)?,
         flow: day.sum(|scope| scope.mode() == mode),
         compartments: rows::compartments(tx, mode)?,
         pending: (pending_count, Money::new(pending_units, Currency::Usdt)),

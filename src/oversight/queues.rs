@@ -61,7 +61,8 @@ pub struct Item {
     /// What stands against it: a list's entry, the bank's words.
     pub theirs: Option<String>,
     pub amount: Option<Money>,
-    /// Since when it waits, Unix seconds.
+    /// Since when it waits: Unix seconds on the store's clock, however far the account's test clock
+    /// was advanced meanwhile. What this lies back is the age on the account's clock.
     pub since: i64,
     /// When it decides itself.
     pub until: Option<i64>,
@@ -85,10 +86,15 @@ impl Item {
 }
 
 /// How much waits in each queue.
-pub fn lines(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<QueueLine>, StoreError> {
+pub fn lines(
+    tx: &mut dyn Tx,
+    accounts: &AccountNames,
+    mode: Mode,
+    chains: &[&str],
+) -> Result<Vec<QueueLine>, StoreError> {
     let mut lines = Vec::with_capacity(QueueKind::ALL.len());
     for kind in QueueKind::ALL {
-        let items = read(tx, *kind, mode, chains)?;
+        let items = read(tx, *kind, accounts, mode, chains)?;
         lines.push(QueueLine {
             kind: *kind,
             count: items.len(),
@@ -101,6 +107,22 @@ pub fn lines(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<QueueLi
 
 /// What waits in one queue, oldest first.
 pub fn read(
+    tx: &mut dyn Tx,
+    queue: QueueKind,
+    accounts: &AccountNames,
+    mode: Mode,
+    chains: &[&str],
+) -> Result<Vec<Item>, StoreError> {
+    let mut items = read_by_account_time(tx, queue, mode, chains)?;
+    for item in &mut items {
+        item.since -= item.scope.map_or(0, |scope| accounts.ahead_seconds(scope));
+    }
+    items.sort_by_key(|item| item.since);
+    Ok(items)
+}
+
+/// The same, with times as the objects have them.
+fn read_by_account_time(
     tx: &mut dyn Tx,
     queue: QueueKind,
     mode: Mode,
@@ -210,7 +232,6 @@ fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
         });
         items.push(item);
     }
-    items.sort_by_key(|item| item.since);
     Ok(items)
 }
 
@@ -240,7 +261,6 @@ fn open_refunds(
         item.theirs = refund.sent_fault.map(|fault| fault.as_str().to_owned()).or(refund.bank_hold);
         items.push(item);
     }
-    items.sort_by_key(|item| item.since);
     Ok(items)
 }
 

@@ -215,6 +215,23 @@ pub fn open_payouts_between(
         .map_or(Ok((0, 0)), |mut row| Ok((row.int()?, row.int()?)))
 }
 
+/// The same where accounts have clocks of their own: by how long ago each payout was created on its
+/// account's clock. No index has those times, so all open payouts are read.
+pub fn open_payouts_aged(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    from: i64,
+    before: i64,
+    rows_max: i64,
+) -> Result<(i64, i64), StoreError> {
+    let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM (SELECT p.units FROM \
+               payouts p JOIN accounts a ON a.number = p.scope / 2 WHERE p.status IN \
+               ('initialized', 'processing', 'hold') AND p.created - a.clock_offset_seconds >= ?1 \
+               AND p.created - a.clock_offset_seconds < ?2 AND p.scope % 2 = ?3 LIMIT ?4) counted";
+    tx.row(sql, values![from, before, live(mode), rows_max])?
+        .map_or(Ok((0, 0)), |mut row| Ok((row.int()?, row.int()?)))
+}
+
 // The overview.
 
 /// What stands in each ledger account, over all accounts of a mode.

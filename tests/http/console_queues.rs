@@ -238,3 +238,44 @@ async fn each_queue_shows_what_waits_in_it() {
     }
     server.assert_book();
 }
+
+async fn suspect(actor: &Actor) {
+    let person = json!({ "name": POSSIBLE_NAME, "type": "individual", "country": "AE" });
+    actor.client.post("/v1/senders", person).await.ok();
+}
+
+/// An account's test clock may be days ahead: what waits is as old as the account's clock says.
+#[tokio::test(flavor = "multi_thread")]
+async fn ages_are_counted_on_the_clock_of_each_account() {
+    let server = stage::server_with(&[LISTEN]).await;
+    make_operators(&server).await;
+    let mut browser = signed_in(&server, "operator").await;
+    let (ahead, usual) = (Actor::new(&server, "ahead").await, Actor::new(&server, "usual").await);
+    let payout = ahead.transfer("50100010001003", json!({})).await;
+    ahead.pay(&payout, "1000.00").await;
+    ahead.finalise().await;
+    ahead.advance(10 * stage::STEP).await;
+    assert_eq!(ahead.payout_of(&payout).await["failure"]["code"], "outcome_unknown");
+    suspect(&usual).await;
+    suspect(&ahead).await;
+    ahead.advance(3 * 86_400).await;
+    // After the clock went on: this one is new.
+    suspect(&ahead).await;
+
+    let found = rows(&queue(&mut browser, QueueKind::Reviews, "").await);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(shows(&found[0], &["ahead", "<td>3 d</td>"]), "the oldest comes first: {found:?}");
+    let is_of_days = |row: &String| row.contains(" d</td>") || row.contains(" d ");
+    assert!(!found[1..].iter().any(is_of_days), "{found:?}");
+    assert!(shows(&found[1], &["usual"]) && shows(&found[2], &["ahead"]), "{found:?}");
+    let found = rows(&queue(&mut browser, QueueKind::Payouts, "").await);
+    assert!(found.len() == 1 && found[0].contains("3 d"), "{found:?}");
+
+    let overview = browser.get("/console?mode=test").await.body;
+    let path = "/console/queues/reviews?mode=test";
+    let figure = overview.split("<li class=\"figure").find(|one| one.contains(path)).unwrap();
+    assert!(figure.contains("3 d"), "{figure}");
+    let (_, ages) = overview.split_once("Open payouts by age").expect("the table of ages");
+    assert!(rows(ages).len() == 1 && shows(&rows(ages)[0], &["over 1 d", "₹"]), "{ages}");
+    server.assert_book();
+}

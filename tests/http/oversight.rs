@@ -65,7 +65,11 @@ async fn wait_for_event(actor: &Actor, linked_id: &str, event_type: &str) {
 }
 
 async fn queue(server: &Server, kind: QueueKind) -> Vec<queues::Item> {
-    view(server, move |tx| queues::read(tx, kind, Mode::Test, &["tron"]).unwrap()).await
+    view(server, move |tx| {
+        let accounts = AccountNames::read(tx).unwrap();
+        queues::read(tx, kind, &accounts, Mode::Test, &["tron"]).unwrap()
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,12 +255,20 @@ async fn what_waits_for_a_person_stands_in_its_queue_until_it_is_decided() {
     assert_eq!(items[0].ours.as_deref(), Some(name));
     assert!(items[0].theirs.as_deref().is_some_and(|theirs| !theirs.is_empty()));
 
-    let lines = view(&server, |tx| queues::lines(tx, Mode::Test, &["tron"]).unwrap()).await;
+    let lines = view(&server, |tx| {
+        let accounts = AccountNames::read(tx).unwrap();
+        queues::lines(tx, &accounts, Mode::Test, &["tron"]).unwrap()
+    })
+    .await;
     let waiting = |kind| lines.iter().find(|line| line.kind == kind).unwrap().count;
     assert_eq!(waiting(QueueKind::Reviews), 1);
     assert_eq!(waiting(QueueKind::Unmatched), 1);
     assert_eq!(waiting(QueueKind::Payouts), 0);
-    let live = view(&server, |tx| queues::lines(tx, Mode::Live, &["tron"]).unwrap()).await;
+    let live = view(&server, |tx| {
+        let accounts = AccountNames::read(tx).unwrap();
+        queues::lines(tx, &accounts, Mode::Live, &["tron"]).unwrap()
+    })
+    .await;
     assert!(live.iter().all(|line| line.count == 0));
 }
 

@@ -17,7 +17,8 @@ pub async fn page(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = AccountNames::read(tx)?;
-        Ok((accounts, queues::read(tx, queue, mode, &chain_names())?))
+        let items = queues::read(tx, queue, &accounts, mode, &chain_names())?;
+        Ok((accounts, items))
     });
     let (accounts, all) = read.await?;
     let words = visit.words;
