@@ -72,6 +72,12 @@ pub struct Entry {
 pub const BEGINNING: [u8; 32] = [0; 32];
 
 impl Entry {
+    /// One of its details.
+    pub fn detail(&self, name: &str) -> Option<String> {
+        let mut details: BTreeMap<String, String> = serde_json::from_str(&self.details).ok()?;
+        details.remove(name)
+    }
+
     /// The hash that this entry must have after another one: over the lengths and texts of all
     /// columns, so that nothing moves from one to the next unseen.
     pub fn expected_hash(&self, before: &[u8; 32]) -> [u8; 32] {

@@ -10,9 +10,9 @@ use super::{
     rotate_encryption,
 };
 use crate::app::{self, ACCOUNT_DEFAULT, KeyRequest};
-use crate::audit::{self, Action, Fact};
 use crate::kernel::id::kind;
 use crate::kernel::{Clock, Id, Now};
+use crate::keys::making::{account_name_fault, revoke_key_by};
 use crate::keys::{self, Permissions};
 use crate::store::{Database, Tx};
 
@@ -78,15 +78,8 @@ async fn run(command: KeysCommand) -> Result<(), String> {
     match command {
         KeysCommand::Create { mode, account, permissions, expires, by, database } => {
             let by = by.decided_by()?;
-            const ACCOUNT_LENGTH_MAX: usize = 100;
-            if account.is_empty()
-                || account.chars().count() > ACCOUNT_LENGTH_MAX
-                || account.chars().any(char::is_control)
-            {
-                return Err(format!(
-                    "an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters, none of them a \
-                     control character"
-                ));
+            if let Some(fault) = account_name_fault(&account) {
+                return Err(fault);
             }
             let expires_at = expires
                 .map(|text| expiry(&text, Clock::System.milliseconds() / 1000))
@@ -155,15 +148,7 @@ async fn run(command: KeysCommand) -> Result<(), String> {
                 .ok_or_else(|| format!("{id:?} is no key's ID: `hundi keys list` shows them"))?;
             let revoked = open(&database)
                 .await?
-                .write(move |tx, now| {
-                    let is_revoked = keys::rows::revoke(tx, now, parsed)?;
-                    if is_revoked {
-                        let subject = parsed.to_string();
-                        let fact = Fact::by(&by, Action::KeyRevoked, &subject, &[]);
-                        audit::append(tx, now, &fact)?;
-                    }
-                    Ok(is_revoked)
-                })
+                .write(move |tx, now| Ok(revoke_key_by(tx, now, parsed, &by)?))
                 .await
                 .map_err(error_message)?;
             if revoked {

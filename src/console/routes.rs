@@ -1,8 +1,8 @@
 //! Every route of the console, with the least role that may use it.
 
 use super::pages::{
-    self, accounts, audit, decide, limits, machinery, overview, persons, queues, reports, search,
-    transfers, webhooks, work,
+    self, accounts, audit, decide, keys, limits, machinery, overview, persons, queues, reports,
+    search, transfers, webhooks, work,
 };
 use super::route::{ConsoleRoute, Method, get, open, own, post};
 use super::{account, approvals, openid, reveal, runbooks, second_factor, sign_in};
@@ -32,6 +32,8 @@ pub fn routes() -> Vec<ConsoleRoute> {
         post("/console/decide", Role::Operator, decide::submit),
         get("/console/accounts", Role::Viewer, accounts::list),
         get("/console/accounts/{number}", Role::Viewer, accounts::one),
+        post("/console/keys/make", Role::Admin, keys::make),
+        post("/console/keys/revoke", Role::Admin, keys::revoke),
         get("/console/webhooks", Role::Viewer, webhooks::list),
         get("/console/webhooks/{id}", Role::Viewer, webhooks::one),
         post("/console/webhooks/{id}/replay", Role::Operator, webhooks::replay),

@@ -3,8 +3,24 @@
 use super::rows::{self, NewKey};
 use super::{Permissions, key_hash, key_text};
 use crate::audit::{self, Action, Fact};
-use crate::kernel::{DecidedBy, Mode, Now, Scope, StoreError};
+use crate::kernel::id::kind;
+use crate::kernel::{DecidedBy, Id, Mode, Now, Scope, StoreError};
 use crate::store::Tx;
+
+const ACCOUNT_LENGTH_MAX: usize = 100;
+
+/// Why a text is no account's name, if it is none.
+pub fn account_name_fault(name: &str) -> Option<String> {
+    let is_name = !name.is_empty()
+        && name.chars().count() <= ACCOUNT_LENGTH_MAX
+        && !name.chars().any(char::is_control);
+    (!is_name).then(|| {
+        format!(
+            "an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters, none of them a control \
+             character"
+        )
+    })
+}
 
 /// What a new key is made for.
 pub struct KeyRequest {
@@ -42,11 +58,34 @@ pub fn create_key_by(
     };
     let id = rows::insert(tx, now, &new)?.to_string();
     let permissions = request.permissions.to_text();
-    let details = [
+    let expires = request.expires_at.map(|at| at.to_string());
+    let mut details = vec![
         ("account", request.account.as_str()),
         ("mode", request.mode.as_str()),
         ("permissions", if permissions.is_empty() { "all" } else { &permissions }),
     ];
+    details.extend(expires.iter().map(|at| ("expires_at", at.as_str())));
+    details.extend(reason_of(by));
     audit::append(tx, now, &Fact::by(by, Action::KeyCreated, &id, &details))?;
     Ok(text)
+}
+
+/// Revokes a key, which stops working within a second. Answers whether there was such a key that
+/// was not revoked yet.
+pub fn revoke_key_by(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    id: Id<kind::ApiKey>,
+    by: &DecidedBy,
+) -> Result<bool, StoreError> {
+    let is_revoked = rows::revoke(tx, now, id)?;
+    if is_revoked {
+        let details: Vec<_> = reason_of(by).collect();
+        audit::append(tx, now, &Fact::by(by, Action::KeyRevoked, &id.to_string(), &details))?;
+    }
+    Ok(is_revoked)
+}
+
+fn reason_of(by: &DecidedBy) -> impl Iterator<Item = (&str, &str)> {
+    Some(("reason", by.reason())).filter(|(_, reason)| !reason.is_empty()).into_iter()
 }

@@ -1,7 +1,7 @@
 // Does in a browser what operators do, and looks for what a browser can tell. Arguments: the server's address, the
 // console's.
 import {
-  axe, call, consoleAddress, crowd, deposit, fail, furnish, launch, pagesOf, queues, same, signIn, totp, transfer, typeSignIn,
+  axe, call, consoleAddress, crowd, deposit, fail, furnish, launch, makeKey, pagesOf, queues, same, signIn, totp, transfer, typeSignIn,
   until, visit,
 } from "./drive.mjs";
 
@@ -238,6 +238,37 @@ try {
     if (!/^closing-test-.*\.csv$/.test(closing.suggestedFilename())) fail(closing.suggestedFilename());
     const [statement] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download as CSV" }).click()]);
     if (!/^statement-1-test-.*\.csv$/.test(statement.suggestedFilename())) fail(statement.suggestedFilename());
+  });
+
+  await check("an administrator makes a key, which is shown once, and revokes it", async () => {
+    const admin = await signIn(browser, "nila");
+    await admin.goto(`${consoleAddress}/console/accounts`);
+    const key = await makeKey(admin, "browser");
+    const ask = async () => (await fetch(`${process.argv[2]}/v1/transfers`, { headers: { authorization: `Bearer ${key}` } })).status;
+    same(await ask(), 200, "what the key gets");
+    for (const width of [360, 1280]) {
+      await admin.setViewportSize({ width, height: 900 });
+      const wide = await admin.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      if (wide > 0) fail(`its page is ${wide} pixels too wide`);
+    }
+    await axe(admin);
+    await admin.getByRole("link", { name: "I have kept it" }).click();
+    await shown(admin, "rk_test_…");
+    await axe(admin);
+    if ((await admin.content()).includes(key)) fail("the account's page shows it again");
+    await admin.getByRole("checkbox").check();
+    await decide(admin, "Revoke the ticked keys", {}, admin.locator("form.picked"));
+    await shown(admin, "It stops working within a second");
+    await until("the key is refused", async () => (await ask()) === 401);
+    same(await admin.getByRole("checkbox").count(), 0, "keys to revoke");
+    await admin.goto(`${consoleAddress}/console/audit?action=key_revoked`);
+    const row = admin.getByRole("row").filter({ hasText: "the browser's test" });
+    await row.getByText("nila").first().waitFor();
+    await admin.context().close();
+    // Who is no administrator has no form for it.
+    await page.goto(`${consoleAddress}/console/accounts/1`);
+    await shown(page, "An administrator makes and revokes keys here");
+    same(await page.locator("form[action^='/console/keys/']").count(), 0, "forms for keys");
   });
 
   await check("a viewer reads and decides nothing", async () => {

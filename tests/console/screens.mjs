@@ -2,7 +2,7 @@
 // for the pictures; then names of pages, where not all are wanted.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { consoleAddress, crowd, furnish, launch, pagesOf, pictures, signIn, visit } from "./drive.mjs";
+import { adminPages, consoleAddress, crowd, furnish, launch, makeKey, pagesOf, pictures, signIn, visit } from "./drive.mjs";
 
 mkdirSync(pictures, { recursive: true });
 const wanted = process.argv.slice(5);
@@ -32,6 +32,14 @@ try {
       await take(page, name, scheme);
     }
     await page.context().close();
+    if (!Object.keys(adminPages).some(isWanted)) continue;
+    const admin = await signIn(browser, "nila", { scheme });
+    for (const [name, path] of Object.entries(adminPages).filter(([name]) => isWanted(name))) {
+      await admin.goto(consoleAddress + path);
+      if (name === "key-made") await makeKey(admin, "a shop");
+      await take(admin, name, scheme);
+    }
+    await admin.context().close();
   }
 } finally {
   await browser.close();

@@ -12,7 +12,7 @@ for _ in $(seq 1200); do
 done
 console=$(sed -n 's|^console at \(http.*\)/console$|\1|p' "$folder/out")
 export HUNDI_TEST_DATABASE="$folder/hundi.db" HUNDI_API_KEY HUNDI_TEST_PASSWORD="correct horse battery staple" HUNDI_TEST_SUSPECT="Test Possibly Sanctioned"
-for operator in "asha operator" "vijay viewer" "meera approver" "ravi approver" "tara viewer"; do
+for operator in "asha operator" "vijay viewer" "meera approver" "ravi approver" "tara viewer" "nila admin"; do
   read -r name role <<< "$operator"
   printf %s "$HUNDI_TEST_PASSWORD" \
     | target/debug/hundi operators create "$name" --role "$role" --password-stdin --database "sqlite:$folder/hundi.db" > "$folder/made"

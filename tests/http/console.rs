@@ -35,7 +35,7 @@ impl Page {
     pub fn token(&self) -> String {
         self.between("name=\"token\" value=\"", "\"")
     }
-    fn between(&self, start: &str, end: &str) -> String {
+    pub fn between(&self, start: &str, end: &str) -> String {
         let at = self.body.find(start).unwrap_or_else(|| panic!("no {start} in {}", self.body));
         self.body[at + start.len()..].split(end).next().unwrap().to_owned()
     }

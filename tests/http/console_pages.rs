@@ -9,9 +9,10 @@ use hundi::staff::{self, Role};
 use hundi::store::Cost;
 use serde_json::{Value, json};
 
-use crate::console::{console_with, signed_in};
+use crate::console::{LISTEN, Page, console_with, make_operators, signed_in};
 use crate::receiver::{Receiver, Reply};
-use crate::support::{Server, id, is_on_postgres};
+use crate::stage;
+use crate::support::{Client, Server, id, is_on_postgres};
 
 /// Adds entries to the audit log.
 async fn append(server: &Server, actor: &'static str, count: usize) {
@@ -482,4 +483,127 @@ async fn a_provider_signs_in_whom_an_operator_is_linked_to() {
     assert_eq!(arrives(&server, vouched("a", None, true)).await, "not linked");
     assert!(sessions(1).await.is_empty());
     server.assert_book();
+}
+
+/// A key is made and revoked by an administrator alone, shown once, and told of in the audit log
+/// with person and reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_made_shown_once_and_revoked_by_administrators() {
+    let server = stage::server_with(&[LISTEN]).await;
+    make_operators(&server).await;
+    let mut admin = signed_in(&server, "admin").await;
+    let made = |fields: &[(&'static str, &'static str)]| {
+        let usual = [
+            ("account", "shop"),
+            ("mode", "test"),
+            ("access", "everything"),
+            ("permissions", ""),
+            ("days", ""),
+            ("reason", "the shop goes live in May"),
+        ];
+        let given = |name: &str| fields.iter().find(|(given, _)| *given == name);
+        usual.map(|(name, value)| *given(name).unwrap_or(&(name, value)))
+    };
+    let (list, make, revoke) = ("/console/accounts", "/console/keys/make", "/console/keys/revoke");
+    let key_in = |page: &Page| {
+        let text = page.body.split("<p class=\"secret\"><code>").nth(1).expect("a key is shown");
+        text.split('<').next().unwrap().to_owned()
+    };
+
+    // What is refused makes nothing.
+    for (fields, text) in [
+        (&[("reason", "")][..], "reason"),
+        (&[("account", "")][..], "1 to 100 characters"),
+        (&[("mode", "live")][..], "no such decision"),
+        (&[("mode", "")][..], "no such decision"),
+        (&[("days", "-1")][..], "no such decision"),
+        (&[("access", "")][..], "no such decision"),
+        (&[("access", "these")][..], "Name at least one"),
+        (&[("permissions", "transfers:read")][..], "the line above says otherwise"),
+        (&[("access", "these"), ("permissions", "moon:read")][..], "is not a permission"),
+    ] {
+        let told = admin.submit(list, make, &made(fields)).await;
+        assert_eq!(told.status, 409, "{fields:?}");
+        assert!(told.body.to_lowercase().contains(&text.to_lowercase()), "{text}: {}", told.body);
+    }
+    assert!(!admin.get(list).await.body.contains(">shop<"), "no account was made");
+
+    // A new account with its first key, which works.
+    let page = admin.submit(list, make, &made(&[])).await;
+    assert_eq!((page.status, page.header("cache-control")), (200, "no-store"), "{}", page.body);
+    let key = key_in(&page);
+    assert!(key.starts_with("sk_test_"), "{key}");
+    let client = Client::of(&server.address, &key);
+    client.get("/v1/senders").await.ok();
+    let account = page.between("class=\"button\" href=\"", "\"");
+    // One that only reads, and one with what is named, for some days.
+    let fields = made(&[("access", "reading"), ("days", "30")]);
+    let reading = key_in(&admin.submit(&account, make, &fields).await);
+    assert!(reading.starts_with("rk_test_"), "{reading}");
+    let reader = Client::of(&server.address, &reading);
+    reader.get("/v1/transfers").await.ok();
+    let person = json!({ "name": "Asha Rao", "type": "individual", "country": "AE" });
+    assert_eq!(reader.post("/v1/senders", person).await.status, 403);
+    let fields = made(&[("access", "these"), ("permissions", "balance:read")]);
+    let named = key_in(&admin.submit(&account, make, &fields).await);
+    assert_eq!(Client::of(&server.address, &named).get("/v1/transfers").await.status, 403);
+
+    // No page, no entry and no file has a key's text.
+    let shown = admin.get(&account).await.body;
+    let log = admin.get("/console/audit").await.body;
+    let entries = server.app.state.store.write(|tx, _| Ok(audit::rows::after(tx, 0, 1_000)?));
+    let entries = entries.await.unwrap();
+    for secret in [&key, &reading, &named] {
+        assert!(!shown.contains(secret.as_str()) && !log.contains(secret.as_str()));
+        assert!(!format!("{entries:?}").contains(secret.as_str()));
+    }
+    assert_eq!(shown.matches("type=\"checkbox\"").count(), 3, "{shown}");
+    assert!(shown.contains("the shop goes live in May"), "the account's story has the reason");
+    let created = entries.iter().filter(|entry| entry.action == "key_created");
+    let created: Vec<_> = created.filter(|entry| entry.actor == "admin").collect();
+    assert_eq!(created.len(), 3);
+    assert!(created.iter().all(|entry| entry.via == "console"));
+    assert_eq!(created[0].detail("reason").as_deref(), Some("the shop goes live in May"));
+
+    // Nobody else sees the forms, or is heard.
+    for role in ["viewer", "operator", "approver"] {
+        let mut browser = signed_in(&server, role).await;
+        let page = browser.get(&account).await.body;
+        assert!(!page.contains("checkbox") && !page.contains("/console/keys/"), "{role}: {page}");
+        let refused = browser.submit("/console/account", make, &made(&[])).await;
+        assert_eq!(refused.status, 403, "{role}");
+        let refused = browser.submit("/console/account", revoke, &[("object", "x")]).await;
+        assert_eq!(refused.status, 403, "{role}");
+    }
+
+    // Revoked with a reason; who comes second is told.
+    let picks: Vec<String> = shown
+        .split("name=\"object\" value=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .collect();
+    let fields = [
+        ("object", picks[0].as_str()),
+        ("object", picks[1].as_str()),
+        ("reason", "left the company"),
+        ("back", account.as_str()),
+    ];
+    let without = admin.submit(&account, revoke, &fields[..2]).await;
+    assert_eq!(without.status, 409, "without a reason");
+    let done = admin.submit(&account, revoke, &fields).await;
+    let back = format!("{account}?notice=notice.key_revoked");
+    assert_eq!((done.status, done.header("location")), (303, back.as_str()), "{}", done.body);
+    let again = admin.submit(&account, revoke, &fields[1..]).await;
+    assert!(again.status == 409 && again.body.contains(&picks[1]), "{}", again.body);
+    // A key that was read is known for a second.
+    server.advance_seconds(2);
+    assert_eq!(client.get("/v1/senders").await.status, 401);
+    Client::of(&server.address, &named).get("/v1/balance").await.ok();
+    let shown = admin.get(&account).await.body;
+    assert_eq!(shown.matches("type=\"checkbox\"").count(), 1, "{shown}");
+    assert!(shown.contains("left the company"), "{shown}");
+    let rows = shown.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap();
+    for row in rows.split("<tr").skip(1) {
+        assert_eq!(row.matches("<td").count(), 8, "a row without a tick has its place: {row}");
+    }
 }

@@ -4,7 +4,7 @@ use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, Section, StoryStep, Table, TableLine, path_of, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
-use super::{fact, persons, transfers};
+use super::{fact, keys as key_forms, persons, transfers};
 use crate::audit::{self, Action, Entry};
 use crate::decisions::{self, Decision};
 use crate::kernel::page::Page as ListPage;
@@ -15,6 +15,7 @@ use crate::operator;
 use crate::oversight::rows::EndpointLine;
 use crate::oversight::{self, AccountNames};
 use crate::pauses::Operation;
+use crate::staff::Role;
 use crate::store::{Cost, Tx};
 
 /// Transfers that are shown of one account and mode.
@@ -52,6 +53,10 @@ pub async fn list(visit: Visit) -> PageOutcome {
         );
     }
     page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
+    if visit.operator().role.includes(Role::Admin) {
+        let form = PageBlock::Form(key_forms::form(&visit, None));
+        page.still.push(Section::wide(words.get("keys.make_account"), vec![form]));
+    }
     page.draw(&visit)
 }
 
@@ -95,6 +100,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
         "col.expires",
     ];
     let mut table = Table::new(words, words.get("accounts.keys"), &columns, "accounts.no_keys");
+    let is_admin = visit.operator().role.includes(Role::Admin);
     for key in &keys {
         let is_expired = key.expires_at.is_some_and(|at| at <= visit.instant());
         let state = match (key.revoked_at, is_expired) {
@@ -102,11 +108,8 @@ pub async fn one(visit: Visit) -> PageOutcome {
             (None, true) => "expired",
             (None, false) => "active",
         };
-        let permissions = match key.permissions.as_str() {
-            "" => PageCell::Text(word(words, "everything")),
-            some => PageCell::text(some.replace(',', ", ")),
-        };
-        table.lines.push(TableLine::new(vec![
+        let permissions = PageCell::Text(key_forms::shown(&visit, &key.permissions));
+        let mut line = TableLine::new(vec![
             PageCell::Several(vec![
                 PageCell::Code(key.hint.clone()),
                 PageCell::Muted(super::super::blocks::short(&key.id.to_string())),
@@ -117,11 +120,25 @@ pub async fn one(visit: Visit) -> PageOutcome {
             PageCell::time(key.created),
             PageCell::time_or_none(visit.app.keys.used_at(key.id).max(key.used_at)),
             PageCell::time_or_none(key.revoked_at.or(key.expires_at)),
-        ]));
+        ]);
+        line.pick = (is_admin && key.revoked_at.is_none()).then(|| key.id.to_string());
+        table.lines.push(line);
     }
     let used =
         PageBlock::Note { tone: super::Tone::Plain, text: words.get("accounts.used").to_owned() };
-    page.still.push(Section::wide(words.get("accounts.keys"), vec![PageBlock::Table(table), used]));
+    let list = match table.has_picks() {
+        true => PageBlock::Picked { table, form: key_forms::revoke_form(&visit, number) },
+        false => PageBlock::Table(table),
+    };
+    page.still.push(Section::wide(words.get("accounts.keys"), vec![list, used]));
+    if is_admin {
+        let form = PageBlock::Form(key_forms::form(&visit, Some(&page.title)));
+        page.still.push(Section::wide(words.get("keys.make"), vec![form]));
+    } else {
+        let text = words.get("keys.ask_admin").to_owned();
+        let note = PageBlock::Note { tone: super::Tone::Plain, text };
+        page.still.push(Section::wide("", vec![note]));
+    }
     let story = PageBlock::Story(told.story(&visit, &keys));
     page.still.push(Section::wide(words.get("transfer.story"), vec![story]));
     for (mode, balances, found) in modes {
@@ -186,16 +203,18 @@ impl Told {
                 let told = |entry: &&Entry| {
                     entry.subject == key.id.to_string() && entry.action == action.as_str()
                 };
-                self.of_keys.iter().find(told).map(|entry| entry.actor.clone())
+                self.of_keys.iter().find(told)
             };
-            let mut tell = |at: i64, what: &str, by: Option<String>| {
+            let mut tell = |at: i64, what: &str, by: Option<&Entry>| {
                 let mut made = persons::step(visit, at, "theme.key", what);
                 made.facts = vec![
                     fact(visit, "col.key", PageCell::Code(key.hint.clone())),
                     fact(visit, "col.mode", PageCell::Text(word(visit.words, key.mode.as_str()))),
                 ];
-                if let Some(by) = by.filter(|by| !by.is_empty()) {
-                    made.facts.push(fact(visit, "fact.by", PageCell::Text(by)));
+                let reason = by.and_then(|entry| entry.detail("reason"));
+                let actor = by.map(|entry| entry.actor.clone()).filter(|actor| !actor.is_empty());
+                for (key, text) in [("fact.by", actor), ("fact.why", reason)] {
+                    made.facts.extend(text.map(|text| fact(visit, key, PageCell::Text(text))));
                 }
                 moments.push((at, made));
             };

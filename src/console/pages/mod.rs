@@ -3,6 +3,7 @@
 pub mod accounts;
 pub mod audit;
 pub mod decide;
+pub mod keys;
 pub mod limits;
 pub mod machinery;
 pub mod overview;
