@@ -10,7 +10,7 @@ use crate::decisions;
 use crate::kernel::id::kind;
 use crate::kernel::{DecidedBy, Id, InternalId, Mode, Now};
 use crate::outbound::Client;
-use crate::rails::files::rows as journal;
+use crate::reconcile::explaining::{self, ExplanationOutcome};
 use crate::reconcile::{self, chain};
 use crate::store::Cost;
 use crate::store::{Store, Tx};
@@ -157,32 +157,17 @@ async fn accept(store: &Store, text: &str, explained: Explained) -> Result<(), S
     };
     let by = explained.by;
     let accept = move |tx: &mut dyn Tx, now: &mut Now| {
-        let mut found = Vec::new();
-        for payout in &payouts {
-            let Some(one) = journal::find(tx, *payout)? else { return Ok(false) };
-            if !found.iter().any(|other: &journal::Journalled| other.payout_id == one.payout_id) {
-                found.push(one);
-            }
-        }
         let note = Some(by.reason()).filter(|note| !note.is_empty());
-        let is_accepted = match found.as_slice() {
-            [] => journal::accept(tx, now, id, note)? || chain::rows::accept(tx, now, id)?,
-            [one] => journal::assign(tx, id, one)?,
-            several => journal::share(tx, now, id, several)?,
-        };
-        if is_accepted {
+        let outcome = explaining::explain(tx, now, id, &payouts, note)?;
+        if outcome == ExplanationOutcome::Taken {
             decisions::record(tx, now, &id.to_string(), "accept", &by)?;
         }
-        Ok(is_accepted)
+        Ok(outcome)
     };
-    let is_accepted = store.write(accept).await.map_err(error_message)?;
-    let refused = || {
-        format!(
-            "no line or difference {id} waits to be accepted, or a payout was not sent, or their \
-             amounts do not add up to the line's"
-        )
-    };
-    if is_accepted { print(&format!("accepted {id}")) } else { Err(refused()) }
+    match store.write(accept).await.map_err(error_message)? {
+        ExplanationOutcome::Taken => print(&format!("accepted {id}")),
+        refused => Err(format!("{id}: {refused}")),
+    }
 }
 
 /// Closes a difference of a payout, a statement or an account with the operator's note.

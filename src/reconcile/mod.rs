@@ -2,6 +2,7 @@
 //! every difference. It puts nothing right: what differs is the operator's to clear up.
 
 pub mod chain;
+pub mod explaining;
 pub mod rows;
 
 use std::fmt;

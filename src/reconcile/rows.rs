@@ -21,22 +21,36 @@ fn differing(rows: Vec<Row>) -> Result<Vec<Differing>, StoreError> {
         .collect()
 }
 
-/// The last day that statements close.
+/// The last day that statements close whose lines are all kept.
 pub fn closed_until(tx: &mut dyn Tx) -> Result<Option<Day>, StoreError> {
-    let row = tx.row("SELECT MAX(closing_day) FROM bank_statements", &[])?;
+    let sql = "SELECT MAX(s.closing_day) FROM bank_statements s JOIN bank_files f ON f.sha256 = \
+               s.sha256 AND f.status = 'applied'";
+    let row = tx.row(sql, &[])?;
     Ok(row.map(|mut row| row.text_or_null()).transpose()?.flatten().as_deref().and_then(Day::parse))
 }
 
+/// Shares of debits. An earlier version shared credits too, and those paid nobody.
+const SHARES: &str = "bank_line_shares s JOIN bank_statement_lines d ON d.id = s.line_id AND \
+                      d.sign = 'debit'";
+
 /// How often a payout stands on statements as paid, and not as sent back since: a reversal and a
 /// second booking leave one.
-const NET_PAID: &str = "(SELECT COALESCE(SUM(CASE WHEN l.sign = 'debit' THEN 1 ELSE -1 END), 0) \
-                        FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.matching = \
-                        'payout') + (SELECT COUNT(*) FROM bank_line_shares s WHERE s.payout_id = \
-                        p.id)";
-/// Whether a payout stands on a statement at all.
-const HAS_LINE: &str = "(EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id \
-                        AND l.matching = 'payout') OR EXISTS (SELECT 1 FROM bank_line_shares s \
-                        WHERE s.payout_id = p.id))";
+fn net_paid() -> String {
+    format!(
+        "((SELECT COALESCE(SUM(CASE WHEN l.sign = 'debit' THEN 1 ELSE -1 END), 0) FROM \
+         bank_statement_lines l WHERE l.payout_id = p.id AND l.matching = 'payout') + (SELECT \
+         COUNT(*) FROM {SHARES} WHERE s.payout_id = p.id))"
+    )
+}
+
+/// Whether a payout stands on a statement at all, or (`and`) on a line that fits.
+fn has_line(and: &str) -> String {
+    format!(
+        "(EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.matching = \
+         'payout'{and}) OR EXISTS (SELECT 1 FROM {SHARES} WHERE s.payout_id = p.id))"
+    )
+}
+const IS_DEBIT: &str = " AND l.sign = 'debit'";
 const OF_INSTRUCTIONS: &str =
     "FROM bank_instructions i JOIN payouts p ON p.scope = i.scope AND p.id = i.payout_id";
 
@@ -48,9 +62,8 @@ pub fn settled_without_line(
 ) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status IN ('settled', 'returned') AND \
-         p.settled_at < ?1 AND NOT EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id \
-         = p.id AND l.sign = 'debit' AND l.matching = 'payout') AND NOT EXISTS (SELECT 1 FROM \
-         bank_line_shares s WHERE s.payout_id = p.id) ORDER BY p.id LIMIT ?2"
+         p.settled_at < ?1 AND NOT {} ORDER BY p.id LIMIT ?2",
+        has_line(IS_DEBIT)
     );
     differing(tx.rows(&sql, values![until, rows_max])?)
 }
@@ -62,16 +75,19 @@ pub fn line_without_settlement(
 ) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status NOT IN ('settled', 'returned') \
-         AND {HAS_LINE} AND {NET_PAID} > 0 ORDER BY p.id LIMIT ?1"
+         AND {} AND {} > 0 ORDER BY p.id LIMIT ?1",
+        has_line(""),
+        net_paid()
     );
     differing(tx.rows(&sql, values![rows_max])?)
 }
 
 /// On statements more often than once.
 pub fn paid_twice(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
+    let (has_line, net_paid) = (has_line(""), net_paid());
     let sql = format!(
-        "SELECT p.id, p.units * ({NET_PAID}), 1 {OF_INSTRUCTIONS} WHERE {HAS_LINE} AND {NET_PAID} \
-         > 1 ORDER BY p.id LIMIT ?1"
+        "SELECT p.id, p.units * {net_paid}, 1 {OF_INSTRUCTIONS} WHERE {has_line} AND {net_paid} > \
+         1 ORDER BY p.id LIMIT ?1"
     );
     differing(tx.rows(&sql, values![rows_max])?)
 }
@@ -79,8 +95,10 @@ pub fn paid_twice(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, Stor
 /// Sent back by the bank, and settled here.
 pub fn returned_at_bank(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
-        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status = 'settled' AND {HAS_LINE} AND \
-         {NET_PAID} < 1 ORDER BY p.id LIMIT ?1"
+        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status = 'settled' AND {} AND {} < 1 \
+         ORDER BY p.id LIMIT ?1",
+        has_line(""),
+        net_paid()
     );
     differing(tx.rows(&sql, values![rows_max])?)
 }
@@ -173,11 +191,13 @@ pub fn statements(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<StatementSum>, S
 
 /// Lines of statements that were kept, and what the ones of payouts moved: count, paid, returned.
 pub fn line_sums(tx: &mut dyn Tx) -> Result<(i64, i64, i64), StoreError> {
-    let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN matching = 'payout' AND sign = \
-     'debit' THEN units ELSE 0 END), 0) AS BIGINT), \
-               CAST(COALESCE(SUM(CASE WHEN matching = 'payout' AND sign = 'credit' THEN units \
-               ELSE 0 END), 0) AS BIGINT) FROM bank_statement_lines";
-    tx.row(sql, &[])?.map_or(Ok((0, 0, 0)), |mut row| Ok((row.int()?, row.int()?, row.int()?)))
+    let sql = format!(
+        "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN l.matching = 'payout' AND l.sign = 'debit' \
+         THEN l.units ELSE 0 END), 0) + (SELECT COALESCE(SUM(s.units), 0) FROM {SHARES}) AS \
+         BIGINT), CAST(COALESCE(SUM(CASE WHEN l.matching = 'payout' AND l.sign = 'credit' THEN \
+         l.units ELSE 0 END), 0) AS BIGINT) FROM bank_statement_lines l"
+    );
+    tx.row(&sql, &[])?.map_or(Ok((0, 0, 0)), |mut row| Ok((row.int()?, row.int()?, row.int()?)))
 }
 
 /// One account's deposits and refunds and what the book has of them, in millionths of a USDT.

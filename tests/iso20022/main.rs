@@ -16,5 +16,6 @@ mod outside;
 mod payouts;
 mod portal;
 mod process;
+mod reconciliation;
 mod same_time;
 mod tampered;

@@ -18,29 +18,29 @@ use crate::bank::{PAID, Scene};
 use crate::support::{by, id};
 
 /// The parts of an entry that tests vary.
-struct Entry<'a> {
-    amount: Money,
-    sign: &'a str,
+pub struct Entry<'a> {
+    pub amount: Money,
+    pub sign: &'a str,
     /// Elements after the dates, such as a transaction's details.
-    more: String,
-    head: &'a str,
+    pub more: String,
+    pub head: &'a str,
 }
 
-fn refs(payout_id: Id<kind::Payout>, more: &str) -> String {
+pub fn refs(payout_id: Id<kind::Payout>, more: &str) -> String {
     let name = EndToEndId::of(payout_id);
     format!(
         "<NtryDtls><TxDtls><Refs><EndToEndId>{name}</EndToEndId>{more}</Refs></TxDtls></NtryDtls>"
     )
 }
 
-fn debit(amount: Money, more: String) -> Entry<'static> {
+pub fn debit(amount: Money, more: String) -> Entry<'static> {
     Entry { amount, sign: "DBIT", more, head: "" }
 }
-fn credit(amount: Money, more: String) -> Entry<'static> {
+pub fn credit(amount: Money, more: String) -> Entry<'static> {
     Entry { amount, sign: "CRDT", more, head: "" }
 }
 
-fn entry(entry: &Entry) -> String {
+pub fn entry(entry: &Entry) -> String {
     let Entry { amount, sign, more, head } = entry;
     format!(
         "<Ntry><Amt Ccy=\"INR\">{amount}</Amt><CdtDbtInd>{sign}</CdtDbtInd>{head}<Sts><Cd>BOOK</Cd></Sts>\
@@ -48,7 +48,7 @@ fn entry(entry: &Entry) -> String {
     )
 }
 
-fn notification(message: &str, entries: &[Entry]) -> String {
+pub fn notification(message: &str, entries: &[Entry]) -> String {
     let entries: String = entries.iter().map(entry).collect();
     format!(
         "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.08\">\
@@ -59,7 +59,7 @@ fn notification(message: &str, entries: &[Entry]) -> String {
 }
 
 /// A statement from nothing to what its entries leave, in paise.
-fn statement(message: &str, id: &str, head: &str, closing: i64, entries: &[Entry]) -> String {
+pub fn statement(message: &str, id: &str, head: &str, closing: i64, entries: &[Entry]) -> String {
     let entries: String = entries.iter().map(entry).collect();
     let sign = if closing < 0 { "DBIT" } else { "CRDT" };
     let closing = Money::new(closing.abs(), hundi::kernel::Currency::Inr);
@@ -103,7 +103,7 @@ fn reason(code: &str, text: &str) -> String {
 
 impl Scene {
     /// Puts files into the inbox, and lets the worker read them.
-    async fn hear(&mut self, files: &[String]) -> TurnReport {
+    pub async fn hear(&mut self, files: &[String]) -> TurnReport {
         for (index, text) in files.iter().enumerate() {
             self.put(&format!("{index}-{}.xml", files.len()), text.as_bytes());
         }
@@ -112,7 +112,7 @@ impl Scene {
     }
 
     /// A payout that the agent has taken to the bank, and the file that it is in.
-    async fn sent(&mut self, amount: &str) -> (Value, Id<kind::Payout>, String) {
+    pub async fn sent(&mut self, amount: &str) -> (Value, Id<kind::Payout>, String) {
         let (transfer, payout_id) = self.payout(PAID, amount).await;
         self.turn().await;
         let file = self.taken().pop().unwrap();
@@ -125,7 +125,7 @@ impl Scene {
         self.server.app.state.store.write(find).await.unwrap().unwrap().attention
     }
 
-    async fn decide(
+    pub async fn decide(
         &self,
         payout_id: Id<kind::Payout>,
         decision: OperatorDecision,
@@ -144,7 +144,7 @@ impl Scene {
     }
 }
 
-const UTR: &str = "<ClrSysRef>SBIN126166441955</ClrSysRef>";
+pub const UTR: &str = "<ClrSysRef>SBIN126166441955</ClrSysRef>";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payment_after_a_refusal_stops_the_refund_and_waits_for_the_operator() {

@@ -2,6 +2,8 @@
 
 use crate::kernel::{Currency, Mode, StoreError};
 use crate::ledger::Account;
+use crate::rails::files::values::Day;
+use crate::reconcile;
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -74,16 +76,18 @@ pub struct BankSums {
 }
 
 /// `None` where no statement closes the day.
-pub fn bank(tx: &mut dyn Tx, day: &str) -> Result<Option<BankSums>, StoreError> {
-    let closed = "SELECT MAX(closing_day) FROM bank_statements";
-    let closed = tx.row(closed, &[])?.map(|mut row| row.text_or_null()).transpose()?.flatten();
-    if closed.is_none_or(|closed| closed.as_str() < day) {
+pub fn bank(tx: &mut dyn Tx, day: Day) -> Result<Option<BankSums>, StoreError> {
+    if reconcile::rows::closed_until(tx)?.is_none_or(|closed| closed < day) {
         return Ok(None);
     }
-    let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN sign = 'debit' THEN units ELSE 0 END), 0) AS \
-               BIGINT), CAST(COALESCE(SUM(CASE WHEN sign = 'credit' THEN units ELSE 0 END), 0) AS \
-               BIGINT) FROM bank_statement_lines WHERE matching = 'payout' AND booking_day = ?1";
-    let row = tx.row(sql, values![day])?;
+    // A debit that paid several payouts counts with the share of each.
+    let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN l.sign = 'debit' THEN l.units ELSE 0 END), 0) + \
+               (SELECT COALESCE(SUM(s.units), 0) FROM bank_line_shares s JOIN \
+               bank_statement_lines d ON d.id = s.line_id AND d.sign = 'debit' AND d.booking_day \
+               = ?1) AS BIGINT), CAST(COALESCE(SUM(CASE WHEN l.sign = 'credit' THEN l.units ELSE \
+               0 END), 0) AS BIGINT) FROM bank_statement_lines l WHERE l.matching = 'payout' AND \
+               l.booking_day = ?1";
+    let row = tx.row(sql, values![&day.to_string()])?;
     row.map(|mut row| Ok(BankSums { debit_units: row.int()?, credit_units: row.int()? }))
         .transpose()
 }

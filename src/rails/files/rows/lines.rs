@@ -99,21 +99,29 @@ pub struct Unmatched {
     pub reference: Option<String>,
 }
 
+const UNMATCHED: &str = "SELECT id, booking_day, units, sign, matching, reference FROM \
+                         bank_statement_lines WHERE matching <> 'payout' AND accepted_at IS NULL";
+
+fn read_unmatched(mut row: Row) -> Result<Unmatched, StoreError> {
+    Ok(Unmatched {
+        id: row.id()?,
+        booking_day: row.text()?,
+        units: row.int()?,
+        sign: row.word(Sign::parse)?,
+        matching: row.word(Matching::parse)?,
+        reference: row.text_or_null()?,
+    })
+}
+
 /// Lines that wait for the operator, oldest first.
 pub fn unmatched(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Unmatched>, StoreError> {
-    let sql = "SELECT id, booking_day, units, sign, matching, reference FROM bank_statement_lines \
-               WHERE matching <> 'payout' AND accepted_at IS NULL ORDER BY id LIMIT ?1";
-    let read = |mut row: Row| {
-        Ok(Unmatched {
-            id: row.id()?,
-            booking_day: row.text()?,
-            units: row.int()?,
-            sign: row.word(Sign::parse)?,
-            matching: row.word(Matching::parse)?,
-            reference: row.text_or_null()?,
-        })
-    };
-    tx.rows(sql, values![rows_max])?.into_iter().map(read).collect()
+    let sql = format!("{UNMATCHED} ORDER BY id LIMIT ?1");
+    tx.rows(&sql, values![rows_max])?.into_iter().map(read_unmatched).collect()
+}
+
+/// One line, if it waits for the operator.
+pub fn find_unmatched(tx: &mut dyn Tx, id: InternalId) -> Result<Option<Unmatched>, StoreError> {
+    tx.row(&format!("{UNMATCHED} AND id = ?1"), values![id])?.map(read_unmatched).transpose()
 }
 
 /// The operator knows which payout a line belongs to. `false` if no such line waits, or the amounts
@@ -136,8 +144,8 @@ pub fn accept(
     Ok(tx.execute(sql, values![id, now.instant(), note])? == 1)
 }
 
-/// The operator knows that one line paid several payouts. `false` if no such line waits, or their
-/// amounts do not add up to it.
+/// The operator knows that one line paid several payouts. `false` if no such line waits, their
+/// amounts do not add up to it, or the line brought money: a share is a payment.
 pub fn share(
     tx: &mut dyn Tx,
     now: &Now,
@@ -147,7 +155,7 @@ pub fn share(
     let sum = payouts.iter().try_fold(0_i64, |sum, payout| sum.checked_add(payout.units));
     let Some(sum) = sum else { return Ok(false) };
     let sql = "UPDATE bank_statement_lines SET accepted_at = ?2 WHERE id = ?1 AND units = ?3 AND \
-               matching <> 'payout' AND accepted_at IS NULL";
+               sign = 'debit' AND matching <> 'payout' AND accepted_at IS NULL";
     if tx.execute(sql, values![id, now.instant(), sum])? != 1 {
         return Ok(false);
     }
