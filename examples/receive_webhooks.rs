@@ -27,7 +27,8 @@ async fn receive(headers: HeaderMap, body: Bytes) -> StatusCode {
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:4242").await?;
-    println!("listening on port 4242");
+    let port = std::env::var("WEBHOOK_PORT").unwrap_or_default();
+    let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
+    println!("listening on port {port}");
     axum::serve(listener, Router::new().route("/", post(receive))).await
 }

@@ -7,5 +7,5 @@ S=$(post senders '{"name":"Ravi Rao","type":"individual","country":"AE"}' | id)
 until get "beneficiaries/$B" | grep -q '"status":"active"'; do sleep 0.2; done
 Q=$(post quote_locks '{"sell_currency":"USD","buy_currency":"INR","amount":"1000.00"}' | id)
 T=$(post transfers '{"sender_id":"'$S'","beneficiary_id":"'$B'","quote_lock_id":"'$Q'","amount":"1000.00","currency":"USD","payout_currency":"INR","funding":{"rail":"stablecoin","asset":"USDT","chain":"tron"}}' | id)
-post "test_helpers/transfers/$T/deposit" '{}'
+post "test_helpers/transfers/$T/deposit" '{}' > /dev/null
 until get "transfers/$T" | grep -o '"unique_transaction_reference":"[^"]*"'; do sleep 0.2; done
