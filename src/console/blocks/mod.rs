@@ -52,12 +52,17 @@ impl Tone {
     }
 }
 
+/// A longer word breaks.
+const WORD_LENGTH_MAX: usize = 30;
+
 /// What stands in a table's cell, beside a fact or below a figure.
 #[derive(Clone, Debug)]
 pub enum PageCell {
     Text(String),
     Muted(String),
     Code(String),
+    /// A hash or the like in full, which may break anywhere.
+    LongCode(String),
     Link {
         href: String,
         text: String,
@@ -86,6 +91,13 @@ impl PageCell {
     }
     pub fn muted(text: impl Into<String>) -> PageCell {
         PageCell::Muted(text.into())
+    }
+    /// Somebody else's words; a long one without spaces must not widen its table.
+    pub fn words(text: &str) -> PageCell {
+        match text.len() > WORD_LENGTH_MAX && !text.contains(' ') {
+            true => PageCell::LongCode(text.to_owned()),
+            false => PageCell::text(text),
+        }
     }
     pub fn none() -> PageCell {
         PageCell::Muted("–".into())

@@ -122,7 +122,8 @@ fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Ite
             reason.push(PageCell::muted(words.get("queue.until")));
             reason.push(PageCell::time(until));
         }
-        let text = |text: &Option<String>| text.clone().map_or(PageCell::none(), PageCell::Text);
+        let text =
+            |text: &Option<String>| text.as_deref().map_or(PageCell::none(), PageCell::words);
         let mut cells = vec![id, PageCell::Several(reason)];
         if !is_review {
             cells.push(item.amount.map_or(PageCell::none(), PageCell::money));
