@@ -13,11 +13,13 @@ use crate::Scale;
 use crate::load::{self, Connection, Until};
 use crate::server::{self, Api, CONNECTIONS_COUNT, Folder, Parties, Server};
 use crate::table::{Table, median};
-use crate::{growth, postgres, rows};
+use crate::{growth, machine, postgres, rows};
 
 /// People who look at the same time, and how often a page that follows asks.
 const PEOPLE: usize = 10;
 const FOLLOW_SECONDS: u64 = 5;
+/// Rounds beyond the usual ones: a small difference is looked for.
+const ROUNDS_MORE: usize = 2;
 const PASSWORD: &str = "correct horse battery staple";
 /// What 99 of a hundred pages have to stay below.
 const MILLISECONDS_MAX: f64 = 100.0;
@@ -56,6 +58,13 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         of.measure(runtime, scale, table, &mut server);
         server.stop();
     });
+}
+
+/// What one round of creations reached.
+struct Creations {
+    rate: f64,
+    /// Of the server, for each of them.
+    cpu_microseconds: f64,
 }
 
 /// A filled database.
@@ -123,18 +132,28 @@ impl Of {
             table.at_most(&format!("{what}: {page}"), p99, MILLISECONDS_MAX, &note);
         }
         let (mut without, mut with) = (Vec::new(), Vec::new());
-        for round in 0..=scale.rounds {
-            for is_watched in [false, true] {
-                let rate = runtime.block_on(self.create(server, console, scale, &get, is_watched));
+        for round in 0..=scale.rounds + ROUNDS_MORE {
+            // Each begins in turn, because the database grows and the machine changes.
+            let order = if round % 2 == 0 { [false, true] } else { [true, false] };
+            for is_watched in order {
+                let made = runtime.block_on(self.create(server, console, scale, &get, is_watched));
                 // The first round only warms up.
                 if round > 0 {
-                    if is_watched { with.push(rate) } else { without.push(rate) }
+                    if is_watched { with.push(made) } else { without.push(made) }
                 }
             }
         }
-        let (alone, watched) = (median(without), median(with));
-        let note = format!(" ({alone:.0}/s without, {watched:.0}/s with)");
-        let lost = (1.0 - watched / alone.max(1e-9)).max(0.0);
+        let of = |made: &[Creations], what: fn(&Creations) -> f64| median(made.iter().map(what));
+        let (alone, watched) = (of(&without, |made| made.rate), of(&with, |made| made.rate));
+        let cpu = [&without, &with].map(|made| of(made, |made| made.cpu_microseconds));
+        let note = format!(
+            " ({alone:.0}/s without, {watched:.0}/s with; CPU {:.0} and {:.0} µs each)",
+            cpu[0], cpu[1]
+        );
+        // What a round lost against the other one of its turn.
+        let pairs = without.iter().zip(&with);
+        let lost = median(pairs.map(|(without, with)| 1.0 - with.rate / without.rate.max(1e-9)));
+        let lost = lost.max(0.0);
         let what = format!("{what}: creations lost while {PEOPLE} keep the overview open");
         table.at_most(&what, lost, LOST_MAX, &note);
     }
@@ -147,7 +166,7 @@ impl Of {
         scale: &Scale,
         get: &impl Fn(&str) -> Vec<u8>,
         is_watched: bool,
-    ) -> f64 {
+    ) -> Creations {
         let is_over = Arc::new(AtomicBool::new(false));
         let api = Api::new(server.address, &self.key).await;
         // Long enough that everybody looks more than once.
@@ -168,10 +187,13 @@ impl Of {
         }
         let (address, ignore) = (server.address, load::ignore());
         let all = Until::AllSent;
+        let cpu_before = machine::cpu_seconds(server.process_id());
         let made = load::closed(address, CONNECTIONS_COUNT, creations, all, ignore).await;
+        let cpu = machine::cpu_seconds(server.process_id()) - cpu_before;
         is_over.store(true, Ordering::Relaxed);
         people.into_iter().for_each(|person| person.abort());
-        made.rate()
+        let cpu_microseconds = cpu * 1e6 / made.count().max(1) as f64;
+        Creations { rate: made.rate(), cpu_microseconds }
     }
 }
 

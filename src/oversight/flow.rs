@@ -95,6 +95,7 @@ impl DayCount {
                     looks_left -= 1;
                 }
             }
+            count.look_at_unsettled(tx, scope)?;
         }
         Ok(())
     }
@@ -136,12 +137,19 @@ impl ScopeCount {
         self.quotes.add(FlowCount { count, units });
         // Without the last one the range was counted to its end.
         self.quote_id = last.unwrap_or(settled);
-        let is_behind = last.is_some();
-        let (count, units, _) =
-            rows::quotes_between(tx, scope, settled, [0xFF; 16], ROWS_READ_MAX)?;
-        self.quotes_unsettled =
-            if is_behind { FlowCount::default() } else { FlowCount { count, units } };
-        self.is_whole = next.is_none() && !is_behind;
+        self.is_whole = next.is_none() && last.is_none();
+        Ok(())
+    }
+
+    /// Counts the quote locks that may still get a neighbour before them: once a call, behind all
+    /// others. Where there are very many, the rest of them is counted a minute later.
+    fn look_at_unsettled(&mut self, tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
+        self.quotes_unsettled = FlowCount::default();
+        if self.is_whole {
+            let (count, units, _) =
+                rows::quotes_between(tx, scope, self.quote_id, [0xFF; 16], ROWS_READ_MAX)?;
+            self.quotes_unsettled = FlowCount { count, units };
+        }
         Ok(())
     }
 }
