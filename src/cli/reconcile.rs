@@ -76,7 +76,7 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
         blocks: command.from_block.zip(command.to_block),
         all_addresses: command.all_addresses,
     };
-    let mut differences_count = report.differences.len() as i64;
+    let mut differences_count = i64::try_from(report.differences_count).unwrap_or(i64::MAX);
     let mut differences = report.differences;
     let mut faults = Vec::new();
     for chain in chains(&config, command.mode.map(ModeFlag::mode))? {
@@ -101,6 +101,10 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
     }
     for difference in &differences {
         print(&difference.to_string())?;
+    }
+    let more = differences_count.saturating_sub(differences.len() as i64);
+    if more > 0 {
+        print(&format!("and {more} more, which are listed once these are cleared up"))?;
     }
     match differences_count {
         0 if faults.is_empty() => return print("no differences"),

@@ -4,18 +4,22 @@
 pub mod chain;
 pub mod explaining;
 pub mod rows;
+mod statements;
 
+use std::collections::HashMap;
 use std::fmt;
 
-use crate::kernel::{Currency, Money, Now, StoreError};
+use crate::kernel::id::kind;
+use crate::kernel::{Currency, Id, Money, Now, StoreError};
 use crate::rails::files::reports::Sign;
 use crate::rails::files::rows as journal;
 use crate::store::Tx;
+use rows::{Differing, PayoutPage};
 
-/// Differences of one kind that are listed.
-const DIFFERENCES_SHOWN_MAX: i64 = 1_000;
-/// Statements that are compared with each other.
-const STATEMENTS_MAX: i64 = 20_000;
+/// Differences of one kind that are listed; all are counted.
+pub const DIFFERENCES_SHOWN_MAX: usize = 1_000;
+/// Payouts that are read at once.
+const PAGE_ROWS_MAX: i64 = 1_000;
 
 crate::string_enum!(
     /// The kinds of difference.
@@ -47,41 +51,77 @@ crate::string_enum!(
 impl DifferenceKind {
     pub const fn meaning(self) -> &'static str {
         match self {
-            DifferenceKind::SettledWithoutLine => "settled here, and on no statement",
-            DifferenceKind::LineWithoutSettlement => "paid at the bank, and not settled here",
-            DifferenceKind::AmountDiffers => "a line's amount is not the payout's",
-            DifferenceKind::PaidTwice => "paid at the bank more than once",
-            DifferenceKind::ReturnedAtBank => "sent back by the bank, and settled here",
-            DifferenceKind::ReturnedWithoutLine => "returned here, and not back on the account",
+            DifferenceKind::SettledWithoutLine => {
+                "settled here, and on no statement: ask the bank; if its money came back, `hundi \
+                 decide PAYOUT return`"
+            }
+            DifferenceKind::LineWithoutSettlement => {
+                "paid at the bank, and not settled here: `hundi decide PAYOUT settle`, or, if it \
+                 has failed, ask the bank for the money"
+            }
+            DifferenceKind::AmountDiffers => {
+                "a line's amount is not the payout's: ask the bank, then `hundi reconcile --accept`"
+            }
+            DifferenceKind::PaidTwice => {
+                "paid at the bank more than once: ask the bank for the money"
+            }
+            DifferenceKind::ReturnedAtBank => {
+                "sent back by the bank, and settled here: `hundi decide PAYOUT return`"
+            }
+            DifferenceKind::ReturnedWithoutLine => {
+                "returned here, and not back on the account: ask the bank where the money is"
+            }
             DifferenceKind::OutcomeUnknown => {
                 "nobody knows whether the bank paid it: ask the bank, then `hundi decide`"
             }
-            DifferenceKind::PaidAfterFailed => "paid at the bank after it had failed here",
-            DifferenceKind::HeldForDecision => "the bank's reports contradict each other",
+            DifferenceKind::PaidAfterFailed => {
+                "paid at the bank after it had failed here or come back: ask the bank for the money"
+            }
+            DifferenceKind::HeldForDecision => {
+                "the bank's reports do not fit together: ask the bank"
+            }
             DifferenceKind::LineUnmatched => {
                 "a line that belongs to no payout: explain it, then `hundi reconcile --accept`"
             }
-            DifferenceKind::StatementSum => "opening and movements do not make the closing balance",
-            DifferenceKind::StatementGap => {
-                "the opening balance is not the closing one of the statement before"
+            DifferenceKind::StatementSum => {
+                "opening and movements do not make the closing balance: ask the bank for what is \
+                 missing or wrong"
             }
-            DifferenceKind::DepositsBook => "final deposits are not what the book has credited",
-            DifferenceKind::RefundsBook => "completed refunds are not what the book has let go",
+            DifferenceKind::StatementGap => {
+                "the opening balance is not the closing one of the statement before: ask the bank \
+                 for the statement between them"
+            }
+            DifferenceKind::DepositsBook => {
+                "final deposits are not what the book has credited: stop paying out, and run \
+                 `hundi check`"
+            }
+            DifferenceKind::RefundsBook => {
+                "completed refunds are not what the book has let go: stop paying out, and run \
+                 `hundi check`"
+            }
             DifferenceKind::MovementNotInBook => {
                 "on the chain, and not in the book: look at it, then `hundi deposits credit`"
             }
-            DifferenceKind::MovementNotOnChain => "in the book, and not on the chain",
-            DifferenceKind::MovementToken => "another token's movement is in the book as ours",
+            DifferenceKind::MovementNotOnChain => {
+                "in the book, and not on the chain: stop paying out (docs/chains.md)"
+            }
+            DifferenceKind::MovementToken => {
+                "another token's movement is in the book as ours: stop paying out (docs/chains.md)"
+            }
             DifferenceKind::MovementAddress => {
                 "the chain shows another payer or recipient, or the book another owner of the \
-                 address"
+                 address: stop paying out (docs/chains.md)"
             }
             DifferenceKind::MovementAmount => {
-                "the chain shows another amount; so much more than the book"
+                "the chain shows another amount, so much more than the book: stop paying out \
+                 (docs/chains.md)"
             }
-            DifferenceKind::MovementBlock => "the chain shows another block or time",
+            DifferenceKind::MovementBlock => {
+                "the chain shows another block or time: stop paying out (docs/chains.md)"
+            }
             DifferenceKind::AddressBalance => {
-                "an address holds another amount; so much more than the book says"
+                "an address holds another amount, so much more than the book says: compare it with \
+                 an explorer (docs/chains.md)"
             }
         }
     }
@@ -110,7 +150,7 @@ impl fmt::Display for Difference {
             self.amount.to_string(),
             self.kind.meaning()
         )?;
-        self.detail.as_ref().map_or(Ok(()), |detail| write!(f, ": {detail}"))
+        self.detail.as_ref().map_or(Ok(()), |detail| write!(f, "; {detail}"))
     }
 }
 
@@ -119,7 +159,38 @@ impl fmt::Display for Difference {
 pub struct Report {
     /// One line about each thing that was compared.
     pub counts: Vec<String>,
+    /// The first `DIFFERENCES_SHOWN_MAX` of each kind.
     pub differences: Vec<Difference>,
+    /// How many there are, whether they are listed or not.
+    pub differences_count: usize,
+}
+
+/// A report that is being made, without what the operator explained.
+#[derive(Default)]
+struct Findings {
+    report: Report,
+    /// Kind and subject of each difference that was explained, and its amount then.
+    explained: HashMap<(String, String), i64>,
+    listed: HashMap<DifferenceKind, usize>,
+}
+
+impl Findings {
+    fn count(&mut self, line: String) {
+        self.report.counts.push(line);
+    }
+
+    fn add(&mut self, difference: Difference) {
+        let named = (difference.kind.as_str().to_owned(), difference.what.clone());
+        if self.explained.get(&named) == Some(&difference.amount.units) {
+            return;
+        }
+        self.report.differences_count += 1;
+        let listed = self.listed.entry(difference.kind).or_default();
+        if *listed < DIFFERENCES_SHOWN_MAX {
+            *listed += 1;
+            self.report.differences.push(difference);
+        }
+    }
 }
 
 fn inr(units: i64) -> Money {
@@ -129,19 +200,13 @@ fn inr(units: i64) -> Money {
 /// Compares the book with itself and with the bank's statements. Chains are compared by
 /// `chain_following::audit`, which needs their nodes.
 pub fn run(tx: &mut dyn Tx) -> Result<Report, StoreError> {
-    let mut report = Report::default();
-    bank(tx, &mut report)?;
-    statements(tx, &mut report)?;
-    custody(tx, &mut report)?;
-    let closed = journal::closed_differences(tx)?;
-    report.differences.retain(|difference| {
-        !closed.iter().any(|(kind, subject, units)| {
-            kind == difference.kind.as_str()
-                && *subject == difference.what
-                && *units == difference.amount.units
-        })
-    });
-    Ok(report)
+    let mut findings = Findings::default();
+    let explained = journal::closed_differences(tx)?.into_iter();
+    findings.explained = explained.map(|(kind, subject, units)| ((kind, subject), units)).collect();
+    bank(tx, &mut findings)?;
+    statements::compare(tx, &mut findings)?;
+    custody(tx, &mut findings)?;
+    Ok(findings.report)
 }
 
 /// Closes the difference of a payout, a statement or an account, with the operator's note. Answers
@@ -164,65 +229,62 @@ pub fn close(
     Ok(found.iter().map(|difference| difference.kind).collect())
 }
 
-fn bank(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
+/// Reads what a question about payouts answers, page by page to the end.
+fn each_payout<T>(
+    tx: &mut dyn Tx,
+    read: impl Fn(&mut dyn Tx, PayoutPage) -> Result<Vec<T>, StoreError>,
+    id_of: impl Fn(&T) -> Id<kind::Payout>,
+    mut see: impl FnMut(T),
+) -> Result<(), StoreError> {
+    let mut page = PayoutPage { after: Id::from_u128(0), rows_max: PAGE_ROWS_MAX };
+    loop {
+        let found = read(tx, page)?;
+        let Some(last) = found.last() else { return Ok(()) };
+        page.after = id_of(last);
+        let is_last = (found.len() as i64) < page.rows_max;
+        found.into_iter().for_each(&mut see);
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let closed = rows::closed_until(tx)?;
     // A payment of a day that no statement closes yet cannot be on one.
     let until = closed.map_or(0, |day| day.plus_days(1).begins_at());
-    let max = DIFFERENCES_SHOWN_MAX;
-    let found = [
-        (DifferenceKind::SettledWithoutLine, rows::settled_without_line(tx, until, max)?),
-        (DifferenceKind::LineWithoutSettlement, rows::line_without_settlement(tx, max)?),
-        (DifferenceKind::PaidTwice, rows::paid_twice(tx, max)?),
-        (DifferenceKind::ReturnedAtBank, rows::returned_at_bank(tx, max)?),
-        (DifferenceKind::ReturnedWithoutLine, rows::returned_without_line(tx, until, max)?),
-        (DifferenceKind::OutcomeUnknown, rows::outcome_unknown(tx, max)?),
+    each_payout(
+        tx,
+        rows::attended,
+        |one| one.payout_id,
+        |attended| findings.add(of_attended(attended)),
+    )?;
+    type PayoutQuestion<'a> =
+        &'a dyn Fn(&mut dyn Tx, PayoutPage) -> Result<Vec<Differing>, StoreError>;
+    let questions: [(DifferenceKind, PayoutQuestion<'_>); 6] = [
+        (DifferenceKind::SettledWithoutLine, &|tx, page| {
+            rows::settled_without_line(tx, page, until)
+        }),
+        (DifferenceKind::LineWithoutSettlement, &rows::line_without_settlement),
+        (DifferenceKind::PaidTwice, &rows::paid_twice),
+        (DifferenceKind::ReturnedAtBank, &rows::returned_at_bank),
+        (DifferenceKind::ReturnedWithoutLine, &|tx, page| {
+            rows::returned_without_line(tx, page, until)
+        }),
+        (DifferenceKind::OutcomeUnknown, &rows::outcome_unknown),
     ];
-    for attended in rows::attended(tx, max)? {
-        let kind = match attended.attention {
-            journal::Attention::PaidAfterFailed | journal::Attention::PaidAgain => {
-                DifferenceKind::PaidAfterFailed
-            }
-            _ if attended.is_unknown => DifferenceKind::OutcomeUnknown,
-            _ => DifferenceKind::HeldForDecision,
+    for (kind, question) in questions {
+        let see = |found: Differing| {
+            let what = found.payout_id.to_string();
+            findings.add(Difference { kind, what, amount: inr(found.units), detail: None });
         };
-        let mut detail = attended.attention.meaning().to_owned();
-        for said in [attended.reason_code, attended.reason_text].into_iter().flatten() {
-            detail.push_str("; the bank says ");
-            detail.push_str(&said);
-        }
-        report.differences.push(Difference {
-            kind,
-            what: attended.payout_id.to_string(),
-            amount: inr(attended.units),
-            detail: Some(detail),
-        });
+        each_payout(tx, question, |found| found.payout_id, see)?;
     }
-    for (kind, differing) in found {
-        let differences = differing.into_iter().map(|found| Difference {
-            kind,
-            what: found.payout_id.to_string(),
-            amount: inr(found.units),
-            detail: None,
-        });
-        report.differences.extend(differences);
-    }
-    for line in journal::unmatched(tx, max)? {
-        let kind = match line.matching {
-            journal::Matching::AmountDiffers => DifferenceKind::AmountDiffers,
-            _ => DifferenceKind::LineUnmatched,
-        };
-        let units = if line.sign == Sign::Credit { line.units } else { -line.units };
-        report.differences.push(Difference {
-            kind,
-            what: line.id.to_string(),
-            amount: inr(units),
-            detail: None,
-        });
-    }
+    lines(tx, findings)?;
     let (count, paid, returned) = rows::line_sums(tx)?;
     let closed =
         closed.map_or_else(|| "no statement".to_owned(), |day| format!("statements up to {day}"));
-    report.counts.push(format!(
+    findings.count(format!(
         "{closed}, {count} lines; payouts: {} INR paid, {} INR sent back",
         inr(paid),
         inr(returned)
@@ -230,39 +292,49 @@ fn bank(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn statements(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
-    let statements = rows::statements(tx, STATEMENTS_MAX)?;
-    let mut closing_before: Option<i64> = None;
-    for statement in &statements {
-        if let (Some(opening), Some(closing)) = (statement.opening_units, statement.closing_units) {
-            let off = inr(opening).plus(inr(statement.moved_units))?.minus(inr(closing))?;
-            if !off.is_zero() {
-                report.differences.push(Difference {
-                    kind: DifferenceKind::StatementSum,
-                    what: statement.statement_id.clone(),
-                    amount: off,
-                    detail: None,
-                });
-            }
+fn of_attended(attended: rows::Attended) -> Difference {
+    let kind = match attended.attention {
+        journal::Attention::PaidAfterFailed | journal::Attention::PaidAgain => {
+            DifferenceKind::PaidAfterFailed
         }
-        if let (Some(before), Some(opening)) = (closing_before, statement.opening_units)
-            && before != opening
-        {
-            let amount = inr(opening).minus(inr(before))?;
-            report.differences.push(Difference {
-                kind: DifferenceKind::StatementGap,
-                what: statement.statement_id.clone(),
-                amount,
-                detail: None,
-            });
-        }
-        closing_before = statement.closing_units.or(closing_before);
+        _ if attended.is_unknown => DifferenceKind::OutcomeUnknown,
+        _ => DifferenceKind::HeldForDecision,
+    };
+    let mut detail = attended.attention.meaning().to_owned();
+    for said in [attended.reason_code, attended.reason_text].into_iter().flatten() {
+        detail.push_str("; the bank says ");
+        detail.push_str(&said);
     }
-    report.counts.push(format!("{} statements", statements.len()));
+    Difference {
+        kind,
+        what: attended.payout_id.to_string(),
+        amount: inr(attended.units),
+        detail: Some(detail),
+    }
+}
+
+/// Lines that wait for the operator.
+fn lines(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
+    let listed = journal::unmatched(tx, PAGE_ROWS_MAX)?;
+    let count = usize::try_from(journal::unmatched_count(tx)?).unwrap_or(usize::MAX);
+    findings.report.differences_count += count.saturating_sub(listed.len());
+    for line in listed {
+        let kind = match line.matching {
+            journal::Matching::AmountDiffers => DifferenceKind::AmountDiffers,
+            _ => DifferenceKind::LineUnmatched,
+        };
+        let units = if line.sign == Sign::Credit { line.units } else { -line.units };
+        findings.add(Difference {
+            kind,
+            what: line.id.to_string(),
+            amount: inr(units),
+            detail: None,
+        });
+    }
     Ok(())
 }
 
-fn custody(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
+fn custody(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let usdt = |units| Money::new(units, Currency::Usdt);
     let sums = rows::custody(tx)?;
     for sum in &sums {
@@ -275,10 +347,25 @@ fn custody(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
             if !off.is_zero() {
                 let what =
                     format!("account {} {}", sum.scope.account_number(), sum.scope.mode().as_str());
-                report.differences.push(Difference { kind, what, amount: off, detail: None });
+                findings.add(Difference { kind, what, amount: off, detail: None });
             }
         }
     }
-    report.counts.push(format!("{} accounts with deposits", sums.len()));
+    findings.count(format!("{} accounts with deposits", sums.len()));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_says_what_to_do() {
+        let without = |kind: &&DifferenceKind| {
+            let told = kind.meaning().split_once(": ");
+            told.is_none_or(|(what, action)| what.is_empty() || action.is_empty())
+        };
+        let found: Vec<&DifferenceKind> = DifferenceKind::ALL.iter().filter(without).collect();
+        assert_eq!(found, Vec::<&DifferenceKind>::new());
+    }
 }

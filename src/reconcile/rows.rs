@@ -12,12 +12,11 @@ use crate::values;
 pub struct Differing {
     pub payout_id: Id<kind::Payout>,
     pub units: i64,
-    pub count: i64,
 }
 
 fn differing(rows: Vec<Row>) -> Result<Vec<Differing>, StoreError> {
     rows.into_iter()
-        .map(|mut row| Ok(Differing { payout_id: row.id()?, units: row.int()?, count: row.int()? }))
+        .map(|mut row| Ok(Differing { payout_id: row.id()?, units: row.int()? }))
         .collect()
 }
 
@@ -54,80 +53,87 @@ const IS_DEBIT: &str = " AND l.sign = 'debit'";
 const OF_INSTRUCTIONS: &str =
     "FROM bank_instructions i JOIN payouts p ON p.scope = i.scope AND p.id = i.payout_id";
 
+/// Which payouts are asked for: those after one, in the order of their identifiers, so that a kind
+/// is read to its end page by page.
+#[derive(Clone, Copy, Debug)]
+pub struct PayoutPage {
+    pub after: Id<kind::Payout>,
+    pub rows_max: i64,
+}
+
 /// Settled here before `until` (Unix seconds), and on no statement.
 pub fn settled_without_line(
     tx: &mut dyn Tx,
+    page: PayoutPage,
     until: i64,
-    rows_max: i64,
 ) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
-        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status IN ('settled', 'returned') AND \
-         p.settled_at < ?1 AND NOT {} ORDER BY p.id LIMIT ?2",
+        "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status IN \
+         ('settled', 'returned') AND p.settled_at < ?3 AND NOT {} ORDER BY p.id LIMIT ?2",
         has_line(IS_DEBIT)
     );
-    differing(tx.rows(&sql, values![until, rows_max])?)
+    differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
 /// Paid at the bank and not sent back, but neither settled nor returned here.
 pub fn line_without_settlement(
     tx: &mut dyn Tx,
-    rows_max: i64,
+    page: PayoutPage,
 ) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
-        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status NOT IN ('settled', 'returned') \
-         AND {} AND {} > 0 ORDER BY p.id LIMIT ?1",
+        "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status NOT IN \
+         ('settled', 'returned') AND {} AND {} > 0 ORDER BY p.id LIMIT ?2",
         has_line(""),
         net_paid()
     );
-    differing(tx.rows(&sql, values![rows_max])?)
+    differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
 /// On statements more often than once.
-pub fn paid_twice(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
+pub fn paid_twice(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let (has_line, net_paid) = (has_line(""), net_paid());
     let sql = format!(
-        "SELECT p.id, p.units * {net_paid}, 1 {OF_INSTRUCTIONS} WHERE {has_line} AND {net_paid} > \
-         1 ORDER BY p.id LIMIT ?1"
+        "SELECT p.id, p.units * {net_paid} {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND {has_line} \
+         AND {net_paid} > 1 ORDER BY p.id LIMIT ?2"
     );
-    differing(tx.rows(&sql, values![rows_max])?)
+    differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
 /// Sent back by the bank, and settled here.
-pub fn returned_at_bank(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
+pub fn returned_at_bank(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
-        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status = 'settled' AND {} AND {} < 1 \
-         ORDER BY p.id LIMIT ?1",
+        "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status = 'settled' \
+         AND {} AND {} < 1 ORDER BY p.id LIMIT ?2",
         has_line(""),
         net_paid()
     );
-    differing(tx.rows(&sql, values![rows_max])?)
+    differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
 /// Returned here before `until`, and never back on the account.
 pub fn returned_without_line(
     tx: &mut dyn Tx,
+    page: PayoutPage,
     until: i64,
-    rows_max: i64,
 ) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = \
-     i.scope AND p.id = i.payout_id \
-               JOIN ledger_postings g ON g.scope = p.scope AND g.transfer_id = p.transfer_id AND \
-               g.entry = 'payout_returned' \
-               AND g.credit_account = 'paid_out' \
-               WHERE p.status = 'returned' AND g.posted_at < ?1 AND NOT EXISTS ( \
-                 SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.sign = \
-                 'credit' AND l.matching = 'payout') \
-               ORDER BY p.id LIMIT ?2";
-    differing(tx.rows(sql, values![until, rows_max])?)
+    let sql = format!(
+        "SELECT p.id, p.units {OF_INSTRUCTIONS} JOIN ledger_postings g ON g.scope = p.scope AND \
+         g.transfer_id = p.transfer_id AND g.entry = 'payout_returned' AND g.credit_account = \
+         'paid_out' WHERE i.payout_id > ?1 AND p.status = 'returned' AND g.posted_at < ?3 AND NOT \
+         EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.sign = \
+         'credit' AND l.matching = 'payout') ORDER BY p.id LIMIT ?2"
+    );
+    differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
 /// With the bank, and nobody knows what became of them; without those that `attended` lists.
-pub fn outcome_unknown(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
+pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
-        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status = 'processing' AND \
-         p.failure_code = 'outcome_unknown' AND i.attention IS NULL ORDER BY p.id LIMIT ?1"
+        "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status = \
+         'processing' AND p.failure_code = 'outcome_unknown' AND i.attention IS NULL ORDER BY p.id \
+         LIMIT ?2"
     );
-    differing(tx.rows(&sql, values![rows_max])?)
+    differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
 /// A payout that waits for the operator's decision.
@@ -140,11 +146,12 @@ pub struct Attended {
     pub reason_text: Option<String>,
 }
 
-pub fn attended(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Attended>, StoreError> {
+pub fn attended(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Attended>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units, p.status = 'processing' AND COALESCE(p.failure_code, '') = \
          'outcome_unknown', i.attention, i.reason_code, i.reason_text {OF_INSTRUCTIONS} WHERE \
-         i.attention IS NOT NULL AND i.attention <> 'returned_and_failed' ORDER BY p.id LIMIT ?1"
+         i.payout_id > ?1 AND i.attention IS NOT NULL AND i.attention <> 'returned_and_failed' \
+         ORDER BY p.id LIMIT ?2"
     );
     let read = |mut row: Row| {
         Ok(Attended {
@@ -156,37 +163,53 @@ pub fn attended(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Attended>, StoreEr
             reason_text: row.text_or_null()?,
         })
     };
-    tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
+    tx.rows(&sql, values![page.after, page.rows_max])?.into_iter().map(read).collect()
 }
 
-/// A statement's head with the sum of its lines.
-pub struct StatementSum {
+/// The head of a statement's page with the sum of its lines. A statement of one page has page 1.
+#[derive(Clone, Debug)]
+pub struct StatementPage {
     pub statement_id: String,
+    pub sequence: Option<i64>,
+    pub page: i64,
     pub opening_units: Option<i64>,
+    pub opening_day: Option<String>,
     pub closing_units: Option<i64>,
+    pub closing_day: Option<String>,
     pub moved_units: i64,
+    /// When its file came, Unix seconds.
+    pub received_at: i64,
 }
 
-/// Statements in the order of their days and arrival.
-pub fn statements(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<StatementSum>, StoreError> {
-    let sql = "SELECT s.statement_id, s.opening_units, s.closing_units, ( \
-                 SELECT CAST(COALESCE(SUM(CASE WHEN l.sign = 'credit' THEN l.units ELSE -l.units \
-                 END), 0) AS BIGINT) \
-                 FROM bank_statement_lines l WHERE l.sha256 = s.sha256 AND l.statement_number = \
-                 s.number) \
-               FROM bank_statements s JOIN bank_files f ON f.sha256 = s.sha256 AND f.status = \
-               'applied' \
-               ORDER BY s.closing_day, s.sequence, f.received_at, s.statement_id, s.number LIMIT \
-               ?1";
+/// The pages of the newest statements by their days, in the order of arrival. Every page of a
+/// statement comes with it.
+pub fn statement_pages(
+    tx: &mut dyn Tx,
+    statements_max: i64,
+) -> Result<Vec<StatementPage>, StoreError> {
+    let sql = "SELECT s.statement_id, s.sequence, COALESCE(s.page, 1), s.opening_units, \
+               s.opening_day, s.closing_units, s.closing_day, (SELECT CAST(COALESCE(SUM(CASE WHEN \
+               l.sign = 'credit' THEN l.units ELSE -l.units END), 0) AS BIGINT) FROM \
+               bank_statement_lines l WHERE l.sha256 = s.sha256 AND l.statement_number = \
+               s.number), f.received_at FROM bank_statements s JOIN bank_files f ON f.sha256 = \
+               s.sha256 AND f.status = 'applied' WHERE s.statement_id IN (SELECT n.statement_id \
+               FROM bank_statements n GROUP BY n.statement_id ORDER BY \
+               MAX(COALESCE(n.closing_day, n.opening_day, '')) DESC, n.statement_id DESC LIMIT \
+               ?1) ORDER BY f.received_at, s.sha256, s.number";
     let read = |mut row: Row| {
-        Ok(StatementSum {
+        Ok(StatementPage {
             statement_id: row.text()?,
+            sequence: row.int_or_null()?,
+            page: row.int()?,
             opening_units: row.int_or_null()?,
+            opening_day: row.text_or_null()?,
             closing_units: row.int_or_null()?,
+            closing_day: row.text_or_null()?,
             moved_units: row.int()?,
+            received_at: row.int()?,
         })
     };
-    tx.rows(sql, values![rows_max])?.into_iter().map(read).collect()
+    tx.rows(sql, values![statements_max])?.into_iter().map(read).collect()
 }
 
 /// Lines of statements that were kept, and what the ones of payouts moved: count, paid, returned.
@@ -213,15 +236,15 @@ pub struct CustodySum {
     pub debited_units: i64,
 }
 
+/// Every account that has anything of this, whichever side has it.
 pub fn custody(tx: &mut dyn Tx) -> Result<Vec<CustodySum>, StoreError> {
-    let sql = "SELECT s.scope, ( \
-                 SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = \
-                 s.scope AND d.status = 'completed' AND d.asset = 'USDT'), \
-               s.credit_units, ( \
-                 SELECT CAST(COALESCE(SUM(r.units), 0) AS BIGINT) FROM refunds r WHERE r.scope = \
-                 s.scope AND r.status = 'completed' AND r.asset = 'USDT'), \
-               s.debit_units FROM ledger_balances s WHERE s.account = 'custody' AND s.currency = \
-               'USDT' ORDER BY s.scope";
+    let sql = "SELECT scope, CAST(SUM(deposited) AS BIGINT), CAST(SUM(credited) AS BIGINT), \
+               CAST(SUM(refunded) AS BIGINT), CAST(SUM(debited) AS BIGINT) FROM (SELECT scope, \
+               units AS deposited, 0 AS credited, 0 AS refunded, 0 AS debited FROM deposits WHERE \
+               status = 'completed' AND asset = 'USDT' UNION ALL SELECT scope, 0, 0, units, 0 FROM \
+               refunds WHERE status = 'completed' AND asset = 'USDT' UNION ALL SELECT scope, 0, \
+               credit_units, 0, debit_units FROM ledger_balances WHERE account = 'custody' AND \
+               currency = 'USDT') moved GROUP BY scope ORDER BY scope";
     let read = |mut row: Row| {
         Ok(CustodySum {
             scope: row.scope()?,

@@ -168,13 +168,13 @@ fn mark_unknown(
 /// Compares the book with the bank's statements and logs how many differences there are.
 async fn compare(app: &AppState) {
     match app.store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await {
-        Ok(report) if report.differences.is_empty() => {
+        Ok(report) if report.differences_count == 0 => {
             app.metrics.bank_comparisons.count("agreed");
             app.metrics.bank_differences.set(0);
             tracing::info!("the book agrees with the bank's statements");
         }
         Ok(report) => {
-            let count = report.differences.len();
+            let count = report.differences_count;
             app.metrics.bank_comparisons.count("differed");
             app.metrics.bank_differences.set(i64::try_from(count).unwrap_or(i64::MAX));
             tracing::error!(

@@ -80,7 +80,7 @@ pub fn statement(message: &str, id: &str, head: &str, closing: i64, entries: &[E
     )
 }
 
-fn status(message: &str, original: &str, group: &str, payments: &str) -> String {
+pub fn status(message: &str, original: &str, group: &str, payments: &str) -> String {
     format!(
         "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:pain.002.001.10\"><CstmrPmtStsRpt>\
          <GrpHdr><MsgId>{message}</MsgId><CreDtTm>2026-11-21T10:00:00</CreDtTm></GrpHdr>\
@@ -90,14 +90,14 @@ fn status(message: &str, original: &str, group: &str, payments: &str) -> String 
     )
 }
 
-fn refusal(payout_id: Id<kind::Payout>, reason: &str) -> String {
+pub fn refusal(payout_id: Id<kind::Payout>, reason: &str) -> String {
     let name = EndToEndId::of(payout_id);
     format!(
         "<TxInfAndSts><OrgnlEndToEndId>{name}</OrgnlEndToEndId><TxSts>RJCT</TxSts>{reason}</TxInfAndSts>"
     )
 }
 
-fn reason(code: &str, text: &str) -> String {
+pub fn reason(code: &str, text: &str) -> String {
     format!("<StsRsnInf><Rsn><Cd>{code}</Cd></Rsn><AddtlInf>{text}</AddtlInf></StsRsnInf>")
 }
 

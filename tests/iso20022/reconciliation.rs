@@ -2,14 +2,19 @@
 
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, Money, Now};
+use hundi::operator::OperatorDecision;
 use hundi::oversight::closing;
+use hundi::payouts::state::PayoutStatus;
 use hundi::rails::files::rows;
 use hundi::rails::files::values::{Day, EndToEndId};
 use hundi::reconcile::{self, DifferenceKind, Report};
 use hundi::store::Tx;
+use hundi::values;
 
-use crate::bank::Scene;
-use crate::money::{Entry, UTR, credit, debit, notification, refs, statement};
+use crate::bank::{PAID, Scene};
+use crate::money::{
+    Entry, UTR, credit, debit, entry, notification, reason, refs, refusal, statement, status,
+};
 
 /// A day that every payment of a test is settled before.
 const DAY: &str = "2099-01-01";
@@ -22,6 +27,41 @@ fn late(id: &str, closing: i64, entries: &[Entry]) -> String {
 
 fn day(text: &str) -> Day {
     Day::parse(text).unwrap()
+}
+
+/// A page of a statement, with the balances that it has.
+struct Page<'a> {
+    id: &'a str,
+    day: &'a str,
+    number: usize,
+    opening: Option<(&'a str, i64)>,
+    closing: Option<i64>,
+    entries: &'a [Entry<'a>],
+}
+
+impl Page<'_> {
+    fn text(&self) -> String {
+        let balance = |kind: &str, units: i64| {
+            let sign = if units < 0 { "DBIT" } else { "CRDT" };
+            let amount = Money::new(units.abs(), hundi::kernel::Currency::Inr);
+            format!(
+                "<Bal><Tp><CdOrPrtry><Cd>{kind}</Cd></CdOrPrtry></Tp><Amt Ccy=\"INR\">{amount}\
+                 </Amt><CdtDbtInd>{sign}</CdtDbtInd><Dt><Dt>{}</Dt></Dt></Bal>",
+                self.day
+            )
+        };
+        let entries: String = self.entries.iter().map(entry).collect();
+        let opening = self.opening.map(|(kind, units)| balance(kind, units)).unwrap_or_default();
+        let closing = self.closing.map(|units| balance("CLBD", units)).unwrap_or_default();
+        let Page { id, number, .. } = self;
+        format!(
+            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.053.001.08\"><BkToCstmrStmt>\
+             <GrpHdr><MsgId>{id}-{number}</MsgId><CreDtTm>2026-11-21T10:00:00</CreDtTm></GrpHdr>\
+             <Stmt><Id>{id}</Id><StmtPgntn><PgNb>{number}</PgNb><LastPgInd>false</LastPgInd>\
+             </StmtPgntn><Acct><Id><Othr><Id>00112233445566</Id></Othr></Id></Acct>{opening}\
+             {closing}{entries}</Stmt></BkToCstmrStmt></Document>"
+        )
+    }
 }
 
 impl Scene {
@@ -127,6 +167,130 @@ async fn a_statement_closes_its_day_once_its_file_is_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_statement_is_the_sum_of_its_pages() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let inr = |units| Money::new(units, hundi::kernel::Currency::Inr);
+    let line = |units| [credit(inr(units), String::new())];
+    let (one, two, three) = (line(100), line(200), line(300));
+    let page = |id, day, number, opening, closing, entries| Page {
+        id,
+        day,
+        number,
+        opening,
+        closing,
+        entries,
+    };
+    let files = [
+        page("D1", "2026-11-19", 1, Some(("OPBD", 1_000)), None, &one).text(),
+        page("D1", "2026-11-19", 2, None, None, &two).text(),
+        page("D1", "2026-11-19", 3, None, Some(1_600), &three).text(),
+        // The opening is the closing of the day before, and says so.
+        page("D2", "2026-11-20", 1, Some(("PRCD", 1_600)), None, &one)
+            .text()
+            .replace("2026-11-20<", "2026-11-19<"),
+        page("D2", "2026-11-20", 2, None, None, &two).text(),
+        page("D2", "2026-11-20", 3, None, Some(1_900), &[]).text(),
+        // Every page repeats the balances of the whole.
+        page("D3", "2026-11-21", 2, Some(("OPBD", 1_900)), Some(2_200), &two).text(),
+        page("D3", "2026-11-21", 1, Some(("OPBD", 1_900)), Some(2_200), &one).text(),
+    ];
+    scene.hear(&files).await;
+    let of_statements = async |scene: &Scene| {
+        let mut found = scene.report().await.differences;
+        found.retain(|difference| difference.kind != DifferenceKind::LineUnmatched);
+        found.into_iter().map(|d| (d.kind, d.what, d.amount.units, d.detail)).collect::<Vec<_>>()
+    };
+    assert_eq!(of_statements(&scene).await, []);
+    // A page that lacks, a sum that is off, and an opening that is another day's.
+    let files = [
+        page("D4", "2026-11-22", 1, Some(("OPBD", 2_200)), None, &one).text(),
+        page("D4", "2026-11-22", 3, None, Some(2_600), &two).text(),
+        page("D5", "2026-11-23", 1, Some(("OPBD", 2_700)), None, &one).text(),
+        page("D5", "2026-11-23", 2, None, Some(2_801), &[]).text(),
+    ];
+    scene.hear(&files).await;
+    let lacks = Some("page 2 is missing".to_owned());
+    assert_eq!(
+        of_statements(&scene).await,
+        [
+            (DifferenceKind::StatementSum, "D4".to_owned(), -100, lacks),
+            (DifferenceKind::StatementSum, "D5".to_owned(), -1, None),
+            (DifferenceKind::StatementGap, "D5".to_owned(), 100, None),
+        ]
+    );
+    let late = page("D4", "2026-11-22", 2, None, None, &line(100)).text();
+    scene.hear(&[late]).await;
+    let found = of_statements(&scene).await;
+    assert!(found.iter().all(|(_, what, ..)| what == "D5"), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_statements_the_newest_are_compared() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let day = |id: &str, day: &str| statement(id, id, "", 0, &[]).replace("2026-11-21<", day);
+    let files = [day("D2", "2026-11-20<"), day("D3", "2026-11-21<"), day("D1", "2026-11-19<")];
+    scene.hear(&files).await;
+    let newest = |tx: &mut dyn Tx, _: &mut Now| {
+        let found = reconcile::rows::statement_pages(tx, 2)?;
+        Ok(found.into_iter().map(|found| found.statement_id).collect::<Vec<_>>())
+    };
+    let mut found = scene.server.app.state.store.write(newest).await.unwrap();
+    found.sort();
+    assert_eq!(found, ["D2", "D3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explained_differences_hide_none_that_come_after_them() {
+    const COUNT: u32 = 1_001;
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, real) = scene.payout(PAID, "100.00").await;
+    scene.turn().await;
+    let plant = move |tx: &mut dyn Tx, now: &mut Now| {
+        let unknown = "UPDATE payouts SET failure_code = 'outcome_unknown' WHERE id = ?1";
+        assert_eq!(tx.execute(unknown, values![real])?, 1);
+        let units = rows::find(tx, real)?.unwrap().units;
+        for number in 1..=COUNT {
+            let id: Id<kind::Payout> = Id::from_u128(u128::from(number));
+            tx.execute(
+                "INSERT INTO payouts (scope, id, version, transfer_id, beneficiary_id, status, \
+                 currency, units, method, purpose_code, failure_code, status_history, created) \
+                 SELECT scope, ?1, version, transfer_id, beneficiary_id, status, currency, units, \
+                 method, purpose_code, failure_code, status_history, created FROM payouts WHERE \
+                 id = ?2",
+                values![id, real],
+            )?;
+            tx.execute(
+                "INSERT INTO bank_instructions (payout_id, scope, units, method, status, \
+                 is_answered, created) SELECT ?1, scope, units, method, status, is_answered, \
+                 created FROM bank_instructions WHERE payout_id = ?2",
+                values![id, real],
+            )?;
+            let (kind, subject) = ("outcome_unknown", id.to_string());
+            rows::close_difference(tx, now, kind, &subject, units, "explained")?;
+        }
+        Ok(())
+    };
+    scene.server.app.state.store.write(plant).await.unwrap();
+    let report = scene.report().await;
+    let what: Vec<&str> = report.differences.iter().map(|found| found.what.as_str()).collect();
+    assert_eq!((what, report.differences_count), (vec![real.to_string().as_str()], 1));
+    // Of more than are listed, all are counted.
+    scene.execute("DELETE FROM bank_closed_differences").await;
+    let report = scene.report().await;
+    assert_eq!(report.differences.len(), reconcile::DIFFERENCES_SHOWN_MAX);
+    assert_eq!(report.differences_count, COUNT as usize + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deposits_that_the_book_has_nothing_of_are_a_difference() {
+    let mut scene = Scene::new(Vec::new()).await;
+    scene.two_settled().await;
+    assert_eq!(scene.count_of(DifferenceKind::DepositsBook).await, 0);
+    scene.execute("DELETE FROM ledger_balances WHERE account = 'custody'").await;
+    assert_eq!(scene.count_of(DifferenceKind::DepositsBook).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refused_explanation_says_why() {
     let mut scene = Scene::new(Vec::new()).await;
     let ([first, second], [one, two]) = scene.two_settled().await;
@@ -163,4 +327,27 @@ async fn a_refused_explanation_says_why() {
     assert!(is_done, "{told}");
     let (is_done, told) = accept(&[&line]);
     assert!(!is_done && told.contains("waits"), "once: {told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_that_goes_out_once_more_is_told_as_such() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, payout_id, message) = scene.sent("100.00").await;
+    let amount = scene.find(payout_id).await.amount;
+    let refused = refusal(payout_id, &reason("AM04", "INSUFFICIENT BALANCE"));
+    scene.hear(&[status("S1", &message, "", &refused)]).await;
+    scene.decide(payout_id, OperatorDecision::Resend).await.unwrap();
+    // It is being written into a new file while the bank says that the first one paid.
+    scene.execute("UPDATE bank_instructions SET status = 'writing'").await;
+    scene.put("paid.xml", notification("N1", &[debit(amount, refs(payout_id, UTR))]).as_bytes());
+    for _ in 0..2 {
+        scene.bank.receive_only(&scene.server.app.state).await.unwrap();
+    }
+    assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Settled);
+    let found = scene.report().await.differences;
+    let told = found.iter().find(|found| found.what == payout_id.to_string()).unwrap();
+    let detail = told.detail.as_deref().unwrap();
+    assert_eq!(told.kind, DifferenceKind::HeldForDecision, "it neither failed nor came back");
+    assert!(detail.contains("have the bank stop the second payment"), "{detail}");
+    assert!(!detail.contains("refund"), "there is none: {detail}");
 }

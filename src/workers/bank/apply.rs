@@ -229,7 +229,7 @@ impl ReportedPayment<'_> {
         rows::undo_queue_again(tx, self.payout.id)?;
         paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;
         rows::note_answer(tx, self.payout.id, Some(utr.as_str()))?;
-        let attention = is_going_out.then_some(Attention::PaidAgain);
+        let attention = is_going_out.then_some(Attention::PaidAndSentAgain);
         rows::set_attention(tx, now, self.payout.id, attention)?;
         Ok(match attention {
             Some(attention) => ReportEffect::Attention(self.payout.id, attention),

@@ -26,6 +26,7 @@ crate::string_enum!(
     Attention {
         PaidAfterFailed "paid_after_failed",
         PaidAgain "paid_again",
+        PaidAndSentAgain "paid_and_sent_again",
         ReturnedWhileProcessing "returned_while_processing",
         Reversed "reversed",
         FileRefused "file_refused",
@@ -46,8 +47,12 @@ impl Attention {
                  money, then `hundi refunds release`"
             }
             Attention::PaidAgain => {
-                "the bank paid a payout whose money had come back: its refund is held; ask the \
-                 bank for the money, then `hundi refunds release`"
+                "the bank paid a payout once more after its money had come back: its refund is \
+                 held; ask the bank for the money, then `hundi refunds release`"
+            }
+            Attention::PaidAndSentAgain => {
+                "the bank paid it from an earlier file while it went out in a new one: have the \
+                 bank stop the second payment, then `hundi reconcile --accept PAYOUT`"
             }
             Attention::ReturnedWhileProcessing => {
                 "the money came back before the payment was confirmed: ask the bank, then `hundi \

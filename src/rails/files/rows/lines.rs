@@ -119,6 +119,13 @@ pub fn unmatched(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Unmatched>, Store
     tx.rows(&sql, values![rows_max])?.into_iter().map(read_unmatched).collect()
 }
 
+/// How many lines wait for the operator.
+pub fn unmatched_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM bank_statement_lines WHERE matching <> 'payout' AND \
+               accepted_at IS NULL";
+    tx.row(sql, &[])?.map_or(Ok(0), |mut row| row.int())
+}
+
 /// One line, if it waits for the operator.
 pub fn find_unmatched(tx: &mut dyn Tx, id: InternalId) -> Result<Option<Unmatched>, StoreError> {
     tx.row(&format!("{UNMATCHED} AND id = ?1"), values![id])?.map(read_unmatched).transpose()

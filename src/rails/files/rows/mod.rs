@@ -17,7 +17,7 @@ pub use instructions::{
 };
 pub use lines::{
     LinePlace, Matching, Unmatched, accept, assign, close_difference, closed_differences,
-    find_unmatched, insert_line, insert_shared_line, share, unmatched,
+    find_unmatched, insert_line, insert_shared_line, share, unmatched, unmatched_count,
 };
 pub use messages::{
     Message, MessageStatus, begin_message, end_message, find_message, message_named,
