@@ -116,8 +116,9 @@ fn order(value: u128, units: i64, name: String) -> PaymentOrder {
 fn instructions_validate_whatever_the_names_hold() {
     let mut runner =
         TestRunner::new(Config { cases: 40, failure_persistence: None, ..Config::default() });
-    // A name has a letter that is left when it is written; the border sees to that.
-    let names = "[A-Za-zÀ-ÿक-ह][^\\p{C}]{0,139}";
+    // A name has a letter that is left when it is written; the border sees to that. × and ÷, which
+    // stand among the letters of ISO-8859-1, are none.
+    let names = "[A-Za-zÀ-ÖØ-öø-ÿक-ह][^\\p{C}]{0,139}";
     let orders = proptest::collection::vec((any::<u128>(), 1..99_999_999_i64, names), 1..6);
     let files = std::cell::RefCell::new(Vec::new());
     runner
