@@ -32,7 +32,7 @@ pub fn run_task(
         TaskKind::RefundPayerAddress => {
             payer_address::take_effect(tx, now, services, scope, task.object())
         }
-        // The worker runs it: it runs other tasks (`test_helpers::clock`).
+        // It runs other tasks, so `workers/tasks.rs` runs it itself (`test_helpers::clock`).
         TaskKind::ClockCatchUp => Ok(()),
     }
 }

@@ -60,7 +60,8 @@ impl Word {
     }
 }
 
-/// A hash of what is looked up.
+/// A hash of a word's bones, or of its key where it has fewer than three: what words are looked up
+/// by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Label(u32);
 

@@ -24,7 +24,9 @@ const PARTICLES: &[&str] = &[
     "binti", "wal", "de", "da", "do", "dos", "del", "der", "van", "von", "la", "le", "di", "oglu",
 ];
 
-/// Forms of address, of learning and of piety.
+/// Forms of address, of learning and of piety: they stay in the name and weigh
+/// [`WEIGHT_OF_PARTICLE`]. `text.rs` has those that are left out in front of a name, `prepare.rs`
+/// those that follow one.
 pub const HONORIFICS: &[&str] = &[
     "mr",
     "mrs",

@@ -60,9 +60,16 @@ const SHARE_WHOLE: f64 = 0.85;
 
 // The weights that have to agree, in the unit of `common_names.rs`: a word that one person in a
 // thousand bears weighs about 7. `bench/names.md` says what each of them catches and stops.
+//
+// | the listed name is found | the given name is found | weight needed |
+// |---|---|---|
+// | as a whole | as a whole | none |
+// | as a whole | in part | `NEEDED_WITHIN_GIVEN`; less with `…_AROUND` and `…_BESIDE_LITTLE` |
+// | in part | as a whole | `NEEDED_WITHIN_LISTED`; `…_BY_INITIALS` where initials fill the rest |
+// | in part | in part | `NEEDED_SIMILAR` |
 /// Where a weak alias is the given name.
 const NEEDED_WEAK: f64 = 8.0;
-/// Where the listed name lies within the given one, which says more.
+/// Where the given name has other words beside those of the listed one.
 const NEEDED_WITHIN_GIVEN: f64 = 10.0;
 /// Where the given name has little more than the listed one: a word that many bear.
 const NEEDED_BESIDE_LITTLE: f64 = 6.0;
@@ -71,7 +78,7 @@ const BESIDE_LITTLE_MAX: f64 = 2.7;
 /// many.
 const NEEDED_AROUND: f64 = 4.0;
 const INSERTED_MIN: usize = 2;
-/// Where the given name lies within the listed one, which says more.
+/// Where the listed name has other words beside those of the given one.
 const NEEDED_WITHIN_LISTED: f64 = 10.0;
 /// Where the given name agrees as a whole, and has initials for listed words.
 const NEEDED_BY_INITIALS: f64 = 9.0;

@@ -17,7 +17,7 @@ use crate::chains::address::ChainAddress;
 
 /// A list that lost more than this share of its entries is refused while the service runs.
 const SHRINK_PERCENT_MAX: usize = 20;
-/// Those who screen ahead at the same time.
+/// Threads that compare at the same time before a transaction opens.
 const AHEAD_MAX: usize = 2;
 const DAY_SECONDS: i64 = 86_400;
 /// What shows that a file was replaced without reading it.
@@ -57,10 +57,10 @@ struct Loaded {
 /// The lists of a running service. Questions are answered from what was loaded last.
 pub struct Lists {
     settings: ScreeningSettings,
-    /// Places for those who screen ahead: each keeps a thread busy.
+    /// A place for each of these threads.
     ahead: Arc<Semaphore>,
     reloading: Mutex<()>,
-    /// Told when other entries were read, to the one worker who walks.
+    /// Wakes the worker that screens everybody again, when other entries were read.
     pub changed: Notify,
     loaded: RwLock<Arc<Loaded>>,
 }

@@ -1,9 +1,11 @@
 //! Sanctions screening: published lists in memory, matched by name, identifier and blockchain
 //! address.
 //!
-//! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and answers
-//! questions; `judge.rs` weighs what was found; `hits.rs` keeps it for the operator. See
-//! `similarity.rs`, `token_trie.rs` and `index.rs` for how names are found.
+//! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and passes
+//! questions to `matcher.rs`. A person's name is taken apart into readings (`prepare.rs`);
+//! `person_index.rs` finds candidates for each, by similarity (`index.rs`) and by the consonants of
+//! words, and `alignment.rs` says which words agree. A business is found by similarity alone.
+//! `judge.rs` weighs what was found, and `hits.rs` keeps it for the operator; `hit.rs` is the row.
 
 pub mod alignment;
 pub mod birth;
@@ -349,11 +351,11 @@ impl ScreeningFinding {
     }
 }
 
-/// Who compares subjects with sanctions lists, in one mode. Both answer from memory and may be
-/// called within a transaction.
+/// Who compares subjects with sanctions lists, in one mode. `screen` and `screen_address` answer
+/// from memory and may be called within a transaction.
 pub trait Screener: Send + Sync {
-    /// Whether `screen` compares with the operator's lists, which takes so long that it is done
-    /// before a transaction opens.
+    /// Whether `screen` compares with the lists that the settings name, which takes so long that it
+    /// is done before a transaction opens.
     fn asks_lists(&self) -> bool {
         false
     }

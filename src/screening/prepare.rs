@@ -19,7 +19,8 @@ const LETTERS_MAX: usize = 4;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reading {
     pub words: Vec<String>,
-    /// The text of all persons that it names: it is searched for names within it only.
+    /// It may name several persons, or one with many single letters: it is searched for names
+    /// within it, and not compared as one name.
     pub is_whole: bool,
 }
 
@@ -142,7 +143,8 @@ const ACCOUNT_WORDS: &[&str] = &[
     "external",
     "resident",
 ];
-/// Words of respect that follow a name.
+/// Words of respect that follow a name: left out in one more reading. `common_names.rs` has those
+/// that weigh little, `text.rs` those that are always left out in front of a name.
 const RESPECT_AFTER: &[&str] = &[
     "ji", "jee", "bhai", "ben", "sahib", "saheb", "sahab", "saab", "sab", "sb", "esq", "esquire",
     "garu", "amma", "anna", "dada", "didi", "mian", "miyan",

@@ -3,8 +3,10 @@
 use super::{Screener, Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion};
 use crate::chains::address::ChainAddress;
 
-/// Senders of these names are refused in test mode, so that callers can try `sender_not_eligible`.
+/// A sender of this name is created in test mode, and its transfers are refused with
+/// `sender_not_eligible`.
 pub const CONFIRMED_NAME: &str = "Test Sanctioned";
+/// The same until the operator clears the hit.
 pub const POSSIBLE_NAME: &str = "Test Possibly Sanctioned";
 
 pub struct SimulatedScreener;

@@ -9,7 +9,8 @@ use super::EntryKind;
 /// Bytes of a token that count; what is longer is compared by its beginning.
 pub const TOKEN_BYTES_MAX: usize = 128;
 
-/// Forms of address that say nothing about who a person is; left out only in front of a name.
+/// Forms of address that say nothing about who a person is: always left out in front of a name.
+/// `common_names.rs` has those that weigh little anywhere, `prepare.rs` those behind a name.
 const TITLES: &[&str] =
     &["mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "shrimati", "smt"];
 /// Words that say nothing about which business it is.

@@ -10,7 +10,8 @@ pub use rows::{
 };
 
 crate::string_enum!(
-    /// The kinds of task; each is run by one function of `task_runner::run_task`.
+    /// The kinds of task. `task_runner::run_task` runs each but `clock_catch_up`, which
+    /// `workers/tasks.rs` runs.
     TaskKind {
         BeneficiaryCheck "beneficiary_check",
         DepositWatch "deposit_watch",
@@ -61,7 +62,8 @@ pub fn schedule<K: IdKind>(
     let task =
         Task { due_milliseconds, id: now.mint(), scope, kind: task, object_id: object.as_u128() };
     rows::insert(tx, &task, now.clock_offset_seconds())?;
-    // Of what is due later the worker learns in time when it looks by itself.
+    // A task that is due later needs no signal: the worker looks by itself at least every
+    // `LOOK_MILLISECONDS_MAX`.
     if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
         tx.signal(Signal::Tasks);
     }

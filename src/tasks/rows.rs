@@ -14,6 +14,7 @@ fn read(mut row: Row) -> Result<Task, StoreError> {
         id: row.id()?,
         scope: row.scope()?,
         kind: row.word(TaskKind::parse)?,
+        // An object of any kind: the task's kind says which.
         object_id: row.id::<kind::Request>()?.as_u128(),
     })
 }
@@ -103,13 +104,14 @@ pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<()
     Ok(())
 }
 
-/// Moves all tasks nearer by a time: the clock that they were reckoned with was ahead.
+/// Moves all tasks nearer by a time: the machine's clock was ahead when they were written, and was
+/// set back.
 pub fn bring_all_forward(tx: &mut dyn Tx, milliseconds: i64) -> Result<u64, StoreError> {
     tx.execute("UPDATE tasks SET due_milliseconds = due_milliseconds - ?1", values![milliseconds])
 }
 
-/// Brings the tasks of an account that are reckoned with one test clock nearer, because it moved on
-/// to another.
+/// Brings the tasks of an account nearer whose due times were reckoned with its test clock
+/// `from_seconds` ahead, because the clock moved on to `to_seconds` ahead.
 pub fn bring_forward(
     tx: &mut dyn Tx,
     scope: Scope,
