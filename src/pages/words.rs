@@ -115,13 +115,16 @@ fn preferred(headers: &HeaderMap) -> Option<&'static PageWords> {
 
 impl PageWords {
     /// [`fill`], with each value kept apart from the letters around it where those run from right
-    /// to left: figures and brackets would change their places otherwise (Unicode's UAX 9).
+    /// to left: figures and brackets would change their places otherwise (Unicode's UAX 9). Its
+    /// lines do not break behind a hyphen, so that `TRC-20` is read in one piece.
     pub fn fill(&self, text: &str, values: &[(&str, &str)]) -> String {
         if self.direction != "rtl" {
             return fill(text, values);
         }
-        let apart: Vec<String> =
-            values.iter().map(|(_, value)| format!("\u{2066}{value}\u{2069}")).collect();
+        let apart: Vec<String> = values
+            .iter()
+            .map(|(_, value)| format!("\u{2066}{}\u{2069}", value.replace('-', "-\u{2060}")))
+            .collect();
         let kept = values.iter().zip(&apart).map(|((name, _), value)| (*name, value.as_str()));
         fill(text, &kept.collect::<Vec<_>>())
     }
@@ -205,6 +208,7 @@ mod tests {
         assert_eq!(fill("plain { text", &[]), "plain  text");
         let arabic = of_code("ar").unwrap();
         assert_eq!(arabic.fill("{a}.", &[("a", "₹1")]), "\u{2066}₹1\u{2069}.");
+        assert_eq!(arabic.fill("{a}", &[("a", "T-20")]), "\u{2066}T-\u{2060}20\u{2069}");
         assert_eq!(english().fill("{a}.", &[("a", "₹1")]), "₹1.");
     }
 }
