@@ -215,6 +215,22 @@ pub fn pending_units(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     row.map_or(Ok(0), |mut row| row.int())
 }
 
+/// The sum of a transfer's deposits of its asset that were seen and are neither final nor failed.
+pub fn pending_units_of_transfer(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    asset: &str,
+) -> Result<i64, StoreError> {
+    let row = tx.row(
+        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND \
+         transfer_id = ?2 AND asset = ?3 \
+         AND status IN ('initialized', 'processing')",
+        values![scope, transfer_id, asset],
+    )?;
+    row.map_or(Ok(0), |mut row| row.int())
+}
+
 /// Hands an address to a transfer; an address is handed out once.
 pub fn assign_address(
     tx: &mut dyn Tx,

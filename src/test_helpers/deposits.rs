@@ -62,7 +62,7 @@ fn deposit(
             .into());
     }
     let missing = if funding::takes_money(found.status) {
-        funding::missing(&found)?
+        funding::missing_beside_pending(context.tx, &found)?
     } else {
         Money::zero(found.expected.currency)
     };
@@ -71,9 +71,9 @@ fn deposit(
         None if !missing.is_zero() => missing,
         None => {
             let message = format!(
-                "The transfer is {}, and no money is missing. Without an amount this helper needs \
-                 one in funding, funding_hold, expired or cancelled that received too little. With \
-                 an amount it sends that in any status.",
+                "The transfer is {}, and no money is missing beside what is on its way. Without an \
+                 amount this helper needs a transfer in funding, funding_hold, expired or \
+                 cancelled that is sent too little. With an amount it sends that in any status.",
                 found.status.as_str()
             );
             return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());

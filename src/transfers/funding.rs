@@ -310,6 +310,14 @@ pub fn missing(transfer: &Transfer) -> Result<Money, StoreError> {
     Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })
 }
 
+/// What is neither received nor on its way: money on its way must not be sent twice.
+pub fn missing_beside_pending(tx: &mut dyn Tx, transfer: &Transfer) -> Result<Money, StoreError> {
+    let (scope, asset) = (transfer.scope, &transfer.asset);
+    let pending = deposits::rows::pending_units_of_transfer(tx, scope, transfer.id, asset)?;
+    let missing = missing(transfer)?;
+    Ok(Money { units: (missing.units - pending).max(0), ..missing })
+}
+
 /// Whether the transfer can still be funded, as opposed to money going to the operator's queue.
 pub fn takes_money(status: TransferStatus) -> bool {
     status.can_become(TransferStatus::FundingHold) || status == TransferStatus::FundingHold

@@ -843,6 +843,8 @@ async fn the_deposit_helper_sends_what_is_missing_and_refuses_what_cannot_be() {
     let key = actor.client.fresh_key();
     let rest = actor.client.post_raw(&path, &key, "").await.ok();
     assert_eq!(rest["amount"], "599.50", "an empty body sends what is still missing");
+    let on_its_way = actor.client.post(&path, json!({})).await;
+    assert_eq!(on_its_way.error(400), "test_helper_not_applicable", "it is sent once");
     actor.finalise().await;
     let nothing = actor.client.post(&path, json!({})).await;
     assert_eq!(nothing.error(400), "test_helper_not_applicable");

@@ -220,7 +220,7 @@ fn read(
     let payout =
         transfer.payout_id.map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
     let pending = Money::new(
-        rows::pending_units(tx, scope, id, &transfer.asset)?,
+        deposits::rows::pending_units_of_transfer(tx, scope, id, &transfer.asset)?,
         transfer.expected.currency,
     );
     let chain = chain_facts(&transfer);

@@ -1,5 +1,6 @@
 //! "Simulate payment" on the payer's page, in test mode: `POST /pay/{token}/simulate_payment` sends
-//! what is missing on the account's simulated chain. No real chain and no live object is reached.
+//! what is neither received nor on its way, on the account's simulated chain. No real chain and no
+//! live object is reached.
 
 use std::sync::Arc;
 
@@ -29,10 +30,8 @@ pub(super) async fn take(
             return Ok(true);
         }
         now.enter_account(keys::rows::clock_offset_seconds(tx, transfer.scope)?);
-        let seen = super::rows::pending_units(tx, transfer.scope, id, &transfer.asset)?;
-        let mut missing = funding::missing(&transfer)?;
-        missing.units -= seen;
-        if missing.units > 0 {
+        let missing = funding::missing_beside_pending(tx, &transfer)?;
+        if !missing.is_zero() {
             simulate(tx, now, &shared.services, &transfer, missing, &transfer.asset, None)?;
         }
         Ok(true)
