@@ -168,13 +168,40 @@ fn after_a_restore_no_address_is_handed_out_twice() {
         copy_key_files(&home.directory, &restored.directory);
         restored
     };
-    // The control: left alone, the database hands the address out again.
     let careless = restored("cli-addresses-careless");
-    assert_eq!(paid_to(&careless.start()), after);
+    let since_the_backup = address_index_next(&careless)..address_index_next(&home);
+    assert!(since_the_backup.contains(&address_index(&home, &after)));
+    // The control: left alone, the database hands out of the same addresses again. Which of them
+    // comes first depends on how many were ready.
+    let server = careless.start();
+    let again = paid_to(&server);
+    assert!(server.stop().success());
+    assert!(since_the_backup.contains(&address_index(&careless, &again)));
     let careful = restored("cli-addresses-careful");
     careful.run(&["addresses", "skip"]).expect_success("addresses skip");
-    let fresh = paid_to(&careful.start());
+    let server = careful.start();
+    let fresh = paid_to(&server);
+    assert!(server.stop().success());
+    assert!(address_index(&careful, &fresh) >= since_the_backup.end);
     assert!(fresh != after && fresh != before);
+}
+
+/// The next derivation index of the test mode that no start has reserved.
+fn address_index_next(home: &Home) -> i64 {
+    let connection = rusqlite::Connection::open(home.database_path()).expect("the database opens");
+    let sql = "SELECT CAST(CAST(value AS TEXT) AS INTEGER) FROM meta WHERE name = \
+               'test_address_index_next'";
+    connection.query_row(sql, [], |row| row.get(0)).expect("the next index")
+}
+
+/// The derivation index of an address that a stopped service handed out.
+fn address_index(home: &Home, address: &str) -> i64 {
+    let outcome =
+        home.run(&["addresses", "export", "--format", "json"]).expect_success("the export");
+    let exported: Vec<serde_json::Value> =
+        serde_json::from_str(&outcome.stdout).expect("the addresses as JSON");
+    let line = exported.iter().find(|line| line["address"] == address).expect("the address");
+    line["derivation_index"].as_i64().expect("its index")
 }
 
 /// Files that are neither the database nor its companions: the key file made at first start.
