@@ -49,7 +49,20 @@ async fn send(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Page {
-    let address = server.console.as_ref().expect("a server with a console");
+    send_to(console_of(server), method, path, headers, body).await
+}
+
+fn console_of(server: &Server) -> &str {
+    server.console.as_deref().expect("a server with a console")
+}
+
+async fn send_to(
+    address: &str,
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Page {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
@@ -76,7 +89,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A browser: it keeps cookies, and names the origin of what it posts.
 pub struct Browser<'a> {
-    server: &'a Server,
+    address: &'a str,
     cookies: BTreeMap<String, String>,
     origin: String,
     host: String,
@@ -84,15 +97,19 @@ pub struct Browser<'a> {
 
 impl<'a> Browser<'a> {
     pub fn new(server: &'a Server) -> Browser<'a> {
-        let host = server.console.clone().unwrap();
-        let origin = format!("http://{host}");
-        Browser { server, cookies: BTreeMap::new(), origin, host }
+        Browser::at(console_of(server))
+    }
+
+    /// One that looks at a console which listens at this address.
+    pub fn at(address: &'a str) -> Browser<'a> {
+        let (host, origin) = (address.to_owned(), format!("http://{address}"));
+        Browser { address, cookies: BTreeMap::new(), origin, host }
     }
 
     /// One whose console is behind a proxy at an https address.
     fn encrypted(server: &'a Server, host: &str) -> Browser<'a> {
         let origin = format!("https://{host}");
-        Browser { server, cookies: BTreeMap::new(), origin, host: host.into() }
+        Browser { address: console_of(server), cookies: BTreeMap::new(), origin, host: host.into() }
     }
 
     fn cookie(&self) -> String {
@@ -105,7 +122,7 @@ impl<'a> Browser<'a> {
         let (cookie, host) = (self.cookie(), self.host.clone());
         let mut headers = vec![("cookie", cookie.as_str()), ("host", host.as_str())];
         headers.extend(more);
-        let page = send(self.server, method, path, &headers, body).await;
+        let page = send_to(self.address, method, path, &headers, body).await;
         for set in page.set_cookies() {
             let (name, value) = set.split(';').next().unwrap().split_once('=').unwrap();
             match value {

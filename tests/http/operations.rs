@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use crate::console;
 use crate::idempotency::running_and_locked;
 use crate::rates::Lines;
 use crate::receiver::{Receiver, Reply};
@@ -458,8 +459,28 @@ impl Program {
         command
             .env("HUNDI_LOG", "debug")
             .env("HUNDI_SIMULATION_STEP_MILLISECONDS", "5")
+            .env(console::LISTEN.0, console::LISTEN.1)
             .stdin(Stdio::null());
         command
+    }
+
+    /// On a new folder, and a test key.
+    async fn with_key() -> (Program, String) {
+        let mut random = [0_u8; 8];
+        getrandom::fill(&mut random).unwrap();
+        let folder =
+            std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
+        std::fs::create_dir(&folder).unwrap();
+        let made =
+            Program::command(&folder, &["keys", "create", "--mode", "test"]).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        (Program::start(folder).await, key)
+    }
+
+    /// What it wrote to its standard output so far.
+    fn told(&self) -> String {
+        std::fs::read_to_string(self.folder.join("stdout")).unwrap()
     }
 
     async fn start(folder: std::path::PathBuf) -> Program {
@@ -514,15 +535,7 @@ impl Drop for Program {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_hold_no_secret_and_no_personal_number() {
-    let mut random = [0_u8; 8];
-    getrandom::fill(&mut random).unwrap();
-    let folder =
-        std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
-    std::fs::create_dir(&folder).unwrap();
-    let made = Program::command(&folder, &["keys", "create", "--mode", "test"]).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
-    let program = Program::start(folder).await;
+    let (program, key) = Program::with_key().await;
     let client = Client::of(&program.address, &key);
 
     let receiver = Receiver::start(Reply::status(500)).await;
@@ -632,6 +645,47 @@ async fn logs_hold_no_secret_and_no_personal_number() {
         let line = log.lines().find(|line| line.contains(wanted));
         assert_eq!(line, None, "{wanted} stands in the log");
     }
+}
+
+/// Who decided and why stands with the decision; the log has no name and no words of theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_in_the_console_is_one_line_of_identifiers() {
+    let (program, key) = Program::with_key().await;
+    let client = Client::of(&program.address, &key);
+    let sender = json!({ "name": "Test Possibly Sanctioned", "type": "individual",
+        "country": "AE" });
+    let sender = id(&client.post("/v1/senders", sender).await.ok());
+    let words = ["operators", "create", "asha", "--role", "operator", "--password-stdin"];
+    let mut command = Program::command(&program.folder, &words);
+    let mut made = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let password = console::PASSWORD.as_bytes();
+    std::io::Write::write_all(&mut made.stdin.take().unwrap(), password).unwrap();
+    assert!(made.wait().unwrap().success());
+    let told = program.told();
+    let address = told.lines().find_map(|line| line.strip_prefix("console at http://"));
+    let address = address.and_then(|rest| rest.strip_suffix("/console")).expect(&told).to_owned();
+    let mut browser = console::Browser::at(&address);
+    assert_eq!(browser.try_sign_in("asha", console::PASSWORD, "").await.status, 303);
+    let reason = ("reason", "Recognisable words");
+    for (decision, status) in [("approve", 303), ("refuse", 303), ("nonsense", 409)] {
+        let fields = [("object", sender.as_str()), ("decision", decision), reason];
+        let answer = browser.submit("/console/account", "/console/decide", &fields).await;
+        assert_eq!(answer.status, status, "{decision}: {}", answer.body);
+    }
+    let log = program.stop().await;
+    let lines: Vec<Value> = log
+        .lines()
+        .filter(|line| line.starts_with('{') && line.contains(&sender))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &Value| line["level"] == "INFO")
+        .collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    for line in &lines {
+        assert_eq!(line["message"], "the operator decided", "{line}");
+        assert_eq!(line["object"], sender.as_str(), "{line}");
+        assert!(line["decision"].is_string() && line.as_object().unwrap().len() == 5, "{line}");
+    }
+    assert!(!log.contains("Recognisable"), "the reason stands in the log");
 }
 
 /// A fault in a worker costs what it was doing, and not the worker.

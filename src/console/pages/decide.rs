@@ -159,9 +159,7 @@ async fn carry_out(
             AskedDecision::Accept => accept(tx, now, id, &by),
         }
     };
-    let outcome = visit.app.store.write(decide).await?;
-    tracing::info!(object = %id, operator = visit.operator().name, outcome, "decided");
-    Ok(outcome)
+    visit.app.store.write(decide).await
 }
 
 /// A line of a statement or a difference of a chain that the operator explains.
