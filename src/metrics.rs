@@ -10,6 +10,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::disk::Room;
+use crate::kernel::Mode;
 use crate::store::Store;
 
 /// Upper bounds of the latency buckets, in seconds.
@@ -62,6 +63,7 @@ pub struct OperationLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct WaitingLabels {
     of: &'static str,
+    mode: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -207,11 +209,11 @@ metrics! {
         "disk_free_bytes" "Bytes that can still be written where a folder of the service lies",
     disk_bytes: Family<FolderLabels, Gauge> =
         "disk_bytes" "Size of the file system where a folder of the service lies",
-    /// What waits, by what it is (`backlog/rows.rs`).
+    /// What waits, by what it is (`backlog/rows.rs`) and by mode.
     backlog: Family<WaitingLabels, Gauge> =
-        "backlog" "What waits, by what it is; at most 10000 of each are counted",
+        "backlog" "What waits, by what it is and by mode; at most 10000 of each are counted",
     backlog_oldest_seconds: Family<WaitingLabels, Gauge> =
-        "backlog_oldest_seconds" "How long the oldest of what waits has waited",
+        "backlog_oldest_seconds" "How long the oldest has waited by its account's clock",
     /// Daily comparisons of the book with the bank's statements: `agreed`, `differed`, `failed`.
     bank_comparisons: Reasons =
         "bank_comparisons" "Comparisons of the book with the bank's statements by outcome",
@@ -298,8 +300,8 @@ impl Metrics {
     pub fn paused(&self, operation: &'static str, count: i64) {
         self.pauses.get_or_create(&OperationLabels { operation }).set(count);
     }
-    pub fn waiting(&self, of: &'static str, count: i64, oldest_seconds: i64) {
-        let labels = WaitingLabels { of };
+    pub fn waiting(&self, of: &'static str, mode: Mode, count: i64, oldest_seconds: i64) {
+        let labels = WaitingLabels { of, mode: mode.as_str() };
         self.backlog.get_or_create(&labels).set(count);
         self.backlog_oldest_seconds.get_or_create(&labels).set(oldest_seconds);
     }

@@ -2,69 +2,105 @@
 //! rows of a queue.
 
 use super::WaitingCount;
-use crate::kernel::StoreError;
-use crate::store::Tx;
+use crate::kernel::{Mode, Scope, StoreError};
+use crate::keys;
+use crate::store::{Row, Tx};
 use crate::values;
 
 /// Rows of one kind that are counted: a longer queue is an alarm anyway.
 pub const COUNTED_MAX: i64 = 10_000;
 
-/// What is due now; `?2` is the instant in milliseconds.
+/// What is due now; `?2` is the instant in milliseconds, and `at` a time of the store's clock.
 const DUE: &[(&str, &str)] = &[
     (
         "tasks",
-        "SELECT due_milliseconds / 1000 AS at FROM tasks WHERE due_milliseconds <= ?2 \
+        "SELECT scope, due_milliseconds / 1000 AS at FROM tasks WHERE due_milliseconds <= ?2 \
          ORDER BY due_milliseconds LIMIT ?1",
     ),
     (
         "endpoints_due",
-        "SELECT due_milliseconds / 1000 AS at FROM webhook_queues WHERE due_milliseconds IS NOT \
-         NULL AND due_milliseconds <= ?2 ORDER BY due_milliseconds LIMIT ?1",
+        "SELECT scope, due_milliseconds / 1000 AS at FROM webhook_queues WHERE due_milliseconds \
+         IS NOT NULL AND due_milliseconds <= ?2 ORDER BY due_milliseconds LIMIT ?1",
     ),
 ];
 
-/// What waits whatever the time is.
+/// What waits whatever the time is; `at` is a time of the account's.
 const OPEN: &[(&str, &str)] = &[
-    ("outbox", "SELECT created AS at FROM outbox ORDER BY id LIMIT ?1"),
-    ("funding_holds", "SELECT created AS at FROM transfers WHERE status = 'funding_hold' LIMIT ?1"),
-    ("payout_holds", "SELECT created AS at FROM payouts WHERE status = 'hold' LIMIT ?1"),
+    ("outbox", "SELECT scope, created AS at FROM outbox ORDER BY id LIMIT ?1"),
+    (
+        "funding_holds",
+        "SELECT scope, created AS at FROM transfers WHERE status = 'funding_hold' LIMIT ?1",
+    ),
+    ("payout_holds", "SELECT scope, created AS at FROM payouts WHERE status = 'hold' LIMIT ?1"),
+    (
+        "payouts_unknown",
+        "SELECT scope, created AS at FROM payouts WHERE status = 'processing' AND failure_code = \
+         'outcome_unknown' LIMIT ?1",
+    ),
+    ("hits", "SELECT scope, created AS at FROM screening_hits WHERE decision IS NULL LIMIT ?1"),
+    ("refunds", "SELECT scope, created AS at FROM refunds WHERE status <> 'completed' LIMIT ?1"),
+];
+
+/// The journal of the bank, which has the store's times.
+const AT_BANK: &[(&str, &str)] = &[
     (
         "payouts_unsent",
-        "SELECT created AS at FROM bank_instructions WHERE status = 'queued' LIMIT ?1",
+        "SELECT scope, created AS at FROM bank_instructions WHERE status = 'queued' LIMIT ?1",
     ),
     (
         "payouts_unanswered",
-        "SELECT published_at AS at FROM bank_instructions WHERE status = 'published' AND NOT \
-         is_answered ORDER BY published_at LIMIT ?1",
-    ),
-    (
-        "payouts_unknown",
-        "SELECT created AS at FROM payouts WHERE status = 'processing' AND failure_code = \
-         'outcome_unknown' LIMIT ?1",
+        "SELECT scope, published_at AS at FROM bank_instructions WHERE status = 'published' AND \
+         NOT is_answered ORDER BY published_at LIMIT ?1",
     ),
     (
         "payouts_for_operator",
-        "SELECT attention_at AS at FROM bank_instructions WHERE attention IS NOT NULL AND \
+        "SELECT scope, attention_at AS at FROM bank_instructions WHERE attention IS NOT NULL AND \
          attention <> 'returned_and_failed' LIMIT ?1",
     ),
-    ("hits", "SELECT created AS at FROM screening_hits WHERE decision IS NULL LIMIT ?1"),
-    ("refunds", "SELECT created AS at FROM refunds WHERE status <> 'completed' LIMIT ?1"),
 ];
 
-/// Everything that waits.
+/// Everything that waits, each kind once for each mode.
 pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<WaitingCount>, StoreError> {
-    let mut found = Vec::with_capacity(DUE.len() + OPEN.len());
-    let counted = |sql: &str| format!("SELECT COUNT(*), MIN(at) FROM ({sql}) waiting");
+    let clocks = keys::rows::account_clocks(tx)?;
+    let ahead_seconds = |scope: Scope| {
+        let place = usize::try_from(scope.account_number() - 1).ok();
+        let clock = place.and_then(|place| clocks.get(place)).map_or(0, |(_, ahead)| *ahead);
+        if scope.mode().is_live() { 0 } else { clock }
+    };
+    let mut found = Vec::with_capacity(2 * (DUE.len() + AT_BANK.len() + OPEN.len()));
     for (of, sql) in DUE {
         let values = values![COUNTED_MAX, now_milliseconds];
-        found.push((*of, tx.row(&counted(sql), values)?));
+        found.extend(counted(*of, tx.rows(&grouped(sql), values)?, |_| 0)?);
+    }
+    for (of, sql) in AT_BANK {
+        found.extend(counted(*of, tx.rows(&grouped(sql), values![COUNTED_MAX])?, |_| 0)?);
     }
     for (of, sql) in OPEN {
-        found.push((*of, tx.row(&counted(sql), values![COUNTED_MAX])?));
+        let rows = tx.rows(&grouped(sql), values![COUNTED_MAX])?;
+        found.extend(counted(*of, rows, ahead_seconds)?);
     }
-    let read = |(of, row): (&'static str, Option<crate::store::Row>)| {
-        let Some(mut row) = row else { return Ok(WaitingCount { of, count: 0, oldest_at: None }) };
-        Ok(WaitingCount { of, count: row.int()?, oldest_at: row.int_or_null()? })
-    };
-    found.into_iter().map(read).collect()
+    Ok(found)
+}
+
+fn grouped(sql: &str) -> String {
+    format!("SELECT scope, COUNT(*), MIN(at) FROM ({sql}) waiting GROUP BY scope")
+}
+
+/// Adds up each mode's accounts.
+fn counted(
+    of: &'static str,
+    rows: Vec<Row>,
+    ahead_seconds: impl Fn(Scope) -> i64,
+) -> Result<[WaitingCount; 2], StoreError> {
+    let mut both =
+        [Mode::Test, Mode::Live].map(|mode| WaitingCount { of, mode, count: 0, oldest_at: None });
+    for mut row in rows {
+        let scope = row.scope()?;
+        let [test, live] = &mut both;
+        let counted = if scope.mode().is_live() { live } else { test };
+        counted.count += row.int()?;
+        let at = row.int_or_null()?.map(|at| at - ahead_seconds(scope));
+        counted.oldest_at = counted.oldest_at.into_iter().chain(at).min();
+    }
+    Ok(both)
 }

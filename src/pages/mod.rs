@@ -210,7 +210,7 @@ pub async fn metrics_page(app: &AppState) -> String {
         }
         for waiting in all_waiting {
             let seconds = waiting.oldest_at.map_or(0, |at| (now_seconds - at).max(0));
-            app.metrics.waiting(waiting.of, waiting.count, seconds);
+            app.metrics.waiting(waiting.of, waiting.mode, waiting.count, seconds);
         }
     }
     let watched = app.watched_folders.clone();

@@ -6,6 +6,7 @@ cd "$(dirname "$0")/../.."
 
 rules=deploy/prometheus/alerts.yaml
 promtool check rules "$rules"
+promtool test rules tests/deploy/alerts.test.yaml
 
 headings=$(sed -n 's/^### //p' docs/run.md | sort)
 alerts=$(sed -n 's/^ *- alert: //p' "$rules" | sort)

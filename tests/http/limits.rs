@@ -294,13 +294,21 @@ async fn figure(server: &Server, name: &str) -> i64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
+/// A figure of what waits: its count, or with `_oldest_seconds` its age.
+async fn backlog(server: &Server, figure_name: &str, of: &str, mode: &str) -> i64 {
+    let name = format!("hundi_backlog{figure_name}{{of=\"{of}\",mode=\"{mode}\"}}");
+    figure(server, &name).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_count_what_waits_and_for_how_long() {
     let server = stage::server_with(&[("HUNDI_ACCOUNT_DAY_INR_MAX", "1.00")]).await;
     let actor = Actor::new(&server, "default").await;
     let waiting = ["funding_holds", "payout_holds", "payouts_unknown", "hits", "refunds"];
     for of in waiting.iter().chain(&["payouts_unsent", "payouts_unanswered", "tasks", "outbox"]) {
-        assert_eq!(figure(&server, &format!("hundi_backlog{{of=\"{of}\"}}")).await, 0, "{of}");
+        for mode in ["test", "live"] {
+            assert_eq!(backlog(&server, "", of, mode).await, 0, "{of} {mode}");
+        }
     }
     let beneficiary = actor.beneficiary(SETTLES).await;
     let held = funded(&actor, &beneficiary, None).await;
@@ -314,14 +322,31 @@ async fn metrics_count_what_waits_and_for_how_long() {
     actor.pay(&over, "1001.00").await;
     actor.finalise().await;
     for (of, count) in [("funding_holds", 1), ("payout_holds", 2), ("hits", 1), ("refunds", 1)] {
-        assert_eq!(figure(&server, &format!("hundi_backlog{{of=\"{of}\"}}")).await, count, "{of}");
+        assert_eq!(backlog(&server, "", of, "test").await, count, "{of}");
+        assert_eq!(backlog(&server, "", of, "live").await, 0, "{of}");
     }
-    // The account's test clock is ahead; the ages are of the service's time.
-    let ahead = actor.now() + 600 - server.clock.load(std::sync::atomic::Ordering::SeqCst) / 1000;
-    server.clock.fetch_add(ahead * 1000, std::sync::atomic::Ordering::SeqCst);
+    // What happened on the account's test clock ages with it, as well as with the service's.
+    let mut ages = Vec::new();
     for of in ["funding_holds", "payout_holds", "hits", "refunds"] {
-        let age = figure(&server, &format!("hundi_backlog_oldest_seconds{{of=\"{of}\"}}")).await;
-        assert!((600..10_000).contains(&age), "{of}: {age}");
+        ages.push((of, backlog(&server, "_oldest_seconds", of, "test").await));
     }
+    actor.advance(3_600).await;
+    server.clock.fetch_add(600_000, std::sync::atomic::Ordering::SeqCst);
+    for (of, before) in ages {
+        let age = backlog(&server, "_oldest_seconds", of, "test").await;
+        assert_eq!(age, before + 4_200, "{of}");
+        assert_eq!(backlog(&server, "_oldest_seconds", of, "live").await, 0, "{of}");
+    }
+    // A hit of live mode is counted there, and no test clock ages it.
+    let before = server.clock.load(std::sync::atomic::Ordering::SeqCst) / 1000 - 50;
+    let moved = server.app.state.store.write(move |tx, _| {
+        let sql =
+            "UPDATE screening_hits SET scope = scope + 1, created = ?1 WHERE decision IS NULL";
+        Ok(tx.execute(sql, hundi::values![before])?)
+    });
+    assert_eq!(moved.await.unwrap(), 1);
+    assert_eq!(backlog(&server, "", "hits", "test").await, 0);
+    assert_eq!(backlog(&server, "", "hits", "live").await, 1);
+    assert_eq!(backlog(&server, "_oldest_seconds", "hits", "live").await, 50);
     assert_eq!(actor.shown(&held).await["status"], "funded");
 }
