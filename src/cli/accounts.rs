@@ -3,10 +3,10 @@
 use clap::{Args, Subcommand};
 
 use super::listing::{ListingArgs, ListingPrinter};
-use super::{ByArgs, DatabaseArgs, config, error_message, open, print};
+use super::{ByArgs, DatabaseArgs, beside, carry_out, config, error_message, open, print};
 use crate::kernel::Now;
 use crate::store::Tx;
-use crate::{decisions, keys};
+use crate::{keys, operator};
 
 /// List, suspend and resume accounts
 #[derive(Args)]
@@ -49,7 +49,7 @@ enum AccountsCommand {
 }
 
 async fn run(command: AccountsCommand) -> Result<(), String> {
-    let (name, by, database, is_suspended) = match command {
+    match command {
         AccountsCommand::List { listing, database } => {
             let accounts = open(&database)
                 .await?
@@ -61,29 +61,24 @@ async fn run(command: AccountsCommand) -> Result<(), String> {
                 let status = if *is_suspended { "suspended" } else { "active" };
                 listing.row([name.as_str().into(), status.into()])?;
             }
-            return listing.end();
+            listing.end()
         }
-        AccountsCommand::Suspend { name, by, database } => (name, by, database, true),
-        AccountsCommand::Resume { name, by, database } => (name, by, database, false),
-    };
-    let by = by.decided_by_for(&config(&database)?)?;
-    let wanted = name.clone();
-    let suspend = move |tx: &mut dyn Tx, now: &mut Now| {
-        let is_found = keys::rows::suspend(tx, &wanted, is_suspended)?;
-        if is_found {
-            let decision = if is_suspended { "suspend" } else { "resume" };
-            decisions::record(tx, now, &format!("account {wanted}"), decision, &by)?;
+        AccountsCommand::Suspend { name, by, database } => {
+            let by = by.decided_by_for(&config(&database)?)?;
+            let suspend = move |tx: &mut dyn Tx, now: &mut Now| {
+                operator::suspend_account(tx, now, &name, &by)
+            };
+            print(&open(&database).await?.write(suspend).await.map_err(error_message)?)
         }
-        Ok(is_found)
-    };
-    let is_found = open(&database).await?.write(suspend).await.map_err(error_message)?;
-    match (is_found, is_suspended) {
-        (true, true) => {
-            print(&format!("{name} is suspended; its keys stop working within a second"))
-        }
-        (true, false) => print(&format!("{name} is active")),
-        (false, _) => {
-            Err(format!("there is no account {name:?}: `hundi accounts list` shows them"))
+        AccountsCommand::Resume { name, by, database } => {
+            by.decided_by_for(&config(&database)?)?;
+            let app = beside(&database).await?;
+            let by = by.who(&app).await?;
+            let services = app.state.services.clone();
+            carry_out(&app, move |tx, now| {
+                operator::resume_account(tx, now, &services.settings, &name, &by)
+            })
+            .await
         }
     }
 }

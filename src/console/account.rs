@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::blocks::moment;
 use super::frame::{Frame, draw};
 use super::texts::{self, Words};
 use super::visit::{Failure, PageOutcome, Visit};
@@ -20,6 +21,13 @@ struct AccountPage<'a> {
     has_second_factor: bool,
     languages: &'static [Words],
     themes: &'static [Theme],
+}
+
+impl AccountPage<'_> {
+    /// When a session was used last, for machines and for people.
+    fn used(&self, session: &Session) -> (String, String) {
+        moment(session.used_at)
+    }
 }
 
 pub async fn page(visit: Visit) -> PageOutcome {

@@ -32,6 +32,7 @@ pub fn routes() -> Vec<ConsoleRoute> {
         post("/console/decide", Role::Operator, decide::submit),
         get("/console/accounts", Role::Viewer, accounts::list),
         get("/console/accounts/{number}", Role::Viewer, accounts::one),
+        post("/console/accounts/{number}/suspend", Role::Operator, accounts::suspend),
         post("/console/keys/make", Role::Admin, keys::make),
         post("/console/keys/revoke", Role::Admin, keys::revoke),
         get("/console/webhooks", Role::Viewer, webhooks::list),

@@ -206,9 +206,20 @@ pub fn revoke(tx: &mut dyn Tx, now: &Now, id: Id<kind::ApiKey>) -> Result<bool, 
     Ok(changed == 1)
 }
 
-/// Suspends an account, or lets it act again; answers whether there is one of that name.
+/// Suspends an account, or lets it act again; answers whether it was otherwise before.
 pub fn suspend(tx: &mut dyn Tx, name: &str, suspended: bool) -> Result<bool, StoreError> {
-    Ok(tx
-        .execute("UPDATE accounts SET suspended = ?2 WHERE name = ?1", values![name, suspended])?
-        == 1)
+    let sql = "UPDATE accounts SET suspended = ?2 WHERE name = ?1 AND suspended <> ?2";
+    Ok(tx.execute(sql, values![name, suspended])? == 1)
+}
+
+/// Whether the account of this name is suspended; `None` where there is none.
+pub fn is_suspended(tx: &mut dyn Tx, name: &str) -> Result<Option<bool>, StoreError> {
+    let row = tx.row("SELECT suspended FROM accounts WHERE name = ?1", values![name])?;
+    row.map(|mut row| row.bool()).transpose()
+}
+
+/// When the account was made, in Unix seconds.
+pub fn account_created(tx: &mut dyn Tx, number: i64) -> Result<Option<i64>, StoreError> {
+    let row = tx.row("SELECT created FROM accounts WHERE number = ?1", values![number])?;
+    row.map(|mut row| row.int()).transpose()
 }

@@ -5,6 +5,7 @@
 //! [`decide`] finds the object and decides about senders, transfers and deposits itself; each other
 //! kind of object has a file.
 
+mod accounts;
 mod beneficiaries;
 pub mod four_eyes;
 pub mod open_hits;
@@ -36,6 +37,7 @@ use crate::store::Tx;
 use crate::transfers::{self, holds, refunding};
 use four_eyes::{RequestedAction, wait_for_second};
 
+pub use accounts::{account_subject, resume_account, suspend_account};
 pub use refunds::{mark_refund_sent, release_refund, set_refund_address};
 pub use resuming::{pause_subject, resume, submit_waiting};
 

@@ -9,7 +9,6 @@ use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError, rupees};
 use crate::payouts;
 use crate::rails::files::rows as journal;
-use crate::reconcile;
 use crate::reconcile::chain::rows as chain_differences;
 use crate::refunds;
 use crate::refunds::state::RefundStatus;
@@ -225,11 +224,7 @@ fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
         let mut item = Item::of(scope, id.any(), reason, payout.created);
         item.transfer_id = Some(payout.transfer_id);
         item.amount = Some(payout.amount);
-        item.theirs = instruction.and_then(|found| {
-            let words = [found.reason.code, found.reason.text];
-            let words: Vec<String> = words.into_iter().flatten().collect();
-            (!words.is_empty()).then(|| words.join(": "))
-        });
+        item.theirs = instruction.and_then(|found| found.reason.words());
         items.push(item);
     }
     Ok(items)
@@ -315,11 +310,6 @@ fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>
         }
     }
     Ok(items)
-}
-
-/// The whole comparison of the book with the bank, for the report.
-pub fn compare(tx: &mut dyn Tx) -> Result<reconcile::Report, StoreError> {
-    reconcile::run(tx)
 }
 
 /// Whether an item is of this account, and names this text.

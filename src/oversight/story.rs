@@ -12,6 +12,7 @@ use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Currency, Id, Money, Scope, StoreError, rupees};
+use crate::ledger::LedgerEntryKind;
 use crate::payouts::{self, Payout};
 use crate::quote_locks::{self, QuoteLock};
 use crate::rails::files::rows::{self as journal, Journalled};
@@ -22,18 +23,26 @@ use crate::senders::{self, Sender};
 use crate::store::Tx;
 use crate::transfers::{self, Transfer};
 use crate::webhooks::ENDPOINTS_MAX;
-use crate::webhooks::deliveries::Delivery;
+use crate::webhooks::deliveries::{AttemptRow, Delivery};
 use rows::{BankLine, PostingRow};
 
 /// Deposits, refunds, postings and events of one transfer that are shown.
 const ROWS_MAX: i64 = 100;
 /// Events whose deliveries are shown; the newest.
 const EVENTS_DELIVERED_MAX: usize = 40;
+/// Newest attempts of a delivery that are shown.
+const ATTEMPTS_MAX: i64 = 3;
 
 /// An event, and what became of it for each endpoint that wanted it.
 pub struct Announced {
     pub event: EventRow,
-    pub deliveries: Vec<Delivery>,
+    pub deliveries: Vec<Delivered>,
+}
+
+/// A delivery and its newest attempts, newest first.
+pub struct Delivered {
+    pub delivery: Delivery,
+    pub attempts: Vec<AttemptRow>,
 }
 
 /// All that belongs to one transfer.
@@ -144,7 +153,10 @@ pub fn announced(
         if place >= undelivered {
             for endpoint in &endpoints {
                 let found = crate::webhooks::rows::delivery_of_event(tx, endpoint.id, event.id)?;
-                deliveries.extend(found);
+                let Some(delivery) = found else { continue };
+                let (hook, id) = (delivery.endpoint_id, delivery.id);
+                let attempts = crate::webhooks::rows::attempts(tx, hook, id, ATTEMPTS_MAX)?;
+                deliveries.push(Delivered { delivery, attempts });
             }
         }
         announced.push(Announced { event, deliveries });
@@ -163,6 +175,8 @@ pub enum StoryTheme {
     Bank,
     Refund,
     Advice,
+    Ledger,
+    Event,
 }
 
 impl StoryTheme {
@@ -176,6 +190,8 @@ impl StoryTheme {
             StoryTheme::Bank => "bank",
             StoryTheme::Refund => "refund",
             StoryTheme::Advice => "payment_advice",
+            StoryTheme::Ledger => "ledger",
+            StoryTheme::Event => "event",
         }
     }
 }
@@ -198,9 +214,17 @@ impl Moment {
     fn new(at: i64, theme: StoryTheme, what: &str) -> Moment {
         Moment { at, theme, what: what.to_owned(), id: None, amount: None, facts: Vec::new() }
     }
-    /// The place among moments of the same second.
-    fn rank(&self) -> u8 {
-        match (self.theme, self.what.as_str()) {
+    /// The place among moments of the same second: what is posted and told follows its cause.
+    fn rank(&self) -> (u8, u8) {
+        match self.theme {
+            StoryTheme::Ledger => (posting_rank(&self.what), 1),
+            StoryTheme::Event => (event_rank(&self.what), 2),
+            theme => (Moment::own_rank(theme, &self.what), 0),
+        }
+    }
+    fn own_rank(theme: StoryTheme, what: &str) -> u8 {
+        match (theme, what) {
+            (StoryTheme::Check, "account_checked") => 0,
             (StoryTheme::Quote, _) => 0,
             (StoryTheme::Transfer, "funding") => 1,
             (StoryTheme::Check, _) => 2,
@@ -218,7 +242,7 @@ impl Moment {
             (StoryTheme::Advice, _) => 14,
             (StoryTheme::Transfer, "refund_processing") => 15,
             (StoryTheme::Refund, _) => 16,
-            (StoryTheme::Transfer, _) => 17,
+            (StoryTheme::Transfer | StoryTheme::Ledger | StoryTheme::Event, _) => 17,
         }
     }
     fn about(mut self, id: AnyId) -> Moment {
@@ -241,17 +265,50 @@ impl Moment {
     }
 }
 
+/// The place of an event's cause, whose type is such as `payout.status.settled`.
+fn event_rank(event_type: &str) -> u8 {
+    let theme = match event_type.split('.').next() {
+        Some("transfer") => StoryTheme::Transfer,
+        Some("deposit") => StoryTheme::Deposit,
+        Some("refund") => StoryTheme::Refund,
+        _ if event_type.contains("payment_advice") => StoryTheme::Advice,
+        _ => StoryTheme::Payout,
+    };
+    Moment::own_rank(theme, event_type.rsplit('.').next().unwrap_or_default())
+}
+
+/// The place of what an entry of the ledger belongs to.
+fn posting_rank(entry: &str) -> u8 {
+    let (theme, what) = match LedgerEntryKind::parse(entry) {
+        Some(LedgerEntryKind::DepositCredited | LedgerEntryKind::DepositHeld) => {
+            (StoryTheme::Deposit, "completed")
+        }
+        Some(
+            LedgerEntryKind::FundsHeld
+            | LedgerEntryKind::FundsReleased
+            | LedgerEntryKind::TransferFunded
+            | LedgerEntryKind::ExcessHeld,
+        ) => (StoryTheme::Transfer, "funded"),
+        Some(LedgerEntryKind::PayoutExchanged) => (StoryTheme::Payout, "processing"),
+        Some(LedgerEntryKind::RefundSent) => (StoryTheme::Refund, "completed"),
+        _ => (StoryTheme::Payout, "settled"),
+    };
+    Moment::own_rank(theme, what)
+}
+
 impl Story {
     /// Every moment in the order of time; of the same second, in the order in which one leads to
     /// the next.
     pub fn moments(&self) -> Vec<Moment> {
         let mut moments = Vec::new();
+        self.add_checks(&mut moments);
         self.add_quote(&mut moments);
         self.add_transfer(&mut moments);
-        self.add_checks(&mut moments);
         self.add_deposits(&mut moments);
         self.add_payout(&mut moments);
         self.add_refunds(&mut moments);
+        self.add_postings(&mut moments);
+        self.add_events(&mut moments);
         moments.sort_by_key(|moment| (moment.at, moment.rank()));
         moments
     }
@@ -287,6 +344,14 @@ impl Story {
     }
 
     fn add_checks(&self, moments: &mut Vec<Moment>) {
+        if let Some(beneficiary) = &self.beneficiary
+            && let (Some(at), Some(found)) = (beneficiary.checked_at, beneficiary.name_match)
+        {
+            let looked_up = Moment::new(at, StoryTheme::Check, "account_checked")
+                .about(beneficiary.id.any())
+                .with("name_match", found.as_str());
+            moments.push(looked_up);
+        }
         for hit in &self.hits {
             let found = Moment::new(hit.created, StoryTheme::Check, "hit")
                 .about(hit.subject_id)
@@ -342,6 +407,13 @@ impl Story {
                     .with("reason", failure.code.as_str())
                     .with("said_by", failure.source.as_str());
             }
+            if taken.status == payout.status
+                && let Some(instruction) = &self.instruction
+            {
+                moment = moment
+                    .with_some("bank_says", instruction.reason.words())
+                    .with_some("entry_reference", instruction.entry_reference.as_ref());
+            }
             moments.push(moment);
         }
         if let Some(file) = &self.file {
@@ -352,8 +424,8 @@ impl Story {
             moments.push(moment);
         }
         for line in &self.bank_lines {
-            let at = crate::rails::files::values::Day::parse(&line.booking_day)
-                .map_or_else(|| super::minted_at(line.id.any()), |day| day.begins_at());
+            // A day of the bank's has no hour; this is when its statement came.
+            let at = super::minted_at(line.id.any());
             let moment = Moment::new(at, StoryTheme::Bank, &line.sign)
                 .of(Money::new(line.units, Currency::Inr))
                 .with("booked", &line.booking_day)
@@ -363,6 +435,24 @@ impl Story {
         }
         if let Some(at) = payout.advice_available_at {
             moments.push(Moment::new(at, StoryTheme::Advice, "available").about(payout.id.any()));
+        }
+    }
+
+    fn add_postings(&self, moments: &mut Vec<Moment>) {
+        for posting in &self.postings {
+            let entry = posting.entry.as_str();
+            let moment = Moment::new(posting.posted_at, StoryTheme::Ledger, entry)
+                .of(posting.amount)
+                .with("from", posting.credit.as_str())
+                .with("to", posting.debit.as_str());
+            moments.push(moment);
+        }
+    }
+
+    fn add_events(&self, moments: &mut Vec<Moment>) {
+        for Announced { event, .. } in &self.announced {
+            let moment = Moment::new(event.created, StoryTheme::Event, &event.event_type);
+            moments.push(moment.about(event.id.any()));
         }
     }
 

@@ -1,66 +1,13 @@
 //! What the operator's console shows of a real chain: how far it is followed, with a small history,
 //! and where anybody can look a transaction up.
 
-use std::sync::Arc;
-
-use hundi::console::{self, Console};
-use hundi::http::server;
-use hundi::kernel::DecidedBy;
-use hundi::staff::sign_in::Place;
-use hundi::staff::{self, Role, sessions};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::sync::watch;
-
 use crate::anvil::Options;
 use crate::callers::id;
 use crate::service::{Setup, Stage, address, eventually};
+use crate::viewer::Viewer;
 
 /// TRON's Nile test net, which has an explorer.
 const NILE: u64 = 3_448_148_188;
-
-/// The console before a stage, and the cookie of somebody who is signed in.
-struct Viewer {
-    host: String,
-    cookie: String,
-    _stop: watch::Sender<bool>,
-}
-
-impl Viewer {
-    async fn of(stage: &Stage) -> Viewer {
-        let (listener, address) = server::bind("127.0.0.1:0").await.expect("a port");
-        let state = stage.app.state.clone();
-        let metrics = state.metrics.clone();
-        let made = Console::new(state.clone(), &format!("http://{address}"), false);
-        let made = Arc::new(made.expect("a console"));
-        let (stop, stopping) = watch::channel(false);
-        let (answering, refusing) = (made.clone(), made);
-        let answer = move |request| console::answer(answering.clone(), request);
-        let refuse = Arc::new(move |refusal| console::refuse(&refusing, refusal));
-        tokio::spawn(server::serve(listener, stopping, metrics, answer, refuse));
-        let begun = state.store.write(|tx, now| {
-            let by = DecidedBy::default();
-            let made = staff::create(tx, now, "asha", Role::Viewer, "no password", &by)?;
-            let place = Place { address: "127.0.0.1".into(), browser: "a test".into() };
-            Ok(sessions::begin(tx, now, made.number, &place, false)?.as_str().to_owned())
-        });
-        let token = begun.await.expect("a session");
-        Viewer { host: address.to_string(), cookie: format!("hundi_session={token}"), _stop: stop }
-    }
-
-    async fn page(&self, path: &str) -> String {
-        let Viewer { host, cookie, .. } = self;
-        let mut stream = TcpStream::connect(host).await.expect("the console");
-        let request = format!(
-            "GET {path} HTTP/1.1\r\nhost: {host}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes()).await.expect("a request");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.expect("an answer");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        answer
-    }
-}
 
 /// The rows of the table with this caption.
 fn rows_of(page: &str, caption: &str) -> Vec<String> {
@@ -74,7 +21,7 @@ fn rows_of(page: &str, caption: &str) -> Vec<String> {
 async fn the_console_shows_the_chain_and_where_to_look_things_up() {
     let chain = Options { chain_id: NILE, ..Options::default() };
     let stage = Stage::set_with(Setup { chain, ..Setup::default() }).await;
-    let viewer = Viewer::of(&stage).await;
+    let viewer = Viewer::of(stage.app.state.clone()).await;
     let transfer = stage.transfer("100.00").await;
     stage.token.transfer(address(&transfer), 100_000_000).await;
     stage.settle().await;

@@ -29,6 +29,8 @@ mod callers;
 #[allow(dead_code, reason = "shared with the tests over HTTP")]
 #[path = "../http/feed.rs"]
 mod feed;
+#[path = "../support/viewer.rs"]
+mod viewer;
 mod oracle;
 mod service;
 

@@ -9,10 +9,10 @@ use hundi::staff::{self, Role};
 use hundi::store::Cost;
 use serde_json::{Value, json};
 
-use crate::console::{LISTEN, Page, console_with, make_operators, signed_in};
+use crate::console::{Browser, LISTEN, Page, console_with, make_operators, signed_in};
 use crate::receiver::{Receiver, Reply};
 use crate::stage;
-use crate::support::{Client, Server, id, is_on_postgres};
+use crate::support::{Client, Server, WAIT, id, is_on_postgres};
 
 /// Adds entries to the audit log.
 async fn append(server: &Server, actor: &'static str, count: usize) {
@@ -145,6 +145,175 @@ async fn an_account_tells_its_story() {
     let place = |text: &str| story.find(text).unwrap_or_else(|| panic!("no {text} in {story}"));
     assert!(place("Created") < place("Suspended") && place("Suspended") < place("Resumed"));
     assert_eq!(story.matches("a drill").count(), 2);
+}
+
+/// With a reason, by whom may decide, and seen at once by the account's keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_is_suspended_and_resumed() {
+    let server = console_with(&[("HUNDI_FOUR_EYES_ABOVE", "100.00")]).await;
+    let client = server.client().await;
+    client.get("/v1/balance").await.ok();
+    let (page, path) = ("/console/accounts/1", "/console/accounts/1/suspend");
+    let mut viewer = signed_in(&server, "viewer").await;
+    assert!(!viewer.get(page).await.body.contains(path), "a viewer has no form for it");
+    let mut operator = signed_in(&server, "operator").await;
+    let shown = operator.get(page).await.body;
+    assert!(shown.contains(path) && shown.contains(">Suspend</button>"), "{shown}");
+    let ask = async |browser: &mut Browser<'_>, decision: &str, reason: &str| {
+        let fields = [("decision", decision), ("reason", reason)];
+        let answer = browser.submit(page, path, &fields).await;
+        (answer.status, answer.header("location").to_owned())
+    };
+    assert_eq!(ask(&mut operator, "suspend", "").await.0, 409, "without a reason");
+    assert_eq!(ask(&mut operator, "nonsense", "a drill").await.0, 409);
+    assert_eq!(ask(&mut operator, "resume", "a drill").await.0, 409, "it is not suspended");
+    let (status, to) = ask(&mut operator, "suspend", "a drill").await;
+    assert_eq!((status, to.as_str()), (303, "/console/accounts/1?notice=notice.suspended"));
+    assert_eq!(ask(&mut operator, "suspend", "again").await.0, 409, "it is suspended");
+    let end = std::time::Instant::now() + WAIT;
+    while client.get("/v1/balance").await.status != 401 {
+        assert!(std::time::Instant::now() < end, "its key still works");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    // To let it act again takes two.
+    let (_, to) = ask(&mut operator, "resume", "the drill is over").await;
+    assert!(to.contains("notice.waits_second"), "{to}");
+    assert!(operator.get(page).await.body.contains("Suspended</span>"));
+    let mut approver = signed_in(&server, "approver").await;
+    let waiting = approver.get("/console/approvals").await.body;
+    assert!(waiting.contains("account default"), "{waiting}");
+    let answer = approver.submit("/console/approvals", "/console/approvals/1/approve", &[]).await;
+    assert!(answer.header("location").contains("notice.request_approved"), "{}", answer.body);
+    let end = std::time::Instant::now() + WAIT;
+    while client.get("/v1/balance").await.status != 200 {
+        assert!(std::time::Instant::now() < end, "its key does not work");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let shown = operator.get(page).await.body;
+    for text in ["a drill", "the drill is over", "operator", "approver"] {
+        assert!(shown.contains(text), "no {text} in {shown}");
+    }
+    let log = operator.get("/console/audit?action=decision").await.body;
+    assert_eq!(log.matches("account default").count(), 2, "{log}");
+}
+
+/// What a page says of an object's past, moment by moment.
+fn story(body: &str) -> Vec<String> {
+    let list = body.split("class=\"story\"").nth(1).unwrap_or_else(|| panic!("no story: {body}"));
+    let list = list.split("</ol>").next().unwrap();
+    list.split("<li").skip(1).map(str::to_owned).collect()
+}
+
+/// The moments that hold these texts, one after another; the story has to be in order of time.
+fn assert_story(moments: &[String], wanted: &[&[&str]]) {
+    let at = |moment: &String| {
+        moment.split("datetime=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    assert!(moments.is_sorted_by_key(at), "{moments:#?}");
+    let mut next = 0;
+    for texts in wanted {
+        let is_it = |moment: &String| texts.iter().all(|text| moment.contains(text));
+        let found = moments[next..].iter().position(is_it);
+        next += 1 + found.unwrap_or_else(|| panic!("no {texts:?} from {next} on in {moments:#?}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transfer_and_its_persons_tell_their_stories_in_order_of_time() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let receiver = Receiver::start(Reply::status(500)).await;
+    let hook = json!({ "url": receiver.url });
+    client.post("/v1/webhook_endpoints", hook).await.ok();
+    let transfer = client.transfer().await;
+    client.deposit(&transfer, json!({})).await;
+    let path = format!("/v1/transfers/{}", id(&transfer));
+    let paid = client.wait_status(&path, "payout_settled").await;
+    let payout = paid["payout_id"].as_str().unwrap();
+    let told = |page: &Value| {
+        let types = page["data"].as_array().unwrap().iter().map(|event| event["type"].clone());
+        types.collect::<Vec<_>>().contains(&json!("payout.status.settled"))
+    };
+    client.wait_until(&format!("/v1/events?linked_id={payout}"), told).await;
+    receiver.wait_count(9).await;
+    let mut operator = signed_in(&server, "operator").await;
+    let decide = [("object", payout), ("decision", "return"), ("reason", "the bank called")];
+    let done = operator.submit("/console/account", "/console/decide", &decide).await;
+    assert_eq!(done.status, 303, "{}", done.body);
+    client.wait_until(&path, |found| found["status"] != "payout_settled").await;
+
+    let hash = "Transaction";
+    let utr = paid["payout"]["unique_transaction_reference"].as_str().unwrap();
+    let url = format!("/console/transfers/{}", id(&transfer));
+    // Deliveries are written down in batches: the last attempt may still be on its way.
+    let end = std::time::Instant::now() + WAIT;
+    let moments = loop {
+        let moments = story(&operator.get(&url).await.body);
+        let told: Vec<_> =
+            moments.iter().filter(|moment| moment.contains("Told to the caller")).collect();
+        if told.len() >= 9 && told[..9].iter().all(|moment| moment.contains("500 ·")) {
+            break moments;
+        }
+        assert!(std::time::Instant::now() < end, "{moments:#?}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert_story(
+        &moments,
+        &[
+            &["Account looked up", "Agrees"],
+            &["Rate locked", "Market", "88.41", "Fee"],
+            &["Awaits money"],
+            &["transfer.status.funding", "attempts: "],
+            &["Deposit", "Final", hash, "Exact"],
+            &["Ledger", "Deposit credited", "Custody"],
+            &["deposit.status.completed", "attempts: "],
+            &["Ledger", "Transfer funded"],
+            &["Ledger", "Exchanged", "USDT"],
+            &["Payout", "Settled", utr],
+            &["Ledger", "Paid out"],
+            &["payout.status.settled", "attempts: "],
+            &["Transfer", "Paid"],
+            &["Payment advice", "Available"],
+        ],
+    );
+    assert_story(
+        &moments,
+        &[
+            &["Decision", "Money came back", "operator", "the bank called"],
+            &["Payout", "Returned"],
+            &["Ledger", "Payout returned", "On hold"],
+            &["payout.status.returned"],
+            &["Transfer", "To refund"],
+            &["Refund", "Needs an address"],
+            &["refund.status.requires_address"],
+        ],
+    );
+
+    let beneficiary = transfer["beneficiary_id"].as_str().unwrap();
+    let moments = story(&operator.get(&format!("/console/beneficiaries/{beneficiary}")).await.body);
+    assert_story(&moments, &[&["Being verified"], &["Active"]]);
+    assert_story(&moments, &[&["Account looked up", "Agrees"]]);
+    assert_story(&moments, &[&["beneficiary.status.active"]]);
+
+    // Somebody whom a list may name, refused by a person after the test clock was advanced.
+    let suspect =
+        json!({ "name": "Test Possibly Sanctioned", "type": "individual", "country": "AE" });
+    let suspect = id(&client.post("/v1/senders", suspect).await.ok());
+    client.advance(3_600).await;
+    let decide =
+        [("object", suspect.as_str()), ("decision", "refuse"), ("reason", "it is the same one")];
+    let done = operator.submit("/console/account", "/console/decide", &decide).await;
+    assert_eq!(done.status, 303, "{}", done.body);
+    let page = operator.get(&format!("/console/senders/{suspect}")).await.body;
+    assert_story(
+        &story(&page),
+        &[
+            &["Sender", "Created"],
+            &["Found on a list", "Test Possibly Sanctioned"],
+            &["Decision", "Refused", "operator", "it is the same one"],
+        ],
+    );
+    assert!(page.contains("What can be done now") && page.contains(">Approve</button>"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::process::{Output, Stdio};
 
 use hundi::chains::address::ChainAddress;
 use hundi::kernel::{AnyId, DecidedBy, Id, Mode, Now, OperationError, Scope, Via};
+use hundi::keys;
 use hundi::operator::four_eyes::{self, RequestStatus, rows};
 use hundi::operator::{self, OperatorDecision};
 use hundi::pauses::{self, Operation};
@@ -37,6 +38,20 @@ async fn pause(server: &Server) {
         Ok(pauses::pause(tx, now, Operation::Quotes, None, &DecidedBy::default())?)
     });
     paused.await.unwrap();
+}
+
+/// An account that nothing else of a test needs; the second one.
+const SHOP: &str = "shop";
+
+async fn suspend(server: &Server) {
+    let suspended = write(server, |tx, _| Ok(keys::rows::suspend(tx, SHOP, true)?));
+    suspended.await.unwrap();
+}
+
+async fn is_suspended(server: &Server) -> bool {
+    let read =
+        server.app.state.store.read(Cost::Point, |tx| Ok(keys::rows::is_suspended(tx, SHOP)?));
+    read.await.unwrap().expect("the account")
 }
 
 async fn is_paused(server: &Server) -> bool {
@@ -89,9 +104,12 @@ enum Case {
     Amount,
     /// Where a refund goes.
     RefundAddress,
+    /// The end of an account's suspension.
+    Account,
 }
 
-const CASES: [Case; 4] = [Case::Resume, Case::Clearance, Case::Amount, Case::RefundAddress];
+const CASES: [Case; 5] =
+    [Case::Resume, Case::Clearance, Case::Amount, Case::RefundAddress, Case::Account];
 const REFUNDS: usize = 4;
 const GOES_TO: &str = "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC";
 
@@ -110,6 +128,7 @@ impl<'a> Trial<'a> {
     async fn new(server: &'a Server) -> Trial<'a> {
         let client = server.client().await;
         let sender = id(&client.sender().await);
+        server.client_of(SHOP, Mode::Test, "").await;
         let mut people = Vec::new();
         for role in Role::ALL {
             let mut browser = signed_in(server, role.as_str()).await;
@@ -163,6 +182,7 @@ impl<'a> Trial<'a> {
             Case::Clearance => Some(self.sender.clone()),
             Case::Amount => Some(self.transfer.clone()),
             Case::RefundAddress => self.refunds.last().cloned(),
+            Case::Account => Some(operator::account_subject(SHOP)),
         }
     }
 
@@ -175,6 +195,7 @@ impl<'a> Trial<'a> {
             Case::Clearance => screening(self.server, &subject).await == Screening::Clear,
             Case::Amount => shown("transfers").await["status_reason"] != "compliance_review",
             Case::RefundAddress => shown("refunds").await["status"] != "requires_address",
+            Case::Account => !is_suspended(self.server).await,
         }
     }
 
@@ -192,6 +213,10 @@ impl<'a> Trial<'a> {
                 self.refunds.pop();
                 return;
             }
+            Case::Account => {
+                suspend(self.server).await;
+                return;
+            }
         };
         let done = done.unwrap_or_else(|error| panic!("{case:?}: {error}"));
         assert!(!four_eyes::is_waiting(&done), "{case:?}: {done}");
@@ -205,6 +230,7 @@ impl<'a> Trial<'a> {
                 "/console/pauses/set",
                 vec![("operation", "quotes"), ("account", "0"), ("decision", "resume")],
             ),
+            Case::Account => ("/console/accounts/2/suspend", vec![("decision", "resume")]),
             Case::RefundAddress => (
                 "/console/decide",
                 vec![("object", subject), ("decision", "address"), ("to", GOES_TO)],
@@ -225,6 +251,12 @@ impl<'a> Trial<'a> {
         let services = self.server.app.state.services.clone();
         let outcome = match case {
             Case::Resume => resume(self.server, by).await,
+            Case::Account => {
+                write(self.server, move |tx, now| {
+                    operator::resume_account(tx, now, &services.settings, SHOP, &by)
+                })
+                .await
+            }
             Case::RefundAddress => {
                 let (id, to) = (Id::parse(subject).unwrap(), ChainAddress::parse(GOES_TO).unwrap());
                 write(self.server, move |tx, now| {
@@ -255,6 +287,7 @@ impl<'a> Trial<'a> {
         let by = ["--actor", role.as_str(), "--reason", "a test"];
         let words: Vec<&str> = match case {
             Case::Resume => vec!["resume", "quotes"],
+            Case::Account => vec!["accounts", "resume", SHOP],
             Case::RefundAddress => vec!["refunds", "address", subject, "--to", GOES_TO],
             Case::Clearance | Case::Amount => vec!["decide", subject, "approve"],
         };
@@ -284,12 +317,12 @@ impl<'a> Trial<'a> {
 /// person who may approve it does, and that person is not who asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_sequence_lets_one_person_do_what_takes_two() {
-    const SEQUENCES: u64 = 24;
+    const SEQUENCES: u64 = 30;
     const STEPS: usize = 40;
     let server = console_with(&[ABOVE]).await;
     let mut trial = Trial::new(&server).await;
     let mut random = 0x9E37_79B9_7F4A_7C15_u64;
-    let (mut ended, mut refused) = ([0; 4], [0; 4]);
+    let (mut ended, mut refused) = ([0; CASES.len()], [0; CASES.len()]);
     let mut draw = |below: u64| {
         random ^= random << 13;
         random ^= random >> 7;
@@ -298,19 +331,19 @@ async fn no_sequence_lets_one_person_do_what_takes_two() {
     };
     let mut enabled = [true; 4];
     // What is carried out and was not brought back yet.
-    let mut before = [true, true, false, false];
+    let mut before = [true, true, false, false, true];
     for sequence in 0..SEQUENCES {
         for step in 0..STEPS {
             for (index, case) in CASES.into_iter().enumerate() {
                 // Decided by the operator, who therefore has to be one.
-                if before[index] && (enabled[1] || case == Case::Resume) {
+                if before[index] && (enabled[1] || matches!(case, Case::Resume | Case::Account)) {
                     trial.renew(case).await;
                     before[index] = trial.is_done(case).await;
                 }
             }
             let role = Role::ALL[draw(4) as usize];
             let way = draw(16);
-            let case = CASES[draw(4) as usize];
+            let case = CASES[draw(CASES.len() as u64) as usize];
             let what = format!("sequence {sequence}, step {step}: {case:?} by {role:?}, way {way}");
             let open = pending(&server).await;
             let number = match open.is_empty() || draw(8) == 0 {

@@ -7,6 +7,8 @@ mod postgres;
 #[path = "../http/support.rs"]
 #[allow(dead_code)]
 mod support;
+#[path = "../support/viewer.rs"]
+mod viewer;
 
 mod bank;
 mod faults;
@@ -18,4 +20,5 @@ mod portal;
 mod process;
 mod reconciliation;
 mod same_time;
+mod story;
 mod tampered;

@@ -130,6 +130,9 @@ impl PageCell {
 /// An amount with its currency, grouped as India or the world does.
 pub fn amount(money: Money) -> String {
     match money.currency {
+        Currency::Inr if money.units < 0 => {
+            format!("-₹\u{a0}{}", rupees::grouped(money).trim_start_matches('-'))
+        }
         Currency::Inr => format!("₹\u{a0}{}", rupees::grouped(money)),
         other => format!("{}\u{a0}{}", rupees::grouped(money), other.as_str()),
     }
@@ -249,6 +252,8 @@ pub struct StoryStep {
     pub tone: Tone,
     pub amount: Option<String>,
     pub facts: Vec<(String, PageCell)>,
+    /// It follows from the moment before, as what is posted and told does.
+    pub is_quiet: bool,
 }
 
 /// One question of a form.
@@ -381,6 +386,7 @@ mod tests {
     #[test]
     fn amounts_are_grouped_as_their_countries_do() {
         assert_eq!(amount(Money::new(123_456_789, Currency::Inr)), "₹\u{a0}12,34,567.89");
+        assert_eq!(amount(Money::new(-10_000_000, Currency::Inr)), "-₹\u{a0}1,00,000.00");
         assert_eq!(amount(Money::new(1_000_000_000, Currency::Usdt)), "1,000.00\u{a0}USDT");
     }
 

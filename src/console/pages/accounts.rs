@@ -1,17 +1,18 @@
 //! Accounts and their keys.
 
 use super::super::blocks::{
-    ConsolePage, PageBlock, PageCell, Section, StoryStep, Table, TableLine, path_of, word,
+    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, Tone,
+    path_of, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
-use super::{fact, keys as key_forms, persons, transfers};
+use super::{decide, fact, keys as key_forms, stories, transfers};
 use crate::audit::{self, Action, Entry};
 use crate::decisions::{self, Decision};
 use crate::kernel::page::Page as ListPage;
-use crate::kernel::{Mode, Scope, StoreError};
+use crate::kernel::{Mode, Now, Scope, StoreError};
 use crate::keys::rows::{self, KeyLine};
 use crate::ledger;
-use crate::operator;
+use crate::operator::{self, four_eyes};
 use crate::oversight::rows::EndpointLine;
 use crate::oversight::{self, AccountNames};
 use crate::pauses::Operation;
@@ -60,8 +61,12 @@ pub async fn list(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
+fn number(visit: &Visit) -> Result<i64, Failure> {
+    visit.path(0).parse().map_err(|_| Failure::NotFound)
+}
+
 pub async fn one(visit: Visit) -> PageOutcome {
-    let number: i64 = visit.path(0).parse().map_err(|_| Failure::NotFound)?;
+    let number = number(&visit)?;
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = rows::accounts(tx)?;
         let place = usize::try_from(number - 1).ok();
@@ -95,7 +100,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
         "col.mode",
         "col.permissions",
         "col.state",
-        "col.created",
+        "fact.created",
         "col.used",
         "col.expires",
     ];
@@ -124,8 +129,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
         line.pick = (is_admin && key.revoked_at.is_none()).then(|| key.id.to_string());
         table.lines.push(line);
     }
-    let used =
-        PageBlock::Note { tone: super::Tone::Plain, text: words.get("accounts.used").to_owned() };
+    let used = PageBlock::Note { tone: Tone::Plain, text: words.get("accounts.used").to_owned() };
     let list = match table.has_picks() {
         true => PageBlock::Picked { table, form: key_forms::revoke_form(&visit, number) },
         false => PageBlock::Table(table),
@@ -136,7 +140,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
         page.still.push(Section::wide(words.get("keys.make"), vec![form]));
     } else {
         let text = words.get("keys.ask_admin").to_owned();
-        let note = PageBlock::Note { tone: super::Tone::Plain, text };
+        let note = PageBlock::Note { tone: Tone::Plain, text };
         page.still.push(Section::wide("", vec![note]));
     }
     let story = PageBlock::Story(told.story(&visit, &keys));
@@ -159,7 +163,58 @@ pub async fn one(visit: Visit) -> PageOutcome {
         blocks.push(PageBlock::Table(list));
         page.still.push(Section::wide(title, blocks));
     }
+    let act = act_form(&visit, number, is_suspended);
+    page.still.push(Section::wide(words.get("transfer.decide"), vec![act]));
     page.draw(&visit)
+}
+
+/// Suspends the account, or lets it act again.
+fn act_form(visit: &Visit, number: i64, is_suspended: bool) -> PageBlock {
+    let words = visit.words;
+    if !visit.operator().role.includes(Role::Operator) {
+        let text = words.get("decide.viewer").to_owned();
+        return PageBlock::Note { tone: Tone::Plain, text };
+    }
+    let (decision, text, help) = match is_suspended {
+        true => ("resume", "act.resume_account", "accounts.resume_help"),
+        false => ("suspend", "act.suspend", "accounts.suspend_help"),
+    };
+    PageBlock::Form(PageForm {
+        action: format!("/console/accounts/{number}/suspend"),
+        is_change: true,
+        title: String::new(),
+        help: words.get(help).to_owned(),
+        hidden: Vec::new(),
+        questions: decide::questions(visit, &[]),
+        buttons: vec![(decision.to_owned(), words.get(text).to_owned(), !is_suspended)],
+    })
+}
+
+/// Suspends an account, or lets its keys act again.
+pub async fn suspend(visit: Visit) -> PageOutcome {
+    let number = number(&visit)?;
+    let by = decide::decided_by(&visit)?;
+    let is_suspension = match visit.field("decision") {
+        "suspend" => true,
+        "resume" => false,
+        _ => return Err(Failure::told(visit.words.get("decide.unknown"))),
+    };
+    let services = visit.app.services.clone();
+    let carry_out = move |tx: &mut dyn Tx, now: &mut Now| {
+        let Some(name) = rows::account_name(tx, number)? else { return Ok(None) };
+        let outcome = match is_suspension {
+            true => operator::suspend_account(tx, now, &name, &by)?,
+            false => operator::resume_account(tx, now, &services.settings, &name, &by)?,
+        };
+        Ok(Some(outcome))
+    };
+    let outcome = visit.app.store.write(carry_out).await?.ok_or(Failure::NotFound)?;
+    let notice = match is_suspension {
+        true => "notice.suspended",
+        false if four_eyes::is_waiting(&outcome) => "notice.waits_second",
+        false => "notice.account_resumed",
+    };
+    visit.back_to(&format!("/console/accounts/{number}"), notice)
 }
 
 /// What the store tells of an account's past.
@@ -168,6 +223,7 @@ struct Told {
     /// What the audit log says of its keys.
     of_keys: Vec<Entry>,
     endpoints: Vec<EndpointLine>,
+    created: Option<i64>,
 }
 
 impl Told {
@@ -177,7 +233,8 @@ impl Told {
         number: i64,
         keys: &[KeyLine],
     ) -> Result<Told, StoreError> {
-        let mut decided = decisions::rows::of_subject(tx, &format!("account {name}"), STEPS_MAX)?;
+        let subject = operator::account_subject(name);
+        let mut decided = decisions::rows::of_subject(tx, &subject, STEPS_MAX)?;
         for operation in Operation::ALL {
             let subject = operator::pause_subject(*operation, &Some(name.to_owned()));
             decided.extend(decisions::rows::of_subject(tx, &subject, STEPS_MAX)?);
@@ -192,12 +249,15 @@ impl Told {
             let own = |line: &EndpointLine| line.scope.account_number() == number;
             endpoints.extend(of_mode.into_iter().filter(own));
         }
-        Ok(Told { decided, of_keys, endpoints })
+        Ok(Told { decided, of_keys, endpoints, created: rows::account_created(tx, number)? })
     }
 
     /// The same and the keys themselves, in the order of time.
     fn story(&self, visit: &Visit, keys: &[KeyLine]) -> Vec<StoryStep> {
         let mut moments: Vec<(i64, StoryStep)> = Vec::new();
+        if let Some(at) = self.created {
+            moments.push((at, stories::step(visit, at, "col.account", "created")));
+        }
         for key in keys {
             let by = |action: Action| {
                 let told = |entry: &&Entry| {
@@ -206,7 +266,7 @@ impl Told {
                 self.of_keys.iter().find(told)
             };
             let mut tell = |at: i64, what: &str, by: Option<&Entry>| {
-                let mut made = persons::step(visit, at, "theme.key", what);
+                let mut made = stories::step(visit, at, "theme.key", what);
                 made.facts = vec![
                     fact(visit, "col.key", PageCell::Code(key.hint.clone())),
                     fact(visit, "col.mode", PageCell::Text(word(visit.words, key.mode.as_str()))),
@@ -226,12 +286,12 @@ impl Told {
             }
         }
         for endpoint in &self.endpoints {
-            let mut made = persons::step(visit, endpoint.created, "theme.endpoint", "created");
+            let mut made = stories::step(visit, endpoint.created, "theme.endpoint", "created");
             let path = path_of(endpoint.id.any());
             made.facts = vec![fact(visit, "col.endpoint", PageCell::link(path, &endpoint.url))];
             moments.push((endpoint.created, made));
         }
-        moments.extend(self.decided.iter().map(|decision| persons::decided(visit, decision)));
+        moments.extend(self.decided.iter().map(|decision| stories::decided(visit, decision, 0)));
         moments.sort_by_key(|(at, _)| *at);
         moments.into_iter().map(|(_, step)| step).collect()
     }

@@ -183,7 +183,13 @@ fn details(visit: &Visit, entry: &Entry) -> Vec<PageCell> {
             Some(known) => PageCell::Muted(known.to_owned()),
             None => PageCell::Code(name.clone()),
         });
+        if let ("expires_at", Ok(at)) = (name.as_str(), text.parse()) {
+            cells.push(PageCell::time(at));
+            continue;
+        }
         cells.push(PageCell::Text(match name.as_str() {
+            // A line may break behind each.
+            "permissions" => text.replace(',', ", "),
             "decision" => decide::decision_word(visit, text),
             "cause" => words.get(&format!("approvals.cause_{text}")).to_owned(),
             "mode" | "role" => word(words, text),

@@ -28,8 +28,9 @@ pub async fn pauses(visit: Visit) -> PageOutcome {
     let words = visit.words;
     let mut page = ConsolePage::new("pauses", words.get("pauses.title"));
     let columns = ["col.operation", "col.whom", "col.by", "col.why", "col.since"];
-    let mut table = Table::new(words, words.get("pauses.title"), &columns, "pauses.empty");
     let can_decide = visit.operator().role.includes(Role::Operator);
+    let empty = if can_decide { "pauses.empty" } else { "pauses.empty_for_viewer" };
+    let mut table = Table::new(words, words.get("pauses.title"), &columns, empty);
     let mut forms = Vec::new();
     for pause in &found {
         let whom = pause.account_number.map_or_else(
@@ -248,7 +249,7 @@ pub async fn operators(visit: Visit) -> PageOutcome {
         "col.second_factor",
         "col.linked",
         "#col.sessions",
-        "col.created",
+        "fact.created",
     ];
     let mut table = Table::new(words, words.get("operators.title"), &columns, "operators.empty");
     let yes_or_no = |is: bool| PageCell::chip(words, if is { "yes" } else { "no" });

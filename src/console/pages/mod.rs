@@ -11,6 +11,7 @@ pub mod persons;
 pub mod queues;
 pub mod reports;
 pub mod search;
+pub mod stories;
 pub mod transfers;
 pub mod webhooks;
 pub mod work;

@@ -1,10 +1,10 @@
 //! A beneficiary and a sender: who they are, what was found of them, and what they had paid.
 
 use super::super::blocks::{
-    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, Tone, short,
-    word,
+    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
+use super::stories::{self, step};
 use super::{decide, fact, limits, named, scope_chips, scope_of, transfers};
 use crate::decisions::{self, Decision};
 use crate::kernel::state::Status;
@@ -31,6 +31,8 @@ struct Around {
     decided: Vec<Decision>,
     announced: Vec<Announced>,
     used: Vec<Used>,
+    /// How far the account's test clock is ahead.
+    ahead_seconds: i64,
 }
 
 /// What the page says of one kind of person.
@@ -73,8 +75,10 @@ fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::Store
         _ => LimitSubject::Beneficiary,
     };
     let at = asked.instant_milliseconds;
+    let accounts = AccountNames::read(tx)?;
     Ok(Around {
-        accounts: AccountNames::read(tx)?,
+        ahead_seconds: accounts.ahead_seconds(scope),
+        accounts,
         transfers: transfers::of_ids(tx, scope, ids)?,
         hits: hits::of_subject(tx, scope, id)?,
         decided: decisions::rows::of_subject(tx, &id.to_string(), ROWS_MAX)?,
@@ -115,19 +119,25 @@ pub async fn beneficiary(visit: Visit) -> PageOutcome {
         fact(&visit, "fact.checked", PageCell::time_or_none(found.checked_at)),
         fact(&visit, "fact.email", text(&found.email)),
         fact(&visit, "fact.phone", text(&found.phone)),
-        fact(&visit, "col.created", PageCell::time(found.created)),
+        fact(&visit, "fact.created", PageCell::time(found.created)),
     ];
     if let Some(reason) = found.payouts_disabled_reason {
         facts.insert(1, fact(&visit, "fact.reason", PageCell::chip(words, reason.as_str())));
     }
     let history = found.status_history.entries();
-    let moments = history
+    let mut moments: Vec<(i64, StoryStep)> = history
         .iter()
         .map(|taken| {
             let what = Status::as_str(taken.status);
             (taken.at, step(&visit, taken.at, "theme.beneficiary", what))
         })
         .collect();
+    if let (Some(at), Some(agrees)) = (found.checked_at, found.name_match) {
+        let mut made = step(&visit, at, "theme.check", "account_checked");
+        let cell = PageCell::chip(words, agrees.as_str());
+        made.facts = vec![fact(&visit, "fact.name_match", cell)];
+        moments.push((at, made));
+    }
     let decide = decide::of_beneficiary(&visit, &found);
     let form = account_number_form(&visit, asked.id);
     let status = Status::as_str(found.status);
@@ -181,7 +191,7 @@ pub async fn sender(visit: Visit) -> PageOutcome {
         fact(&visit, "fact.address", text(&address)),
         fact(&visit, "fact.email", text(&found.email)),
         fact(&visit, "fact.document", text(&document)),
-        fact(&visit, "col.created", PageCell::time(found.created)),
+        fact(&visit, "fact.created", PageCell::time(found.created)),
     ];
     let moments = vec![(found.created, step(&visit, found.created, "theme.sender", "created"))];
     let (decide, status) = (decide::of_sender(&visit, &found), found.screening.as_str());
@@ -217,29 +227,6 @@ const fn yes(is_so: bool) -> &'static str {
     if is_so { "yes" } else { "no" }
 }
 
-pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> StoryStep {
-    StoryStep {
-        at: PageCell::time(at),
-        theme: visit.words.get(theme).to_owned(),
-        title: word(visit.words, what),
-        tone: Tone::of(what),
-        amount: None,
-        facts: Vec::new(),
-    }
-}
-
-/// A decision as a moment of a story.
-pub fn decided(visit: &Visit, decision: &Decision) -> (i64, StoryStep) {
-    let what = format!("decided_{}", decision.decision);
-    let mut made = step(visit, decision.decided_at, "theme.decision", &what);
-    made.tone = Tone::Attention;
-    made.facts = vec![
-        fact(visit, "fact.by", PageCell::text(decision.by.actor())),
-        fact(visit, "fact.why", PageCell::text(decision.by.reason())),
-    ];
-    (decision.decided_at, made)
-}
-
 fn show_around(
     visit: &Visit,
     page: &mut ConsolePage,
@@ -264,21 +251,12 @@ fn show_around(
             decision,
             PageCell::time(hit.created),
         ]));
-        let found = step(visit, hit.created, "theme.check", "hit");
-        moments.push((hit.created, found));
+        moments.extend(stories::found(visit, hit));
     }
     page.still.push(Section::half(caption, vec![PageBlock::Table(table)]));
-    moments.extend(around.decided.iter().map(|decision| decided(visit, decision)));
-    for announced in around
-        .announced
-        .iter()
-        .filter(|announced| announced.event.event_type.contains("payouts_enabled"))
-    {
-        let event = &announced.event;
-        let mut made = step(visit, event.created, "theme.event", &event.event_type);
-        made.facts = vec![fact(visit, "col.id", PageCell::Code(short(&event.id.to_string())))];
-        moments.push((event.created, made));
-    }
+    let ahead = around.ahead_seconds;
+    moments.extend(around.decided.iter().map(|made| stories::decided(visit, made, ahead)));
+    moments.extend(around.announced.iter().map(|event| stories::announced(visit, event)));
     moments.sort_by_key(|(at, _)| *at);
     let steps = moments.into_iter().map(|(_, step)| step).collect();
     page.still.push(Section::wide(words.get("transfer.story"), vec![PageBlock::Story(steps)]));

@@ -5,7 +5,7 @@ use super::super::blocks::{
     Tone, amount, path_of, short, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
-use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
+use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of, stories};
 use crate::decisions::{self, Decision};
 use crate::kernel::page::{FilterValue, Page as ListPage};
 use crate::kernel::state::Status;
@@ -184,8 +184,6 @@ fn draw(visit: &Visit, scope: Scope, story: &Story, decided: &[Decision]) -> Con
     page.live.push(Section::half(words.get("transfer.persons"), vec![persons(visit, story)]));
     let steps = steps(visit, story, decided);
     page.live.push(Section::wide(words.get("transfer.story"), vec![PageBlock::Story(steps)]));
-    page.live.push(Section::wide(words.get("transfer.ledger"), vec![ledger(visit, story)]));
-    page.live.push(Section::wide(words.get("transfer.events"), vec![events(visit, story)]));
     let forms = decide::of_story(visit, story);
     page.still.push(Section::wide(words.get("transfer.decide"), forms));
     page
@@ -227,7 +225,7 @@ fn facts(visit: &Visit, story: &Story) -> PageBlock {
         facts.push(fact(visit, "fact.reference", PageCell::Code(reference.clone())));
     }
     facts.push(fact(visit, "fact.purpose", PageCell::text(transfer.purpose_code.as_str())));
-    facts.push(fact(visit, "col.created", PageCell::time(transfer.created)));
+    facts.push(fact(visit, "fact.created", PageCell::time(transfer.created)));
     PageBlock::Facts(facts)
 }
 
@@ -269,11 +267,8 @@ fn persons(visit: &Visit, story: &Story) -> PageBlock {
         PageCell::link(format!("/console/accounts/{number}"), story.account.clone()),
     ));
     if let Some(instruction) = &story.instruction {
-        let said = [instruction.reason.code.clone(), instruction.reason.text.clone()];
-        let said: Vec<String> = said.into_iter().flatten().collect();
-        if !said.is_empty() {
-            facts.push(fact(visit, "fact.bank_says", PageCell::Text(said.join(": "))));
-        }
+        let said = instruction.reason.words();
+        facts.extend(said.map(|said| fact(visit, "fact.bank_says", PageCell::Text(said))));
         if let Some(attention) = instruction.attention {
             facts.push(fact(visit, "fact.attention", PageCell::text(attention.meaning())));
         }
@@ -303,35 +298,16 @@ fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> P
 
 /// The moments, with what persons decided among them.
 fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<StoryStep> {
-    let words = visit.words;
-    let mut steps: Vec<(i64, StoryStep)> = Vec::new();
+    // Of the same second, what was decided comes before what follows from it.
+    let ahead = story.business - visit.instant();
+    let decided = decided.iter().map(|made| stories::decided_about(visit, made, ahead));
+    let mut steps: Vec<(i64, StoryStep)> = decided.collect();
     for moment in story.moments() {
-        let at = moment.at;
-        steps.push((at, step(visit, story, moment)));
-    }
-    // Decisions have the store's time, moments the account's, whose test clock may be ahead.
-    let ahead_seconds = story.business - visit.instant();
-    for decision in decided {
-        let at = decision.decided_at + ahead_seconds;
-        let mut facts = vec![
-            fact(visit, "fact.by", PageCell::text(decision.by.actor())),
-            fact(visit, "fact.why", PageCell::text(decision.by.reason())),
-        ];
-        if let Some(id) = AnyId::parse(&decision.subject) {
-            facts.insert(0, fact(visit, "fact.about", PageCell::id(id)));
-        }
-        let title = word(words, &format!("decided_{}", decision.decision));
-        steps.push((
-            at,
-            StoryStep {
-                at: PageCell::time(at),
-                theme: words.get("theme.decision").to_owned(),
-                title,
-                tone: Tone::Attention,
-                amount: None,
-                facts,
-            },
-        ));
+        let event = story.announced.iter().find(|told| Some(told.event.id.any()) == moment.id);
+        steps.push(match event {
+            Some(event) => stories::announced(visit, event),
+            None => (moment.at, step(visit, story, moment)),
+        });
     }
     steps.sort_by_key(|(at, _)| *at);
     steps.into_iter().map(|(_, step)| step).collect()
@@ -349,10 +325,9 @@ fn step(visit: &Visit, story: &Story, moment: Moment) -> StoryStep {
         let cell = match name {
             "transaction" => on_chain(visit, transfer, OnChain::Transaction, &value),
             "to_address" => on_chain(visit, transfer, OnChain::Address, &value),
-            "utr" | "file" | "statement" => PageCell::Code(value),
-            "reason" | "classification" | "said_by" | "declared_by" => {
-                PageCell::Text(word(words, &value))
-            }
+            "utr" | "file" | "statement" | "entry_reference" => PageCell::Code(value),
+            "reason" | "classification" | "said_by" | "declared_by" | "from" | "to"
+            | "name_match" => PageCell::Text(word(words, &value)),
             _ => PageCell::Text(value),
         };
         facts.push(fact(visit, &format!("fact.{name}"), cell));
@@ -364,48 +339,8 @@ fn step(visit: &Visit, story: &Story, moment: Moment) -> StoryStep {
         tone: Tone::of(&moment.what),
         amount: moment.amount.map(amount),
         facts,
+        is_quiet: moment.theme == StoryTheme::Ledger,
     }
-}
-
-fn ledger(visit: &Visit, story: &Story) -> PageBlock {
-    let words = visit.words;
-    let columns = ["col.entry", "col.from", "col.to", "#col.amount", "col.created"];
-    let caption = words.get("transfer.ledger");
-    let mut table = Table::new(words, caption, &columns, "transfer.no_ledger");
-    for posting in &story.postings {
-        table.lines.push(TableLine::new(vec![
-            PageCell::text(word(words, posting.entry.as_str())),
-            PageCell::text(word(words, posting.credit.as_str())),
-            PageCell::text(word(words, posting.debit.as_str())),
-            PageCell::money(posting.amount),
-            PageCell::time(posting.posted_at),
-        ]));
-    }
-    PageBlock::Table(table)
-}
-
-fn events(visit: &Visit, story: &Story) -> PageBlock {
-    let words = visit.words;
-    let columns = ["col.event", "col.id", "col.deliveries", "col.created"];
-    let caption = words.get("transfer.events");
-    let mut table = Table::new(words, caption, &columns, "transfer.no_events");
-    for announced in &story.announced {
-        let mut deliveries = Vec::new();
-        for delivery in &announced.deliveries {
-            deliveries.push(PageCell::chip(words, delivery.status.as_str()));
-            let path = format!("{}#{}", path_of(delivery.endpoint_id.any()), delivery.id);
-            let attempts = delivery.attempts_count.to_string();
-            let text = words.with("transfer.attempts", [("count", attempts.as_str())]);
-            deliveries.push(PageCell::link(path, text));
-        }
-        table.lines.push(TableLine::new(vec![
-            PageCell::Code(announced.event.event_type.clone()),
-            PageCell::Code(short(&announced.event.id.to_string())),
-            if deliveries.is_empty() { PageCell::none() } else { PageCell::Several(deliveries) },
-            PageCell::time(announced.event.created),
-        ]));
-    }
-    PageBlock::Table(table)
 }
 
 /// The transfers of a person, newest first.

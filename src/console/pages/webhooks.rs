@@ -84,7 +84,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
     page.chips.extend(scope_chips(&visit, accounts.of(scope), scope));
     let mut facts = vec![
         fact(&visit, "fact.events", PageCell::Text(endpoint.enabled_events.to_list().join(", "))),
-        fact(&visit, "col.created", PageCell::time(endpoint.created)),
+        fact(&visit, "fact.created", PageCell::time(endpoint.created)),
     ];
     if let Some(queue) = queue {
         facts.push(fact(&visit, "col.failures", PageCell::number(queue.health.failures_count)));

@@ -1,10 +1,10 @@
 //! Four eyes: what one person asks for and a second one approves.
 //!
 //! Where `four_eyes_above` is set, a decision above that amount, an address for a refund, a
-//! clearance of what screening confirmed and the end of a pause are kept as a request. It is
-//! carried out in the transaction in which an approver other than the requester approves it. Both
-//! have to have proven who they are, by a session or a password: a name on a command line could be
-//! anybody's.
+//! clearance of what screening confirmed and the end of a pause or a suspension are kept as a
+//! request. It is carried out in the transaction in which an approver other than the requester
+//! approves it. Both have to have proven who they are, by a session or a password: a name on a
+//! command line could be anybody's.
 
 pub mod rows;
 
@@ -50,6 +50,7 @@ pub enum RequestedAction {
     RefundAddress(Id<kind::Refund>, ChainAddress),
     ReleaseRefund(Id<kind::Refund>),
     Resume { operation: Operation, account: Option<String> },
+    ResumeAccount { account: String },
 }
 
 /// The same as it is stored.
@@ -60,6 +61,7 @@ enum Stored {
     RefundAddress { id: String, to: String },
     ReleaseRefund { id: String },
     Resume { operation: String, account: Option<String> },
+    ResumeAccount { account: String },
 }
 
 impl RequestedAction {
@@ -73,6 +75,7 @@ impl RequestedAction {
             RequestedAction::Resume { operation, account } => {
                 super::pause_subject(*operation, account)
             }
+            RequestedAction::ResumeAccount { account } => super::account_subject(account),
         }
     }
 
@@ -82,7 +85,7 @@ impl RequestedAction {
             RequestedAction::Decide(_, decision) => decision.word(),
             RequestedAction::RefundAddress(..) => "address",
             RequestedAction::ReleaseRefund(_) => "release",
-            RequestedAction::Resume { .. } => "resume",
+            RequestedAction::Resume { .. } | RequestedAction::ResumeAccount { .. } => "resume",
         }
     }
 
@@ -111,6 +114,9 @@ impl RequestedAction {
                 operation: operation.as_str().to_owned(),
                 account: account.clone(),
             },
+            RequestedAction::ResumeAccount { account } => {
+                Stored::ResumeAccount { account: account.clone() }
+            }
         };
         let text = serde_json::to_string(&stored);
         Ok(text.map_err(|error| StoreError::Broken(format!("a request: {error}")))?)
@@ -142,6 +148,7 @@ impl RequestedAction {
             Stored::Resume { operation, account } => {
                 RequestedAction::Resume { operation: Operation::parse(&operation)?, account }
             }
+            Stored::ResumeAccount { account } => RequestedAction::ResumeAccount { account },
         })
     }
 }
@@ -261,7 +268,9 @@ fn cause(
     asked: &RequestedAction,
 ) -> Result<Option<Cause>, StoreError> {
     let (id, decision) = match asked {
-        RequestedAction::Resume { .. } => return Ok(Some(Cause::Resume)),
+        RequestedAction::Resume { .. } | RequestedAction::ResumeAccount { .. } => {
+            return Ok(Some(Cause::Resume));
+        }
         RequestedAction::RefundAddress(..) => return Ok(Some(Cause::RefundAddress)),
         RequestedAction::ReleaseRefund(id) => (id.any(), None),
         RequestedAction::Decide(id, decision) => (*id, Some(decision)),
@@ -388,6 +397,9 @@ pub fn approve(
         RequestedAction::ReleaseRefund(id) => super::release_refund(tx, now, services, id, &by),
         RequestedAction::Resume { operation, account } => {
             super::resume(tx, now, &services.settings, operation, account, &by)
+        }
+        RequestedAction::ResumeAccount { account } => {
+            super::resume_account(tx, now, &services.settings, &account, &by)
         }
     }
 }

@@ -93,6 +93,12 @@ impl Reason {
     pub fn is_empty(&self) -> bool {
         self.code.is_none() && self.text.is_none()
     }
+    /// Both as one text.
+    pub fn words(&self) -> Option<String> {
+        let said: Vec<&str> =
+            [&self.code, &self.text].into_iter().flatten().map(String::as_str).collect();
+        (!said.is_empty()).then(|| said.join(": "))
+    }
     /// Keeps an explanation, shortened and without control characters.
     pub fn set_text(&mut self, text: &str) {
         let clean: String = text

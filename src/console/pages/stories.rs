@@ -1,0 +1,104 @@
+//! Moments of a story as pages show them: what happened to an object, what was decided about it,
+//! and what its caller was told.
+
+use super::super::blocks::{PageCell, StoryStep, Tone, path_of, short, word};
+use super::super::visit::Visit;
+use super::fact;
+use crate::decisions::Decision;
+use crate::kernel::AnyId;
+use crate::oversight::story::{Announced, Delivered};
+use crate::screening::hit::HitRow;
+
+pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> StoryStep {
+    StoryStep {
+        at: PageCell::time(at),
+        theme: visit.words.get(theme).to_owned(),
+        title: word(visit.words, what),
+        tone: Tone::of(what),
+        amount: None,
+        facts: Vec::new(),
+        is_quiet: false,
+    }
+}
+
+/// A decision as a moment. Decisions have the store's time, and moments the account's, whose test
+/// clock is so far ahead.
+pub fn decided(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> (i64, StoryStep) {
+    let at = decision.decided_at + ahead_seconds;
+    let what = format!("decided_{}", decision.decision);
+    let mut made = step(visit, at, "theme.decision", &what);
+    made.tone = Tone::Attention;
+    made.facts = vec![
+        fact(visit, "fact.by", PageCell::text(decision.by.actor())),
+        fact(visit, "fact.why", PageCell::text(decision.by.reason())),
+    ];
+    let second = decision.by.approved_by();
+    if !second.is_empty() {
+        made.facts.insert(1, fact(visit, "fact.approved_by", PageCell::text(second)));
+    }
+    (at, made)
+}
+
+/// The same, and what it was about.
+pub fn decided_about(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> (i64, StoryStep) {
+    let (at, mut made) = decided(visit, decision, ahead_seconds);
+    if let Some(id) = AnyId::parse(&decision.subject) {
+        made.facts.insert(0, fact(visit, "fact.about", PageCell::id(id)));
+    }
+    (at, made)
+}
+
+/// What a list has against somebody, and what a person said about it.
+pub fn found(visit: &Visit, hit: &HitRow) -> Vec<(i64, StoryStep)> {
+    let about = |mut made: StoryStep| {
+        let list = format!("{} {}", hit.list, hit.entry_id);
+        made.facts = vec![
+            fact(visit, "fact.list", PageCell::Text(list)),
+            fact(visit, "fact.evidence", PageCell::Text(hit.evidence.clone())),
+        ];
+        made
+    };
+    let mut steps = vec![(hit.created, about(step(visit, hit.created, "theme.check", "hit")))];
+    if let (Some(decision), Some(at)) = (hit.decision, hit.decided_at) {
+        let mut made = about(step(visit, at, "theme.check", decision.as_str()));
+        let by = hit.decided_by.clone();
+        made.facts.extend(by.map(|by| fact(visit, "fact.decided_by", PageCell::Text(by))));
+        steps.push((at, made));
+    }
+    steps
+}
+
+/// An event, and how it was delivered.
+pub fn announced(visit: &Visit, announced: &Announced) -> (i64, StoryStep) {
+    let event = &announced.event;
+    let mut made = step(visit, event.created, "theme.event", "announced");
+    made.is_quiet = true;
+    made.facts = vec![
+        fact(visit, "col.event", PageCell::Code(event.event_type.clone())),
+        fact(visit, "col.id", PageCell::Code(short(&event.id.to_string()))),
+    ];
+    made.facts.extend(announced.deliveries.iter().map(|found| delivered(visit, found)));
+    (event.created, made)
+}
+
+/// What became of a delivery: its status, how often it was tried, and what the last attempts were
+/// answered.
+fn delivered(visit: &Visit, found: &Delivered) -> (String, PageCell) {
+    let Delivered { delivery, attempts } = found;
+    let words = visit.words;
+    let count = delivery.attempts_count.to_string();
+    let text = words.with("transfer.attempts", [("count", count.as_str())]);
+    let mut cells = vec![
+        PageCell::chip(words, delivery.status.as_str()),
+        PageCell::link(path_of(delivery.endpoint_id.any()), text),
+    ];
+    cells.extend(attempts.iter().map(|attempt| {
+        let answer = match (attempt.http_status, &attempt.error) {
+            (Some(status), _) => status.to_string(),
+            (None, Some(error)) => word(words, error),
+            (None, None) => "–".to_owned(),
+        };
+        PageCell::Muted(format!("{answer} · {} ms", attempt.duration_milliseconds))
+    }));
+    fact(visit, "fact.delivery", PageCell::Several(cells))
+}

@@ -1,0 +1,63 @@
+//! Suspending accounts, and letting them act again.
+
+use super::OperatorResult;
+use super::four_eyes::{RequestedAction, wait_for_second};
+use crate::decisions;
+use crate::kernel::{DecidedBy, Now, OperationError};
+use crate::keys;
+use crate::services::Settings;
+use crate::store::Tx;
+
+/// What a suspension is about, as decisions name it.
+pub fn account_subject(name: &str) -> String {
+    format!("account {name}")
+}
+
+/// Lets no key of an account act. What is under way goes on.
+pub fn suspend_account(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    name: &str,
+    by: &DecidedBy,
+) -> OperatorResult {
+    change(tx, now, name, true, by)?;
+    Ok(format!("{name} is suspended; its keys stop working within a second"))
+}
+
+/// Lets the keys of a suspended account act again.
+pub fn resume_account(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    settings: &Settings,
+    name: &str,
+    by: &DecidedBy,
+) -> OperatorResult {
+    if keys::rows::is_suspended(tx, name)? == Some(true) {
+        let asked = RequestedAction::ResumeAccount { account: name.to_owned() };
+        if let Some(waits) = wait_for_second(tx, now, settings, None, &asked, by)? {
+            return Ok(waits);
+        }
+    }
+    change(tx, now, name, false, by)?;
+    Ok(format!("{name} is active"))
+}
+
+/// Of two who decide the same at once, one is told that it is so already.
+fn change(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    name: &str,
+    is_suspended: bool,
+    by: &DecidedBy,
+) -> Result<(), OperationError> {
+    if !keys::rows::suspend(tx, name, is_suspended)? {
+        let fault = match keys::rows::is_suspended(tx, name)? {
+            Some(true) => format!("{name} is suspended already"),
+            Some(false) => format!("{name} is not suspended"),
+            None => format!("there is no account {name:?}: `hundi accounts list` shows them"),
+        };
+        return Err(OperationError::Declined(fault));
+    }
+    let decision = if is_suspended { "suspend" } else { "resume" };
+    decisions::record(tx, now, &account_subject(name), decision, by)
+}

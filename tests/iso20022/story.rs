@@ -1,0 +1,50 @@
+//! What the console tells of a payment at the bank: the file that it went out in, what the bank
+//! answered, word for word, and the line of the statement that shows it.
+
+use serde_json::json;
+
+use crate::bank::Scene;
+use crate::money::{UTR, debit, reason, refs, refusal, statement, status};
+use crate::support::id;
+use crate::viewer::Viewer;
+
+/// The place of the first moment with these texts.
+fn place(moments: &[String], texts: &[&str]) -> usize {
+    let is_it = |moment: &String| texts.iter().all(|text| moment.contains(text));
+    moments.iter().position(is_it).unwrap_or_else(|| panic!("no {texts:?} in {moments:#?}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_story_has_the_banks_own_words() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let viewer = Viewer::of(scene.server.app.state.clone()).await;
+    let (transfer, payout_id, message) = scene.sent("100.00").await;
+    let page = format!("/console/transfers/{}", id(&transfer));
+    let moments = viewer.story(&page).await;
+    let file = place(&moments, &["Bank", "With the bank", &message, "Payments"]);
+    assert!(place(&moments, &["Rate locked"]) < file, "{moments:#?}");
+
+    let text = "ACCOUNT IS CLOSED SINCE 2025";
+    let refused = status("S1", &message, "", &refusal(payout_id, &reason("AC04", text)));
+    scene.hear(&[refused]).await;
+    let path = format!("/v1/transfers/{}", id(&transfer));
+    scene.client.wait_until(&path, |found| found["refund"] != json!(null)).await;
+    let moments = viewer.story(&page).await;
+    let said = place(&moments, &["Payout", "Failed", "Account closed", "AC04: ACCOUNT IS CLOSED"]);
+    assert!(place(&moments, &["Bank", &message]) < said, "{moments:#?}");
+    assert!(said < place(&moments, &["Transfer", "Payout failed"]), "{moments:#?}");
+    place(&moments, &["Refund"]);
+
+    // Another one is paid: the bank's line and references show.
+    let (transfer, payout_id, _) = scene.sent("100.00").await;
+    let amount = scene.find(payout_id).await.amount;
+    let line = [debit(amount, refs(payout_id, UTR))];
+    scene.hear(&[statement("D1", "DAY-1", "", -amount.units, &line)]).await;
+    let path = format!("/v1/transfers/{}", id(&transfer));
+    scene.client.wait_status(&path, "payout_settled").await;
+    let moments = viewer.story(&format!("/console/transfers/{}", id(&transfer))).await;
+    let utr = "SBIN126166441955";
+    let settled = place(&moments, &["Payout", "Settled", utr]);
+    assert!(place(&moments, &["Bank", "With the bank"]) < settled, "{moments:#?}");
+    place(&moments, &["Bank", "Debited", utr, "Booked on", "DAY-1"]);
+}
