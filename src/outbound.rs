@@ -247,18 +247,74 @@ impl Client {
     }
 }
 
-/// The innermost cause, which says more than "client error"; it names a host at most.
-fn told(error: &dyn std::error::Error) -> String {
+/// What is wrong and what to do about it, where that is known. Otherwise the innermost cause, which
+/// says more than "client error". It names a host at most.
+fn told(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
+    loop {
+        if let Some(sentence) = explained(cause) {
+            return sentence;
+        }
+        match cause.source() {
+            Some(source) => cause = source,
+            None => return cause.to_string(),
+        }
     }
-    cause.to_string()
+}
+
+fn explained(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(error) = cause.downcast_ref::<rustls::Error>() {
+        return Some(tls_explained(error));
+    }
+    if cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
+        let text = "what answers there does not speak HTTP: if it speaks TLS, write https://";
+        return Some(text.into());
+    }
+    let error = cause.downcast_ref::<std::io::Error>()?;
+    // TLS puts its errors into those of the connection.
+    if let Some(sentence) = error.get_ref().and_then(|inner| explained(inner)) {
+        return Some(sentence);
+    }
+    if error.kind() == std::io::ErrorKind::ConnectionRefused {
+        let text = "nothing listens there (connection refused): start it, or correct the address";
+        return Some(text.into());
+    }
+    // The resolver's errors have no kind of their own.
+    error.to_string().starts_with("failed to lookup address").then(|| {
+        "the host's name is not known here: correct it, or look at this machine's DNS".into()
+    })
+}
+
+fn tls_explained(error: &rustls::Error) -> String {
+    use rustls::{CertificateError as Fault, Error, InvalidMessage};
+    let text = match error {
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "what answers there does not speak TLS: name its port for TLS, or write http:// if it \
+             is on this machine"
+        }
+        Error::InvalidCertificate(Fault::UnknownIssuer) => {
+            "this machine does not know the issuer of the certificate there: add the issuer to its \
+             certificates, or name a file of issuers with SSL_CERT_FILE"
+        }
+        Error::InvalidCertificate(
+            Fault::NotValidForName | Fault::NotValidForNameContext { .. },
+        ) => "the certificate there is for another name: write the name that it is for",
+        Error::InvalidCertificate(Fault::Expired | Fault::ExpiredContext { .. }) => {
+            "the certificate there has expired: it has to be renewed, if this machine's clock is \
+             right"
+        }
+        Error::InvalidCertificate(Fault::NotValidYet | Fault::NotValidYetContext { .. }) => {
+            "the certificate there is not valid yet: look at this machine's clock"
+        }
+        _ => return format!("TLS failed: {error}"),
+    };
+    text.into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rcgen::{CertificateParams, CertifiedIssuer, Issuer, KeyPair};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     fn client() -> Client {
@@ -321,6 +377,79 @@ mod tests {
         );
         let shown = format!("{endpoint:?}");
         assert!(!shown.contains("secret") && !shown.contains("hidden"), "{shown}");
+    }
+
+    /// A server with TLS whose certificate `issuer` issued for a name and a time.
+    async fn serve_tls(issuer: &Issuer<'_, KeyPair>, name: &str, years: [i32; 2]) -> String {
+        let mut parameters = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        parameters.not_before = rcgen::date_time_ymd(years[0], 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(years[1], 1, 1);
+        let key = KeyPair::generate().unwrap();
+        let certificate = parameters.signed_by(&key, issuer).unwrap();
+        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key.into())
+            .unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                // A client that refuses the certificate ends the handshake.
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let _ = stream.read(&mut [0; 4096]).await;
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+            }
+        });
+        format!("localhost:{port}")
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_fails_says_what_to_do() {
+        let issuer = |name: &str| {
+            let mut parameters = CertificateParams::new(Vec::new()).unwrap();
+            parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+            parameters.distinguished_name.push(rcgen::DnType::CommonName, name);
+            CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap()
+        };
+        let (known, unknown) = (issuer("known"), issuer("unknown"));
+        let now = [2020, 2120];
+        let good = serve_tls(&known, "localhost", now).await;
+        let stranger = serve_tls(&unknown, "localhost", now).await;
+        let other_name = serve_tls(&known, "pay.example", now).await;
+        let expired = serve_tls(&known, "localhost", [2020, 2021]).await;
+        let early = serve_tls(&known, "localhost", [2119, 2120]).await;
+        let (plain, _asked) = serve("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        let plain = plain.label().replace("http://", "");
+        let mut roots = RootCertStore::empty();
+        roots.add(known.der().clone()).unwrap();
+        let client = Client::new(roots).unwrap();
+        let ask = async |address: String| {
+            let endpoint = OutboundEndpoint::new(&address, None).unwrap();
+            client.get(&endpoint, Duration::from_secs(20), 100).await
+        };
+        assert!(ask(format!("https://{good}/")).await.is_ok());
+        for (address, wanted) in [
+            (format!("https://{plain}/"), "does not speak TLS"),
+            (format!("http://{good}/"), "write https://"),
+            (format!("https://{stranger}/"), "does not know the issuer"),
+            (format!("https://{other_name}/"), "for another name"),
+            (format!("https://{expired}/"), "has expired"),
+            (format!("https://{early}/"), "not valid yet"),
+            ("http://127.0.0.1:1/".into(), "connection refused"),
+            ("https://127.0.0.1:1/".into(), "connection refused"),
+            ("http://no-such-host.invalid/".into(), "name is not known"),
+        ] {
+            let Err(OutboundError::Connection(told)) = ask(address.clone()).await else {
+                panic!("{address} was connected to");
+            };
+            assert!(told.contains(wanted), "{address}: {told}");
+            let is_raw = told.contains(['{', '"']) || told.contains("::");
+            assert!(!is_raw && told.contains(": "), "{address} is told of as {told}");
+        }
     }
 
     #[tokio::test]
