@@ -331,7 +331,7 @@ impl PageFacts<'_> {
         let payout = self.payout.filter(|_| phase == PaymentPhase::PaidOut)?;
         let transfer = self.transfer;
         Some(PayerReceipt {
-            sent: self.amount(transfer.expected),
+            sent: self.amount(transfer.received),
             paid: rupees(payout.amount),
             rate: format!(
                 "1 {} = ₹{}",
