@@ -121,8 +121,7 @@ impl CodeBlock {
 
 /// Code blocks that follow one another in different languages say the same: the reader chooses.
 fn push_codes(html: &mut String, codes: &mut Vec<CodeBlock>) {
-    let is_choice = codes.len() > 1
-        && codes.iter().all(|code| !matches!(code.language.as_str(), "text" | "json"));
+    let is_choice = codes.len() > 1 && codes.iter().all(|code| is_program(&code.language));
     if is_choice {
         html.push_str("<div class=\"choice\">\n");
     }
@@ -170,6 +169,55 @@ pub fn plain(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
+/// The text with code in one language, where blocks that follow one another say the same in
+/// several. Code that is not there in that language stays as it is first written.
+pub fn only(text: &str, language: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut codes: Vec<(String, String)> = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let Some(info) = line.strip_prefix("```") else {
+            // Blank lines between blocks of one choice separate nothing.
+            if !line.is_empty() || codes.is_empty() {
+                keep_one(&mut kept, &mut codes, language);
+                kept.push_str(line);
+                kept.push('\n');
+            }
+            continue;
+        };
+        let code_language = info.split_whitespace().next().unwrap_or("text").to_owned();
+        if !is_program(&code_language) || codes.last().is_some_and(|(last, _)| !is_program(last)) {
+            keep_one(&mut kept, &mut codes, language);
+        }
+        let mut code = format!("{line}\n");
+        for line in lines.by_ref() {
+            code.push_str(line);
+            code.push('\n');
+            if line == "```" {
+                break;
+            }
+        }
+        codes.push((code_language, code));
+    }
+    keep_one(&mut kept, &mut codes, language);
+    kept
+}
+
+/// Whether a block is code of which there can be a choice, and not what a program prints.
+fn is_program(language: &str) -> bool {
+    !matches!(language, "text" | "json")
+}
+
+/// Moves one of the blocks to the text.
+fn keep_one(kept: &mut String, codes: &mut Vec<(String, String)>, language: &str) {
+    let chosen = codes.iter().find(|(found, _)| found == language).or(codes.first());
+    if let Some((_, code)) = chosen {
+        kept.push_str(code);
+        kept.push('\n');
+    }
+    codes.clear();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +230,18 @@ mod tests {
         assert_eq!(html.matches("<div class=\"choice\">").count(), 1, "{html}");
         assert!(html.contains("a &lt;b&gt;") && html.contains("<figcaption>x.py"), "{html}");
         assert!(html.ends_with("d\n</code></pre></figure>\n"), "{html}");
+    }
+
+    #[test]
+    fn one_language_of_a_choice_stays() {
+        let text = "a\n\n```bash\n1\n```\n\n```python title=x.py\n2\n\n3\n```\n\n\
+                    ```text\n4\n```\n\nb\n\n```bash\n5\n```\n\n## c\n";
+        let python = "a\n\n```python title=x.py\n2\n\n3\n```\n\n```text\n4\n```\n\nb\n\n\
+                      ```bash\n5\n```\n\n## c\n";
+        assert_eq!(only(text, "python"), python);
+        // One that is not there.
+        let first = python.replace("```python title=x.py\n2\n\n3", "```bash\n1");
+        assert_eq!(only(text, "rust"), first);
     }
 
     #[test]

@@ -42,7 +42,7 @@ const GUIDES: &[GuideSource] = &[
         include_str!("../../docs/guides/idempotency.md"),
     ),
     GuideSource::new("errors", "Errors", include_str!("../../docs/guides/errors.md")),
-    GuideSource::new("lists", "Lists and events", include_str!("../../docs/guides/lists.md")),
+    GuideSource::new("lists", "Lists", include_str!("../../docs/guides/lists.md")),
     GuideSource::new("events", "Follow events", include_str!("../../docs/guides/events.md")),
     GuideSource::new("testing", "Testing", include_str!("../../docs/guides/testing.md")),
     GuideSource::new("refunds", "Refunds and holds", include_str!("../../docs/guides/refunds.md")),
@@ -56,6 +56,9 @@ const GUIDES: &[GuideSource] = &[
 
 /// The address in the guides' code, which the pages replace with the server's own.
 const EXAMPLE_URL: &str = "http://127.0.0.1:8080";
+
+/// All guides in one file.
+const FULL_TEXT_PATH: &str = "/llms-full.txt";
 
 /// The page for addresses below `/docs/` that lead nowhere.
 const MISSING_PATH: &str = "/docs/404";
@@ -129,11 +132,24 @@ impl Guides {
 
     /// The file at a path, if there is one.
     pub fn file(&self, path: &str) -> Option<&GuideFile> {
-        if path != "/llms.txt" && path != "/llms-full.txt" && !path.starts_with("/docs/") {
+        if path != "/llms.txt" && path != FULL_TEXT_PATH && !path.starts_with("/docs/") {
             return None;
         }
         let files = self.files();
         files.get(path).or_else(|| files.get(path.strip_suffix('/')?))
+    }
+
+    /// The file at a path as a query wants it: `lang` leaves one language of the code in Markdown.
+    pub fn file_for(&self, path: &str, query: Option<&str>) -> Option<GuideFile> {
+        let file = self.file(path)?.clone();
+        let is_markdown = path.ends_with(".md") || path == FULL_TEXT_PATH;
+        let mut pairs = url::form_urlencoded::parse(query.unwrap_or("").as_bytes());
+        let Some((_, language)) = pairs.find(|(name, _)| name == "lang").filter(|_| is_markdown)
+        else {
+            return Some(file);
+        };
+        let text = String::from_utf8_lossy(&file.body);
+        Some(GuideFile { body: markdown::only(&text, &language).into(), ..file })
     }
 
     /// The path of every file.
@@ -181,7 +197,7 @@ impl Guides {
             Bytes::from_static(include_bytes!("guides.js")),
         );
         add("/llms.txt", "text/plain; charset=utf-8", llms(public_url, &resources).into());
-        add("/llms-full.txt", "text/plain; charset=utf-8", full_text.into());
+        add(FULL_TEXT_PATH, "text/plain; charset=utf-8", full_text.into());
         files
     }
 }
@@ -192,7 +208,9 @@ fn llms(public_url: &str, resources: &[reference::ResourcePage]) -> String {
     let mut text = String::from(
         "# hundi\n\n> An API that pays Indian rupees into NRE bank accounts, funded by a deposit \
          of USDT on TRON: beneficiary, sender, quote lock, transfer with a deposit address, INR \
-         payout with a UTR, signed webhooks.\n\n## Guides\n\n",
+         payout with a UTR, signed webhooks.\n\nThe guides have code in several languages. \
+         `?lang=bash`, `?lang=python`, `?lang=typescript` or `?lang=rust` behind an address leaves \
+         one of them.\n\n## Guides\n\n",
     );
     for guide in GUIDES {
         text.push_str(&format!("- [{}]({public_url}{})\n", guide.title, guide.markdown_path()));
@@ -204,7 +222,7 @@ fn llms(public_url: &str, resources: &[reference::ResourcePage]) -> String {
     }
     text.push_str(&format!(
         "- [OpenAPI 3.1 document]({public_url}/openapi.json)\n\n## Optional\n\n\
-         - [All guides in one file]({public_url}/llms-full.txt)\n"
+         - [All guides in one file]({public_url}{FULL_TEXT_PATH})\n"
     ));
     text
 }
@@ -389,6 +407,27 @@ mod tests {
             text.contains("`POST /v1/transfers`") && text.contains("- `quote_lock_id` (string")
         );
         assert!(!text.contains("<code>") && !text.contains("&quot;"), "{text}");
+    }
+
+    #[test]
+    fn machines_get_one_language_if_they_like() {
+        let guides = guides();
+        let text = |path: &str, query| {
+            let file = guides.file_for(path, query).unwrap();
+            String::from_utf8(file.body.to_vec()).unwrap()
+        };
+        let all = text("/docs/quick-start.md", None);
+        let python = text("/docs/quick-start.md", Some("lang=python"));
+        assert!(python.contains("title=quick_start.py") && python.len() * 2 < all.len());
+        for other in ["quick_start.sh\n", "quick_start.ts\n", "quick_start.rs\n"] {
+            assert!(!python.contains(&format!("title={other}")), "{other}");
+            assert!(all.contains(&format!("title={other}")), "{other}");
+        }
+        let whole = text(FULL_TEXT_PATH, Some("lang=typescript"));
+        assert!(whole.contains("title=retry.ts") && !whole.contains("title=retry.py"));
+        // Of a page the reader chooses with the tabs.
+        let page = text("/docs/quick-start", Some("lang=python"));
+        assert_eq!(page, text("/docs/quick-start", None));
     }
 
     #[test]

@@ -145,8 +145,8 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
             reply
         }
         _ => {
-            if let Some(file) = site.guides.file(path) {
-                return guide(file);
+            if let Some(file) = site.guides.file_for(path, request.uri().query()) {
+                return guide(&file);
             }
             if let Some(rest) = path.strip_prefix("/pay/") {
                 return payer::answer(app, request_id, request, rest).await;
