@@ -7,6 +7,8 @@ mod connections;
 mod encryption_key;
 #[path = "cli/exposure.rs"]
 mod exposure;
+#[path = "cli/listen.rs"]
+mod listen;
 #[path = "cli/logs.rs"]
 mod logs;
 #[path = "cli/shell.rs"]
@@ -875,10 +877,14 @@ fn first_start_makes_a_key_that_works_and_shows_it_in_no_log() {
     let home = Home::new("cli-first");
     let server = home.start();
     let path = home.directory.join("hundi.db.first-key");
-    let log = until("the key's file in the output", Duration::from_secs(10), || {
-        Some(home.log()).filter(|log| log.contains("first-key"))
+    let log = until("the end of the greeting", Duration::from_secs(10), || {
+        Some(home.log()).filter(|log| log.contains("keys create"))
     });
     assert!(!log.contains("sk_test_"), "the log shows the key");
+    // What leads to a payment stands there, to be pasted, before anything else to call.
+    let pasted: Vec<&str> = log.lines().filter(|line| line.starts_with("    ")).collect();
+    assert!(pasted.len() == 3 && pasted[2].ends_with("hundi quickstart"), "{log}");
+    assert!(log.contains("first-key") && log.contains("/docs/"), "{log}");
     let files: Vec<_> =
         std::fs::read_dir(&home.directory).expect("the directory").flatten().collect();
     let found = files
@@ -1093,7 +1099,12 @@ fn a_quick_start_leads_to_a_reference() {
     for link in ["/pay/transfer_", "/verify/payout_", "/docs/"] {
         assert!(shown.contains(&format!("{base_url}{link}")), "{link} is not in {shown}");
     }
+    assert!(shown.contains("payout.unique_transaction_reference"), "{shown}");
     assert!(!run("sk_test_wrong").status.success());
+    // The same steps for a shell need no key yet, and show none.
+    let lines = home.run_plain(&["quickstart", "--curl", "--base-url", &format!("{base_url}/")]);
+    let lines = lines.expect_success("quickstart --curl").stdout;
+    assert!(lines.contains(&format!("export HUNDI_BASE_URL={base_url}\n")), "{lines}");
 }
 
 #[test]

@@ -36,6 +36,12 @@ pub struct CallerArgs {
     api_key: Option<String>,
 }
 
+impl CallerArgs {
+    pub fn base_url(&self) -> &str {
+        self.base_url.trim_end_matches('/')
+    }
+}
+
 /// Calls one API with one key.
 pub struct ApiCaller {
     pub client: Client,
@@ -66,7 +72,7 @@ impl ApiCaller {
         let key = key
             .or_else(|| environment(API_KEY))
             .ok_or("name an API key with HUNDI_API_KEY or --api-key")?;
-        ApiCaller::of(&arguments.base_url, SecretString::from(key))
+        ApiCaller::of(arguments.base_url(), SecretString::from(key))
     }
 
     /// A caller of the API at an address.

@@ -38,15 +38,19 @@ const RECONNECT_SECONDS_MAX: u64 = 30;
 
 /// Show events as they happen, and forward them to a receiver
 ///
-/// Works from anywhere with an API key. Events are forwarded in order, signed with the secret that
-/// is printed at the start. One that the receiver does not answer with 2xx is sent again behind
-/// newer ones, for at most 24 hours. The place is kept in a file, so that a later start goes on
-/// where this one stopped.
+/// Works from anywhere with an API key. Without --forward-to each event is a line, read from the
+/// API over the connection of the key. With it, events are forwarded in order, signed with the
+/// secret that is printed at the start. One that the receiver does not answer with 2xx is sent
+/// again behind newer ones, for at most 24 hours. The place is kept in a file, so that a later
+/// start goes on where this one stopped.
 #[derive(Args)]
 pub struct Listen {
     /// Receiver of the events, such as localhost:3000/webhooks
     #[arg(long, short, value_name = "URL")]
     forward_to: Option<String>,
+    /// Print each event as a line of JSON, and nothing else, for a program that reads the lines
+    #[arg(long, conflicts_with = "forward_to")]
+    json: bool,
     /// Only these events, separated by commas: full names, or prefixes such as transfer.status.*
     #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
     events: Vec<String>,
@@ -112,7 +116,9 @@ impl Listen {
         let place = [caller.base_url.as_str(), caller.key(), forward_to.as_deref().unwrap_or("")];
         let path = self.state.map_or_else(|| default_path(&place), Ok)?;
         let (state, lock) = open_state(&path)?;
-        let mut listener = Listener { caller, secret, receiver, forward_to, filters, path, state };
+        let is_json = self.json;
+        let mut listener =
+            Listener { caller, secret, receiver, forward_to, is_json, filters, path, state };
         let listened = tokio::select! {
             listened = listener.listen(self.from_oldest) => listened,
             _ = tokio::signal::ctrl_c() => Ok(()),
@@ -180,6 +186,7 @@ struct Listener {
     secret: String,
     receiver: Option<OutboundEndpoint>,
     forward_to: Option<String>,
+    is_json: bool,
     filters: EventFilters,
     path: PathBuf,
     state: ListenState,
@@ -192,16 +199,7 @@ impl Listener {
             self.state.cursor = self.newest().await?;
         }
         self.save()?;
-        if let Some(url) = &self.forward_to {
-            print(&format!("Forwarding to {url}"))?;
-        }
-        print(&format!("Ready. The signing secret is {} (Ctrl-C ends)", self.secret))?;
-        if !is_new {
-            print(&format!(
-                "Going on where the last start stopped, with {} events to forward again.",
-                self.state.undelivered.len()
-            ))?;
-        }
+        self.greet(is_new)?;
         let mut pause = 1;
         loop {
             self.forward_due().await?;
@@ -229,6 +227,26 @@ impl Listener {
                 Err(refused) => return Err(refused.message()),
             }
         }
+    }
+
+    fn greet(&self, is_new: bool) -> Result<(), String> {
+        let Some(url) = &self.forward_to else {
+            // A program reads the output, and a person this.
+            if !is_new {
+                eprintln!("Going on where the last start stopped.");
+            }
+            eprintln!("Ready. Each event is shown as it happens (Ctrl-C ends).");
+            return Ok(());
+        };
+        print(&format!("Forwarding to {url}"))?;
+        print(&format!("Ready. The signing secret is {} (Ctrl-C ends)", self.secret))?;
+        if is_new {
+            return Ok(());
+        }
+        print(&format!(
+            "Going on where the last start stopped, with {} events to forward again.",
+            self.state.undelivered.len()
+        ))
     }
 
     async fn newest(&self) -> Result<Option<String>, String> {
@@ -280,7 +298,10 @@ impl Listener {
             let line =
                 format!("{}  {:<38} {}  {}", clock(now), event.r#type, event.id, event.linked_id);
             let Some(receiver) = &self.receiver else {
-                print(&line)?;
+                let json = self.is_json.then(|| serde_json::to_string(event).unwrap_or_default());
+                // What nobody reads any more is not lost: it stays for the next start.
+                writeln!(std::io::stdout(), "{}", json.unwrap_or(line))
+                    .map_err(|error| format!("the output: {error}"))?;
                 self.state.undelivered.remove(index);
                 self.save()?;
                 continue;

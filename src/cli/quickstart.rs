@@ -9,12 +9,19 @@ use super::{print, trigger};
 /// Make a payment in test mode: six steps, from a beneficiary to the bank's reference
 #[derive(Args)]
 pub struct Quickstart {
+    /// Print the steps as commands with curl, to paste into a shell line by line, and end
+    #[arg(long)]
+    curl: bool,
     #[command(flatten)]
     caller: CallerArgs,
 }
 
 impl Quickstart {
     pub async fn run(self) -> Result<(), String> {
+        if self.curl {
+            let lines = include_str!("quickstart.sh").replace("@URL@", self.caller.base_url());
+            return print(lines.trim_end());
+        }
         let caller = ApiCaller::new(&self.caller)?;
         if caller.key().contains("_live_") {
             return Err("this is a live key: the quick start is for test mode only".into());
@@ -31,7 +38,8 @@ impl Quickstart {
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
         let payout_id = text(&transfer["payout_id"]);
         let reference = text(&transfer["payout"]["unique_transaction_reference"]);
-        print(&format!("{:<16} {reference}\n", "UTR"))?;
+        print(&format!("{:<16} {reference}", "UTR"))?;
+        print(&format!("{:<16} (payout.unique_transaction_reference of {id})\n", ""))?;
         let page = text(&transfer["funding"]["instructions_url"]);
         print(&format!("{:<16} {page}", "payer's page"))?;
         let available = format!("{before}&linked_id={payout_id}");

@@ -138,14 +138,15 @@ async fn serve(mut config: Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Shows the first key. Only a terminal gets the key itself: what is not one may be a journal that
-/// many read, so there the key goes to a file that its owner alone can read.
+/// Shows the first key, and what leads to a payment with it. Only a terminal gets the key itself:
+/// what is not one may be a journal that many read, so there the key goes to a file that its owner
+/// alone can read.
 fn show_first_key(database: &Database, address: SocketAddr, key: &str) -> Result<(), String> {
-    let made = format!("\nA new database: made the account \"{ACCOUNT_DEFAULT}\" and one test key");
-    let (shown, key) = if std::io::stdout().is_terminal() {
-        (format!("{made}, shown only now:\n\n    {key}"), key.to_owned())
+    let (place, key) = if std::io::stdout().is_terminal() {
+        ("It is shown only now.".to_owned(), key.to_owned())
     } else {
         let path = first_key_path(database);
+        let path = std::path::absolute(&path).unwrap_or(path);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
         let written = options.open(&path).and_then(|mut file| writeln!(file, "{key}"));
@@ -154,29 +155,25 @@ fn show_first_key(database: &Database, address: SocketAddr, key: &str) -> Result
         })?;
         let path = path.display();
         (
-            format!("{made}.\nThe key is in {path}: delete the file once you have stored the key."),
+            format!("It is in {path}: delete the file once you have stored it."),
             format!("$(cat '{path}')"),
         )
     };
+    // The name that started it, where that is a path: the binary need not be on the shell's.
+    let name = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
+    let hundi = name.filter(|name| name.contains('/')).unwrap_or("hundi".into());
     print(&format!(
-        "{shown}\n\n\
-         A payment in test mode, line by line; the last line shows the bank's reference (UTR):\n\n\
-         {}\n\
-         Guides:    http://{address}/docs/\n\
-         More keys: hundi keys create --mode test",
-        first_payment(address, &key)
+        "\nThis database is new. \
+         It has the account \"{ACCOUNT_DEFAULT}\" and one test key. {place}\n\n\
+         In a second terminal, a payment in test mode:\n\n    \
+         export HUNDI_BASE_URL=http://{address}\n    \
+         export HUNDI_API_KEY=\"{key}\"\n    \
+         {hundi} quickstart\n\n\
+         Guides                  http://{address}/docs/\n\
+         The same with curl      {hundi} quickstart --curl\n\
+         Events as they happen   {hundi} listen\n\
+         More keys               {hundi} keys create --mode test"
     ))
-}
-
-/// Commands for a shell with curl that lead to a UTR. The verification takes a second, so the first
-/// answer is waited for.
-fn first_payment(address: SocketAddr, key: &str) -> String {
-    include_str!("first_payment.sh")
-        .replace("@URL@", &format!("http://{address}"))
-        .replace("@KEY@", key)
-        .lines()
-        .map(|line| format!("    {line}\n"))
-        .collect()
 }
 
 /// Beside the database's file; for a database without one, in the working directory.

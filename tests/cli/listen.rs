@@ -1,0 +1,103 @@
+//! `hundi listen` over a sleep of its machine, and without a receiver.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Running, draft};
+use crate::support::{Home, Receiver, Server, until};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Events that happen while the listener's machine sleeps.
+const SLEPT_COUNT: usize = 30;
+
+/// A listener that keeps its place in the home's folder.
+fn listen(home: &Home, server: &Server, key: &str, more: &[&str]) -> Child {
+    let state = home.directory.join("place.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hundi"));
+    command.args(["listen", "--state", state.to_str().unwrap()]).args(more);
+    command.env("HUNDI_API_KEY", key);
+    command.env("HUNDI_BASE_URL", format!("http://{}", server.address()));
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
+    command.spawn().unwrap()
+}
+
+fn signal(process: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &process.id().to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "kill {name}");
+}
+
+/// Whether a process is stopped, as the system says.
+fn is_stopped(process: &Child) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap();
+    stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+}
+
+#[test]
+fn a_listener_that_slept_while_its_connection_closed_loses_nothing() {
+    let home = Home::new("listen-sleep");
+    let mut server = home.start_on_own_port();
+    let key = home.key();
+    let mut client = server.client(&key);
+    let receiver = Receiver::start();
+    let secret = home.run_plain(&["listen", "--print-secret", "--api-key", &key]);
+    receiver.trust(&secret.expect_success("the secret").last_line());
+    let listener = Running(listen(&home, &server, &key, &["--forward-to", receiver.url.as_str()]));
+    let state = home.directory.join("place.json");
+    until("the listener to know its place", PATIENCE, || state.exists().then_some(()));
+    draft(&mut client);
+    until("the first event", PATIENCE, || (receiver.events_count() == 1).then_some(()));
+
+    // The listener's machine sleeps, and its connection ends on the other side.
+    signal(&listener.0, "-STOP");
+    until("the listener to sleep", PATIENCE, || is_stopped(&listener.0).then_some(()));
+    let address = server.address().to_string();
+    server.kill_now();
+    let server = home.start_as(&[], &address);
+    let mut client = server.client(&key);
+    for _ in 0..SLEPT_COUNT {
+        draft(&mut client);
+    }
+    assert_eq!(receiver.events_count(), 1, "the listener did not sleep");
+    signal(&listener.0, "-CONT");
+
+    until("every event", PATIENCE, || (receiver.events_count() == 1 + SLEPT_COUNT).then_some(()));
+    let events = client.list("/v1/events", "");
+    assert_eq!(events.len(), 1 + SLEPT_COUNT);
+    for event in &events {
+        let record = receiver.record(event["id"].as_str().unwrap()).expect("a forwarded event");
+        assert_eq!((&record.event, record.count, record.valid_count), (event, 1, 1));
+    }
+    assert_eq!(receiver.problems().0, 0, "{:?}", receiver.problems());
+}
+
+#[test]
+fn events_are_lines_of_json_and_one_that_nobody_read_comes_again() {
+    let home = Home::new("listen-json");
+    let server = home.start();
+    let key = home.key();
+    let mut client = server.client(&key);
+    draft(&mut client);
+    draft(&mut client);
+    let json = ["--json", "--from-oldest"];
+    let mut first = Running(listen(&home, &server, &key, &json));
+    let mut lines = BufReader::new(first.0.stdout.take().unwrap()).lines();
+    let events = client.list("/v1/events", "");
+    for event in &events {
+        let line = lines.next().unwrap().unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), *event);
+    }
+    // Whoever read the lines is gone, so the listener ends at the next one.
+    drop(lines);
+    draft(&mut client);
+    let ended = until("the listener to end", PATIENCE, || first.0.try_wait().unwrap());
+    assert!(!ended.success());
+    let mut second = Running(listen(&home, &server, &key, &json));
+    let mut lines = BufReader::new(second.0.stdout.take().unwrap()).lines();
+    let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(line, client.list("/v1/events", "")[2]);
+    let both = home.run_plain(&["listen", "--json", "--forward-to", "localhost:1"]);
+    assert!(!both.status.success(), "a receiver and lines of JSON");
+}
