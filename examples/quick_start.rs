@@ -5,13 +5,19 @@ use std::{env, error::Error, thread::sleep, time::Duration};
 use serde_json::{Value, json};
 use ureq::{Agent, http::Request};
 
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|_| {
+        "set HUNDI_BASE_URL to the server's address, and HUNDI_API_KEY to a test key".into()
+    })
+}
+
 fn call(method: &str, path: &str, body: Option<Value>) -> Result<Value, Box<dyn Error>> {
     // 16 random digits from the standard library. In your service: a UUID, of the crate uuid.
     let idempotency_key = format!("{:016x}", RandomState::new().build_hasher().finish());
     let request = Request::builder()
         .method(method)
-        .uri(format!("{}{path}", env::var("HUNDI_BASE_URL")?))
-        .header("Authorization", format!("Bearer {}", env::var("HUNDI_API_KEY")?))
+        .uri(format!("{}{path}", variable("HUNDI_BASE_URL")?))
+        .header("Authorization", format!("Bearer {}", variable("HUNDI_API_KEY")?))
         .header("Idempotency-Key", idempotency_key)
         .header("Content-Type", "application/json")
         .body(body.map_or(String::new(), |body| body.to_string()))?;

@@ -25,6 +25,7 @@ KEY_IN_GUIDES = "sk_test_..."
 WAIT_SECONDS_MAX = 60
 FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.M | re.S)
 PROGRAMS = ("python", "typescript", "rust")
+NEEDS_NO_VARIABLES = "verify_by_hand"
 
 
 class Block:
@@ -133,15 +134,29 @@ def end_endpoints():
         call("DELETE", f"/v1/webhook_endpoints/{endpoint['id']}")
 
 
+def asks_for_variables(code, folder):
+    """A program that lacks its variables says in one line which to set, and ends."""
+    lacking = {name: value for name, value in os.environ.items() if not name.startswith(("HUNDI_", "WEBHOOK_"))}
+    run = subprocess.run(code, shell=True, env=lacking, cwd=folder, capture_output=True, text=True, timeout=WAIT_SECONDS_MAX)
+    said = (run.stdout + run.stderr).splitlines()
+    names = ("HUNDI_BASE_URL", "HUNDI_API_KEY"), ("WEBHOOK_SECRET", "WEBHOOK_PORT")
+    if run.returncode == 0 or len(said) != 1 or not any(all(name in said[0] for name in pair) for pair in names):
+        sys.exit(f"without its variables, {code} ended with {run.returncode} and said\n{run.stdout}{run.stderr}")
+
+
 def go_through(guide, language):
     text = guide.read_text().replace(ADDRESS_IN_GUIDES, ADDRESS).replace(KEY_IN_GUIDES, KEY)
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "node_modules").symlink_to(TOOLS / "node_modules")
         shell = Shell(Path(name))
-        lines_count = 0
+        lines_count = asked_count = 0
         try:
             for choice in choices(text):
                 block = next((block for block in choice if block.language == language), choice[0])
+                program = command(block, Path(name)) if block.title else None
+                if program and not block.title.startswith(NEEDS_NO_VARIABLES):
+                    asks_for_variables(program, Path(name))
+                    asked_count += 1
                 if block.language == "text":
                     for line in filter(None, map(alike, block.text.splitlines())):
                         lines_count += 1
@@ -152,16 +167,17 @@ def go_through(guide, language):
                 elif block.port:
                     if is_listening(int(block.port)):
                         sys.exit(f"something else listens on port {block.port}, where {block.title} has to")
-                    shell.start(command(block, Path(name)))
+                    shell.start(program)
                     wait(f"{block.title} to listen", lambda: is_listening(int(block.port)))
                 elif block.title:
-                    shell.run(command(block, Path(name)))
+                    shell.run(program)
                 elif block.language == "bash":
                     shell.run(block.text)
         finally:
             shell.close()
         end_endpoints()
-        print(f"{guide.name}: went through it in {language}, and found {lines_count} lines as they are written")
+        print(f"{guide.name}: went through it in {language}, and found {lines_count} lines as they are written;"
+              f" {asked_count} programs say which variables they lack")
 
 
 for guide in sorted(GUIDES.glob("*.md")):
