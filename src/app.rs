@@ -287,7 +287,7 @@ impl App {
             if let (Some(identity), tokens) =
                 self.state.store.read(Cost::Point, read).await.map_err(unread)?
             {
-                chain.recognise(&identity, tokens)?;
+                chain.check_network_and_keep_tokens(&identity, tokens)?;
             }
             if !chain.check().await? {
                 tracing::warn!(

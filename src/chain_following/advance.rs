@@ -174,8 +174,8 @@ impl Follower {
         let mut confirming = None;
         for other in others {
             match other.node.range(contracts, from, to, other.header.as_ref()).await {
-                Ok(Some(told)) => {
-                    differing = verify::differences(range, &told)
+                Ok(Some(theirs)) => {
+                    differing = verify::differences(range, &theirs)
                         .map_err(|doubt| self.doubted(other.node, doubt))?;
                     confirming = Some(other.node);
                     break;
@@ -212,16 +212,16 @@ impl Follower {
                 tracing::warn!(node = second.label(), blocks = ?differing, "the second node's \
                  index has a hole, which its receipts fill");
             }
-            let told = unfiltered_blocks::of_logs(second, logs)
+            let other_known = unfiltered_blocks::of_logs(second, logs)
                 .await
                 .map_err(|fault| self.node_error(second, fault))?;
             for log in logs {
                 let (number, transaction) = (log.block_number.0, &log.transaction_hash);
                 let ours = verify::has_happened(log, known.receipts.get(transaction))
                     .map_err(|doubt| self.doubted(lead, doubt))?;
-                let theirs = verify::has_happened(log, told.receipts.get(transaction))
+                let theirs = verify::has_happened(log, other_known.receipts.get(transaction))
                     .map_err(|doubt| self.doubted(second, doubt))?;
-                let headers = known.headers.get(&number).zip(told.headers.get(&number));
+                let headers = known.headers.get(&number).zip(other_known.headers.get(&number));
                 if ours != theirs
                     || headers.is_none_or(|(one, other)| !verify::is_same_block(one, other))
                 {

@@ -286,7 +286,9 @@ impl Follower {
         };
         let (known, tokens) = self.app.store.read(Cost::Point, read).await.map_err(store)?;
         if let Some((cursor, identity)) = known {
-            self.chain.recognise(&identity, tokens).map_err(FollowError::Mismatch)?;
+            self.chain
+                .check_network_and_keep_tokens(&identity, tokens)
+                .map_err(FollowError::Mismatch)?;
             if identity.token != self.chain.token().contract {
                 self.take_up_token().await?;
             }
@@ -303,8 +305,9 @@ impl Follower {
                 continue;
             }
             let other = other.node;
-            let told = other.header(number).await.map_err(|fault| self.node_error(other, fault))?;
-            if told.is_none_or(|told| !verify::is_same_block(&told, &header)) {
+            let theirs =
+                other.header(number).await.map_err(|fault| self.node_error(other, fault))?;
+            if theirs.is_none_or(|theirs| !verify::is_same_block(&theirs, &header)) {
                 return Err(self.doubted(other, VerifyError::Disagreement(number, number)));
             }
         }
@@ -323,7 +326,7 @@ impl Follower {
     }
 
     /// Follows with the configured contract from here on, which a node has shown to be a token;
-    /// those before it are read on for the transfers that were told them.
+    /// those before it are still read, for the transfers whose callers were shown them.
     pub(super) async fn take_up_token(&self) -> Result<(), FollowError> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, self.chain.token());
         let work = move |tx: &mut dyn Tx, _: &mut Now| {
@@ -338,7 +341,9 @@ impl Follower {
             )));
         }
         if let Some(identity) = identity {
-            self.chain.recognise(&identity, tokens).map_err(FollowError::Mismatch)?;
+            self.chain
+                .check_network_and_keep_tokens(&identity, tokens)
+                .map_err(FollowError::Mismatch)?;
         }
         tracing::info!(
             chain = name.as_str(),

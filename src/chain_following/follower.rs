@@ -14,12 +14,18 @@ use crate::chains::verify::{AHEAD_SECONDS_MAX, Anchor, VerifyError};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, OperationError, Scope};
 
+/// A movement in a block above the cursor.
+pub(super) struct PendingMovement {
+    pub(super) height: i64,
+    pub(super) movement: Movement,
+}
+
 /// Blocks above the cursor that were looked at last.
 #[derive(Default)]
 pub(super) struct Pending {
     /// The last block of the view, whose hash says whether it still stands.
     pub(super) top: Option<Anchor>,
-    pub(super) movements: Vec<(Movement, Anchor)>,
+    pub(super) movements: Vec<PendingMovement>,
 }
 
 /// What follows one chain: what it remembers between steps, and whom it asks. Where it is, is the

@@ -7,13 +7,12 @@ const REPEAT_SECONDS: u64 = 60;
 /// Different messages within that time.
 const MESSAGES_MAX: usize = 12;
 
-/// What was told lately, so that what lasts is told at once and again every minute, and not at
-/// every look.
+/// The messages of the last minute, and when each was logged.
 #[derive(Default)]
 pub(super) struct LogThrottle(Vec<(String, Instant)>);
 
 impl LogThrottle {
-    /// Whether this is to be told now; it counts as told then.
+    /// Whether this message is to be logged now. If so, it counts as logged.
     pub(super) fn is_due(&mut self, what: &str) -> bool {
         self.0.retain(|(_, at)| at.elapsed().as_secs() < REPEAT_SECONDS);
         let is_due = self.0.len() < MESSAGES_MAX && self.0.iter().all(|(known, _)| known != what);

@@ -26,7 +26,7 @@ pub(super) struct OwnedLog {
     pub(super) log: Log,
     pub(super) movement: TokenMovement,
     pub(super) is_sweep: bool,
-    /// Whether it is in the token, as the transfer of our address was told it.
+    /// Whether it is in the token: the configured contract, or the one of our address' transfer.
     pub(super) is_token: bool,
 }
 
@@ -66,16 +66,16 @@ impl Follower {
         let ours = self.app.store.read(Cost::Scan, move |tx| {
             let addresses: Vec<AddressBytes> = addresses.into_iter().collect();
             let ours = deposits::rows::handed_out(tx, mode, &addresses)?;
-            let mut told = HashMap::new();
+            let mut transfer_contracts = HashMap::new();
             for address in in_former.into_iter().filter(|address| ours.contains(address)) {
-                told.extend(
+                transfer_contracts.extend(
                     transfers::rows::token_contract_of_address(tx, &address)?
                         .map(|contract| (address, contract)),
                 );
             }
-            Ok((ours, told))
+            Ok((ours, transfer_contracts))
         });
-        let (ours, told) = ours.await.map_err(store)?;
+        let (ours, transfer_contracts) = ours.await.map_err(store)?;
         let mut owned_logs: Vec<OwnedLog> = moved
             .into_iter()
             .filter(|(_, movement)| ours.contains(&movement.to) || ours.contains(&movement.from))
@@ -84,13 +84,15 @@ impl Follower {
                 let address = if is_sweep { movement.from } else { movement.to };
                 OwnedLog {
                     is_sweep,
-                    is_token: self.chain.is_token_of(&log.contract, told.get(&address)),
+                    is_token: self
+                        .chain
+                        .is_token_of(&log.contract, transfer_contracts.get(&address)),
                     log,
                     movement,
                 }
             })
-            // A former token is nothing to a transfer that was not told it, unless it is looked out
-            // for as another one.
+            // A former token counts only for a transfer whose caller was shown it, unless it is
+            // looked out for as another token.
             .filter(|owned| owned.is_token || self.chain.symbol(&owned.log.contract).is_some())
             .collect();
         owned_logs.sort_by_key(|owned| (owned.log.block_number, owned.log.log_index));

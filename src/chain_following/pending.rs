@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::block_groups::observe;
-use super::follower::{Follower, Pending, store};
+use super::follower::{Follower, Pending, PendingMovement, store};
 use crate::chains::followed::FollowError;
 use crate::chains::port::{ChainNode, NodeError};
 use crate::chains::rows::{self, Cursor};
@@ -44,7 +44,7 @@ impl Follower {
         let contracts = self.chain.contracts();
         let base = 'view: loop {
             match kept {
-                Some(_) => movements.retain(|(_, block)| block.height > cursor.anchor.height),
+                Some(_) => movements.retain(|pending| pending.height > cursor.anchor.height),
                 None => movements.clear(),
             }
             let mut base = kept.unwrap_or(cursor.anchor);
@@ -79,10 +79,10 @@ impl Follower {
                 let known = self.known_of(lead, &owned_logs).await?;
                 match self.judged(lead, &owned_logs, &known, None) {
                     Ok((seen, _)) => movements.extend(seen.into_iter().filter_map(|movement| {
-                        let Depth::Block { number, .. } = movement.depth else { return None };
-                        let hash =
-                            range.logs.iter().find(|log| log.block_number.0 == number)?.block_hash;
-                        Some((movement, Anchor { height: number, hash }))
+                        let Depth::Block { number: height, .. } = movement.depth else {
+                            return None;
+                        };
+                        Some(PendingMovement { height, movement })
                     })),
                     Err(FollowError::Doubted { .. }) => return Ok(()),
                     Err(trouble) => return Err(trouble),
@@ -91,9 +91,9 @@ impl Follower {
             }
             break base;
         };
-        for (movement, block) in &mut movements {
+        for PendingMovement { height, movement } in &mut movements {
             if let Depth::Block { confirmations, .. } = &mut movement.depth {
-                *confirmations = head.number.0 - block.height + 1;
+                *confirmations = head.number.0 - *height + 1;
             }
         }
         self.show(cursor, base.height, &movements).await?;
@@ -108,7 +108,7 @@ impl Follower {
         &self,
         cursor: &Cursor,
         top: i64,
-        movements: &[(Movement, Anchor)],
+        movements: &[PendingMovement],
     ) -> Result<(), FollowError> {
         let name = self.chain.settings.name;
         let (mode, anchor) = (self.chain.mode, cursor.anchor);
@@ -125,7 +125,7 @@ impl Follower {
             return Ok(());
         }
         let movements: Arc<Vec<Movement>> =
-            Arc::new(movements.iter().map(|(movement, _)| movement.clone()).collect());
+            Arc::new(movements.iter().map(|pending| pending.movement.clone()).collect());
         let services = self.app.services.clone();
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
             if !rows::stands_at(tx, mode, name, anchor)? {

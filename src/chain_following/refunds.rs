@@ -84,19 +84,19 @@ impl Follower {
         Ok(())
     }
 
-    /// Where in a transaction a refund could be: the token, as it is configured or its transfer was
-    /// told it, its whole amount, to its address.
+    /// Where in a transaction a refund could be: the configured token, or the one that its
+    /// transfer's caller was shown, its whole amount, to its address.
     pub(super) fn places(
         &self,
         refund: &Refund,
-        told: Option<&AddressBytes>,
+        transfer_contract: Option<&AddressBytes>,
         receipt: &Receipt,
     ) -> Result<Vec<i64>, SentHashError> {
         if !receipt.has_succeeded() {
             return Err(SentHashError::Reverted);
         }
         let is_it = |log: &&Log| {
-            self.chain.is_token_of(&log.contract, told)
+            self.chain.is_token_of(&log.contract, transfer_contract)
                 && log.movement().is_some_and(|movement| {
                     let units = millionths(movement.value, self.chain.decimals(&log.contract));
                     refund.to_address.is_some_and(|to| *to.bytes() == movement.to)

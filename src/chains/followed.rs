@@ -73,10 +73,10 @@ pub struct FollowedChain {
     pub settings: ChainSettings,
     pub nodes: Vec<Box<dyn ChainNode>>,
     pub stats: FollowStats,
-    /// In which units other tokens count, as the first node said that told it.
+    /// In which units other tokens count, from the first node that answered.
     other_decimals: Mutex<HashMap<AddressBytes, u8>>,
-    /// Contracts that were the token's before the configured one: transfers go on with what they
-    /// were told.
+    /// Contracts that were the token's before the configured one: a transfer can still be paid in
+    /// the one that its caller was shown.
     former: Mutex<Vec<TokenContract>>,
     pub seen: SeenHeights,
 }
@@ -113,9 +113,14 @@ impl FollowedChain {
         }
     }
 
-    /// Takes over what the store knows of this chain: every contract that was the token's. `Err`
-    /// says what does not fit the configuration and what to do.
-    pub fn recognise(&self, identity: &Identity, tokens: Vec<TokenContract>) -> Result<(), String> {
+    /// Checks that the store was begun on the configured network, then keeps every other contract
+    /// that the store has as the token's. `Err` says what does not fit the configuration and what
+    /// to do.
+    pub fn check_network_and_keep_tokens(
+        &self,
+        identity: &Identity,
+        tokens: Vec<TokenContract>,
+    ) -> Result<(), String> {
         let configured = self.settings.chain_id;
         if identity.chain_id != configured {
             return Err(format!(
@@ -144,10 +149,10 @@ impl FollowedChain {
         self.former().iter().any(|token| token.contract == *contract)
     }
 
-    /// Whether what moves in a contract is the token for a transfer that was told to be paid in
-    /// `told`.
-    pub fn is_token_of(&self, contract: &AddressBytes, told: Option<&AddressBytes>) -> bool {
-        *contract == self.token().contract || (Some(contract) == told && self.was_token(contract))
+    /// Whether what moves in a contract is the token for a transfer whose caller and payer were
+    /// shown the contract `shown`.
+    pub fn is_token_of(&self, contract: &AddressBytes, shown: Option<&AddressBytes>) -> bool {
+        *contract == self.token().contract || (Some(contract) == shown && self.was_token(contract))
     }
 
     /// How many questions each node was asked since the start.
@@ -229,9 +234,9 @@ impl FollowedChain {
             Err(fault) => return Err(fault),
         };
         if decimals != Some(u128::from(settings.decimals)) {
-            let told = decimals.map_or_else(|| "none".to_owned(), |decimals| decimals.to_string());
+            let found = decimals.map_or_else(|| "none".to_owned(), |decimals| decimals.to_string());
             return Ok(Err(format!(
-                "the contract {} has {told} decimals at {} and not {}: it is not the token",
+                "the contract {} has {found} decimals at {} and not {}: it is not the token",
                 settings.token_contract,
                 node.label(),
                 settings.decimals
@@ -244,12 +249,12 @@ impl FollowedChain {
             )));
         }
         for contract in settings.other_tokens.values().map(|address| *address.bytes()) {
-            let told = match node.token_decimals(&contract).await {
+            let decimals = match node.token_decimals(&contract).await {
                 Ok(decimals) => decimals.and_then(|decimals| u8::try_from(decimals).ok()),
                 Err(NodeError::Refused(_)) => None,
                 Err(fault) => return Err(fault),
             };
-            if let Some(decimals) = told {
+            if let Some(decimals) = decimals {
                 self.other_decimals
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -304,12 +309,12 @@ impl FollowedChain {
     pub async fn denies_deprecation(&self) -> bool {
         let fitting = self.nodes.iter().filter(|node| node.fits());
         let contract = self.settings.token_contract.bytes();
-        let told: Vec<bool> = join_all(fitting.map(|node| node.token_is_deprecated(contract)))
+        let answers: Vec<bool> = join_all(fitting.map(|node| node.token_is_deprecated(contract)))
             .await
             .into_iter()
-            .filter_map(|told| told.ok().flatten())
+            .filter_map(|answer| answer.ok().flatten())
             .collect();
-        !told.is_empty() && !told.contains(&true)
+        !answers.is_empty() && !answers.contains(&true)
     }
 
     /// In which units a watched contract counts; whole ones where it does not tell.
@@ -363,36 +368,37 @@ impl FollowedChain {
     /// Asks all nodes what they call final. `latest` is a time that no block can have yet, Unix
     /// seconds.
     pub async fn node_heights(&self, latest: i64) -> Result<NodeHeights<'_>, FollowError> {
-        let told = self.nodes.iter().map(|node| async move {
+        let asked = self.nodes.iter().map(|node| async move {
             if node.fits() { Some(node.final_block().await) } else { None }
         });
-        let answers = self.nodes.iter().map(AsRef::as_ref).zip(join_all(told).await);
-        let (mut told, mut missing) = (Vec::new(), Vec::new());
+        let answers = self.nodes.iter().map(AsRef::as_ref).zip(join_all(asked).await);
+        let (mut blocks, mut missing) = (Vec::new(), Vec::new());
         for (node, answer) in answers {
             match answer {
                 Some(Ok(block)) if block.time > latest => {
                     self.stats.doubts.fetch_add(1, Ordering::Relaxed);
                     missing.push((node.label(), VerifyError::WrongTime(block.number).to_string()));
                 }
-                Some(Ok(block)) => told.push((node, block)),
+                Some(Ok(block)) => blocks.push((node, block)),
                 Some(Err(fault)) => missing.push((node.label(), fault.to_string())),
                 None => missing
                     .push((node.label(), "it was not found to be of this chain so far".into())),
             }
         }
-        told.sort_by_key(|(_, block)| -block.number);
-        if let Some((_, first)) = told.first() {
+        blocks.sort_by_key(|(_, block)| -block.number);
+        if let Some((_, first)) = blocks.first() {
             let is_far_behind = |block: &&(&dyn ChainNode, FinalBlock)| {
                 first.time - block.1.time > BEHIND_SECONDS_MAX
             };
             missing.extend(
-                told.iter()
+                blocks
+                    .iter()
                     .filter(is_far_behind)
                     .map(|(node, _)| (node.label(), "it is far behind the others".to_owned())),
             );
         }
         self.stats.nodes_missing.store(missing.len(), Ordering::Relaxed);
-        let Some(final_view) = verify::final_view(told.iter().map(|(_, block)| block)) else {
+        let Some(final_view) = verify::final_view(blocks.iter().map(|(_, block)| block)) else {
             return Err(FollowError::NoNode(
                 missing
                     .iter()
@@ -402,7 +408,7 @@ impl FollowedChain {
             ));
         };
         let mut node_heights = NodeHeights {
-            nodes: told
+            nodes: blocks
                 .into_iter()
                 .map(|(node, block)| NodeHeight {
                     node,
@@ -475,7 +481,7 @@ fn call_refused(node: &dyn ChainNode, settings: &ChainSettings, words: &str) -> 
 pub struct NodeHeight<'a> {
     pub node: &'a dyn ChainNode,
     pub height: i64,
-    /// The header of the last final block, where the node told it; of another height where the node
+    /// The header of the last final block, where the node sent it; of another height where the node
     /// is not believed about its newest blocks.
     pub header: Option<Header>,
 }

@@ -155,8 +155,8 @@ impl ChainAudit<'_> {
         let units = |contract: &AddressBytes, value: u128| {
             millionths(value, self.chain.decimals(contract)).unwrap_or(i64::MAX)
         };
-        // An address holds the token in the configured contract, and in the one that its transfer
-        // was told, if that is another.
+        // An address holds the token in the configured contract, and in the one that its
+        // transfer's caller was shown, if that is another.
         let is_held_in = |held: &AddressHolding, contract: &AddressBytes| {
             self.chain.is_token_of(contract, Some(&held.token_contract))
         };
@@ -206,7 +206,7 @@ impl ChainAudit<'_> {
             return Err(VerifyError::Stale(height).into());
         }
         if head - height > BLOCKS_ABOVE_MAX {
-            return Err(StepError::Store(AuditError::Behind(head - height)));
+            return Err(StepError::Fatal(AuditError::Behind(head - height)));
         }
         let mut above: HashMap<AddressBytes, Vec<(AddressBytes, i64)>> = HashMap::new();
         let mut reached = height;

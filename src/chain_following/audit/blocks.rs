@@ -35,7 +35,8 @@ pub(super) struct AuditedRange {
     pub(super) written: Vec<BookMovement>,
 }
 
-/// The addresses of ours among some, what those of a former token were told, and what the book has.
+/// The addresses of ours among some, the token's contract of the transfer of each that moved a
+/// former token, and what the book has.
 type OfBook = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
 impl ChainAudit<'_> {
@@ -122,14 +123,14 @@ impl ChainAudit<'_> {
             verify::range(before, to, &contracts, &range)?.into_iter().collect();
         unfiltered_blocks::blocks(node, &contracts, &range, &empty).await?;
         let moved = self.moved(&range);
-        let (ours, told, written) = self.of_book(moved.clone(), from, to).await?;
+        let (ours, transfer_contracts, written) = self.of_book(moved.clone(), from, to).await?;
         let is_token = |moved: &LoggedMovement| {
             let address = if ours.contains(&moved.movement.from) {
                 moved.movement.from
             } else {
                 moved.movement.to
             };
-            self.chain.is_token_of(&moved.log.contract, told.get(&address))
+            self.chain.is_token_of(&moved.log.contract, transfer_contracts.get(&address))
         };
         let places: HashSet<&LogPosition> = written.iter().map(|written| &written.place).collect();
         let concerns_us = |moved: &&LoggedMovement| {
@@ -188,8 +189,8 @@ impl ChainAudit<'_> {
         range.logs.iter().filter_map(read).collect()
     }
 
-    /// Which addresses of some movements were handed out, which contract those were told that moved
-    /// a former token, and what the book has of those blocks and of those movements.
+    /// Which addresses of some movements were handed out, the token's contract of the transfer of
+    /// each that moved a former token, and what the book has of those blocks and movements.
     pub(super) async fn of_book(
         &self,
         moved: Vec<LoggedMovement>,
@@ -213,12 +214,12 @@ impl ChainAudit<'_> {
             let is_ours = |moved: &&LoggedMovement| {
                 ours.contains(&moved.movement.from) || ours.contains(&moved.movement.to)
             };
-            let mut told = HashMap::new();
+            let mut transfer_contracts = HashMap::new();
             for former in
                 moved.iter().filter(is_ours).filter(|moved| in_former.contains(&moved.log.contract))
             {
                 for address in [former.movement.from, former.movement.to] {
-                    told.extend(
+                    transfer_contracts.extend(
                         transfers::rows::token_contract_of_address(tx, &address)?
                             .map(|contract| (address, contract)),
                     );
@@ -236,12 +237,12 @@ impl ChainAudit<'_> {
                     .map(|(scope, _)| scope);
                 written.extend(book::rows::at_place(tx, mode, name, owner, &unknown.place)?);
             }
-            Ok((ours, told, written))
+            Ok((ours, transfer_contracts, written))
         };
         self.store
             .read(Cost::Scan, read)
             .await
-            .map_err(|failure| StepError::Store(unstored(failure)))
+            .map_err(|failure| StepError::Fatal(unstored(failure)))
     }
 
     /// What the final view has at the places of the book, asked for by transaction and not by the
@@ -282,7 +283,7 @@ impl ChainAudit<'_> {
                 && receipt.has_succeeded()
                 && shown.iter().all(|known: &ChainMovement| known.place != written.place)
             {
-                // What the book took for the token was told to its transfer.
+                // What the book took for the token, its transfer's caller was shown.
                 let is_token = log.contract == *self.token() || self.chain.was_token(&log.contract);
                 shown.push(self.shown(log, &movement, header.timestamp.0, is_token));
             }
@@ -311,7 +312,7 @@ impl ChainAudit<'_> {
                     tracing::warn!(node = node.label(), %fault, "a node does not tell what \
                      another one does not show")
                 }
-                Err(StepError::Store(_)) => {}
+                Err(StepError::Fatal(_)) => {}
             }
         }
     }

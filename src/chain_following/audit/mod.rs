@@ -131,7 +131,7 @@ pub(in crate::chain_following) async fn followed(
     };
     let (followed, identity, tokens) = store.read(Cost::Point, read).await.map_err(unstored)?;
     let (followed, identity) = followed.zip(identity).ok_or(AuditError::NeverFollowed)?;
-    chain.recognise(&identity, tokens).map_err(AuditError::Mismatch)?;
+    chain.check_network_and_keep_tokens(&identity, tokens).map_err(AuditError::Mismatch)?;
     Ok(followed)
 }
 
@@ -200,7 +200,7 @@ macro_rules! first_answer {
                     answer = Some(found);
                     break;
                 }
-                Err(StepError::Store(fault)) => return Err(fault),
+                Err(StepError::Fatal(fault)) => return Err(fault),
                 Err(StepError::Read(fault)) => {
                     tracing::warn!(node = $node.label(), %fault, "a node cannot be compared with; \
                      another one is asked");
@@ -217,8 +217,9 @@ use first_answer;
 pub(super) enum StepError {
     /// The node's fault: another one is asked.
     Read(ReadError),
-    /// Ends the comparison: another node would not help.
-    Store(AuditError),
+    /// Ends the comparison, because another node would not help: the store failed, or the follower
+    /// is too far behind.
+    Fatal(AuditError),
 }
 
 impl<T: Into<ReadError>> From<T> for StepError {
