@@ -152,10 +152,10 @@ impl Template {
         let answer_id: InternalId = now.mint();
         let (key_hash, fingerprint): ([u8; 16], [u8; 32]) =
             (now.random_bytes(), now.random_bytes());
-        let part = tx.key_segments()?.take_key();
+        let segment = tx.key_segments()?.take_key();
         tx.execute_one(
             "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
-            values![part, &key_hash, answer_id],
+            values![segment, &key_hash, answer_id],
         )?;
         tx.execute_one(
             "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, \
@@ -196,13 +196,13 @@ impl Addresses {
     }
 }
 
-/// Does what the write lane does at the end of a transaction: closes a part of the idempotency keys
-/// that is full.
+/// Does what the write lane does at the end of a transaction: closes a segment of the idempotency
+/// keys that is full.
 fn close_full(tx: &mut SqliteTx<'_>) {
     if let Some(key_segments) = tx.take_key_segments()
         && key_segments.is_full()
     {
-        key_segments.close(tx).expect("a part of the keys is closed");
+        key_segments.close(tx).expect("a segment of the keys is closed");
     }
 }
 
@@ -316,13 +316,13 @@ impl Bare {
         let mut addresses = self.addresses.lock().expect("the addresses");
         let mut key_segments =
             KeySegments::load(&mut SqliteTx::new(&self.connection), KEYS_IN_SEGMENT_MAX)
-                .expect("the parts of the keys");
+                .expect("the segments of the keys");
         let started = Instant::now();
         for (index, lock) in locks.iter().enumerate() {
             self.now.advance_to(Clock::System.milliseconds());
             let mut tx = SqliteTx::new(&self.connection);
             tx.run("BEGIN IMMEDIATE").expect("a transaction");
-            key_segments.refresh(&mut tx).expect("the parts of the keys");
+            key_segments.refresh(&mut tx).expect("the segments of the keys");
             tx.lend_key_segments(&mut key_segments);
             let address = addresses.take(&mut self.now);
             self.template
@@ -362,11 +362,11 @@ pub fn fill(
     let mut transfers = Vec::with_capacity(count);
     let mut addresses = Addresses::default();
     let mut key_segments = KeySegments::load(&mut SqliteTx::new(&connection), KEYS_IN_SEGMENT_MAX)
-        .expect("the parts of the keys");
+        .expect("the segments of the keys");
     while transfers.len() < count {
         let mut tx = SqliteTx::new(&connection);
         tx.run("BEGIN IMMEDIATE").expect("a transaction");
-        key_segments.refresh(&mut tx).expect("the parts of the keys");
+        key_segments.refresh(&mut tx).expect("the segments of the keys");
         tx.lend_key_segments(&mut key_segments);
         for index in transfers.len()..count.min(transfers.len() + FILLED_AT_ONCE) {
             now.advance_to(end - span + (index as f64 / count as f64 * span as f64) as i64);

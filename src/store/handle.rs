@@ -259,7 +259,7 @@ impl Store {
         Store::open_with_segments(path, clock, epilogue, KEYS_IN_SEGMENT_MAX)
     }
 
-    /// [`Store::open`] with parts of another size, for tests.
+    /// [`Store::open`] with segments of another size, for tests.
     pub(super) fn open_with_segments(
         path: &Path,
         clock: Clock,

@@ -33,7 +33,7 @@ enum How {
     Panics,
     /// Everything in its group is undone before the commit.
     Unavailable,
-    /// The commit itself fails, after the part was closed, if it was full.
+    /// The commit itself fails, after the segment was closed, if it was full.
     FailsCommit,
 }
 
@@ -278,24 +278,24 @@ impl Services {
                 let connection = sqlite::open_writer(&self.database()).unwrap();
                 let mut statement =
                     connection.prepare("SELECT part FROM idempotency_filters").unwrap();
-                let parts: Vec<i64> = statement
+                let segments: Vec<i64> = statement
                     .query_map([], |row| row.get(0))
                     .unwrap()
                     .map(Result::unwrap)
                     .collect();
-                for part in parts {
+                for segment in segments {
                     let mut keys = connection
                         .prepare("SELECT key_hash FROM idempotency_keys WHERE part = ?1")
                         .unwrap();
                     let keys: Vec<[u8; 16]> = keys
-                        .query_map([part], |row| row.get(0))
+                        .query_map([segment], |row| row.get(0))
                         .unwrap()
                         .map(Result::unwrap)
                         .collect();
-                    let (filter, checksum) = KeyFilter::of(&keys[1..]).to_bytes(part);
+                    let (filter, checksum) = KeyFilter::of(&keys[1..]).to_bytes(segment);
                     let sql =
                         "UPDATE idempotency_filters SET filter = ?2, checksum = ?3 WHERE part = ?1";
-                    connection.execute(sql, (part, filter, checksum)).unwrap();
+                    connection.execute(sql, (segment, filter, checksum)).unwrap();
                 }
                 self.stores = vec![self.open(), self.open()];
             }
@@ -327,7 +327,7 @@ impl Services {
             .await
             > 0
         {
-            return Err("a key is in two parts".into());
+            return Err("a key is in two segments".into());
         }
         self.step(&Step::Advance { hours: 25 }).await?;
         self.step(&Step::Purge { rows_max: 10_000, is_undone: false }).await?;
@@ -346,7 +346,7 @@ impl Drop for Services {
     }
 }
 
-/// Runs a history; answers how many parts were closed, or what was wrong.
+/// Runs a history; answers how many segments were closed, or what was wrong.
 fn history(steps: &[Step]) -> Result<i64, String> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -398,7 +398,7 @@ fn requests(process: usize, keys: std::ops::Range<u8>, how: How) -> impl Iterato
     keys.map(move |key| Step::Requests { process, requests: vec![(key, how)] })
 }
 
-/// Forty keys in parts of eight, then something, then all of them again through both processes.
+/// Forty keys in segments of eight, then something, then all of them again through both processes.
 fn replayed_after(between: Vec<Step>) -> Result<i64, String> {
     let first = requests(0, 0..40, How::Done);
     let again = requests(1, 0..40, How::Done).chain(requests(0, 0..40, How::Done));
@@ -418,26 +418,26 @@ fn lost_and_damaged_filters_and_restarts_change_nothing() {
         let lost = Step::LoseFilters { process: 0, is_damage };
         let closed =
             replayed_after(vec![lost.clone(), Step::Restart { process: 1 }, lost]).unwrap();
-        assert!((4..=5).contains(&closed), "{closed} parts");
+        assert!((4..=5).contains(&closed), "{closed} segments");
     }
 }
 
 #[test]
 fn a_part_that_is_closed_in_a_commit_that_fails_stays_open() {
     let mut steps: Vec<Step> = requests(0, 0..7, How::Done).collect();
-    // The eighth key would close the part in the very commit that fails.
+    // The eighth key would close the segment in the very commit that fails.
     steps.extend(requests(0, 7..8, How::FailsCommit));
     steps.extend(requests(1, 0..8, How::Done));
     steps.extend(requests(0, 0..40, How::Done));
     let closed = history(&steps).unwrap();
-    assert!((3..=5).contains(&closed), "{closed} parts");
+    assert!((3..=5).contains(&closed), "{closed} segments");
 }
 
 #[test]
 fn a_part_that_was_opened_again_is_read_again_by_the_other_process() {
     let mut steps: Vec<Step> = requests(0, 0..16, How::Done).collect();
-    // The first process knows the filter of part 2, which is lost; the second one adds a key there
-    // and closes it again.
+    // The first process knows the filter of segment 2, which is lost; the second one adds a key
+    // there and closes it again.
     steps.extend(requests(0, 0..1, How::Done));
     steps.push(Step::LoseFilters { process: 1, is_damage: false });
     steps.extend(requests(1, 20..21, How::Done));
@@ -447,11 +447,11 @@ fn a_part_that_was_opened_again_is_read_again_by_the_other_process() {
 
 #[test]
 fn a_store_without_parts_keeps_every_key_in_part_0() {
-    let mut parts = KeySegments::single();
+    let mut segments = KeySegments::single();
     for key in 0..200 {
-        assert_eq!(parts.take_key(), 0);
-        assert_eq!(parts.candidates(&claim(key).key_hash).collect::<Vec<_>>(), [0]);
-        assert!(!parts.is_full());
+        assert_eq!(segments.take_key(), 0);
+        assert_eq!(segments.candidates(&claim(key).key_hash).collect::<Vec<_>>(), [0]);
+        assert!(!segments.is_full());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which idempotency keys a closed part may hold: a blocked Bloom filter, so that nearly all
+//! Which idempotency keys a closed segment may hold: a blocked Bloom filter, so that nearly all
 //! look-ups of new keys end in memory.
 
 use crate::kernel::StoreError;
@@ -6,9 +6,9 @@ use crate::kernel::StoreError;
 /// A hash is in one block, so that asking touches one line of the processor's cache.
 const BLOCK_WORDS: usize = 8;
 const BLOCK_BYTES: usize = BLOCK_WORDS * 8;
-/// Sixteen bits a key. A new key is asked of the filter of every part of a day, so that their rates
-/// of false positives add up: at 0.1 % each they cost a tenth of a look-up for 100 parts, which are
-/// 1.6 million keys.
+/// Sixteen bits a key. A new key is asked of the filter of every segment of a day, so that their
+/// rates of false positives add up: at 0.1 % each they cost a tenth of a look-up for 100 segments,
+/// which are 1.6 million keys.
 const KEYS_PER_BLOCK: usize = BLOCK_BYTES * 8 / 16;
 /// Bits that a key sets, nine of its own bits for each.
 const KEY_BITS: u32 = 7;
@@ -66,33 +66,33 @@ impl KeyFilter {
         )
     }
 
-    /// How it is stored: form and blocks; beside them a checksum that also covers the part's
+    /// How it is stored: form and blocks; beside them a checksum that also covers the segment's
     /// number.
-    pub fn to_bytes(&self, part: i64) -> (Vec<u8>, i64) {
+    pub fn to_bytes(&self, segment: i64) -> (Vec<u8>, i64) {
         let mut bytes = Vec::with_capacity(1 + self.blocks.len() * BLOCK_BYTES);
         bytes.push(FORM);
         bytes.extend(self.blocks.iter().flat_map(|block| block.0).flat_map(u64::to_le_bytes));
-        let checksum = checksum(part, &bytes);
+        let checksum = checksum(segment, &bytes);
         (bytes, checksum)
     }
 
     /// Reads what [`KeyFilter::to_bytes`] wrote. A damaged filter could deny a key that is there,
     /// so it is refused.
     pub fn from_bytes(
-        part: i64,
+        segment: i64,
         bytes: &[u8],
         stored_checksum: i64,
     ) -> Result<KeyFilter, StoreError> {
         let damaged = || {
             StoreError::Broken(format!(
-                "the filter of part {part} of the idempotency keys does not read"
+                "the filter of segment {segment} of the idempotency keys does not read"
             ))
         };
         let (form, words) = bytes.split_first().ok_or_else(damaged)?;
         if *form != FORM
             || words.is_empty()
             || words.len() % BLOCK_BYTES != 0
-            || checksum(part, bytes) != stored_checksum
+            || checksum(segment, bytes) != stored_checksum
         {
             return Err(damaged());
         }
@@ -103,8 +103,8 @@ impl KeyFilter {
     }
 }
 
-fn checksum(part: i64, content: &[u8]) -> i64 {
-    let mut hasher = crc32fast::Hasher::new_with_initial(crc32fast::hash(&part.to_be_bytes()));
+fn checksum(segment: i64, content: &[u8]) -> i64 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(crc32fast::hash(&segment.to_be_bytes()));
     hasher.update(content);
     i64::from(hasher.finalize())
 }
@@ -148,7 +148,7 @@ mod tests {
     fn a_damaged_or_misplaced_filter_is_refused() {
         let (stored, checksum) = KeyFilter::of(&keys(100, 3)).to_bytes(5);
         assert!(KeyFilter::from_bytes(5, &stored, checksum).is_ok());
-        assert!(KeyFilter::from_bytes(6, &stored, checksum).is_err(), "another part's");
+        assert!(KeyFilter::from_bytes(6, &stored, checksum).is_err(), "another segment's");
         assert!(KeyFilter::from_bytes(5, &stored, checksum ^ 1).is_err(), "another checksum");
         for length in [0, 1, 2, 65, stored.len() - 1] {
             assert!(

@@ -41,7 +41,7 @@ pub struct KeySegments {
     newest: i64,
     /// May run ahead of the rows, if some were undone: it only says when to look.
     newest_keys_count: usize,
-    /// Parts with keys other than the newest, in rising order.
+    /// Segments with keys other than the newest, in rising order.
     closed: Vec<Closed>,
     is_stale: bool,
 }
@@ -194,7 +194,7 @@ fn filter_of(tx: &mut dyn Tx, segment: i64) -> Result<Option<KeyFilter>, StoreEr
         row.int().and_then(|checksum| KeyFilter::from_bytes(segment, &row.bytes()?, checksum));
     Ok(read
         .inspect_err(
-            |error| tracing::warn!(%error, "the part is asked for every key until it is purged"),
+            |error| tracing::warn!(%error, "the segment is asked for every key until it is purged"),
         )
         .ok())
 }

@@ -349,8 +349,8 @@ impl Lane {
             match key_segments.close(&mut tx) {
                 Ok(()) => tx.release()?,
                 Err(error) => {
-                    tracing::error!(%error, "a part of the idempotency keys could not be closed; \
-                     tried again after more keys");
+                    tracing::error!(%error, "a segment of the idempotency keys could not be \
+                     closed; tried again after more keys");
                     tx.rollback_all()?;
                 }
             }

@@ -479,7 +479,7 @@ impl Tx for SqliteTx<'_> {
 
     fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError> {
         self.key_segments.as_deref_mut().ok_or_else(|| {
-            StoreError::Broken("this transaction does not know the parts of the keys".into())
+            StoreError::Broken("this transaction does not know the segments of the keys".into())
         })
     }
 }
