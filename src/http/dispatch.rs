@@ -282,7 +282,7 @@ impl RoutedRequest {
         tx: &mut dyn crate::store::Tx,
         now: &mut Now,
         work: &mut RequestWork,
-        evidence: Option<&PreflightResult>,
+        preflight_result: Option<&PreflightResult>,
     ) -> Result<(Answer, bool), OperationError> {
         now.enter_account(keys::rows::clock_offset_seconds(tx, self.caller.scope)?);
         let mut context = Context {
@@ -293,7 +293,7 @@ impl RoutedRequest {
             ids: &self.ids,
             raw_query: self.raw_query.as_deref(),
             accepts_pdf: self.accepts_pdf,
-            evidence,
+            preflight_result,
             is_empty_page: false,
         };
         let answer = work(&mut context)?;
@@ -406,8 +406,8 @@ async fn post(
     };
     // The form is judged before the transaction, so that the write lane does no parsing.
     let permitted = asked.permitted(route);
-    let entries = match (route.shape, &parsed) {
-        (Some(shape), Ok(body)) => shape(&app.services, asked.caller.scope, body),
+    let entries = match (route.form_check, &parsed) {
+        (Some(check), Ok(body)) => check(&app.services, asked.caller.scope, body),
         _ => Vec::new(),
     };
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), entries);
@@ -416,7 +416,7 @@ async fn post(
         true => Some(api.report_turns.take(asked.caller.scope).await?),
         false => None,
     };
-    let evidence = match (&route.consult, &parsed) {
+    let preflight_result = match (&route.preflight, &parsed) {
         (Some(step), Ok(body))
             if permitted.is_ok() && query::none(asked.raw_query.as_deref()).is_ok() =>
         {
@@ -430,7 +430,7 @@ async fn post(
         }
         _ => None,
     };
-    let ahead = match (&route.ahead, &parsed) {
+    let prefetch = match (&route.prefetch, &parsed) {
         (Some(prepare), Ok(body)) if permitted.is_ok() && app.store.is_shared() => prepare(body),
         _ => None,
     };
@@ -443,11 +443,11 @@ async fn post(
             let _held = &held_by_work;
             if permitted.is_ok() {
                 keys::rows::prefetch_clock_offset(tx, asked.caller.scope)?;
-                ahead.as_ref().map_or(Ok(()), |ahead| ahead(tx, asked.caller.scope))?;
+                prefetch.as_ref().map_or(Ok(()), |prefetch| prefetch(tx, asked.caller.scope))?;
             }
             idempotency::run(tx, now, &claim, shared.services.as_ref(), &mut |tx, now| {
                 permitted.clone()?;
-                let ran = asked.run(&shared, tx, now, &mut work, evidence.as_ref())?;
+                let ran = asked.run(&shared, tx, now, &mut work, preflight_result.as_ref())?;
                 Ok(ran.0)
             })
         })

@@ -2,7 +2,7 @@
 //! network call. What takes long without a network, as screening does, is worked out here too.
 //!
 //! A preflight step runs only for a request that permission and form let through, and whose answer
-//! is not stored already. What it learns is handed to the handler as evidence; the handler judges
+//! is not stored already. The handler gets what it learnt as a result, and judges
 //! in the usual order, as if it had always known it. Where nothing is learnt in time the request is
 //! answered 503, which is not stored, so that the same key works again.
 
@@ -86,7 +86,7 @@ pub async fn run(
     claim: &Claim,
 ) -> Result<Option<PreflightResult>, OperationError> {
     let app = asking.app.clone();
-    let Some(consulted) = step(asking, body) else { return Ok(None) };
+    let Some(started) = step(asking, body) else { return Ok(None) };
     let clock = &app.store.clock;
     let seconds = clock.milliseconds() / 1000 - clock.answers_longer_seconds();
     let claim = claim.clone();
@@ -97,8 +97,8 @@ pub async fn run(
     {
         return Ok(None);
     }
-    match tokio::time::timeout(Duration::from_secs(PREFLIGHT_SECONDS_MAX), consulted).await {
-        Ok(evidence) => evidence,
+    match tokio::time::timeout(Duration::from_secs(PREFLIGHT_SECONDS_MAX), started).await {
+        Ok(result) => result,
         Err(_) => {
             tracing::warn!(
                 seconds = PREFLIGHT_SECONDS_MAX,

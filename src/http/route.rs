@@ -47,7 +47,7 @@ pub struct Context<'a> {
     pub raw_query: Option<&'a str>,
     pub accepts_pdf: bool,
     /// What the route's preflight step learnt of the outside world, where it has one and it ran.
-    pub evidence: Option<&'a PreflightResult>,
+    pub preflight_result: Option<&'a PreflightResult>,
     /// The answer is a page without objects.
     pub is_empty_page: bool,
 }
@@ -99,7 +99,7 @@ type Prepare = Box<dyn Fn(Result<&Node, Refusal>, Vec<RefusalEntry>) -> RequestW
 
 /// Judges of a body's form what the settings of the caller's mode decide, such as the chain that it
 /// takes. What is wrong for every caller is the form's to say, and is not said here.
-pub type Shape = fn(&Services, Scope, &Node) -> Vec<RefusalEntry>;
+pub type FormCheck = fn(&Services, Scope, &Node) -> Vec<RefusalEntry>;
 
 /// Says to a transaction what the work is going to look up.
 pub type Prefetch = Box<dyn Fn(&mut dyn Tx, Scope) -> Result<(), StoreError> + Send>;
@@ -138,12 +138,12 @@ pub struct Route {
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
     /// What the caller's mode decides of the form.
-    pub shape: Option<Shape>,
+    pub form_check: Option<FormCheck>,
     /// What is asked of the outside world before the transaction opens.
-    pub consult: Option<Preflight>,
+    pub preflight: Option<Preflight>,
     /// What the work looks up by identifiers in the body, so that a store that is reached over a
     /// network has it at hand.
-    pub ahead: Option<PreparePrefetch>,
+    pub prefetch: Option<PreparePrefetch>,
 }
 
 impl Route {
@@ -167,9 +167,9 @@ impl Route {
             waits: false,
             renews_caller: false,
             codes: &[],
-            shape: None,
-            consult: None,
-            ahead: None,
+            form_check: None,
+            preflight: None,
+            prefetch: None,
         }
     }
     /// `<first path segment after /v1>:read|write`.
@@ -195,18 +195,18 @@ impl Route {
         self
     }
     /// Judges the form with the settings of the caller's mode too.
-    pub fn shaped(mut self, shape: Shape) -> Route {
-        self.shape = Some(shape);
+    pub fn checking_form(mut self, check: FormCheck) -> Route {
+        self.form_check = Some(check);
         self
     }
     /// Asks the outside world before the transaction opens, for requests that nothing refuses
     /// before that; see `http::preflight`.
     pub fn preflight<F: Form>(
         mut self,
-        consult: fn(Asking, F) -> Option<PreflightFuture>,
+        preflight: fn(Asking, F) -> Option<PreflightFuture>,
     ) -> Route {
-        self.consult = Some(Box::new(move |asking, body| {
-            F::read_body(body, Vec::new()).ok().and_then(|form| consult(asking, form))
+        self.preflight = Some(Box::new(move |asking, body| {
+            F::read_body(body, Vec::new()).ok().and_then(|form| preflight(asking, form))
         }));
         self
     }
@@ -220,11 +220,11 @@ impl Route {
     /// Says what the work will look up, with [`Tx::prefetch`].
     pub fn prefetching<F: Form>(
         mut self,
-        ahead: fn(&mut dyn Tx, Scope, &F) -> Result<(), StoreError>,
+        prefetch: fn(&mut dyn Tx, Scope, &F) -> Result<(), StoreError>,
     ) -> Route {
-        self.ahead = Some(Box::new(move |body| {
+        self.prefetch = Some(Box::new(move |body| {
             let form = F::read_body(body, Vec::new()).ok()?;
-            Some(Box::new(move |tx, scope| ahead(tx, scope, &form)))
+            Some(Box::new(move |tx, scope| prefetch(tx, scope, &form)))
         }));
         self
     }

@@ -28,7 +28,7 @@ pub fn all(tx: &mut dyn Tx) -> Result<Vec<Pause>, StoreError> {
     tx.rows(ALL, values![PAUSES_COUNT_MAX])?.into_iter().map(read).collect()
 }
 
-/// Sends the query of [`all`] ahead, so that a remote store has its result when `all` runs.
+/// Prefetches the query of [`all`], so that a remote store has its result when `all` runs.
 pub fn prefetch(tx: &mut dyn Tx) -> Result<(), StoreError> {
     tx.prefetch(ALL, values![PAUSES_COUNT_MAX])
 }

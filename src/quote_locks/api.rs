@@ -138,7 +138,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/quote_locks", "Lock an exchange rate", route::refuse_before_live, create)
             .codes(&[Code::QuoteUnavailable, Code::ServicePaused])
-            .shaped(one_amount),
+            .checking_form(one_amount),
         route::list(
             "/v1/quote_locks",
             "List quote locks",

@@ -72,7 +72,7 @@ pub fn find(
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
-/// Sends the query of [`find`] ahead, so that a remote store has its result when `find` runs.
+/// Prefetches the query of [`find`], so that a remote store has its result when `find` runs.
 pub fn prefetch(tx: &mut dyn Tx, scope: Scope, id: Id<kind::QuoteLock>) -> Result<(), StoreError> {
     tx.prefetch(&FIND, values![scope, id])
 }

@@ -284,7 +284,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/transfers", "Create a transfer", route::refuse_before_live, create)
             .codes(CREATE_CODES)
-            .shaped(funding_refused)
+            .checking_form(funding_refused)
             .prefetching(|tx, scope, form: &CreateTransfer| {
                 super::prefetch_references(tx, scope, &ask(form.clone()))
             }),

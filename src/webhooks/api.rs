@@ -245,7 +245,7 @@ pub fn routes() -> Vec<Route> {
             create,
         )
         .codes(&[Code::WebhookEndpointLimitExceeded])
-        .shaped(url_faults),
+        .checking_form(url_faults),
         route::list(
             "/v1/webhook_endpoints",
             "List webhook endpoints",
@@ -263,7 +263,7 @@ pub fn routes() -> Vec<Route> {
             locate,
             update,
         )
-        .shaped(url_faults),
+        .checking_form(url_faults),
         route::delete("/v1/webhook_endpoints/{id}", "Delete a webhook endpoint", delete),
         route::post_with_secret(
             "/v1/webhook_endpoints/{id}/rotate_secret",
@@ -470,7 +470,7 @@ fn replay(
     form: ReplayWebhooks,
 ) -> Result<WebhookReplayView, OperationError> {
     let asked = asked(form, found.scope.mode(), context.now.business())?;
-    let counted = match context.evidence {
+    let counted = match context.preflight_result {
         Some(PreflightResult::Range(range)) => {
             let (deliveries_count, before) = range.clone()?;
             Some(Counted { deliveries_count, before: Id::from_u128(before) })

@@ -16,7 +16,7 @@ use crate::store::key_segments::KeySegments;
 use crate::store::{EachUpdate, Row, Settled, Signal, Tx, Value, update_one_by_one};
 
 /// A query that will be asked, and its answer once it was sent.
-struct Ahead {
+struct PrefetchedQuery {
     sql: String,
     statement: tokio_postgres::Statement,
     parameters: Vec<Parameter>,
@@ -29,7 +29,7 @@ pub(super) struct PgTx<'c> {
     end: Instant,
     /// What goes before the next message.
     waiting: Vec<SessionMessage>,
-    ahead: Vec<Ahead>,
+    prefetched: Vec<PrefetchedQuery>,
     savepoints_open: u32,
     /// Whether a row was changed or locked, so that the commit is written to the log.
     has_written: bool,
@@ -52,7 +52,7 @@ impl<'c> PgTx<'c> {
             kind,
             end,
             waiting: vec![SessionMessage::Control(kind.begin())],
-            ahead: Vec::new(),
+            prefetched: Vec::new(),
             savepoints_open: 0,
             has_written: false,
             key_segments: KeySegments::single(),
@@ -183,24 +183,24 @@ impl<'c> PgTx<'c> {
         let announcement = self.insert_announcement()?;
         let mut messages = std::mem::take(&mut self.waiting);
         let own_count = messages.len();
-        let mut ahead = std::mem::take(&mut self.ahead);
+        let mut prefetched = std::mem::take(&mut self.prefetched);
         if !is_control {
-            let unsent = ahead.iter().filter(|query| query.rows.is_none());
+            let unsent = prefetched.iter().filter(|query| query.rows.is_none());
             messages.extend(unsent.map(|query| SessionMessage::Query {
                 statement: query.statement.clone(),
                 parameters: query.parameters.clone(),
             }));
         }
         let mut answers = self.session.exchange(&messages, self.end)?;
-        let answers_ahead = answers.split_off(own_count);
+        let prefetched_answers = answers.split_off(own_count);
         for (query, answer) in
-            ahead.iter_mut().filter(|query| query.rows.is_none()).zip(answers_ahead)
+            prefetched.iter_mut().filter(|query| query.rows.is_none()).zip(prefetched_answers)
         {
             if let SessionAnswer::Rows(rows) = answer {
                 query.rows = Some(rows);
             }
         }
-        self.ahead = ahead;
+        self.prefetched = prefetched;
         if let Some(answer) = announcement.and_then(|place| answers.get(place)) {
             self.note_announcement(answer)?;
         }
@@ -236,14 +236,14 @@ impl<'c> PgTx<'c> {
         }
     }
 
-    /// What was read ahead may have changed by what is written now.
+    /// What was prefetched may have changed by what is written now.
     fn forget_answers(&mut self) {
-        self.ahead.retain(|query| query.rows.is_none());
+        self.prefetched.retain(|query| query.rows.is_none());
     }
 
-    /// The answer to a query that was sent ahead. One that still waits is asked now instead.
-    fn taken_ahead(&mut self, sql: &str, values: &[Value<'_>]) -> Option<Vec<tokio_postgres::Row>> {
-        let is_same = |query: &Ahead| {
+    /// The answer to a query that was prefetched. One that still waits is asked now instead.
+    fn prefetch_of(&mut self, sql: &str, values: &[Value<'_>]) -> Option<Vec<tokio_postgres::Row>> {
+        let is_same = |query: &PrefetchedQuery| {
             query.sql == sql
                 && query.parameters.len() == values.len()
                 && query
@@ -252,8 +252,8 @@ impl<'c> PgTx<'c> {
                     .zip(values)
                     .all(|(sent, value)| *sent == Parameter::from(value))
         };
-        let place = self.ahead.iter().position(is_same)?;
-        self.ahead.swap_remove(place).rows
+        let place = self.prefetched.iter().position(is_same)?;
+        self.prefetched.swap_remove(place).rows
     }
 
     /// Whether anything was sent.
@@ -330,7 +330,7 @@ impl PgTx<'_> {
             (2, false) => "ROLLBACK TO SAVEPOINT savepoint_2; RELEASE SAVEPOINT savepoint_2",
             _ => return Err(StoreError::Broken("no savepoint is open".into())),
         };
-        self.ahead.clear();
+        self.prefetched.clear();
         self.savepoints_open -= 1;
         self.control(sql)
     }
@@ -368,12 +368,13 @@ impl Tx for PgTx<'_> {
 
     fn prefetch(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
         let (statement, parameters) = self.statement(sql, values)?;
-        self.ahead.push(Ahead { sql: sql.to_owned(), statement, parameters, rows: None });
+        let sql = sql.to_owned();
+        self.prefetched.push(PrefetchedQuery { sql, statement, parameters, rows: None });
         Ok(())
     }
 
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-        if let Some(rows) = self.taken_ahead(sql, values) {
+        if let Some(rows) = self.prefetch_of(sql, values) {
             return rows.iter().map(row).collect();
         }
         let writes = !sql.starts_with("SELECT");
@@ -415,7 +416,7 @@ impl Tx for PgTx<'_> {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
-        self.ahead.clear();
+        self.prefetched.clear();
         self.savepoints_open += 1;
         self.waiting.push(SessionMessage::Control(match self.savepoints_open {
             1 => "SAVEPOINT savepoint_1",
@@ -438,7 +439,7 @@ impl Tx for PgTx<'_> {
 
     /// Outside every part this undoes the whole transaction and begins it again.
     fn rollback_to(&mut self) -> Result<(), StoreError> {
-        self.ahead.clear();
+        self.prefetched.clear();
         match self.savepoints_open {
             0 if !self.is_begun() => {
                 self.waiting.truncate(1);
@@ -468,7 +469,7 @@ impl Tx for PgTx<'_> {
             return Ok(Settled::All);
         }
         let floor = floor.clone();
-        self.ahead.clear();
+        self.prefetched.clear();
         self.waiting.clear();
         self.control("ROLLBACK")?;
         let (mut looked_at, mut found) = self.look_for_floor()?;

@@ -113,7 +113,7 @@ pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFutur
 }
 
 /// What the account's simulated chain shows of a transaction.
-fn simulated_evidence(
+fn simulated_transaction(
     context: &mut Context<'_>,
     transfer: &Transfer,
     hash: &Hash,
@@ -162,9 +162,9 @@ pub fn diagnose(
     let hash = form.transaction_hash;
     let deposits = deposits_of(context.tx, &found, &hash)?;
     let (seen, followed_height) = if found.is_simulated(context.services) {
-        (simulated_evidence(context, &found, &hash)?, 0)
+        (simulated_transaction(context, &found, &hash)?, 0)
     } else {
-        let seen = match context.evidence {
+        let seen = match context.preflight_result {
             Some(PreflightResult::Transaction(seen)) => seen.clone(),
             _ if is_known(&deposits) => None,
             // Nobody was asked, so nothing can be said.
