@@ -60,9 +60,6 @@ pub fn names_after(
         }
         _ => "SELECT id, name FROM beneficiaries WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
     };
-    let read = |mut row: Row| {
-        let value = row.id::<crate::kernel::id::kind::Request>()?.as_u128();
-        Ok((AnyId { kind, value }, row.text()?))
-    };
+    let read = |mut row: Row| Ok((row.id_of_kind(kind)?, row.text()?));
     tx.rows(sql, values![scope, &after, rows_max])?.into_iter().map(read).collect()
 }

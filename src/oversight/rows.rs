@@ -101,10 +101,7 @@ pub fn names(
         _ => "SELECT id, name FROM beneficiaries WHERE scope = ?1 AND id",
     };
     let ids: Vec<Value<'_>> = ids.iter().map(|id| Value::from(*id)).collect();
-    let read = |mut row: Row| {
-        let value = row.id::<kind::Request>()?.as_u128();
-        Ok((AnyId { kind, value }, row.text()?))
-    };
+    let read = |mut row: Row| Ok((row.id_of_kind(kind)?, row.text()?));
     tx.rows_each(sql, scope.into(), &ids)?.into_iter().map(read).collect()
 }
 

@@ -2,7 +2,6 @@
 
 use super::Screening;
 use super::hit::{HitDecision, HitRow, SubjectType};
-use crate::kernel::id::kind;
 use crate::kernel::{AnyId, InternalId, Scope, StoreError};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
@@ -14,12 +13,11 @@ fn read(mut row: Row) -> Result<HitRow, StoreError> {
     let row = &mut row;
     let (scope, id) = (row.scope()?, row.id()?);
     let subject = row.word(SubjectType::parse)?;
-    let value = row.id::<kind::Request>()?.as_u128();
     Ok(HitRow {
         scope,
         id,
         subject,
-        subject_id: AnyId { kind: subject.kind(), value },
+        subject_id: row.id_of_kind(subject.kind())?,
         list: row.text()?,
         entry_id: row.text()?,
         basis: row.bytes()?,
@@ -98,7 +96,8 @@ pub fn open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// One place in the walk over everybody who is screened again.
+/// Identifiers of an account's senders or beneficiaries that come after one, in rising order: a
+/// step of the walk over everybody who is screened again.
 pub fn ids_after(
     tx: &mut dyn Tx,
     table: ScreenedTable,

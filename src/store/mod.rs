@@ -223,6 +223,10 @@ impl Row {
             other => Err(unreadable("an identifier", &other)),
         }
     }
+    /// An identifier of a kind that no type says: another column does, or whoever asked.
+    pub fn id_of_kind(&mut self, kind: ObjectKind) -> Result<AnyId, StoreError> {
+        Ok(AnyId { kind, value: InternalId::as_u128(self.id()?) })
+    }
     pub fn scope(&mut self) -> Result<Scope, StoreError> {
         self.int().map(Scope::from_code)
     }

@@ -1,7 +1,6 @@
 //! The table `tasks`.
 
 use super::{Task, TaskKind};
-use crate::kernel::id::kind;
 use crate::kernel::{InternalId, Scope, StoreError};
 use crate::store::{Row, Tx};
 use crate::values;
@@ -15,7 +14,7 @@ fn read(mut row: Row) -> Result<Task, StoreError> {
         scope: row.scope()?,
         kind: row.word(TaskKind::parse)?,
         // An object of any kind: the task's kind says which.
-        object_id: row.id::<kind::Request>()?.as_u128(),
+        object_id: InternalId::as_u128(row.id()?),
     })
 }
 
