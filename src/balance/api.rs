@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::deposits;
 use crate::http::route::{self, Context, Route};
 use crate::kernel::{Currency, Money, OperationError};
-use crate::ledger::{self, Account};
+use crate::ledger::{self, LedgerAccount};
 
 crate::string_enum!(BalanceWord { Balance "balance" });
 
@@ -36,7 +36,7 @@ pub fn routes() -> Vec<Route> {
 fn show(context: &mut Context<'_>) -> Result<BalanceView, OperationError> {
     let scope = context.scope();
     let balances = ledger::balances(context.tx, scope)?;
-    let of = |account: Account| -> Vec<BalanceItem> {
+    let of = |account: LedgerAccount| -> Vec<BalanceItem> {
         let mine = balances.iter().filter(|(found, _)| *found == account);
         mine.map(|(_, amount)| BalanceItem { amount: *amount, currency: amount.currency }).collect()
     };
@@ -44,14 +44,14 @@ fn show(context: &mut Context<'_>) -> Result<BalanceView, OperationError> {
     let pending = Some(pending).filter(|amount| !amount.is_zero());
     Ok(BalanceView {
         object: BalanceWord::Balance,
-        available: of(Account::Available),
+        available: of(LedgerAccount::Available),
         pending: pending
             .map(|amount| BalanceItem { amount, currency: amount.currency })
             .into_iter()
             .collect(),
-        processing: of(Account::Processing),
-        payout_processing: of(Account::PayoutProcessing),
-        hold: of(Account::Hold),
+        processing: of(LedgerAccount::Processing),
+        payout_processing: of(LedgerAccount::PayoutProcessing),
+        hold: of(LedgerAccount::Hold),
         livemode: scope.livemode(),
     })
 }

@@ -35,7 +35,7 @@ crate::string_enum!(
     /// converted; INR with the bank; under review or owed back. `custody` is where deposits come
     /// from, the chain. `conversion` is the operator's own position in both currencies. The others
     /// are the operator's fees, what reached beneficiaries, and GST owed to the state.
-    Account {
+    LedgerAccount {
         Available "available",
         Processing "processing",
         PayoutProcessing "payout_processing",
@@ -74,13 +74,13 @@ crate::string_enum!(
 /// One posting of an entry: `amount` leaves `from` and arrives at `to`.
 #[derive(Clone, Copy, Debug)]
 pub struct Posting {
-    pub from: Account,
-    pub to: Account,
+    pub from: LedgerAccount,
+    pub to: LedgerAccount,
     pub amount: Money,
 }
 
 impl Posting {
-    pub const fn new(from: Account, to: Account, amount: Money) -> Posting {
+    pub const fn new(from: LedgerAccount, to: LedgerAccount, amount: Money) -> Posting {
         Posting { from, to, amount }
     }
 }

@@ -1,6 +1,6 @@
 //! The rows of the ledger. A posting is never changed or deleted.
 
-use super::{Account, LedgerEntryKind, Posting};
+use super::{LedgerAccount, LedgerEntryKind, Posting};
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, InternalId, Money, Now, Scope, StoreError};
 use crate::resource::BookRule;
@@ -39,7 +39,7 @@ pub fn insert(
 pub fn add(
     tx: &mut dyn Tx,
     scope: Scope,
-    account: Account,
+    account: LedgerAccount,
     amount: Money,
     is_debit: bool,
 ) -> Result<(), StoreError> {
@@ -55,7 +55,7 @@ pub fn add(
 }
 
 /// What stands on each account: debits less credits. Sums that are zero are left out.
-pub fn balances(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<(Account, Money)>, StoreError> {
+pub fn balances(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<(LedgerAccount, Money)>, StoreError> {
     let rows = tx.rows(
         "SELECT account, currency, debit_units - credit_units FROM ledger_balances \
          WHERE scope = ?1 AND debit_units <> credit_units ORDER BY account, currency",
@@ -63,7 +63,7 @@ pub fn balances(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<(Account, Money)>, 
     )?;
     rows.into_iter()
         .map(|mut row| {
-            let account = row.word(Account::parse)?;
+            let account = row.word(LedgerAccount::parse)?;
             let currency = row.word(Currency::parse)?;
             Ok((account, Money::new(row.int()?, currency)))
         })
@@ -95,6 +95,9 @@ pub const BOOK_RULES: &[BookRule] = &[
               WHERE p.debit IS NULL OR p.debit <> b.debit_units OR p.credit <> b.credit_units \
               LIMIT ?1",
     },
+    // Only debited accounts are asked, which spares a second walk over all postings. A missing
+    // balance of an account that was credited alone is found by the first rule: with the other
+    // balances right, the currency's debits exceed its credits by that account's credits.
     BookRule {
         meaning: "postings without a running balance",
         sql: "SELECT DISTINCT 'scope ' || p.scope || ' ' || p.debit_account, NULL FROM \

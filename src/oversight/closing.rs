@@ -2,7 +2,7 @@
 //! held against the bank's statements and the chain of that day.
 
 use crate::kernel::{Currency, Mode, Money, StoreError};
-use crate::ledger::Account;
+use crate::ledger::LedgerAccount;
 use crate::rails::files::values::Day;
 use crate::store::Tx;
 
@@ -11,7 +11,7 @@ pub mod rows;
 /// One ledger account in one currency over a day. A balance is debits less credits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosingLine {
-    pub account: Account,
+    pub account: LedgerAccount,
     pub opening: Money,
     pub debits: Money,
     pub credits: Money,
@@ -53,7 +53,7 @@ pub fn read(tx: &mut dyn Tx, mode: Mode, day: Day) -> Result<Closing, StoreError
         let closing = opening.plus(debits)?.minus(credits)?;
         lines.push(ClosingLine { account: moved.account, opening, debits, credits, closing });
     }
-    let figure = |account: Account, currency: Currency, pick: fn(&ClosingLine) -> Money| {
+    let figure = |account: LedgerAccount, currency: Currency, pick: fn(&ClosingLine) -> Money| {
         lines
             .iter()
             .find(|line| line.account == account && line.opening.currency == currency)
@@ -65,22 +65,22 @@ pub fn read(tx: &mut dyn Tx, mode: Mode, day: Day) -> Result<Closing, StoreError
     let comparisons = vec![
         Comparison {
             what: "paid_out",
-            book: figure(Account::PaidOut, inr, |line| line.debits),
+            book: figure(LedgerAccount::PaidOut, inr, |line| line.debits),
             outside: bank.map(|bank| Money::new(bank.debit_units, inr)),
         },
         Comparison {
             what: "came_back",
-            book: figure(Account::PaidOut, inr, |line| line.credits),
+            book: figure(LedgerAccount::PaidOut, inr, |line| line.credits),
             outside: bank.map(|bank| Money::new(bank.credit_units, inr)),
         },
         Comparison {
             what: "deposited",
-            book: figure(Account::Custody, usdt, |line| line.credits),
+            book: figure(LedgerAccount::Custody, usdt, |line| line.credits),
             outside: Some(Money::new(chain.deposited_units, usdt)),
         },
         Comparison {
             what: "refunded",
-            book: figure(Account::Custody, usdt, |line| line.debits),
+            book: figure(LedgerAccount::Custody, usdt, |line| line.debits),
             outside: Some(Money::new(chain.refunded_units, usdt)),
         },
     ];

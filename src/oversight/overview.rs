@@ -5,7 +5,7 @@ use super::flow::{DayCount, Flow};
 use super::queues::{self, QueueLine};
 use super::rows::{self, EndpointLine, FileIn, FileOut, RateLine};
 use crate::kernel::{Currency, Mode, Money, StoreError};
-use crate::ledger::Account;
+use crate::ledger::LedgerAccount;
 use crate::pauses::{self, Pause};
 use crate::rails::files::values::Day;
 use crate::store::Tx;
@@ -26,7 +26,7 @@ pub struct Overview {
     pub made_at: i64,
     pub queues: Vec<QueueLine>,
     pub flow: Flow,
-    pub compartments: Vec<(Account, Money)>,
+    pub compartments: Vec<(LedgerAccount, Money)>,
     /// Deposits that were seen and are not final.
     pub pending: (i64, Money),
     pub files_out: Vec<FileOut>,

@@ -3,7 +3,7 @@
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Currency, Id, InternalId, Mode, Money, ObjectKind, Scope, StoreError};
-use crate::ledger::Account;
+use crate::ledger::LedgerAccount;
 use crate::store::{Row, Tx, Value};
 use crate::values;
 use crate::webhooks::state::EndpointStatus;
@@ -232,12 +232,15 @@ pub fn open_payouts_aged(
 // The overview.
 
 /// What stands in each ledger account, over all accounts of a mode.
-pub fn compartments(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<(Account, Money)>, StoreError> {
+pub fn compartments(
+    tx: &mut dyn Tx,
+    mode: Mode,
+) -> Result<Vec<(LedgerAccount, Money)>, StoreError> {
     let sql = "SELECT account, currency, CAST(SUM(debit_units - credit_units) AS BIGINT) FROM \
                ledger_balances WHERE scope % 2 = ?1 GROUP BY account, currency ORDER BY account, \
                currency";
     let read = |mut row: Row| {
-        let account = row.word(Account::parse)?;
+        let account = row.word(LedgerAccount::parse)?;
         let currency = row.word(Currency::parse)?;
         Ok((account, Money::new(row.int()?, currency)))
     };

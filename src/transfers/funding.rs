@@ -10,7 +10,7 @@ use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Id, Money, Now, Scope, StoreError};
-use crate::ledger::{self, Account, LedgerEntryKind, Posting};
+use crate::ledger::{self, LedgerAccount, LedgerEntryKind, Posting};
 use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
@@ -186,23 +186,23 @@ fn credit(
 ) -> Result<(), StoreError> {
     let (scope, id) = (transfer.scope, transfer.id);
     let arrive = |tx: &mut dyn Tx, now: &mut Now, entry, to| {
-        ledger::post(tx, now, scope, entry, id, &[Posting::new(Account::Custody, to, amount)])
+        ledger::post(tx, now, scope, entry, id, &[Posting::new(LedgerAccount::Custody, to, amount)])
     };
     if classification == Classification::Unmatched {
-        arrive(tx, now, LedgerEntryKind::DepositHeld, Account::Hold)?;
+        arrive(tx, now, LedgerEntryKind::DepositHeld, LedgerAccount::Hold)?;
         return save(tx, transfer);
     }
     transfer.received = transfer.received.plus(amount)?;
     if transfer.status == TransferStatus::FundingHold {
         // More money in a hold raises what was received; state and reason stay.
-        arrive(tx, now, LedgerEntryKind::DepositHeld, Account::Hold)?;
+        arrive(tx, now, LedgerEntryKind::DepositHeld, LedgerAccount::Hold)?;
         if is_suspect {
             holds::begin_review(tx, now, transfer)?;
             return Ok(());
         }
         return save(tx, transfer);
     }
-    arrive(tx, now, LedgerEntryKind::DepositCredited, Account::Available)?;
+    arrive(tx, now, LedgerEntryKind::DepositCredited, LedgerAccount::Available)?;
     if is_suspect {
         // Whatever its classification: nothing is paid or given back before the operator decided.
         return holds::hold_for_review(tx, now, transfer);

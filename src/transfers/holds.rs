@@ -10,7 +10,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{
     Code, Id, Money, Now, OperationError, Reference, Refusal, RefusalEntry, Scope, StoreError,
 };
-use crate::ledger::{self, Account, LedgerEntryKind, Posting};
+use crate::ledger::{self, LedgerAccount, LedgerEntryKind, Posting};
 use crate::quote_locks::{self, QuoteLock};
 use crate::refunds;
 use crate::refunds::state::{RefundKind, RefundReason};
@@ -28,7 +28,7 @@ pub(super) fn hold(
     policy: HoldPolicy,
 ) -> Result<(), StoreError> {
     become_status(tx, now, transfer, TransferStatus::FundingHold, Some(reason))?;
-    let received = Posting::new(Account::Available, Account::Hold, transfer.received);
+    let received = Posting::new(LedgerAccount::Available, LedgerAccount::Hold, transfer.received);
     ledger::post(tx, now, transfer.scope, LedgerEntryKind::FundsHeld, transfer.id, &[received])?;
     if policy == HoldPolicy::Refund {
         return refund_hold(tx, now, services, transfer, reason);
@@ -193,7 +193,7 @@ fn requote(
     transfer.fee = lock.fee;
     transfer.gst = lock.gst;
     transfer.expected = expected;
-    Ok(paying::fund_from(tx, now, services, transfer, Account::Hold, RefundReason::Requoted)?)
+    Ok(paying::fund_from(tx, now, services, transfer, LedgerAccount::Hold, RefundReason::Requoted)?)
 }
 
 /// Puts money that just became final, or that waits in a hold, under the operator's review. Answers
@@ -230,7 +230,7 @@ pub(super) fn hold_for_review(
         TransferStatus::FundingHold,
         Some(StatusReason::ComplianceReview),
     )?;
-    let received = Posting::new(Account::Available, Account::Hold, transfer.received);
+    let received = Posting::new(LedgerAccount::Available, LedgerAccount::Hold, transfer.received);
     ledger::post(tx, now, transfer.scope, LedgerEntryKind::FundsHeld, transfer.id, &[received])
 }
 
@@ -261,7 +261,14 @@ pub fn end_review(
         () if !is_enough => StatusReason::Underpaid,
         () if is_over && transfer.policy.overpaid == OverpaidPolicy::Hold => StatusReason::Overpaid,
         () => {
-            paying::fund_from(tx, now, services, transfer, Account::Hold, RefundReason::Overpaid)?;
+            paying::fund_from(
+                tx,
+                now,
+                services,
+                transfer,
+                LedgerAccount::Hold,
+                RefundReason::Overpaid,
+            )?;
             return Ok(true);
         }
     };

@@ -7,7 +7,7 @@ use crate::beneficiaries::state::PayoutsDisabledReason;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Money, Now, Scope, StoreError};
-use crate::ledger::{self, Account, LedgerEntryKind, Posting};
+use crate::ledger::{self, LedgerAccount, LedgerEntryKind, Posting};
 use crate::pauses;
 use crate::payouts::limits::{self, HoldReason};
 use crate::payouts::state::PayoutStatus;
@@ -48,7 +48,7 @@ pub(super) fn fund(
     services: &Services,
     transfer: &mut Transfer,
 ) -> Result<(), StoreError> {
-    fund_from(tx, now, services, transfer, Account::Available, RefundReason::Overpaid)
+    fund_from(tx, now, services, transfer, LedgerAccount::Available, RefundReason::Overpaid)
 }
 
 /// The same, with money that stands in `from`.
@@ -57,12 +57,12 @@ pub(super) fn fund_from(
     now: &mut Now,
     services: &Services,
     transfer: &mut Transfer,
-    from: Account,
+    from: LedgerAccount,
     excess_reason: RefundReason,
 ) -> Result<(), StoreError> {
     let excess = transfer.received.minus(transfer.expected)?;
     transfer.excess = excess;
-    let entry = if from == Account::Hold {
+    let entry = if from == LedgerAccount::Hold {
         LedgerEntryKind::FundsReleased
     } else {
         LedgerEntryKind::TransferFunded
@@ -73,16 +73,16 @@ pub(super) fn fund_from(
         transfer.scope,
         entry,
         transfer.id,
-        &[Posting::new(from, Account::Processing, transfer.expected)],
+        &[Posting::new(from, LedgerAccount::Processing, transfer.expected)],
     )?;
-    if from != Account::Hold {
+    if from != LedgerAccount::Hold {
         ledger::post(
             tx,
             now,
             transfer.scope,
             LedgerEntryKind::ExcessHeld,
             transfer.id,
-            &[Posting::new(from, Account::Hold, excess)],
+            &[Posting::new(from, LedgerAccount::Hold, excess)],
         )?;
     }
     become_status(tx, now, transfer, TransferStatus::Funded, None)?;
@@ -187,10 +187,10 @@ fn submit_within(
     become_status(tx, now, &mut transfer, TransferStatus::PayoutProcessing, None)?;
     let (exchanged, fee) = sold(&transfer)?;
     let postings = [
-        Posting::new(Account::Processing, Account::Conversion, exchanged),
-        Posting::new(Account::Conversion, Account::PayoutProcessing, payout.amount),
-        Posting::new(Account::Processing, Account::FeeIncome, fee),
-        Posting::new(Account::Conversion, Account::TaxPayable, tax(&transfer, &payout)),
+        Posting::new(LedgerAccount::Processing, LedgerAccount::Conversion, exchanged),
+        Posting::new(LedgerAccount::Conversion, LedgerAccount::PayoutProcessing, payout.amount),
+        Posting::new(LedgerAccount::Processing, LedgerAccount::FeeIncome, fee),
+        Posting::new(LedgerAccount::Conversion, LedgerAccount::TaxPayable, tax(&transfer, &payout)),
     ];
     ledger::post(tx, now, scope, LedgerEntryKind::PayoutExchanged, transfer.id, &postings)?;
     let instruction = payout.instruction(&beneficiary, now.business_milliseconds());
@@ -313,7 +313,8 @@ fn settled(
     payout.failure = None;
     payouts::become_status(tx, now, payout, PayoutStatus::Settled)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutSettled, None)?;
-    let posting = Posting::new(Account::PayoutProcessing, Account::PaidOut, payout.amount);
+    let posting =
+        Posting::new(LedgerAccount::PayoutProcessing, LedgerAccount::PaidOut, payout.amount);
     ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutSettled, transfer.id, &[posting])?;
     let step = services.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step;
@@ -328,15 +329,15 @@ fn settled(
 /// The INR comes back into the operator's position, the USDT is owed back, fee included.
 fn undo_exchange(
     transfer: &Transfer,
-    inr_from: Account,
+    inr_from: LedgerAccount,
     payout: &Payout,
 ) -> Result<[Posting; 4], StoreError> {
     let (exchanged, fee) = sold(transfer)?;
     Ok([
-        Posting::new(inr_from, Account::Conversion, payout.amount),
-        Posting::new(Account::Conversion, Account::Hold, exchanged),
-        Posting::new(Account::FeeIncome, Account::Hold, fee),
-        Posting::new(Account::TaxPayable, Account::Conversion, tax(transfer, payout)),
+        Posting::new(inr_from, LedgerAccount::Conversion, payout.amount),
+        Posting::new(LedgerAccount::Conversion, LedgerAccount::Hold, exchanged),
+        Posting::new(LedgerAccount::FeeIncome, LedgerAccount::Hold, fee),
+        Posting::new(LedgerAccount::TaxPayable, LedgerAccount::Conversion, tax(transfer, payout)),
     ])
 }
 
@@ -352,7 +353,7 @@ fn failed(
     limits::give_back(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutFailed, None)?;
-    let postings = undo_exchange(&transfer, Account::PayoutProcessing, payout)?;
+    let postings = undo_exchange(&transfer, LedgerAccount::PayoutProcessing, payout)?;
     ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutFailed, transfer.id, &postings)?;
     refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutFailed)
 }
@@ -369,7 +370,7 @@ fn returned(
     limits::give_back(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
     payouts::become_status(tx, now, payout, PayoutStatus::Returned)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutReturned, None)?;
-    let postings = undo_exchange(&transfer, Account::PaidOut, payout)?;
+    let postings = undo_exchange(&transfer, LedgerAccount::PaidOut, payout)?;
     ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutReturned, transfer.id, &postings)?;
     beneficiaries::disable_payouts(
         tx,
@@ -415,7 +416,7 @@ pub fn refuse_held(
     let (mut transfer, _) = related(tx, payout)?;
     payout.failure = Some(PayoutFailure::new(code, FailureSource::Service));
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
-    let posting = Posting::new(Account::Processing, Account::Hold, transfer.expected);
+    let posting = Posting::new(LedgerAccount::Processing, LedgerAccount::Hold, transfer.expected);
     ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutRefused, transfer.id, &[posting])?;
     refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutFailed)
 }

@@ -8,7 +8,7 @@ use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Code, Id, Money, Now, OperationError, Refusal, Scope, StoreError, hex};
-use crate::ledger::{self, Account, LedgerEntryKind, Posting};
+use crate::ledger::{self, LedgerAccount, LedgerEntryKind, Posting};
 use crate::refunds::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus};
 use crate::refunds::{self, AddressDeclaration, NewRefund, Refund};
 use crate::services::Services;
@@ -105,7 +105,7 @@ pub fn confirm(
     transaction_hash: String,
 ) -> Result<(), StoreError> {
     refunds::complete(tx, now, refund, transaction_hash)?;
-    let posting = Posting::new(Account::Hold, Account::Custody, refund.amount);
+    let posting = Posting::new(LedgerAccount::Hold, LedgerAccount::Custody, refund.amount);
     ledger::post(
         tx,
         now,

@@ -25,6 +25,11 @@ const DAMAGES: &[(&str, &str)] = &[
         "DELETE FROM ledger_balances WHERE account = 'available'",
         "postings without a running balance",
     ),
+    // Of an account that was never debited.
+    (
+        "DELETE FROM ledger_balances WHERE account = 'custody' AND debit_units = 0",
+        "debits and credits differ",
+    ),
     ("UPDATE deposits SET units = units + 1", "deposits differ from what was credited"),
     ("UPDATE deposits SET status = 'processing'", "credited without a completed deposit"),
     ("UPDATE transfers SET received_units = received_units + 1", "amount received differs"),

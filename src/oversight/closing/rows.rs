@@ -1,14 +1,14 @@
 //! The sums that a closing is made of.
 
 use crate::kernel::{Currency, Mode, StoreError};
-use crate::ledger::Account;
+use crate::ledger::LedgerAccount;
 use crate::rails::files::values::Day;
 use crate::reconcile;
 use crate::store::{Row, Tx};
 use crate::values;
 
 pub struct TrialBalanceLine {
-    pub account: Account,
+    pub account: LedgerAccount,
     pub currency: Currency,
     /// Debits less credits before the day.
     pub opening_units: i64,
@@ -34,7 +34,7 @@ pub fn moved(
                account, currency";
     let read = |mut row: Row| {
         Ok(TrialBalanceLine {
-            account: row.word(Account::parse)?,
+            account: row.word(LedgerAccount::parse)?,
             currency: row.word(Currency::parse)?,
             opening_units: row.int()?,
             debit_units: row.int()?,

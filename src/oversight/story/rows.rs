@@ -3,7 +3,7 @@
 use crate::events::rows::EventRow;
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, InternalId, Money, ObjectKind, Scope, StoreError};
-use crate::ledger::{Account, LedgerEntryKind};
+use crate::ledger::{LedgerAccount, LedgerEntryKind};
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -12,8 +12,8 @@ use crate::values;
 pub struct PostingRow {
     pub entry_id: InternalId,
     pub entry: LedgerEntryKind,
-    pub debit: Account,
-    pub credit: Account,
+    pub debit: LedgerAccount,
+    pub credit: LedgerAccount,
     pub amount: Money,
     pub posted_at: i64,
 }
@@ -31,8 +31,8 @@ pub fn postings(
         Ok(PostingRow {
             entry_id: row.id()?,
             entry: row.word(LedgerEntryKind::parse)?,
-            debit: row.word(Account::parse)?,
-            credit: row.word(Account::parse)?,
+            debit: row.word(LedgerAccount::parse)?,
+            credit: row.word(LedgerAccount::parse)?,
             amount: row.money()?,
             posted_at: row.int()?,
         })
