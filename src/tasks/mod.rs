@@ -5,8 +5,8 @@ mod rows;
 use crate::kernel::{Id, IdKind, InternalId, Now, Scope, StoreError};
 use crate::store::{Signal, Tx};
 pub use rows::{
-    bring_all_forward, bring_forward, clock_offset_behind, due, first_due_of, next_due, put_off,
-    remove,
+    clock_offset_behind, due, first_due_of, make_all_due_earlier, make_due_earlier, next_due,
+    put_off, remove,
 };
 
 crate::string_enum!(

@@ -103,15 +103,15 @@ pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<()
     Ok(())
 }
 
-/// Moves all tasks nearer by a time: the machine's clock was ahead when they were written, and was
-/// set back.
-pub fn bring_all_forward(tx: &mut dyn Tx, milliseconds: i64) -> Result<u64, StoreError> {
+/// Makes all tasks due earlier by a time: the machine's clock was ahead when they were written, and
+/// was set back.
+pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<u64, StoreError> {
     tx.execute("UPDATE tasks SET due_milliseconds = due_milliseconds - ?1", values![milliseconds])
 }
 
-/// Brings the tasks of an account nearer whose due times were reckoned with its test clock
+/// Makes the tasks of an account due earlier whose due times were reckoned with its test clock
 /// `from_seconds` ahead, because the clock moved on to `to_seconds` ahead.
-pub fn bring_forward(
+pub fn make_due_earlier(
     tx: &mut dyn Tx,
     scope: Scope,
     from_seconds: i64,

@@ -88,7 +88,7 @@ fn move_on(
             run_task(tx, now, services, &task)?;
         }
     }
-    tasks::bring_forward(tx, scope, from_seconds, to_seconds)?;
+    tasks::make_due_earlier(tx, scope, from_seconds, to_seconds)?;
     now.enter_account(to_seconds);
     Ok(())
 }

@@ -137,8 +137,8 @@ fn reckon(
         step <= -START_MILLISECONDS_MIN || (step >= START_MILLISECONDS_MIN && passed.is_some());
     let step_milliseconds = if is_step { step } else { 0 };
     if step_milliseconds < 0 {
-        tasks::bring_all_forward(tx, -step_milliseconds)?;
-        webhooks::rows::bring_all_forward(tx, -step_milliseconds)?;
+        tasks::make_all_due_earlier(tx, -step_milliseconds)?;
+        webhooks::rows::make_all_due_earlier(tx, -step_milliseconds)?;
         tx.signal(Signal::Tasks);
         tx.signal(Signal::Deliveries);
     }

@@ -170,9 +170,9 @@ pub fn queues_due(
         .collect()
 }
 
-/// Moves all deliveries that are due nearer by a time: the clock that they were reckoned with was
+/// Makes all waiting deliveries due earlier by a time: the clock that they were reckoned with was
 /// ahead.
-pub fn bring_all_forward(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {
+pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {
     for sql in [
         "UPDATE webhook_queues SET due_milliseconds = due_milliseconds - ?1, \
          replayed_milliseconds = replayed_milliseconds - ?1 WHERE due_milliseconds IS NOT NULL",
