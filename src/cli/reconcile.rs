@@ -65,7 +65,7 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
         let by = ByArgs { actor: command.actor, reason: command.reason.unwrap_or_default() };
         let by = by.decided_by_for(&config)?;
         let explained = Explained { payouts: command.payout, by, kind: command.kind };
-        return accept(&store, &text, explained).await;
+        return explain(&store, &text, explained).await;
     }
     let report =
         store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await.map_err(error_message)?;
@@ -150,46 +150,52 @@ struct Explained {
     kind: Option<String>,
 }
 
-async fn accept(store: &Store, text: &str, explained: Explained) -> Result<(), String> {
+/// Explains what `--accept` names: by its number, or otherwise by its subject.
+async fn explain(store: &Store, text: &str, explained: Explained) -> Result<(), String> {
     let payouts: Vec<Id<kind::Payout>> = explained
         .payouts
         .iter()
         .map(|text| Id::parse(text).ok_or_else(|| format!("{text:?} is no payout's ID")))
         .collect::<Result<_, _>>()?;
     let Some(id) = InternalId::parse(text) else {
-        return close(store, text.to_owned(), explained).await;
+        return explain_by_subject(store, text.to_owned(), explained).await;
     };
     let by = explained.by;
-    let accept = move |tx: &mut dyn Tx, now: &mut Now| {
+    let explain = move |tx: &mut dyn Tx, now: &mut Now| {
         let note = Some(by.reason()).filter(|note| !note.is_empty());
-        let outcome = explaining::explain(tx, now, id, &payouts, note)?;
+        let outcome = explaining::explain_by_id(tx, now, id, &payouts, note)?;
         if outcome == ExplanationOutcome::Taken {
             decisions::record(tx, now, &id.to_string(), "accept", &by)?;
         }
         Ok(outcome)
     };
-    match store.write(accept).await.map_err(error_message)? {
+    match store.write(explain).await.map_err(error_message)? {
         ExplanationOutcome::Taken => print(&format!("accepted {id}")),
         refused => Err(format!("{id}: {refused}")),
     }
 }
 
-/// Closes a difference of a payout, a statement or an account with the operator's note.
-async fn close(store: &Store, subject: String, explained: Explained) -> Result<(), String> {
+/// Explains a difference of a payout, a statement or an account.
+async fn explain_by_subject(
+    store: &Store,
+    subject: String,
+    explained: Explained,
+) -> Result<(), String> {
     let by = explained.by;
     if by.reason().is_empty() {
         return Err("say why the difference is right: --reason TEXT".into());
     }
     let kind = explained.kind;
     let text = subject.clone();
-    let close = move |tx: &mut dyn Tx, now: &mut Now| {
-        let closed = reconcile::close(tx, now, &subject, kind.as_deref(), by.reason())?;
-        if let [_] = closed.as_slice() {
+    let explain = move |tx: &mut dyn Tx, now: &mut Now| {
+        let found =
+            explaining::explain_by_subject(tx, now, &subject, kind.as_deref(), by.reason())?;
+        if let [_] = found.as_slice() {
             decisions::record(tx, now, &subject, "accept", &by)?;
         }
-        Ok(closed)
+        Ok(found)
     };
-    match store.write(close).await.map_err(error_message)?.as_slice() {
+    match store.write(explain).await.map_err(error_message)?.as_slice() {
         [] => Err(format!("{text:?} is no line and no difference: `hundi reconcile` shows them")),
         [kind] => print(&format!("closed {} of {text}", kind.as_str())),
         several => {

@@ -1,8 +1,15 @@
-//! The operator explains a line of a statement, or a difference with a chain.
+//! The operator explains what `hundi reconcile` shows. What can be explained is kept in three ways:
+//!
+//! - A line of a bank's statement waits under its number. It belongs to one payout, to several or
+//!   to none ([`explain_by_id`]).
+//! - A difference with a chain is a row with a number ([`explain_by_id`]).
+//! - A difference of a payout, a statement or an account is no row: each comparison finds it anew.
+//!   Its explanation is kept, and leaves it out while its amount stays the same
+//!   ([`explain_by_subject`]).
 
 use std::fmt;
 
-use super::chain;
+use super::{DifferenceKind, chain};
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, InternalId, Money, Now, StoreError};
 use crate::rails::files::reports::Sign;
@@ -49,7 +56,7 @@ impl fmt::Display for ExplanationOutcome {
 
 /// Explains a line that belongs to `payouts`, or to none; without payouts, a difference with a
 /// chain too.
-pub fn explain(
+pub fn explain_by_id(
     tx: &mut dyn Tx,
     now: &mut Now,
     id: InternalId,
@@ -61,7 +68,8 @@ pub fn explain(
         false => ExplanationOutcome::NotOpen,
     };
     if payouts.is_empty() {
-        let is_taken = journal::accept(tx, now, id, note)? || chain::rows::accept(tx, now, id)?;
+        let is_taken =
+            journal::explain_line(tx, now, id, note)? || chain::rows::explain(tx, now, id)?;
         return Ok(taken(is_taken));
     }
     let Some(line) = journal::find_unmatched(tx, id)? else {
@@ -85,8 +93,28 @@ pub fn explain(
         return Ok(ExplanationOutcome::AmountsDiffer(inr(line.units), inr(sum)));
     }
     let is_taken = match found.as_slice() {
-        [one] => journal::assign(tx, id, one)?,
-        several => journal::share(tx, now, id, several)?,
+        [one] => journal::match_to_payout(tx, id, one)?,
+        several => journal::match_to_payouts(tx, now, id, several)?,
     };
     Ok(taken(is_taken))
+}
+
+/// Explains the difference of a payout, a statement or an account. Answers the kinds that were
+/// found: one was explained, and of several none was.
+pub fn explain_by_subject(
+    tx: &mut dyn Tx,
+    now: &Now,
+    subject: &str,
+    kind: Option<&str>,
+    note: &str,
+) -> Result<Vec<DifferenceKind>, StoreError> {
+    let mut found = super::run(tx)?.differences;
+    found.retain(|difference| {
+        difference.what == subject && kind.is_none_or(|kind| kind == difference.kind.as_str())
+    });
+    if let [difference] = found.as_slice() {
+        let (kind, units) = (difference.kind.as_str(), difference.amount.units);
+        journal::keep_explanation(tx, now, kind, subject, units, note)?;
+    }
+    Ok(found.iter().map(|difference| difference.kind).collect())
 }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::kernel::id::kind;
-use crate::kernel::{Currency, Id, Money, Now, StoreError};
+use crate::kernel::{Currency, Id, Money, StoreError};
 use crate::rails::files::reports::Sign;
 use crate::rails::files::rows as journal;
 use crate::store::Tx;
@@ -201,32 +201,12 @@ fn inr(units: i64) -> Money {
 /// `chain_following::audit`, which needs their nodes.
 pub fn run(tx: &mut dyn Tx) -> Result<Report, StoreError> {
     let mut findings = Findings::default();
-    let explained = journal::closed_differences(tx)?.into_iter();
+    let explained = journal::explanations(tx)?.into_iter();
     findings.explained = explained.map(|(kind, subject, units)| ((kind, subject), units)).collect();
     bank(tx, &mut findings)?;
     statements::compare(tx, &mut findings)?;
     custody(tx, &mut findings)?;
     Ok(findings.report)
-}
-
-/// Closes the difference of a payout, a statement or an account, with the operator's note. Answers
-/// the kinds that were found: one was closed, and of several none was.
-pub fn close(
-    tx: &mut dyn Tx,
-    now: &Now,
-    subject: &str,
-    kind: Option<&str>,
-    note: &str,
-) -> Result<Vec<DifferenceKind>, StoreError> {
-    let mut found = run(tx)?.differences;
-    found.retain(|difference| {
-        difference.what == subject && kind.is_none_or(|kind| kind == difference.kind.as_str())
-    });
-    if let [difference] = found.as_slice() {
-        let (kind, units) = (difference.kind.as_str(), difference.amount.units);
-        journal::close_difference(tx, now, kind, subject, units, note)?;
-    }
-    Ok(found.iter().map(|difference| difference.kind).collect())
 }
 
 /// Reads what a question about payouts answers, page by page to the end.

@@ -372,7 +372,7 @@ async fn every_planted_difference_of_the_book_is_named() {
             .app
             .state
             .store
-            .write(move |tx, now| Ok(book::rows::accept(tx, now, id)?))
+            .write(move |tx, now| Ok(book::rows::explain(tx, now, id)?))
             .await
             .unwrap()
     );
@@ -381,7 +381,7 @@ async fn every_planted_difference_of_the_book_is_named() {
             .app
             .state
             .store
-            .write(move |tx, now| Ok(book::rows::accept(tx, now, id)?))
+            .write(move |tx, now| Ok(book::rows::explain(tx, now, id)?))
             .await
             .unwrap(),
         "once"

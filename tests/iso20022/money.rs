@@ -9,7 +9,7 @@ use hundi::payouts::state::PayoutStatus;
 use hundi::rails::files::rows::{self, Attention};
 use hundi::rails::files::values::EndToEndId;
 use hundi::rails::{FailureCode, FailureSource};
-use hundi::reconcile::{self, DifferenceKind};
+use hundi::reconcile::{self, DifferenceKind, explaining};
 use hundi::store::Tx;
 use hundi::workers::bank::TurnReport;
 use serde_json::{Value, json};
@@ -191,7 +191,13 @@ async fn a_payment_after_a_refusal_stops_the_refund_and_waits_for_the_operator()
     let services = scene.server.app.state.services.clone();
     let release = move |tx: &mut dyn Tx, now: &mut Now| {
         for kind in ["paid_after_failed", "line_without_settlement"] {
-            let closed = reconcile::close(tx, now, &subject, Some(kind), "the bank paid it back")?;
+            let closed = explaining::explain_by_subject(
+                tx,
+                now,
+                &subject,
+                Some(kind),
+                "the bank paid it back",
+            )?;
             assert_eq!(closed.len(), 1, "{kind}");
         }
         operator::release_refund(tx, now, &services, refund_id, &by())
@@ -425,9 +431,10 @@ async fn a_statement_that_comes_again_makes_no_difference() {
     // Every difference can be closed with a note, and comes back if it grows.
     let subject = payout_id.to_string();
     let close = move |tx: &mut dyn Tx, now: &mut Now| {
-        let found = reconcile::close(tx, now, &subject, Some("paid_twice"), "explained")?;
+        let found =
+            explaining::explain_by_subject(tx, now, &subject, Some("paid_twice"), "explained")?;
         assert_eq!(found, [DifferenceKind::PaidTwice]);
-        let found = reconcile::close(tx, now, "DAY-2", None, "the bank's test")?;
+        let found = explaining::explain_by_subject(tx, now, "DAY-2", None, "the bank's test")?;
         assert_eq!(found, [DifferenceKind::StatementGap]);
         Ok(())
     };
@@ -499,8 +506,8 @@ async fn one_debit_can_pay_several_payouts() {
     let share = move |tx: &mut dyn Tx, now: &mut Now| {
         let line = rows::unmatched(tx, 10)?.pop().unwrap();
         let found = [first, second].map(|id| rows::find(tx, id).unwrap().unwrap());
-        assert!(!rows::share(tx, now, line.id, &found[..1])?);
-        assert!(rows::share(tx, now, line.id, &found)?);
+        assert!(!rows::match_to_payouts(tx, now, line.id, &found[..1])?);
+        assert!(rows::match_to_payouts(tx, now, line.id, &found)?);
         Ok(())
     };
     scene.server.app.state.store.write(share).await.unwrap();

@@ -308,11 +308,11 @@ async fn run_through(behaviour: Vec<Trait>) {
         let line = lines.iter().find(|line| line.units == payout.units).unwrap();
         let mut wrong = other.clone();
         wrong.units += 1;
-        assert!(!rows::assign(tx, line.id, &wrong)?, "another amount");
-        assert!(rows::assign(tx, line.id, &payout)?);
-        assert!(!rows::accept(tx, now, line.id, None)?, "it is matched already");
+        assert!(!rows::match_to_payout(tx, line.id, &wrong)?, "another amount");
+        assert!(rows::match_to_payout(tx, line.id, &payout)?);
+        assert!(!rows::explain_line(tx, now, line.id, None)?, "it is matched already");
         for line in lines.iter().filter(|line| line.units != payout.units) {
-            assert!(rows::accept(tx, now, line.id, None)?);
+            assert!(rows::explain_line(tx, now, line.id, None)?);
         }
         operator::decide(
             tx,

@@ -101,7 +101,7 @@ async fn a_credit_is_no_payment_of_several_payouts() {
     let share = move |tx: &mut dyn Tx, now: &mut Now| {
         let line = rows::unmatched(tx, 10)?.pop().unwrap();
         let found = payouts.map(|id| rows::find(tx, id).unwrap().unwrap());
-        Ok(rows::share(tx, now, line.id, &found)?)
+        Ok(rows::match_to_payouts(tx, now, line.id, &found)?)
     };
     assert!(!scene.server.app.state.store.write(share).await.unwrap(), "money came, and none went");
     assert_eq!(scene.count_of(DifferenceKind::LineUnmatched).await, 1);
@@ -266,7 +266,7 @@ async fn explained_differences_hide_none_that_come_after_them() {
                 values![id, real],
             )?;
             let (kind, subject) = ("outcome_unknown", id.to_string());
-            rows::close_difference(tx, now, kind, &subject, units, "explained")?;
+            rows::keep_explanation(tx, now, kind, &subject, units, "explained")?;
         }
         Ok(())
     };

@@ -140,7 +140,7 @@ impl ChainAudit<'_> {
             // Those alone, as the book has them now.
             left = self.addresses_with_cursor(scope, AddressSelection::Of(again)).await?;
         }
-        self.settle(subjects, found).await
+        self.keep_found(subjects, found).await
     }
 
     /// The balances of some addresses in millionths, with what each should be and whether it is.

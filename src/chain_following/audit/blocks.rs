@@ -95,7 +95,7 @@ impl ChainAudit<'_> {
                         before.height + 1,
                         reached.height,
                     )?;
-                    book::settle(tx, now, mode, name, &kept, &new)?;
+                    book::keep_found(tx, now, mode, name, &kept, &new)?;
                     // Blocks that somebody names leave the mark where it is, unless they continue
                     // it.
                     rows::advance_audit(tx, mode, name, before, reached)?;

@@ -42,12 +42,12 @@ impl ChainAudit<'_> {
             );
             compared.refunds_count += written.len();
             let subjects: HashSet<String> = written.iter().map(BookMovement::subject).collect();
-            self.settle(subjects, found).await?;
+            self.keep_found(subjects, found).await?;
         }
     }
 
     /// Keeps what was found of refunds or addresses.
-    pub(super) async fn settle(
+    pub(super) async fn keep_found(
         &self,
         subjects: HashSet<String>,
         found: Vec<FoundDifference>,
@@ -57,7 +57,7 @@ impl ChainAudit<'_> {
             let mut kept = book::rows::kept_elsewhere(tx, mode, name)?;
             kept.retain(|kept| subjects.contains(&kept.subject));
             if kept != found {
-                book::settle(tx, now, mode, name, &kept, &found)?;
+                book::keep_found(tx, now, mode, name, &kept, &found)?;
             }
             Ok(())
         };

@@ -16,8 +16,8 @@ use crate::oversight::queues::QueueKind;
 use crate::oversight::story::Story;
 use crate::payouts::Payout;
 use crate::payouts::state::PayoutStatus;
-use crate::rails::files::rows::{self as journal, Attention};
-use crate::reconcile::chain::rows as chain_differences;
+use crate::rails::files::rows::Attention;
+use crate::reconcile::explaining::{self, ExplanationOutcome};
 use crate::refunds::Refund;
 use crate::refunds::state::RefundStatus;
 use crate::screening::Screening;
@@ -41,7 +41,7 @@ enum AskedDecision {
     /// A refund may be sent although the bank paid.
     Release,
     /// A difference is explained.
-    Accept,
+    Explain,
 }
 
 /// Reads what a form asks for; `Err` says what is missing.
@@ -83,7 +83,7 @@ fn asked(visit: &Visit) -> Result<AskedDecision, Failure> {
         },
         "sent" => AskedDecision::Sent(needed("hash")?),
         "release" => AskedDecision::Release,
-        "accept" => AskedDecision::Accept,
+        "accept" => AskedDecision::Explain,
         _ => return Err(Failure::told(words.get("decide.unknown"))),
     })
 }
@@ -156,14 +156,14 @@ async fn carry_out(
                 operator::mark_refund_sent(tx, now, &services, refund()?, hash, false, &by)
             }
             AskedDecision::Release => operator::release_refund(tx, now, &services, refund()?, &by),
-            AskedDecision::Accept => accept(tx, now, id, &by),
+            AskedDecision::Explain => explain(tx, now, id, &by),
         }
     };
     visit.app.store.write(decide).await
 }
 
 /// A line of a statement or a difference of a chain that the operator explains.
-fn accept(
+fn explain(
     tx: &mut dyn Tx,
     now: &mut Now,
     id: AnyId,
@@ -171,9 +171,8 @@ fn accept(
 ) -> Result<String, OperationError> {
     let waits = || OperationError::Declined(format!("{id}: no such difference waits"));
     let typed: InternalId = id.typed().ok_or_else(waits)?;
-    let is_accepted = journal::accept(tx, now, typed, Some(by.reason()))?
-        || chain_differences::accept(tx, now, typed)?;
-    if !is_accepted {
+    let outcome = explaining::explain_by_id(tx, now, typed, &[], Some(by.reason()))?;
+    if outcome != ExplanationOutcome::Taken {
         return Err(waits());
     }
     decisions::record(tx, now, &id.to_string(), "accept", by)?;

@@ -229,7 +229,7 @@ pub fn should_hold(
 /// Keeps what a comparison found. `before` are the differences that are kept of what was compared:
 /// those that were not found again go, and one that the operator explained stays explained while it
 /// stays the same.
-pub fn settle(
+pub fn keep_found(
     tx: &mut dyn Tx,
     now: &mut Now,
     mode: Mode,

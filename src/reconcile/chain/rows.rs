@@ -295,8 +295,9 @@ pub fn remove(
     Ok(())
 }
 
-/// The operator has explained a difference. `false` if there is no such one that is open.
-pub fn accept(tx: &mut dyn Tx, now: &Now, id: InternalId) -> Result<bool, StoreError> {
+/// The operator has explained a difference with a chain: its row stays and is listed no more.
+/// `false` if there is no such one that is open.
+pub fn explain(tx: &mut dyn Tx, now: &Now, id: InternalId) -> Result<bool, StoreError> {
     let sql = "UPDATE chain_differences SET accepted_at = ?2 WHERE id = ?1 AND accepted_at IS NULL";
     Ok(tx.execute(sql, values![id, now.instant()])? == 1)
 }

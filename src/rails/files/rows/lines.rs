@@ -84,7 +84,7 @@ pub fn insert_shared_line(
     let row = tx.row(sql, values![&place.sha256, place.number])?;
     let id = row.map(|mut row| row.id()).transpose()?;
     let id = id.ok_or_else(|| StoreError::Broken("a line was lost".into()))?;
-    share(tx, now, id, payouts)
+    match_to_payouts(tx, now, id, payouts)
 }
 
 /// A line that is not settled with one payout: it names none, or not with its amount, or it is a
@@ -133,14 +133,19 @@ pub fn find_unmatched(tx: &mut dyn Tx, id: InternalId) -> Result<Option<Unmatche
 
 /// The operator knows which payout a line belongs to. `false` if no such line waits, or the amounts
 /// differ.
-pub fn assign(tx: &mut dyn Tx, id: InternalId, payout: &Journalled) -> Result<bool, StoreError> {
+pub fn match_to_payout(
+    tx: &mut dyn Tx,
+    id: InternalId,
+    payout: &Journalled,
+) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_statement_lines SET matching = 'payout', payout_id = ?2, scope = ?3 \
                WHERE id = ?1 AND units = ?4 AND matching <> 'payout' AND accepted_at IS NULL";
     Ok(tx.execute(sql, values![id, payout.payout_id, payout.scope, payout.units])? == 1)
 }
 
-/// The operator has explained a line that belongs to no payout. `false` if no such line waits.
-pub fn accept(
+/// The operator has explained a line that belongs to no payout: it waits no more. `false` if no
+/// such line waits.
+pub fn explain_line(
     tx: &mut dyn Tx,
     now: &Now,
     id: InternalId,
@@ -153,7 +158,7 @@ pub fn accept(
 
 /// The operator knows that one line paid several payouts. `false` if no such line waits, their
 /// amounts do not add up to it, or the line brought money: a share is a payment.
-pub fn share(
+pub fn match_to_payouts(
     tx: &mut dyn Tx,
     now: &Now,
     id: InternalId,
@@ -179,8 +184,9 @@ fn add_share(tx: &mut dyn Tx, id: InternalId, payout: &Journalled) -> Result<(),
     )
 }
 
-/// A difference that the operator explained: its kind, what it concerns, and the amount.
-pub fn close_difference(
+/// Keeps that the operator explained a difference of this kind, subject and amount. Comparisons
+/// find such a difference anew each time, so there is no row of it to mark.
+pub fn keep_explanation(
     tx: &mut dyn Tx,
     now: &Now,
     kind: &str,
@@ -196,8 +202,8 @@ pub fn close_difference(
     )
 }
 
-/// Every difference that was explained.
-pub fn closed_differences(tx: &mut dyn Tx) -> Result<Vec<(String, String, i64)>, StoreError> {
+/// Every explanation: the kind, the subject and the amount that it holds for.
+pub fn explanations(tx: &mut dyn Tx) -> Result<Vec<(String, String, i64)>, StoreError> {
     tx.rows("SELECT kind, subject, units FROM bank_closed_differences", &[])?
         .into_iter()
         .map(|mut row| Ok((row.text()?, row.text()?, row.int()?)))

@@ -16,8 +16,9 @@ pub use instructions::{
     undo_queue_again, withdraw,
 };
 pub use lines::{
-    LinePlace, Matching, Unmatched, accept, assign, close_difference, closed_differences,
-    find_unmatched, insert_line, insert_shared_line, share, unmatched, unmatched_count,
+    LinePlace, Matching, Unmatched, explain_line, explanations, find_unmatched, insert_line,
+    insert_shared_line, keep_explanation, match_to_payout, match_to_payouts, unmatched,
+    unmatched_count,
 };
 pub use messages::{
     Message, MessageStatus, begin_message, end_message, find_message, message_named,
