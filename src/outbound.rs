@@ -227,7 +227,7 @@ impl Client {
                 .pool
                 .request(request)
                 .await
-                .map_err(|error| OutboundError::Connection(told(&error)))?;
+                .map_err(|error| OutboundError::Connection(connection_fault(&error)))?;
             let http_status = answer.status().as_u16();
             let retry_after_seconds = answer
                 .headers()
@@ -249,7 +249,7 @@ impl Client {
 
 /// What is wrong and what to do about it, where that is known. Otherwise the innermost cause, which
 /// says more than "client error". It names a host at most.
-fn told(error: &(dyn std::error::Error + 'static)) -> String {
+fn connection_fault(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     loop {
         if let Some(sentence) = explained(cause) {

@@ -309,7 +309,7 @@ impl Listener {
             let started = Instant::now();
             let answered = self.forward(receiver, event, now).await;
             let milliseconds = started.elapsed().as_millis();
-            let (is_taken, told) = match answered {
+            let (is_taken, outcome) = match answered {
                 Ok(status) => {
                     ((200..300).contains(&status), format!("[{status}] {milliseconds} ms"))
                 }
@@ -317,13 +317,13 @@ impl Listener {
             };
             let pause = RETRY_SECONDS[(*attempts_count).min(RETRY_SECONDS.len() - 1)];
             if is_taken {
-                print(&format!("{line}  {told}"))?;
+                print(&format!("{line}  {outcome}"))?;
                 self.state.undelivered.remove(index);
             } else if now + pause - first_at > RETRIED_SECONDS_MAX {
-                print(&format!("{line}  {told} given up after 24 hours"))?;
+                print(&format!("{line}  {outcome} given up after 24 hours"))?;
                 self.state.undelivered.remove(index);
             } else {
-                print(&format!("{line}  {told} again in {pause} s"))?;
+                print(&format!("{line}  {outcome} again in {pause} s"))?;
                 let undelivered = &mut self.state.undelivered[index];
                 undelivered.attempts_count += 1;
                 undelivered.due_at = now_seconds() + pause;

@@ -67,7 +67,7 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
     dies_at("waited");
     for _ in 0..PASSES_MAX {
         let (mut at, mut batches_count) = (String::new(), 0);
-        let told = |rotation: &key_rotation::rows::Rotation| {
+        let report = |rotation: &key_rotation::rows::Rotation| {
             batches_count += 1;
             dies_at(&format!("batch_{batches_count}"));
             if at != rotation.place {
@@ -76,7 +76,7 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
                 let _ = print(&format!("{} values are sealed anew; {at}", rotation.values_count));
             }
         };
-        key_rotation::run_steps(&store, sealer.clone(), told).await.map_err(error_message)?;
+        key_rotation::run_steps(&store, sealer.clone(), report).await.map_err(error_message)?;
         dies_at("passed");
         let found = survey(&config, &sealer).await?;
         if found.unreadable_count > 0 {

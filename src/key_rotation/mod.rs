@@ -260,17 +260,18 @@ pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
     Ok(found)
 }
 
-/// Takes batch after batch, each in a transaction of its own, to the last row.
+/// Takes batch after batch, each in a transaction of its own, to the last row. `report` gets where
+/// the rotation stands after each.
 pub async fn run_steps(
     store: &Store,
     sealer: std::sync::Arc<Sealer>,
-    mut told: impl FnMut(&Rotation),
+    mut report: impl FnMut(&Rotation),
 ) -> Result<(), OperationError> {
     loop {
         let sealer = sealer.clone();
         let step = store.write(move |tx, now| Ok(step(tx, now, &sealer)?)).await?;
         let Some(rotation) = step else { return Ok(()) };
-        told(&rotation);
+        report(&rotation);
     }
 }
 

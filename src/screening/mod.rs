@@ -204,7 +204,7 @@ pub struct ReadList {
 const FAULT_CHARACTERS_MAX: usize = 300;
 
 /// The reason for which a list is refused, short and on one line.
-fn told(fault: String) -> String {
+fn short_fault(fault: String) -> String {
     let plain = fault
         .chars()
         .take(FAULT_CHARACTERS_MAX)

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::birth::Birth;
 use super::{
-    ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, told, utf8,
+    ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, short_fault, utf8,
 };
 
 /// The four files, as bytes.
@@ -92,7 +92,7 @@ fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<CsvRecor
 
 /// Reads the four files. Any fault refuses all of them: a list is whole or not there.
 pub fn read(files: Files<'_>) -> Result<ReadList, String> {
-    read_all(files).map_err(told)
+    read_all(files).map_err(short_fault)
 }
 
 fn read_all(files: Files<'_>) -> Result<ReadList, String> {

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use super::birth::Birth;
 use super::hits::DECISION;
 use super::{
-    ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, told, utf8,
+    ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, short_fault, utf8,
 };
 
 const FILE: &str = "the operator's list";
@@ -19,7 +19,7 @@ const HEADER: [&str; 7] = ["id", "name", "aliases", "date_of_birth", "country", 
 
 /// Reads the list. Any fault refuses all of it.
 pub fn read(bytes: &[u8]) -> Result<ReadList, String> {
-    read_all(bytes).map_err(told)
+    read_all(bytes).map_err(short_fault)
 }
 
 fn read_all(bytes: &[u8]) -> Result<ReadList, String> {

@@ -11,7 +11,7 @@ use quick_xml::{Reader, XmlVersion};
 use super::birth::Birth;
 use super::ofac::digital_currency_addresses;
 use super::{
-    ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, told, utf8,
+    ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, short_fault, utf8,
 };
 
 /// What the file is called in messages.
@@ -43,7 +43,7 @@ impl ListElement {
 
 /// Reads the list. Any fault refuses all of it: a list is whole or not there.
 pub fn read(bytes: &[u8]) -> Result<ReadList, String> {
-    read_all(bytes).map_err(told)
+    read_all(bytes).map_err(short_fault)
 }
 
 fn read_all(bytes: &[u8]) -> Result<ReadList, String> {

@@ -91,7 +91,7 @@ pub fn verify(
     validation.leeway = CLOCK_SECONDS_MAX.unsigned_abs();
     validation.validate_nbf = true;
     let claims = jsonwebtoken::decode::<TokenClaims>(token, &key, &validation)
-        .map_err(|error| Refused(told(&error)))?
+        .map_err(|error| Refused(why_refused(&error)))?
         .claims;
     let audiences = match &claims.aud {
         Audience::One(_) => 1,
@@ -142,7 +142,7 @@ fn key_of<'a>(keys: &'a [Jwk], algorithm: Algorithm, kid: Option<&str>) -> Optio
 }
 
 /// Why a token does not hold, without what stands in it.
-fn told(error: &Error) -> &'static str {
+fn why_refused(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::InvalidSignature => "the token's signature is wrong",
         ErrorKind::ExpiredSignature => "the token has expired",
@@ -341,8 +341,8 @@ mod tests {
             ];
             for (changes, why) in wrong {
                 match judged(&with(changes.clone()), &EXPECTED) {
-                    Err(TokenFault::Refused(told)) => {
-                        assert!(told.contains(why), "{changes}: {told}");
+                    Err(TokenFault::Refused(found)) => {
+                        assert!(found.contains(why), "{changes}: {found}");
                     }
                     other => panic!("{changes}: {other:?}"),
                 }

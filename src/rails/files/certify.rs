@@ -78,11 +78,14 @@ impl Certification {
                 self.versions.extend(version.filter(|version| !self.versions.contains(version)));
                 if let Some(verdict) = &report.whole {
                     let meaning = meaning(verdict.meaning);
-                    lines.push(format!("  whole file: {meaning}{}", told(&verdict.reason)));
+                    lines.push(format!("  whole file: {meaning}{}", reason_text(&verdict.reason)));
                 }
                 for (batch, verdict) in &report.batches {
                     let meaning = meaning(verdict.meaning);
-                    lines.push(format!("  batch {batch}: {meaning}{}", told(&verdict.reason)));
+                    lines.push(format!(
+                        "  batch {batch}: {meaning}{}",
+                        reason_text(&verdict.reason)
+                    ));
                 }
                 lines.extend(report.payments.iter().map(|payment| self.payment(payment)));
             }
@@ -120,7 +123,7 @@ impl Certification {
             payment.place,
             meaning(payment.verdict.meaning),
             name(payment.end_to_end_id, None),
-            told(&payment.verdict.reason)
+            reason_text(&payment.verdict.reason)
         )
     }
 
@@ -144,7 +147,7 @@ impl Certification {
             line.amount,
             line.booking_day,
             name(line.end_to_end_id, line.foreign_reference.as_deref()),
-            told(&line.reason)
+            reason_text(&line.reason)
         )
     }
 
@@ -295,7 +298,7 @@ fn name(end_to_end_id: Option<EndToEndId>, foreign: Option<&str>) -> String {
     }
 }
 
-fn told(reason: &Reason) -> String {
+fn reason_text(reason: &Reason) -> String {
     let parts = [reason.code.as_deref(), reason.text.as_deref()];
     let parts: Vec<&str> = parts.into_iter().flatten().collect();
     if parts.is_empty() { String::new() } else { format!(", reason {}", parts.join(" ")) }
