@@ -102,7 +102,7 @@ impl Money {
     /// This amount at `rate`, rounded down to the target's smallest unit.
     pub fn exchanged(self, rate: Rate, currency: Currency) -> Result<Money, StoreError> {
         let scale_up = 10_i128.pow(currency.decimals());
-        let scale_down = 10_i128.pow(self.currency.decimals()) * 1_000_000;
+        let scale_down = 10_i128.pow(self.currency.decimals()) * i128::from(Rate::SCALE);
         let units = (i128::from(self.units) * i128::from(rate.0) * scale_up).div_euclid(scale_down);
         i64::try_from(units)
             .map(|units| Money::new(units, currency))
@@ -173,6 +173,9 @@ impl schemars::JsonSchema for Money {
 pub struct Rate(pub i64);
 
 impl Rate {
+    /// What one is: a rate counts millionths.
+    pub const SCALE: i64 = 1_000_000;
+
     /// Parses a positive decimal of at most six places.
     pub fn parse(text: &str) -> Option<Rate> {
         Money::parse(text, Currency::Usdt).map(|money| Rate(money.units)).filter(|rate| rate.0 > 0)
@@ -185,7 +188,7 @@ impl Rate {
 }
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+        write!(f, "{}.{:06}", self.0 / Rate::SCALE, self.0 % Rate::SCALE)
     }
 }
 impl serde::Serialize for Rate {

@@ -153,10 +153,11 @@ pub fn hold(
     become_status(tx, now, payout, PayoutStatus::Hold)
 }
 
-/// Makes the payment advice available; once.
+/// Makes the payment advice available, once, of a payout that was settled. A returned one was
+/// settled before.
 pub fn issue_advice(tx: &mut dyn Tx, now: &mut Now, payout: &mut Payout) -> Result<(), StoreError> {
-    let settled_before = matches!(payout.status, PayoutStatus::Settled | PayoutStatus::Returned);
-    if !settled_before || payout.advice_available_at.is_some() {
+    let was_settled = matches!(payout.status, PayoutStatus::Settled | PayoutStatus::Returned);
+    if !was_settled || payout.advice_available_at.is_some() {
         return Ok(());
     }
     payout.advice_available_at = Some(now.business());

@@ -146,8 +146,10 @@ fn out_of_range(field_name: &str, minimum: Money, maximum: Money) -> RefusalEntr
 
 /// Refuses an amount that the fee and the least GST use up, and names the smallest that is enough.
 fn eaten_by_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
-    let cents = (i128::from(gst::GST_PAISE_MIN + 1) * 1_000_000 + i128::from(rate.0) - 1)
-        / i128::from(rate.0.max(1));
+    // The least amount that buys a paisa more than the least GST, rounded up. A cent and a paisa
+    // are both a hundredth, so only the rate's scale counts.
+    let scaled = i128::from(gst::GST_PAISE_MIN + 1) * i128::from(Rate::SCALE);
+    let cents = (scaled + i128::from(rate.0) - 1) / i128::from(rate.0.max(1));
     let minimum = Money::new(
         fee.units.saturating_add(i64::try_from(cents).unwrap_or(i64::MAX)),
         fee.currency,

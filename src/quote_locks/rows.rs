@@ -91,6 +91,7 @@ pub fn list(
         let FilterValue::Text(status) = value else { return true };
         if *filter == "status" {
             conditions.push(match QuoteLockStatus::parse(status) {
+                // A condition comes with a number; this one has no use for it, so it is always met.
                 Some(QuoteLockStatus::Used) => {
                     ("transfer_id IS NOT NULL AND created <= ?", i64::MAX)
                 }

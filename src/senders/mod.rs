@@ -221,7 +221,8 @@ pub fn not_eligible(sender: &Sender) -> Option<Refusal> {
     })
 }
 
-/// The refusals for a sender of whom a payment cannot say what the bank has to know.
+/// The refusal for a sender whom an instruction to the bank cannot describe: the rail cannot write
+/// the name, or it needs a town that is missing or that it cannot write.
 pub fn unwritable(sender: &Sender, rail: &dyn Rail) -> Option<RefusalEntry> {
     let town = sender.address.as_ref().map(|address| address.city.as_str());
     let message = if !rail.can_write(&sender.name) {

@@ -11,6 +11,7 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
+// By hand and not with `stored!`: the column `type` cannot be the name of a variable.
 const COLUMNS: &str = "scope, id, name, type, country, email, address, date_of_birth, \
  nationality, identification_type, \
     identification_sealed, screening, metadata, created";
