@@ -258,8 +258,10 @@ async fn of_two_attempts_of_a_delivery_the_one_with_the_lease_counts() {
         let due = rows::due(tx, SCOPE, id, None, i64::MAX - 1, 10)?;
         let lease_ends_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
         assert_eq!(claim(tx, id, &due, true, lease_ends_milliseconds)?, [true; 3]);
-        let mut attempts = vec![success(now, &due[0], lease_ends_milliseconds - 1)];
-        attempts.extend(due.iter().map(|delivery| success(now, delivery, lease_ends_milliseconds)));
+        let mut attempts = vec![finished(now, &due[0], lease_ends_milliseconds - 1, 200)];
+        attempts.extend(
+            due.iter().map(|delivery| finished(now, delivery, lease_ends_milliseconds, 200)),
+        );
         Ok(write_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)
     };
     stage.store.write(turn).await.expect("a turn");
@@ -294,31 +296,8 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
     stage.store.write(failed_long_ago).await.expect("a health");
     let (mut stop, stopped, release) = Stop::new();
     let recording = stage.store.write(move |tx, now| {
-        let delivery = rows::deliveries_of_events(
-            tx,
-            id,
-            Id::from_u128(0),
-            Id::from_u128(u128::MAX),
-            0..=i64::MAX,
-            1,
-        )?
-        .remove(0);
-        let attempt = FinishedAttempt {
-            delivery_id: delivery.id,
-            schedule_start_milliseconds: delivery.schedule_start_milliseconds,
-            step: delivery.step,
-            attempts_count: delivery.attempts_count,
-            lease_ends_milliseconds: delivery.due_milliseconds.unwrap_or_default(),
-            attempted_milliseconds: now.instant_milliseconds(),
-            is_success: false,
-            http_status: Some(500),
-            error: None,
-            duration_milliseconds: 3,
-            answer: String::new(),
-            retry_after_seconds: None,
-            watched: None,
-            attacked_http_status: None,
-        };
+        let delivery = rows::due(tx, SCOPE, id, None, i64::MAX - 1, 1)?.remove(0);
+        let attempt = finished(now, &delivery, delivery.due_milliseconds, 500);
         write_attempts(tx, now, id, &[&attempt])?;
         stop.wait();
         Ok(rows::find(tx, SCOPE, id)?.map(|endpoint| endpoint.status))
@@ -450,8 +429,13 @@ fn reads(database: &Database) -> (i64, i64) {
     (number(&rows), number(blocks))
 }
 
-/// A success of a delivery under a lease.
-fn success(now: &Now, delivery: &DueDelivery, lease_ends_milliseconds: i64) -> FinishedAttempt {
+/// An attempt of a delivery under a lease that its receiver answered with this status.
+fn finished(
+    now: &Now,
+    delivery: &DueDelivery,
+    lease_ends_milliseconds: i64,
+    http_status: u16,
+) -> FinishedAttempt {
     FinishedAttempt {
         delivery_id: delivery.id,
         schedule_start_milliseconds: delivery.schedule_start_milliseconds,
@@ -459,8 +443,8 @@ fn success(now: &Now, delivery: &DueDelivery, lease_ends_milliseconds: i64) -> F
         attempts_count: delivery.attempts_count,
         lease_ends_milliseconds,
         attempted_milliseconds: now.instant_milliseconds(),
-        is_success: true,
-        http_status: Some(200),
+        is_success: http_status == 200,
+        http_status: Some(http_status),
         error: None,
         duration_milliseconds: 3,
         answer: String::new(),
@@ -504,7 +488,7 @@ async fn deliver_all(stage: &Stage, id: Id<kind::WebhookEndpoint>, count: i64) {
             assert!(claimed.iter().all(|is_claimed| *is_claimed));
             let attempts: Vec<FinishedAttempt> = due
                 .iter()
-                .map(|delivery| success(now, delivery, lease_ends_milliseconds))
+                .map(|delivery| finished(now, delivery, lease_ends_milliseconds, 200))
                 .collect();
             Ok(write_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)
         };
