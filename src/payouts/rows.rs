@@ -8,113 +8,70 @@ use super::{Payout, PayoutFailure};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
-use crate::kernel::{History, Id, Scope, StoreError};
+use crate::kernel::{Currency, History, Id, Money, Scope, StoreError};
 use crate::rails::{FailureCode, FailureSource, PaymentMethod};
 use crate::resource::BookRule;
 use crate::store::list::{self, Listing};
-use crate::store::{Row, Tx, insert_sql};
+use crate::store::{Row, Tx};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, transfer_id, beneficiary_id, status, currency, units, \
- method, purpose_code, unique_transaction_reference, \
-    submitted_milliseconds, settled_at, failure_code, failure_message, failure_source, \
-    advice_available_at, status_history, created, held_for";
+crate::stored! {
+    "payouts" as Payout, written from payout, read from row;
+    fixed {
+        scope: payout.scope => row.scope()?;
+        id: payout.id => row.id()?;
+        version: payout.version => row.int()?;
+        transfer_id: payout.transfer_id => row.id()?;
+        beneficiary_id: payout.beneficiary_id => row.id()?;
+        currency: payout.amount.currency => row.word(Currency::parse)?;
+        units: payout.amount.units => row.int()?;
+        method: payout.method.as_str() => row.word(PaymentMethod::parse)?;
+        purpose_code: &payout.purpose_code => row.text()?;
+        created: payout.created => row.int()?;
+    }
+    changing from PayoutStatus {
+        status: payout.status.as_str() => row.word(PayoutStatus::parse)?;
+        unique_transaction_reference: &payout.unique_transaction_reference => row.text_or_null()?;
+        submitted_milliseconds: payout.submitted_milliseconds => row.int_or_null()?;
+        settled_at: payout.settled_at => row.int_or_null()?;
+        failure_code: payout.failure.as_ref().map(|failure| failure.code.as_str())
+            => row.word_or_null(FailureCode::parse)?;
+        failure_message: payout.failure.as_ref().map(|failure| failure.message.as_str())
+            => row.text_or_null()?;
+        failure_source: payout.failure.as_ref().map(|failure| failure.source.as_str())
+            => row.word_or_null(FailureSource::parse)?;
+        advice_available_at: payout.advice_available_at => row.int_or_null()?;
+        status_history: &payout.status_history.to_text() => History::from_text(&row.text()?)?;
+        held_for: payout.held_for.map(HoldReason::as_str) => row.word_or_null(HoldReason::parse)?;
+    }
+    into Payout {
+        scope,
+        id,
+        version,
+        transfer_id,
+        beneficiary_id,
+        status,
+        amount: Money::new(units, currency),
+        method,
+        purpose_code,
+        unique_transaction_reference,
+        submitted_milliseconds,
+        settled_at,
+        failure: match (failure_code, failure_message, failure_source) {
+            (Some(code), Some(message), Some(source)) => {
+                Some(PayoutFailure { code, message, source })
+            }
+            _ => None,
+        },
+        advice_available_at,
+        status_history,
+        held_for,
+        created,
+    }
+}
 
-static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("payouts", COLUMNS));
 static FIND: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {COLUMNS} FROM payouts WHERE scope = ?1 AND id = ?2"));
-
-pub fn read(mut row: Row) -> Result<Payout, StoreError> {
-    let row = &mut row;
-    Ok(Payout {
-        scope: row.scope()?,
-        id: row.id()?,
-        version: row.int()?,
-        transfer_id: row.id()?,
-        beneficiary_id: row.id()?,
-        status: row.word(PayoutStatus::parse)?,
-        amount: row.money()?,
-        method: row.word(PaymentMethod::parse)?,
-        purpose_code: row.text()?,
-        unique_transaction_reference: row.text_or_null()?,
-        submitted_milliseconds: row.int_or_null()?,
-        settled_at: row.int_or_null()?,
-        failure: {
-            let (code, message, source) = (
-                row.word_or_null(FailureCode::parse)?,
-                row.text_or_null()?,
-                row.word_or_null(FailureSource::parse)?,
-            );
-            match (code, message, source) {
-                (Some(code), Some(message), Some(source)) => {
-                    Some(PayoutFailure { code, message, source })
-                }
-                _ => None,
-            }
-        },
-        advice_available_at: row.int_or_null()?,
-        status_history: History::from_text(&row.text()?)?,
-        created: row.int()?,
-        held_for: row.word_or_null(HoldReason::parse)?,
-    })
-}
-
-pub fn insert(tx: &mut dyn Tx, p: &Payout) -> Result<(), StoreError> {
-    tx.execute_one(
-        &INSERT,
-        values![
-            p.scope,
-            p.id,
-            p.version,
-            p.transfer_id,
-            p.beneficiary_id,
-            p.status.as_str(),
-            p.amount.currency,
-            p.amount.units,
-            p.method.as_str(),
-            &p.purpose_code,
-            &p.unique_transaction_reference,
-            p.submitted_milliseconds,
-            p.settled_at,
-            p.failure.as_ref().map(|failure| failure.code.as_str()),
-            p.failure.as_ref().map(|failure| failure.message.as_str()),
-            p.failure.as_ref().map(|failure| failure.source.as_str()),
-            p.advice_available_at,
-            &p.status_history.to_text(),
-            p.created,
-            p.held_for.map(HoldReason::as_str),
-        ],
-    )
-}
-
-/// Writes a changed payout over the version and status it was read with.
-pub fn update(tx: &mut dyn Tx, p: &mut Payout, from: PayoutStatus) -> Result<(), StoreError> {
-    tx.execute_one(
-        "UPDATE payouts SET version = version + 1, status = ?5, unique_transaction_reference = \
-         ?6, submitted_milliseconds = ?7, settled_at = ?8, \
-         failure_code = ?9, failure_message = ?10, failure_source = ?11, advice_available_at = \
-         ?12, status_history = ?13, held_for = ?14 \
-         WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
-        values![
-            p.scope,
-            p.id,
-            p.version,
-            from.as_str(),
-            p.status.as_str(),
-            &p.unique_transaction_reference,
-            p.submitted_milliseconds,
-            p.settled_at,
-            p.failure.as_ref().map(|failure| failure.code.as_str()),
-            p.failure.as_ref().map(|failure| failure.message.as_str()),
-            p.failure.as_ref().map(|failure| failure.source.as_str()),
-            p.advice_available_at,
-            &p.status_history.to_text(),
-            p.held_for.map(HoldReason::as_str),
-        ],
-    )?;
-    p.version += 1;
-    Ok(())
-}
 
 pub fn find(
     tx: &mut dyn Tx,
