@@ -90,16 +90,18 @@ codes! {
      still running."
         "Wait a second and send the same request with the same key.",
     RateLimitExceeded "rate_limit_exceeded" 429 false "Too many requests with this key."
-        "Wait as long as Retry-After says, then send the same request with the same key.",
+        "Wait as long as Retry-After says, then send the same request again, a POST with the same \
+         idempotency key.",
     InternalError "internal_error" 500 false "A fault of ours; the Request-Id finds it in the log."
-        "Send the same request with the same key again. If it persists, give the operator the \
-         Request-Id.",
+        "Send the same request again, a POST with the same idempotency key. If it persists, give \
+         the operator the Request-Id.",
     QuoteUnavailable "quote_unavailable" 503 false "No trustworthy exchange rate at the moment."
         "Wait as long as Retry-After says and try again.",
     ServicePaused "service_paused" 503 false "The operator has paused this operation."
         "metadata.paused names what is paused. Try again later with the same key.",
     ServiceUnavailable "service_unavailable" 503 false "The service cannot take the request now."
-        "Wait as long as Retry-After says, then send the same request with the same key.",
+        "Wait as long as Retry-After says, then send the same request again, a POST with the same \
+         idempotency key.",
     BeneficiaryNotPayable "beneficiary_not_payable" 400 true "The beneficiary is not active with \
      payouts enabled."
         "Wait for the event beneficiary.status.active, or see payouts_disabled_reason of the \
@@ -209,14 +211,15 @@ impl Refusal {
     pub fn internal() -> Refusal {
         Refusal::new(
             Code::InternalError,
-            "Something went wrong on our side. Retry with the same idempotency key; the \
-             Request-Id identifies the failure.",
+            "Something went wrong on our side. Send the same request again, a POST with the same \
+             idempotency key. The Request-Id identifies the failure.",
         )
     }
     pub fn unavailable() -> Refusal {
         Refusal::new(
             Code::ServiceUnavailable,
-            "The service cannot take the request now. Retry with the same idempotency key.",
+            "The service cannot take the request now. Send the same request again, a POST with the \
+             same idempotency key.",
         )
     }
     pub fn entries(&self) -> &[RefusalEntry] {
