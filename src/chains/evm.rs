@@ -5,7 +5,6 @@ use sha3::{Digest, Keccak256};
 
 use super::address_bytes::AddressBytes;
 use super::budget::RequestLimits;
-use super::derivation::AccountXpub;
 use super::port::{AddressGrammar, ChainKind, ChainNode, TextError};
 use super::rpc::RpcNode;
 use super::timer::Timer;
@@ -66,10 +65,6 @@ impl ChainKind for Evm {
 
     fn address_rule(&self) -> &'static str {
         "must be an address in hexadecimal, which begins with 0x."
-    }
-
-    fn deposit_address(&self, key: &AccountXpub, index: u32) -> Option<AddressBytes> {
-        key.address(index).ok().map(|address| address.bytes())
     }
 
     fn node(

@@ -45,8 +45,11 @@ pub trait ChainKind: Send + Sync {
         hash.to_string()
     }
 
-    /// The deposit address of an account key with this index; `None` for an index without one.
-    fn deposit_address(&self, key: &AccountXpub, index: u32) -> Option<AddressBytes>;
+    /// The deposit address of an account key with this index; `None` for an index without one. By
+    /// default that of Ethereum, which TRON also uses.
+    fn deposit_address(&self, key: &AccountXpub, index: u32) -> Option<AddressBytes> {
+        key.address(index).ok().map(|address| address.bytes())
+    }
 
     /// A node behind an endpoint.
     fn node(

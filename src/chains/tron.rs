@@ -4,7 +4,6 @@
 use super::address_bytes::AddressBytes;
 use super::blocks::Hash;
 use super::budget::RequestLimits;
-use super::derivation::AccountXpub;
 use super::port::{AddressGrammar, ChainKind, ChainNode, TextError};
 use super::rpc::RpcNode;
 use super::timer::Timer;
@@ -50,10 +49,6 @@ impl ChainKind for Tron {
 
     fn write_hash(&self, hash: &Hash) -> String {
         hex::encode(hash.0)
-    }
-
-    fn deposit_address(&self, key: &AccountXpub, index: u32) -> Option<AddressBytes> {
-        key.address(index).ok().map(|address| address.bytes())
     }
 
     fn node(
