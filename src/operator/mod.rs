@@ -24,7 +24,7 @@ use crate::deposits;
 use crate::deposits::state::Classification;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    AnyId, DecidedBy, Id, IdKind, Mode, Money, Now, ObjectKind, OperationError, Scope, StoreError,
+    AnyId, DecidedBy, Id, IdKind, Money, Now, ObjectKind, OperationError, Scope, StoreError,
 };
 use crate::keys;
 use crate::refunds::address_refused;
@@ -148,10 +148,7 @@ const SCOPES_ASKED_MAX: usize = 500;
 /// Whose an object is. The operator names objects of every account.
 pub fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
     let Some(table) = id.kind.table() else { return Ok(None) };
-    let scopes: Vec<Scope> = (1..=keys::rows::accounts_count(tx)?)
-        .flat_map(|number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode)))
-        .collect();
-    for some in scopes.chunks(SCOPES_ASKED_MAX) {
+    for some in keys::rows::scopes(tx)?.chunks(SCOPES_ASKED_MAX) {
         if let Some(scope) = crate::store::list::owner(tx, table, some, id)? {
             return Ok(Some(scope));
         }

@@ -304,11 +304,9 @@ pub fn find_anywhere(
     tx: &mut dyn Tx,
     id: Id<kind::Transfer>,
 ) -> Result<Option<Transfer>, StoreError> {
-    for number in 1..=crate::keys::rows::accounts_count(tx)? {
-        for mode in [crate::kernel::Mode::Test, crate::kernel::Mode::Live] {
-            if let Some(transfer) = find(tx, Scope::new(number, mode), id)? {
-                return Ok(Some(transfer));
-            }
+    for scope in crate::keys::rows::scopes(tx)? {
+        if let Some(transfer) = find(tx, scope, id)? {
+            return Ok(Some(transfer));
         }
     }
     Ok(None)
