@@ -268,6 +268,20 @@ pub struct Question {
     pub is_required: bool,
 }
 
+impl Question {
+    /// A line of text that may stay empty.
+    pub fn new(name: &'static str, label: &str) -> Question {
+        Question {
+            name,
+            label: label.to_owned(),
+            choices: Vec::new(),
+            kind: "text",
+            value: String::new(),
+            is_required: false,
+        }
+    }
+}
+
 /// A form that changes something, or asks for another list.
 #[derive(Clone, Debug)]
 pub struct PageForm {

@@ -94,12 +94,10 @@ fn filter(visit: &Visit, persons: Vec<String>) -> PageForm {
         (name.to_owned(), action_word(visit, name))
     }));
     let question = |name, key: &str, kind, choices| Question {
-        name,
-        label: words.get(key).to_owned(),
         choices,
         kind,
         value: visit.query(name).to_owned(),
-        is_required: false,
+        ..Question::new(name, words.get(key))
     };
     PageForm {
         action: PATH.into(),

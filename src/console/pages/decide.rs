@@ -214,12 +214,8 @@ fn back_of(visit: &Visit, id: AnyId) -> String {
 pub(super) fn questions(visit: &Visit, asks: &[(&'static str, &'static str)]) -> Vec<Question> {
     let words = visit.words;
     let question = |(name, key): &(&'static str, &'static str)| Question {
-        name,
-        label: words.get(key).to_owned(),
-        choices: Vec::new(),
-        kind: "text",
-        value: String::new(),
         is_required: *name == "reason",
+        ..Question::new(name, words.get(key))
     };
     asks.iter().chain(&[("reason", "decide.reason")]).map(question).collect()
 }

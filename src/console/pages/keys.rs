@@ -31,12 +31,8 @@ struct KeyMadePage<'a> {
 pub fn form(visit: &Visit, account: Option<&str>) -> PageForm {
     let words = visit.words;
     let ask = |name, key: &str, choices: Vec<(String, String)>| Question {
-        name,
-        label: words.get(key).to_owned(),
         choices,
-        kind: "text",
-        value: String::new(),
-        is_required: false,
+        ..Question::new(name, words.get(key))
     };
     let choice = |value: &str, key: &str| (value.to_owned(), words.get(key).to_owned());
     let modes = modes(visit);

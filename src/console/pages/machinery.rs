@@ -70,14 +70,8 @@ pub async fn pauses(visit: Visit) -> PageOutcome {
     if !forms.is_empty() {
         page.still.push(Section::half(words.get("pauses.resume"), forms));
     }
-    let choice = |name, key: &str, choices| Question {
-        name,
-        label: words.get(key).to_owned(),
-        choices,
-        kind: "text",
-        value: String::new(),
-        is_required: false,
-    };
+    let choice =
+        |name, key: &str, choices| Question { choices, ..Question::new(name, words.get(key)) };
     let operations = Operation::ALL
         .iter()
         .map(|operation| (operation.as_str().to_owned(), word(words, operation.as_str())));
@@ -277,12 +271,8 @@ pub async fn operators(visit: Visit) -> PageOutcome {
 fn end_sessions<'a>(visit: &Visit, names: impl Iterator<Item = &'a String>) -> PageForm {
     let words = visit.words;
     let whom = Question {
-        name: "name",
-        label: words.get("col.name").to_owned(),
         choices: names.map(|name| (name.clone(), name.clone())).collect(),
-        kind: "text",
-        value: String::new(),
-        is_required: false,
+        ..Question::new("name", words.get("col.name"))
     };
     PageForm {
         action: "/console/operators/sessions/end".into(),

@@ -79,12 +79,9 @@ fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&
     let orders = ["oldest", "newest", "amount"]
         .map(|order| (order.to_owned(), words.get(&format!("page.sort_{order}")).to_owned()));
     let question = |name, key: &str, choices: Vec<(String, String)>| Question {
-        name,
-        label: words.get(key).to_owned(),
         choices,
-        kind: "text",
         value: visit.query(name).to_owned(),
-        is_required: false,
+        ..Question::new(name, words.get(key))
     };
     PageForm {
         action: format!("/console/queues/{}", queue.as_str()),

@@ -34,12 +34,10 @@ pub async fn page(visit: Visit) -> PageOutcome {
     let mut page = ConsolePage::new("reports", words.get("reports.title"));
     page.chips = mode_chips(&visit, mode, "/console/reports");
     let question = |name, key: &str, kind, value: String| Question {
-        name,
-        label: words.get(key).to_owned(),
-        choices: Vec::new(),
         kind,
         value,
         is_required: true,
+        ..Question::new(name, words.get(key))
     };
     let hidden = vec![("mode", mode.as_str().to_owned())];
     let shown = day.to_string();
@@ -66,12 +64,9 @@ pub async fn page(visit: Visit) -> PageOutcome {
         return page.draw(&visit);
     }
     let owner = Question {
-        name: "account",
-        label: words.get("col.account").to_owned(),
         choices: owners,
-        kind: "text",
-        value: String::new(),
         is_required: true,
+        ..Question::new("account", words.get("col.account"))
     };
     let month = day.plus_days(-30).to_string();
     let statement = PageForm {

@@ -32,12 +32,10 @@ pub async fn page(visit: Visit) -> PageOutcome {
     }
     let mut page = ConsolePage::new("search", words.get("search.title"));
     let question = Question {
-        name: "q",
-        label: words.get("search.label").to_owned(),
-        choices: Vec::new(),
         kind: "search",
         value: visit.query("q").to_owned(),
         is_required: true,
+        ..Question::new("q", words.get("search.label"))
     };
     let form = PageForm {
         action: "/console/search".into(),

@@ -67,12 +67,9 @@ pub async fn list(visit: Visit) -> PageOutcome {
     let mut owners = vec![("0".to_owned(), words.get("page.all").to_owned())];
     owners.extend(accounts.all().map(|(number, name)| (number.to_string(), name.to_owned())));
     let question = |name, key: &str, choices, value: &str| Question {
-        name,
-        label: words.get(key).to_owned(),
         choices,
-        kind: "text",
         value: value.to_owned(),
-        is_required: false,
+        ..Question::new(name, words.get(key))
     };
     let filter = PageForm {
         action: "/console/transfers".into(),
