@@ -70,14 +70,14 @@ pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<WaitingCoun
     let mut found = Vec::with_capacity(2 * (DUE.len() + AT_BANK.len() + OPEN.len()));
     for (of, sql) in DUE {
         let values = values![COUNTED_MAX, now_milliseconds];
-        found.extend(counted(*of, tx.rows(&grouped(sql), values)?, |_| 0)?);
+        found.extend(counted(of, tx.rows(&grouped(sql), values)?, |_| 0)?);
     }
     for (of, sql) in AT_BANK {
-        found.extend(counted(*of, tx.rows(&grouped(sql), values![COUNTED_MAX])?, |_| 0)?);
+        found.extend(counted(of, tx.rows(&grouped(sql), values![COUNTED_MAX])?, |_| 0)?);
     }
     for (of, sql) in OPEN {
         let rows = tx.rows(&grouped(sql), values![COUNTED_MAX])?;
-        found.extend(counted(*of, rows, ahead_seconds)?);
+        found.extend(counted(of, rows, ahead_seconds)?);
     }
     Ok(found)
 }
