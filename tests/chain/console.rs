@@ -40,6 +40,16 @@ async fn the_console_shows_the_chain_and_where_to_look_things_up() {
         let found = found.unwrap_or_else(|| panic!("no {link} in {page}"));
         assert!(found.contains("rel=\"noreferrer noopener\""), "{found}");
     }
+    // The payer's page leads there, too, and so does what it asks for while it is open.
+    let link = transfer["funding"]["instructions_url"].as_str().unwrap();
+    let path = &link[link.find("/pay/").unwrap()..];
+    let state = stage.client.get(&format!("{path}/state")).await.ok();
+    let explorer_url = format!("https://nile.tronscan.org/#/transaction/{hash}");
+    assert_eq!(state["payments"][0]["explorer_url"], explorer_url);
+    let accept = [("accept", "text/html"), ("authorization", "")];
+    let page = stage.client.send(http::Method::GET, path, &accept, bytes::Bytes::new()).await;
+    let page = String::from_utf8_lossy(&page.body);
+    assert!(page.contains(&format!("href=\"{explorer_url}\" rel=\"noreferrer")), "{page}");
 
     // A minute or more between any two heights.
     let seen = stage.followed_chain().seen.all().len();
