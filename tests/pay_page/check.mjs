@@ -353,6 +353,8 @@ try {
       const wanted = name === "hurried" ? "awaiting_payment" : name;
       same((await (await fetch(`${made.page}/state`)).json()).phase, wanted, "the state");
       await picture(opened, `${name}-${options.size}-${options.scheme}`);
+      const text = await opened.page.locator("main").innerText();
+      if (!text.includes("GST") || text.includes("UTC")) fail(`a time is not in the reader's zone: ${text}`);
       await checks["nothing overflows"](opened);
       await checks["accessible by the rules of axe"](opened);
       await checks["nothing is asked of others, and nobody complains"](opened);

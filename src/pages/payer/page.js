@@ -20,6 +20,12 @@
     }
   };
 
+  // Sentences of the server hold times as it writes them in every language.
+  const inOwnZone = (text) => text.replace(/\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC/g, (utc) => {
+    const at = Date.parse(utc.replace(",", ""));
+    return Number.isNaN(at) ? utc : format.format(at);
+  });
+
   // The reader's clock may be wrong, so only its progress counts.
   const secondsLeft = () => Math.max(0, Math.floor(expiresAt - now - (performance.now() - nowTaken) / 1000));
   const two = (number) => String(number).padStart(2, "0");
@@ -79,7 +85,7 @@
     made.dateTime = new Date(at * 1000).toISOString();
     return made;
   };
-  const paragraph = (text) => element("p", "", text);
+  const paragraph = (text) => element("p", "", inOwnZone(text));
   const stepItem = (step) => {
     const item = element("li", step.state, "");
     if (step.state === "current") item.setAttribute("aria-current", "step");
@@ -264,6 +270,7 @@
   one("print").addEventListener("click", () => window.print());
 
   showTimes(document);
+  for (const sentence of document.querySelectorAll("#paragraphs p, #notice-list p")) setText(sentence, inOwnZone(sentence.textContent));
   tick();
   setInterval(tick, 500);
   plan();
