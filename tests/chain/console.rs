@@ -3,8 +3,10 @@
 
 use crate::anvil::Options;
 use crate::callers::id;
+use crate::refunds;
 use crate::service::{Setup, Stage, address, eventually};
 use crate::viewer::Viewer;
+use crate::wire::nobody;
 
 /// TRON's Nile test net, which has an explorer.
 const NILE: u64 = 3_448_148_188;
@@ -50,6 +52,18 @@ async fn the_console_shows_the_chain_and_where_to_look_things_up() {
     let page = stage.client.send(http::Method::GET, path, &accept, bytes::Bytes::new()).await;
     let page = String::from_utf8_lossy(&page.body);
     assert!(page.contains(&format!("href=\"{explorer_url}\" rel=\"noreferrer")), "{page}");
+
+    // Where money went back, too.
+    let to = nobody(77);
+    let owed = refunds::excesses(&stage, &to.to_string(), 1).await.remove(0);
+    let sent = stage.token.transfer(to, 5_000_000).await;
+    refunds::mark_sent(&stage, &owed, &sent.plain()).await.unwrap();
+    stage.settle().await;
+    refunds::awaits(&stage, &owed, "completed").await;
+    let of_refund = owed["transfer_id"].as_str().expect("a transfer");
+    let page = viewer.page(&format!("/console/transfers/{of_refund}")).await;
+    let link = format!("href=\"https://nile.tronscan.org/#/transaction/{}\"", sent.plain());
+    assert!(page.contains(&link), "no {link} in {page}");
 
     // A minute or more between any two heights.
     let seen = stage.followed_chain().seen.all().len();

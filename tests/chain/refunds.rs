@@ -10,7 +10,7 @@ use crate::service::{Stage, address, eventually};
 use crate::wire::{Hash, nobody};
 
 /// What the operator does after it sent a refund.
-async fn mark_sent(stage: &Stage, refund: &Value, hash: &str) -> Result<(), OperationError> {
+pub async fn mark_sent(stage: &Stage, refund: &Value, hash: &str) -> Result<(), OperationError> {
     let id: Id<kind::Refund> = Id::parse(refund["id"].as_str().unwrap()).unwrap();
     let hash = hash.to_owned();
     let work = move |tx: &mut dyn hundi::store::Tx, _: &mut hundi::kernel::Now| {
@@ -33,7 +33,7 @@ async fn shown(stage: &Stage, refund: &Value) -> Value {
     stage.client.get(&format!("/v1/refunds/{}", refund["id"].as_str().unwrap())).await.ok()
 }
 
-async fn awaits(stage: &Stage, refund: &Value, status: &str) -> Value {
+pub async fn awaits(stage: &Stage, refund: &Value, status: &str) -> Value {
     eventually(&format!("a refund to be {status}"), async || {
         let shown = shown(stage, refund).await;
         (shown["status"] == status).then_some(shown)
@@ -42,7 +42,7 @@ async fn awaits(stage: &Stage, refund: &Value, status: &str) -> Value {
 }
 
 /// Transfers of 100.00 with 5.00 too much each, which is owed back to `to`.
-async fn excesses(stage: &Stage, to: &str, count: usize) -> Vec<Value> {
+pub async fn excesses(stage: &Stage, to: &str, count: usize) -> Vec<Value> {
     let mut transfers = Vec::new();
     for _ in 0..count {
         let transfer = stage.caller.transfer_with("100.00", json!({"refund_address": to})).await;
