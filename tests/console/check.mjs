@@ -222,6 +222,21 @@ try {
     same(await page.getByRole("searchbox").inputValue(), "half a wo", "the search box");
   });
 
+  await check("times are the viewer's, with India's beside them", async () => {
+    await page.goto(`${consoleAddress}/console/transfers/${made.paid.id}`);
+    const times = page.locator("main time");
+    // Also those that came with a part of the page.
+    for (const round of [1, 2]) {
+      await times.first().filter({ hasText: "IST)" }).waitFor();
+      for (const time of await times.all()) {
+        const [at, text] = [new Date(await time.getAttribute("datetime")), await time.innerText()];
+        const clock = (timeZone, second) => at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second, timeZone });
+        if (!text.includes(clock("Asia/Dubai", "2-digit")) || !text.includes(clock("Asia/Kolkata")) || !text.includes("IST")) fail(text);
+      }
+      if (round === 1) await page.waitForResponse((answer) => answer.url().endsWith("/live") && answer.ok());
+    }
+  });
+
   await check("the keys tell themselves", async () => {
     await page.goto(`${consoleAddress}/console/transfers`);
     await page.keyboard.press("?");
