@@ -19,7 +19,7 @@ function showTimes(root) {
     const indian_day = time.toLocaleDateString("en", { ...day, timeZone: "Asia/Kolkata" });
     const short = { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: "Asia/Kolkata" };
     const there = time.toLocaleTimeString("en", short);
-    element.textContent = own_day === indian_day ? `${own} (${there} IST)` : `${own} (${indian})`;
+    element.textContent = own_day === indian_day ? `${own} (${there}\u00a0IST)` : `${own} (${indian})`;
   }
 }
 

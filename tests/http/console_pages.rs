@@ -9,7 +9,7 @@ use hundi::staff::{self, Role};
 use hundi::store::Cost;
 use serde_json::{Value, json};
 
-use crate::console::{Browser, LISTEN, Page, console_with, make_operators, signed_in};
+use crate::console::{Browser, LISTEN, Page, console_with, form, make_operators, signed_in};
 use crate::receiver::{Receiver, Reply};
 use crate::stage;
 use crate::support::{Client, Server, WAIT, id, is_on_postgres};
@@ -251,7 +251,7 @@ async fn a_transfer_and_its_persons_tell_their_stories_in_order_of_time() {
         let moments = story(&operator.get(&url).await.body);
         let told: Vec<_> =
             moments.iter().filter(|moment| moment.contains("Told to the caller")).collect();
-        if told.len() >= 9 && told[..9].iter().all(|moment| moment.contains("500 ·")) {
+        if told.len() >= 9 && told[..9].iter().all(|moment| moment.contains("500\u{a0}·")) {
             break moments;
         }
         assert!(std::time::Instant::now() < end, "{moments:#?}");
@@ -314,6 +314,78 @@ async fn a_transfer_and_its_persons_tell_their_stories_in_order_of_time() {
         ],
     );
     assert!(page.contains("What can be done now") && page.contains(">Approve</button>"));
+}
+
+/// One box: whatever names a transfer leads to it, and names by their beginnings in any case.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_search_box_leads_to_what_is_named() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let mut body = client.transfer_body(stage::SETTLES, "1000.00").await;
+    body["reference"] = json!("Invoice 4711/b");
+    let transfer = client.post("/v1/transfers", body.clone()).await.ok();
+    client.deposit(&transfer, json!({})).await;
+    let path = format!("/v1/transfers/{}", id(&transfer));
+    let paid = client.wait_status(&path, "payout_settled").await;
+    let deposits = client.get("/v1/deposits").await.ok();
+    let mut viewer = signed_in(&server, "viewer").await;
+    let page = format!("href=\"/console/transfers/{}\"", id(&transfer));
+    for asked in [
+        id(&transfer).as_str(),
+        paid["payout"]["unique_transaction_reference"].as_str().unwrap(),
+        deposits["data"][0]["transaction_hash"].as_str().unwrap(),
+        transfer["funding"]["deposit_address"].as_str().unwrap(),
+        "Invoice 4711/b",
+    ] {
+        let found = viewer.get(&format!("/console/search?{}", form(&[("q", asked)]))).await;
+        let is_led = found.status == 303 && found.header("location").contains(&id(&transfer));
+        assert!(is_led || found.body.contains(&page), "{asked}: {}", found.body);
+    }
+    let nothing = viewer.get("/console/search?q=Invoice+4711").await.body;
+    assert!(!nothing.contains(&page) && nothing.contains("Nothing was found"), "{nothing}");
+    let sender = client.get(&format!("/v1/senders/{}", body["sender_id"].as_str().unwrap())).await;
+    let name = sender.ok()["name"].as_str().unwrap().to_owned();
+    let word = name.split(' ').next_back().unwrap();
+    let asked: String = word.to_uppercase().chars().take(3).collect();
+    let person = format!("href=\"/console/senders/{}\"", body["sender_id"].as_str().unwrap());
+    let end = std::time::Instant::now() + WAIT;
+    while !viewer.get(&format!("/console/search?q={asked}")).await.body.contains(&person) {
+        assert!(std::time::Instant::now() < end, "{asked} does not lead to {name}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_daily_closing_is_compared_with_bank_and_chain() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let transfer = client.transfer().await;
+    client.deposit(&transfer, json!({})).await;
+    let path = format!("/v1/transfers/{}", id(&transfer));
+    client.wait_status(&path, "payout_settled").await;
+    let mut viewer = signed_in(&server, "viewer").await;
+    let page = viewer.get("/console/reports?mode=test").await.body;
+    let row = |text: &str| {
+        let row = page.split("<tr").find(|row| row.contains(text));
+        row.unwrap_or_else(|| panic!("no {text} in {page}")).to_owned()
+    };
+    for column in ["Opening", "In", "Out", "Closing"] {
+        assert!(page.contains(&format!(">{column}</th>")), "{column}");
+    }
+    let deposited = row("Deposits on the chain");
+    assert_eq!(deposited.matches("1,000.00\u{a0}USDT").count(), 2, "{deposited}");
+    assert!(deposited.contains("Agrees"), "{deposited}");
+    // The simulated bank sends no statements.
+    assert!(row("Paid out by the bank").contains("not told yet"));
+    let day = page.split("closing?mode=test&#38;day=").nth(1).and_then(|rest| rest.get(..10));
+    let day = day.unwrap_or_else(|| panic!("no link to the file: {page}"));
+    let file = viewer.get(&format!("/console/reports/closing?mode=test&day={day}")).await;
+    assert!(file.header("content-type").starts_with("text/csv"));
+    let lines: Vec<&str> = file.body.lines().collect();
+    assert!(lines.iter().any(|line| line.contains("deposited") && line.contains("1000.00")));
+    assert!(lines.iter().any(|line| line.contains("paid_out")), "{lines:?}");
+    let other = viewer.get("/console/reports/closing?mode=test&day=2020-01-01").await;
+    assert!(!other.body.contains("1000.00"), "{}", other.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -53,7 +53,7 @@ impl Tone {
 }
 
 /// A longer word breaks.
-const WORD_LENGTH_MAX: usize = 30;
+const WORD_LENGTH_MAX: usize = 20;
 
 /// What stands in a table's cell, beside a fact or below a figure.
 #[derive(Clone, Debug)]

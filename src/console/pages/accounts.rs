@@ -13,8 +13,8 @@ use crate::kernel::{Mode, Now, Scope, StoreError};
 use crate::keys::rows::{self, KeyLine};
 use crate::ledger;
 use crate::operator::{self, four_eyes};
+use crate::oversight;
 use crate::oversight::rows::EndpointLine;
-use crate::oversight::{self, AccountNames};
 use crate::pauses::Operation;
 use crate::staff::Role;
 use crate::store::{Cost, Tx};
@@ -88,10 +88,10 @@ pub async fn one(visit: Visit) -> PageOutcome {
         }
         let offset = rows::clock_offset_seconds(tx, Scope::new(number, Mode::Test))?;
         let told = Told::read(tx, &name, number, &keys)?;
-        Ok(Some((name, is_suspended, keys, modes, offset, AccountNames::read(tx)?, told)))
+        Ok(Some((name, is_suspended, keys, modes, offset, told)))
     });
     let found = read.await?.ok_or(Failure::NotFound)?;
-    let (name, is_suspended, keys, modes, offset, accounts, told) = found;
+    let (name, is_suspended, keys, modes, offset, told) = found;
     let words = visit.words;
     let mut page = ConsolePage::new("accounts", name);
     page.chips = vec![PageCell::chip(words, if is_suspended { "suspended" } else { "active" })];
@@ -158,7 +158,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
             let clock = PageCell::Text(super::super::blocks::age(words, offset));
             blocks.push(PageBlock::Facts(vec![fact(&visit, "fact.clock_ahead", clock)]));
         }
-        let mut list = transfers::table(&visit, &accounts, &found);
+        let mut list = transfers::table(&visit, None, &found);
         list.empty = words.get("transfers.empty").to_owned();
         blocks.push(PageBlock::Table(list));
         page.still.push(Section::wide(title, blocks));

@@ -136,7 +136,9 @@ pub async fn beneficiary(visit: Visit) -> PageOutcome {
         let mut made = step(&visit, at, "theme.check", "account_checked");
         let cell = PageCell::chip(words, agrees.as_str());
         made.facts = vec![fact(&visit, "fact.name_match", cell)];
-        moments.push((at, made));
+        // Of the same second, before the status that followed from it.
+        let place = moments.iter().skip(1).position(|(since, _)| *since >= at);
+        moments.insert(place.map_or(moments.len(), |place| place + 1), (at, made));
     }
     let decide = decide::of_beneficiary(&visit, &found);
     let form = account_number_form(&visit, asked.id);
@@ -214,7 +216,9 @@ fn draw(visit: &Visit, asked: &Asked, around: Around, shown: Shown) -> PageOutco
         let period = limits::period(visit, used.subject, used.is_month);
         facts.push((period, limits::share(visit, used)));
     }
-    page.still.push(Section::half(words.get("person.facts"), vec![PageBlock::Facts(facts)]));
+    // Beside the table of hits, which needs room where there are any.
+    let (title, is_wide) = (words.get("person.facts").to_owned(), !around.hits.is_empty());
+    page.still.push(Section { title, is_wide, blocks: vec![PageBlock::Facts(facts)] });
     show_around(visit, &mut page, around, shown.moments);
     if let Some((title, form)) = shown.form {
         page.still.push(Section::half(title, vec![form]));
@@ -253,13 +257,16 @@ fn show_around(
         ]));
         moments.extend(stories::found(visit, hit));
     }
-    page.still.push(Section::half(caption, vec![PageBlock::Table(table)]));
+    // Both names of a hit stand in it: that takes room.
+    let is_wide = !around.hits.is_empty();
+    let (title, blocks) = (caption.to_owned(), vec![PageBlock::Table(table)]);
+    page.still.push(Section { title, is_wide, blocks });
     let ahead = around.ahead_seconds;
     moments.extend(around.decided.iter().map(|made| stories::decided(visit, made, ahead)));
     moments.extend(around.announced.iter().map(|event| stories::announced(visit, event)));
     moments.sort_by_key(|(at, _)| *at);
     let steps = moments.into_iter().map(|(_, step)| step).collect();
     page.still.push(Section::wide(words.get("transfer.story"), vec![PageBlock::Story(steps)]));
-    let table = transfers::table(visit, &around.accounts, &around.transfers);
+    let table = transfers::table(visit, None, &around.transfers);
     page.still.push(Section::wide(words.get("transfers.title"), vec![PageBlock::Table(table)]));
 }

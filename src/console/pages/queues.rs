@@ -101,13 +101,19 @@ fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&
 fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Item]) -> Table {
     let (words, instant) = (visit.words, visit.instant());
     let is_review = queue == QueueKind::Reviews;
-    let columns: &[&str] = if is_review {
-        &["col.id", "col.reason", "col.ours", "col.theirs", "col.account", "col.age"]
-    } else {
-        &["col.id", "col.reason", "#col.amount", "col.ours", "col.theirs", "col.account", "col.age"]
-    };
+    // What differs from the bank or a chain is of no account.
+    let is_of_account = queue != QueueKind::Differences;
+    let mut columns = vec!["col.id", "col.reason"];
+    if !is_review {
+        columns.push("#col.amount");
+    }
+    columns.extend(["col.ours", "col.theirs"]);
+    if is_of_account {
+        columns.push("col.account");
+    }
+    columns.push("col.age");
     let caption = words.get(&format!("queue.{}", queue.as_str())).to_owned();
-    let mut table = Table::new(words, &caption, columns, "search.nothing");
+    let mut table = Table::new(words, &caption, &columns, "search.nothing");
     for item in items {
         let id = match (item.id, &item.name) {
             (Some(id), _) => PageCell::id(id),
@@ -125,12 +131,12 @@ fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Ite
         if !is_review {
             cells.push(item.amount.map_or(PageCell::none(), PageCell::money));
         }
-        cells.extend([
-            text(&item.ours),
-            text(&item.theirs),
-            item.scope.map_or(PageCell::none(), |scope| PageCell::text(accounts.of(scope))),
-            PageCell::Text(age(words, instant - item.since)),
-        ]);
+        cells.extend([text(&item.ours), text(&item.theirs)]);
+        if is_of_account {
+            let name = item.scope.map(|scope| PageCell::text(accounts.of(scope)));
+            cells.push(name.unwrap_or_else(PageCell::none));
+        }
+        cells.push(PageCell::Text(age(words, instant - item.since)));
         let mut line = TableLine::new(cells);
         // The smaller objects are shown with their transfer.
         let shown = match (item.id, item.transfer_id) {

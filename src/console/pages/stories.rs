@@ -98,7 +98,7 @@ fn delivered(visit: &Visit, found: &Delivered) -> (String, PageCell) {
             (None, Some(error)) => word(words, error),
             (None, None) => "–".to_owned(),
         };
-        PageCell::Muted(format!("{answer} · {} ms", attempt.duration_milliseconds))
+        PageCell::Muted(format!("{answer}\u{a0}·\u{a0}{}\u{a0}ms", attempt.duration_milliseconds))
     }));
     fact(visit, "fact.delivery", PageCell::Several(cells))
 }

@@ -83,7 +83,7 @@ pub async fn list(visit: Visit) -> PageOutcome {
         ],
         buttons: vec![(String::new(), words.get("page.filter").to_owned(), false)],
     };
-    let mut table = table(&visit, &accounts, &found);
+    let mut table = table(&visit, Some(&accounts), &found);
     table.empty = words.get("transfers.empty").to_owned();
     let mut blocks = vec![PageBlock::Form(filter), PageBlock::Table(table)];
     if let (true, Some(last)) = (is_more, found.last()) {
@@ -99,11 +99,13 @@ pub async fn list(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// Transfers as rows.
-pub fn table(visit: &Visit, accounts: &AccountNames, transfers: &[Transfer]) -> Table {
+/// Transfers as rows; with names of accounts where they may be of several.
+pub fn table(visit: &Visit, accounts: Option<&AccountNames>, transfers: &[Transfer]) -> Table {
     let words = visit.words;
-    let columns =
-        ["col.id", "col.status", "#col.amount", "#col.pays_out", "col.account", "col.created"];
+    let mut columns = vec!["col.id", "col.status", "#col.amount", "#col.pays_out", "col.created"];
+    if accounts.is_some() {
+        columns.insert(4, "col.account");
+    }
     let mut table =
         Table::new(words, words.get("transfers.title"), &columns, "transfers.empty_of_person");
     for transfer in transfers {
@@ -112,17 +114,15 @@ pub fn table(visit: &Visit, accounts: &AccountNames, transfers: &[Transfer]) -> 
             status.push(PageCell::Muted(word(words, reason.as_str())));
         }
         let path = path_of(transfer.id.any());
-        table.lines.push(
-            TableLine::new(vec![
-                PageCell::id(transfer.id.any()),
-                PageCell::Several(status),
-                PageCell::money(transfer.amount),
-                PageCell::money(transfer.payout_amount),
-                PageCell::text(accounts.of(transfer.scope)),
-                PageCell::time(transfer.created),
-            ])
-            .to(path),
-        );
+        let mut cells = vec![
+            PageCell::id(transfer.id.any()),
+            PageCell::Several(status),
+            PageCell::money(transfer.amount),
+            PageCell::money(transfer.payout_amount),
+        ];
+        cells.extend(accounts.map(|accounts| PageCell::text(accounts.of(transfer.scope))));
+        cells.push(PageCell::time(transfer.created));
+        table.lines.push(TableLine::new(cells).to(path));
     }
     table
 }
