@@ -277,6 +277,8 @@ pub struct OutboxRow {
     pub event_type: String,
     pub linked: AnyId,
     pub created: i64,
+    /// What the database gave it; `None` where one node writes.
+    pub place: Option<i64>,
 }
 
 /// The first outbox rows in the order in which they become events. The clocks of two nodes differ
@@ -284,7 +286,7 @@ pub struct OutboxRow {
 pub fn outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OutboxRow>, StoreError> {
     let order = if tx.is_shared() { "place, id" } else { "id" };
     let sql = format!(
-        "SELECT id, scope, type, linked_id, linked_object, created FROM outbox \
+        "SELECT id, scope, type, linked_id, linked_object, created, place FROM outbox \
          ORDER BY {order} LIMIT ?1"
     );
     tx.rows(&sql, values![rows_max])?
@@ -296,17 +298,20 @@ pub fn outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OutboxRow>, StoreErr
                 event_type: row.text()?,
                 linked: row.any_id()?,
                 created: row.int()?,
+                place: row.int_or_null()?,
             })
         })
         .collect()
 }
 
 /// Removes outbox rows that became events. On a shared store rows with lower identifiers may become
-/// visible at any moment, so exactly those that were read go.
+/// visible at any moment, so exactly those that were read go. They go by their places, with which
+/// one index begins. By `id`, a planner that expects one row takes that index too, and reads all of
+/// it for each row, with the entries of all rows that went since the table was cleaned.
 pub fn remove_outbox(tx: &mut dyn Tx, sequenced: &[OutboxRow]) -> Result<(), StoreError> {
     if tx.is_shared() {
-        let ids: Vec<Value<'_>> = sequenced.iter().map(|row| Value::from(&row.id)).collect();
-        store::delete_all(tx, "outbox", "id", &ids)?;
+        let places: Vec<Value<'_>> = sequenced.iter().map(|row| row.place.into()).collect();
+        store::delete_all(tx, "outbox", "place", &places)?;
     } else if let Some(last) = sequenced.last() {
         tx.execute("DELETE FROM outbox WHERE id <= ?1", values![&last.id])?;
     }

@@ -4,7 +4,12 @@
 
 use std::time::Duration;
 
-use hundi::kernel::{Clock, Mode};
+use hundi::events;
+use hundi::kernel::id::kind;
+use hundi::kernel::{AnyId, Clock, Mode, Now, Scope};
+use hundi::store::postgres::PostgresUrl;
+use hundi::store::{Store, Tx};
+use hundi::webhooks;
 use hundi::workers::housekeeping::Purger;
 
 use crate::nodes::Nodes;
@@ -182,4 +187,56 @@ async fn idle_accounts_cost_a_purge_nothing() {
     let many = statements_of_purges(&cluster, 25_000).await;
     println!("{few} statements beside 10 idle accounts, {many} beside 25,000");
     assert!(many < few + MORE_MAX, "{few} statements became {many}");
+}
+
+/// Pages of the outbox's indexes that statements read while so many rows become events at once.
+async fn pages_to_sequence(store: &Store, database: &Database, count: u64) -> u64 {
+    let read = || {
+        let sql = "SELECT SUM(idx_blks_read + idx_blks_hit) FROM pg_statio_user_tables WHERE \
+                   relname = 'outbox'";
+        database.value(sql).parse::<u64>().expect("a number")
+    };
+    // A back end reports its figures at the end of the transaction, and not when it likes.
+    const REPORT: &str = "SELECT pg_stat_force_next_flush() IS NULL";
+    let emit = move |tx: &mut dyn Tx, now: &mut Now| {
+        tx.row(REPORT, &[])?;
+        for _ in 0..count {
+            let linked: AnyId = now.mint::<kind::Transfer>().any();
+            events::emit(tx, now, Scope::from_code(2), "transfer.status.funding", linked)?;
+        }
+        Ok(())
+    };
+    store.write(emit).await.expect("events");
+    let before = read();
+    let sequence = |tx: &mut dyn Tx, now: &mut Now| {
+        tx.row(REPORT, &[])?;
+        Ok(webhooks::sequencer::sequence(tx, now)?)
+    };
+    store.write(sequence).await.expect("the sequencer");
+    read() - before
+}
+
+/// Until the outbox is cleaned, its indexes keep entries of rows that became events. The sequencer
+/// may go over them once, and not again for each row that it removes.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_row_leaves_the_outbox_without_a_look_at_those_that_left() {
+    const ROWS: u64 = 15;
+    const PAGES_OF_A_ROW_MAX: u64 = 10;
+    let database = Database::fresh();
+    let url = PostgresUrl::parse(&database.url()).expect("the URL");
+    let store = Store::connect(&url, Clock::System, 6).await.expect("the database");
+    database.sql("ALTER TABLE outbox SET (autovacuum_enabled = off)");
+    database.sql(
+        "INSERT INTO outbox (id, scope, type, linked_id, linked_object, created) SELECT \
+         decode(lpad(to_hex(g), 32, '0'), 'hex'), 2, 'a', 'b', 'transfer', 0 FROM \
+         generate_series(1, 20000) g",
+    );
+    database.sql("DELETE FROM outbox");
+    database.sql("ANALYZE outbox");
+    let one = pages_to_sequence(&store, &database, 1).await;
+    let many = pages_to_sequence(&store, &database, ROWS).await;
+    assert_eq!(database.value("SELECT COUNT(*) FROM outbox"), "0");
+    println!("{one} pages for one event, {many} for {ROWS}");
+    assert!(many < one + ROWS * PAGES_OF_A_ROW_MAX, "{one} pages became {many}");
+    store.close().await;
 }
