@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::blocks::{path_of, word};
+use super::blocks::{moment, path_of, word};
 use super::frame::{Frame, draw};
 use super::visit::{Failure, PageOutcome, Visit};
 use crate::operator::four_eyes::{self, ApprovalRequest, REQUEST_SECONDS_MAX, RequestStatus};
@@ -27,6 +27,10 @@ struct ApprovalsPage<'a> {
 }
 
 impl ApprovalsPage<'_> {
+    /// When it was asked for, for machines and for people.
+    fn asked_at(&self, request: &ApprovalRequest) -> (String, String) {
+        moment(request.requested_at)
+    }
     /// What was asked for, in the reader's words.
     fn act(&self, request: &ApprovalRequest) -> String {
         let key = format!("act.{}", request.word);

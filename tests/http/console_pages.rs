@@ -181,7 +181,7 @@ async fn an_account_is_suspended_and_resumed() {
     assert!(operator.get(page).await.body.contains("Suspended</span>"));
     let mut approver = signed_in(&server, "approver").await;
     let waiting = approver.get("/console/approvals").await.body;
-    assert!(waiting.contains("account default"), "{waiting}");
+    assert!(waiting.contains("account default") && waiting.contains("<time "), "{waiting}");
     let answer = approver.submit("/console/approvals", "/console/approvals/1/approve", &[]).await;
     assert!(answer.header("location").contains("notice.request_approved"), "{}", answer.body);
     let end = std::time::Instant::now() + WAIT;

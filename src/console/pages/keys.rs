@@ -23,6 +23,8 @@ struct KeyMadePage<'a> {
     frame: Frame<'a>,
     key: String,
     facts: Vec<(&'a str, String)>,
+    /// When it ends, for machines and for people.
+    expires: Option<(String, String)>,
     /// The account's page.
     path: String,
 }
@@ -125,19 +127,19 @@ pub async fn make(visit: Visit) -> PageOutcome {
         permissions: permissions(&visit)?,
         expires_at: days.map(|days: i64| visit.instant() + days * 86_400),
     };
-    let mut facts = vec![
+    let facts = vec![
         (words.get("col.account"), account.clone()),
         (words.get("col.mode"), word(words, request.mode.as_str())),
         (words.get("col.permissions"), shown(&visit, &request.permissions.to_text())),
     ];
-    facts.extend(request.expires_at.map(|at| (words.get("col.expires"), moment(at).1)));
+    let expires = request.expires_at.map(moment);
     let made = visit.app.store.write(move |tx, now| {
         let key = making::create_key_by(tx, now, &request, &by)?;
         Ok((key, rows::account_number(tx, now, &account)?))
     });
     let (key, number) = made.await?;
     let path = format!("/console/accounts/{number}");
-    draw(&KeyMadePage { frame: visit.frame("accounts"), key, facts, path })
+    draw(&KeyMadePage { frame: visit.frame("accounts"), key, facts, expires, path })
 }
 
 /// Permissions in words.
