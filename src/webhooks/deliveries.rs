@@ -207,6 +207,7 @@ pub fn write_attempts(
     endpoint_id: EndpointId,
     attempts: &[&FinishedAttempt],
 ) -> Result<(), StoreError> {
+    rows::prefetch_queue(tx, endpoint_id)?;
     rows::queue_lock(tx, endpoint_id)?;
     let Some(queue) = rows::queue(tx, endpoint_id)?.filter(|queue| !queue.is_closed) else {
         return Ok(());

@@ -123,6 +123,39 @@ pub fn deliveries_insert(tx: &mut dyn Tx, deliveries: &[Delivery]) -> Result<(),
     store::insert_all(tx, "webhook_deliveries", DELIVERY_COLUMNS, &rows)
 }
 
+const DUE: &str = "SELECT id, event_id, schedule_start_milliseconds, step, attempts_count, \
+                   due_milliseconds FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
+                   due_milliseconds <= ?2 AND (due_milliseconds, id) > (?4, ?5) ORDER BY \
+                   due_milliseconds, id LIMIT ?3";
+
+/// What [`DUE`] is asked with.
+fn due_values(
+    endpoint_id: EndpointId,
+    behind: Option<(i64, DeliveryId)>,
+    until_milliseconds: i64,
+    rows_max: i64,
+) -> [Value<'static>; 5] {
+    let (behind_milliseconds, behind_id) = behind.unwrap_or((i64::MIN, Id::from_u128(0)));
+    [
+        endpoint_id.into(),
+        until_milliseconds.into(),
+        rows_max.into(),
+        behind_milliseconds.into(),
+        behind_id.into(),
+    ]
+}
+
+/// Announces that [`due`] follows.
+pub fn prefetch_due(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    behind: Option<(i64, DeliveryId)>,
+    until_milliseconds: i64,
+    rows_max: i64,
+) -> Result<(), StoreError> {
+    tx.prefetch(DUE, &due_values(endpoint_id, behind, until_milliseconds, rows_max))
+}
+
 /// Deliveries of one endpoint that are due, with their events, in the order in which they became
 /// due; all of them, or those behind one of them.
 ///
@@ -137,12 +170,7 @@ pub fn due(
     until_milliseconds: i64,
     rows_max: i64,
 ) -> Result<Vec<DueDelivery>, StoreError> {
-    let (behind_milliseconds, behind_id) = behind.unwrap_or((i64::MIN, Id::from_u128(0)));
-    let sql = "SELECT id, event_id, schedule_start_milliseconds, step, attempts_count, \
-     due_milliseconds FROM webhook_deliveries WHERE endpoint_id = ?1 AND due_milliseconds <= ?2 \
-     AND (due_milliseconds, id) > (?4, ?5) ORDER BY due_milliseconds, id LIMIT ?3";
-    let values = values![endpoint_id, until_milliseconds, rows_max, behind_milliseconds, behind_id];
-    let rows = tx.rows(sql, values)?;
+    let rows = tx.rows(DUE, &due_values(endpoint_id, behind, until_milliseconds, rows_max))?;
     let mut due = Vec::with_capacity(rows.len());
     let mut event_ids: Vec<EventId> = Vec::with_capacity(rows.len());
     for mut row in rows {

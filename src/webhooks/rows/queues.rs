@@ -19,10 +19,16 @@ pub fn queue_insert(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(),
     )
 }
 
+const QUEUE: &str = "SELECT scope, first_failure_milliseconds, failures_count, closed FROM \
+                     webhook_queues WHERE endpoint_id = ?1";
+
+/// Announces that [`queue`] follows.
+pub fn prefetch_queue(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+    tx.prefetch(QUEUE, values![id])
+}
+
 pub fn queue(tx: &mut dyn Tx, id: EndpointId) -> Result<Option<EndpointQueue>, StoreError> {
-    let sql = "SELECT scope, first_failure_milliseconds, failures_count, closed FROM \
-     webhook_queues WHERE endpoint_id = ?1";
-    let Some(mut row) = tx.row(sql, values![id])? else { return Ok(None) };
+    let Some(mut row) = tx.row(QUEUE, values![id])? else { return Ok(None) };
     Ok(Some(EndpointQueue {
         scope: row.scope()?,
         health: EndpointHealth {

@@ -95,6 +95,12 @@ fn read_endpoint(
     until_milliseconds: i64,
 ) -> Result<EndpointReading, StoreError> {
     let mut reading = EndpointReading::empty(request);
+    // On PostgreSQL all three questions go there together.
+    rows::prefetch_queue(tx, request.endpoint_id)?;
+    if request.count > 0 {
+        let (behind, rows_max) = (request.behind, request.count as i64);
+        rows::prefetch_due(tx, request.endpoint_id, behind, until_milliseconds, rows_max)?;
+    }
     let Some(endpoint) = rows::find(tx, request.scope, request.endpoint_id)? else {
         return Ok(reading);
     };
