@@ -21,7 +21,7 @@ pub const REQUESTS_PER_SECOND_MAX: u32 = 1_000;
 pub const REQUESTS_PER_DAY_MAX: u32 = 100_000_000;
 
 /// Of a day's requests, what following a chain without news may use, in percent. The rest is for
-/// deposits, for catching up, for the daily comparison and for the deposit doctor.
+/// deposits, for catching up, for the daily comparison and for the funding diagnosis.
 const ROUTINE_PERCENT: u32 = 55;
 /// Of a day's requests, what can be spent at once, in percent; the rest comes back evenly.
 const BURST_PERCENT: u32 = 25;

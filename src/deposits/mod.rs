@@ -36,9 +36,10 @@ pub struct Deposit {
     pub from_address: AddressBytes,
     pub to_address: AddressBytes,
     pub transaction_hash: String,
-    /// The token's contract that it came in; `None` is the one that the transfer was told.
+    /// The contract of the token that moved; `None`: the one that the transfer was told.
     pub contract: Option<AddressBytes>,
-    /// Its place among the logs of its block: another one after the block was replaced.
+    /// Its index among the block's logs. It changes if the block is replaced, so it does not
+    /// identify the deposit.
     pub log_index: i64,
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,

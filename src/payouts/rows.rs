@@ -81,7 +81,8 @@ pub fn find(
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
-/// A payout of any account, for a link that proves itself. Accounts are few, so each is asked.
+/// A payout of any account, for a link whose mark was checked. Accounts are few, so each is
+/// asked.
 pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Payout>) -> Result<Option<Payout>, StoreError> {
     for scope in crate::keys::rows::scopes(tx)? {
         if let Some(payout) = find(tx, scope, id)? {

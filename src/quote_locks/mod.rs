@@ -19,7 +19,8 @@ use gst::Gst;
 pub const RESOURCE: Resource = Resource::new(api::routes);
 
 crate::string_enum!(
-    /// Where a lock stands. `expired` is a matter of time, so it is computed and never stored.
+    /// Where a lock stands. No status is stored: `used` is a lock with a transfer, `expired` is a
+    /// matter of time.
     QuoteLockStatus { Active "active", Used "used", Expired "expired" }
 );
 crate::string_enum!(
@@ -90,7 +91,7 @@ pub enum QuoteAmount {
     Buy(Money),
 }
 
-/// What amounts are exchanged at.
+/// The rate, fee, tax and limits of an exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     pub rate: Rate,
@@ -114,7 +115,8 @@ impl Terms {
     }
 
     /// The smallest amount that buys at least `buy`. What is bought never falls where more is sold,
-    /// so it is found by halving. `Err` for one that no amount within the limits buys.
+    /// so it is found by halving. `Err` where no amount within the limits buys `buy`, and where a
+    /// cent less than the smallest one already does.
     pub fn smallest_selling(&self, buy: Money) -> Result<Money, OperationError> {
         let currency = self.sell_min.currency;
         let bought = |units: i64| -> Result<i64, StoreError> {

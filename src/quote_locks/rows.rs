@@ -77,8 +77,8 @@ pub fn prefetch(tx: &mut dyn Tx, scope: Scope, id: Id<kind::QuoteLock>) -> Resul
     tx.prefetch(&FIND, values![scope, id])
 }
 
-/// A page; `status` is computed from the business time, so its filter becomes conditions on what is
-/// stored.
+/// A page. No status is stored, so the filter `status` becomes conditions on the transfer and the
+/// business time.
 pub fn list(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -15,8 +15,6 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-pub use super::holds::{begin_review, end_review};
-
 fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfer, StoreError> {
     rows::find(tx, scope, id)?
         .ok_or_else(|| StoreError::Broken(format!("{id} is referred to and does not exist")))

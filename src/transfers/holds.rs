@@ -196,8 +196,8 @@ fn requote(
     Ok(paying::fund_from(tx, now, services, transfer, LedgerAccount::Hold, RefundReason::Requoted)?)
 }
 
-/// Puts money that just became final, or that waits in a hold, under the operator's review. Answers
-/// `false` where there is nothing to review.
+/// Puts what a transfer has received, in `funding` or in a hold, under the operator's review.
+/// Answers `false` where there is nothing to review.
 pub fn begin_review(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -44,8 +44,9 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
 /// How long a hold lasts before something is done: a transfer's money is refunded; a payout is
 /// refused if its beneficiary cannot be paid, and is tried again otherwise.
 pub const HOLD_SECONDS: i64 = 24 * 3600;
-/// How far the simulated chain's final view trails, in seconds: an expiry is judged after that.
-pub const FINAL_VIEW_LAG_SECONDS: i64 = 1;
+/// An expiry is first judged this long after `expires_at`: a block at `expires_at` itself is in
+/// time.
+const FIRST_EXPIRY_LOOK_SECONDS: i64 = 1;
 
 crate::string_enum!(
     /// RBI purpose codes of inward remittances that are taken: own NRE deposit, family maintenance,
@@ -82,6 +83,7 @@ pub struct Transfer {
     pub sender_id: Id<kind::Sender>,
     pub beneficiary_id: Id<kind::Beneficiary>,
     pub quote_lock_id: Id<kind::QuoteLock>,
+    /// What the caller sells, in USD, fee included.
     pub amount: Money,
     pub payout_amount: Money,
     pub rate: Rate,
@@ -98,11 +100,11 @@ pub struct Transfer {
     /// Which account key the address is derived from: its BIP-32 fingerprint.
     pub account_fingerprint: u32,
     pub derivation_index: i64,
-    /// What has to arrive, in the asset.
+    /// What has to arrive: the amount in the asset. 1 USDT counts as 1 USD.
     pub expected: Money,
     /// The sum of final deposits that counted.
     pub received: Money,
-    /// What was received above the amount and is owed back.
+    /// What was received above `expected` and is owed back.
     pub excess: Money,
     /// Deposits that were seen and are neither final nor failed.
     pub unsettled_count: i64,
@@ -270,7 +272,7 @@ pub fn create(
     rows::insert(tx, &transfer)?;
     deposits::rows::assign_address(tx, scope, id, deposit_address.bytes())?;
     events::emit_status(tx, now, scope, TransferStatus::Funding, id.any())?;
-    let expiry = (transfer.expires_at + FINAL_VIEW_LAG_SECONDS) * 1000;
+    let expiry = (transfer.expires_at + FIRST_EXPIRY_LOOK_SECONDS) * 1000;
     tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, expiry)?;
     Ok(transfer)
 }
@@ -360,8 +362,8 @@ fn judge(
     entries
 }
 
-/// Own money into an own account is a deposit (P0014); anything else is family maintenance unless
-/// the operator says otherwise.
+/// If sender and beneficiary have the same name (ignoring case and spaces), it is P0014, a payment
+/// into one's own NRE account; otherwise the operator's default, P1301 unless set.
 fn default_purpose(services: &Services, sender: &Sender, beneficiary: &Beneficiary) -> PurposeCode {
     let plain = |name: &str| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     if plain(&sender.name) == plain(&beneficiary.name) {
@@ -405,7 +407,8 @@ fn save(tx: &mut dyn Tx, transfer: &mut Transfer) -> Result<(), StoreError> {
     rows::update(tx, transfer, status)
 }
 
-/// Cancels a transfer that is in `funding` and never saw a deposit.
+/// Cancels a transfer that is in `funding` and has no deposit, final or not, except failed ones
+/// (dropped, or in another token).
 pub fn cancel(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -160,7 +160,7 @@ fn submit_within(
         return Ok(());
     }
     if !screening::screen_everybody(tx, now, services, &transfer, &beneficiary)? {
-        // Screened again when the operator approves the payout, and when the hold ends.
+        // Screened again when the operator approves the payout, and after each 24 hours.
         if payout.status == PayoutStatus::Initialized {
             // Read again: screening may have changed the beneficiary's row, and `lock` needs its
             // version.
@@ -316,6 +316,7 @@ fn settled(
     let posting =
         Posting::new(LedgerAccount::PayoutProcessing, LedgerAccount::PaidOut, payout.amount);
     ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutSettled, transfer.id, &[posting])?;
+    // In live mode, too, the advice comes this much later. Nothing needs it sooner.
     let step = services.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
@@ -326,7 +327,8 @@ fn settled(
     inquire_at(tx, now, services, payout, due)
 }
 
-/// The INR comes back into the operator's position, the USDT is owed back, fee included.
+/// Postings that undo the exchange: the INR goes back to `conversion`, the USDT with its fee to
+/// `hold`, and the GST is no longer owed.
 fn undo_exchange(
     transfer: &Transfer,
     inr_from: LedgerAccount,
@@ -440,8 +442,8 @@ pub fn hold_expired(
             let (_, beneficiary) = related(tx, &payout)?;
             if beneficiary.is_payable() {
                 submit(tx, now, services, scope, id)?;
-                // Still on hold, for a list or a limit: look again in a day. A list's hold only the
-                // operator ends.
+                // Still held: look again in a day. A listed person stays held until the operator
+                // clears them or the list drops them.
                 return match payouts::rows::find(tx, scope, id)? {
                     Some(payout) if payout.status == PayoutStatus::Hold => {
                         look_again_in_a_day(tx, now, &payout)

@@ -64,7 +64,7 @@ pub fn refund_unmatched(
         let Some(address) = to_address.filter(|_| refund.status == RefundStatus::RequiresAddress)
         else {
             let waits = if refund.status == RefundStatus::RequiresAddress {
-                " and takes an address with --to"
+                " and still needs an address"
             } else {
                 ""
             };

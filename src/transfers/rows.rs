@@ -299,7 +299,8 @@ pub fn token_contract_of_address(
     tx.row(sql, values![deposit_address])?.map(|mut row| address(row.bytes()?)).transpose()
 }
 
-/// A transfer of any account, for a link that proves itself. Accounts are few, so each is asked.
+/// A transfer of any account, for a link whose mark was checked. Accounts are few, so each is
+/// asked.
 pub fn find_anywhere(
     tx: &mut dyn Tx,
     id: Id<kind::Transfer>,

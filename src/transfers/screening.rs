@@ -18,7 +18,8 @@ use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Paying addresses of one transfer that are screened; one with more is held.
+/// A payout whose transfer has more counted deposits than this is held: not every paying address
+/// was screened.
 const DEPOSITS_MAX: i64 = 100;
 
 /// Screens everybody concerned again, keeps the hits for the operator and stops payouts to a

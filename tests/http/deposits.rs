@@ -2,7 +2,7 @@
 //! money stands after it.
 
 use hundi::kernel::Scope;
-use hundi::transfers::funding as rules;
+use hundi::transfers::holds;
 use serde_json::{Value, json};
 
 use crate::stage::{
@@ -1224,7 +1224,7 @@ async fn only_the_operator_ends_a_review() {
         actor.pay(&transfer, "400.00").await;
         actor.finalise().await;
         review(&server, &transfer, |tx, now, _, found| {
-            rules::begin_review(tx, now, found).unwrap()
+            holds::begin_review(tx, now, found).unwrap()
         })
         .await;
         let shown = actor.shown(&transfer).await;
@@ -1250,7 +1250,7 @@ async fn only_the_operator_ends_a_review() {
             "a review has no timer"
         );
         review(&server, &transfer, move |tx, now, services, found| {
-            rules::end_review(
+            holds::end_review(
                 tx,
                 now,
                 services,

@@ -1,4 +1,4 @@
-//! The deposit doctor: what became of a transaction that a payer says pays a transfer. It judges
+//! The funding diagnosis: what became of a transaction that a payer says pays a transfer. It judges
 //! and changes nothing.
 //!
 //! What the book knows comes before what a node says. A node is only asked where the book does not
