@@ -209,7 +209,7 @@ fn create(
     form: CreateBeneficiary,
 ) -> Result<BeneficiaryView, OperationError> {
     let scope = context.scope();
-    let ask = NewBeneficiary {
+    let new = NewBeneficiary {
         name: form.name.0,
         account_number: form.account_number.0,
         ifsc: form.ifsc.0,
@@ -226,7 +226,7 @@ fn create(
         metadata: form.metadata,
         submit: form.submit.unwrap_or(true),
     };
-    Ok(view(super::create(context.tx, context.now, context.services, scope, ask)?))
+    Ok(view(super::create(context.tx, context.now, context.services, scope, new)?))
 }
 
 fn validate(

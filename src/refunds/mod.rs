@@ -91,9 +91,9 @@ pub fn create(
     now: &mut Now,
     services: &Services,
     scope: Scope,
-    ask: NewRefund,
+    new: NewRefund,
 ) -> Result<Refund, StoreError> {
-    let status = if ask.to_address.is_some() {
+    let status = if new.to_address.is_some() {
         RefundStatus::Processing
     } else {
         RefundStatus::RequiresAddress
@@ -102,16 +102,16 @@ pub fn create(
         scope,
         id: now.mint(),
         version: 1,
-        transfer_id: ask.transfer_id,
-        deposit_id: ask.deposit_id,
-        kind: ask.kind,
+        transfer_id: new.transfer_id,
+        deposit_id: new.deposit_id,
+        kind: new.kind,
         status,
-        reason: ask.reason,
-        amount: ask.amount,
-        asset: ask.asset,
-        chain: ask.chain,
-        to_address: ask.to_address,
-        address_declared_by: ask.to_address.map(|_| ask.address_declared_by),
+        reason: new.reason,
+        amount: new.amount,
+        asset: new.asset,
+        chain: new.chain,
+        to_address: new.to_address,
+        address_declared_by: new.to_address.map(|_| new.address_declared_by),
         address_reason: None,
         payer_address: None,
         payer_address_at: None,

@@ -116,21 +116,21 @@ fn create(
     form: CreateSender,
 ) -> Result<SenderView, OperationError> {
     let scope = context.scope();
-    Ok(view(super::create(context.tx, context.now, context.services, scope, ask(form))?))
+    Ok(view(super::create(context.tx, context.now, context.services, scope, new_sender(form))?))
 }
 
 /// Compares the sender with the sanctions lists before the transaction opens: that takes as long as
 /// many a transaction.
 fn screen_ahead(asking: Asking, form: CreateSender) -> Option<PreflightFuture> {
     let lists = asking.app.services.lists(asking.caller.scope.mode())?.clone();
-    let question = super::question_about(&ask(form));
+    let question = super::question_about(&new_sender(form));
     Some(Box::pin(async move {
         lists.screen_ahead(vec![question]).await;
         Ok(None)
     }))
 }
 
-fn ask(form: CreateSender) -> NewSender {
+fn new_sender(form: CreateSender) -> NewSender {
     NewSender {
         name: form.name.0,
         sender_type: form.r#type.0,

@@ -77,11 +77,11 @@ pub fn create(
     now: &mut Now,
     services: &Services,
     scope: Scope,
-    ask: NewSender,
+    new: NewSender,
 ) -> Result<Sender, OperationError> {
     let id: Id<kind::Sender> = now.mint();
-    let question = question_about(&ask);
-    let (identification_type, identification_sealed) = match ask.identification {
+    let question = question_about(&new);
+    let (identification_type, identification_sealed) = match new.identification {
         Some((document, number)) => {
             let key = services.sealing_key(tx)?;
             let (nonce, id) = (now.random_bytes(), id.to_bytes());
@@ -93,17 +93,17 @@ pub fn create(
     let mut sender = Sender {
         scope,
         id,
-        name: ask.name,
-        sender_type: ask.sender_type,
-        country: ask.country,
-        email: ask.email,
-        address: ask.address,
-        date_of_birth: ask.date_of_birth,
-        nationality: ask.nationality,
+        name: new.name,
+        sender_type: new.sender_type,
+        country: new.country,
+        email: new.email,
+        address: new.address,
+        date_of_birth: new.date_of_birth,
+        nationality: new.nationality,
         identification_type,
         identification_sealed,
         screening: Screening::Clear,
-        metadata: ask.metadata,
+        metadata: new.metadata,
         created: now.business(),
     };
     let finding = services.screen(scope.mode(), &question);
@@ -119,12 +119,12 @@ pub fn create(
 }
 
 /// What screening is asked about a new sender.
-pub fn question_about(ask: &NewSender) -> ScreeningQuestion {
-    let number = ask.identification.as_ref().map(|(_, number)| number.clone());
+pub fn question_about(new: &NewSender) -> ScreeningQuestion {
+    let number = new.identification.as_ref().map(|(_, number)| number.clone());
     question(
-        &ask.name,
-        [Some(&ask.country), ask.nationality.as_ref()],
-        ask.date_of_birth.as_deref(),
+        &new.name,
+        [Some(&new.country), new.nationality.as_ref()],
+        new.date_of_birth.as_deref(),
         number,
     )
 }

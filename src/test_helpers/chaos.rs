@@ -10,7 +10,7 @@ use crate::chaos::{
     Profile, REQUESTS_MAX, RequestAttack, SEED_MAX, WEBHOOK_DELAY_MILLISECONDS_DEFAULT,
     WEBHOOK_DELAY_MILLISECONDS_MAX, WebhookAttack, rows,
 };
-use crate::http::fields::{EnumList, Int, Reference};
+use crate::http::fields::{EnumList, Int, NamedId};
 use crate::http::form::Nothing;
 use crate::http::route::{self, Context, Route};
 use crate::kernel::id::kind;
@@ -28,7 +28,7 @@ crate::form! {
         percentage: Option<Int<1, 100>>,
         request_attacks: Option<EnumList<RequestAttack>>,
         delay_milliseconds: Option<Int<0, DELAY_MILLISECONDS_MAX>>,
-        webhook_endpoint_id: Option<Reference<kind::WebhookEndpoint>>,
+        webhook_endpoint_id: Option<NamedId<kind::WebhookEndpoint>>,
         webhook_attacks: Option<EnumList<WebhookAttack>>,
         webhook_delay_milliseconds: Option<Int<0, WEBHOOK_DELAY_MILLISECONDS_MAX>>,
     }

@@ -18,7 +18,7 @@ use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{
-    Code, Currency, History, Id, Metadata, Money, ObjectKind, OperationError, Rate, Reference,
+    Code, Currency, History, Id, Metadata, Money, NamedId, ObjectKind, OperationError, Rate,
     Refusal, RefusalEntry, Scope,
 };
 use crate::payouts::state::PayoutStatus;
@@ -72,12 +72,12 @@ crate::form! {
 crate::form! {
     /// Creates a transfer.
     CreateTransfer {
-        sender_id: Reference<kind::Sender>,
-        beneficiary_id: Reference<kind::Beneficiary>,
+        sender_id: NamedId<kind::Sender>,
+        beneficiary_id: NamedId<kind::Beneficiary>,
         amount: Amount,
         currency: EnumField<SellCurrency>,
         payout_currency: EnumField<BuyCurrency>,
-        quote_lock_id: Reference<kind::QuoteLock>,
+        quote_lock_id: NamedId<kind::QuoteLock>,
         funding: FundingForm,
         reference: Option<CallerReference>,
         return_url: Option<HttpsUrl>,
@@ -89,7 +89,7 @@ crate::form! {
     /// Decides about money in a hold.
     ResolveFunding {
         action: EnumField<ResolveAction>,
-        quote_lock_id: Option<Reference<kind::QuoteLock>>,
+        quote_lock_id: Option<NamedId<kind::QuoteLock>>,
         refund_address: Option<ChainAddress>,
     }
 }
@@ -286,7 +286,7 @@ pub fn routes() -> Vec<Route> {
             .codes(CREATE_CODES)
             .checking_form(funding_refused)
             .prefetching(|tx, scope, form: &CreateTransfer| {
-                super::prefetch_references(tx, scope, &ask(form.clone()))
+                super::prefetch_for_create(tx, scope, &new_transfer(form.clone()))
             }),
         route::list(
             "/v1/transfers",
@@ -349,7 +349,7 @@ fn funding_refused(services: &Services, scope: Scope, body: &Node) -> Vec<Refusa
     Vec::from_iter(chains::address_fault(name, "funding.refund_address", address.as_ref()))
 }
 
-fn ask(form: CreateTransfer) -> NewTransfer {
+fn new_transfer(form: CreateTransfer) -> NewTransfer {
     let defaults = Policy::default();
     let policy = form.funding.policy.map_or(defaults, |policy| Policy {
         underpaid: policy.underpaid.map_or(defaults.underpaid, |word| word.0),
@@ -378,7 +378,8 @@ fn create(
     form: CreateTransfer,
 ) -> Result<TransferView, OperationError> {
     let scope = context.scope();
-    let transfer = super::create(context.tx, context.now, context.services, scope, ask(form))?;
+    let transfer =
+        super::create(context.tx, context.now, context.services, scope, new_transfer(form))?;
     view(context, transfer)
 }
 
@@ -418,7 +419,7 @@ fn resolve(
             if lock.is_none() {
                 wrong(Code::ParameterEmpty, "quote_lock_id is required for the action requote.");
             }
-            Resolution::Requote(lock.unwrap_or_else(|| Reference::parse("")))
+            Resolution::Requote(lock.unwrap_or_else(|| NamedId::parse("")))
         }
         (ResolveAction::Refund, lock) => {
             if lock.is_some() {

@@ -8,7 +8,7 @@ use crate::chains::address::ChainAddress;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    Code, Id, Money, Now, OperationError, Reference, Refusal, RefusalEntry, Scope, StoreError,
+    Code, Id, Money, NamedId, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
 };
 use crate::ledger::{self, LedgerAccount, LedgerEntryKind, Posting};
 use crate::quote_locks::{self, QuoteLock};
@@ -91,7 +91,7 @@ pub fn hold_expired(
 /// What a caller decides about money in a hold.
 pub enum Resolution {
     Refund,
-    Requote(Reference<kind::QuoteLock>),
+    Requote(NamedId<kind::QuoteLock>),
 }
 
 /// Carries out a caller's decision on a hold.

@@ -23,7 +23,7 @@ use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    Code, Currency, History, Id, Metadata, Money, Now, OperationError, Rate, Reference, Refusal,
+    Code, Currency, History, Id, Metadata, Money, NamedId, Now, OperationError, Rate, Refusal,
     RefusalEntry, Scope, StoreError,
 };
 use crate::pauses;
@@ -159,9 +159,9 @@ impl Transfer {
 
 /// What a new transfer is made of.
 pub struct NewTransfer {
-    pub sender_id: Reference<kind::Sender>,
-    pub beneficiary_id: Reference<kind::Beneficiary>,
-    pub quote_lock_id: Reference<kind::QuoteLock>,
+    pub sender_id: NamedId<kind::Sender>,
+    pub beneficiary_id: NamedId<kind::Beneficiary>,
+    pub quote_lock_id: NamedId<kind::QuoteLock>,
     pub amount: Money,
     pub payout_currency: Currency,
     pub purpose_code: Option<PurposeCode>,
@@ -181,7 +181,7 @@ pub fn create(
     now: &mut Now,
     services: &Services,
     scope: Scope,
-    ask: NewTransfer,
+    new: NewTransfer,
 ) -> Result<Transfer, OperationError> {
     pauses::refuse_paused(tx, scope, pauses::Operation::Transfers)?;
     let ports = services.ports(scope.mode())?;
@@ -191,14 +191,14 @@ pub fn create(
                        take nothing else.";
         return Err(Refusal::new(Code::ActionUnauthorized, message).into());
     }
-    let (sender, beneficiary, lock) = referenced(tx, scope, &ask)?;
-    let mut entries = judge(now, &ask, &sender, &beneficiary, &lock);
+    let (sender, beneficiary, lock) = find_named_objects(tx, scope, &new)?;
+    let mut entries = judge(now, &new, &sender, &beneficiary, &lock);
     entries.extend(senders::unwritable(&sender, ports.rail.as_ref()));
     let chain = &ports.chain;
-    if let Some(reference) = &ask.reference {
-        entries.extend(rows::find_reference(tx, scope, reference)?.map(reference_used));
+    if let Some(reference) = &new.reference {
+        entries.extend(rows::find_by_caller_reference(tx, scope, reference)?.map(reference_used));
     }
-    if let Some(address) = &ask.refund_address {
+    if let Some(address) = &new.refund_address {
         let token_contract = &chain.token_contract;
         let field_name = "funding.refund_address";
         entries.extend(refunds::address_refused(tx, field_name, address, token_contract)?);
@@ -243,7 +243,7 @@ pub fn create(
         rate: lock.rate,
         fee: lock.fee,
         gst: lock.gst,
-        purpose_code: ask
+        purpose_code: new
             .purpose_code
             .unwrap_or_else(|| default_purpose(services, &sender, &beneficiary)),
         asset: chain.asset.as_str().to_owned(),
@@ -258,15 +258,15 @@ pub fn create(
         unsettled_count: 0,
         expires_at: business + services.settings.funding_seconds,
         hold_until: None,
-        refund_address: ask.refund_address,
-        payer_sets_refund_address: ask.payer_sets_refund_address,
-        policy: ask.policy,
-        return_url: ask.return_url,
-        reference: ask.reference,
+        refund_address: new.refund_address,
+        payer_sets_refund_address: new.payer_sets_refund_address,
+        policy: new.policy,
+        return_url: new.return_url,
+        reference: new.reference,
         payout_id: None,
         refund_id: None,
         status_history: History::begun(TransferStatus::Funding, business),
-        metadata: ask.metadata,
+        metadata: new.metadata,
         created: business,
     };
     rows::insert(tx, &transfer)?;
@@ -285,29 +285,29 @@ fn reference_used(id: Id<kind::Transfer>) -> RefusalEntry {
 }
 
 /// Announces what [`create`] will look up.
-pub fn prefetch_references(
+pub fn prefetch_for_create(
     tx: &mut dyn Tx,
     scope: Scope,
-    ask: &NewTransfer,
+    new: &NewTransfer,
 ) -> Result<(), StoreError> {
     pauses::rows::prefetch(tx)?;
-    ask.sender_id.id.map_or(Ok(()), |id| senders::rows::prefetch(tx, scope, id))?;
-    ask.beneficiary_id.id.map_or(Ok(()), |id| beneficiaries::rows::prefetch(tx, scope, id))?;
-    ask.quote_lock_id.id.map_or(Ok(()), |id| quote_locks::rows::prefetch(tx, scope, id))?;
-    let reference = ask.reference.as_deref();
-    reference.map_or(Ok(()), |reference| rows::prefetch_reference(tx, scope, reference))
+    new.sender_id.id.map_or(Ok(()), |id| senders::rows::prefetch(tx, scope, id))?;
+    new.beneficiary_id.id.map_or(Ok(()), |id| beneficiaries::rows::prefetch(tx, scope, id))?;
+    new.quote_lock_id.id.map_or(Ok(()), |id| quote_locks::rows::prefetch(tx, scope, id))?;
+    let reference = new.reference.as_deref();
+    reference.map_or(Ok(()), |reference| rows::prefetch_by_caller_reference(tx, scope, reference))
 }
 
-fn referenced(
+fn find_named_objects(
     tx: &mut dyn Tx,
     scope: Scope,
-    ask: &NewTransfer,
+    new: &NewTransfer,
 ) -> Result<(Sender, Beneficiary, QuoteLock), OperationError> {
-    let (sender_id, beneficiary_id) = (&ask.sender_id, &ask.beneficiary_id);
+    let (sender_id, beneficiary_id) = (&new.sender_id, &new.beneficiary_id);
     let sender = sender_id.id.map(|id| senders::rows::find(tx, scope, id)).transpose()?.flatten();
     let beneficiary =
         beneficiary_id.id.map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
-    let lock = ask
+    let lock = new
         .quote_lock_id
         .id
         .map(|id| quote_locks::rows::find(tx, scope, id))
@@ -320,7 +320,7 @@ fn referenced(
             let entries = [
                 sender.is_none().then(|| sender_id.missing("sender_id", mode)),
                 beneficiary.is_none().then(|| beneficiary_id.missing("beneficiary_id", mode)),
-                lock.is_none().then(|| ask.quote_lock_id.missing("quote_lock_id", mode)),
+                lock.is_none().then(|| new.quote_lock_id.missing("quote_lock_id", mode)),
             ];
             Refusal::check(entries.into_iter().flatten().collect())?;
             Err(Refusal::internal().into())
@@ -330,7 +330,7 @@ fn referenced(
 
 fn judge(
     now: &Now,
-    ask: &NewTransfer,
+    new: &NewTransfer,
     sender: &Sender,
     beneficiary: &Beneficiary,
     lock: &QuoteLock,
@@ -343,8 +343,8 @@ fn judge(
         entries.extend_from_slice(beneficiaries::not_payable(beneficiary).entries());
     }
     entries.extend(lock.not_usable(now.business()));
-    if lock.sell != ask.amount {
-        let field = if lock.sell.currency == ask.amount.currency { "amount" } else { "currency" };
+    if lock.sell != new.amount {
+        let field = if lock.sell.currency == new.amount.currency { "amount" } else { "currency" };
         let message = format!(
             "The quote lock sells {} {}. Send that, or another quote lock.",
             lock.sell,
@@ -352,7 +352,7 @@ fn judge(
         );
         entries.push(RefusalEntry::field(Code::QuoteLockMismatch, field, message));
     }
-    if lock.buy.currency != ask.payout_currency {
+    if lock.buy.currency != new.payout_currency {
         let message = format!(
             "The quote lock buys {}. Send that, or another quote lock.",
             lock.buy.currency.as_str()

@@ -25,7 +25,7 @@ pub fn owe(
     reason: RefundReason,
     amount: Money,
 ) -> Result<(), StoreError> {
-    let ask = NewRefund {
+    let new = NewRefund {
         transfer_id: transfer.id,
         deposit_id: None,
         kind,
@@ -36,7 +36,7 @@ pub fn owe(
         to_address: transfer.refund_address,
         address_declared_by: AddressDeclarer::Caller,
     };
-    let refund = refunds::create(tx, now, services, transfer.scope, ask)?;
+    let refund = refunds::create(tx, now, services, transfer.scope, new)?;
     transfer.refund_id = Some(refund.id);
     save(tx, transfer)
 }
@@ -83,7 +83,7 @@ pub fn refund_unmatched(
         refunds::declare_address(tx, now, services, &mut refund, declaration)?;
         return Ok(refund);
     }
-    let ask = NewRefund {
+    let new = NewRefund {
         transfer_id: deposit.transfer_id,
         deposit_id: Some(deposit.id),
         kind: RefundKind::Unmatched,
@@ -94,7 +94,7 @@ pub fn refund_unmatched(
         to_address,
         address_declared_by: AddressDeclarer::Operator,
     };
-    Ok(refunds::create(tx, now, services, deposit.scope, ask)?)
+    Ok(refunds::create(tx, now, services, deposit.scope, new)?)
 }
 
 /// A refund was confirmed on chain: the money has left, and a principal refund ends its transfer.

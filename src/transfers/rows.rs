@@ -106,7 +106,8 @@ crate::stored! {
 
 static FIND: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {COLUMNS} FROM transfers WHERE scope = ?1 AND id = ?2"));
-const FIND_REFERENCE: &str = "SELECT id FROM transfers WHERE scope = ?1 AND reference = ?2";
+const FIND_BY_CALLER_REFERENCE: &str =
+    "SELECT id FROM transfers WHERE scope = ?1 AND reference = ?2";
 
 fn read_address(row: &mut Row, chain: &str) -> Result<ChainAddress, StoreError> {
     Ok(ChainAddress::of_chain(chain, address(row.bytes()?)?))
@@ -145,21 +146,21 @@ pub fn find(
 }
 
 /// The transfer of an account and mode that has a reference of the caller's.
-pub fn find_reference(
+pub fn find_by_caller_reference(
     tx: &mut dyn Tx,
     scope: Scope,
     reference: &str,
 ) -> Result<Option<Id<kind::Transfer>>, StoreError> {
-    tx.row(FIND_REFERENCE, values![scope, reference])?.map(|mut row| row.id()).transpose()
+    tx.row(FIND_BY_CALLER_REFERENCE, values![scope, reference])?.map(|mut row| row.id()).transpose()
 }
 
-/// Announces that [`find_reference`] will be asked.
-pub fn prefetch_reference(
+/// Announces that [`find_by_caller_reference`] will be asked.
+pub fn prefetch_by_caller_reference(
     tx: &mut dyn Tx,
     scope: Scope,
     reference: &str,
 ) -> Result<(), StoreError> {
-    tx.prefetch(FIND_REFERENCE, values![scope, reference])
+    tx.prefetch(FIND_BY_CALLER_REFERENCE, values![scope, reference])
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
@@ -188,9 +189,9 @@ pub struct AddressLine {
     pub swept: Money,
 }
 
-/// Deposit addresses of one account and mode, in the order in which they were handed out, after
-/// those up to a transfer. Each has a line for the contract that its transfer was told, and one for
-/// every other contract in which something came or went.
+/// Deposit addresses of one account and mode, in the order in which they were handed out, beginning
+/// behind the transfer `after`. Each has a line for the contract that its transfer was told, and one for
+/// every other contract in which something arrived or left.
 pub fn addresses(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -204,7 +205,7 @@ pub fn addresses(
         values![scope, &after, transfers_max],
     )?;
     let none = Money::zero(Currency::Usdt);
-    let told = |mut row: Row| {
+    let read_line = |mut row: Row| {
         let (transfer_id, chain) = (row.id()?, row.text()?);
         Ok(AddressLine {
             transfer_id,
@@ -218,10 +219,11 @@ pub fn addresses(
             swept: none,
         })
     };
-    let told: Vec<AddressLine> = rows.into_iter().map(told).collect::<Result<_, StoreError>>()?;
-    let Some(last) = told.last().map(|line| line.transfer_id) else { return Ok(told) };
-    let (mut came, mut went) = (UnitsByContract::new(), UnitsByContract::new());
-    for (sql, comes) in [
+    let lines: Vec<AddressLine> =
+        rows.into_iter().map(read_line).collect::<Result<_, StoreError>>()?;
+    let Some(last) = lines.last().map(|line| line.transfer_id) else { return Ok(lines) };
+    let (mut received, mut swept) = (UnitsByContract::new(), UnitsByContract::new());
+    for (sql, is_received) in [
         (
             "SELECT transfer_id, contract, CAST(SUM(units) AS BIGINT) FROM deposits WHERE scope = \
              ?1 AND transfer_id > ?2 AND transfer_id <= ?3 AND status = 'completed' GROUP BY \
@@ -241,7 +243,7 @@ pub fn addresses(
             false,
         ),
     ] {
-        let moved = if comes { &mut came } else { &mut went };
+        let moved = if is_received { &mut received } else { &mut swept };
         for mut row in tx.rows(sql, values![scope, &after, last])? {
             let transfer_id = row.id()?;
             let contract = row.bytes_or_null()?.map(address).transpose()?;
@@ -252,7 +254,7 @@ pub fn addresses(
             })?;
         }
     }
-    Ok(told.into_iter().flat_map(|line| by_contract(line, &came, &went)).collect())
+    Ok(lines.into_iter().flat_map(|line| by_contract(line, &received, &swept)).collect())
 }
 
 /// Millionths by transfer and contract, where `None` is the one that the transfer was told.
@@ -260,29 +262,29 @@ type UnitsByContract = BTreeMap<Id<kind::Transfer>, BTreeMap<Option<AddressBytes
 
 fn by_contract(
     line: AddressLine,
-    came: &UnitsByContract,
-    went: &UnitsByContract,
+    received: &UnitsByContract,
+    swept: &UnitsByContract,
 ) -> Vec<AddressLine> {
-    let (came, went) = (came.get(&line.transfer_id), went.get(&line.transfer_id));
-    let told = *line.token_contract.bytes();
+    let (received, swept) = (received.get(&line.transfer_id), swept.get(&line.transfer_id));
+    let told_contract = *line.token_contract.bytes();
     let sum = |moved: Option<&BTreeMap<Option<AddressBytes>, i64>>, contract: AddressBytes| {
-        let is_meant = |known: &Option<AddressBytes>| known.unwrap_or(told) == contract;
+        let is_meant = |known: &Option<AddressBytes>| known.unwrap_or(told_contract) == contract;
         let units = moved.into_iter().flatten().filter(|(known, _)| is_meant(known));
         Money::new(units.map(|(_, units)| units).sum(), Currency::Usdt)
     };
-    let others: BTreeSet<AddressBytes> = came
+    let others: BTreeSet<AddressBytes> = received
         .into_iter()
-        .chain(went)
+        .chain(swept)
         .flat_map(|moved| moved.keys().flatten().copied())
-        .filter(|contract| *contract != told)
+        .filter(|contract| *contract != told_contract)
         .collect();
-    [told]
+    [told_contract]
         .into_iter()
         .chain(others)
         .map(|contract| AddressLine {
             token_contract: ChainAddress::of_chain(&line.chain, contract),
-            received: sum(came, contract),
-            swept: sum(went, contract),
+            received: sum(received, contract),
+            swept: sum(swept, contract),
             ..line.clone()
         })
         .collect()

@@ -13,7 +13,7 @@ use super::{
     url_refusal,
 };
 use crate::http::body::Node;
-use crate::http::fields::{EnumField, Int, Reference, Text, TextList};
+use crate::http::fields::{EnumField, Int, NamedId, Text, TextList};
 use crate::http::form::{Field, Replace, read_alone};
 use crate::http::preflight::{Asking, PreflightFuture, PreflightResult};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
@@ -125,7 +125,7 @@ crate::form! {
     /// Asks for deliveries to be made again: those of one event, or those of the events that were
     /// created in a range of time.
     ReplayWebhooks {
-        event_id: Option<Reference<kind::Event>>,
+        event_id: Option<NamedId<kind::Event>>,
         since: Option<Int<0, SECONDS_MAX>>,
         until: Option<Int<0, SECONDS_MAX>>,
         only_failed: Option<bool>,
@@ -306,13 +306,13 @@ fn create(
     form: CreateWebhookEndpoint,
 ) -> Result<WebhookEndpointView, OperationError> {
     let scope = context.scope();
-    let ask = NewEndpoint {
+    let new = NewEndpoint {
         url: form.url.0,
         description: form.description.map(|description| description.0),
         enabled_events: form.enabled_events.map_or_else(EventFilters::all, |events| events.0),
         metadata: form.metadata,
     };
-    let (endpoint, secret) = super::create(context.tx, context.now, context.services, scope, ask)?;
+    let (endpoint, secret) = super::create(context.tx, context.now, context.services, scope, new)?;
     Ok(view(endpoint, Some(secret)))
 }
 

@@ -19,7 +19,7 @@ use crate::background::Stop;
 use crate::events::rows::EventRow;
 use crate::events::{self, EVENT_KEPT_SECONDS};
 use crate::kernel::id::kind;
-use crate::kernel::reference::Reference;
+use crate::kernel::named_id::NamedId;
 use crate::kernel::{
     Code, Id, Mode, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
 };
@@ -41,7 +41,7 @@ const FAULT_REST: Duration = Duration::from_secs(1);
 const CLOCKS_APART_SECONDS_MAX: i64 = 600;
 
 /// The fault of a reference to an event that is not there, or no longer.
-pub fn event_not_found(event: &Reference<kind::Event>, mode: Mode) -> RefusalEntry {
+pub fn event_not_found(event: &NamedId<kind::Event>, mode: Mode) -> RefusalEntry {
     event.missing("event_id", mode)
 }
 

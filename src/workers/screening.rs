@@ -469,7 +469,7 @@ mod tests {
                 let lock =
                     quote_locks::create(tx, now, services, SCOPE, amount, Metadata::default())
                         .map_err(failed)?;
-                let ask = NewTransfer {
+                let new = NewTransfer {
                     sender_id: sender.into(),
                     beneficiary_id: beneficiary.into(),
                     quote_lock_id: lock.id.into(),
@@ -483,7 +483,7 @@ mod tests {
                     reference: None,
                     metadata: Metadata::default(),
                 };
-                transfers::create(tx, now, services, SCOPE, ask).map_err(failed)
+                transfers::create(tx, now, services, SCOPE, new).map_err(failed)
             });
             made.await
         }
@@ -532,7 +532,7 @@ mod tests {
         async fn sender(&self, name: &str) -> Id<kind::Sender> {
             let name = name.to_owned();
             let created = self.write(move |tx, now, services| {
-                let ask = NewSender {
+                let new = NewSender {
                     name: name.clone(),
                     sender_type: SenderType::Individual,
                     country: "IN".into(),
@@ -543,7 +543,7 @@ mod tests {
                     identification: None,
                     metadata: Metadata::default(),
                 };
-                senders::create(tx, now, services, SCOPE, ask).map_err(failed)
+                senders::create(tx, now, services, SCOPE, new).map_err(failed)
             });
             created.await.id
         }
@@ -566,11 +566,11 @@ mod tests {
         ) -> Id<kind::Beneficiary> {
             let (name, date_of_birth) = (name.to_owned(), date_of_birth.map(str::to_owned));
             let created = self.write(move |tx, now, services| {
-                let ask = NewBeneficiary {
+                let new = NewBeneficiary {
                     kyc: Kyc { date_of_birth: date_of_birth.clone(), ..Kyc::default() },
                     ..account_of(&name)
                 };
-                beneficiaries::create(tx, now, services, SCOPE, ask).map_err(failed)
+                beneficiaries::create(tx, now, services, SCOPE, new).map_err(failed)
             });
             let id = created.await.id;
             self.check(id).await;

@@ -1,6 +1,6 @@
 //! What arrives, and when: each row of the deposit table on a real chain, up to the payout.
 
-use hundi::kernel::{AnyId, Currency, Mode, Money, Now, OperationError, Reference, Scope};
+use hundi::kernel::{AnyId, Currency, Mode, Money, NamedId, Now, OperationError, Scope};
 use hundi::store::{Cost, Tx};
 use hundi::transfers::{self, NewTransfer};
 use serde_json::{Value, json};
@@ -436,9 +436,9 @@ async fn a_token_that_hands_over_stops_new_addresses() {
     );
     let refused = move |tx: &mut dyn Tx, now: &mut Now| {
         let ask = NewTransfer {
-            sender_id: Reference::parse(&ids[0].to_string()),
-            beneficiary_id: Reference::parse(&ids[1].to_string()),
-            quote_lock_id: Reference::parse(&lock_id),
+            sender_id: NamedId::parse(&ids[0].to_string()),
+            beneficiary_id: NamedId::parse(&ids[1].to_string()),
+            quote_lock_id: NamedId::parse(&lock_id),
             amount: Money::new(10_000, Currency::Usd),
             payout_currency: Currency::Inr,
             purpose_code: None,

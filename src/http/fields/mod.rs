@@ -12,7 +12,7 @@ use super::body::Node;
 use super::form::Field;
 use crate::kernel::{Code, Currency, IdKind, RefusalEntry};
 
-pub use crate::kernel::Reference;
+pub use crate::kernel::NamedId;
 
 pub(super) fn wrong<T>(
     code: Code,
@@ -166,14 +166,14 @@ fn parse_integer(token: &str) -> Option<i128> {
     (scale > 30).then_some(if mantissa < 0 { i128::MIN } else { i128::MAX })
 }
 
-/// A reference to another object; see [`Reference`] for a text that is none.
-impl<K: IdKind + Clone> Field for Reference<K> {
+/// The identifier of another object; see [`NamedId`] for a text that is none.
+impl<K: IdKind + Clone> Field for NamedId<K> {
     fn schema() -> Value {
         json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": PLAIN_PATTERN,
             "examples": [format!("{}_01JDK3Y5M8Q2X7N4V6T9R0ABCD", K::KIND.as_str())] })
     }
     fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
-        text(node, 1, 255, name, entries).map(Reference::parse)
+        text(node, 1, 255, name, entries).map(NamedId::parse)
     }
 }
 

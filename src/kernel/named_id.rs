@@ -1,24 +1,24 @@
-//! References of a request to other objects.
+//! The identifiers by which a request names other objects.
 
 use super::{AnyId, Code, Id, IdKind, Mode, ObjectKind, RefusalEntry};
 
-/// An object that a request refers to. A text that is no identifier of its kind refers to nothing,
-/// and is refused together with the references to objects that do not exist.
+/// The identifier by which a request names an object. A text that is no identifier of its kind
+/// names nothing, and is refused together with the identifiers of objects that do not exist.
 #[derive(Clone, Copy, Debug)]
-pub struct Reference<K: IdKind> {
+pub struct NamedId<K: IdKind> {
     pub id: Option<Id<K>>,
     /// The kind of object that the text names, where it names one of another kind.
     other_kind: Option<ObjectKind>,
 }
 
-impl<K: IdKind> Reference<K> {
-    pub fn parse(text: &str) -> Reference<K> {
+impl<K: IdKind> NamedId<K> {
+    pub fn parse(text: &str) -> NamedId<K> {
         let id = Id::parse(text);
         let other_kind = AnyId::parse(text).map(|id| id.kind).filter(|kind| *kind != K::KIND);
-        Reference { id, other_kind }
+        NamedId { id, other_kind }
     }
 
-    /// The refusal of a reference to an object that this account does not have in this mode. It
+    /// The refusal of the identifier of an object that this account does not have in this mode. It
     /// reads the same for an object that never existed and for one of another account or mode.
     pub fn missing(&self, field_name: &str, mode: Mode) -> RefusalEntry {
         let kind = K::KIND.as_str();
@@ -43,9 +43,9 @@ impl<K: IdKind> Reference<K> {
     }
 }
 
-impl<K: IdKind> From<Id<K>> for Reference<K> {
-    fn from(id: Id<K>) -> Reference<K> {
-        Reference { id: Some(id), other_kind: None }
+impl<K: IdKind> From<Id<K>> for NamedId<K> {
+    fn from(id: Id<K>) -> NamedId<K> {
+        NamedId { id: Some(id), other_kind: None }
     }
 }
 
@@ -55,15 +55,15 @@ mod tests {
     use crate::kernel::id::kind;
 
     #[test]
-    fn a_missing_reference_says_what_it_is_instead() {
+    fn an_identifier_of_nothing_says_what_it_is_instead() {
         let ulid = "01JDK3Y5M8Q2X7N4V6T9R0ABCD";
         for (text, part) in [
             (format!("sender_{ulid}"), "this is the id of a sender"),
             (format!("beneficiary_{ulid}"), "no beneficiary with this id exists"),
             ("12345".to_owned(), "beneficiary_ and 26"),
         ] {
-            let reference = Reference::<kind::Beneficiary>::parse(&text);
-            let entry = reference.missing("beneficiary_id", Mode::Test);
+            let named = NamedId::<kind::Beneficiary>::parse(&text);
+            let entry = named.missing("beneficiary_id", Mode::Test);
             assert!(entry.message.contains(part), "{text}: {}", entry.message);
             assert!(!entry.message.contains(&text));
         }
