@@ -7,7 +7,8 @@ use crate::refunds::payer_address;
 use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, Task, TaskKind};
-use crate::transfers::{funding, holds, paying, refunding};
+use crate::transfers::paying::{self, LimitCheck};
+use crate::transfers::{funding, holds, refunding};
 use crate::{beneficiaries, deposits};
 
 /// Runs one task. A task whose object has moved on changes nothing.
@@ -24,9 +25,11 @@ pub fn run_task(
         TaskKind::DepositDrop => funding::drop_unseen(tx, now, scope, task.object()),
         TaskKind::FundingExpiry => funding::expire(tx, now, services, scope, task.object()),
         TaskKind::HoldExpiry => holds::hold_expired(tx, now, services, scope, task.object()),
-        TaskKind::PayoutSubmit => paying::submit(tx, now, services, scope, task.object()),
+        TaskKind::PayoutSubmit => {
+            paying::submit(tx, now, services, scope, task.object(), LimitCheck::Apply)
+        }
         TaskKind::PayoutInquire => paying::inquire(tx, now, services, scope, task.object()),
-        TaskKind::PayoutHoldExpiry => paying::hold_expired(tx, now, services, scope, task.object()),
+        TaskKind::PayoutHoldExpiry => paying::look_at_held(tx, now, services, scope, task.object()),
         TaskKind::AdviceIssue => paying::issue_advice(tx, now, scope, task.object()),
         TaskKind::RefundConfirm => refunding::confirm_due(tx, now, scope, task.object()),
         TaskKind::RefundPayerAddress => {

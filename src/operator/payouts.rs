@@ -13,7 +13,7 @@ use crate::rails::{BankReport, FailureCode, FailureSource, PaymentMethod};
 use crate::screening::hit::HitDecision;
 use crate::services::Services;
 use crate::store::Tx;
-use crate::transfers::paying;
+use crate::transfers::paying::{self, LimitCheck};
 
 /// Decides about a payout that is with the bank, came back from it, or is on hold.
 pub(super) fn decide(
@@ -124,11 +124,9 @@ pub(super) fn decide(
         (PayoutStatus::Hold, OperatorDecision::Approve) => {
             let decided =
                 decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Cleared, by)?;
-            if payout.held_for.is_some_and(HoldReason::is_limit) {
-                paying::submit_approved(tx, now, services, scope, payout.id)?;
-            } else {
-                paying::submit(tx, now, services, scope, payout.id)?;
-            }
+            let is_held_by_limit = payout.held_for.is_some_and(HoldReason::is_limit);
+            let limits = if is_held_by_limit { LimitCheck::Waived } else { LimitCheck::Apply };
+            paying::submit(tx, now, services, scope, payout.id, limits)?;
             let found = payouts::rows::find(tx, scope, payout.id)?;
             let held_for = found.as_ref().and_then(|found| found.held_for);
             let held_for = held_for.map_or(String::new(), |why| format!(" ({})", why.as_str()));

@@ -22,7 +22,10 @@ use crate::tasks::{self, TaskKind};
 /// Held payouts that one change of a beneficiary resumes at once.
 const HELD_PAYOUTS_MAX: i64 = 1_000;
 
-fn related(tx: &mut dyn Tx, payout: &Payout) -> Result<(Transfer, Beneficiary), StoreError> {
+fn transfer_and_beneficiary(
+    tx: &mut dyn Tx,
+    payout: &Payout,
+) -> Result<(Transfer, Beneficiary), StoreError> {
     let transfer = rows::find(tx, payout.scope, payout.transfer_id)?;
     let beneficiary = beneficiaries::rows::find(tx, payout.scope, payout.beneficiary_id)?;
     transfer.zip(beneficiary).ok_or_else(|| {
@@ -31,7 +34,7 @@ fn related(tx: &mut dyn Tx, payout: &Payout) -> Result<(Transfer, Beneficiary), 
 }
 
 /// The USDT side of a payout: what is exchanged, and the fee.
-fn sold(transfer: &Transfer) -> Result<(Money, Money), StoreError> {
+fn exchanged_and_fee(transfer: &Transfer) -> Result<(Money, Money), StoreError> {
     let fee = transfer.fee.at_par(transfer.expected.currency)?;
     Ok((transfer.expected.minus(fee)?, fee))
 }
@@ -51,7 +54,8 @@ pub(super) fn fund(
     fund_from(tx, now, services, transfer, LedgerAccount::Available, RefundReason::Overpaid)
 }
 
-/// The same, with money that stands in `from`.
+/// Begins the payout with money that stands in `from`. In `hold` the excess already stands where it
+/// belongs, so it is not posted.
 pub(super) fn fund_from(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -110,6 +114,13 @@ pub(super) fn fund_from(
     Ok(())
 }
 
+/// Whether limits can hold a payout. They are waived for one that the operator approved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum LimitCheck {
+    Apply,
+    Waived,
+}
+
 /// Gives the bank the instruction, once. A beneficiary that cannot be paid now, somebody on a list
 /// and a limit without room put the payout on hold instead.
 pub fn submit(
@@ -118,28 +129,7 @@ pub fn submit(
     services: &Services,
     scope: Scope,
     id: Id<kind::Payout>,
-) -> Result<(), StoreError> {
-    submit_within(tx, now, services, scope, id, false)
-}
-
-/// The same of a payout that the operator approved: limits do not hold it.
-pub fn submit_approved(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    services: &Services,
-    scope: Scope,
-    id: Id<kind::Payout>,
-) -> Result<(), StoreError> {
-    submit_within(tx, now, services, scope, id, true)
-}
-
-fn submit_within(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    services: &Services,
-    scope: Scope,
-    id: Id<kind::Payout>,
-    is_approved: bool,
+    limit_check: LimitCheck,
 ) -> Result<(), StoreError> {
     let Some(mut payout) = payouts::rows::find(tx, scope, id)? else { return Ok(()) };
     if !matches!(payout.status, PayoutStatus::Initialized | PayoutStatus::Hold) {
@@ -149,7 +139,7 @@ fn submit_within(
         // `submit_waiting` brings it back.
         return Ok(());
     }
-    let (mut transfer, beneficiary) = related(tx, &payout)?;
+    let (mut transfer, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
     if !beneficiary.is_payable() {
         if payout.status == PayoutStatus::Initialized {
             // Whoever makes it payable looks for the payouts on hold, and has to see this one.
@@ -164,7 +154,7 @@ fn submit_within(
         if payout.status == PayoutStatus::Initialized {
             // Read again: screening may have changed the beneficiary's row, and `lock` needs its
             // version.
-            let (_, beneficiary) = related(tx, &payout)?;
+            let (_, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
             beneficiaries::rows::lock(tx, &beneficiary)?;
             payouts::hold(tx, now, &mut payout, HoldReason::Screening)?;
             look_again_in_a_day(tx, now, &payout)?;
@@ -174,6 +164,7 @@ fn submit_within(
         return Ok(());
     }
     let limits = &services.settings.payout_limits;
+    let is_approved = limit_check == LimitCheck::Waived;
     let held_for = limits::take(tx, limits, &payout, transfer.sender_id, now, is_approved)?;
     if let Some(reason) = held_for {
         let is_new = payout.status == PayoutStatus::Initialized;
@@ -185,7 +176,7 @@ fn submit_within(
     payout.submitted_milliseconds = Some(now.business_milliseconds());
     payouts::become_status(tx, now, &mut payout, PayoutStatus::Processing)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutProcessing, None)?;
-    let (exchanged, fee) = sold(&transfer)?;
+    let (exchanged, fee) = exchanged_and_fee(&transfer)?;
     let postings = [
         Posting::new(LedgerAccount::Processing, LedgerAccount::Conversion, exchanged),
         Posting::new(LedgerAccount::Conversion, LedgerAccount::PayoutProcessing, payout.amount),
@@ -255,7 +246,7 @@ pub fn inquire(
     if !matches!(payout.status, PayoutStatus::Processing | PayoutStatus::Settled) {
         return Ok(());
     }
-    let (_, beneficiary) = related(tx, &payout)?;
+    let (_, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
     let report = services
         .ports(scope.mode())?
         .rail
@@ -307,7 +298,7 @@ fn settled(
     payout: &mut Payout,
     utr: String,
 ) -> Result<(), StoreError> {
-    let (mut transfer, _) = related(tx, payout)?;
+    let (mut transfer, _) = transfer_and_beneficiary(tx, payout)?;
     payout.unique_transaction_reference = Some(utr);
     payout.settled_at = Some(now.business());
     payout.failure = None;
@@ -334,7 +325,7 @@ fn undo_exchange(
     inr_from: LedgerAccount,
     payout: &Payout,
 ) -> Result<[Posting; 4], StoreError> {
-    let (exchanged, fee) = sold(transfer)?;
+    let (exchanged, fee) = exchanged_and_fee(transfer)?;
     Ok([
         Posting::new(inr_from, LedgerAccount::Conversion, payout.amount),
         Posting::new(LedgerAccount::Conversion, LedgerAccount::Hold, exchanged),
@@ -350,7 +341,7 @@ fn failed(
     payout: &mut Payout,
     failure: PayoutFailure,
 ) -> Result<(), StoreError> {
-    let (mut transfer, _) = related(tx, payout)?;
+    let (mut transfer, _) = transfer_and_beneficiary(tx, payout)?;
     payout.failure = Some(failure);
     limits::give_back(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
@@ -367,7 +358,7 @@ fn returned(
     payout: &mut Payout,
     failure: PayoutFailure,
 ) -> Result<(), StoreError> {
-    let (mut transfer, mut beneficiary) = related(tx, payout)?;
+    let (mut transfer, mut beneficiary) = transfer_and_beneficiary(tx, payout)?;
     payout.failure = Some(failure);
     limits::give_back(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
     payouts::become_status(tx, now, payout, PayoutStatus::Returned)?;
@@ -398,7 +389,7 @@ fn refund_principal(
 /// Keeps the refund of a payout from being sent until the operator releases it, because the bank
 /// paid the payout after all. One that was confirmed on chain is gone.
 pub fn hold_refund(tx: &mut dyn Tx, payout: &Payout, reason: &str) -> Result<(), StoreError> {
-    let (transfer, _) = related(tx, payout)?;
+    let (transfer, _) = transfer_and_beneficiary(tx, payout)?;
     let Some(id) = transfer.refund_id else { return Ok(()) };
     match refunds::rows::find(tx, payout.scope, id)? {
         Some(mut refund) => refunds::hold_for_bank(tx, &mut refund, reason),
@@ -415,7 +406,7 @@ pub fn refuse_held(
     payout: &mut Payout,
     code: FailureCode,
 ) -> Result<(), StoreError> {
-    let (mut transfer, _) = related(tx, payout)?;
+    let (mut transfer, _) = transfer_and_beneficiary(tx, payout)?;
     payout.failure = Some(PayoutFailure::new(code, FailureSource::Service));
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
     let posting = Posting::new(LedgerAccount::Processing, LedgerAccount::Hold, transfer.expected);
@@ -429,8 +420,9 @@ fn look_again_in_a_day(tx: &mut dyn Tx, now: &mut Now, payout: &Payout) -> Resul
     tasks::schedule(tx, now, payout.scope, TaskKind::PayoutHoldExpiry, payout.id, due)
 }
 
-/// A payout was on hold for 24 hours.
-pub fn hold_expired(
+/// Judges a payout again that was on hold for 24 hours, and refuses it if its beneficiary cannot be
+/// paid.
+pub fn look_at_held(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -439,9 +431,9 @@ pub fn hold_expired(
 ) -> Result<(), StoreError> {
     match payouts::rows::find(tx, scope, id)? {
         Some(mut payout) if payout.status == PayoutStatus::Hold => {
-            let (_, beneficiary) = related(tx, &payout)?;
+            let (_, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
             if beneficiary.is_payable() {
-                submit(tx, now, services, scope, id)?;
+                submit(tx, now, services, scope, id, LimitCheck::Apply)?;
                 // Still held: look again in a day. A listed person stays held until the operator
                 // clears them or the list drops them.
                 return match payouts::rows::find(tx, scope, id)? {

@@ -213,8 +213,9 @@ async fn passed(variables: &[(&str, &str)]) -> usize {
         let (app, id) = (server.app.state.clone(), *id);
         tokio::spawn(async move {
             let services = app.services.clone();
-            let submit =
-                app.store.write(move |tx, now| Ok(paying::submit(tx, now, &services, TEST, id)?));
+            let submit = app.store.write(move |tx, now| {
+                Ok(paying::submit(tx, now, &services, TEST, id, paying::LimitCheck::Apply)?)
+            });
             submit.await.unwrap();
         })
     });
