@@ -386,7 +386,7 @@ impl Beneficiary {
 }
 
 /// The refusal for a beneficiary that cannot be paid now.
-pub fn not_payable(beneficiary: &Beneficiary) -> Refusal {
+pub fn refusal_not_payable(beneficiary: &Beneficiary) -> Refusal {
     let what_to_do = match (beneficiary.status, beneficiary.payouts_disabled_reason) {
         (_, Some(PayoutsDisabledReason::ComplianceHold)) => "The operator reviews it.",
         (BeneficiaryStatus::Draft, _) => "Submit it with an update that holds submit: true.",

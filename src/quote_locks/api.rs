@@ -100,11 +100,11 @@ pub struct QuoteLockView {
     pub livemode: bool,
 }
 
-pub fn view(lock: QuoteLock, business: i64) -> QuoteLockView {
+pub fn view(lock: QuoteLock, business_time: i64) -> QuoteLockView {
     QuoteLockView {
         object: QuoteLockWord::QuoteLock,
         id: lock.id,
-        status: lock.status(business),
+        status: lock.status(business_time),
         sell_currency: lock.sell.currency,
         sell_amount: lock.sell,
         buy_currency: lock.buy.currency,
@@ -195,8 +195,8 @@ fn index(
     _: (),
     page: Page,
 ) -> Result<List<QuoteLockView>, OperationError> {
-    let (scope, business) = (context.scope(), context.now.business());
-    Ok(List::map(rows::list(context.tx, scope, &page, business)?, |row| {
-        Ok(view(rows::read(row)?, business))
+    let (scope, business_time) = (context.scope(), context.now.business());
+    Ok(List::map(rows::list(context.tx, scope, &page, business_time)?, |row| {
+        Ok(view(rows::read(row)?, business_time))
     })?)
 }

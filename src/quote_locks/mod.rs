@@ -52,10 +52,10 @@ pub struct QuoteLock {
 
 impl QuoteLock {
     /// The lock's status at a business time: it is active up to, and not at, `expires_at`.
-    pub fn status(&self, business: i64) -> QuoteLockStatus {
+    pub fn status(&self, business_time: i64) -> QuoteLockStatus {
         if self.transfer_id.is_some() {
             QuoteLockStatus::Used
-        } else if business >= self.expires_at {
+        } else if business_time >= self.expires_at {
             QuoteLockStatus::Expired
         } else {
             QuoteLockStatus::Active
@@ -63,7 +63,7 @@ impl QuoteLock {
     }
 
     /// Why the lock cannot be used at a business time; `None` where it can.
-    pub fn not_usable(&self, business: i64) -> Option<RefusalEntry> {
+    pub fn refusal_if_unusable(&self, business_time: i64) -> Option<RefusalEntry> {
         if let Some(transfer_id) = self.transfer_id {
             let message = format!(
                 "This quote lock was used for {transfer_id}. If that is not the transfer you mean, \
@@ -72,7 +72,7 @@ impl QuoteLock {
             let entry = RefusalEntry::field(Code::QuoteLockAlreadyUsed, "quote_lock_id", message);
             return Some(entry.with("transfer_id", transfer_id.to_string()));
         }
-        (self.status(business) == QuoteLockStatus::Expired).then(|| {
+        (self.status(business_time) == QuoteLockStatus::Expired).then(|| {
             RefusalEntry::field(
                 Code::QuoteLockExpired,
                 "quote_lock_id",
@@ -117,12 +117,12 @@ impl Terms {
     /// The smallest amount that buys at least `buy`. What is bought never falls where more is sold,
     /// so it is found by halving. `Err` where no amount within the limits buys `buy`, and where a
     /// cent less than the smallest one already does.
-    pub fn smallest_selling(&self, buy: Money) -> Result<Money, OperationError> {
+    pub fn smallest_sale_for(&self, buy: Money) -> Result<Money, OperationError> {
         let currency = self.sell_min.currency;
         let bought = |units: i64| -> Result<i64, StoreError> {
             let sell = Money::new(units, currency);
-            let is_eaten = sell.units <= self.fee.units;
-            Ok(if is_eaten { 0 } else { self.bought(sell)?.0.units })
+            let is_used_up_by_fee = sell.units <= self.fee.units;
+            Ok(if is_used_up_by_fee { 0 } else { self.bought(sell)?.0.units })
         };
         let (mut too_little, mut enough) = (self.sell_min.units - 1, self.sell_max.units);
         let (most, least) = (bought(enough)?, bought(too_little)?.max(0) + 1);
@@ -146,8 +146,9 @@ fn out_of_range(field_name: &str, minimum: Money, maximum: Money) -> RefusalEntr
         .with("maximum", maximum.to_string())
 }
 
-/// Refuses an amount that the fee and the least GST use up, and names the smallest that is enough.
-fn eaten_by_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
+/// The refusal of an amount that the fee and the least GST use up. It names the smallest that is
+/// enough.
+fn nothing_left_after_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
     // The least amount that buys a paisa more than the least GST, rounded up. A cent and a paisa
     // are both a hundredth, so only the rate's scale counts.
     let scaled = i128::from(gst::GST_PAISE_MIN + 1) * i128::from(Rate::SCALE);
@@ -199,11 +200,11 @@ pub fn create(
     };
     let sell = match amount {
         QuoteAmount::Sell(sell) => sell,
-        QuoteAmount::Buy(buy) => terms.smallest_selling(buy)?,
+        QuoteAmount::Buy(buy) => terms.smallest_sale_for(buy)?,
     };
     let (bought, gst) = terms.bought(sell)?;
     if gst.is_some() && bought.units <= 0 {
-        return Err(eaten_by_gst(settings, fee, rate).into());
+        return Err(nothing_left_after_gst(settings, fee, rate).into());
     }
     // The caller gets exactly the amount asked for. What the sale buys beyond it stays with us.
     let buy = if let QuoteAmount::Buy(buy) = amount { buy } else { bought };
@@ -252,7 +253,7 @@ mod tests {
             let bought = |units| terms.bought(Money::new(units, Currency::Usd)).unwrap().0.units;
             let (least, most) = (bought(terms.sell_min.units), bought(terms.sell_max.units));
             let asked = least.max(1) + (most - least.max(1)) / 1_000_000 * share;
-            let sell = terms.smallest_selling(Money::new(asked, Currency::Inr)).unwrap();
+            let sell = terms.smallest_sale_for(Money::new(asked, Currency::Inr)).unwrap();
             prop_assert!((terms.sell_min.units..=terms.sell_max.units).contains(&sell.units));
             prop_assert!(bought(sell.units) >= asked);
             prop_assert!(sell == terms.sell_min || bought(sell.units - 1) < asked);
@@ -265,7 +266,7 @@ mod tests {
         ) {
             let terms = terms(rate, 250, false);
             let buy = terms.bought(Money::new(sell, Currency::Usd)).unwrap().0;
-            let smallest = terms.smallest_selling(buy).unwrap();
+            let smallest = terms.smallest_sale_for(buy).unwrap();
             prop_assert!(smallest.units <= sell);
             prop_assert!(terms.bought(smallest).unwrap().0 == buy);
         }
@@ -274,7 +275,7 @@ mod tests {
     #[test]
     fn the_limits_of_what_is_bought_are_those_of_what_is_sold() {
         let terms = terms(88_412_500, 0, false);
-        let smallest = |units| terms.smallest_selling(Money::new(units, Currency::Inr));
+        let smallest = |units| terms.smallest_sale_for(Money::new(units, Currency::Inr));
         // 9.99 USD buy 883.24, so 883.25 takes ten dollars; 50,000 USD buy 4,420,625.00.
         assert!(smallest(88_324).is_err() && smallest(0).is_err());
         assert_eq!(smallest(88_325).unwrap(), terms.sell_min);

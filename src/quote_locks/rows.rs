@@ -83,7 +83,7 @@ pub fn list(
     tx: &mut dyn Tx,
     scope: Scope,
     page: &Page,
-    business: i64,
+    business_time: i64,
 ) -> Result<(Vec<Row>, bool), StoreError> {
     let mut page = page.clone();
     let mut conditions = Vec::new();
@@ -96,9 +96,9 @@ pub fn list(
                     ("transfer_id IS NOT NULL AND created <= ?", i64::MAX)
                 }
                 Some(QuoteLockStatus::Expired) => {
-                    ("transfer_id IS NULL AND expires_at <= ?", business)
+                    ("transfer_id IS NULL AND expires_at <= ?", business_time)
                 }
-                _ => ("transfer_id IS NULL AND expires_at > ?", business),
+                _ => ("transfer_id IS NULL AND expires_at > ?", business_time),
             });
         }
         *filter != "status"

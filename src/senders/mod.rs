@@ -209,7 +209,7 @@ pub fn rescreen(
 }
 
 /// The refusal for a sender that screening does not let send.
-pub fn not_eligible(sender: &Sender) -> Option<Refusal> {
+pub fn refusal_if_not_eligible(sender: &Sender) -> Option<Refusal> {
     // One message for both findings: a caller must not learn which list a person may be on.
     (sender.screening != Screening::Clear).then(|| {
         Refusal::field(

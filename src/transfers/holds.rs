@@ -166,7 +166,7 @@ fn requote(
     lock: &QuoteLock,
 ) -> Result<(), OperationError> {
     let expected = lock.sell.at_par(transfer.expected.currency)?;
-    let mut entries = Vec::from_iter(lock.not_usable(now.business()));
+    let mut entries = Vec::from_iter(lock.refusal_if_unusable(now.business()));
     let is_same_pair = lock.sell.currency == transfer.amount.currency
         && lock.buy.currency == transfer.payout_amount.currency;
     if !is_same_pair || expected.units > transfer.received.units {
@@ -180,7 +180,8 @@ fn requote(
     match beneficiary {
         Some(beneficiary) if beneficiary.is_payable() => {}
         Some(beneficiary) => {
-            entries.extend(beneficiaries::not_payable(&beneficiary).entries().iter().cloned());
+            entries
+                .extend(beneficiaries::refusal_not_payable(&beneficiary).entries().iter().cloned());
         }
         None => return Err(Refusal::internal().into()),
     }

@@ -336,13 +336,13 @@ fn judge(
     lock: &QuoteLock,
 ) -> Vec<RefusalEntry> {
     let mut entries = Vec::new();
-    if let Some(refusal) = senders::not_eligible(sender) {
+    if let Some(refusal) = senders::refusal_if_not_eligible(sender) {
         entries.extend_from_slice(refusal.entries());
     }
     if !beneficiary.is_payable() {
-        entries.extend_from_slice(beneficiaries::not_payable(beneficiary).entries());
+        entries.extend_from_slice(beneficiaries::refusal_not_payable(beneficiary).entries());
     }
-    entries.extend(lock.not_usable(now.business()));
+    entries.extend(lock.refusal_if_unusable(now.business()));
     if lock.sell != new.amount {
         let field = if lock.sell.currency == new.amount.currency { "amount" } else { "currency" };
         let message = format!(

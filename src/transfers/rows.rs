@@ -190,8 +190,8 @@ pub struct AddressLine {
 }
 
 /// Deposit addresses of one account and mode, in the order in which they were handed out, beginning
-/// behind the transfer `after`. Each has a line for the contract that its transfer was told, and one for
-/// every other contract in which something arrived or left.
+/// behind the transfer `after`. Each has a line for the contract that its transfer was told, and
+/// one for every other contract in which something arrived or left.
 pub fn addresses(
     tx: &mut dyn Tx,
     scope: Scope,

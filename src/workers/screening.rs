@@ -663,7 +663,7 @@ mod tests {
         assert_eq!(stage.found_sender(clear).await.screening, Screening::Clear);
         // The year and the country agree.
         assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
-        assert!(senders::not_eligible(&stage.found_sender(listed).await).is_some());
+        assert!(senders::refusal_if_not_eligible(&stage.found_sender(listed).await).is_some());
         let open = stage.open().await;
         assert!(
             open.len() == 1
@@ -674,7 +674,7 @@ mod tests {
         );
         stage.decide(listed.any(), OperatorDecision::Approve).await.unwrap();
         assert!(
-            senders::not_eligible(&stage.found_sender(listed).await).is_none()
+            senders::refusal_if_not_eligible(&stage.found_sender(listed).await).is_none()
                 && stage.open().await.is_empty()
         );
         // The same entry, read again, does not undo the clearance; another entry's change does not
