@@ -107,17 +107,18 @@ pub fn waiting(
     rows.into_iter().map(|mut row| row.id()).collect()
 }
 
-/// Payouts to a beneficiary that are on hold, for whatever reason; at most `rows_max`.
+/// Payouts to a beneficiary after an identifier that are on hold, for whatever reason.
 pub fn on_hold_of_beneficiary(
     tx: &mut dyn Tx,
     scope: Scope,
     beneficiary_id: Id<kind::Beneficiary>,
+    after: [u8; 16],
     rows_max: i64,
 ) -> Result<Vec<Id<kind::Payout>>, StoreError> {
     let rows = tx.rows(
         "SELECT id FROM payouts WHERE scope = ?1 AND beneficiary_id = ?2 AND status = 'hold' \
-         LIMIT ?3",
-        values![scope, beneficiary_id, rows_max],
+         AND id > ?3 ORDER BY id LIMIT ?4",
+        values![scope, beneficiary_id, &after, rows_max],
     )?;
     rows.into_iter().map(|mut row| row.id()).collect()
 }

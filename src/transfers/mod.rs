@@ -10,6 +10,8 @@ pub mod diagnosis;
 pub mod funding;
 pub mod holds;
 pub mod paying;
+#[cfg(test)]
+mod paying_test;
 pub mod refunding;
 pub mod rows;
 pub mod screening;

@@ -19,8 +19,8 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-/// Held payouts that one change of a beneficiary resumes at once.
-const HELD_PAYOUTS_MAX: i64 = 1_000;
+/// Payouts that one query reads where all that wait are scheduled.
+pub(super) const HELD_PAYOUTS_PAGE: i64 = 1_000;
 
 fn transfer_and_beneficiary(
     tx: &mut dyn Tx,
@@ -197,7 +197,7 @@ pub fn submit(
 pub fn submit_waiting(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
     let mut after = [0; 16];
     loop {
-        let waiting = payouts::rows::waiting(tx, scope, after, HELD_PAYOUTS_MAX)?;
+        let waiting = payouts::rows::waiting(tx, scope, after, HELD_PAYOUTS_PAGE)?;
         for id in &waiting {
             let due = now.business_milliseconds();
             tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, *id, due)?;
@@ -463,11 +463,24 @@ pub fn resume_held(
     scope: Scope,
     beneficiary_id: Id<kind::Beneficiary>,
 ) -> Result<(), StoreError> {
-    for id in payouts::rows::on_hold_of_beneficiary(tx, scope, beneficiary_id, HELD_PAYOUTS_MAX)? {
-        let due = now.business_milliseconds();
-        tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, id, due)?;
+    let mut after = [0; 16];
+    loop {
+        let held = payouts::rows::on_hold_of_beneficiary(
+            tx,
+            scope,
+            beneficiary_id,
+            after,
+            HELD_PAYOUTS_PAGE,
+        )?;
+        for id in &held {
+            let due = now.business_milliseconds();
+            tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, *id, due)?;
+        }
+        match held.last() {
+            Some(last) => after = last.to_bytes(),
+            None => return Ok(()),
+        }
     }
-    Ok(())
 }
 
 /// Makes the payment advice of a settled payout available.
