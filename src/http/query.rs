@@ -182,7 +182,7 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
             if found.is_none() {
                 entries.push(refused(
                     &name,
-                    format!("{name} must be the id of a {}.", cursor.as_str()),
+                    format!("{name} must be an id that begins with {}_.", cursor.as_str()),
                 ));
             }
             found
@@ -274,7 +274,7 @@ fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
         FilterKind::Id(kind) => AnyId::parse(value)
             .filter(|id| id.kind == kind)
             .map(|id| FilterValue::Id(id.to_bytes()))
-            .ok_or_else(|| format!("must be the id of a {}.", kind.as_str())),
+            .ok_or_else(|| format!("must be an id that begins with {}_.", kind.as_str())),
         FilterKind::AnyId { .. } => AnyId::parse(value)
             .map(|id| FilterValue::Id(id.to_bytes()))
             .ok_or_else(|| "must be an id.".to_owned()),
