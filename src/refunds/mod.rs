@@ -49,7 +49,8 @@ pub struct Refund {
     /// The address that the payer gave on the payer's page, and when; see [`payer_address`].
     pub payer_address: Option<ChainAddress>,
     pub payer_address_at: Option<i64>,
-    /// Screening found the address on a list: nothing is sent until the operator decides.
+    /// Screening found the address on a list, or could not look at it: nothing is sent until the
+    /// operator decides.
     pub is_held_by_screening: bool,
     /// What the bank reported of the payout, where that keeps the refund from being sent.
     pub bank_hold: Option<String>,
@@ -125,7 +126,7 @@ pub fn create(
         status_history: History::begun(status, now.business()),
         created: now.business(),
     };
-    refund.is_held_by_screening = is_suspect(tx, now, services, &refund)?;
+    refund.is_held_by_screening = screen_and_store_hits(tx, now, services, &refund)?;
     rows::insert(tx, &refund)?;
     events::emit_status(tx, now, scope, status, refund.id.any())?;
     schedule_simulated_confirmation(tx, now, services, &refund)?;
@@ -174,7 +175,7 @@ pub fn declare_address(
     refund.to_address = Some(declaration.to_address);
     refund.address_declared_by = Some(declaration.declared_by);
     refund.address_reason = declaration.reason;
-    refund.is_held_by_screening = is_suspect(tx, now, services, refund)?;
+    refund.is_held_by_screening = screen_and_store_hits(tx, now, services, refund)?;
     if refund.status == RefundStatus::Processing {
         // A held refund that the operator gives another address.
         rows::update(tx, refund, RefundStatus::Processing)?;
@@ -184,8 +185,9 @@ pub fn declare_address(
     schedule_simulated_confirmation(tx, now, services, refund)
 }
 
-/// Whether screening finds the address on a list, unless the operator cleared it for this refund.
-fn is_suspect(
+/// Screens the refund's address and stores the hits. Answers whether they hold the refund. Those
+/// that the operator cleared for this refund do not; an address that could not be screened does.
+fn screen_and_store_hits(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -232,7 +234,7 @@ pub fn mark_sent(
     transaction_hash: &str,
 ) -> Result<(), OperationError> {
     if refund.is_held_by_screening {
-        let message = "Screening found its address on a list: decide about it first.";
+        let message = "Screening holds its address: decide about it first.";
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
     if refund.status != RefundStatus::Processing {
