@@ -2,10 +2,11 @@
 //! a day and a month.
 //!
 //! A payout counts from the moment it is instructed until it fails or comes back. A total is a row
-//! that is made when its subject's first payout of the period is instructed. It begins with zero.
-//! If the limit was set only after the period had begun, it begins with the sum of the period's
-//! earlier payouts. Adding to it and comparing it with the limit is one statement, so two payouts
-//! at once cannot both pass under a limit. Days and months are India's.
+//! that is made when its subject's first payout of the period is instructed. It begins with zero if
+//! its limit was first seen at least a day before the period. Otherwise it begins with the sum of
+//! the period's earlier payouts, because within that day some nodes may not have counted yet.
+//! Adding to it and comparing it with the limit is one statement, so two payouts at once cannot
+//! both pass under a limit. Days and months are India's.
 
 use super::Payout;
 use super::rows;
@@ -20,9 +21,9 @@ use crate::store::{Tx, migrate};
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
 /// Letters of a month's period, such as `2026-11`.
 const MONTH_LETTERS: usize = 7;
-/// How long after it was first seen a limit is certainly in force on every node, whatever order
-/// they were restarted in.
-const EVERYWHERE_MILLISECONDS: i64 = 86_400_000;
+/// All nodes are assumed to run with a new limit within a day of the first one. A node that takes
+/// longer instructs payouts that it does not count, so the totals of its period may be too low.
+const LIMIT_ROLLOUT_MILLISECONDS: i64 = 86_400_000;
 
 /// The limits of a day and of a month.
 const fn limits_of(subject: LimitSubject, limits: &PayoutLimits) -> [Option<Money>; 2] {
@@ -62,7 +63,7 @@ fn totals_of(
 }
 
 /// The totals that a payout counts in, each with its limit. Always in the same order, so that two
-/// payouts never wait for each other.
+/// payouts cannot deadlock: each waits at most for one that is ahead of it.
 fn totals(
     limits: &PayoutLimits,
     payout: &Payout,
@@ -131,7 +132,7 @@ pub fn take(
     for (index, (total, max)) in totals.iter().enumerate() {
         let max = if is_approved { i64::MAX } else { *max };
         if rows::total_units(tx, payout.scope, total)?.is_none() {
-            let units = match was_in_force(tx, now, total)? {
+            let units = match was_counted_from_the_start(tx, now, total)? {
                 true => 0,
                 false => rows::instructed_units(tx, payout.scope, total)?,
             };
@@ -153,16 +154,20 @@ fn in_force_since(subject: LimitSubject, is_month: bool) -> String {
     format!("limit_in_force_since:{}:{period}", subject.as_str())
 }
 
-/// Whether a limit has been in force since before a total's period began, so that each payout of
-/// the period was counted.
-fn was_in_force(tx: &mut dyn Tx, now: &Now, total: &Total) -> Result<bool, StoreError> {
+/// Whether every node ran with the limit before a total's period began, so that each payout of the
+/// period was counted.
+fn was_counted_from_the_start(
+    tx: &mut dyn Tx,
+    now: &Now,
+    total: &Total,
+) -> Result<bool, StoreError> {
     let name = in_force_since(total.subject, total.period.len() == MONTH_LETTERS);
     let since = migrate::read_meta(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
     // `since` is an instant and the period is business time. Test clocks only move forward, so
     // today's offset is at least that of the moment when the limit was first seen.
     let ahead = now.clock_offset_seconds() * 1000;
     Ok(since.is_some_and(|since| {
-        i64::from_be_bytes(since) + ahead + EVERYWHERE_MILLISECONDS <= total.from_milliseconds
+        i64::from_be_bytes(since) + ahead + LIMIT_ROLLOUT_MILLISECONDS <= total.from_milliseconds
     }))
 }
 
