@@ -21,6 +21,9 @@
 //! | | processing | fee_income | 5 USDT |
 //! | `payout_settled` | payout_processing | paid_out | 87,560 INR |
 //!
+//! Where GST is deducted, `payout_exchanged` has one more posting, from conversion to tax_payable,
+//! and so many rupees fewer go to payout_processing.
+//!
 //! A refund is of money that already stands on `hold`: creating it posts nothing, and `refund_sent`
 //! moves it back to `custody`.
 
@@ -49,12 +52,20 @@ crate::string_enum!(
 );
 
 crate::string_enum!(
-    /// What an entry records, beside those in the table above. `deposit_held`: custody to hold
-    /// (unmatched, or into a transfer that is in a hold). `funds_held`: available to hold, all that
-    /// was received, at the start of a hold or review. `excess_held`: available to hold, what came
-    /// above the amount. `funds_released`: hold to processing, after a requote or an approved
-    /// review, in place of `transfer_funded`. `payout_refused`: processing to hold, for a payout
-    /// that was never sent. `payout_failed` and `payout_returned` undo `payout_exchanged`, to hold.
+    /// What an entry records. Besides those in the table above:
+    ///
+    /// | Entry | From | To | Of what |
+    /// |---|---|---|---|
+    /// | `deposit_held` | custody | hold | an unmatched deposit, or one into a transfer on hold |
+    /// | `funds_held` | available | hold | all that was received, as a hold or review begins |
+    /// | `funds_released` | hold | processing | in place of `transfer_funded`, after a hold |
+    /// | `excess_held` | available | hold | what came above the amount |
+    /// | `payout_refused` | processing | hold | a payout that was never sent |
+    /// | `refund_sent` | hold | custody | a refund that the chain confirmed |
+    ///
+    /// `payout_failed` undoes all of `payout_exchanged`: the rupees leave payout_processing, the
+    /// GST leaves tax_payable, and the USDT and the fee go to hold. `payout_returned` does the
+    /// same after `payout_settled`: there the rupees leave paid_out.
     LedgerEntryKind {
         DepositCredited "deposit_credited",
         DepositHeld "deposit_held",
