@@ -1,5 +1,5 @@
-//! The command line: one file for each command. To add a command, write its file and name it twice
-//! here, as a module and in the list.
+//! The command line: the commands, one file each, and what they share. To add a command, write its
+//! file and name it twice here, as a module and in the list.
 
 mod accounts;
 mod addresses;

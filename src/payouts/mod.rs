@@ -60,7 +60,8 @@ pub struct Payout {
 }
 
 impl Payout {
-    /// What the bank is asked, or asked about, at a business time.
+    /// What the rail is given at a business time: to pay (`submit`), or to say what became of it
+    /// (`inquire`). Only `inquire` needs the age and `is_settled`.
     pub fn instruction(
         &self,
         beneficiary: &crate::beneficiaries::Beneficiary,

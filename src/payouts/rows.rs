@@ -291,7 +291,7 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
 /// changed outside the service.
 pub const BOOK_RULES: &[BookRule] = &[
     BookRule {
-        meaning: "a payout left the funding without a completed deposit",
+        meaning: "a payout whose transfer has no completed deposit",
         sql: "SELECT 'payout', p.id FROM payouts p WHERE NOT EXISTS ( \
                 SELECT 1 FROM deposits d WHERE d.scope = p.scope AND d.transfer_id = \
                 p.transfer_id AND d.status = 'completed') LIMIT ?1",

@@ -73,7 +73,7 @@ impl PaymentMethod {
     }
 }
 
-/// What a bank is asked to pay.
+/// What a rail is given: to pay, or to say what became of it.
 #[derive(Clone, Debug)]
 pub struct Instruction {
     pub scope: Scope,
