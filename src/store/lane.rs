@@ -355,7 +355,7 @@ impl Lane {
                 }
             }
         }
-        if tx.signals.contains(&Signal::Outbox) {
+        if tx.signals.contains(Signal::Outbox) {
             tx.savepoint()?;
             let (epilogue, now) = (self.epilogue, &mut self.now);
             let ran = std::panic::catch_unwind(AssertUnwindSafe(|| epilogue(&mut tx, now)));
@@ -383,7 +383,7 @@ impl Lane {
             std::thread::sleep(Duration::from_millis(20));
         }
         tx.run("COMMIT")?;
-        Ok(tx.signals)
+        Ok(tx.signals.take())
     }
 
     /// After a failed commit: undo what is open, and take a new connection if that is not possible.

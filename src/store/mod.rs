@@ -1,5 +1,5 @@
 //! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL,
-//! stores live below it.
+//! stores live below it. `migrate.rs` adapts the migrations for PostgreSQL.
 
 pub mod event_waits;
 pub mod handle;
@@ -14,6 +14,7 @@ pub mod lease;
 pub mod list;
 pub mod migrate;
 pub mod pack;
+mod pending_signals;
 pub mod postgres;
 pub mod record;
 mod rests;
@@ -263,7 +264,7 @@ impl Row {
     }
 }
 
-/// Work that waits for a commit to become visible.
+/// What to do once this transaction has committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
     /// Outbox rows were written: the sequencer has work.
@@ -311,8 +312,8 @@ pub trait Tx {
     fn release(&mut self) -> Result<(), StoreError>;
     /// Undoes what was done since the innermost savepoint, and ends it.
     fn rollback_and_release(&mut self) -> Result<(), StoreError>;
-    /// Undoes what was done since the innermost savepoint and leaves it open. The lane opens one
-    /// for each job.
+    /// Undoes what was done since the innermost savepoint and leaves it open. Where none is
+    /// open it undoes the whole transaction and begins it again.
     fn rollback_to(&mut self) -> Result<(), StoreError>;
     /// Tells a worker, once this transaction has committed.
     fn signal(&mut self, signal: Signal);

@@ -7,6 +7,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
 use super::key_segments::KeySegments;
+use super::pending_signals::PendingSignals;
 use super::{Cell, Row, Signal, Tx, Value, statements};
 use crate::kernel::StoreError;
 
@@ -310,9 +311,7 @@ pub struct SqliteTx<'c> {
     /// Rows that the connection had changed when the outermost part began.
     changes_before_savepoint: u64,
     key_segments: Option<&'c mut KeySegments>,
-    pub signals: Vec<Signal>,
-    /// How many signals there were when each open part began.
-    signals_before: [usize; 2],
+    pub signals: PendingSignals,
 }
 
 /// A number that changes when another connection wrote; to be asked inside a transaction.
@@ -332,8 +331,7 @@ impl<'c> SqliteTx<'c> {
             savepoints_open: 0,
             changes_before_savepoint: 0,
             key_segments: None,
-            signals: Vec::new(),
-            signals_before: [0; 2],
+            signals: PendingSignals::default(),
         }
     }
     /// Lets the transaction use idempotency keys. `key_segments` must have been refreshed in it.
@@ -366,11 +364,8 @@ impl<'c> SqliteTx<'c> {
         Err(StoreError::Unavailable("the transaction is run again with savepoints".into()))
     }
     fn end_savepoint(&mut self, keep: bool) -> Result<(), StoreError> {
-        let part = (self.savepoints_open as usize).checked_sub(1);
-        if let Some(before) = part.and_then(|part| self.signals_before.get(part))
-            && !keep
-        {
-            self.signals.truncate(*before);
+        if !keep {
+            self.signals.undo(self.savepoints_open);
         }
         if let Some(run_again) = self.without_savepoint() {
             self.savepoints_open = 0;
@@ -430,10 +425,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
-        let part = self.savepoints_open as usize;
-        if let Some(before) = self.signals_before.get_mut(part) {
-            *before = self.signals.len();
-        }
+        self.signals.open_savepoint(self.savepoints_open);
         self.savepoints_open += 1;
         if self.without_savepoint().is_some() {
             self.changes_before_savepoint = self.connection.total_changes();
@@ -457,6 +449,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn rollback_to(&mut self) -> Result<(), StoreError> {
+        self.signals.undo(self.savepoints_open);
         if let Some(run_again) = self.without_savepoint() {
             return self.undo_nothing_or_all(run_again);
         }
@@ -468,9 +461,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn signal(&mut self, signal: Signal) {
-        if !self.signals.contains(&signal) {
-            self.signals.push(signal);
-        }
+        self.signals.add(signal);
     }
 
     fn is_shared(&self) -> bool {

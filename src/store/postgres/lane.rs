@@ -471,7 +471,7 @@ impl WriteLane<'_> {
                         }
                     }
                 }
-                let signals = std::mem::take(&mut tx.signals);
+                let signals = tx.signals.take();
                 match tx.commit() {
                     Ok(()) => {
                         signals.into_iter().for_each(|signal| shared.signals.tell(signal));

@@ -13,6 +13,7 @@ use super::session::{Parameter, PgSession, SessionAnswer, SessionMessage, Wanted
 use crate::kernel::StoreError;
 use crate::kernel::id::Minter;
 use crate::store::key_segments::KeySegments;
+use crate::store::pending_signals::PendingSignals;
 use crate::store::{EachUpdate, Row, Settled, Signal, Tx, Value, update_one_by_one};
 
 /// A query that will be asked, and its answer once it was sent.
@@ -34,7 +35,7 @@ pub(super) struct PgTx<'c> {
     /// Whether a row was changed or locked, so that the commit is written to the log.
     has_written: bool,
     key_segments: KeySegments,
-    pub(super) signals: Vec<Signal>,
+    pub(super) signals: PendingSignals,
     /// Mints the identifiers of a writing transaction.
     minter: Option<Minter>,
     /// The database's time after a writing transaction was announced, in milliseconds since 1970.
@@ -56,7 +57,7 @@ impl<'c> PgTx<'c> {
             savepoints_open: 0,
             has_written: false,
             key_segments: KeySegments::single(),
-            signals: Vec::new(),
+            signals: PendingSignals::default(),
             minter: None,
             announced_milliseconds: None,
             floor: None,
@@ -84,7 +85,7 @@ impl<'c> PgTx<'c> {
     }
 
     /// The database's time after this transaction was announced, which is done now if nothing was
-    /// sent so far. `None` where nothing is to be sent.
+    /// sent so far. `None` where the transaction has no minter.
     pub(super) fn announce(&mut self) -> Result<Option<i64>, StoreError> {
         if self.announced_milliseconds.is_none() && self.minter.is_some() {
             let rest = self.waiting.split_off(1);
@@ -417,6 +418,7 @@ impl Tx for PgTx<'_> {
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
         self.prefetched.clear();
+        self.signals.open_savepoint(self.savepoints_open);
         self.savepoints_open += 1;
         self.waiting.push(SessionMessage::Control(match self.savepoints_open {
             1 => "SAVEPOINT savepoint_1",
@@ -434,12 +436,14 @@ impl Tx for PgTx<'_> {
     }
 
     fn rollback_and_release(&mut self) -> Result<(), StoreError> {
+        self.signals.undo(self.savepoints_open);
         self.end_savepoint(false)
     }
 
     /// Outside every part this undoes the whole transaction and begins it again.
     fn rollback_to(&mut self) -> Result<(), StoreError> {
         self.prefetched.clear();
+        self.signals.undo(self.savepoints_open);
         match self.savepoints_open {
             0 if !self.is_begun() => {
                 self.waiting.truncate(1);
@@ -458,9 +462,7 @@ impl Tx for PgTx<'_> {
     }
 
     fn signal(&mut self, signal: Signal) {
-        if !self.signals.contains(&signal) {
-            self.signals.push(signal);
-        }
+        self.signals.add(signal);
     }
 
     fn settle(&mut self, last_id: u128) -> Result<Settled, StoreError> {
