@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use crate::app_state::AppState;
 use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
 
-/// The lease that a worker runs under; `None` on the embedded store, which has one process only.
+/// The lease that a worker runs under; `None` for a worker that needs no lease, and on the embedded
+/// store.
 pub type WorkerLease = Option<Lease>;
 
 /// Runs `work`, which needs no lease, until it ends, and starts it again after a panic.
@@ -36,8 +37,8 @@ pub async fn run_again<F>(
 }
 
 /// Runs `work` while this node holds the lease, until `stop`. On a shared store it is started again
-/// whenever it ends, a heartbeat later; on the embedded store, which has one process and no lease,
-/// only after a panic.
+/// whenever it ends, a heartbeat later; on the embedded store, which has no lease, only after a
+/// panic.
 pub async fn run_as_leader<F>(
     app: Arc<AppState>,
     name: &'static str,
@@ -90,12 +91,15 @@ pub async fn run_as_leader<F>(
                     held_until = asked + Duration::from_millis(LEASE_MILLISECONDS as u64)
                 }
                 Ok(Ok(false)) => {
-                    tracing::warn!(lease = name, "another node took over; this one stops");
+                    tracing::warn!(lease = name, "another node took over; the worker stops here");
                     break false;
                 }
                 Ok(Err(_)) if Instant::now() + heartbeat < held_until => {}
                 Ok(Err(_)) | Err(_) => {
-                    tracing::warn!(lease = name, "the lease could not be renewed; this node stops");
+                    tracing::warn!(
+                        lease = name,
+                        "the lease could not be renewed; the worker stops on this node"
+                    );
                     break false;
                 }
             }
