@@ -2,14 +2,16 @@
 //!
 //! Every connection reads where its server is ([`Position`]: the cluster's identifier, the timeline
 //! and the position of the log) and a row of the database that only rises ([`Mark`]). The node
-//! remembers the highest of both, and what it acknowledged (`acknowledged.rs`):
+//! remembers the highest position, the last mark that it wrote itself (one that was only read may
+//! never have reached a standby), and what it acknowledged (`acknowledged.rs`):
 //!
 //! - A server of a lower timeline is a primary of before a fail-over that came back. Its
 //!   connections are refused, and those that are open are dropped.
-//! - A server that lacks a commit that this node acknowledged, or whose log or mark is behind what
-//!   the node has seen, went back in time (a restore, a fail-over to a standby that was behind).
-//!   The node stops writing and says so in the mark, which stops the other nodes. They go on when
-//!   the operator runs `hundi resume database`, which raises the mark's epoch.
+//! - A server that lacks a commit that this node acknowledged, or whose log is behind what the node
+//!   has seen or whose mark is behind the node's own, went back in time (a restore, a fail-over to
+//!   a standby that was behind). The node stops writing and says so in the mark, which stops the
+//!   other nodes. They go on when the operator runs `hundi resume database`, which raises the
+//!   mark's epoch.
 //!
 //! A fail-over is judged exactly. Other ways back in time are found by the mark, which rises every
 //! [`WATCH_SECONDS`], so a loss of less than that can stay unnoticed.
@@ -45,8 +47,8 @@ pub(super) struct Position {
     pub timeline: i64,
     pub inserted: i64,
     pub flushed: i64,
-    /// Where the log of the server before it ended that it began from, unless it was started
-    /// otherwise since.
+    /// The last log position that this server replayed as a standby before it was promoted. `None`
+    /// if it has restarted without recovery since.
     pub replayed: Option<i64>,
 }
 
@@ -82,14 +84,16 @@ impl Mark {
     }
 }
 
-/// What a node knows of its database. `None` until the first connection.
+/// What a node knows of its database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Known {
+    /// `None` until the first connection.
     position: Option<Position>,
     /// One that this node wrote, and that was acknowledged: what was only read may never have
     /// reached a standby.
     mark: Mark,
-    /// Where the log of the highest timeline is at least, by what was acknowledged.
+    /// Where the log of the highest timeline is at least, by what was acknowledged. Only
+    /// [`Fence::known`] fills it in.
     acknowledged: i64,
 }
 
