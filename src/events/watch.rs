@@ -1,8 +1,8 @@
 //! Wakes requests that wait for events which another node sequenced.
 //!
-//! The node that sequences tells its own requests at each commit. Every other node looks at one
-//! row, the last identifier that the sequencer left with its lease, while somebody waits; only when
-//! that has moved does it read the newest event of each account that waits.
+//! The node that sequences tells its own requests at each commit. Every node looks at one row, the
+//! last identifier that the sequencer left with its lease, while somebody waits; only when that has
+//! moved does it read the newest event of each account that waits.
 
 use std::sync::Arc;
 use std::time::Duration;

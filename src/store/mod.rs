@@ -312,8 +312,9 @@ pub trait Tx {
     fn release(&mut self) -> Result<(), StoreError>;
     /// Undoes what was done since the innermost savepoint, and ends it.
     fn rollback_and_release(&mut self) -> Result<(), StoreError>;
-    /// Undoes what was done since the innermost savepoint and leaves it open. Where none is
-    /// open it undoes the whole transaction and begins it again.
+    /// Undoes what was done since the innermost savepoint and leaves it open. The embedded
+    /// store's lane opens one for each job. On PostgreSQL, where none is open, the whole
+    /// transaction is undone and begins again.
     fn rollback_to(&mut self) -> Result<(), StoreError>;
     /// Tells a worker, once this transaction has committed.
     fn signal(&mut self, signal: Signal);
