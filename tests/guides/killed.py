@@ -1,6 +1,7 @@
 """Kills the programs of the guide on events again and again while events come, and looks whether each had its effect once.
 A program that keeps its place apart from the effect has to be found out. Then it ends the programs that pay once behind
 each answer, before they keep it, and looks whether everything was made once. One that keeps no key has to be found out.
+Started with other details, or after the time for the deposit, they have to stop and send nothing.
 
 Arguments: the folder of the guides, the server's address, a test key, and the folder that holds `tsc` and `node_modules`.
 """
@@ -14,12 +15,13 @@ import sys
 import tempfile
 import time
 import urllib.request
+import uuid
 from contextlib import closing
 from pathlib import Path
 
 GUIDES, ADDRESS, KEY, TOOLS = Path(sys.argv[1]), sys.argv[2], sys.argv[3], Path(sys.argv[4]).resolve()
 ENVIRONMENT = dict(os.environ, HUNDI_BASE_URL=ADDRESS, HUNDI_API_KEY=KEY)
-TRANSFERS, WAIT_SECONDS_MAX = 3, 120
+TRANSFERS, WAIT_SECONDS_MAX, LATE_SECONDS = 3, 120, 1900
 # What the programs that pay once make, in how many steps, and how they end in this test.
 PAID, PAY_STEPS, ENDED = ("beneficiaries", "senders", "transfers", "payouts", "deposits"), 5, 9
 SQLITE, FILE = "followed.db", "followed.json"
@@ -84,6 +86,26 @@ def pay_once(command, folder):
     assert run.returncode == 0 and run.stdout.startswith("paid once, UTR ") and ends == PAY_STEPS, (run, ends)
     after = [made(name) for name in PAID]
     assert after == [count + 1 for count in before], (PAID, before, after)
+
+
+def refuse(command, folder, words):
+    """Runs a program that has to stop with these words, and to make nothing."""
+    before = [made(name) for name in PAID]
+    run = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=WAIT_SECONDS_MAX)
+    assert run.returncode == 1 and words in run.stderr and "Traceback" not in run.stderr, run
+    assert [made(name) for name in PAID] == before, run
+
+
+def come_too_late(command, folder):
+    """Ends a program behind the answer to its transfer, and starts it when the time for the deposit is over."""
+    for _ in range(PAY_STEPS - 1):
+        run = subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=WAIT_SECONDS_MAX)
+        assert run.returncode == ENDED, run
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
+    body = json.dumps({"advance_seconds": LATE_SECONDS}).encode()
+    request = urllib.request.Request(f"{ADDRESS}/v1/test_helpers/clock", body, headers)
+    urllib.request.urlopen(request, timeout=WAIT_SECONDS_MAX).close()
+    refuse(command, folder, "takes no more money, so none is sent")
 
 
 def settle():
@@ -163,3 +185,14 @@ with tempfile.TemporaryDirectory() as name:
         print("a program that keeps no key is found out")
     else:
         sys.exit("a program that keeps no key was not found out")
+
+    # Last, because the account's clock is ahead afterwards.
+    for title, text in (("pay_once.py", python), ("pay_once.ts", typescript)):
+        place = folder / title.replace(".", "_")
+        (place / title).write_text(swap(text, "Asha Rao", "Asha Roa"))
+        refuse([*program(title, place), title], place, f"order {title} was begun with other details")
+        place = folder / f"late_{title.replace('.', '_')}"
+        place.mkdir()
+        (place / title).write_text(text)
+        come_too_late([*program(title, place), "late"], place)
+        print(f"{title}: started with other details, or too late for the deposit, it sent nothing")
