@@ -66,8 +66,9 @@ checks! {
         "A retry sends exactly the body that was sent first. A changed request is a new one and \
          takes a new Idempotency-Key.",
     RefusalRetried "refusal_retried"
-        "A 400, 401, 403, 404 or 409 idempotency_key_reuse does not change by itself. Mend the \
-         request, and send it with a new Idempotency-Key.",
+        "A 400, 403, 404 or 409 idempotency_key_reuse does not change by itself. Mend the request, \
+         and send it with a new Idempotency-Key. After a 401 mend the API key and keep the \
+         Idempotency-Key: an earlier attempt may have taken effect.",
     TimedOutTooEarly "timed_out_too_early"
         "Wait 30 seconds for an answer before the next attempt.",
     WebhookForgeryAccepted "webhook_forgery_accepted"

@@ -73,7 +73,8 @@ fn deposit(
             let message = format!(
                 "The transfer is {}, and no money is missing beside what is on its way. Without an \
                  amount this helper needs a transfer in funding, funding_hold, expired or \
-                 cancelled that is sent too little. With an amount it sends that in any status.",
+                 cancelled whose amount has not been received in full. With an amount it sends \
+                 that in any status.",
                 found.status.as_str()
             );
             return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
