@@ -1,7 +1,5 @@
 //! The rows of beneficiaries.
 
-use std::sync::LazyLock;
-
 use super::state::{BeneficiaryStatus, PayoutsDisabledReason};
 use super::{Beneficiary, Requirement};
 use crate::account_verification::NameMatch;
@@ -75,9 +73,6 @@ crate::stored! {
     }
 }
 
-static FIND: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT {COLUMNS} FROM beneficiaries WHERE scope = ?1 AND id = ?2"));
-
 /// Keeps a beneficiary as it was read until the commit: who changes it meanwhile comes before or
 /// after this transaction.
 pub fn lock(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
@@ -85,14 +80,6 @@ pub fn lock(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
         "UPDATE beneficiaries SET version = version WHERE scope = ?1 AND id = ?2 AND version = ?3",
         values![b.scope, b.id, b.version],
     )
-}
-
-pub fn find(
-    tx: &mut dyn Tx,
-    scope: Scope,
-    id: Id<kind::Beneficiary>,
-) -> Result<Option<Beneficiary>, StoreError> {
-    tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
 /// Says that [`find`] will be asked.

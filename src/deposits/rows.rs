@@ -75,15 +75,6 @@ pub fn address(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
     AddressBytes::stored(&bytes)
 }
 
-pub fn find(
-    tx: &mut dyn Tx,
-    scope: Scope,
-    id: Id<kind::Deposit>,
-) -> Result<Option<Deposit>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND id = ?2");
-    tx.row(&sql, values![scope, id])?.map(read).transpose()
-}
-
 /// The newest deposit of one token movement that the simulated chain shows, where log indices stay:
 /// one that was dropped and came back has another deposit. Without `ORDER BY id`: PostgreSQL would
 /// rather walk the primary key, through all deposits of the account.

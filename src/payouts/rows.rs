@@ -1,7 +1,5 @@
 //! The rows of payouts.
 
-use std::sync::LazyLock;
-
 use super::state::PayoutStatus;
 use super::totals::{HoldReason, LimitSubject, Total};
 use super::{Payout, PayoutFailure};
@@ -68,17 +66,6 @@ crate::stored! {
         held_for,
         created,
     }
-}
-
-static FIND: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT {COLUMNS} FROM payouts WHERE scope = ?1 AND id = ?2"));
-
-pub fn find(
-    tx: &mut dyn Tx,
-    scope: Scope,
-    id: Id<kind::Payout>,
-) -> Result<Option<Payout>, StoreError> {
-    tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
 /// A payout of any account, for a link whose mark was checked. Accounts are few, so each is

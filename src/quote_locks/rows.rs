@@ -1,7 +1,5 @@
 //! The rows of quote locks.
 
-use std::sync::LazyLock;
-
 use super::gst::Gst;
 use super::{QuoteLock, QuoteLockStatus};
 use crate::kernel::id::kind;
@@ -46,9 +44,6 @@ crate::stored! {
     }
 }
 
-static FIND: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT {COLUMNS} FROM quote_locks WHERE scope = ?1 AND id = ?2"));
-
 /// Gives the lock to a transfer. Of two transactions that try, whatever their idempotency keys, the
 /// second changes no row; `execute_one` makes that a conflict, so its rules run again and find the
 /// lock used.
@@ -62,14 +57,6 @@ pub fn take(
          NULL",
         values![lock.scope, lock.id, transfer_id],
     )
-}
-
-pub fn find(
-    tx: &mut dyn Tx,
-    scope: Scope,
-    id: Id<kind::QuoteLock>,
-) -> Result<Option<QuoteLock>, StoreError> {
-    tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
 /// Prefetches the query of [`find`], so that a remote store has its result when `find` runs.

@@ -76,15 +76,6 @@ crate::stored! {
     }
 }
 
-pub fn find(
-    tx: &mut dyn Tx,
-    scope: Scope,
-    id: Id<kind::Refund>,
-) -> Result<Option<Refund>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM refunds WHERE scope = ?1 AND id = ?2");
-    tx.row(&sql, values![scope, id])?.map(read).transpose()
-}
-
 /// The refund of one `unmatched` deposit, if there is one.
 pub fn find_for_deposit(
     tx: &mut dyn Tx,

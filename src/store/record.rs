@@ -39,6 +39,19 @@ macro_rules! stored {
             Ok($made)
         }
 
+        static FIND: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+            format!("SELECT {COLUMNS} FROM {} WHERE scope = ?1 AND id = ?2", $table)
+        });
+
+        /// Reads an object by its identifier.
+        pub fn find(
+            tx: &mut dyn $crate::store::Tx,
+            scope: $crate::kernel::Scope,
+            id: $crate::kernel::Id<$crate::kernel::id::kind::$type>,
+        ) -> Result<Option<$type>, $crate::kernel::StoreError> {
+            tx.row(&FIND, $crate::values![scope, id])?.map(read).transpose()
+        }
+
         /// Inserts a new object.
         pub fn insert(
             tx: &mut dyn $crate::store::Tx,

@@ -1,7 +1,6 @@
 //! The rows of transfers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{Policy, PurposeCode, Transfer};
@@ -104,8 +103,6 @@ crate::stored! {
     }
 }
 
-static FIND: LazyLock<String> =
-    LazyLock::new(|| format!("SELECT {COLUMNS} FROM transfers WHERE scope = ?1 AND id = ?2"));
 const FIND_BY_CALLER_REFERENCE: &str =
     "SELECT id FROM transfers WHERE scope = ?1 AND reference = ?2";
 
@@ -135,14 +132,6 @@ fn fingerprint(row: &mut Row) -> Result<u32, StoreError> {
     u32::try_from(row.int()?).map_err(|_| {
         StoreError::Broken("the fingerprint of an account key lies outside its range".into())
     })
-}
-
-pub fn find(
-    tx: &mut dyn Tx,
-    scope: Scope,
-    id: Id<kind::Transfer>,
-) -> Result<Option<Transfer>, StoreError> {
-    tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
 /// The transfer of an account and mode that has a reference of the caller's.
