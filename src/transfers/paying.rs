@@ -195,14 +195,26 @@ pub fn submit(
 /// When a pause of payouts was lifted: schedules every payout that the bank was not given yet, also
 /// those on hold.
 pub fn submit_waiting(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
+    submit_each(tx, now, scope, |tx, after| {
+        payouts::rows::waiting(tx, scope, after, HELD_PAYOUTS_PAGE)
+    })
+}
+
+/// Schedules the submission of all payouts that `page` lists, a page after an identifier at a time.
+fn submit_each(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    page: impl Fn(&mut dyn Tx, [u8; 16]) -> Result<Vec<Id<kind::Payout>>, StoreError>,
+) -> Result<(), StoreError> {
     let mut after = [0; 16];
     loop {
-        let waiting = payouts::rows::waiting(tx, scope, after, HELD_PAYOUTS_PAGE)?;
-        for id in &waiting {
+        let ids = page(tx, after)?;
+        for id in &ids {
             let due = now.business_milliseconds();
             tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, *id, due)?;
         }
-        match waiting.last() {
+        match ids.last() {
             Some(last) => after = last.to_bytes(),
             None => return Ok(()),
         }
@@ -463,24 +475,10 @@ pub fn resume_held(
     scope: Scope,
     beneficiary_id: Id<kind::Beneficiary>,
 ) -> Result<(), StoreError> {
-    let mut after = [0; 16];
-    loop {
-        let held = payouts::rows::on_hold_of_beneficiary(
-            tx,
-            scope,
-            beneficiary_id,
-            after,
-            HELD_PAYOUTS_PAGE,
-        )?;
-        for id in &held {
-            let due = now.business_milliseconds();
-            tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, *id, due)?;
-        }
-        match held.last() {
-            Some(last) => after = last.to_bytes(),
-            None => return Ok(()),
-        }
-    }
+    submit_each(tx, now, scope, |tx, after| {
+        let page = HELD_PAYOUTS_PAGE;
+        payouts::rows::on_hold_of_beneficiary(tx, scope, beneficiary_id, after, page)
+    })
 }
 
 /// Makes the payment advice of a settled payout available.
