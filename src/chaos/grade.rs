@@ -212,10 +212,11 @@ fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
     }
 }
 
-/// Whether an answer says that the same request can never succeed.
+/// Whether an answer says that the same request can never succeed. After a 401 it can, with another
+/// API key.
 fn is_refusal(attempt: &RequestAttempt) -> bool {
     matches!(attempt.fate, Fate::Answered | Fate::Delayed)
-        && matches!(attempt.http_status, 400 | 401 | 403 | 404)
+        && matches!(attempt.http_status, 400 | 403 | 404)
 }
 
 /// Judges each attempt by the one before it.
