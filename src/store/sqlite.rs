@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
@@ -285,6 +286,9 @@ fn tune(connection: &Connection, cache_kibibytes: i64) -> Result<(), StoreError>
     connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX)).map_err(store_error)?;
     connection.pragma_update(None, "cache_size", -cache_kibibytes).map_err(store_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+    // Plans do not depend on the values of parameters. Otherwise SQLite plans a statement anew at
+    // each run whose values differ from the last, such as each one with `LIMIT ?`.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(store_error)?;
     Ok(())
 }
 
@@ -478,6 +482,24 @@ impl Tx for SqliteTx<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_statement_is_planned_once_whatever_its_values() {
+        let plans = |connection: &Connection| {
+            connection.execute_batch("CREATE TABLE numbers (number BIGINT PRIMARY KEY)").unwrap();
+            let sql = "SELECT number FROM numbers WHERE number > ?1 ORDER BY number LIMIT ?2";
+            let mut statement = connection.prepare(sql).unwrap();
+            for number in 1..=4 {
+                assert!(!statement.exists([number, number]).unwrap());
+            }
+            statement.get_status(rusqlite::StatementStatus::RePrepare)
+        };
+        let connection = Connection::open_in_memory().unwrap();
+        assert!(plans(&connection) > 0, "SQLite as it comes does not plan anew");
+        let connection = Connection::open_in_memory().unwrap();
+        tune(&connection, READER_CACHE_KIBIBYTES).unwrap();
+        assert_eq!(plans(&connection), 0);
+    }
 
     #[test]
     fn filters_by_a_related_object_read_its_index() {
