@@ -33,6 +33,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0023_progress_of_replays.sql"),
     include_str!("../../migrations/0024_operator_identities.sql"),
     include_str!("../../migrations/0025_uses_of_keys.sql"),
+    include_str!("../../migrations/0026_open_payouts.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

@@ -502,6 +502,36 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_an_object_makes_no_temporary_table() {
+        let connection = Connection::open_in_memory().unwrap();
+        crate::store::migrate::migrate(&mut SqliteTx::new(&connection)).unwrap();
+        let temporary = |sql: &str| {
+            let mut statement = connection.prepare(&format!("EXPLAIN {sql}")).unwrap();
+            let mut rows = statement.raw_query();
+            let mut count = 0;
+            while let Some(row) = rows.next().unwrap() {
+                count += usize::from(row.get_ref(1).unwrap().as_str() == Ok("OpenEphemeral"));
+            }
+            count
+        };
+        for table in ["beneficiaries", "deposits", "payouts", "refunds", "transfers"] {
+            let sql = format!("SELECT name FROM pragma_table_info('{table}') WHERE pk = 0");
+            let mut statement = connection.prepare(&sql).unwrap();
+            let columns = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+            let columns: Vec<String> =
+                columns.map(Result::unwrap).filter(|column| column != "version").collect();
+            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+            let update = crate::store::record::update_sql(table, &columns);
+            assert_eq!(temporary(&update), 0, "{table}");
+        }
+        connection
+            .execute_batch("CREATE INDEX three ON payouts (id) WHERE status IN ('a', 'b', 'c')")
+            .unwrap();
+        let update = crate::store::record::update_sql("payouts", &["status"]);
+        assert!(temporary(&update) > 0, "the test sees no temporary table");
+    }
+
+    #[test]
     fn filters_by_a_related_object_read_its_index() {
         let folder = std::env::temp_dir().join(format!("hundi-plans-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
