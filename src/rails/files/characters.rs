@@ -89,11 +89,12 @@ const fn is_invisible(letter: char) -> bool {
 impl Characters {
     /// A text in these characters, with single spaces. For `Neft`, letters of India's scripts and
     /// accented ones are written in plain Latin letters, and what has no such form becomes a space.
-    /// `Latin` does so only with what ISO-8859-1 lacks; `Unicode` replaces only control characters.
-    /// Writing the result again changes nothing.
+    /// Signs at the start go, and of two slashes together one stays. `Latin` replaces only what
+    /// ISO-8859-1 lacks, in the same way; `Unicode` replaces only control characters. Writing the
+    /// result again changes nothing.
     pub fn write(self, text: &str) -> String {
         let plain = match self {
-            Characters::Neft => neft(text),
+            Characters::Neft => without_odd_signs(&neft(text)),
             Characters::Latin => latin(text),
             Characters::Unicode => {
                 text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
@@ -116,7 +117,7 @@ fn is_latin(letter: char) -> bool {
     matches!(letter, ' '..='~' | '\u{A1}'..='\u{AC}' | '\u{AE}'..='\u{FF}')
 }
 
-/// A text in the characters of ISO-8859-1: what it does not have is written as for NEFT.
+/// A text in the characters of ISO-8859-1: what that lacks is written as for NEFT.
 fn latin(text: &str) -> String {
     let (mut out, mut other) = (String::with_capacity(text.len()), String::new());
     for letter in text.nfc() {
@@ -131,6 +132,7 @@ fn latin(text: &str) -> String {
     out
 }
 
+/// A text in the characters of NEFT, with all its signs and gaps.
 fn neft(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut word = String::new();
@@ -147,8 +149,13 @@ fn neft(text: &str) -> String {
         add_letter(letter, &mut out);
     }
     out.push_str(&scripts_of_india::latin(&word));
-    // A slash at the start, and two together, mean something else to some systems.
-    let mut out = out.replace("//", "/");
+    out
+}
+
+/// A text of NEFT without the signs that mean something else to some systems: a slash, a hyphen or
+/// a colon at the start, and two slashes together.
+fn without_odd_signs(text: &str) -> String {
+    let mut out = text.replace("//", "/");
     while out.contains("//") {
         out = out.replace("//", "/");
     }
@@ -203,6 +210,20 @@ mod tests {
             assert_eq!(Characters::Neft.write(name), wanted, "{name}");
         }
         assert_eq!(Characters::Unicode.write("José\n王 "), "José 王");
+        for (name, wanted) in [
+            ("José Nuñez", "José Nuñez"),
+            ("Łukasz Weiß", "Lukasz Weiß"),
+            ("राजेश कुमार", "Rajesh Kumar"),
+            ("Rao王X", "Rao X"),
+            ("王Rao", "Rao"),
+            ("Asha–Rao", "Asha-Rao"),
+            ("Asha\nRao", "Asha Rao"),
+            ("Asha\u{200B}Rao", "AshaRao"),
+            ("a//b", "a//b"),
+            ("-Rao", "-Rao"),
+        ] {
+            assert_eq!(Characters::Latin.write(name), wanted, "{name}");
+        }
         assert_eq!(Characters::Neft.write_short("Asha Rao", 5), "Asha");
         for (name, is_neft, is_unicode) in [
             ("Asha", true, true),
@@ -222,6 +243,13 @@ mod tests {
             prop_assert!(written.chars().all(is_neft), "{written}");
             prop_assert_eq!(Characters::Neft.write(&written), written.clone());
             prop_assert!(!written.contains("//"));
+        }
+
+        #[test]
+        fn nothing_but_characters_of_latin_is_written(text in "\\PC{0,40}") {
+            let written = Characters::Latin.write(&text);
+            prop_assert!(written.chars().all(is_latin), "{written}");
+            prop_assert_eq!(Characters::Latin.write(&written), written.clone());
         }
     }
 }
