@@ -99,8 +99,10 @@ fn decode_xml(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
         return text.map(Cow::Owned);
     }
     let bytes = bytes.strip_prefix(&UTF8_MARK).unwrap_or(bytes);
-    if is_declared_latin(bytes) {
-        return Ok(Cow::Owned(windows_1252(bytes)));
+    match declared_encoding(bytes) {
+        Some(DeclaredEncoding::Windows1252) => return Ok(Cow::Owned(windows_1252(bytes))),
+        Some(DeclaredEncoding::Latin9) => return Ok(Cow::Owned(latin_9(bytes))),
+        None => {}
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
@@ -150,6 +152,22 @@ fn windows_1252(bytes: &[u8]) -> String {
     bytes.iter().map(letter).collect()
 }
 
+/// ISO-8859-15: ISO-8859-1 with eight other characters.
+fn latin_9(bytes: &[u8]) -> String {
+    let letter = |byte: &u8| match byte {
+        0xA4 => '€',
+        0xA6 => 'Š',
+        0xA8 => 'š',
+        0xB4 => 'Ž',
+        0xB8 => 'ž',
+        0xBC => 'Œ',
+        0xBD => 'œ',
+        0xBE => 'Ÿ',
+        byte => char::from(*byte),
+    };
+    bytes.iter().map(letter).collect()
+}
+
 fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Result<String, FileError> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     let units = pairs.iter().map(|pair| {
@@ -163,17 +181,29 @@ fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Result<String, FileError> 
     }
 }
 
-/// Whether the declaration at the beginning names an encoding of one byte a character.
-fn is_declared_latin(bytes: &[u8]) -> bool {
+/// An encoding of one byte a character. A file that says ISO-8859-1 is read as Windows-1252, which
+/// has it inside.
+#[derive(Clone, Copy)]
+enum DeclaredEncoding {
+    Windows1252,
+    Latin9,
+}
+
+/// The names that a declaration has for them; a longer one stands before the one within it.
+const DECLARED_NAMES: &[(&str, DeclaredEncoding)] = &[
+    ("iso-8859-15", DeclaredEncoding::Latin9),
+    ("iso-8859-1", DeclaredEncoding::Windows1252),
+    ("latin1", DeclaredEncoding::Windows1252),
+    ("windows-1252", DeclaredEncoding::Windows1252),
+];
+
+/// The encoding of one byte a character that the declaration at the beginning names, if any.
+fn declared_encoding(bytes: &[u8]) -> Option<DeclaredEncoding> {
     const DECLARATION_BYTES_MAX: usize = 200;
-    let Some(end) = bytes.iter().take(DECLARATION_BYTES_MAX).position(|byte| *byte == b'>') else {
-        return false;
-    };
+    let end = bytes.iter().take(DECLARATION_BYTES_MAX).position(|byte| *byte == b'>')?;
     let declaration = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).to_lowercase();
-    declaration.starts_with("<?xml")
-        && ["iso-8859-1", "latin1", "windows-1252", "iso-8859-15"]
-            .iter()
-            .any(|name| declaration.contains(name))
+    let mut names = DECLARED_NAMES.iter().filter(|_| declaration.starts_with("<?xml"));
+    names.find(|(name, _)| declaration.contains(name)).map(|(_, encoding)| *encoding)
 }
 
 #[cfg(test)]
@@ -216,6 +246,10 @@ mod tests {
         let latin = b"<?xml version='1.0' encoding='ISO-8859-1'?><A>\xE9</A>";
         assert!(text(latin).unwrap().ends_with("<A>é</A>"));
         assert!(text(b"<A>\xE9</A>").is_err(), "what is not declared is UTF-8");
+        // The euro and the letters of French and Finnish take the place of eight signs.
+        let latin9 = b"<?xml version='1.0' encoding='ISO-8859-15'?>\
+            <A>\xA4 \xA6\xA8\xB4\xB8\xBC\xBD\xBE \xA3\xE9</A>";
+        assert!(text(latin9).unwrap().ends_with("<A>€ ŠšŽžŒœŸ £é</A>"));
         let windows = b"<?xml version='1.0' encoding='windows-1252'?><A>\x80 \x93\xE9\x94</A>";
         assert!(text(windows).unwrap().ends_with("<A>€ “é”</A>"));
     }
