@@ -42,11 +42,13 @@ impl BankArgs {
 /// With a table `[bank]` or `[test_bank]` its format and profile count; else the defaults do.
 fn certify(folder: &Path, database: &DatabaseArgs) -> Result<(), String> {
     let config = config(database)?;
-    let (format, profile) = match config.bank.or(config.test_bank) {
-        Some(settings) => (settings.format, settings.profile),
+    let mut found = match config.bank.or(config.test_bank) {
+        Some(settings) => Certification::new(settings.format, settings.profile.clone())
+            .with_account(settings.debit_account_number()),
         None => {
             let format = FILE_FORMATS.first().copied().ok_or("no format is known")?;
-            (FileFormatRef(format), BankProfile::try_from(ProfileTable::default())?)
+            let profile = BankProfile::try_from(ProfileTable::default())?;
+            Certification::new(FileFormatRef(format), profile)
         }
     };
     let unreadable = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -57,7 +59,6 @@ fn certify(folder: &Path, database: &DatabaseArgs) -> Result<(), String> {
         .map_err(unreadable)?;
     paths.retain(|path| path.is_file());
     paths.sort();
-    let mut found = Certification::new(format, profile);
     for path in &paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = match std::fs::metadata(path) {

@@ -14,6 +14,8 @@ use crate::rails::port::PaymentMethod;
 pub struct Certification {
     format: FileFormatRef,
     profile: BankProfile,
+    /// The debit account, where one is configured: its number is no reference.
+    debit_account_number: Option<String>,
     pub files_count: usize,
     pub refused_count: usize,
     pub reports_count: usize,
@@ -33,6 +35,7 @@ impl Certification {
         Certification {
             format,
             profile,
+            debit_account_number: None,
             files_count: 0,
             refused_count: 0,
             reports_count: 0,
@@ -42,6 +45,11 @@ impl Certification {
             versions: Vec::new(),
             accounts: BTreeMap::new(),
         }
+    }
+
+    /// The same with the debit account of the settings.
+    pub fn with_account(self, number: &str) -> Certification {
+        Certification { debit_account_number: Some(number.to_owned()), ..self }
     }
 
     /// Payments of ours that the files say were made.
@@ -102,7 +110,8 @@ impl Certification {
                         balance(account.opening),
                         balance(account.closing)
                     ));
-                    lines.extend(account.lines.iter().map(|line| self.line(line)));
+                    let own = account.account_number.as_str();
+                    lines.extend(account.lines.iter().map(|line| self.line(line, own)));
                 }
             }
         }
@@ -117,7 +126,7 @@ impl Certification {
         self.reports_count += 1;
         let is_paid = payment.verdict.meaning == Some(Meaning::Paid);
         let of = payment.end_to_end_id.filter(|_| is_paid);
-        let reference = self.reference(&payment.references, of, None);
+        let reference = self.reference(&payment.references, of, payment.amount, None);
         format!(
             "  {}: {}, {}, {reference}{}",
             payment.place,
@@ -127,7 +136,7 @@ impl Certification {
         )
     }
 
-    fn line(&mut self, line: &StatementLine) -> String {
+    fn line(&mut self, line: &StatementLine, account_number: &str) -> String {
         self.reports_count += 1;
         let what = match (line.sign, line.is_reversal) {
             (Sign::Debit, false) => "debit",
@@ -136,7 +145,8 @@ impl Certification {
             (Sign::Credit, true) => "credit that undoes a debit",
         };
         let of = line.end_to_end_id.filter(|_| line.sign == Sign::Debit);
-        let reference = self.reference(&line.references, of, Some(line.amount));
+        let amount = Some(line.amount);
+        let reference = self.reference(&line.references, of, amount, Some(account_number));
         let members = match line.members.len() {
             0 => String::new(),
             count => format!(", booked for {count} payouts together"),
@@ -152,22 +162,26 @@ impl Certification {
     }
 
     /// Which reference would be taken, and where it stands; `of` is a payment of ours that was
-    /// made.
+    /// made. The method is the amount's, because a sample does not say which payments are book
+    /// transfers.
     fn reference(
         &mut self,
         references: &References,
         of: Option<EndToEndId>,
         amount: Option<Money>,
+        account_number: Option<&str>,
     ) -> String {
         let method = amount.map_or(PaymentMethod::Neft, PaymentMethod::for_amount);
-        let finding = references.utr(method, &self.profile.reference_elements, &[]);
+        let configured = self.debit_account_number.as_deref();
+        let own: Vec<&str> = account_number.into_iter().chain(configured).collect();
+        let finding = references.utr(method, &self.profile.reference_elements, &own);
         if let Some(of) = of {
             *self.payments.entry(of).or_default() |= matches!(finding, UtrFinding::One(..));
         }
         if let UtrFinding::One(utr, element) = &finding {
             return format!("UTR {} from {}", utr.as_str(), element.as_str());
         }
-        self.missing.extend(of.map(|of| (of, references.single_candidates())));
+        self.missing.extend(of.map(|of| (of, references.single_candidates(&own))));
         match finding {
             UtrFinding::Ambiguous => "several UTRs: the operator would decide".into(),
             _ => "no UTR".into(),
@@ -363,6 +377,36 @@ mod tests {
         let mut found = Certification::new(FileFormatRef(&Iso20022), table.try_into().unwrap());
         found.file("a.xml", file.as_bytes());
         assert_eq!((found.payments_count(), found.referenced_count()), (2, 2));
+    }
+
+    #[test]
+    fn a_reference_is_judged_by_the_method_and_is_not_the_account() {
+        let ours = EndToEndId::of(crate::kernel::Id::from_u128(7)).to_string();
+        let status = format!(
+            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:pain.002.001.10\"><CstmrPmtStsRpt>\
+             <GrpHdr><MsgId>S1</MsgId></GrpHdr><OrgnlGrpInfAndSts><OrgnlMsgId>1</OrgnlMsgId>\
+             </OrgnlGrpInfAndSts><OrgnlPmtInfAndSts><OrgnlPmtInfId>1</OrgnlPmtInfId><TxInfAndSts>\
+             <OrgnlEndToEndId>{ours}</OrgnlEndToEndId><TxSts>ACSC</TxSts><StsRsnInf><AddtlInf>\
+             SBIN126166441955 HDFCR52026112100000001</AddtlInf></StsRsnInf><OrgnlTxRef><Amt>\
+             <InstdAmt Ccy=\"INR\">300000.00</InstdAmt></Amt></OrgnlTxRef></TxInfAndSts>\
+             </OrgnlPmtInfAndSts></CstmrPmtStsRpt></Document>"
+        );
+        let profile = || BankProfile::try_from(ProfileTable::default()).unwrap();
+        let mut found = Certification::new(FileFormatRef(&Iso20022), profile());
+        let lines = found.file("a.xml", status.as_bytes()).join("\n");
+        assert!(lines.contains("UTR HDFCR52026112100000001 from AddtlInf"), "{lines}");
+
+        let account = "00112233445566";
+        let notification = format!(
+            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.02\">\
+             <BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>N1</MsgId></GrpHdr><Ntfctn><Id>1</Id><Acct><Id>\
+             <Othr><Id>{account}</Id></Othr></Id></Acct>{}</Ntfctn></BkToCstmrDbtCdtNtfctn></Document>",
+            entry(&ours, &format!("<AcctSvcrRef>{account}</AcctSvcrRef>"))
+        );
+        let mut found = Certification::new(FileFormatRef(&Iso20022), profile());
+        let lines = found.file("b.xml", notification.as_bytes()).join("\n");
+        assert!(lines.ends_with("no UTR"), "{lines}");
+        assert_eq!(found.proposal(), Vec::<String>::new());
     }
 
     #[test]

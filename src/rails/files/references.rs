@@ -80,6 +80,12 @@ pub enum UtrFinding {
     Ambiguous,
 }
 
+impl UtrFinding {
+    fn is_some(&self) -> bool {
+        *self != UtrFinding::None
+    }
+}
+
 impl References {
     pub const fn new() -> References {
         References { candidates: Vec::new() }
@@ -172,9 +178,8 @@ impl References {
             let first = [ReferenceElement::ClrSysRef, ReferenceElement::Utr];
             let last = [ReferenceElement::AcctSvcrRef, ReferenceElement::TxId];
             let found = first.iter().chain(preferred).map(|element| of(*element));
-            let found = found.chain([one_of(labelled)]).chain(last.map(of));
-            let mut found = found.skip_while(|finding| *finding == UtrFinding::None);
-            return found.next().unwrap_or(UtrFinding::None);
+            let mut found = found.chain([one_of(labelled)]).chain(last.map(of));
+            return found.find(UtrFinding::is_some).unwrap_or(UtrFinding::None);
         }
         let clearing = all()
             .filter(|candidate| {
@@ -182,14 +187,11 @@ impl References {
             })
             .filter_map(read);
         let clearing: Vec<_> = clearing.collect();
-        if let Some(known) = clearing.iter().find(|(utr, _)| utr.fits(method)) {
-            return UtrFinding::One(known.0.clone(), known.1);
-        }
-        for element in preferred {
-            match of(*element) {
-                UtrFinding::None => {}
-                found => return found,
-            }
+        let clearing_fits = clearing.iter().filter(|(utr, _)| utr.fits(method)).cloned();
+        let surest = one_of(clearing_fits.collect());
+        let preferred = preferred.iter().map(|element| of(*element));
+        if let Some(found) = [surest].into_iter().chain(preferred).find(UtrFinding::is_some) {
+            return found;
         }
         let labelled: Vec<_> = all()
             .filter(|candidate| candidate.is_labelled)
@@ -199,13 +201,9 @@ impl References {
         let known = all().filter(|candidate| Utr::has_known_form(&candidate.text)).filter_map(read);
         let known: Vec<_> = known.collect();
         let fits: Vec<_> = known.iter().filter(|(utr, _)| utr.fits(method)).cloned().collect();
-        for group in [labelled, fits, known, clearing] {
-            match one_of(group) {
-                UtrFinding::None => {}
-                found => return found,
-            }
-        }
-        UtrFinding::None
+        let last = [labelled, fits, known, clearing].into_iter().map(one_of);
+        let mut last = last;
+        last.find(UtrFinding::is_some).unwrap_or(UtrFinding::None)
     }
 
     /// References that only the bank can have written, for finding the payment that comes back.
@@ -219,10 +217,13 @@ impl References {
     pub fn all(&self) -> impl Iterator<Item = &str> {
         self.candidates.iter().map(|candidate| candidate.text.as_str())
     }
-    /// Elements that hold one text, and no other, which could be a reference, with the text.
-    pub fn single_candidates(&self) -> Vec<(ReferenceElement, Utr)> {
+    /// Elements that hold one text, and no other, which could be a reference, with the text. `own`
+    /// are numbers that are none.
+    pub fn single_candidates(&self, own: &[&str]) -> Vec<(ReferenceElement, Utr)> {
+        let usable = |candidate: &&Candidate| !own.contains(&candidate.text.as_str());
         let of = |element| {
-            let texts = self.candidates.iter().filter(|found| found.element == element);
+            let texts = self.candidates.iter().filter(usable);
+            let texts = texts.filter(|found| found.element == element);
             let texts: Vec<Utr> =
                 texts.filter_map(|found| Utr::parse(&found.text.to_ascii_uppercase())).collect();
             texts.first().filter(|first| texts.iter().all(|text| text == *first)).cloned()
@@ -349,6 +350,11 @@ mod tests {
         assert_eq!(found(&parts, &[]), UtrFinding::Ambiguous);
         let UtrFinding::One(utr, _) = found(&parts, &[AddtlTxInf]) else { panic!() };
         assert_eq!(utr.as_str(), "SBIN126166441955");
+        // The clearing system's own element is no surer where it names two.
+        let parts = [(ClrSysRef, "SBIN126166441955"), (ClrSysRef, "AXISP00494478733")];
+        assert_eq!(found(&parts, &[]), UtrFinding::Ambiguous);
+        let parts = [(ClrSysRef, "SBIN126166441955"), (ClrSysRef, "0000123456")];
+        one(&parts, "SBIN126166441955", ClrSysRef);
         // The bank's setting takes any 10 to 22 letters and digits from its element.
         let parts = [(AcctSvcrRef, "S123456789X")];
         assert_eq!(
