@@ -374,6 +374,34 @@ async fn what_is_refused_for_us_is_held_and_sent_again_under_the_same_identity()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_is_refused_says_nothing_of_the_payments_beside_it() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, neft) = scene.payout(PAID, "100.00").await;
+    let (_, within) = scene.payout(PAID, "110.00").await;
+    let (_, rtgs) = scene.payout(PAID, "3000.00").await;
+    let (_, funds) = scene.payout(PAID, "3100.00").await;
+    assert_eq!(scene.turn().await.published_count, 4, "in one file");
+    let file = scene.taken().pop().unwrap();
+    let message = file.split("<MsgId>").nth(1).unwrap().split('<').next().unwrap();
+    let refused = refusal(within, &reason("FRAD", ""));
+    let refused = format!("<PmtInfSts>RJCT</PmtInfSts>{refused}");
+    let beside = [refusal(rtgs, &reason("FRAD", "")), refusal(funds, &reason("AM04", ""))].concat();
+    let beside = format!(
+        "</OrgnlPmtInfAndSts><OrgnlPmtInfAndSts><OrgnlPmtInfId>{message}-RTGS</OrgnlPmtInfId>\
+         {beside}"
+    );
+    let report = status("S1", message, "", &(refused + &beside));
+    assert_eq!(scene.hear(&[report]).await.alarms_count, 3);
+    assert_eq!(scene.attention(neft).await, Some(Attention::FileRefused));
+    assert_eq!(scene.attention(within).await, Some(Attention::FileRefused));
+    assert_eq!(scene.attention(funds).await, Some(Attention::RefusedForUs));
+    let failed = scene.find(rtgs).await;
+    assert_eq!(failed.status, PayoutStatus::Failed);
+    assert_eq!(failed.failure.unwrap().code, FailureCode::ComplianceRejected);
+    scene.assert_book();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_reference_settles_one_payout() {
     let mut scene = Scene::new(Vec::new()).await;
     let (_, first, _) = scene.sent("100.00").await;

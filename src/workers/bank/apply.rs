@@ -41,7 +41,7 @@ pub struct PaymentReport {
     pub end_to_end_id: Option<EndToEndId>,
     pub amount: Option<Money>,
     pub event: ReportedEvent,
-    /// The whole file or batch was refused.
+    /// The file or the batch of ours that it is in was refused as a whole.
     pub is_whole: bool,
     /// A movement on the account, rather than a status.
     pub is_booked: bool,

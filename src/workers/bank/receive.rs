@@ -1,5 +1,7 @@
 //! Reads the files that the bank put into the inbox.
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest, Sha256};
 
 use super::apply::{self, PaymentReport, ReportEffect, ReportedEvent};
@@ -314,8 +316,21 @@ impl Bank {
                 refused_wholes.push((id, Some(method), verdict.reason));
             }
         }
-        let is_whole = !refused_wholes.is_empty();
+        // The payments that each of them is about, with the reason.
+        let mut refused_members = BTreeMap::new();
+        for (message_id, method, reason) in refused_wholes {
+            let find = move |tx: &mut dyn Tx, _: &mut Now| Ok(rows::of_message(tx, message_id)?);
+            for instruction in app.store.write(find).await? {
+                if method.is_none_or(|method| method == instruction.method) {
+                    refused_members
+                        .entry(EndToEndId::of(instruction.payout_id))
+                        .or_insert_with(|| (message_id, reason.clone()));
+                }
+            }
+        }
         for payment in report.payments {
+            let is_whole =
+                payment.end_to_end_id.is_some_and(|id| refused_members.contains_key(&id));
             let code = payment.verdict.reason.code.as_deref();
             let event = match payment.verdict.meaning {
                 Some(Meaning::Paid) => ReportedEvent::Paid,
@@ -337,29 +352,23 @@ impl Bank {
                 entry_reference: None,
             });
         }
-        for (message_id, method, reason) in refused_wholes {
-            let instructions =
-                app.store.write(move |tx, _| Ok(rows::of_message(tx, message_id)?)).await?;
-            for instruction in instructions {
-                let end_to_end_id = EndToEndId::of(instruction.payout_id);
-                // What is said of one payment goes before what is said of all.
-                let is_named =
-                    reports.iter().any(|report| report.end_to_end_id == Some(end_to_end_id));
-                if !is_named && method.is_none_or(|method| method == instruction.method) {
-                    let code = reason.code.as_deref();
-                    reports.push(PaymentReport {
-                        end_to_end_id: Some(end_to_end_id),
-                        amount: None,
-                        event: ReportedEvent::Refused(reasons::refusal_within_whole(code)),
-                        is_whole: true,
-                        is_booked: false,
-                        message_id: Some(message_id),
-                        reason: reason.clone(),
-                        references: References::new(),
-                        entry_reference: None,
-                    });
-                }
-            }
+        // What is said of one payment goes before what is said of all.
+        for report in &reports {
+            report.end_to_end_id.map(|id| refused_members.remove(&id));
+        }
+        for (end_to_end_id, (message_id, reason)) in refused_members {
+            let code = reason.code.as_deref();
+            reports.push(PaymentReport {
+                end_to_end_id: Some(end_to_end_id),
+                amount: None,
+                event: ReportedEvent::Refused(reasons::refusal_within_whole(code)),
+                is_whole: true,
+                is_booked: false,
+                message_id: Some(message_id),
+                reason,
+                references: References::new(),
+                entry_reference: None,
+            });
         }
         Ok(reports)
     }
