@@ -50,7 +50,8 @@ pub struct TurnReport {
     pub files_count: usize,
     pub refused_count: usize,
     pub counts: Counts,
-    /// Payouts that came to wait for the operator.
+    /// Payouts that came to wait for the operator, by a report or because nobody knows their
+    /// outcome.
     pub alarms_count: usize,
 }
 
@@ -74,18 +75,18 @@ impl Bank {
     /// One turn: ends what a stop left unfinished, writes what waits, reads what came, and gives
     /// the operator what the bank does not answer.
     pub async fn turn(&mut self, app: &AppState) -> Result<TurnReport, Stopped> {
-        self.recover(app).await?;
         let mut turn = TurnReport::default();
-        loop {
-            match self.publish(app).await? {
-                0 => break,
-                count => turn.published_count += count,
-            }
-        }
-        self.receive(app, &mut turn).await?;
-        self.give_up_unanswered(app).await?;
-        self.tell_waiting(app).await?;
+        self.take_turn(app, &mut turn).await?;
         Ok(turn)
+    }
+
+    /// The same; what was done before it stopped stands in `turn`.
+    async fn take_turn(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
+        self.recover(app, turn).await?;
+        while self.publish(app, turn).await? > 0 {}
+        self.receive(app, turn).await?;
+        self.give_up_unanswered(app, turn).await?;
+        self.tell_waiting(app).await
     }
 
     /// Logs which payouts wait because the bank takes none of their method now, and until when;
@@ -125,8 +126,12 @@ impl Bank {
     }
 
     /// Payouts that the bank has said nothing final of for too long are marked as unknown; they are
-    /// never sent again.
-    async fn give_up_unanswered(&self, app: &AppState) -> Result<(), Stopped> {
+    /// never sent again by themselves.
+    async fn give_up_unanswered(
+        &self,
+        app: &AppState,
+        turn: &mut TurnReport,
+    ) -> Result<(), Stopped> {
         let seconds = self.settings.unanswered_hours_max * 3_600;
         let find = move |tx: &mut dyn Tx, now: &mut Now| {
             Ok(rows::unanswered(tx, now.instant() - seconds, UNANSWERED_MAX)?)
@@ -138,7 +143,7 @@ impl Bank {
                 rows::note_answer(tx, instruction.payout_id, None)?;
                 Ok(mark_unknown(tx, now, &services, &instruction)?)
             };
-            app.store.write(mark).await?;
+            turn.alarms_count += usize::from(app.store.write(mark).await?);
             tracing::warn!(
                 payout = %payout_id,
                 "the bank has not reported what became of a payout; it waits for the operator"
@@ -148,21 +153,23 @@ impl Bank {
     }
 }
 
-/// Marks a payout that is with the bank as one whose outcome nobody knows.
+/// Marks a payout that is with the bank as one whose outcome nobody knows. `false` if it ended
+/// before.
 fn mark_unknown(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     instruction: &Journalled,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     publish::enter(tx, now, instruction)?;
-    if let Some(mut payout) = payouts::rows::find(tx, instruction.scope, instruction.payout_id)?
-        && payout.status == PayoutStatus::Processing
-    {
+    let payout = payouts::rows::find(tx, instruction.scope, instruction.payout_id)?;
+    let payout = payout.filter(|payout| payout.status == PayoutStatus::Processing);
+    let is_marked = payout.is_some();
+    if let Some(mut payout) = payout {
         paying::apply_report(tx, now, services, &mut payout, BankReport::Unknown)?;
     }
     now.leave_account();
-    Ok(())
+    Ok(is_marked)
 }
 
 /// Compares the book with the bank's statements and logs how many differences there are.
@@ -219,14 +226,9 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
             compare(&app).await;
             reconciled = today;
         }
-        match bank.turn(&app).await {
-            // What needs the operator is not left to the comparison of the next day.
-            Ok(turn) => {
-                app.metrics.bank_turns.count("done");
-                if turn.alarms_count > 0 {
-                    compare(&app).await;
-                }
-            }
+        let mut turn = TurnReport::default();
+        match bank.take_turn(&app, &mut turn).await {
+            Ok(()) => app.metrics.bank_turns.count("done"),
             Err(stopped) => {
                 app.metrics.bank_turns.count("failed");
                 tracing::error!(
@@ -234,6 +236,10 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
                     "the bank's worker could not finish its turn; it tries again"
                 );
             }
+        }
+        // What needs the operator is not left to the comparison of the next day.
+        if turn.alarms_count > 0 {
+            compare(&app).await;
         }
         show_outbox(&app, bank.folders());
         tokio::select! {

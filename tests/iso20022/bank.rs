@@ -13,6 +13,7 @@ use hundi::rails::files::rows;
 use hundi::rails::files::settings::{BankSettings, BankTable};
 use hundi::rails::iso20022::simulator::{SimulatedIsoBank, Trait};
 use hundi::reconcile::{self, DifferenceKind};
+use hundi::workers::bank::publish::{FaultPoint, PublishStep, Stopped};
 use hundi::workers::bank::{Bank, TurnReport};
 use serde_json::{Value, json};
 
@@ -123,6 +124,16 @@ impl Scene {
 
     pub async fn turn(&mut self) -> TurnReport {
         self.bank.turn(&self.server.app.state).await.unwrap()
+    }
+
+    /// Writes one file in a given order of steps, up to a fault point.
+    pub async fn publish_in(
+        &self,
+        order: &[PublishStep],
+        fault: Option<FaultPoint>,
+    ) -> Result<usize, Stopped> {
+        let mut turn = TurnReport::default();
+        self.bank.publish_in(&self.server.app.state, order, fault, &mut turn).await
     }
 
     /// What the agent finds in the outbox and takes away.

@@ -56,7 +56,7 @@ async fn violation(
 ) -> Option<String> {
     let (_, payout_id) = scene.payout(PAID, "100.00").await;
     let name = EndToEndId::of(payout_id).to_string();
-    let stopped = scene.bank.publish_in(&scene.server.app.state, order, Some(case.fault)).await;
+    let stopped = scene.publish_in(order, Some(case.fault)).await;
     assert!(
         matches!(stopped, Err(Stopped::FaultPoint)),
         "{case:?}: the fault point is reached: {stopped:?}"
@@ -158,7 +158,7 @@ async fn numbers_begin_where_the_bank_says_and_end_with_their_digits() {
     }
     assert_eq!(names(&scene).await, ["PAY8.xml", "PAY9.xml"]);
     let (_, payout_id) = scene.payout(PAID, "100.00").await;
-    let stopped = scene.bank.publish(&scene.server.app.state).await;
+    let stopped = scene.publish_in(&ORDER, None).await;
     let Err(Stopped::Error(reason)) = stopped else { panic!("{stopped:?}") };
     assert!(reason.contains("file numbers are used up"), "{reason}");
     // Nothing of the attempt is kept, and a longer number sends the payout.
@@ -167,7 +167,8 @@ async fn numbers_begin_where_the_bank_says_and_end_with_their_digits() {
     let longer = "file_name = 'PAY{number:2}.xml'\n".to_owned();
     settings.profile = toml::from_str::<ProfileTable>(&longer).unwrap().try_into().unwrap();
     let bank = Bank::open_in_boot(settings.into(), Some("boot-1".into())).unwrap();
-    assert_eq!(bank.publish(&scene.server.app.state).await.unwrap(), 1);
+    scene.bank = bank;
+    assert_eq!(scene.publish_in(&ORDER, None).await.unwrap(), 1);
     assert_eq!(names(&scene).await[2], "PAY10.xml");
     let name = EndToEndId::of(payout_id).to_string();
     assert!(scene.taken().iter().any(|file| file.contains(&name)));
@@ -207,10 +208,7 @@ async fn a_rename_that_a_power_cut_undid_is_never_done_again() {
     let mut scene = Scene::new(Vec::new()).await;
     for step in [PublishStep::Rename, PublishStep::RecordPublished] {
         let (_, payout_id) = scene.payout(PAID, "100.00").await;
-        let stopped = scene
-            .bank
-            .publish_in(&scene.server.app.state, &ORDER, Some(FaultPoint::After(step)))
-            .await;
+        let stopped = scene.publish_in(&ORDER, Some(FaultPoint::After(step))).await;
         assert!(matches!(stopped, Err(Stopped::FaultPoint)));
         let path =
             fs::read_dir(&scene.bank.folders().outbox).unwrap().next().unwrap().unwrap().path();
@@ -220,10 +218,10 @@ async fn a_rename_that_a_power_cut_undid_is_never_done_again() {
         scene.bank.folders().stage(&name, &bytes).unwrap();
         scene.bank =
             Bank::open_in_boot(scene.settings.clone(), Some(format!("boot-{step:?}"))).unwrap();
-        scene.turn().await;
+        assert_eq!(scene.turn().await.alarms_count, 1, "{step:?}");
         assert!(scene.taken().is_empty(), "{step:?}: it is not sent again");
         assert!(is_unknown(&scene, payout_id).await, "{step:?}");
-        scene.turn().await;
+        assert_eq!(scene.turn().await.alarms_count, 0, "{step:?}: it is told once");
         assert!(scene.taken().is_empty());
     }
 }
@@ -246,7 +244,7 @@ async fn a_payout_that_the_operator_ends_is_not_sent_and_one_being_written_is_no
 
     let (_, writing) = scene.payout(PAID, "100.00").await;
     let fault = Some(FaultPoint::After(PublishStep::RecordStaged));
-    assert!(scene.bank.publish_in(&scene.server.app.state, &ORDER, fault).await.is_err());
+    assert!(scene.publish_in(&ORDER, fault).await.is_err());
     assert!(decide(&scene, writing).await.unwrap_err().contains("being written"));
     scene.turn().await;
     assert_eq!(scene.taken().len(), 1);

@@ -288,7 +288,7 @@ async fn run_through(behaviour: Vec<Trait>) {
     let mut impatient = (*scene.settings).clone();
     impatient.unanswered_hours_max = -1;
     scene.bank = Bank::open_in_boot(Arc::new(impatient), Some("boot-1".into())).unwrap();
-    scene.turn().await;
+    assert_eq!(scene.turn().await.alarms_count, 2, "{what}");
     expected.extend([DifferenceKind::OutcomeUnknown, DifferenceKind::OutcomeUnknown]);
     assert_eq!(scene.differences().await, expected, "{what}");
     let (_, payout) = shown(&scene, &silent).await;

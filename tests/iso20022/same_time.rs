@@ -6,8 +6,8 @@ use hundi::kernel::{AnyId, Id};
 use hundi::operator::{self, OperatorDecision};
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::files::values::EndToEndId;
-use hundi::workers::bank::Bank;
-use hundi::workers::bank::publish::PublishStep;
+use hundi::workers::bank::publish::{ORDER, PublishStep};
+use hundi::workers::bank::{Bank, TurnReport};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -52,7 +52,7 @@ async fn a_payout_that_is_claimed_for_the_bank_is_not_given_back_too() {
         drop(held);
         failing.await.unwrap()
     };
-    let (published, decided) = tokio::join!(scene.bank.publish(&scene.server.app.state), meet);
+    let (published, decided) = tokio::join!(scene.publish_in(&ORDER, None), meet);
     assert_eq!(published.unwrap(), 2);
     assert_eq!(sent_count(&scene.taken(), payout_id), 1);
     assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Processing, "{decided:?}");
@@ -67,7 +67,7 @@ async fn a_file_that_was_renamed_meanwhile_is_not_given_up() {
     let scene = Scene::on_postgres().await;
     let (_, payout_id) = scene.payout(PAID, "100.00").await;
     let app = &scene.server.app.state;
-    scene.bank.publish_in(app, &[PublishStep::Claim, PublishStep::Stage], None).await.unwrap();
+    scene.publish_in(&[PublishStep::Claim, PublishStep::Stage], None).await.unwrap();
     let name = scene.bank.folders().staged().unwrap().pop().unwrap();
     let database = scene.server.database();
     let held =
@@ -75,7 +75,10 @@ async fn a_file_that_was_renamed_meanwhile_is_not_given_up() {
     scene.bank.folders().publish(&name).unwrap();
     let next = Bank::open_in_boot(scene.settings.clone(), Some("boot-2".into())).unwrap();
     let app_of_next = app.clone();
-    let recovering = tokio::spawn(async move { (next.recover(&app_of_next).await, next) });
+    let recovering = tokio::spawn(async move {
+        let mut turn = TurnReport::default();
+        (next.recover(&app_of_next, &mut turn).await, next)
+    });
     database.until_waiting(1);
     drop(held);
     let (recovered, mut next) = recovering.await.unwrap();

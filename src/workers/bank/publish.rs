@@ -18,7 +18,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{Bank, mark_unknown};
+use super::{Bank, TurnReport, mark_unknown};
 use crate::app_state::AppState;
 use crate::beneficiaries;
 use crate::kernel::{Money, Now, OperationError, StoreError};
@@ -101,8 +101,8 @@ struct Draft {
 
 impl Bank {
     /// Writes one file of the payouts that wait; answers how many it holds.
-    pub async fn publish(&self, app: &AppState) -> Result<usize, Stopped> {
-        self.publish_in(app, &ORDER, None).await
+    pub async fn publish(&self, app: &AppState, turn: &mut TurnReport) -> Result<usize, Stopped> {
+        self.publish_in(app, &ORDER, None, turn).await
     }
 
     /// The same in a given order of steps and up to a fault point, for tests.
@@ -111,11 +111,12 @@ impl Bank {
         app: &AppState,
         order: &[PublishStep],
         fault: Option<FaultPoint>,
+        turn: &mut TurnReport,
     ) -> Result<usize, Stopped> {
         let mut claimed: Option<(Draft, Vec<u8>)> = None;
         for step in order {
             let Some((Draft { id, file_name, .. }, bytes)) = &claimed else {
-                let Some(draft) = self.claim(app).await? else { return Ok(0) };
+                let Some(draft) = self.claim(app, turn).await? else { return Ok(0) };
                 let bytes = self.write(&draft)?;
                 claimed = Some((draft, bytes));
                 if fault == Some(FaultPoint::After(PublishStep::Claim)) {
@@ -136,8 +137,8 @@ impl Bank {
                 }
                 PublishStep::Rename => self.folders.publish(file_name)?,
                 PublishStep::RecordPublished => {
-                    self.record_end(app, *id, MessageStatus::Staged, MessageStatus::Published)
-                        .await?
+                    let (from, to) = (MessageStatus::Staged, MessageStatus::Published);
+                    self.record_end(app, *id, from, to, turn).await?
                 }
             }
             if fault == Some(FaultPoint::After(*step)) {
@@ -145,6 +146,7 @@ impl Bank {
             }
         }
         let count = claimed.map_or(0, |(draft, _)| draft.orders.len());
+        turn.published_count += count;
         tracing::info!(count, "payouts were written for the bank");
         Ok(count)
     }
@@ -154,10 +156,13 @@ impl Bank {
         format.write(&self.settings, draft.id, draft.created, &draft.orders)
     }
 
-    async fn claim(&self, app: &AppState) -> Result<Option<Draft>, Stopped> {
+    async fn claim(&self, app: &AppState, turn: &mut TurnReport) -> Result<Option<Draft>, Stopped> {
         let services = app.services.clone();
         let settings = self.settings.clone();
-        Ok(app.store.write(move |tx, now| claim(tx, now, &services, &settings)).await?)
+        let claim = move |tx: &mut dyn Tx, now: &mut Now| claim(tx, now, &services, &settings);
+        let (draft, unwritten_count) = app.store.write(claim).await?;
+        turn.alarms_count += unwritten_count;
+        Ok(draft)
     }
 
     async fn record_staged(
@@ -179,20 +184,24 @@ impl Bank {
         id: MessageId,
         from: MessageStatus,
         status: MessageStatus,
+        turn: &mut TurnReport,
     ) -> Result<(), Stopped> {
         let services = app.services.clone();
         let record = move |tx: &mut dyn Tx, now: &mut Now| {
             if !rows::end_message(tx, now, id, from, status)? {
-                return Ok(false);
+                return Ok(None);
             }
+            let mut marked_count = 0;
             if status == MessageStatus::Unknown {
                 for instruction in rows::of_message(tx, id)? {
-                    mark_unknown(tx, now, &services, &instruction)?;
+                    marked_count += usize::from(mark_unknown(tx, now, &services, &instruction)?);
                 }
             }
-            Ok(true)
+            Ok(Some(marked_count))
         };
-        if !app.store.write(record).await? {
+        if let Some(marked_count) = app.store.write(record).await? {
+            turn.alarms_count += marked_count;
+        } else {
             return Err(Stopped::Error(format!(
                 "{id} was taken further by another worker meanwhile"
             )));
@@ -205,32 +214,26 @@ impl Bank {
     }
 
     /// Brings files that a stop left unfinished to an end, by the table above.
-    pub async fn recover(&self, app: &AppState) -> Result<(), Stopped> {
+    pub async fn recover(&self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::open_messages(tx, MESSAGES_MAX)?)).await?;
         for message in open {
             // Files of earlier versions have no number in their names.
             let name = message.file_name.unwrap_or_else(|| self.settings.file_name(message.id, 0));
             let is_staged = self.folders.is_staged(&name)?;
             let is_same_boot = message.boot.is_some() && message.boot == self.boot;
-            match (message.status, is_staged) {
-                (MessageStatus::Staged, false) => {
-                    self.record_end(app, message.id, message.status, MessageStatus::Published)
-                        .await?
-                }
+            let to = match (message.status, is_staged) {
+                (MessageStatus::Staged, false) => MessageStatus::Published,
                 (MessageStatus::Staged, true) if is_same_boot => {
                     self.folders.publish(&name)?;
-                    self.record_end(app, message.id, message.status, MessageStatus::Published)
-                        .await?;
+                    MessageStatus::Published
                 }
-                (MessageStatus::Staged, true) => {
-                    self.record_end(app, message.id, message.status, MessageStatus::Unknown).await?
-                }
-                _ => {
-                    // Recorded first: until then it may still be somebody's who goes on with it.
-                    self.record_end(app, message.id, message.status, MessageStatus::Abandoned)
-                        .await?;
-                    self.folders.unstage(&name)?;
-                }
+                (MessageStatus::Staged, true) => MessageStatus::Unknown,
+                _ => MessageStatus::Abandoned,
+            };
+            self.record_end(app, message.id, message.status, to, turn).await?;
+            // Recorded first: until then it may still be somebody's who goes on with it.
+            if to == MessageStatus::Abandoned {
+                self.folders.unstage(&name)?;
             }
         }
         // What is left in staging belongs to files that have ended.
@@ -252,8 +255,8 @@ impl Bank {
                 Some(MessageStatus::Writing | MessageStatus::Staged) => continue,
                 // Unless it was renamed and recorded since it was listed.
                 Some(MessageStatus::Published) if self.folders.is_staged(&name)? => {
-                    self.record_end(app, id, MessageStatus::Published, MessageStatus::Unknown)
-                        .await?;
+                    let (from, to) = (MessageStatus::Published, MessageStatus::Unknown);
+                    self.record_end(app, id, from, to, turn).await?;
                 }
                 _ => {}
             }
@@ -267,16 +270,18 @@ impl Bank {
 const PAUSED_QUEUED_MAX: i64 = 10_000;
 
 /// Takes instructions that wait, of the methods that the bank takes now and up to the limits of one
-/// file, and gathers what the bank has to know of them.
+/// file, and gathers what the bank has to know of them. Answers also how many it gave to the
+/// operator instead.
 fn claim(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     settings: &BankSettings,
-) -> Result<Option<Draft>, OperationError> {
+) -> Result<(Option<Draft>, usize), OperationError> {
     let (rows_max, amount_max) = (settings.batch_instructions_max, settings.batch_amount_max);
     let id = MessageId(now.mint());
     let mut orders = Vec::new();
+    let mut unwritten_count = 0;
     let mut sum = Money::zero(amount_max.currency);
     let pauses = pauses::rows::all(tx)?;
     let is_paused = |scope| pauses.iter().any(|pause| pause.stops(Operation::Payouts, scope));
@@ -314,17 +319,18 @@ fn claim(
                 tracing::error!(payout = %instruction.payout_id, why,
                     "the payout was not sent and waits for the operator");
                 rows::withdraw(tx, instruction.payout_id)?;
-                mark_unknown(tx, now, services, &instruction)?;
+                unwritten_count += usize::from(mark_unknown(tx, now, services, &instruction)?);
             }
         }
     }
     if orders.is_empty() {
-        return Ok(None);
+        return Ok((None, unwritten_count));
     }
     let file_name = settings.file_name(id, file_number(tx, settings, id)?);
     rows::begin_message(tx, now, id, &file_name, orders.len() as i64, sum.units)?;
     now.leave_account();
-    Ok(Some(Draft { id, file_name, created: now.instant(), orders }))
+    let draft = Draft { id, file_name, created: now.instant(), orders };
+    Ok((Some(draft), unwritten_count))
 }
 
 /// The number that a file has in its name; 0 where the bank asks for none.
