@@ -9,6 +9,8 @@ use hundi::kernel::id::kind;
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::FailureCode;
 use hundi::rails::files::profile::ProfileTable;
+use hundi::rails::files::reports::ReportKind;
+use hundi::rails::files::rows::{self, Counts};
 use hundi::rails::files::values::EndToEndId;
 use hundi::workers::bank::Bank;
 use hundi::workers::bank::publish::{FaultPoint, ORDER, PublishStep, Stopped};
@@ -271,4 +273,19 @@ async fn files_keep_to_their_limits() {
     scene.bank = Bank::open_in_boot(small.into(), Some("boot-1".into())).unwrap();
     assert_eq!(scene.turn().await.published_count, 3);
     assert_eq!(scene.taken().len(), 3);
+}
+
+/// A worker whose lease ended within its turn and the next one may both read a file to its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_counts_of_a_file_are_those_of_who_read_it_first() {
+    let scene = Scene::new(Vec::new()).await;
+    let read = scene.server.app.state.store.write(move |tx, now| {
+        rows::begin_file(tx, now, &[7; 32], ReportKind::Status, "S1")?;
+        rows::end_file(tx, &[7; 32], Counts { applied: 2, ..Counts::default() })?;
+        rows::end_file(tx, &[7; 32], Counts { ignored: 2, ..Counts::default() })?;
+        let row = tx.row("SELECT status, applied_count, ignored_count FROM bank_files", &[])?;
+        let mut row = row.unwrap();
+        Ok((row.text()?, row.int()?, row.int()?))
+    });
+    assert_eq!(read.await.unwrap(), ("applied".into(), 2, 0));
 }

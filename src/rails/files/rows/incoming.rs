@@ -56,12 +56,14 @@ pub fn begin_file(
     )
 }
 
+/// Notes that a file is applied. A worker whose lease ended meanwhile and the next one may both
+/// read it; the counts of the first to end stay.
 pub fn end_file(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<(), StoreError> {
-    tx.execute_one(
-        "UPDATE bank_files SET status = 'applied', applied_count = ?2, ignored_count = ?3, \
-         unknown_count = ?4 WHERE sha256 = ?1",
-        values![sha256, counts.applied, counts.ignored, counts.unknown],
-    )
+    let sql = "UPDATE bank_files SET status = 'applied', applied_count = ?2, ignored_count = ?3, \
+               unknown_count = ?4 WHERE sha256 = ?1 AND status = 'reading'";
+    let counts = values![sha256, counts.applied, counts.ignored, counts.unknown];
+    tx.execute(sql, counts)?;
+    Ok(())
 }
 
 /// Keeps a statement's head. Once for each place in a file, however often it is read.
