@@ -51,7 +51,7 @@ async fn plant_differences(server: &Server) {
         }
         let mut line = StatementLine::zero(Sign::Credit, Day::parse("2026-11-20").unwrap());
         line.amount = Money::new(12_345_600, Currency::Inr);
-        line.foreign_reference = Some("INTEREST 4711".into());
+        line.other_reference = Some("INTEREST 4711".into());
         let place = LinePlace { sha256: [7; 32], statement_number: 1, number: 1 };
         let matching = Matching::NoReference;
         journal::insert_line(tx, now, &place, &line, matching, None, None)?;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::profile::{BankProfile, MASK_CHARACTERS, Pain001, shows_enough};
 use super::references::{ReferenceElement, References, UtrFinding};
-use super::reports::{Content, Meaning, PaymentStatus, Reason, Sign, StatementLine};
+use super::reports::{CHARGES, Content, Meaning, PaymentStatus, Reason, Sign, StatementLine};
 use super::settings::FileFormatRef;
-use super::values::{AccountNumber, EndToEndId, Utr};
+use super::values::{AccountNumber, EndToEndId, MessageId, Utr};
 use crate::kernel::Money;
 use crate::rails::port::PaymentMethod;
 
@@ -156,7 +156,7 @@ impl Certification {
             line.place,
             line.amount,
             line.booking_day,
-            name(line.end_to_end_id, line.foreign_reference.as_deref()),
+            name(line.end_to_end_id, line.other_reference.as_deref()),
             reason_text(&line.reason)
         )
     }
@@ -304,9 +304,11 @@ const fn meaning(meaning: Option<Meaning>) -> &'static str {
     }
 }
 
-fn name(end_to_end_id: Option<EndToEndId>, foreign: Option<&str>) -> String {
-    match (end_to_end_id, foreign) {
+fn name(end_to_end_id: Option<EndToEndId>, other: Option<&str>) -> String {
+    match (end_to_end_id, other) {
         (Some(id), _) => format!("payout {}", id.payout_id()),
+        (None, Some(CHARGES)) => "charges".into(),
+        (None, Some(text)) if MessageId::of_batch(text).is_some() => format!("our batch {text}"),
         (None, Some(_)) => "a reference that is not ours".into(),
         (None, None) => "no reference".into(),
     }
@@ -407,6 +409,16 @@ mod tests {
         let lines = found.file("b.xml", notification.as_bytes()).join("\n");
         assert!(lines.ends_with("no UTR"), "{lines}");
         assert_eq!(found.proposal(), Vec::<String>::new());
+        let batch = format!("{}-NEFT", MessageId(crate::kernel::Id::from_u128(9)));
+        let details = format!(
+            "<TxDtls><Refs><EndToEndId>{ours}</EndToEndId><AcctSvcrRef>{account}\
+             </AcctSvcrRef></Refs></TxDtls>"
+        );
+        let of_batch = format!("<Btch><PmtInfId>{batch}</PmtInfId></Btch>");
+        assert!(notification.contains(&details));
+        let notification = notification.replace(&details, &of_batch);
+        let lines = found.file("c.xml", notification.as_bytes()).join("\n");
+        assert!(lines.ends_with(&format!("our batch {batch}, no UTR")), "{lines}");
     }
 
     #[test]

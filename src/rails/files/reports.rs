@@ -9,6 +9,8 @@ use crate::rails::port::{FailureCode, FailureSource};
 pub const REPORTS_MAX: usize = 20_000;
 /// Parts of a file that could not be read and are listed; the others are counted.
 pub const UNREAD_SHOWN_MAX: usize = 100;
+/// What stands as the reference of charges that an entry holds beside its payment.
+pub const CHARGES: &str = "CHARGES";
 /// Characters of a bank's explanation that are kept.
 pub const REASON_TEXT_LENGTH_MAX: usize = 200;
 
@@ -185,8 +187,9 @@ pub struct AccountReport {
 #[derive(Clone, Debug)]
 pub struct StatementLine {
     pub end_to_end_id: Option<EndToEndId>,
-    /// The reference as it stands, if it is none of ours.
-    pub foreign_reference: Option<String>,
+    /// The reference as it stands where it names no payout: somebody else's, the identity of a
+    /// batch of ours, or [`CHARGES`].
+    pub other_reference: Option<String>,
     pub references: References,
     /// The bank's own reference of the entry.
     pub entry_reference: Option<String>,
@@ -208,7 +211,7 @@ impl StatementLine {
     pub const fn zero(sign: Sign, booking_day: Day) -> StatementLine {
         StatementLine {
             end_to_end_id: None,
-            foreign_reference: None,
+            other_reference: None,
             references: References::new(),
             entry_reference: None,
             amount: Money::zero(Currency::Inr),

@@ -5,7 +5,7 @@ use super::xml::Element;
 use crate::kernel::Money;
 use crate::rails::files::format::FileError;
 use crate::rails::files::references::ReferenceElement;
-use crate::rails::files::reports::{Sign, StatementLine};
+use crate::rails::files::reports::{CHARGES, Sign, StatementLine};
 use crate::rails::files::values::{Day, EndToEndId};
 
 /// Turns an entry into its lines: one for each transaction, or one for the whole where the
@@ -72,7 +72,7 @@ pub fn read(
             let mut line = StatementLine::zero(line_sign, booking_day);
             line.amount = charges;
             line.value_day = value_day;
-            line.foreign_reference = Some("CHARGES".into());
+            line.other_reference = Some(CHARGES.into());
             line.place = format!("{place}, TxDtls {}, Chrgs", index + 1);
             lines.push(line);
         }
@@ -125,7 +125,7 @@ fn add_members(
     if details.is_empty() {
         for batch in entry.all("NtryDtls").flat_map(|details| details.all("Btch")) {
             if let Some(text) = reference_at(batch, "PmtInfId")? {
-                line.foreign_reference = line.foreign_reference.take().or(Some(text));
+                line.other_reference = line.other_reference.take().or(Some(text));
             }
         }
     }
@@ -155,7 +155,7 @@ fn read_details(
             if name == "InstrId" {
                 line.references.add(ReferenceElement::InstrId, &text);
             }
-            line.foreign_reference = line.foreign_reference.take().or(Some(text));
+            line.other_reference = line.other_reference.take().or(Some(text));
         }
     }
     for (name, element) in [

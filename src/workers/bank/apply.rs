@@ -393,9 +393,7 @@ pub fn line(
         Ok(_) if is_odd => Matching::Reversal,
         Ok(_) => Matching::Payout,
         Err(Matching::NoReference) if is_in_text => Matching::ReferenceInText,
-        Err(Matching::NoReference) if line.foreign_reference.is_some() => {
-            Matching::UnknownReference
-        }
+        Err(Matching::NoReference) if line.other_reference.is_some() => Matching::UnknownReference,
         Err(matching) => *matching,
     };
     if let Some(place) = place {
@@ -436,7 +434,7 @@ fn booked_together(
         found.extend(rows::find(tx, id.payout_id())?);
     }
     if line.members.is_empty()
-        && let Some((id, method)) = line.foreign_reference.as_deref().and_then(MessageId::of_batch)
+        && let Some((id, method)) = line.other_reference.as_deref().and_then(MessageId::of_batch)
     {
         found = rows::of_message(tx, id)?;
         found.retain(|instruction| instruction.method == method);

@@ -43,7 +43,7 @@ pub fn insert_line(
     let reference = utr
         .map(|utr| utr.as_str().to_owned())
         .or_else(|| line.references.shown().map(str::to_owned))
-        .or_else(|| line.foreign_reference.clone());
+        .or_else(|| line.other_reference.clone());
     let changed = tx.execute(
         "INSERT INTO bank_statement_lines (id, sha256, statement_number, number, booking_day, \
          value_day, units, sign, matching, payout_id, \
