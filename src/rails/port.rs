@@ -118,7 +118,7 @@ pub trait Rail: Send + Sync {
     fn reporting(&self) -> Reporting;
     /// The first four letters of the sponsor bank's IFSCs.
     fn bank_code(&self) -> &str;
-    /// Whether a letter of a name is left in the characters that the bank takes.
+    /// Whether a letter or a digit of a name is left in the characters that the bank takes.
     fn can_write(&self, _name: &str) -> bool {
         true
     }

@@ -1,4 +1,5 @@
-//! The bank of test mode: the last digits of the account number decide what happens.
+//! The bank of test mode: the last digits of the account number decide what happens. It has no
+//! files; `iso20022::simulator` is a bank with folders.
 
 use super::port::{
     BankReport, FailureCode, FailureSource, Instruction, PaymentMethod, Rail, Reporting,

@@ -1,4 +1,6 @@
-//! The operator explains what `hundi reconcile` shows. What can be explained is kept in three ways:
+//! The operator explains what `hundi reconcile` shows. The command calls that `--accept`, and the
+//! store has it as `accepted_at` and as a closed difference; all of them mean "explained". What can
+//! be explained is kept in three ways:
 //!
 //! - A line of a bank's statement waits under its number. It belongs to one payout, to several or
 //!   to none ([`explain_by_id`]).
@@ -55,7 +57,8 @@ impl fmt::Display for ExplanationOutcome {
 }
 
 /// Explains a line that belongs to `payouts`, or to none; without payouts, a difference with a
-/// chain too.
+/// chain too. The row of a line of no payout keeps the note. A difference with a chain has no place
+/// for it: the record of the operator's decision keeps it alone.
 pub fn explain_by_id(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -1,4 +1,4 @@
-//! Walks once through the names from before their words were kept.
+//! Keeps the words of names that were stored before their words were kept: walks through them once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Keeps the words of the next names; answers whether all are done.
+/// Keeps the words of the next few names, and the place after them; answers whether all are done.
 pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let place = migrate::read_meta(tx, PLACE)?.unwrap_or_default();
     if place == DONE {

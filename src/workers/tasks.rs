@@ -16,16 +16,16 @@ use crate::task_runner::run_task;
 use crate::tasks::{self, TASKS_AT_ONCE_MAX, Task, TaskKind};
 use crate::test_helpers::clock;
 
-/// How long one transaction goes on to take tasks, far from the time in which a store that is
-/// reached over a network gives it up: slow statements make batches smaller, and never undo all of
-/// them again and again.
+/// How long one transaction goes on to take tasks. A store behind a network gives a transaction up
+/// much later. So slow statements make batches smaller, and never undo a whole batch again and
+/// again.
 const TASKS_SECONDS_MAX: u64 = 2;
 /// How long a worker sleeps at most before it looks again, where other nodes write tasks, whose
 /// signals do not come here.
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 /// How long a task that failed rests.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
-/// How long one rests that met another transaction, which will have ended by then.
+/// How long a task rests that met another transaction: that one will have ended by then.
 const TASK_MET_MILLISECONDS: i64 = 250;
 
 /// Runs tasks that are due, oldest first, each in a part of its own: up to `tasks_max`, and as many

@@ -166,7 +166,7 @@ impl Folders {
         sync_folder(&self.staging)
     }
     /// How many files in `outbox` the agent has not taken, and since when the oldest lies there, in
-    /// Unix seconds.
+    /// Unix seconds. At most `INCOMING_FILES_MAX` are looked at.
     pub fn untaken(&self) -> io::Result<(i64, Option<i64>)> {
         let (mut count, mut oldest) = (0, None);
         for entry in fs::read_dir(&self.outbox)?.take(INCOMING_FILES_MAX) {

@@ -1,4 +1,5 @@
-//! The payment that a file rail writes, and the error of a file that it cannot read.
+//! What a format of files works with: the payment that it writes, and the error of a file that it
+//! cannot read. The trait of a format, `FileFormat`, stands in `settings`, which it takes.
 
 use std::fmt;
 

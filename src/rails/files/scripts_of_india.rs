@@ -189,9 +189,11 @@ fn one_script(word: &str) -> String {
 
 fn syllables(script: Script, word: &str) -> Vec<Syllable> {
     let mut done: Vec<Syllable> = Vec::new();
-    // Consonants that a virama joins to the next one.
+    // The syllable that signs may still be added to.
     let mut open: Option<Syllable> = None;
+    // A virama joins the next consonant to it.
     let mut is_joined = false;
+    // Gurmukhi's addak doubles the next consonant.
     let mut is_doubled = false;
     for (_, at) in word.chars().filter_map(place) {
         let consonant = match at {

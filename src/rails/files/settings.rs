@@ -21,7 +21,7 @@ const BATCH_AMOUNT_DEFAULT: Money = Money::new(10_000_000_000, Currency::Inr);
 const POLL_SECONDS_DEFAULT: u64 = 30;
 const UNANSWERED_HOURS_DEFAULT: i64 = 24;
 
-/// How one kind of bank writes and reads files.
+/// A format of files: how payments are written for a bank, and how what it sends is read.
 pub trait FileFormat: Send + Sync {
     /// The name in `[bank] format`.
     fn name(&self) -> &'static str;
@@ -260,8 +260,8 @@ impl BankSettings {
     pub fn file_name(&self, id: MessageId, number: i64) -> String {
         self.profile.file_name(id, number, self.format.0.file_name_parts())
     }
-    /// A payment file, written in UTF-8, in the encoding that the bank takes. Names and texts have
-    /// no other characters.
+    /// Turns a payment file from UTF-8 into the encoding that the bank takes. It fails on a
+    /// character that the encoding lacks; names and texts were written without such.
     pub fn encoded(&self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let encoded =
             std::str::from_utf8(bytes).ok().and_then(|text| self.profile.encoding.bytes(text));

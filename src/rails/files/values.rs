@@ -43,7 +43,7 @@ impl EndToEndId {
     pub const fn payout_id(self) -> Id<kind::Payout> {
         Id::from_u128(self.0)
     }
-    /// Reads the form that was written. Anything else is a reference of somebody else's.
+    /// Reads what `Display` writes. Any other text is somebody else's reference.
     pub fn parse(text: &str) -> Option<EndToEndId> {
         AnyId::parse(&format!("payout_{text}")).map(|id| EndToEndId(id.value))
     }

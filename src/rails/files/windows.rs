@@ -35,7 +35,8 @@ struct Window {
     until: i64,
 }
 
-/// When payments of one method are taken; always, without a window.
+/// When payments of one method are taken. Without a window that is the whole of every day, but not
+/// of holidays unless it is open on them.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
     windows: Vec<Window>,

@@ -70,8 +70,8 @@ pub fn code_at<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, 
     Ok(Some(choice.text()).filter(|text| !text.is_empty()))
 }
 
-/// A reason's code and explanation out of an element such as `RtrInf`; the first of several is the
-/// bank's main one. Explanations are looked through for references.
+/// Reads a reason's code and explanation out of an element such as `RtrInf`. Of several, the first
+/// counts, which is the bank's main one. Explanations are looked through for references.
 pub fn reason_in(
     information: &Element,
     reason: &mut Reason,

@@ -1,5 +1,10 @@
-//! Banks that speak ISO 20022: payment files in pain.001, reports in pain.002, camt.053 and
-//! camt.054.
+//! Banks that speak ISO 20022. Its messages, by their short names:
+//!
+//! - pain.001: our payment file. It holds batches (`PmtInf`) of payments (`CdtTrfTxInf`).
+//! - pain.002: the status of a payment file, of its batches and of its payments (`TxInfAndSts`).
+//! - camt.053: a statement (`Stmt`) with balances (`Bal`) and booked entries (`Ntry`), which hold
+//!   transactions (`TxDtls`).
+//! - camt.054: a notification (`Ntfctn`) of entries, without balances.
 //!
 //! `xml` bounds what is read; `instruct` writes payment files, `status` and `entries` read reports
 //! with `elements`. `simulator` is a bank to try the files with.

@@ -240,8 +240,8 @@ impl Tree {
             return self.begin_root(name, namespace, knows);
         }
         if namespace.as_deref().unwrap_or_default() != self.namespace {
-            // The schema lets other namespaces in at one place only: the envelope of supplementary
-            // data.
+            // The schema lets other namespaces in at one place only: the element `Envlp` of
+            // supplementary data, which is none of the envelopes around a message.
             if self.open.last().is_some_and(|parent| parent.name == "Envlp") {
                 self.foreign_from = Some(self.open.len());
                 self.foreign_depth = 1;

@@ -1,8 +1,9 @@
-//! Writes payouts for the bank, each at most once, whatever stops the process or the machine.
+//! Writes payouts for the bank, whatever stops the process or the machine: none is sent twice
+//! unless the operator says so.
 //!
 //! Five steps, in this order: the claim is recorded; the file stands durably in a folder that no
-//! agent sees; that is recorded; the file is renamed into the outbox; that is recorded. A restart
-//! then knows:
+//! agent sees; that is recorded; the file is renamed into the outbox; that is recorded. What a
+//! restart concludes from the record and from `staging` ("claimed" is the status `writing`):
 //!
 //! | recorded | file in staging | so | then |
 //! |---|---|---|---|
@@ -67,7 +68,7 @@ pub enum FaultPoint {
     WithinStage,
 }
 
-/// Why a file was not written to its end.
+/// Why a turn ended early.
 #[derive(Debug)]
 pub enum Stopped {
     /// The fault point that a test set.
@@ -408,7 +409,8 @@ fn order(
     }))
 }
 
-/// The account of an instruction, for rules that read business time.
+/// Enters the account of an instruction, for rules that read business time. `leave_account` ends
+/// it.
 pub(super) fn enter(
     tx: &mut dyn Tx,
     now: &mut Now,

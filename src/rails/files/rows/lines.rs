@@ -8,8 +8,8 @@ use crate::store::{Row, Tx};
 use crate::values;
 
 crate::string_enum!(
-    /// What a line of a statement belongs to. `Batch`: one amount for several payouts, see
-    /// `bank_line_shares`.
+    /// What a line of a statement belongs to: a payout, several together (`Batch`, with their
+    /// shares in `bank_line_shares`), or none for the reason that is named.
     Matching {
         Payout "payout",
         Batch "batch",
