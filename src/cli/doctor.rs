@@ -130,7 +130,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         print(&line)?;
     }
     let parts_count = live::parts(&config).len();
-    for line in paused(&config).await.into_iter().chain(attended(&config).await) {
+    for line in paused(&config).await.into_iter().chain(awaiting_operator(&config).await) {
         print(&line)?;
     }
     let parts =
@@ -153,7 +153,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
 }
 
 /// How many payouts wait for the operator because of what the bank reported, if any do.
-async fn attended(config: &Config) -> Option<String> {
+async fn awaiting_operator(config: &Config) -> Option<String> {
     let database = config.database.clone();
     let read = move || database.examine(journal::awaiting_operator_count);
     let count = tokio::task::spawn_blocking(read).await.ok()?.ok()?;

@@ -40,7 +40,7 @@ pub(super) fn decide(
             };
             // One that was queued again has been with the bank before.
             if journal::find(tx, payout.id)?
-                .is_some_and(|found| is_unsent(found.status) && !found.was_sent)
+                .is_some_and(|found| is_unsent(found.status) && !found.was_published)
             {
                 return Err(declined(id, "it has not been sent to the bank"));
             }
@@ -50,7 +50,7 @@ pub(super) fn decide(
             journal::undo_queue_again(tx, payout.id)?;
             journal::set_attention(tx, now, payout.id, None)?;
             // A return of the money names this reference.
-            journal::note_answer(tx, payout.id, Some(reference.as_str()))?;
+            journal::stop_waiting(tx, payout.id, Some(reference.as_str()))?;
             let report =
                 BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
             paying::apply_report(tx, now, services, &mut payout, report)?;
@@ -105,7 +105,7 @@ pub(super) fn decide(
                 }
                 _ => {}
             }
-            journal::note_answer(tx, payout.id, None)?;
+            journal::stop_waiting(tx, payout.id, None)?;
             // The statement may still show the payment and its return.
             let before = journal::find(tx, payout.id)?.and_then(|found| found.attention);
             let after = before

@@ -15,8 +15,8 @@ use crate::rails::files::encoding;
 use crate::rails::files::format::{FileError, PaymentOrder};
 use crate::rails::files::references::{ReferenceElement, References};
 use crate::rails::files::reports::{
-    Content, Incoming, Meaning, PaymentStatus, REPORTS_MAX, Reason, ReportKind, ReportedStatus,
-    StatusReport, Unread,
+    Content, Incoming, PaymentStatus, REPORTS_MAX, Reason, ReportKind, ReportedStatus,
+    StatusMeaning, StatusReport, Unread,
 };
 use crate::rails::files::settings::{BankSettings, FileFormat};
 use crate::rails::files::values::{Day, EndToEndId, MessageId, inr};
@@ -40,7 +40,7 @@ pub const COLUMNS: &[&str] = &[
     "remarks",
 ];
 /// Bytes of a file of results.
-const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+const RESULTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What may stand between the columns of a file of results.
 const DELIMITERS: &[u8] = b",;\t|";
 /// Characters with which a spreadsheet begins a formula.
@@ -102,9 +102,9 @@ impl FileFormat for CsvBulk {
     }
 
     fn read_sample(&self, bytes: &[u8]) -> Result<Incoming, FileError> {
-        if bytes.len() > FILE_BYTES_MAX {
+        if bytes.len() > RESULTS_BYTES_MAX {
             return Err(FileError::new(format!(
-                "the file is larger than {FILE_BYTES_MAX} bytes: have it split"
+                "the file is larger than {RESULTS_BYTES_MAX} bytes: have it split"
             )));
         }
         let text = encoding::text_of_table(bytes)?;
@@ -195,9 +195,9 @@ fn read_result(
 ) -> Result<PaymentStatus, FileError> {
     let cell = |at: Option<usize>| at.and_then(|at| record.get(at)).filter(|text| !text.is_empty());
     let meaning = match cell(Some(columns.status)).unwrap_or_default().to_lowercase().as_str() {
-        "paid" => Meaning::Paid,
-        "failed" => Meaning::Refused,
-        "processing" => Meaning::Processing,
+        "paid" => StatusMeaning::Paid,
+        "failed" => StatusMeaning::Refused,
+        "processing" => StatusMeaning::Processing,
         _ => return Err(FileError::new("status is not paid, failed or processing")),
     };
     let end_to_end_id = cell(Some(columns.reference)).and_then(EndToEndId::parse);
@@ -211,15 +211,15 @@ fn read_result(
     if let Some(utr) = cell(columns.utr) {
         references.add(ReferenceElement::Utr, utr);
     }
-    // A code of ISO 20022 counts as one; anything else is text for the operator.
+    // A text of at most four bytes is taken for a code; anything else is text for the operator.
     let mut reason = Reason::default();
     match cell(columns.reason) {
         Some(code) if code.len() <= 4 => reason.code = Some(code.to_owned()),
         Some(text) => reason.set_text(text),
         None => {}
     }
-    let verdict = ReportedStatus { meaning: Some(meaning), reason };
-    Ok(PaymentStatus { end_to_end_id, verdict, amount, references, place: place.to_owned() })
+    let status = ReportedStatus { meaning: Some(meaning), reason };
+    Ok(PaymentStatus { end_to_end_id, status, amount, references, place: place.to_owned() })
 }
 
 #[cfg(test)]
@@ -294,11 +294,11 @@ mod tests {
         assert_eq!((report.payments.len(), found.unread.count), (4, 2));
         assert_eq!(found.unread.shown[0].0, "line 5");
         let [paid, failed, dormant, other] = &report.payments[..] else { panic!() };
-        assert_eq!(paid.verdict.meaning, Some(Meaning::Paid));
+        assert_eq!(paid.status.meaning, Some(StatusMeaning::Paid));
         assert_eq!(paid.amount.unwrap().units, 884_125);
         assert_eq!(paid.references.shown(), Some("SBIN126166441955"));
-        assert_eq!(failed.verdict.reason.code.as_deref(), Some("AC04"));
-        assert_eq!(dormant.verdict.reason.text.as_deref(), Some("Account is dormant"));
+        assert_eq!(failed.status.reason.code.as_deref(), Some("AC04"));
+        assert_eq!(dormant.status.reason.text.as_deref(), Some("Account is dormant"));
         assert_eq!(other.end_to_end_id, None);
     }
 
@@ -324,7 +324,7 @@ mod tests {
             let Content::Statuses(report) = found.content else { panic!() };
             let [paid] = &report.payments[..] else { panic!() };
             assert_eq!(paid.references.shown(), Some("SBIN126166441955"));
-            assert_eq!(paid.verdict.reason.text.as_deref(), Some("José’s bank"));
+            assert_eq!(paid.status.reason.text.as_deref(), Some("José’s bank"));
         }
     }
 

@@ -135,7 +135,8 @@ pub struct Difference {
     pub what: String,
     /// The amount that is concerned, or by how much two amounts differ.
     pub amount: Money,
-    /// The movement or address, where `what` is only a number for `--accept`.
+    /// What happened and what the bank says; or the movement or address, where `what` is only a
+    /// number for `--accept`.
     pub detail: Option<String>,
 }
 
@@ -175,7 +176,8 @@ struct Findings {
 }
 
 impl Findings {
-    fn count(&mut self, line: String) {
+    /// A sentence about what was compared, with its counts.
+    fn tell(&mut self, line: String) {
         self.report.counts.push(line);
     }
 
@@ -235,9 +237,9 @@ fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let until = closed.map_or(0, |day| day.plus_days(1).begins_at());
     each_payout(
         tx,
-        rows::attended,
+        rows::awaiting_operator,
         |one| one.payout_id,
-        |attended| findings.add(of_attended(attended)),
+        |one| findings.add(of_awaiting(one)),
     )?;
     type PayoutQuestion<'a> =
         &'a dyn Fn(&mut dyn Tx, PayoutPage) -> Result<Vec<Differing>, StoreError>;
@@ -264,7 +266,7 @@ fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let (count, paid, returned) = rows::line_sums(tx)?;
     let closed =
         closed.map_or_else(|| "no statement".to_owned(), |day| format!("statements up to {day}"));
-    findings.count(format!(
+    findings.tell(format!(
         "{closed}, {count} lines; payouts: {} INR paid, {} INR sent back",
         inr(paid),
         inr(returned)
@@ -272,23 +274,23 @@ fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn of_attended(attended: rows::Attended) -> Difference {
-    let kind = match attended.attention {
+fn of_awaiting(waiting: rows::AwaitingOperator) -> Difference {
+    let kind = match waiting.attention {
         journal::Attention::PaidAfterFailed | journal::Attention::PaidAgain => {
             DifferenceKind::PaidAfterFailed
         }
-        _ if attended.is_unknown => DifferenceKind::OutcomeUnknown,
+        _ if waiting.is_unknown => DifferenceKind::OutcomeUnknown,
         _ => DifferenceKind::HeldForDecision,
     };
-    let mut detail = attended.attention.meaning().to_owned();
-    for said in [attended.reason_code, attended.reason_text].into_iter().flatten() {
+    let mut detail = waiting.attention.meaning().to_owned();
+    for said in [waiting.reason_code, waiting.reason_text].into_iter().flatten() {
         detail.push_str("; the bank says ");
         detail.push_str(&said);
     }
     Difference {
         kind,
-        what: attended.payout_id.to_string(),
-        amount: inr(attended.units),
+        what: waiting.payout_id.to_string(),
+        amount: inr(waiting.units),
         detail: Some(detail),
     }
 }
@@ -331,7 +333,7 @@ fn custody(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
             }
         }
     }
-    findings.count(format!("{} accounts with deposits", sums.len()));
+    findings.tell(format!("{} accounts with deposits", sums.len()));
     Ok(())
 }
 

@@ -126,7 +126,8 @@ pub fn returned_without_line(
     differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
-/// With the bank, and nobody knows what became of them; without those that `attended` lists.
+/// With the bank, and nobody knows what became of them; without those that `awaiting_operator`
+/// lists.
 pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status = \
@@ -137,7 +138,7 @@ pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differin
 }
 
 /// A payout that waits for the operator's decision.
-pub struct Attended {
+pub struct AwaitingOperator {
     pub payout_id: Id<kind::Payout>,
     pub units: i64,
     pub is_unknown: bool,
@@ -146,7 +147,10 @@ pub struct Attended {
     pub reason_text: Option<String>,
 }
 
-pub fn attended(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Attended>, StoreError> {
+pub fn awaiting_operator(
+    tx: &mut dyn Tx,
+    page: PayoutPage,
+) -> Result<Vec<AwaitingOperator>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units, p.status = 'processing' AND COALESCE(p.failure_code, '') = \
          'outcome_unknown', i.attention, i.reason_code, i.reason_text {OF_INSTRUCTIONS} WHERE \
@@ -154,7 +158,7 @@ pub fn attended(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Attended>, Stor
          ORDER BY p.id LIMIT ?2"
     );
     let read = |mut row: Row| {
-        Ok(Attended {
+        Ok(AwaitingOperator {
             payout_id: row.id()?,
             units: row.int()?,
             is_unknown: row.bool()?,

@@ -123,7 +123,7 @@ pub fn compare(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreErro
         }
         closing_before = closing.or(closing_before);
     }
-    findings.count(format!("{} statements", statements.len()));
+    findings.tell(format!("{} statements", statements.len()));
     Ok(())
 }
 

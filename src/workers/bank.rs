@@ -1,8 +1,15 @@
 //! The bank's worker: writes payouts into files for the bank, reads its files, and applies each
-//! report in a transaction of its own. Duplicates, reports in another order and reports of unknown
-//! payments change nothing; they are counted.
+//! report in a transaction of its own. Duplicates and reports of unknown payments change nothing;
+//! they are counted. A return that comes before its payment, and reports that contradict each
+//! other, give the payout to the operator.
 //!
-//! `publish` writes files, `receive` reads them, and `apply` is what a report does to a payout.
+//! `publish` writes files, `receive` reads them, and `apply` is what a report does to a payout. The
+//! types in between, in this order:
+//!
+//! - `Incoming`: a file from the bank, read; it holds statuses of payments, or lines of accounts.
+//! - `apply::PaymentReport`: what a status or a line says of one payment.
+//! - `rails::BankReport`: what that means for the payout, in the words of the port.
+//! - `apply::ReportEffect`: what it changed, for the counts and the alarm.
 
 pub mod apply;
 pub mod publish;
@@ -46,7 +53,9 @@ pub struct Bank {
 /// What one turn did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnReport {
+    /// Payouts that were written for the bank.
     pub published_count: usize,
+    /// Files of the bank's that were applied, and that were refused.
     pub files_count: usize,
     pub refused_count: usize,
     pub counts: Counts,
@@ -140,7 +149,7 @@ impl Bank {
             let services = app.services.clone();
             let payout_id = instruction.payout_id;
             let mark = move |tx: &mut dyn Tx, now: &mut Now| {
-                rows::note_answer(tx, instruction.payout_id, None)?;
+                rows::stop_waiting(tx, instruction.payout_id, None)?;
                 Ok(mark_unknown(tx, now, &services, &instruction)?)
             };
             turn.alarms_count += usize::from(app.store.write(mark).await?);

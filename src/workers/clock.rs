@@ -125,13 +125,13 @@ fn reckon(
         Some(BootMoment { boot_id: boot_id.into(), milliseconds: milliseconds.parse().ok()? })
     });
     let longer = found(LONGER_NOTE)?.and_then(|text| numbers::<2>(&text));
-    let instant = now.instant_milliseconds();
-    migrate::write_meta(tx, CLOCK_NOTE, instant.to_string().as_bytes())?;
+    let instant_milliseconds = now.instant_milliseconds();
+    migrate::write_meta(tx, CLOCK_NOTE, instant_milliseconds.to_string().as_bytes())?;
     if let Some(BootMoment { boot_id, milliseconds }) = moment {
         migrate::write_meta(tx, BOOT_NOTE, format!("{boot_id} {milliseconds}").as_bytes())?;
     }
     let passed = moment.zip(last_moment).and_then(|(now, then)| now.milliseconds_since(&then));
-    let step = last.map_or(0, |last| instant - last - passed.unwrap_or(0));
+    let step = last.map_or(0, |last| instant_milliseconds - last - passed.unwrap_or(0));
     // How long a machine was off is not known, so its clock can have gone on rightly.
     let is_step =
         step <= -START_MILLISECONDS_MIN || (step >= START_MILLISECONDS_MIN && passed.is_some());
@@ -142,12 +142,12 @@ fn reckon(
         tx.signal(Signal::Tasks);
         tx.signal(Signal::Deliveries);
     }
-    let before = instant / 1000 - step_milliseconds / 1000;
+    let before = instant_milliseconds / 1000 - step_milliseconds / 1000;
     let mut answers_longer =
         longer.map(|[seconds, until]| (seconds, until)).filter(|(_, until)| *until > before);
     if step_milliseconds > 0 {
         let seconds = step_milliseconds / 1000 + answers_longer.map_or(0, |(seconds, _)| seconds);
-        let until = instant / 1000 + idempotency::ANSWER_KEPT_SECONDS;
+        let until = instant_milliseconds / 1000 + idempotency::ANSWER_KEPT_SECONDS;
         migrate::write_meta(tx, LONGER_NOTE, format!("{seconds} {until}").as_bytes())?;
         answers_longer = Some((seconds, until));
     }

@@ -1,5 +1,5 @@
-//! Housekeeping: addresses derived ahead, rows past their time removed a few at once, outbox rows
-//! of other processes.
+//! Housekeeping: deposit addresses are derived ahead, rows past their time are removed a few at
+//! once, and outbox rows of other processes are sequenced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::store::{Signal, Tx, idempotency};
 use crate::webhooks::worker as deliveries;
 use crate::{chaos, events, keys, payouts, staff};
 
-/// Rows that one purge removes, so that it never stands long in the write lane.
+/// Rows that one purge removes, so that other writes never wait long for it.
 const PURGED_ROWS_MAX: i64 = 500;
 /// Accounts whose events are looked through in one transaction.
 const ACCOUNTS_PURGED_MAX: usize = 100;
@@ -75,8 +75,7 @@ pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool
     }
 }
 
-/// Removes answers, events and deliveries past their time, and sequences outbox rows that another
-/// process wrote.
+/// Removes what is past its time, a few rows at once, for as long as the service runs.
 pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut purger = Purger::default();
     note_limits(&app).await;
@@ -103,7 +102,7 @@ async fn note_limits(app: &AppState) {
 /// accounts in which nothing expires cost nothing.
 #[derive(Default)]
 pub struct Purger {
-    /// Accounts that were looked at, by the time of the next look.
+    /// Accounts that were looked at, by the time of the next look in milliseconds.
     looks: BTreeSet<(i64, Scope)>,
     /// Accounts up to this number are in `looks`.
     accounts_known: i64,
@@ -115,8 +114,8 @@ impl Purger {
     pub async fn run_once(&mut self, app: &AppState) -> bool {
         let mut is_more = purged(app, |tx, now| idempotency::purge(tx, now, PURGED_ROWS_MAX)).await;
         is_more |= purged(app, |tx, now| {
-            let before = now.instant_milliseconds() - TOTALS_KEPT_MILLISECONDS;
-            payouts::rows::purge_totals(tx, before, PURGED_ROWS_MAX)
+            let before_milliseconds = now.instant_milliseconds() - TOTALS_KEPT_MILLISECONDS;
+            payouts::rows::purge_totals(tx, before_milliseconds, PURGED_ROWS_MAX)
         })
         .await;
         is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;

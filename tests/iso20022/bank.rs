@@ -11,7 +11,7 @@ use hundi::kernel::{Id, OperationError, StoreError};
 use hundi::payouts::{self, Payout};
 use hundi::rails::files::rows;
 use hundi::rails::files::settings::{BankSettings, BankTable};
-use hundi::rails::iso20022::simulator::{SimulatedIsoBank, Trait};
+use hundi::rails::iso20022::simulator::{Behaviour, SimulatedIsoBank};
 use hundi::reconcile::{self, DifferenceKind};
 use hundi::workers::bank::publish::{FaultPoint, PublishStep, Stopped};
 use hundi::workers::bank::{Bank, TurnReport};
@@ -63,12 +63,12 @@ impl Drop for Scene {
 }
 
 impl Scene {
-    pub async fn new(behaviour: Vec<Trait>) -> Scene {
+    pub async fn new(behaviour: Vec<Behaviour>) -> Scene {
         Scene::with(behaviour, "").await
     }
 
     /// The same with more settings of the bank.
-    pub async fn with(behaviour: Vec<Trait>, more: &str) -> Scene {
+    pub async fn with(behaviour: Vec<Behaviour>, more: &str) -> Scene {
         let settings = settings(temporary(), more);
         let server = Server::start_bank(settings.clone(), false).await;
         Scene::of(server, settings, behaviour).await
@@ -89,7 +89,7 @@ impl Scene {
         Scene::of(server, settings, Vec::new()).await
     }
 
-    async fn of(server: Server, settings: BankSettings, behaviour: Vec<Trait>) -> Scene {
+    async fn of(server: Server, settings: BankSettings, behaviour: Vec<Behaviour>) -> Scene {
         let client = server.client().await;
         let settings = Arc::new(settings);
         let bank = Bank::open_in_boot(settings.clone(), Some("boot-1".into())).unwrap();

@@ -10,7 +10,7 @@ use hundi::rails::files::characters::Characters;
 use hundi::rails::files::encoding;
 use hundi::rails::files::format::{IdentityDocument, PaymentOrder, Remitter};
 use hundi::rails::files::references::UtrFinding;
-use hundi::rails::files::reports::{Content, Incoming, Meaning, Sign};
+use hundi::rails::files::reports::{Content, Incoming, Sign, StatusMeaning};
 use hundi::rails::files::settings::BankSettings;
 use hundi::rails::files::values::{EndToEndId, MessageId};
 use hundi::rails::iso20022::simulator::{self, SimulatedIsoBank};
@@ -403,14 +403,17 @@ fn a_status_report_is_read_payment_by_payment() {
     assert_eq!(report.batches.len(), 1);
     assert_eq!(report.batches[0].1.reason.code.as_deref(), Some("DUPL"));
     let [paid, refused, strange] = &report.payments[..] else { panic!() };
-    assert_eq!((paid.verdict.meaning, paid.amount.unwrap().units), (Some(Meaning::Paid), 884_125));
+    assert_eq!(
+        (paid.status.meaning, paid.amount.unwrap().units),
+        (Some(StatusMeaning::Paid), 884_125)
+    );
     assert_eq!(utr(&paid.references, PaymentMethod::Neft), "N351200478962883");
     assert_eq!(
-        (refused.verdict.meaning, refused.verdict.reason.code.as_deref()),
-        (Some(Meaning::Refused), Some("AC04"))
+        (refused.status.meaning, refused.status.reason.code.as_deref()),
+        (Some(StatusMeaning::Refused), Some("AC04"))
     );
-    assert_eq!(refused.verdict.reason.text.as_deref(), Some("Account closed"));
-    assert_eq!((strange.verdict.meaning, strange.end_to_end_id), (None, None));
+    assert_eq!(refused.status.reason.text.as_deref(), Some("Account closed"));
+    assert_eq!((strange.status.meaning, strange.end_to_end_id), (None, None));
     let Content::Accounts(accounts) = read("camt.054-return.xml").content else { panic!() };
     let line = &accounts[0].lines[0];
     assert_eq!((line.sign, line.reason.code.as_deref()), (Sign::Credit, Some("R12")));

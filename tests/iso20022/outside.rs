@@ -9,7 +9,7 @@ use hundi::rails::PaymentMethod;
 use hundi::rails::files::certify::Certification;
 use hundi::rails::files::profile::{BankProfile, ProfileTable};
 use hundi::rails::files::references::{ReferenceElement, UtrFinding};
-use hundi::rails::files::reports::{Content, Incoming, Meaning, Reason, Sign};
+use hundi::rails::files::reports::{Content, Incoming, Reason, Sign, StatusMeaning};
 use hundi::rails::files::settings::FileFormatRef;
 use hundi::rails::files::values::EndToEndId;
 use hundi::rails::iso20022::reading;
@@ -68,11 +68,11 @@ fn what_they_say_is_understood() {
     let whole = report.whole.unwrap();
     assert_eq!(
         (whole.meaning, whole.reason.code.as_deref()),
-        (Some(Meaning::Refused), Some("AM10"))
+        (Some(StatusMeaning::Refused), Some("AM10"))
     );
     assert_eq!(whole.reason.text.as_deref(), Some("904114;ControlSum fehlerhaft"));
     let Content::Statuses(report) = read("moov-pain002-tx-rejected.xml").content else { panic!() };
-    assert_eq!(report.payments[0].verdict.reason.code.as_deref(), Some("AC01"));
+    assert_eq!(report.payments[0].status.reason.code.as_deref(), Some("AC01"));
 
     let refused = [
         ("iso20022js-pain002-nordea-group-rejected.xml", "DU01", "ISO Duplicate Message ID"),
@@ -84,19 +84,19 @@ fn what_they_say_is_understood() {
     ];
     for (name, code, words) in refused {
         let Content::Statuses(report) = read(name).content else { panic!() };
-        let batch = report.batches.first().map(|(_, verdict)| verdict.clone());
-        let verdict = report.whole.or(batch).unwrap();
-        assert_eq!(verdict.meaning, Some(Meaning::Refused), "{name}");
-        let Reason { code: found, text } = verdict.reason;
+        let batch = report.batches.first().map(|(_, status)| status.clone());
+        let status = report.whole.or(batch).unwrap();
+        assert_eq!(status.meaning, Some(StatusMeaning::Refused), "{name}");
+        let Reason { code: found, text } = status.reason;
         assert_eq!((found.as_deref(), text.as_deref()), (Some(code), Some(words)), "{name}");
     }
     // Accepted after a look at the file is not paid.
     for name in ["iso20022js-pain002-goldman-accepted.xml", "iso20022js-pain002-goldman-group.xml"]
     {
         let Content::Statuses(report) = read(name).content else { panic!() };
-        let payment = report.payments.first().map(|payment| payment.verdict.clone());
-        let verdict = report.whole.or(payment).unwrap();
-        assert_eq!(verdict.meaning, Some(Meaning::Processing), "{name}");
+        let payment = report.payments.first().map(|payment| payment.status.clone());
+        let status = report.whole.or(payment).unwrap();
+        assert_eq!(status.meaning, Some(StatusMeaning::Processing), "{name}");
     }
     // A reversal by the bank, beside the debits of the same day.
     let Content::Accounts(accounts) = read("iso20022js-camt053-goldman-uk.xml").content else {

@@ -10,7 +10,7 @@ use hundi::operator::{self, OperatorDecision};
 use hundi::rails::files::reports::StatementLine;
 use hundi::rails::files::rows::{self, LinePlace, Matching};
 use hundi::rails::files::values::{Day, date_time};
-use hundi::rails::iso20022::simulator::Trait;
+use hundi::rails::iso20022::simulator::Behaviour;
 use hundi::reconcile::{self, DifferenceKind};
 use hundi::store::Tx;
 use hundi::values;
@@ -198,7 +198,7 @@ async fn names_go_in_the_characters_of_neft_and_both_are_kept() {
 
 /// Every behaviour of the bank ends the same: what arrives late, twice or turned round changes
 /// nothing.
-async fn run_through(behaviour: Vec<Trait>) {
+async fn run_through(behaviour: Vec<Behaviour>) {
     let what = format!("{behaviour:?}");
     let mut scene = Scene::new(behaviour.clone()).await;
     let (paid, _) = scene.payout(PAID, "100.00").await;
@@ -248,7 +248,9 @@ async fn run_through(behaviour: Vec<Trait>) {
     // A return that overtakes the settlement waits for the operator; in order it is a return.
     let is_overtaken = payout["status"] == "processing";
     if is_overtaken {
-        assert!(behaviour.contains(&Trait::Delays) || behaviour.contains(&Trait::Reordering));
+        assert!(
+            behaviour.contains(&Behaviour::Delays) || behaviour.contains(&Behaviour::Reordering)
+        );
         assert_eq!(payout["failure"]["code"], "outcome_unknown", "{what}");
     } else {
         assert_eq!(
@@ -281,8 +283,9 @@ async fn run_through(behaviour: Vec<Trait>) {
     // Only the line that names nobody differs; the operator says whose it is, and the bank's
     // silence ends in his hands.
     let mut expected = vec![DifferenceKind::LineUnmatched];
-    expected
-        .extend(behaviour.contains(&Trait::StrayLines).then_some(DifferenceKind::LineUnmatched));
+    expected.extend(
+        behaviour.contains(&Behaviour::StrayLines).then_some(DifferenceKind::LineUnmatched),
+    );
     expected.extend(is_overtaken.then_some(DifferenceKind::OutcomeUnknown));
     assert_eq!(scene.differences().await, expected, "{what}");
     let mut impatient = (*scene.settings).clone();
@@ -344,10 +347,10 @@ async fn payouts_settle_fail_return_and_stay_unknown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_difficult_bank_changes_nothing_of_it() {
-    for word in Trait::ALL {
+    for word in Behaviour::ALL {
         run_through(vec![*word]).await;
     }
-    run_through(Trait::ALL.to_vec()).await;
+    run_through(Behaviour::ALL.to_vec()).await;
 }
 
 /// Keeps a line of a statement, as if the bank had sent it.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, unstored};
 use crate::kernel::Now;
-use crate::reconcile::chain::{self as book, BookMovement, EntryRole, FoundDifference};
+use crate::reconcile::chain::{self as book, BookMovement, FoundDifference, MovementRole};
 use crate::store::{Cost, Tx};
 
 /// Refunds that are compared together.
@@ -26,7 +26,7 @@ impl ChainAudit<'_> {
             };
             let page = self.store.read(Cost::Scan, read).await.map_err(unstored)?;
             let Some((scope, last)) = page.last() else { return Ok(()) };
-            let EntryRole::Refund(id) = last.role else { return Ok(()) };
+            let MovementRole::Refund(id) = last.role else { return Ok(()) };
             after = Some((*scope, id));
             let written: Vec<BookMovement> = page.into_iter().map(|(_, written)| written).collect();
             let places: Vec<&BookMovement> = written.iter().collect();

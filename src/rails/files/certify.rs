@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::profile::{BankProfile, MASK_CHARACTERS, Pain001, shows_enough};
 use super::references::{ReferenceElement, References, UtrFinding};
-use super::reports::{CHARGES, Content, Meaning, PaymentStatus, Reason, Sign, StatementLine};
+use super::reports::{CHARGES, Content, PaymentStatus, Reason, Sign, StatementLine, StatusMeaning};
 use super::settings::FileFormatRef;
 use super::values::{AccountNumber, EndToEndId, MessageId, Utr};
 use crate::kernel::Money;
@@ -84,16 +84,14 @@ impl Certification {
             Content::Statuses(report) => {
                 let version = report.original_version.as_deref().and_then(Pain001::parse);
                 self.versions.extend(version.filter(|version| !self.versions.contains(version)));
-                if let Some(verdict) = &report.whole {
-                    let meaning = meaning(verdict.meaning);
-                    lines.push(format!("  whole file: {meaning}{}", reason_text(&verdict.reason)));
+                if let Some(status) = &report.whole {
+                    let meaning = meaning(status.meaning);
+                    lines.push(format!("  whole file: {meaning}{}", reason_text(&status.reason)));
                 }
-                for (batch, verdict) in &report.batches {
-                    let meaning = meaning(verdict.meaning);
-                    lines.push(format!(
-                        "  batch {batch}: {meaning}{}",
-                        reason_text(&verdict.reason)
-                    ));
+                for (batch, status) in &report.batches {
+                    let meaning = meaning(status.meaning);
+                    lines
+                        .push(format!("  batch {batch}: {meaning}{}", reason_text(&status.reason)));
                 }
                 lines.extend(report.payments.iter().map(|payment| self.payment(payment)));
             }
@@ -124,15 +122,15 @@ impl Certification {
 
     fn payment(&mut self, payment: &PaymentStatus) -> String {
         self.reports_count += 1;
-        let is_paid = payment.verdict.meaning == Some(Meaning::Paid);
+        let is_paid = payment.status.meaning == Some(StatusMeaning::Paid);
         let of = payment.end_to_end_id.filter(|_| is_paid);
         let reference = self.reference(&payment.references, of, payment.amount, None);
         format!(
             "  {}: {}, {}, {reference}{}",
             payment.place,
-            meaning(payment.verdict.meaning),
+            meaning(payment.status.meaning),
             name(payment.end_to_end_id, None),
-            reason_text(&payment.verdict.reason)
+            reason_text(&payment.status.reason)
         )
     }
 
@@ -295,11 +293,11 @@ impl Certification {
     }
 }
 
-const fn meaning(meaning: Option<Meaning>) -> &'static str {
+const fn meaning(meaning: Option<StatusMeaning>) -> &'static str {
     match meaning {
-        Some(Meaning::Processing) => "processing",
-        Some(Meaning::Paid) => "paid",
-        Some(Meaning::Refused) => "refused",
+        Some(StatusMeaning::Processing) => "processing",
+        Some(StatusMeaning::Paid) => "paid",
+        Some(StatusMeaning::Refused) => "refused",
         None => "a status that is not known",
     }
 }

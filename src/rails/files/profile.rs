@@ -174,8 +174,8 @@ pub struct BankProfile {
     /// What tells the beneficiary's bank that the money came from abroad.
     pub remittance_text: String,
     /// The elements in which the bank writes the UTR, the surest first. Any 10 to 22 letters and
-    /// digits with a digit among them count there, as behind a label and in the clearing system's
-    /// own element; elsewhere only known forms do.
+    /// digits with a digit among them count there, as in the clearing system's own element. Behind
+    /// a label they need a letter too; elsewhere only known forms count.
     pub reference_elements: Vec<ReferenceElement>,
     /// Other ways in which the bank writes the debit account; `X`, `x`, `*` and `#` stand for any
     /// character.
@@ -379,9 +379,9 @@ fn calendar(
     Ok(Calendar { holidays, closed_saturdays })
 }
 
-/// Checks the pattern of a payment file's name: every file must get a name of its own, by `{id}` or
-/// by a running number. From a name with `{id}` the file's identity can be read back; a file with a
-/// number is found in the journal.
+/// Checks the pattern of a payment file's name: every file must get a name that no other file of
+/// its year has, by `{id}` or by a running number. From a name with `{id}` the file's identity can
+/// be read back; a file with a number is found in the journal.
 fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<String, String> {
     let mut rest = pattern.clone();
     for placeholder in PLACEHOLDERS {
@@ -400,7 +400,8 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
     let customer_id = customer_id.unwrap_or_default();
     let is_named = !pattern.contains("{customer_id}")
         || !customer_id.is_empty() && customer_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let length = pattern.len() + customer_id.len() + 26;
+    // At most: what stands for the parts is counted too.
+    let length = pattern.len() + customer_id.len() + MessageId::LENGTH;
     if is_unique
         && is_plain
         && is_named
@@ -427,7 +428,7 @@ impl BankProfile {
             .map_err(|error| format!("[bank] profile_file {shown}: {error}"))?;
         toml::from_str(&text).map_err(|error| format!("[bank] profile_file {shown}: {error}"))
     }
-    pub const fn of(&self, method: PaymentMethod) -> &MethodProfile {
+    pub const fn method_profile(&self, method: PaymentMethod) -> &MethodProfile {
         match method {
             PaymentMethod::Neft => &self.neft,
             PaymentMethod::Rtgs => &self.rtgs,
@@ -437,14 +438,14 @@ impl BankProfile {
     /// Until when payments of a method wait, in Unix seconds; `None` if they are taken at
     /// `instant`.
     pub fn opens_at(&self, method: PaymentMethod, instant: i64) -> Option<i64> {
-        self.of(method).windows.opens_at(&self.calendar, instant)
+        self.method_profile(method).windows.opens_at(&self.calendar, instant)
     }
     /// How the bank writes a purpose code.
     pub fn purpose(&self, code: &str) -> CodeOrText {
         self.purposes.get(code).cloned().unwrap_or_else(|| CodeOrText::Text(code.to_owned()))
     }
-    /// The series from which a file has its number, if its name has one, and the highest number:
-    /// a day of India's, or "all".
+    /// The series that a file takes its number from, and the highest number; `None` if its name has
+    /// no number. The series is the day in India, or "all".
     pub fn file_number_series(&self, id: MessageId) -> Option<(String, i64)> {
         let number = FileNumber::of(self.file_name.as_deref()?)?;
         let series = if number.is_daily { id.date_and_time().0 } else { "all".into() };

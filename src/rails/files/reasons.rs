@@ -1,29 +1,29 @@
 //! What a bank's status and reason codes mean here: the tables, as data.
 
-use crate::rails::files::reports::{Meaning, RefusalMeaning};
+use crate::rails::files::reports::{RefusalMeaning, StatusMeaning};
 use crate::rails::port::{FailureCode, FailureSource};
 
 /// External payment transaction, instruction and group status codes. One that is not here changes
 /// nothing.
-const STATUSES: &[(&str, Meaning)] = &[
-    ("RCVD", Meaning::Processing),
-    ("PDNG", Meaning::Processing),
-    ("PATC", Meaning::Processing),
-    ("PART", Meaning::Processing),
-    ("ACTC", Meaning::Processing),
-    ("ACCP", Meaning::Processing),
-    ("ACSP", Meaning::Processing),
-    ("ACWC", Meaning::Processing),
-    ("ACWP", Meaning::Processing),
-    ("ACFC", Meaning::Processing),
-    ("ACSC", Meaning::Paid),
-    ("ACCC", Meaning::Paid),
-    ("RJCT", Meaning::Refused),
-    ("CANC", Meaning::Refused),
+const STATUSES: &[(&str, StatusMeaning)] = &[
+    ("RCVD", StatusMeaning::Processing),
+    ("PDNG", StatusMeaning::Processing),
+    ("PATC", StatusMeaning::Processing),
+    ("PART", StatusMeaning::Processing),
+    ("ACTC", StatusMeaning::Processing),
+    ("ACCP", StatusMeaning::Processing),
+    ("ACSP", StatusMeaning::Processing),
+    ("ACWC", StatusMeaning::Processing),
+    ("ACWP", StatusMeaning::Processing),
+    ("ACFC", StatusMeaning::Processing),
+    ("ACSC", StatusMeaning::Paid),
+    ("ACCC", StatusMeaning::Paid),
+    ("RJCT", StatusMeaning::Refused),
+    ("CANC", StatusMeaning::Refused),
 ];
 
 /// The meaning of a status.
-pub fn status(code: &str) -> Option<Meaning> {
+pub fn status(code: &str) -> Option<StatusMeaning> {
     STATUSES.iter().find(|(known, _)| *known == code).map(|(_, meaning)| *meaning)
 }
 
@@ -148,7 +148,11 @@ mod tests {
         assert_eq!(returned(None), (ReturnedByBeneficiaryBank, BeneficiaryBank));
         assert_eq!(
             (status("ACSC"), status("RJCT"), status("ACSP")),
-            (Some(Meaning::Paid), Some(Meaning::Refused), Some(Meaning::Processing))
+            (
+                Some(StatusMeaning::Paid),
+                Some(StatusMeaning::Refused),
+                Some(StatusMeaning::Processing)
+            )
         );
         assert_eq!(status("????"), None);
     }

@@ -15,8 +15,8 @@ pub const CHARGES: &str = "CHARGES";
 pub const REASON_TEXT_LENGTH_MAX: usize = 200;
 
 crate::string_enum!(
-    /// The kinds of file. The stored word is the ISO version that the service could read first;
-    /// other versions, and the results of `csv_bulk` (as `Status`), are stored under it too.
+    /// The kinds of file. Each is stored under the ISO version that the service could read first,
+    /// whatever version a file has; the results of `csv_bulk` are stored as `Status`.
     ReportKind {
         Status "pain.002.001.10",
         Notification "camt.054.001.08",
@@ -74,12 +74,12 @@ pub enum Content {
 
 /// What a status of a payment says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Meaning {
+pub enum StatusMeaning {
     /// On its way.
     Processing,
     /// Paid, as far as the bank that reports can see; it counts once there is a reference.
     Paid,
-    /// Refused: no money left the account.
+    /// Refused; what that says of the money is [`RefusalMeaning`].
     Refused,
 }
 
@@ -145,14 +145,14 @@ pub struct StatusReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedStatus {
     /// `None` for a status that is not in the table.
-    pub meaning: Option<Meaning>,
+    pub meaning: Option<StatusMeaning>,
     pub reason: Reason,
 }
 
 #[derive(Clone, Debug)]
 pub struct PaymentStatus {
     pub end_to_end_id: Option<EndToEndId>,
-    pub verdict: ReportedStatus,
+    pub status: ReportedStatus,
     /// The original amount, where the bank repeats it.
     pub amount: Option<Money>,
     pub references: References,
@@ -173,7 +173,7 @@ pub struct AccountReport {
     pub sequence: Option<i64>,
     /// The page of a statement that has several, from 1.
     pub page: i64,
-    /// Compared with the debit account, then dropped.
+    /// As the bank writes it. It is compared with the debit account, and no row keeps it.
     pub account_number: String,
     /// Booked balances of a statement; `None` on notifications and inner pages. Negative is
     /// overdrawn.

@@ -9,11 +9,11 @@ use crate::rails::files::reports::{CHARGES, Sign, StatementLine};
 use crate::rails::files::values::{Day, EndToEndId};
 
 /// Turns an entry into its lines: one for each transaction, or one for the whole where the
-/// transactions have no amounts of their own. `created` is the day of an entry that has none.
+/// transactions have no amounts of their own. An entry without a day has `default_day`.
 pub fn read(
     entry: &Element,
     place: &str,
-    created: Option<Day>,
+    default_day: Option<Day>,
 ) -> Result<Vec<StatementLine>, FileError> {
     // Only what is booked has moved money. A status that says neither is the operator's to see.
     match code_at(entry, "Sts")? {
@@ -32,7 +32,7 @@ pub fn read(
     let value_day = day(entry, "ValDt")?;
     let booking_day = day(entry, "BookgDt")?
         .or(value_day)
-        .or(created)
+        .or(default_day)
         .ok_or_else(|| FileError::new("Ntry has no date"))?;
     let details: Vec<&Element> =
         entry.all("NtryDtls").flat_map(|details| details.all("TxDtls")).collect();
@@ -212,7 +212,7 @@ fn details_amount(details: &Element) -> Result<Option<Money>, FileError> {
     Ok(None)
 }
 
-/// The charges that a debit holds beside the payment: what the transaction and its charges make
+/// The charges that an entry holds beside its payment: what the transaction and its charges make
 /// together is the entry.
 fn charges_within(
     details: &Element,

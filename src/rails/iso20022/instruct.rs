@@ -32,7 +32,8 @@ fn choice(document: &mut Document, name: &str, value: &CodeOrText) {
     document.path(&[name, element], text);
 }
 
-fn agent(document: &mut Document, name: &str, ifsc: &str) {
+/// A branch of a bank, by its IFSC.
+fn bank_branch(document: &mut Document, name: &str, ifsc: &str) {
     document.element(name, |agent| {
         agent.element("FinInstnId", |institution| {
             institution.element("ClrSysMmbId", |member| {
@@ -43,8 +44,8 @@ fn agent(document: &mut Document, name: &str, ifsc: &str) {
     });
 }
 
-/// An account that is marked as NRE: the debit side for foreign inward remittance, the credit side
-/// by its kind.
+/// An account with its kind. Both sides have the profile's `account_type`, which is NRE unless the
+/// profile says otherwise.
 fn account(document: &mut Document, name: &str, number: &str, kind: &CodeOrText) {
     document.element(name, |account| {
         account.path(&["Id", "Othr", "Id"], number);
@@ -121,7 +122,7 @@ fn write_batch(
     batch: &[&PaymentOrder],
 ) {
     let profile = &settings.profile;
-    let how = profile.of(method);
+    let how = profile.method_profile(method);
     information.text("PmtInfId", &format!("{message_id}-{}", method.as_str().to_uppercase()));
     information.text("PmtMtd", "TRF");
     information.text("BtchBookg", if profile.batch_booking { "true" } else { "false" });
@@ -146,7 +147,7 @@ fn write_batch(
         }
     });
     account(information, "DbtrAcct", settings.debit_account_number(), &profile.account_type);
-    agent(information, "DbtrAgt", &settings.debit_account_ifsc);
+    bank_branch(information, "DbtrAgt", &settings.debit_account_ifsc);
     if let Some(bearer) = profile.charge_bearer {
         information.text("ChrgBr", bearer.as_str());
     }
@@ -178,7 +179,7 @@ fn write_order(transaction: &mut Document, settings: &BankSettings, order: &Paym
     });
     transaction.element("Amt", |amount| amount.amount("InstdAmt", order.amount));
     transaction.element("UltmtDbtr", |sender| write_sender(sender, settings, &order.sender));
-    agent(transaction, "CdtrAgt", &order.ifsc);
+    bank_branch(transaction, "CdtrAgt", &order.ifsc);
     transaction.path(&["Cdtr", "Nm"], &settings.written_name(&order.beneficiary_name));
     account(transaction, "CdtrAcct", &order.account_number, &profile.account_type);
     choice(transaction, "Purp", &profile.purpose(&order.purpose_code));

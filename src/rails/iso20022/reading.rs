@@ -88,7 +88,7 @@ fn read_accounts(
     let mut lines_count = 0;
     for (index, element) in parts.iter().enumerate() {
         let place = format!("{} {}", context.name, index + 1);
-        let (mut report, created, faults) = match read_head(element, context) {
+        let (mut report, default_day, faults) = match read_head(element, context) {
             Ok(head) => head,
             Err(refused) => {
                 unread.push(place, refused.reason);
@@ -100,7 +100,7 @@ fn read_accounts(
         }
         for (number, entry) in element.all("Ntry").enumerate() {
             let place = format!("{place}, Ntry {}", number + 1);
-            match entries::read(entry, &place, created) {
+            match entries::read(entry, &place, default_day) {
                 Ok(lines) => report.lines.extend(lines),
                 Err(refused) => unread.push(place, refused.reason),
             }
@@ -113,7 +113,8 @@ fn read_accounts(
         lines_count += report.lines.len();
         reports.push(report);
     }
-    // A file of which nothing could be read lies better among the refused ones.
+    // A file in which something is passed over and no entry is read lies better among the refused
+    // ones.
     match unread.shown.first() {
         Some((_, reason)) if lines_count == 0 => Err(FileError::new(reason.clone())),
         _ => Ok(reports),

@@ -1,6 +1,7 @@
 //! A bank to try the files with: reads pain.001, pays by the last digits of the account number, and
 //! answers with status reports, notifications and statements. It pays twice what it is told twice,
-//! so that nothing here hides a mistake.
+//! so that nothing here hides a mistake. It is another one than `rails::simulated`, the bank of
+//! test mode, which has no files.
 //!
 //! Last four digits: `1001` is refused as closed, `1002` comes back three days later by value date,
 //! `1003` is never heard of again, `1004` is booked without a reference; anything else is paid.
@@ -26,24 +27,24 @@ const RETURN_DAYS: i64 = 3;
 /// What the account holds at first: INR 100 crore.
 const OPENING_UNITS: i64 = 100_000_000_000;
 /// Turns that a delayed file waits at most.
-const DELAY_TURNS_MAX: u64 = 5;
+const DELAY_TURNS_MAX: u64 = 4;
 /// How often the process looks at its folders.
 const LOOK_MILLISECONDS: u64 = 100;
 
 crate::string_enum!(
     /// What makes a bank difficult: files that come late, twice, or in another order, and lines
     /// without a reference.
-    Trait { Delays "delays", Duplicates "duplicates", Reordering "reordering",
+    Behaviour { Delays "delays", Duplicates "duplicates", Reordering "reordering",
         StrayLines "stray_lines" }
 );
 
 /// Reads a list such as `delays,duplicates`; the empty text is none.
-pub fn parse_behaviour(text: &str) -> Result<Vec<Trait>, String> {
+pub fn parse_behaviour(text: &str) -> Result<Vec<Behaviour>, String> {
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     words
         .map(|word| {
-            Trait::parse(word).ok_or_else(|| {
-                format!("{word:?} is no behaviour: write some of {}", Trait::WORDS.join(", "))
+            Behaviour::parse(word).ok_or_else(|| {
+                format!("{word:?} is no behaviour: write some of {}", Behaviour::WORDS.join(", "))
             })
         })
         .collect()
@@ -86,7 +87,7 @@ struct Booked {
 
 pub struct SimulatedIsoBank {
     random: StdRng,
-    behaviour: Vec<Trait>,
+    behaviour: Vec<Behaviour>,
     /// Sets this run's identities apart from an earlier one's.
     run: i64,
     account_number: String,
@@ -116,7 +117,7 @@ fn number(account: &mut Document, account_number: &str) {
 
 impl SimulatedIsoBank {
     /// `run` is anything that differs from run to run, such as the start in Unix seconds.
-    pub fn new(seed: u64, run: i64, behaviour: Vec<Trait>) -> SimulatedIsoBank {
+    pub fn new(seed: u64, run: i64, behaviour: Vec<Behaviour>) -> SimulatedIsoBank {
         SimulatedIsoBank {
             random: StdRng::seed_from_u64(seed),
             behaviour,
@@ -131,7 +132,7 @@ impl SimulatedIsoBank {
             paid: Vec::new(),
         }
     }
-    fn is(&self, behaviour: Trait) -> bool {
+    fn is(&self, behaviour: Behaviour) -> bool {
         self.behaviour.contains(&behaviour)
     }
     fn next_number(&mut self) -> i64 {
@@ -220,7 +221,7 @@ impl SimulatedIsoBank {
     /// Closes the day: a statement of what was booked since the last one, if anything was.
     pub fn close_day(&mut self, at: i64) {
         let Some(today) = Day::at(at).filter(|_| !self.booked.is_empty()) else { return };
-        if self.is(Trait::StrayLines) {
+        if self.is(Behaviour::StrayLines) {
             let sequence = self.next_number();
             self.booked.push(Booked {
                 amount: Money::new(590, Currency::Inr),
@@ -346,10 +347,13 @@ impl SimulatedIsoBank {
 
     fn send(&mut self, kind: &str, id: String, bytes: Vec<u8>) {
         let name = format!("{kind}-{id}.xml");
-        let copies = if self.is(Trait::Duplicates) { 2 } else { 1 };
+        let copies = if self.is(Behaviour::Duplicates) { 2 } else { 1 };
         for copy in 0..copies {
-            let delay =
-                if self.is(Trait::Delays) { self.random.next_u64() % DELAY_TURNS_MAX } else { 0 };
+            let delay = if self.is(Behaviour::Delays) {
+                self.random.next_u64() % (DELAY_TURNS_MAX + 1)
+            } else {
+                0
+            };
             let name = if copy == 0 { name.clone() } else { format!("copy-{name}") };
             self.outgoing.push((self.turn + delay, Outgoing { name, bytes: bytes.clone() }));
         }
@@ -362,7 +366,7 @@ impl SimulatedIsoBank {
         let (mut due, waiting): (Vec<_>, Vec<_>) =
             self.outgoing.drain(..).partition(|(at, _)| *at < turn);
         self.outgoing = waiting;
-        if self.is(Trait::Reordering) {
+        if self.is(Behaviour::Reordering) {
             for index in (1..due.len()).rev() {
                 due.swap(index, (self.random.next_u64() % (index as u64 + 1)) as usize);
             }

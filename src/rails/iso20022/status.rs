@@ -10,12 +10,13 @@ use crate::rails::files::reports::{
 };
 use crate::rails::files::values::{EndToEndId, MessageId};
 
-fn verdict(
+/// The status in the element `name`, with its reason; `None` where the element is missing.
+fn reported_status(
     element: &Element,
-    status: &str,
+    name: &str,
     references: &mut References,
 ) -> Result<Option<ReportedStatus>, FileError> {
-    let Some(code) = element.text_at(status)? else { return Ok(None) };
+    let Some(code) = element.text_at(name)? else { return Ok(None) };
     let mut reason = Reason::default();
     for information in element.all("StsRsnInf") {
         reason_in(information, &mut reason, references)?;
@@ -30,7 +31,7 @@ pub fn read(root: &Element, unread: &mut Unread) -> Result<StatusReport, FileErr
     let mut report = StatusReport {
         original: MessageId::parse(&original),
         original_version: reference_at(group, "OrgnlMsgNmId")?,
-        whole: verdict(group, "GrpSts", &mut References::new())?,
+        whole: reported_status(group, "GrpSts", &mut References::new())?,
         ..StatusReport::default()
     };
     // Older reports name payments beside the group rather than within their batch.
@@ -38,9 +39,9 @@ pub fn read(root: &Element, unread: &mut Unread) -> Result<StatusReport, FileErr
     for (index, batch) in root.all("OrgnlPmtInfAndSts").enumerate() {
         let place = format!("OrgnlPmtInfAndSts {}, ", index + 1);
         let head = identity(batch, "OrgnlPmtInfId")
-            .and_then(|id| Ok((id, verdict(batch, "PmtInfSts", &mut References::new())?)));
+            .and_then(|id| Ok((id, reported_status(batch, "PmtInfSts", &mut References::new())?)));
         match head {
-            Ok((id, Some(verdict))) => report.batches.push((id, verdict)),
+            Ok((id, Some(status))) => report.batches.push((id, status)),
             Ok((_, None)) => {}
             Err(refused) => unread.push(place.trim_end_matches(", "), refused.reason),
         }
@@ -73,7 +74,9 @@ fn read_payments(
 
 fn read_payment(payment: &Element, place: &str) -> Result<Option<PaymentStatus>, FileError> {
     let mut references = References::new();
-    let Some(verdict) = verdict(payment, "TxSts", &mut references)? else { return Ok(None) };
+    let Some(status) = reported_status(payment, "TxSts", &mut references)? else {
+        return Ok(None);
+    };
     let amount = match payment.at("OrgnlTxRef/Amt/InstdAmt")? {
         Some(element) => Some(amount(element)?),
         None => None,
@@ -91,5 +94,5 @@ fn read_payment(payment: &Element, place: &str) -> Result<Option<PaymentStatus>,
         end_to_end_id = end_to_end_id.or(name.as_deref().and_then(EndToEndId::parse));
     }
     let place = place.to_owned();
-    Ok(Some(PaymentStatus { end_to_end_id, verdict, amount, references, place }))
+    Ok(Some(PaymentStatus { end_to_end_id, status, amount, references, place }))
 }

@@ -1,8 +1,8 @@
 //! The book against a real chain: movement by movement, and address by address.
 //!
-//! Pure: what the chain shows comes from `chain_following::audit`, which reads it once more than
-//! the follower did. Differences are kept until the same things are compared again and agree, or
-//! the operator has explained them; nothing is put right by itself.
+//! It asks no node: what the chain shows comes from `chain_following::audit`, which reads it once
+//! more than the follower did. Differences are kept until the same things are compared again and
+//! agree, or the operator has explained them; nothing is put right by itself.
 
 pub mod rows;
 
@@ -46,7 +46,7 @@ pub struct ChainMovement {
 
 /// What the book takes a movement for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryRole {
+pub enum MovementRole {
     Deposit(Id<kind::Deposit>),
     /// Away from one of our addresses.
     Sweep,
@@ -56,7 +56,7 @@ pub enum EntryRole {
 /// A movement that the book has as final.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BookMovement {
-    pub role: EntryRole,
+    pub role: MovementRole,
     pub place: LogPosition,
     /// `None` for a refund: the operator sends it from wherever.
     pub from_address: Option<AddressBytes>,
@@ -85,9 +85,9 @@ impl BookMovement {
     /// The name of the movement in a difference.
     pub fn subject(&self) -> String {
         match self.role {
-            EntryRole::Deposit(id) => id.to_string(),
-            EntryRole::Refund(id) => id.to_string(),
-            EntryRole::Sweep => {
+            MovementRole::Deposit(id) => id.to_string(),
+            MovementRole::Refund(id) => id.to_string(),
+            MovementRole::Sweep => {
                 format!("sweep {}:{}", self.place.transaction_hash, self.place.log_index)
             }
         }
@@ -111,14 +111,14 @@ pub fn compare(
     for written in written {
         let seen = by_place.get(&written.place).copied();
         // A movement between two of our addresses is a sweep, and credits nobody.
-        let is_deposit = matches!(written.role, EntryRole::Deposit(_));
+        let is_deposit = matches!(written.role, MovementRole::Deposit(_));
         let seen = seen.filter(|seen| !is_deposit || !ours.contains(&seen.from_address));
         found.extend(differing(token, blocks, written, seen));
     }
     let written: HashSet<(&LogPosition, bool)> = written
         .iter()
-        .filter(|written| !matches!(written.role, EntryRole::Refund(_)))
-        .map(|written| (&written.place, written.role == EntryRole::Sweep))
+        .filter(|written| !matches!(written.role, MovementRole::Refund(_)))
+        .map(|written| (&written.place, written.role == MovementRole::Sweep))
         .collect();
     for seen in shown.iter().filter(|seen| seen.contract == *token) {
         let is_sweep = ours.contains(&seen.from_address);
@@ -204,10 +204,10 @@ impl AddressHolding {
     }
 }
 
-/// What an address should hold where a balance was read some time after the book: what the book
-/// has, or that after one of the movements above the book's view. Answers what fits the balance, or
-/// what should be there after all of them; and whether it fits. `above` are what came (positive)
-/// and went since, in the order of the chain, in millionths.
+/// What an address should hold, and whether its balance fits. The balance was read some time after
+/// the book, so it may hold movements that the book does not have yet: `above`, what came
+/// (positive) and went, in the order of the chain, in millionths. The answer is the first holding
+/// that fits, from the book's own to the one after all movements; where none fits, the last.
 pub fn should_hold(
     book_units: i64,
     balance_units: i64,
@@ -295,11 +295,11 @@ mod tests {
     }
 
     fn written(
-        role: EntryRole,
+        role: MovementRole,
         from_address: AddressBytes,
         to_address: AddressBytes,
     ) -> BookMovement {
-        let from_address = (!matches!(role, EntryRole::Refund(_))).then_some(from_address);
+        let from_address = (!matches!(role, MovementRole::Refund(_))).then_some(from_address);
         let block = from_address.map(|_| (40, 120));
         BookMovement {
             role,
@@ -324,9 +324,9 @@ mod tests {
             MovementAddress, MovementAmount, MovementBlock, MovementNotInBook, MovementNotOnChain,
             MovementToken,
         };
-        let deposit = || written(EntryRole::Deposit(Id::from_u128(7)), PAYER, OURS);
-        let sweep = || written(EntryRole::Sweep, OURS, PAYER);
-        let refund = || written(EntryRole::Refund(Id::from_u128(8)), OURS, PAYER);
+        let deposit = || written(MovementRole::Deposit(Id::from_u128(7)), PAYER, OURS);
+        let sweep = || written(MovementRole::Sweep, OURS, PAYER);
+        let refund = || written(MovementRole::Refund(Id::from_u128(8)), OURS, PAYER);
         let (came, went) = (|| shown(PAYER, OURS), || shown(OURS, PAYER));
         const FIVE: i64 = 5_000_000;
         type Row =
@@ -345,7 +345,7 @@ mod tests {
             (
                 "between two of ours",
                 vec![shown(OURS, ALSO_OURS)],
-                vec![written(EntryRole::Sweep, OURS, ALSO_OURS)],
+                vec![written(MovementRole::Sweep, OURS, ALSO_OURS)],
                 vec![],
             ),
             ("of strangers", vec![shown(PAYER, AddressBytes::of_20([8; 20]))], vec![], vec![]),
@@ -360,7 +360,7 @@ mod tests {
             (
                 "a sweep instead of a deposit",
                 vec![came()],
-                vec![written(EntryRole::Sweep, PAYER, OURS)],
+                vec![written(MovementRole::Sweep, PAYER, OURS)],
                 vec![(MovementNotInBook, FIVE)],
             ),
             (
@@ -437,7 +437,7 @@ mod tests {
                 "a credited movement between two of ours",
                 vec![shown(OURS, ALSO_OURS)],
                 vec![
-                    written(EntryRole::Sweep, OURS, ALSO_OURS),
+                    written(MovementRole::Sweep, OURS, ALSO_OURS),
                     written(deposit().role, OURS, ALSO_OURS),
                 ],
                 vec![(MovementNotOnChain, FIVE)],
@@ -450,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_difference_belongs_to_the_blocks_that_were_compared() {
-        let deposit = written(EntryRole::Deposit(Id::from_u128(7)), PAYER, OURS);
+        let deposit = written(MovementRole::Deposit(Id::from_u128(7)), PAYER, OURS);
         let moved = BookMovement { block: Some((900, 120)), ..deposit };
         for (blocks, number) in [(31..=40, 40), (900..=950, 900)] {
             let found = compare(

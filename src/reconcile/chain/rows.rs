@@ -1,6 +1,6 @@
 //! What the book has of a real chain, and the differences that were found.
 
-use super::{AddressHolding, BookMovement, EntryRole, FoundDifference, LogPosition};
+use super::{AddressHolding, BookMovement, FoundDifference, LogPosition, MovementRole};
 use crate::chains::ChainName;
 use crate::chains::address::AddressBytes;
 use crate::deposits::rows::address;
@@ -37,7 +37,7 @@ fn log_position(row: &mut Row) -> Result<LogPosition, StoreError> {
 fn deposit(mut row: Row) -> Result<BookMovement, StoreError> {
     let row = &mut row;
     Ok(BookMovement {
-        role: EntryRole::Deposit(row.id()?),
+        role: MovementRole::Deposit(row.id()?),
         place: log_position(row)?,
         from_address: Some(address(row.bytes()?)?),
         to_address: address(row.bytes()?)?,
@@ -50,7 +50,7 @@ fn deposit(mut row: Row) -> Result<BookMovement, StoreError> {
 fn sweep(mut row: Row) -> Result<BookMovement, StoreError> {
     let row = &mut row;
     Ok(BookMovement {
-        role: EntryRole::Sweep,
+        role: MovementRole::Sweep,
         place: log_position(row)?,
         from_address: Some(address(row.bytes()?)?),
         to_address: address(row.bytes()?)?,
@@ -137,7 +137,7 @@ pub fn refunds(
         let row = &mut row;
         let scope = row.scope()?;
         let written = BookMovement {
-            role: EntryRole::Refund(row.id()?),
+            role: MovementRole::Refund(row.id()?),
             place: log_position(row)?,
             from_address: None,
             to_address: row.bytes_or_null()?.map_or(Ok(AddressBytes::of_20([0; 20])), address)?,

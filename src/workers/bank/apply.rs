@@ -1,9 +1,10 @@
 //! What a report of the bank's does to a payout.
 //!
-//! A payout settles once its payment is reported with a reference that no other payout has, and
-//! fails once the bank refuses it for a reason that lies with the beneficiary. Reports that
-//! contradict each other never move money: the payout is marked for the operator, and a refund that
-//! is under way is held.
+//! A payout settles once its payment is reported with a reference that no other payout has. It
+//! fails once the bank refuses the payment, unless the cause lies with us or the payment is a
+//! duplicate; within a refused file or batch, only for a reason that lies with the beneficiary.
+//! Reports that contradict each other never move money: the payout is marked for the operator, and
+//! a refund that is under way is held.
 
 use super::publish;
 use crate::kernel::id::kind;
@@ -83,7 +84,7 @@ fn addressed(
     // A bank cannot know of what was never sent.
     let is_known =
         matches!(instruction.status, InstructionStatus::Published | InstructionStatus::Unknown);
-    if !is_known && !instruction.was_sent {
+    if !is_known && !instruction.was_published {
         return Ok(Err(Matching::UnknownReference));
     }
     let expected = Money::new(instruction.units, Currency::Inr);
@@ -139,7 +140,7 @@ impl ReportedPayment<'_> {
     }
 
     /// Marks the payout for the operator; one that is processing gets an unknown outcome.
-    fn attend(
+    fn raise_attention(
         &mut self,
         tx: &mut dyn Tx,
         now: &mut Now,
@@ -147,7 +148,7 @@ impl ReportedPayment<'_> {
     ) -> Result<ReportEffect, StoreError> {
         // Nothing goes out while the operator has not looked.
         rows::undo_queue_again(tx, self.payout.id)?;
-        rows::note_answer(tx, self.payout.id, None)?;
+        rows::stop_waiting(tx, self.payout.id, None)?;
         if self.payout.status == PayoutStatus::Processing {
             paying::apply_report(tx, now, self.services, &mut self.payout, BankReport::Unknown)?;
         }
@@ -211,14 +212,14 @@ impl ReportedPayment<'_> {
         let utr = match finding {
             UtrFinding::One(utr, _) => utr,
             UtrFinding::Ambiguous if self.report.is_booked => {
-                return self.attend(tx, now, Attention::ReferenceUnclear);
+                return self.raise_attention(tx, now, Attention::ReferenceUnclear);
             }
             // Paid without a reference is not proven yet: the notification or the statement brings
             // it.
             UtrFinding::Ambiguous | UtrFinding::None => return Ok(ReportEffect::Ignored),
         };
         if !rows::claim_reference(tx, utr.as_str(), self.payout.id)? {
-            return self.attend(tx, now, Attention::ReferenceTaken);
+            return self.raise_attention(tx, now, Attention::ReferenceTaken);
         }
         if !utr.fits(self.instruction.method) {
             tracing::warn!(payout = %self.payout.id, "the bank's reference has a form of its own");
@@ -228,7 +229,7 @@ impl ReportedPayment<'_> {
         let is_going_out = self.instruction.status == InstructionStatus::Writing;
         rows::undo_queue_again(tx, self.payout.id)?;
         paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;
-        rows::note_answer(tx, self.payout.id, Some(utr.as_str()))?;
+        rows::stop_waiting(tx, self.payout.id, Some(utr.as_str()))?;
         let attention = is_going_out.then_some(Attention::PaidAndSentAgain);
         rows::set_attention(tx, now, self.payout.id, attention)?;
         Ok(match attention {
@@ -249,7 +250,7 @@ impl ReportedPayment<'_> {
         attention: Attention,
     ) -> Result<ReportEffect, StoreError> {
         paying::hold_refund(tx, &self.payout, attention.as_str())?;
-        self.attend(tx, now, attention)
+        self.raise_attention(tx, now, attention)
     }
 
     fn refused(
@@ -261,7 +262,7 @@ impl ReportedPayment<'_> {
         // A late answer to a file from which the operator has sent it again.
         let is_stale = self.instruction.message_id.is_none()
             || self.report.message_id.is_some_and(|id| Some(id) != self.instruction.message_id);
-        if is_stale && self.instruction.was_sent {
+        if is_stale && self.instruction.was_published {
             return Ok(ReportEffect::Ignored);
         }
         match (self.payout.status, meaning) {
@@ -277,12 +278,12 @@ impl ReportedPayment<'_> {
             }
             (PayoutStatus::Processing, _) if self.is_in_doubt() => Ok(ReportEffect::Ignored),
             (PayoutStatus::Processing, _) if self.instruction.entry_reference.is_some() => {
-                self.attend(tx, now, Attention::RefusedAfterPaid)
+                self.raise_attention(tx, now, Attention::RefusedAfterPaid)
             }
             (PayoutStatus::Processing, RefusalMeaning::Failed(code, source)) => {
                 let failed = BankReport::Failed { code, source };
                 paying::apply_report(tx, now, self.services, &mut self.payout, failed)?;
-                rows::note_answer(tx, self.payout.id, None)?;
+                rows::stop_waiting(tx, self.payout.id, None)?;
                 rows::set_attention(tx, now, self.payout.id, None)?;
                 Ok(ReportEffect::Applied)
             }
@@ -292,13 +293,13 @@ impl ReportedPayment<'_> {
                 } else {
                     Attention::RefusedForUs
                 };
-                self.attend(tx, now, attention)
+                self.raise_attention(tx, now, attention)
             }
             (PayoutStatus::Processing, RefusalMeaning::Unknown) => {
                 let before = self.payout.failure.clone();
                 let unknown = BankReport::Unknown;
                 paying::apply_report(tx, now, self.services, &mut self.payout, unknown)?;
-                rows::note_answer(tx, self.payout.id, None)?;
+                rows::stop_waiting(tx, self.payout.id, None)?;
                 let is_new = before != self.payout.failure;
                 Ok(if is_new { ReportEffect::Applied } else { ReportEffect::Ignored })
             }
@@ -310,14 +311,16 @@ impl ReportedPayment<'_> {
         match self.payout.status {
             // The payment may be booked again, and only the operator can ask.
             PayoutStatus::Processing if self.is_in_doubt() => Ok(ReportEffect::Ignored),
-            PayoutStatus::Processing => self.attend(tx, now, Attention::ReturnedWhileProcessing),
+            PayoutStatus::Processing => {
+                self.raise_attention(tx, now, Attention::ReturnedWhileProcessing)
+            }
             PayoutStatus::Settled if self.is_in_doubt() => Ok(ReportEffect::Ignored),
             PayoutStatus::Settled => {
                 let code = self.report.reason.code.as_deref();
                 let (code, source) = reasons::returned(code);
                 let returned = BankReport::Returned { code, source };
                 paying::apply_report(tx, now, self.services, &mut self.payout, returned)?;
-                rows::note_answer(tx, self.payout.id, None)?;
+                rows::stop_waiting(tx, self.payout.id, None)?;
                 Ok(ReportEffect::Applied)
             }
             _ => Ok(ReportEffect::Ignored),
@@ -327,7 +330,7 @@ impl ReportedPayment<'_> {
     fn reversed(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
         match self.payout.status {
             PayoutStatus::Processing | PayoutStatus::Settled => {
-                self.attend(tx, now, Attention::Reversed)
+                self.raise_attention(tx, now, Attention::Reversed)
             }
             _ => Ok(ReportEffect::Ignored),
         }
@@ -442,7 +445,7 @@ fn booked_together(
     let sum = found.iter().try_fold(0_i64, |sum, one| sum.checked_add(one.units));
     let is_whole = !found.is_empty()
         && (line.members.is_empty() || found.len() == line.members.len())
-        && found.iter().all(|one| one.was_sent)
+        && found.iter().all(|one| one.was_published)
         && sum == Some(line.amount.units);
     Ok(is_whole.then_some(found))
 }

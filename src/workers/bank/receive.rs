@@ -15,7 +15,7 @@ use crate::rails::files::format::FileError;
 use crate::rails::files::reasons;
 use crate::rails::files::references::References;
 use crate::rails::files::reports::{
-    AccountReport, Content, Incoming, Meaning, ReportKind, ReportedStatus, StatusReport,
+    AccountReport, Content, Incoming, ReportKind, ReportedStatus, StatusMeaning, StatusReport,
 };
 use crate::rails::files::rows::{self, Counts, FileStatus, LinePlace};
 use crate::rails::files::values::{EndToEndId, MessageId};
@@ -23,7 +23,7 @@ use crate::store::Tx;
 
 /// What a file of the inbox turned out to be.
 enum FileReading {
-    Message(Box<Incoming>),
+    Read(Box<Incoming>),
     Refused(FileError),
 }
 
@@ -33,7 +33,7 @@ enum FileHistory {
     New,
     /// It was applied.
     Applied,
-    /// Another file brought the same statements.
+    /// Another file brought the same statements, or the bank says that this is a copy.
     Copy,
     /// Another file with its identity was applied, and this one holds something else.
     Contradicts,
@@ -79,7 +79,7 @@ impl Bank {
             let bytes = folders.read(&name)?;
             let sha256: [u8; 32] = Sha256::digest(&bytes).into();
             let judged = match settings.format.0.read(&settings, &bytes) {
-                Ok(message) => FileReading::Message(Box::new(message)),
+                Ok(incoming) => FileReading::Read(Box::new(incoming)),
                 Err(refused) => FileReading::Refused(refused),
             };
             Ok((sha256, judged))
@@ -95,7 +95,7 @@ impl Bank {
             Err(_) => return Err(Stopped::Error("reading a file panicked".into())),
         };
         let mark = hex::encode(&sha256[..8]);
-        let message = match judged {
+        let incoming = match judged {
             FileReading::Refused(refused)
                 if refused.is_truncated && !seen.is_at_rest(machine_time()) =>
             {
@@ -104,9 +104,9 @@ impl Bank {
             FileReading::Refused(refused) => {
                 return self.refuse(app, seen, &mark, &refused.reason, turn);
             }
-            FileReading::Message(message) => *message,
+            FileReading::Read(incoming) => *incoming,
         };
-        match self.known(app, sha256, &message).await? {
+        match self.begin_if_new(app, sha256, &incoming).await? {
             FileHistory::Contradicts => {
                 let reason = "another file with this message identity was applied before; this \
                  one holds something else, so it was left alone";
@@ -114,27 +114,27 @@ impl Bank {
             }
             FileHistory::Applied | FileHistory::Copy => {
                 tracing::info!(
-                    kind = message.kind.as_str(),
+                    kind = incoming.kind.as_str(),
                     mark,
                     "a file of the bank's came again and was ignored"
                 );
                 app.metrics.bank_files.count("again");
             }
-            FileHistory::New => self.apply_file(app, sha256, &mark, message, turn).await?,
+            FileHistory::New => self.apply_file(app, sha256, &mark, incoming, turn).await?,
         }
         Ok(self.folders.archive(&seen.name, &mark)?)
     }
 
     /// Looks a file up, and records that its reading begins if it is new.
-    async fn known(
+    async fn begin_if_new(
         &self,
         app: &AppState,
         sha256: [u8; 32],
-        message: &Incoming,
+        incoming: &Incoming,
     ) -> Result<FileHistory, Stopped> {
-        let (kind, identity) = (message.kind, message.identity());
-        let is_copy = message.is_copy;
-        let statements: Vec<AccountReport> = match (&message.content, kind) {
+        let (kind, identity) = (incoming.kind, incoming.identity());
+        let is_copy = incoming.is_copy;
+        let statements: Vec<AccountReport> = match (&incoming.content, kind) {
             (Content::Accounts(accounts), ReportKind::Statement) => accounts
                 .iter()
                 .map(|account| AccountReport { lines: Vec::new(), ..account.clone() })
@@ -147,7 +147,7 @@ impl Bank {
                 Some(FileStatus::Reading) => return Ok(FileHistory::New),
                 None => {}
             }
-            if !rows::is_message_known(tx, kind, &identity)? {
+            if !rows::is_incoming_known(tx, kind, &identity)? {
                 rows::begin_file(tx, now, &sha256, kind, &identity)?;
                 return Ok(FileHistory::New);
             }
@@ -167,15 +167,15 @@ impl Bank {
         app: &AppState,
         sha256: [u8; 32],
         mark: &str,
-        message: Incoming,
+        incoming: Incoming,
         turn: &mut TurnReport,
     ) -> Result<(), Stopped> {
-        let kind = message.kind;
-        let unread_count = message.unread.count;
-        for (place, reason) in &message.unread.shown {
+        let kind = incoming.kind;
+        let unread_count = incoming.unread.count;
+        for (place, reason) in &incoming.unread.shown {
             tracing::warn!(mark, place, reason, "a part of a file of the bank's was passed over");
         }
-        let counts = self.apply(app, sha256, message, turn).await?;
+        let counts = self.apply(app, sha256, incoming, turn).await?;
         app.store.write(move |tx, _| Ok(rows::end_file(tx, &sha256, counts)?)).await?;
         tracing::info!(
             kind = kind.as_str(),
@@ -226,11 +226,11 @@ impl Bank {
         &self,
         app: &AppState,
         sha256: [u8; 32],
-        message: Incoming,
+        incoming: Incoming,
         turn: &mut TurnReport,
     ) -> Result<Counts, Stopped> {
         let mut counts = Counts::default();
-        match message.content {
+        match incoming.content {
             Content::Statuses(report) => {
                 for report in self.payment_reports(app, report).await? {
                     let (services, settings) = (app.services.clone(), self.settings.clone());
@@ -248,7 +248,7 @@ impl Bank {
                 for (statement_number, mut account) in accounts.into_iter().enumerate() {
                     let statement_number = statement_number as i64;
                     let lines = std::mem::take(&mut account.lines);
-                    let is_statement = message.kind == ReportKind::Statement;
+                    let is_statement = incoming.kind == ReportKind::Statement;
                     if is_statement
                         && !self.keep_statement(app, sha256, statement_number, account).await?
                     {
@@ -303,17 +303,17 @@ impl Bank {
     ) -> Result<Vec<PaymentReport>, Stopped> {
         let mut reports = Vec::new();
         let mut refused_wholes = Vec::new();
-        let is_refused = |verdict: &ReportedStatus| verdict.meaning == Some(Meaning::Refused);
-        if let (Some(original), Some(verdict)) = (report.original, report.whole)
-            && is_refused(&verdict)
+        let is_refused = |status: &ReportedStatus| status.meaning == Some(StatusMeaning::Refused);
+        if let (Some(original), Some(status)) = (report.original, report.whole)
+            && is_refused(&status)
         {
-            refused_wholes.push((original, None, verdict.reason));
+            refused_wholes.push((original, None, status.reason));
         }
-        for (batch, verdict) in report.batches {
+        for (batch, status) in report.batches {
             if let Some((id, method)) = MessageId::of_batch(&batch)
-                && is_refused(&verdict)
+                && is_refused(&status)
             {
-                refused_wholes.push((id, Some(method), verdict.reason));
+                refused_wholes.push((id, Some(method), status.reason));
             }
         }
         // The payments that each of them is about, with the reason.
@@ -331,14 +331,14 @@ impl Bank {
         for payment in report.payments {
             let is_whole =
                 payment.end_to_end_id.is_some_and(|id| refused_members.contains_key(&id));
-            let code = payment.verdict.reason.code.as_deref();
-            let event = match payment.verdict.meaning {
-                Some(Meaning::Paid) => ReportedEvent::Paid,
-                Some(Meaning::Refused) if is_whole => {
+            let code = payment.status.reason.code.as_deref();
+            let event = match payment.status.meaning {
+                Some(StatusMeaning::Paid) => ReportedEvent::Paid,
+                Some(StatusMeaning::Refused) if is_whole => {
                     ReportedEvent::Refused(reasons::refusal_within_whole(code))
                 }
-                Some(Meaning::Refused) => ReportedEvent::Refused(reasons::refusal(code)),
-                Some(Meaning::Processing) | None => ReportedEvent::Processing,
+                Some(StatusMeaning::Refused) => ReportedEvent::Refused(reasons::refusal(code)),
+                Some(StatusMeaning::Processing) | None => ReportedEvent::Processing,
             };
             reports.push(PaymentReport {
                 end_to_end_id: payment.end_to_end_id,
@@ -347,7 +347,7 @@ impl Bank {
                 is_whole,
                 is_booked: false,
                 message_id: report.original,
-                reason: payment.verdict.reason,
+                reason: payment.status.reason,
                 references: payment.references,
                 entry_reference: None,
             });

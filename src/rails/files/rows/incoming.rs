@@ -32,7 +32,7 @@ pub fn file_status(tx: &mut dyn Tx, sha256: &[u8; 32]) -> Result<Option<FileStat
 
 /// Whether a file of this kind with this identity is in the journal. Ask before [`begin_file`],
 /// which adds the file itself.
-pub fn is_message_known(
+pub fn is_incoming_known(
     tx: &mut dyn Tx,
     kind: ReportKind,
     message_id: &str,

@@ -93,9 +93,9 @@ pub struct Journalled {
     pub units: i64,
     pub method: PaymentMethod,
     pub status: InstructionStatus,
-    /// The file that it was last written into.
+    /// The file that it was last written into; none once it is queued again.
     pub message_id: Option<MessageId>,
-    /// What the payout was settled under.
+    /// The first reference under which the bank or the operator settled it.
     pub reference: Option<String>,
     /// The bank's own reference of the entry that paid it.
     pub entry_reference: Option<String>,
@@ -103,8 +103,8 @@ pub struct Journalled {
     pub attention: Option<Attention>,
     /// What the bank gave as its reason.
     pub reason: Reason,
-    /// Whether the bank has had it in a file, now or before it was queued again.
-    pub was_sent: bool,
+    /// Whether a file with it was recorded as published, now or before it was queued again.
+    pub was_published: bool,
 }
 
 const INSTRUCTION_COLUMNS: &str = "payout_id, scope, units, method, status, message_id, \
@@ -122,7 +122,7 @@ fn journalled(mut row: Row) -> Result<Journalled, StoreError> {
         entry_reference: row.text_or_null()?,
         attention: row.word_or_null(Attention::parse)?,
         reason: Reason { code: row.text_or_null()?, text: row.text_or_null()? },
-        was_sent: row.bool()?,
+        was_published: row.bool()?,
     })
 }
 
@@ -237,17 +237,18 @@ pub fn withdraw(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, St
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Takes an instruction that the operator queued again back, because the bank reports on the first
-/// sending after all: it counts as published once more.
+/// Takes an instruction that the operator queued again out of the queue: the bank reports on the
+/// earlier file after all, so it counts as published once more. `false` if it was not in the queue,
+/// or was never published before.
 pub fn undo_queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_instructions SET status = 'published' WHERE payout_id = ?1 AND status = \
                'queued' AND published_at IS NOT NULL";
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Notes that the bank has said something final about an instruction, and the first reference that
-/// it gave.
-pub fn note_answer(
+/// Ends the wait for the bank's final word: it came, or the payout is the operator's now. Keeps the
+/// first reference that is given.
+pub fn stop_waiting(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
     reference: Option<&str>,
@@ -353,7 +354,7 @@ pub fn awaiting_operator_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
 }
 
 /// Queues an instruction once more, under the same identity and for a new file, because the
-/// operator says that the bank did not take it. `false` if it was never sent.
+/// operator says that the bank did not take it. `false` unless it is published or unknown.
 pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_instructions SET status = 'queued', message_id = NULL, is_answered = \
                FALSE, attention = NULL, attention_at = NULL WHERE payout_id = ?1 AND status IN \

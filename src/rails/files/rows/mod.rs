@@ -6,13 +6,13 @@ pub mod lines;
 pub mod messages;
 
 pub use incoming::{
-    Counts, FileStatus, begin_file, end_file, file_status, insert_statement, is_message_known,
+    Counts, FileStatus, begin_file, end_file, file_status, insert_statement, is_incoming_known,
     is_statement_known,
 };
 pub use instructions::{
     Attention, InstructionStatus, Journalled, advance, awaiting_operator_count, claim_reference,
-    find, names_written, note_answer, note_entry, note_names, note_reason, of_message, paid_under,
-    queue, queue_again, queued, queued_count, set_attention, unanswered, under_way,
+    find, names_written, note_entry, note_names, note_reason, of_message, paid_under, queue,
+    queue_again, queued, queued_count, set_attention, stop_waiting, unanswered, under_way,
     undo_queue_again, withdraw,
 };
 pub use lines::{
