@@ -115,7 +115,7 @@ pub fn step(
         return Ok(None);
     }
     let scope = Scope::new(walk.account_number, walk.mode);
-    // With the operator's decisions, which a step must not write over.
+    // The operator's decisions lock it too, so that a step writes over none of them.
     keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;

@@ -289,3 +289,24 @@ async fn the_counts_of_a_file_are_those_of_who_read_it_first() {
     });
     assert_eq!(read.await.unwrap(), ("applied".into(), 2, 0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_that_cannot_be_written_is_given_to_the_operator_and_keeps_none_waiting() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (_, nameless) = scene.payout(PAID, "100.00").await;
+    let rename = scene
+        .server
+        .app
+        .state
+        .store
+        .write(move |tx, _| Ok(tx.execute("UPDATE beneficiaries SET name = '王伟'", &[])?));
+    rename.await.unwrap();
+    let (_, other) = scene.payout(PAID, "100.00").await;
+    let turn = scene.turn().await;
+    assert_eq!((turn.published_count, turn.alarms_count), (1, 1));
+    let file = scene.taken().pop().unwrap();
+    assert!(file.contains(&EndToEndId::of(other).to_string()));
+    assert!(!file.contains(&EndToEndId::of(nameless).to_string()));
+    assert!(is_unknown(&scene, nameless).await);
+    assert_eq!(scene.turn().await.alarms_count, 0, "it is told once");
+}

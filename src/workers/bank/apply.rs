@@ -164,8 +164,8 @@ impl ReportedPayment<'_> {
         self.report.references.utr(self.instruction.method, elements, &own)
     }
 
-    /// Whether a debit is another one than the bank reported before. One that names nothing to tell
-    /// them apart by counts as the same.
+    /// Whether a debit is another one than the bank reported before, or the first that it reports.
+    /// Where no reference tells the two apart, they count as one.
     fn is_another_debit(&self, utr: Option<&Utr>) -> bool {
         let before = &self.instruction;
         match (utr, &before.reference) {

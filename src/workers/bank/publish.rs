@@ -22,7 +22,8 @@ use sha2::{Digest, Sha256};
 use super::{Bank, TurnReport, mark_unknown};
 use crate::app_state::AppState;
 use crate::beneficiaries;
-use crate::kernel::{Money, Now, OperationError, StoreError};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Money, Now, OperationError, StoreError};
 use crate::keys;
 use crate::pauses::{self, Operation};
 use crate::payouts;
@@ -161,8 +162,13 @@ impl Bank {
         let services = app.services.clone();
         let settings = self.settings.clone();
         let claim = move |tx: &mut dyn Tx, now: &mut Now| claim(tx, now, &services, &settings);
-        let (draft, unwritten_count) = app.store.write(claim).await?;
-        turn.alarms_count += unwritten_count;
+        let (draft, impossible) = app.store.write(claim).await?;
+        // Told here, because a transaction can run twice.
+        for (payout_id, why) in &impossible {
+            tracing::error!(payout = %payout_id, why,
+                "the payout was not sent and waits for the operator");
+        }
+        turn.alarms_count += impossible.len();
         Ok(draft)
     }
 
@@ -214,7 +220,7 @@ impl Bank {
         Ok(())
     }
 
-    /// Brings files that a stop left unfinished to an end, by the table above.
+    /// Brings files that a stop left unfinished to an end, by the table at the head of this file.
     pub async fn recover(&self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::open_messages(tx, MESSAGES_MAX)?)).await?;
         for message in open {
@@ -271,18 +277,18 @@ impl Bank {
 const PAUSED_QUEUED_MAX: i64 = 10_000;
 
 /// Takes instructions that wait, of the methods that the bank takes now and up to the limits of one
-/// file, and gathers what the bank has to know of them. Answers also how many it gave to the
-/// operator instead.
+/// file, and gathers what the bank has to know of them. Answers also which it gave to the
+/// operator instead, and why.
 fn claim(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     settings: &BankSettings,
-) -> Result<(Option<Draft>, usize), OperationError> {
+) -> Result<(Option<Draft>, Vec<(Id<kind::Payout>, &'static str)>), OperationError> {
     let (rows_max, amount_max) = (settings.batch_instructions_max, settings.batch_amount_max);
     let id = MessageId(now.mint());
     let mut orders = Vec::new();
-    let mut unwritten_count = 0;
+    let mut impossible = Vec::new();
     let mut sum = Money::zero(amount_max.currency);
     let pauses = pauses::rows::all(tx)?;
     let is_paused = |scope| pauses.iter().any(|pause| pause.stops(Operation::Payouts, scope));
@@ -317,21 +323,20 @@ fn claim(
                 rows::withdraw(tx, instruction.payout_id)?;
             }
             Err(Unwritten::Impossible(why)) => {
-                tracing::error!(payout = %instruction.payout_id, why,
-                    "the payout was not sent and waits for the operator");
                 rows::withdraw(tx, instruction.payout_id)?;
-                unwritten_count += usize::from(mark_unknown(tx, now, services, &instruction)?);
+                mark_unknown(tx, now, services, &instruction)?;
+                impossible.push((instruction.payout_id, why));
             }
         }
     }
     if orders.is_empty() {
-        return Ok((None, unwritten_count));
+        return Ok((None, impossible));
     }
     let file_name = settings.file_name(id, file_number(tx, settings, id)?);
     rows::begin_message(tx, now, id, &file_name, orders.len() as i64, sum.units)?;
     now.leave_account();
     let draft = Draft { id, file_name, created: now.instant(), orders };
-    Ok((Some(draft), unwritten_count))
+    Ok((Some(draft), impossible))
 }
 
 /// The number that a file has in its name; 0 where the bank asks for none.
