@@ -9,6 +9,7 @@
 
 mod attempt;
 mod claims;
+mod endpoint_lane;
 mod scheduler;
 mod target;
 mod turn;
@@ -30,7 +31,8 @@ use crate::webhooks::rows::{self, DueQueue, EndpointId};
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 use crate::webhooks::sending::client::WebhookClient;
 use attempt::AttemptReport;
-use scheduler::{RUNNING_MAX, Scheduler, Share};
+use endpoint_lane::Share;
+use scheduler::{RUNNING_MAX, Scheduler};
 use turn::TurnResult;
 
 /// Finished attempts that one turn records.

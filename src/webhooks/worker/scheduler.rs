@@ -10,12 +10,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::claims::{ClaimRequest, EndpointReading};
+use super::endpoint_lane::{ClaimedDelivery, EndpointLane, Reliability, Share};
 use super::target::DeliveryTarget;
-use crate::kernel::Scope;
 use crate::webhooks::deliveries::{DueDelivery, FinishedAttempt};
-use crate::webhooks::rows::{DeliveryId, DueQueue, EndpointId};
+use crate::webhooks::rows::{DueQueue, EndpointId};
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
-use crate::webhooks::state::EndpointStatus;
 
 /// Attempts that run at the same time.
 pub(super) const RUNNING_MAX: usize = 512;
@@ -24,12 +23,6 @@ pub(super) const RUNNING_SUSPECT_MAX: usize = RUNNING_MAX / 2;
 /// Of these, the most that suspect and untried endpoints may have together. The rest always serves
 /// endpoints that work.
 pub(super) const RUNNING_UNTRIED_MAX: usize = RUNNING_MAX / 4 * 3;
-/// Attempts that one endpoint has running at the same time.
-const ENDPOINT_RUNNING_MAX: usize = 8;
-/// The same before its first success, and after an attempt that failed slowly.
-const ENDPOINT_RUNNING_UNTRIED_MAX: usize = 2;
-/// Failures in a row after which an endpoint is only probed: one attempt at a time.
-const PROBED_FAILURES_MIN: i64 = 5;
 /// From the end of a failed probe to the next, in milliseconds.
 const PROBE_GAP_MILLISECONDS: u64 = 250;
 /// An attempt that runs longer makes its endpoint a suspect, in milliseconds.
@@ -37,11 +30,6 @@ pub(super) const SLOW_MILLISECONDS: u64 = 2_000;
 
 /// Deliveries that one turn claims.
 const CLAIMED_MAX: usize = 1_024;
-/// Deliveries of one endpoint that are claimed ahead of their attempts, where it works.
-const ENDPOINT_CLAIMED_MAX: usize = 256;
-/// The same for an endpoint that has not been tried. A suspect claims none ahead: what it cannot
-/// send soon would only wait for its lease to end.
-const ENDPOINT_CLAIMED_UNTRIED_MAX: usize = 8;
 /// Deliveries claimed and not yet sent, in all.
 const CLAIMED_TOTAL_MAX: usize = 8_192;
 /// What must be left of a lease for an attempt to begin, in milliseconds: the longest attempt, and
@@ -60,43 +48,11 @@ const BROKEN_PAUSE_SECONDS: u64 = 60;
 /// again, in milliseconds.
 const BACKLOG_READ_ON_MILLISECONDS: u64 = 1_000;
 
-/// What the last attempts say about an endpoint.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reliability {
-    /// The last attempt succeeded in time.
-    Reliable,
-    Untried,
-    /// The last attempt failed or was slow.
-    Suspect,
-}
-
-/// A delivery under a lease.
-pub(super) struct ClaimedDelivery {
-    pub(super) due: DueDelivery,
-    /// When the lease ends, by the store's clock.
-    pub(super) lease_ends_milliseconds: i64,
-}
-
-/// Which lanes a turn is for. Each lane belongs to one share, and it changes to the other only when
-/// a turn of its own has ended, so that two turns for different shares never meet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Share {
-    /// Those without a backlog.
-    CaughtUp,
-    /// Those that have more due than one turn claims.
-    Backlog,
-}
-
 /// An attempt that may begin now.
 pub(super) struct AttemptStart {
     pub(super) endpoint_id: EndpointId,
     pub(super) target: Arc<DeliveryTarget>,
     pub(super) claimed: ClaimedDelivery,
-}
-
-/// Whether an endpoint gets one attempt at a time.
-pub(super) fn is_probed(failures_count: i64, status: EndpointStatus) -> bool {
-    failures_count >= PROBED_FAILURES_MIN || status != EndpointStatus::Enabled
 }
 
 /// How many attempts run, by the reliability of their endpoints.
@@ -128,106 +84,6 @@ impl RunningAttempts {
                 Reliability::Untried => others_have_room,
                 Reliability::Suspect => others_have_room && self.suspect < RUNNING_SUSPECT_MAX,
             }
-    }
-}
-
-/// What is known of one endpoint.
-struct EndpointLane {
-    scope: Scope,
-    target: Option<Arc<DeliveryTarget>>,
-    target_ends_at: Instant,
-    reliability: Reliability,
-    /// Its last attempt failed slowly.
-    hangs: bool,
-    /// Failed attempts since the last success.
-    failures_count: i64,
-    claimed: VecDeque<ClaimedDelivery>,
-    running_count: usize,
-    /// The store has due deliveries that are not claimed.
-    has_due: bool,
-    /// The last claim left some that were due, so that the next one fills a turn.
-    has_backlog: bool,
-    /// The last delivery of the backlog that was read, behind which the next turn reads on. An
-    /// index keeps entries of deliveries that are no longer due until it is cleaned, and a turn
-    /// that began in front of them would go over all of them.
-    read_until: Option<(i64, DeliveryId)>,
-    /// When the backlog is read from its beginning again: what became due there meanwhile does not
-    /// wait for its end.
-    reads_anew_at: Instant,
-    /// Nothing is claimed before this moment.
-    rests_until: Instant,
-    /// It is in `due_lanes`.
-    is_due_listed: bool,
-    /// It is in `ready_lanes`.
-    is_ready_listed: bool,
-}
-
-impl EndpointLane {
-    fn new(scope: Scope, now: Instant) -> EndpointLane {
-        EndpointLane {
-            scope,
-            target: None,
-            target_ends_at: now,
-            reliability: Reliability::Untried,
-            hangs: false,
-            failures_count: 0,
-            claimed: VecDeque::new(),
-            running_count: 0,
-            has_due: false,
-            has_backlog: false,
-            read_until: None,
-            reads_anew_at: now,
-            rests_until: now,
-            is_due_listed: false,
-            is_ready_listed: false,
-        }
-    }
-
-    const fn share(&self) -> Share {
-        if self.has_backlog { Share::Backlog } else { Share::CaughtUp }
-    }
-
-    fn is_probed(&self) -> bool {
-        is_probed(
-            self.failures_count,
-            self.target.as_ref().map_or(EndpointStatus::Enabled, |target| target.status),
-        )
-    }
-
-    fn is_idle(&self) -> bool {
-        self.claimed.is_empty() && self.running_count == 0 && !self.has_due
-    }
-
-    fn running_max(&self) -> usize {
-        match self.reliability {
-            _ if self.is_probed() => 1,
-            _ if self.hangs => ENDPOINT_RUNNING_UNTRIED_MAX,
-            Reliability::Untried => ENDPOINT_RUNNING_UNTRIED_MAX,
-            Reliability::Reliable | Reliability::Suspect => ENDPOINT_RUNNING_MAX,
-        }
-    }
-
-    /// How many deliveries to claim now.
-    fn wanted(&self, now: Instant) -> usize {
-        if now < self.rests_until {
-            return 0;
-        }
-        let claimed_max = match self.reliability {
-            _ if self.is_probed() => {
-                return usize::from(self.claimed.is_empty() && self.running_count == 0);
-            }
-            Reliability::Reliable => ENDPOINT_CLAIMED_MAX,
-            Reliability::Untried => ENDPOINT_CLAIMED_UNTRIED_MAX,
-            Reliability::Suspect => {
-                return self.running_max().saturating_sub(self.claimed.len() + self.running_count);
-            }
-        };
-        // Only once half is sent, so that a turn claims many at once.
-        if self.claimed.len() * 2 > claimed_max { 0 } else { claimed_max - self.claimed.len() }
-    }
-
-    fn is_ready(&self) -> bool {
-        !self.claimed.is_empty() && self.running_count < self.running_max()
     }
 }
 

@@ -1,6 +1,8 @@
 use super::*;
-use crate::kernel::{Id, Mode};
+use crate::kernel::{Id, Mode, Scope};
 use crate::webhooks::deliveries::LEASE_MILLISECONDS;
+use crate::webhooks::state::EndpointStatus;
+use crate::webhooks::worker::endpoint_lane::*;
 
 const SCOPE: Scope = Scope::new(1, Mode::Test);
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::claims::{ClaimRequest, EndpointReading};
-use super::scheduler::is_probed;
+use super::endpoint_lane::is_probed;
 use super::target::DeliveryTarget;
 use crate::app_state::AppState;
 use crate::chaos;

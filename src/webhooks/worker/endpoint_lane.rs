@@ -1,0 +1,156 @@
+//! What the scheduler knows of one endpoint, and how much of it may be claimed and sent.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::target::DeliveryTarget;
+use crate::kernel::Scope;
+use crate::webhooks::deliveries::DueDelivery;
+use crate::webhooks::rows::DeliveryId;
+use crate::webhooks::state::EndpointStatus;
+
+/// Attempts that one endpoint has running at the same time.
+pub(super) const ENDPOINT_RUNNING_MAX: usize = 8;
+/// The same before its first success, and after an attempt that failed slowly.
+pub(super) const ENDPOINT_RUNNING_UNTRIED_MAX: usize = 2;
+/// Failures in a row after which an endpoint is only probed: one attempt at a time.
+pub(super) const PROBED_FAILURES_MIN: i64 = 5;
+/// Deliveries of one endpoint that are claimed ahead of their attempts, where it works.
+pub(super) const ENDPOINT_CLAIMED_MAX: usize = 256;
+/// The same for an endpoint that has not been tried. A suspect claims none ahead: what it cannot
+/// send soon would only wait for its lease to end.
+pub(super) const ENDPOINT_CLAIMED_UNTRIED_MAX: usize = 8;
+
+/// What the last attempts say about an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reliability {
+    /// The last attempt succeeded in time.
+    Reliable,
+    Untried,
+    /// The last attempt failed or was slow.
+    Suspect,
+}
+
+/// A delivery under a lease.
+pub(super) struct ClaimedDelivery {
+    pub(super) due: DueDelivery,
+    /// When the lease ends, by the store's clock.
+    pub(super) lease_ends_milliseconds: i64,
+}
+
+/// Which lanes a turn is for. Each lane belongs to one share, and it changes to the other only when
+/// a turn of its own has ended, so that two turns for different shares never meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Share {
+    /// Those without a backlog.
+    CaughtUp,
+    /// Those that have more due than one turn claims.
+    Backlog,
+}
+
+/// Whether an endpoint gets one attempt at a time.
+pub(super) fn is_probed(failures_count: i64, status: EndpointStatus) -> bool {
+    failures_count >= PROBED_FAILURES_MIN || status != EndpointStatus::Enabled
+}
+
+/// What is known of one endpoint.
+pub(super) struct EndpointLane {
+    pub(super) scope: Scope,
+    pub(super) target: Option<Arc<DeliveryTarget>>,
+    pub(super) target_ends_at: Instant,
+    pub(super) reliability: Reliability,
+    /// Its last attempt failed slowly.
+    pub(super) hangs: bool,
+    /// Failed attempts since the last success.
+    pub(super) failures_count: i64,
+    pub(super) claimed: VecDeque<ClaimedDelivery>,
+    pub(super) running_count: usize,
+    /// The store has due deliveries that are not claimed.
+    pub(super) has_due: bool,
+    /// The last claim left some that were due, so that the next one fills a turn.
+    pub(super) has_backlog: bool,
+    /// The last delivery of the backlog that was read, behind which the next turn reads on. An
+    /// index keeps entries of deliveries that are no longer due until it is cleaned, and a turn
+    /// that began in front of them would go over all of them.
+    pub(super) read_until: Option<(i64, DeliveryId)>,
+    /// When the backlog is read from its beginning again: what became due there meanwhile does not
+    /// wait for its end.
+    pub(super) reads_anew_at: Instant,
+    /// Nothing is claimed before this moment.
+    pub(super) rests_until: Instant,
+    /// It is in `due_lanes`.
+    pub(super) is_due_listed: bool,
+    /// It is in `ready_lanes`.
+    pub(super) is_ready_listed: bool,
+}
+
+impl EndpointLane {
+    pub(super) fn new(scope: Scope, now: Instant) -> EndpointLane {
+        EndpointLane {
+            scope,
+            target: None,
+            target_ends_at: now,
+            reliability: Reliability::Untried,
+            hangs: false,
+            failures_count: 0,
+            claimed: VecDeque::new(),
+            running_count: 0,
+            has_due: false,
+            has_backlog: false,
+            read_until: None,
+            reads_anew_at: now,
+            rests_until: now,
+            is_due_listed: false,
+            is_ready_listed: false,
+        }
+    }
+
+    pub(super) const fn share(&self) -> Share {
+        if self.has_backlog { Share::Backlog } else { Share::CaughtUp }
+    }
+
+    pub(super) fn is_probed(&self) -> bool {
+        is_probed(
+            self.failures_count,
+            self.target.as_ref().map_or(EndpointStatus::Enabled, |target| target.status),
+        )
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.claimed.is_empty() && self.running_count == 0 && !self.has_due
+    }
+
+    pub(super) fn running_max(&self) -> usize {
+        match self.reliability {
+            _ if self.is_probed() => 1,
+            _ if self.hangs => ENDPOINT_RUNNING_UNTRIED_MAX,
+            Reliability::Untried => ENDPOINT_RUNNING_UNTRIED_MAX,
+            Reliability::Reliable | Reliability::Suspect => ENDPOINT_RUNNING_MAX,
+        }
+    }
+
+    /// How many deliveries to claim now.
+    pub(super) fn wanted(&self, now: Instant) -> usize {
+        if now < self.rests_until {
+            return 0;
+        }
+        let claimed_max = match self.reliability {
+            _ if self.is_probed() => {
+                return usize::from(self.claimed.is_empty() && self.running_count == 0);
+            }
+            Reliability::Reliable => ENDPOINT_CLAIMED_MAX,
+            Reliability::Untried => ENDPOINT_CLAIMED_UNTRIED_MAX,
+            Reliability::Suspect => {
+                return self.running_max().saturating_sub(self.claimed.len() + self.running_count);
+            }
+        };
+        // Only once half is sent, so that a turn claims many at once.
+        if self.claimed.len() * 2 > claimed_max { 0 } else { claimed_max - self.claimed.len() }
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        !self.claimed.is_empty() && self.running_count < self.running_max()
+    }
+}
