@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::event_waits::EventWaits;
 use super::{Signal, Tx};
@@ -31,6 +31,8 @@ pub struct Signals {
     pub deliveries: Notify,
     pub look_ups: Notify,
     pub outbox: Notify,
+    /// Whether the sequencer of this node works now; never on the embedded store.
+    pub is_sequencing: watch::Sender<bool>,
     /// Requests that wait for an event.
     pub event_waits: Arc<EventWaits>,
 }

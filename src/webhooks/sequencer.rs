@@ -52,6 +52,22 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
     events::rows::remove_outbox(tx, &outbox)
 }
 
+/// Says that the sequencer works, for as long as it lives.
+struct Sequencing<'s>(&'s watch::Sender<bool>);
+
+impl Sequencing<'_> {
+    fn begin(is_sequencing: &watch::Sender<bool>) -> Sequencing<'_> {
+        is_sequencing.send_replace(true);
+        Sequencing(is_sequencing)
+    }
+}
+
+impl Drop for Sequencing<'_> {
+    fn drop(&mut self) {
+        self.0.send_replace(false);
+    }
+}
+
 /// Sequences until `stop`.
 pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiver<bool>) {
     // The embedded store sequences in its own commits, and gives no lease.
@@ -72,6 +88,7 @@ pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiv
         match waiting {
             Ok(false) => {}
             Ok(true) => {
+                let sequencing = Sequencing::begin(&app.store.signals.is_sequencing);
                 let sequenced = app.store.write(move |tx, now| {
                     if let Some(last) = lease.lock(tx)? {
                         now.mint_above(last.as_u128());
@@ -79,7 +96,9 @@ pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiv
                     sequence(tx, now)?;
                     Ok(lease.keep_last_id(tx, now.minter().last())?)
                 });
-                match sequenced.await {
+                let sequenced = sequenced.await;
+                drop(sequencing);
+                match sequenced {
                     Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,
                     Err(failure) => {
                         tracing::warn!(?failure, "the outbox could not be sequenced; tried again");
@@ -94,5 +113,19 @@ pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiv
             () = app.store.signals.outbox.notified() => is_told = true,
             _ = stop.changed() => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequencer_that_is_cut_off_does_not_work_any_more() {
+        let is_sequencing = watch::Sender::new(false);
+        let sequencing = Sequencing::begin(&is_sequencing);
+        assert!(*is_sequencing.borrow());
+        drop(sequencing);
+        assert!(!*is_sequencing.borrow());
     }
 }

@@ -6,8 +6,10 @@
 //! with the store run side by side: a turn for endpoints with a backlog, which is a long one; and a
 //! look for endpoints with something due or a turn for all the others, which do not wait for the
 //! long one. Sending goes on meanwhile, so that commits and attempts do not wait for one another.
+//! A backlog yields to all the others (`backlog_yield`).
 
 mod attempt;
+mod backlog_yield;
 mod claims;
 mod endpoint_lane;
 mod scheduler;
@@ -109,6 +111,10 @@ struct DeliveryWorker {
     step: Option<StepFuture>,
     /// A turn for those with one.
     backlog_step: Option<StepFuture>,
+    /// Whether this node's sequencer works, which has deliveries of others to write.
+    sequencing: watch::Receiver<bool>,
+    /// Until when backlogs begin nothing, where they yield.
+    yields_until: Option<Instant>,
     /// Something may have become due.
     is_woken: bool,
     has_just_looked: bool,
@@ -126,6 +132,7 @@ impl DeliveryWorker {
     fn new(app: Arc<AppState>, client: WebhookClient) -> DeliveryWorker {
         let (reporter, reports) = unbounded_channel();
         let now = Instant::now();
+        let sequencing = app.store.signals.is_sequencing.subscribe();
         DeliveryWorker {
             app,
             client,
@@ -135,6 +142,8 @@ impl DeliveryWorker {
             reporter,
             step: None,
             backlog_step: None,
+            sequencing,
+            yields_until: None,
             is_woken: true,
             has_just_looked: false,
             wakes_at: now,
@@ -148,6 +157,7 @@ impl DeliveryWorker {
 
     async fn work(&mut self, stop: &mut watch::Receiver<bool>) {
         loop {
+            self.note_others();
             self.begin_attempts();
             self.begin_steps();
             let alarm_at =
@@ -167,6 +177,9 @@ impl DeliveryWorker {
                 Some(report) = self.reports.recv() => self.take_reports(report),
                 () = self.app.store.signals.deliveries.notified(),
                     if !self.is_woken => self.is_woken = true,
+                Ok(()) = self.sequencing.changed() => {}
+                () = sleep_until(self.yields_until.unwrap_or(alarm_at)),
+                    if self.yields_until.is_some() => {}
                 () = sleep_until(alarm_at), if self.step.is_none() => self.is_woken = true,
             }
         }
@@ -252,6 +265,13 @@ impl DeliveryWorker {
         self.clock_milliseconds
     }
 
+    /// Lets backlogs yield while a look, a turn of others or the sequencer runs or is about to.
+    fn note_others(&mut self) {
+        let is_sequencing = *self.sequencing.borrow_and_update();
+        let others_work = self.step.is_some() || self.is_woken || is_sequencing;
+        self.yields_until = self.scheduler.note_others(others_work, Instant::now());
+    }
+
     fn begin_attempts(&mut self) {
         let now_milliseconds = self.milliseconds();
         for start in self.scheduler.begin_attempts(Instant::now(), now_milliseconds) {
@@ -269,9 +289,14 @@ impl DeliveryWorker {
         if is_at_rest && self.finished.is_empty() {
             self.is_cautious = false;
         }
+        self.begin_step(now);
+        self.note_others();
         if self.backlog_step.is_none() && !self.is_cautious {
             self.backlog_step = self.turn(Share::Backlog, now);
         }
+    }
+
+    fn begin_step(&mut self, now: Instant) {
         if self.step.is_some() {
             return;
         }
@@ -287,6 +312,9 @@ impl DeliveryWorker {
 
     /// A turn for the endpoints of one share, if there is something to do for them.
     fn turn(&mut self, share: Share, now: Instant) -> Option<StepFuture> {
+        if self.scheduler.yields(share) {
+            return None;
+        }
         let was_cautious = self.is_cautious;
         let mut requests = Vec::new();
         if !was_cautious {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::backlog_yield::BacklogYield;
 use super::claims::{ClaimRequest, EndpointReading};
 use super::endpoint_lane::{ClaimedDelivery, EndpointLane, Reliability, Share};
 use super::target::DeliveryTarget;
@@ -98,11 +99,26 @@ pub(super) struct Scheduler {
     stale_lanes: Vec<EndpointId>,
     claimed_count: usize,
     running: RunningAttempts,
+    backlog_yield: BacklogYield,
+    backlog_yields: bool,
 }
 
 impl Scheduler {
     pub(super) const fn running_count(&self) -> usize {
         self.running.total()
+    }
+
+    /// Notes whether deliveries of others are on their way; answers until when lanes with a backlog
+    /// begin nothing, where they yield.
+    pub(super) fn note_others(&mut self, others_work: bool, now: Instant) -> Option<Instant> {
+        let yields_until = self.backlog_yield.until(others_work, now);
+        self.backlog_yields = yields_until.is_some();
+        yields_until
+    }
+
+    /// Whether the lanes of a share begin nothing now.
+    pub(super) fn yields(&self, share: Share) -> bool {
+        self.backlog_yields && share == Share::Backlog
     }
 
     /// Notes that an endpoint has something due. With too many endpoints it is dropped; the next
@@ -247,7 +263,8 @@ impl Scheduler {
             if !lane.is_ready() {
                 continue;
             }
-            if !self.running.has_room(lane.reliability) {
+            let yields = self.backlog_yields && lane.share() == Share::Backlog;
+            if yields || !self.running.has_room(lane.reliability) {
                 lane.is_ready_listed = true;
                 self.ready_lanes.push_back(endpoint_id);
                 waiting_count += 1;

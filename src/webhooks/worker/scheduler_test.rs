@@ -2,6 +2,7 @@ use super::*;
 use crate::kernel::{Id, Mode, Scope};
 use crate::webhooks::deliveries::LEASE_MILLISECONDS;
 use crate::webhooks::state::EndpointStatus;
+use crate::webhooks::worker::backlog_yield::YIELD_MILLISECONDS_MAX;
 use crate::webhooks::worker::endpoint_lane::*;
 
 const SCOPE: Scope = Scope::new(1, Mode::Test);
@@ -198,4 +199,54 @@ fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     assert_eq!(request_at(&mut scheduler, Share::Backlog, later).behind, None);
     take(&mut scheduler, &request, None, true);
     assert_eq!(scheduler.share_of(endpoint_id), Share::CaughtUp);
+}
+
+/// Two endpoints, one of them with a backlog, each with one delivery claimed.
+fn scheduler_with_a_backlog(now: Instant) -> (Scheduler, EndpointId, EndpointId) {
+    let mut scheduler = Scheduler::default();
+    let (behind, caught_up) = (Id::from_u128(7), Id::from_u128(8));
+    for endpoint_id in [behind, caught_up] {
+        scheduler.note_due(&DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE }, now);
+    }
+    let mut wakes_at = now;
+    for request in scheduler.claim_requests(Share::CaughtUp, now, &mut wakes_at) {
+        let mut reading = EndpointReading::empty(&request);
+        reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
+        reading.due = vec![due(1)];
+        reading.is_drained = request.endpoint_id == caught_up;
+        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true], now);
+    }
+    (scheduler, behind, caught_up)
+}
+
+#[test]
+fn attempts_of_a_backlog_begin_once_others_are_done() {
+    let now = Instant::now();
+    let (mut scheduler, behind, caught_up) = scheduler_with_a_backlog(now);
+    let begun = |scheduler: &mut Scheduler, at| {
+        let starts = scheduler.begin_attempts(at, 0);
+        starts.iter().map(|start| start.endpoint_id).collect::<Vec<_>>()
+    };
+    assert!(scheduler.note_others(true, now).is_some());
+    assert!(scheduler.yields(Share::Backlog) && !scheduler.yields(Share::CaughtUp));
+    assert_eq!(begun(&mut scheduler, now), [caught_up]);
+    assert_eq!(begun(&mut scheduler, now), []);
+    assert_eq!(scheduler.note_others(false, now), None);
+    assert!(!scheduler.yields(Share::Backlog));
+    assert_eq!(begun(&mut scheduler, now), [behind]);
+
+    // The control: where nothing yields, both begin.
+    let (mut scheduler, behind, caught_up) = scheduler_with_a_backlog(now);
+    assert_eq!(begun(&mut scheduler, now), [behind, caught_up]);
+}
+
+#[test]
+fn attempts_of_a_backlog_begin_beside_others_who_never_stop() {
+    let now = Instant::now();
+    let (mut scheduler, behind, caught_up) = scheduler_with_a_backlog(now);
+    let until = scheduler.note_others(true, now).unwrap();
+    assert_eq!(until - now, Duration::from_millis(YIELD_MILLISECONDS_MAX));
+    assert_eq!(scheduler.begin_attempts(now, 0)[0].endpoint_id, caught_up);
+    assert_eq!(scheduler.note_others(true, until), None);
+    assert_eq!(scheduler.begin_attempts(until, 0)[0].endpoint_id, behind);
 }

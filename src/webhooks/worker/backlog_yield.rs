@@ -1,0 +1,118 @@
+//! A backlog yields: none of its turns and attempts begins while deliveries of others are on their
+//! way, so that these find a processor and a disk that are free, or free soon.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The longest time for which a backlog begins nothing, and the shortest for which it may then
+/// begin, in milliseconds. So it has half of the time, however much others have to do.
+pub(super) const YIELD_MILLISECONDS_MAX: u64 = 20;
+
+#[derive(Default)]
+pub(super) struct BacklogYield {
+    /// When the backlog last began to yield; `None` where others have had nothing to do since.
+    began: Option<Instant>,
+}
+
+impl BacklogYield {
+    /// Until when the backlog yields if others go on working; `None` where it does not. To be asked
+    /// whenever others begin or end their work, and at that moment.
+    pub(super) fn until(&mut self, others_work: bool, now: Instant) -> Option<Instant> {
+        if !others_work {
+            self.began = None;
+            return None;
+        }
+        let longest = Duration::from_millis(YIELD_MILLISECONDS_MAX);
+        let began = *self.began.get_or_insert(now);
+        if now < began + longest {
+            return Some(began + longest);
+        }
+        if now < began + 2 * longest {
+            return None;
+        }
+        self.began = Some(now);
+        Some(now + longest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a backlog in a second of others' work.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Observed {
+        /// Milliseconds in which it could begin something, while others worked and while not.
+        beside: u64,
+        alone: u64,
+        /// The longest time without such a millisecond.
+        longest_wait: u64,
+    }
+
+    fn observe(
+        others_work: impl Fn(u64) -> bool,
+        mut yields: impl FnMut(bool, Instant) -> bool,
+    ) -> Observed {
+        let start = Instant::now();
+        let mut observed = Observed { beside: 0, alone: 0, longest_wait: 0 };
+        let mut wait = 0;
+        for millisecond in 0..1_000 {
+            let is_beside = others_work(millisecond);
+            if yields(is_beside, start + Duration::from_millis(millisecond)) {
+                wait += 1;
+            } else {
+                *(if is_beside { &mut observed.beside } else { &mut observed.alone }) += 1;
+                wait = 0;
+            }
+            observed.longest_wait = observed.longest_wait.max(wait);
+        }
+        observed
+    }
+
+    fn yielding() -> impl FnMut(bool, Instant) -> bool {
+        let mut backlog_yield = BacklogYield::default();
+        move |others_work, now| backlog_yield.until(others_work, now).is_some()
+    }
+
+    /// 6 of every 50 milliseconds: a delivery of others now and then.
+    const fn now_and_then(millisecond: u64) -> bool {
+        millisecond % 50 < 6
+    }
+
+    #[test]
+    fn a_backlog_begins_nothing_while_others_work_now_and_then() {
+        let expected = Observed { beside: 0, alone: 880, longest_wait: 6 };
+        assert_eq!(observe(now_and_then, yielding()), expected);
+        // The control: without a yield it begins at once.
+        assert_eq!(observe(now_and_then, |_, _| false).beside, 120);
+    }
+
+    #[test]
+    fn a_backlog_has_half_of_the_time_beside_others_who_never_stop() {
+        let expected = Observed { beside: 500, alone: 0, longest_wait: YIELD_MILLISECONDS_MAX };
+        assert_eq!(observe(|_| true, yielding()), expected);
+        // The control: without a bound it starves.
+        assert_eq!(observe(|_| true, |others_work, _| others_work).longest_wait, 1_000);
+    }
+
+    #[test]
+    fn a_backlog_alone_never_waits() {
+        let expected = Observed { beside: 0, alone: 1_000, longest_wait: 0 };
+        assert_eq!(observe(|_| false, yielding()), expected);
+    }
+
+    #[test]
+    fn a_yield_says_when_it_ends() {
+        let now = Instant::now();
+        let at = |milliseconds| now + Duration::from_millis(milliseconds);
+        let mut backlog_yield = BacklogYield::default();
+        assert_eq!(backlog_yield.until(true, now), Some(at(20)));
+        assert_eq!(backlog_yield.until(true, at(5)), Some(at(20)));
+        assert_eq!(backlog_yield.until(false, at(6)), None);
+        assert_eq!(backlog_yield.until(true, at(7)), Some(at(27)), "a new one");
+        assert_eq!(backlog_yield.until(true, at(27)), None, "long enough");
+        assert_eq!(backlog_yield.until(true, at(46)), None);
+        assert_eq!(backlog_yield.until(true, at(47)), Some(at(67)));
+    }
+}
