@@ -315,11 +315,15 @@ impl Story {
 
     fn add_quote(&self, moments: &mut Vec<Moment>) {
         let Some(quote) = &self.quote else { return };
+        let inputs = quote.rate_inputs;
         let moment = Moment::new(quote.created, StoryTheme::Quote, "locked")
             .about(quote.id.any())
             .of(quote.buy)
             .with("rate", quote.rate)
             .with("mid_market_rate", quote.mid_market_rate)
+            .with_some("rate_source", inputs.map(|inputs| inputs.source.as_str()))
+            .with_some("usdt_usd", inputs.map(|inputs| inputs.usdt_usd))
+            .with_some("rate_observed_at", inputs.map(|inputs| inputs.observed_at))
             .with(
                 "sold",
                 format!("{} {}", rupees::grouped(quote.sell), quote.sell.currency.as_str()),

@@ -10,7 +10,7 @@ use crate::kernel::{
     StoreError,
 };
 use crate::pauses;
-use crate::rates;
+use crate::rates::{self, RateSourceKind};
 use crate::resource::Resource;
 use crate::services::{Services, Settings};
 use crate::store::Tx;
@@ -33,6 +33,18 @@ crate::string_enum!(
 );
 crate::enum_fields!(SellCurrency, BuyCurrency);
 
+/// What a lock's rate was made of, beside the market's rate. The operator sees it, and callers do
+/// not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateInputs {
+    pub source: RateSourceKind,
+    /// USD for one USDT at that time.
+    pub usdt_usd: Rate,
+    /// When the oldest of the figures was observed, Unix seconds of the store's clock, which no
+    /// test clock moves.
+    pub observed_at: i64,
+}
+
 #[derive(Clone)]
 pub struct QuoteLock {
     pub scope: Scope,
@@ -41,6 +53,8 @@ pub struct QuoteLock {
     pub buy: Money,
     pub rate: Rate,
     pub mid_market_rate: Rate,
+    /// What the rate was made of; `None` for a lock from before that was kept.
+    pub rate_inputs: Option<RateInputs>,
     pub fee: Money,
     /// What was deducted from the rupees; `None` where none is charged.
     pub gst: Option<Gst>,
@@ -181,7 +195,8 @@ pub fn create(
     {
         return Err(out_of_range("amount", settings.amount_min, settings.amount_max).into());
     }
-    let current = services.ports(scope.mode())?.rates.current(now.instant());
+    let source = &services.ports(scope.mode())?.rates;
+    let current = source.current(now.instant());
     let market =
         rates::trusted(current, now.instant(), &settings.rate_bounds).ok_or_else(|| {
             Refusal::new(
@@ -215,6 +230,11 @@ pub fn create(
         buy,
         rate,
         mid_market_rate: market.mid,
+        rate_inputs: Some(RateInputs {
+            source: source.kind(),
+            usdt_usd: market.usdt_usd,
+            observed_at: market.observed_at,
+        }),
         fee,
         gst,
         expires_at: now.business() + settings.quote_lock_seconds,

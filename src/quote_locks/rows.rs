@@ -1,10 +1,11 @@
 //! The rows of quote locks.
 
 use super::gst::Gst;
-use super::{QuoteLock, QuoteLockStatus};
+use super::{QuoteLock, QuoteLockStatus, RateInputs};
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{Currency, Id, Metadata, Money, Rate, Scope, StoreError};
+use crate::rates::RateSourceKind;
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx};
 use crate::values;
@@ -27,6 +28,11 @@ crate::stored! {
         transfer_id: lock.transfer_id => row.id_or_null()?;
         metadata: &lock.metadata.to_text() => row.word(Metadata::from_text)?;
         created: lock.created => row.int()?;
+        rate_source: lock.rate_inputs.map(|inputs| inputs.source.as_str())
+            => row.word_or_null(RateSourceKind::parse)?;
+        usdt_usd: lock.rate_inputs.map(|inputs| inputs.usdt_usd.0) => row.int_or_null()?;
+        rate_observed_at: lock.rate_inputs.map(|inputs| inputs.observed_at)
+            => row.int_or_null()?;
     }
     into QuoteLock {
         scope,
@@ -35,6 +41,12 @@ crate::stored! {
         buy: Money::new(buy_units, buy_currency),
         rate,
         mid_market_rate,
+        rate_inputs: match (rate_source, usdt_usd, rate_observed_at) {
+            (Some(source), Some(usdt_usd), Some(observed_at)) => {
+                Some(RateInputs { source, usdt_usd: Rate(usdt_usd), observed_at })
+            }
+            _ => None,
+        },
         fee: Money::new(fee_units, sell_currency),
         gst: Gst::of_units(gst_taxable_units, gst_units),
         expires_at,

@@ -1,6 +1,6 @@
 //! A rate that the operator sets; test mode's market.
 
-use super::{MarketRate, RateSource};
+use super::{MarketRate, RateSource, RateSourceKind};
 use crate::kernel::Rate;
 
 pub struct FixedRate {
@@ -9,8 +9,8 @@ pub struct FixedRate {
 }
 
 impl RateSource for FixedRate {
-    fn name(&self) -> &'static str {
-        "fixed"
+    fn kind(&self) -> RateSourceKind {
+        RateSourceKind::Fixed
     }
     fn current(&self, instant: i64) -> Option<MarketRate> {
         Some(MarketRate { mid: self.mid, usdt_usd: self.usdt_usd, observed_at: instant })

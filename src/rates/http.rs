@@ -31,8 +31,8 @@ use serde::Deserialize;
 use super::exact::{self, Pointer};
 use super::guard::{Desk, Guards, Observation, RateAnchor, agreed};
 use super::{
-    MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, RateSource, USDT_USD_MAX,
-    USDT_USD_MIN,
+    MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, RateSource, RateSourceKind,
+    USDT_USD_MAX, USDT_USD_MIN,
 };
 use crate::kernel::{Rate, within};
 use crate::outbound::{Client, OutboundEndpoint, OutboundError};
@@ -477,8 +477,8 @@ impl HttpRates {
 }
 
 impl RateSource for HttpRates {
-    fn name(&self) -> &'static str {
-        "http"
+    fn kind(&self) -> RateSourceKind {
+        RateSourceKind::Http
     }
     fn current(&self, _: i64) -> Option<MarketRate> {
         self.market().current
@@ -487,8 +487,8 @@ impl RateSource for HttpRates {
 
 /// A worker and a port share one source.
 impl RateSource for std::sync::Arc<HttpRates> {
-    fn name(&self) -> &'static str {
-        "http"
+    fn kind(&self) -> RateSourceKind {
+        RateSourceKind::Http
     }
     fn current(&self, instant: i64) -> Option<MarketRate> {
         HttpRates::current(self, instant)

@@ -69,10 +69,15 @@ pub struct MarketRate {
     pub observed_at: i64,
 }
 
+crate::string_enum!(
+    /// Where a port has its rates from: the settings, or other servers.
+    RateSourceKind { Fixed "fixed", Http "http" }
+);
+
 /// A source of exchange rates. A request never waits for one: `current` answers what is already
 /// known.
 pub trait RateSource: Send + Sync {
-    fn name(&self) -> &'static str;
+    fn kind(&self) -> RateSourceKind;
     /// The latest rate, or `None` where there is none yet.
     fn current(&self, instant: i64) -> Option<MarketRate>;
 }

@@ -261,7 +261,7 @@ async fn a_transfer_and_its_persons_tell_their_stories_in_order_of_time() {
         &moments,
         &[
             &["Account looked up", "Agrees"],
-            &["Rate locked", "Market", "88.41", "Fee"],
+            &["Rate locked", "Market", "88.41", "Settings", "1.000000", "Rate of", "IST", "Fee"],
             &["Awaits money"],
             &["transfer.status.funding", "attempts: "],
             &["Deposit", "Final", hash, "Exact"],

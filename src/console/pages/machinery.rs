@@ -162,7 +162,7 @@ pub async fn settings(visit: Visit) -> PageOutcome {
             Some(ports) => vec![
                 PageCell::Text(word(words, mode)),
                 PageCell::text(ports.chain.name.as_str()),
-                PageCell::Code(ports.rates.name().to_owned()),
+                PageCell::Code(ports.rates.kind().as_str().to_owned()),
                 PageCell::chip(words, "active"),
             ],
             None => vec![

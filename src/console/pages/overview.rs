@@ -346,7 +346,7 @@ fn rates(visit: &Visit, overview: &Overview) -> PageBlock {
         if let Some(rate) = ports.rates.current(instant) {
             let seen = (instant - rate.observed_at).max(0);
             table.lines.push(TableLine::new(vec![
-                PageCell::text(ports.rates.name()),
+                PageCell::text(ports.rates.kind().as_str()),
                 PageCell::number(rate.mid),
                 PageCell::number(rate.usdt_usd),
                 PageCell::text(age(words, seen)),

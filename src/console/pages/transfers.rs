@@ -325,6 +325,8 @@ fn step(visit: &Visit, story: &Story, moment: Moment) -> StoryStep {
             "utr" | "file" | "statement" | "entry_reference" => PageCell::Code(value),
             "reason" | "classification" | "said_by" | "declared_by" | "from" | "to"
             | "name_match" => PageCell::Text(word(words, &value)),
+            "rate_source" => PageCell::Text(word(words, &format!("rates_{value}"))),
+            "rate_observed_at" => PageCell::time_or_none(value.parse().ok()),
             _ => PageCell::Text(value),
         };
         facts.push(fact(visit, &format!("fact.{name}"), cell));
