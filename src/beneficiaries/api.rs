@@ -7,7 +7,7 @@ use super::state::{AccountType, BeneficiaryStatus, PayoutsDisabledReason, Relati
 use super::{Beneficiary, BeneficiaryChange, Kyc, KycChange, NewBeneficiary, Requirement, rows};
 use crate::account_verification::NameMatch;
 use crate::http::fields::{
-    AccountNumberText, Amount, Country, Date, Email, EnumField, Ifsc, NameText, Pan,
+    AccountNumberText, Amount, BirthDate, Country, Email, EnumField, Ifsc, NameText, Pan,
     PassportNumber, Phone,
 };
 use crate::http::form::Replace;
@@ -37,7 +37,7 @@ crate::form! {
         metadata: Metadata,
         pan: Option<Pan>,
         passport_number: Option<PassportNumber>,
-        date_of_birth: Option<Date>,
+        date_of_birth: Option<BirthDate>,
         nationality: Option<Country>,
         relationship: Option<EnumField<Relationship>>,
         submit: Option<bool>,
@@ -56,7 +56,7 @@ crate::form! {
         metadata: Metadata,
         pan: Option<Pan>,
         passport_number: Option<PassportNumber>,
-        date_of_birth: Option<Date>,
+        date_of_birth: Option<BirthDate>,
         nationality: Option<Country>,
         relationship: Option<EnumField<Relationship>>,
         submit: Option<bool>,
@@ -76,7 +76,7 @@ crate::form! {
         metadata: MetadataPatch,
         pan: Patch<Pan>,
         passport_number: Patch<PassportNumber>,
-        date_of_birth: Patch<Date>,
+        date_of_birth: Patch<BirthDate>,
         nationality: Patch<Country>,
         relationship: Patch<EnumField<Relationship>>,
         submit: Option<bool>,
@@ -208,6 +208,7 @@ fn create(
     _: (),
     form: CreateBeneficiary,
 ) -> Result<BeneficiaryView, OperationError> {
+    form.date_of_birth.as_ref().map_or(Ok(()), |date| date.check_past(context.now))?;
     let scope = context.scope();
     let new = NewBeneficiary {
         name: form.name.0,
@@ -234,6 +235,7 @@ fn validate(
     _: (),
     form: ValidateBeneficiary,
 ) -> Result<ValidationView, OperationError> {
+    form.date_of_birth.as_ref().map_or(Ok(()), |date| date.check_past(context.now))?;
     let amount = form.amount.map(|amount| amount.of(Currency::Inr));
     let mode = context.scope().mode();
     let bank_code = context.services.ports(mode).map_or("", |ports| ports.rail.bank_code());
@@ -296,6 +298,9 @@ fn update(
     found: Beneficiary,
     form: UpdateBeneficiary,
 ) -> Result<BeneficiaryView, OperationError> {
+    if let Patch::Set(date) = &form.date_of_birth {
+        date.check_past(context.now)?;
+    }
     let change = BeneficiaryChange {
         name: form.name.0.map(|name| name.0),
         account_number: form.account_number.0.map(|number| number.0),

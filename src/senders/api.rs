@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Address, IdentificationType, NewSender, Sender, SenderType, rows};
-use crate::http::fields::{Country, Date, DocumentNumber, Email, EnumField, NameText, Text};
+use crate::http::fields::{BirthDate, Country, DocumentNumber, Email, EnumField, NameText, Text};
 use crate::http::preflight::{Asking, PreflightFuture};
 use crate::http::query::{CREATED_FILTERS, Filter};
 use crate::http::route::{self, Context, List, Route};
@@ -41,7 +41,7 @@ crate::form! {
         email: Option<Email>,
         address: Option<AddressForm>,
         metadata: Metadata,
-        date_of_birth: Option<Date>,
+        date_of_birth: Option<BirthDate>,
         nationality: Option<Country>,
         identification: Option<IdentificationForm>,
     }
@@ -115,6 +115,7 @@ fn create(
     _: (),
     form: CreateSender,
 ) -> Result<SenderView, OperationError> {
+    form.date_of_birth.as_ref().map_or(Ok(()), |date| date.check_past(context.now))?;
     let scope = context.scope();
     Ok(view(super::create(context.tx, context.now, context.services, scope, new_sender(form))?))
 }

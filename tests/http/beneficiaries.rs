@@ -215,6 +215,40 @@ async fn each_field_is_judged_on_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_date_of_birth_is_past_and_not_before_1900() {
+    const FUTURE: &str = "date_of_birth must be a past date.";
+    const OLD: &str =
+        "date_of_birth must be a date that exists, not before 1900, written YYYY-MM-DD.";
+    let server = Server::start().await;
+    let client = server.client().await;
+    let draft = with("submit", json!(false));
+    let changed = path(&client.post("/v1/beneficiaries", draft.clone()).await.ok());
+    let sender = json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" });
+    for (path, body) in [
+        ("/v1/beneficiaries", draft.clone()),
+        ("/v1/beneficiaries/validate", draft),
+        (changed.as_str(), json!({ "submit": false })),
+        ("/v1/senders", sender),
+    ] {
+        let of = |date: &str| {
+            let mut body = body.clone();
+            body["date_of_birth"] = json!(date);
+            body
+        };
+        for (date, message) in [("2099-12-31", FUTURE), ("1800-01-01", OLD)] {
+            let answer = client.post(path, of(date)).await;
+            assert_eq!(
+                answer.errors(400),
+                faults(&[("parameter_value_invalid", "date_of_birth")]),
+                "{path} {date}"
+            );
+            assert_eq!(answer.json()["errors"][0]["message"], message, "{path} {date}");
+        }
+        client.post(path, of("1900-01-01")).await.ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_problems_come_in_one_answer_with_dotted_names() {
     let server = Server::start().await;
     let client = server.client().await;

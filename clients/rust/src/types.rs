@@ -718,7 +718,7 @@ pub struct CreateBeneficiary {
     /// Passport number; never shown again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passport_number: Option<String>,
-    /// Date of birth, YYYY-MM-DD.
+    /// Date of birth, YYYY-MM-DD: a past date, not before 1900.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_of_birth: Option<String>,
     /// ISO 3166-1 alpha-2 code of the nationality.
@@ -779,7 +779,7 @@ pub struct CreateSender {
     /// The caller's own names and values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<BTreeMap<String, String>>,
-    /// Date of birth, YYYY-MM-DD.
+    /// Date of birth, YYYY-MM-DD: a past date, not before 1900.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_of_birth: Option<String>,
     /// ISO 3166-1 alpha-2 code of the nationality.
@@ -2055,7 +2055,7 @@ pub struct Sender {
     /// Postal address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<PostalAddress>,
-    /// Date of birth, YYYY-MM-DD.
+    /// Date of birth, YYYY-MM-DD: a past date, not before 1900.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_of_birth: Option<String>,
     /// ISO 3166-1 alpha-2 code of the nationality.
@@ -2548,7 +2548,7 @@ pub struct UpdateBeneficiary {
     /// Passport number; never shown again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passport_number: Option<Option<String>>,
-    /// Date of birth, YYYY-MM-DD.
+    /// Date of birth, YYYY-MM-DD: a past date, not before 1900.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_of_birth: Option<Option<String>>,
     /// ISO 3166-1 alpha-2 code of the nationality.
@@ -2619,7 +2619,7 @@ pub struct ValidateBeneficiary {
     /// Passport number; never shown again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passport_number: Option<String>,
-    /// Date of birth, YYYY-MM-DD.
+    /// Date of birth, YYYY-MM-DD: a past date, not before 1900.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_of_birth: Option<String>,
     /// ISO 3166-1 alpha-2 code of the nationality.
@@ -2628,7 +2628,7 @@ pub struct ValidateBeneficiary {
     /// How the sender and the beneficiary are related.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relationship: Option<ValidateBeneficiaryRelationship>,
-    /// Whether verification begins.
+    /// Changes nothing here: it is taken so that the body of a create can be sent as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submit: Option<bool>,
     /// Amount in INR that the payment system is chosen by, with at most two decimals: from 0.01 to 999999999999.99.

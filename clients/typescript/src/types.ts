@@ -369,7 +369,7 @@ export interface CreateBeneficiary {
   pan?: string | null;
   /** Passport number; never shown again. */
   passport_number?: string | null;
-  /** Date of birth, YYYY-MM-DD. */
+  /** Date of birth, YYYY-MM-DD: a past date, not before 1900. */
   date_of_birth?: string | null;
   /** ISO 3166-1 alpha-2 code of the nationality. */
   nationality?: string | null;
@@ -405,7 +405,7 @@ export interface CreateSender {
   address?: CreateSenderAddress | null;
   /** The caller's own names and values. */
   metadata?: Record<string, string> | null;
-  /** Date of birth, YYYY-MM-DD. */
+  /** Date of birth, YYYY-MM-DD: a past date, not before 1900. */
   date_of_birth?: string | null;
   /** ISO 3166-1 alpha-2 code of the nationality. */
   nationality?: string | null;
@@ -1030,7 +1030,7 @@ export interface Sender {
   email?: string | null;
   /** Postal address. */
   address?: PostalAddress | null;
-  /** Date of birth, YYYY-MM-DD. */
+  /** Date of birth, YYYY-MM-DD: a past date, not before 1900. */
   date_of_birth?: string | null;
   /** ISO 3166-1 alpha-2 code of the nationality. */
   nationality?: string | null;
@@ -1250,7 +1250,7 @@ export interface UpdateBeneficiary {
   pan?: string | null;
   /** Passport number; never shown again. */
   passport_number?: string | null;
-  /** Date of birth, YYYY-MM-DD. */
+  /** Date of birth, YYYY-MM-DD: a past date, not before 1900. */
   date_of_birth?: string | null;
   /** ISO 3166-1 alpha-2 code of the nationality. */
   nationality?: string | null;
@@ -1292,13 +1292,13 @@ export interface ValidateBeneficiary {
   pan?: string | null;
   /** Passport number; never shown again. */
   passport_number?: string | null;
-  /** Date of birth, YYYY-MM-DD. */
+  /** Date of birth, YYYY-MM-DD: a past date, not before 1900. */
   date_of_birth?: string | null;
   /** ISO 3166-1 alpha-2 code of the nationality. */
   nationality?: string | null;
   /** How the sender and the beneficiary are related. */
   relationship?: "self" | "family" | "other" | null;
-  /** Whether verification begins. */
+  /** Changes nothing here: it is taken so that the body of a create can be sent as it is. */
   submit?: boolean | null;
   /** Amount in INR that the payment system is chosen by, with at most two decimals: from 0.01 to 999999999999.99. */
   amount?: Decimal | null;

@@ -11,7 +11,7 @@ use crate::chains::blocks::Hash;
 use crate::http::body::Node;
 use crate::http::form::Field;
 use crate::kernel::countries::{COUNTRIES, is_country};
-use crate::kernel::{Code, RefusalEntry};
+use crate::kernel::{Code, Now, Refusal, RefusalEntry};
 
 /// Declares a field type over a text with a grammar.
 macro_rules! text_fields {
@@ -127,8 +127,9 @@ text_fields! {
     /// Where a browser is sent: https, a host, and no user information.
     HttpsUrl (9..=2000) HTTPS_URL_PATTERN => https_url,
         "must be an https:// address without user information, such as https://example.com/thanks.";
-    /// A date without a time: `YYYY-MM-DD`, a day that exists, not in the 1800s.
-    Date (10..=10) DATE_PATTERN => |text| {
+    /// A day of birth: `YYYY-MM-DD`, a day that exists, not before 1900. A form is read without a
+    /// clock, so [`BirthDate::check_past`] says whether it is over.
+    BirthDate (10..=10) DATE_PATTERN => |text| {
             let shape = text.len() == 10 && text.bytes().enumerate().all(|(i,
                 b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
             keep_if(text,
@@ -136,10 +137,24 @@ text_fields! {
                     && (text.starts_with("19") || text.starts_with("20"))
                     && text.parse::<jiff::civil::Date>().is_ok())
         },
-        "must be a date that exists, written YYYY-MM-DD.";
+        "must be a date that exists, not before 1900, written YYYY-MM-DD.";
     /// An ISO 3166-1 alpha-2 country code.
     Country (2..=2) COUNTRY_PATTERN.as_str() => |text| keep_if(text, is_country(text)),
         "must be an ISO 3166-1 alpha-2 country code in upper case, such as AE.";
+}
+
+impl BirthDate {
+    /// Refuses a day that is not over yet in UTC. The field is called `date_of_birth`.
+    pub fn check_past(&self, now: &Now) -> Result<(), Refusal> {
+        let today = jiff::Timestamp::from_second(now.business())
+            .map(|at| jiff::tz::Offset::UTC.to_datetime(at).date().to_string());
+        // Dates of this form compare as their texts do.
+        if today.is_ok_and(|today| self.0 < today) {
+            return Ok(());
+        }
+        let message = "date_of_birth must be a past date.";
+        Err(Refusal::field(Code::ParameterValueInvalid, "date_of_birth", message))
+    }
 }
 
 const EMAIL_PATTERN: &str = concat!(
@@ -280,7 +295,7 @@ mod tests {
             ("2000-1-011", false),
             ("1800-01-01", false),
         ] {
-            assert_eq!(judge::<Date>(text).is_ok(), ok, "{text}");
+            assert_eq!(judge::<BirthDate>(text).is_ok(), ok, "{text}");
         }
         for (text, ok) in [
             ("+971501234567", true),

@@ -406,7 +406,7 @@ class CreateBeneficiary(TypedDict):
     passport_number: NotRequired[str | None]
     """Passport number; never shown again."""
     date_of_birth: NotRequired[str | None]
-    """Date of birth, YYYY-MM-DD."""
+    """Date of birth, YYYY-MM-DD: a past date, not before 1900."""
     nationality: NotRequired[str | None]
     """ISO 3166-1 alpha-2 code of the nationality."""
     relationship: NotRequired[Literal["self", "family", "other"] | None]
@@ -442,7 +442,7 @@ class CreateSender(TypedDict):
     metadata: NotRequired[dict[str, str] | None]
     """The caller's own names and values."""
     date_of_birth: NotRequired[str | None]
-    """Date of birth, YYYY-MM-DD."""
+    """Date of birth, YYYY-MM-DD: a past date, not before 1900."""
     nationality: NotRequired[str | None]
     """ISO 3166-1 alpha-2 code of the nationality."""
     identification: NotRequired[CreateSenderIdentification | None]
@@ -1068,7 +1068,7 @@ class Sender(TypedDict):
     address: NotRequired[PostalAddress | None]
     """Postal address."""
     date_of_birth: NotRequired[str | None]
-    """Date of birth, YYYY-MM-DD."""
+    """Date of birth, YYYY-MM-DD: a past date, not before 1900."""
     nationality: NotRequired[str | None]
     """ISO 3166-1 alpha-2 code of the nationality."""
     identification: NotRequired[Identification | None]
@@ -1286,7 +1286,7 @@ class UpdateBeneficiary(TypedDict):
     passport_number: NotRequired[str | None]
     """Passport number; never shown again."""
     date_of_birth: NotRequired[str | None]
-    """Date of birth, YYYY-MM-DD."""
+    """Date of birth, YYYY-MM-DD: a past date, not before 1900."""
     nationality: NotRequired[str | None]
     """ISO 3166-1 alpha-2 code of the nationality."""
     relationship: NotRequired[Literal["self", "family", "other"] | None]
@@ -1328,13 +1328,13 @@ class ValidateBeneficiary(TypedDict):
     passport_number: NotRequired[str | None]
     """Passport number; never shown again."""
     date_of_birth: NotRequired[str | None]
-    """Date of birth, YYYY-MM-DD."""
+    """Date of birth, YYYY-MM-DD: a past date, not before 1900."""
     nationality: NotRequired[str | None]
     """ISO 3166-1 alpha-2 code of the nationality."""
     relationship: NotRequired[Literal["self", "family", "other"] | None]
     """How the sender and the beneficiary are related."""
     submit: NotRequired[bool | None]
-    """Whether verification begins."""
+    """Changes nothing here: it is taken so that the body of a create can be sent as it is."""
     amount: NotRequired[Decimal | None]
     """Amount in INR that the payment system is chosen by, with at most two decimals: from 0.01 to 999999999999.99."""
 
