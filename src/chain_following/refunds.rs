@@ -133,7 +133,7 @@ fn conclude(
         Err(fault) => *fault,
         Ok(places) => {
             for place in places {
-                if !refunds::rows::is_used(tx, &refund.chain, &hash, *place)? {
+                if !refunds::rows::is_movement_used(tx, &refund.chain, &hash, *place)? {
                     refund.log_index = Some(*place);
                     refund.sent_fault = None;
                     return refunding::confirm(tx, now, &mut refund, hash);

@@ -188,7 +188,8 @@ fn cells(refund: &Refund) -> [ListingCell; 14] {
 /// reported of its payout.
 fn held(refund: &Refund) -> Option<String> {
     let screened = refund.is_held_by_screening.then(|| "screening".to_owned());
-    let reasons: Vec<String> = screened.into_iter().chain(refund.bank_hold.clone()).collect();
+    let reasons: Vec<String> =
+        screened.into_iter().chain(refund.bank_hold_reason.clone()).collect();
     (!reasons.is_empty()).then(|| reasons.join("+"))
 }
 

@@ -27,7 +27,7 @@ use crate::kernel::{
     AnyId, DecidedBy, Id, IdKind, Money, Now, ObjectKind, OperationError, Scope, StoreError,
 };
 use crate::keys;
-use crate::refunds::address_refused;
+use crate::refunds::address_refusal;
 use crate::screening::Screening;
 use crate::screening::hit::HitDecision;
 use crate::screening::hits;
@@ -254,7 +254,7 @@ fn decide_deposit(
     if let Some(address) = to_address {
         let transfer = transfers::rows::find(tx, scope, deposit.transfer_id)?
             .ok_or_else(|| declined(id, "its transfer is gone"))?;
-        let refused = address_refused(tx, "--to", address, &transfer.token_contract)?;
+        let refused = address_refusal(tx, "--to", address, &transfer.token_contract)?;
         if let Some(refused) = refused {
             return Err(declined(id, refused.message));
         }

@@ -5,8 +5,7 @@ use super::{OperatorDecision, OperatorResult, decide_hits, declined, find_named,
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, DecidedBy, Now, OperationError, Scope};
 use crate::payouts;
-use crate::payouts::limits::HoldReason;
-use crate::payouts::state::PayoutStatus;
+use crate::payouts::state::{HoldReason, PayoutStatus};
 use crate::rails::files::rows::{self as journal, Attention, InstructionStatus};
 use crate::rails::files::values::Utr;
 use crate::rails::{BankReport, FailureCode, FailureSource, PaymentMethod};

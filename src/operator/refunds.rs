@@ -83,7 +83,7 @@ pub fn set_refund_address(
         return Err(declined(any, misfit.message));
     }
     let contract = refunds::rows::token_contract(tx, &refund)?;
-    if let Some(refused) = refunds::address_refused(tx, "--to", &to_address, &contract)? {
+    if let Some(refused) = refunds::address_refusal(tx, "--to", &to_address, &contract)? {
         return Err(declined(any, refused.message));
     }
     if refund.is_held_by_screening {

@@ -244,7 +244,7 @@ fn open_refunds(
         }
         let reason = match () {
             () if refund.is_held_by_screening => "held_by_screening",
-            () if refund.bank_hold.is_some() => "held_for_bank",
+            () if refund.bank_hold_reason.is_some() => "held_for_bank",
             () if refund.sent_fault.is_some() => "sent_fault",
             () if refund.sent_transaction_hash.is_some() => "sent",
             () => refund.reason.as_str(),
@@ -253,7 +253,8 @@ fn open_refunds(
         item.transfer_id = Some(refund.transfer_id);
         item.amount = Some(refund.amount);
         item.ours = refund.to_address.map(|address| address.to_string());
-        item.theirs = refund.sent_fault.map(|fault| fault.as_str().to_owned()).or(refund.bank_hold);
+        item.theirs =
+            refund.sent_fault.map(|fault| fault.as_str().to_owned()).or(refund.bank_hold_reason);
         items.push(item);
     }
     Ok(items)

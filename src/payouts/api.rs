@@ -102,13 +102,17 @@ pub fn routes() -> Vec<Route> {
         ),
         route::get("/v1/payouts/{id}", "Get a payout", |context| {
             let found = locate(context)?;
-            shown(context, found)
+            view_with_bank_wait(context, found)
         }),
     ]
 }
 
-/// The view, with links that begin at the configured public URL.
-pub fn shown(context: &mut Context<'_>, payout: Payout) -> Result<PayoutView, OperationError> {
+/// The view, with the moment until which it waits for the bank's hours, and with links that begin
+/// at the configured public URL.
+pub fn view_with_bank_wait(
+    context: &mut Context<'_>,
+    payout: Payout,
+) -> Result<PayoutView, OperationError> {
     let services = context.services;
     // Only a payout that the rail has taken over can wait for the hours of its payment method.
     let waits_until = match (payout.status, services.ports(payout.scope.mode())) {
@@ -130,6 +134,6 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<PayoutView
     let scope = context.scope();
     let rows = rows::list(context.tx, scope, &page)?;
     let found = List::map(rows, rows::read)?;
-    let payouts = found.data.into_iter().map(|payout| shown(context, payout));
+    let payouts = found.data.into_iter().map(|payout| view_with_bank_wait(context, payout));
     Ok(List::new(payouts.collect::<Result<_, _>>()?, found.has_next))
 }

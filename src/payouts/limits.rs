@@ -10,7 +10,9 @@
 
 use super::Payout;
 use super::rows;
-pub use super::totals::{HoldReason, LimitSubject, Total};
+use super::state::HoldReason;
+use super::totals::MONTH_LETTERS;
+pub use super::totals::{LimitSubject, Total};
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, Money, Now, Scope, StoreError};
 use crate::rails::files::values::Day;
@@ -19,8 +21,6 @@ use crate::store::{Tx, migrate};
 
 /// Instead of an object's ID: the account itself.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
-/// Letters of a month's period, such as `2026-11`.
-const MONTH_LETTERS: usize = 7;
 /// All nodes are assumed to run with a new limit within a day of the first one. A node that takes
 /// longer instructs payouts that it does not count, so the totals of its period may be too low.
 const LIMIT_ROLLOUT_MILLISECONDS: i64 = 86_400_000;
@@ -35,7 +35,7 @@ const fn limits_of(subject: LimitSubject, limits: &PayoutLimits) -> [Option<Mone
 }
 
 /// The totals of one subject at a moment, each with its limit, where there is one.
-fn totals_of(
+fn totals_of_subject(
     subject: LimitSubject,
     subject_id: [u8; 16],
     limits: &PayoutLimits,
@@ -64,7 +64,7 @@ fn totals_of(
 
 /// The totals that a payout counts in, each with its limit. Always in the same order, so that two
 /// payouts cannot deadlock: each waits at most for one that is ahead of it.
-fn totals(
+fn totals_of_payout(
     limits: &PayoutLimits,
     payout: &Payout,
     sender_id: Id<kind::Sender>,
@@ -76,14 +76,14 @@ fn totals(
         (LimitSubject::Beneficiary, payout.beneficiary_id.to_bytes()),
         (LimitSubject::Account, WHOLE_ACCOUNT),
     ] {
-        found.extend(totals_of(subject, id, limits, at_milliseconds)?);
+        found.extend(totals_of_subject(subject, id, limits, at_milliseconds)?);
     }
     Ok(found.into_iter().map(|(total, max)| (total, max.units)).collect())
 }
 
 /// How much of a limit is used.
 #[derive(Clone, Debug)]
-pub struct Used {
+pub struct LimitUsage {
     pub subject: LimitSubject,
     pub is_month: bool,
     pub max: Money,
@@ -93,17 +93,17 @@ pub struct Used {
 }
 
 /// What somebody has used of the limits that are set; without an ID, the account as a whole.
-pub fn used(
+pub fn usage(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,
     scope: Scope,
     subject: LimitSubject,
     id: Option<AnyId>,
     at_milliseconds: i64,
-) -> Result<Vec<Used>, StoreError> {
+) -> Result<Vec<LimitUsage>, StoreError> {
     let id = id.map_or(WHOLE_ACCOUNT, |id| id.value.to_be_bytes());
     let mut all = Vec::new();
-    for (total, max) in totals_of(subject, id, limits, at_milliseconds)? {
+    for (total, max) in totals_of_subject(subject, id, limits, at_milliseconds)? {
         let units = match (rows::total_units(tx, scope, &total)?, subject) {
             (Some(units), _) => Some(units),
             // All payouts of the account would be read.
@@ -112,15 +112,15 @@ pub fn used(
                 Some(rows::instructed_units(tx, scope, &total)?)
             }
         };
-        let is_month = total.period.len() == MONTH_LETTERS;
-        all.push(Used { subject, is_month, max, units });
+        let is_month = total.is_month();
+        all.push(LimitUsage { subject, is_month, max, units });
     }
     Ok(all)
 }
 
 /// Counts a payout that is about to be instructed; answers why it has to wait where a limit has no
 /// room for it, and counts it nowhere then. `is_approved`: the operator lets it pass.
-pub fn take(
+pub fn add_payout(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,
     payout: &Payout,
@@ -128,7 +128,7 @@ pub fn take(
     now: &Now,
     is_approved: bool,
 ) -> Result<Option<HoldReason>, StoreError> {
-    let totals = totals(limits, payout, sender_id, now.business_milliseconds())?;
+    let totals = totals_of_payout(limits, payout, sender_id, now.business_milliseconds())?;
     for (index, (total, max)) in totals.iter().enumerate() {
         let max = if is_approved { i64::MAX } else { *max };
         if rows::total_units(tx, payout.scope, total)?.is_none() {
@@ -143,7 +143,7 @@ pub fn take(
             for (counted, _) in totals.iter().take(index) {
                 rows::subtract_from_total(tx, payout.scope, counted, payout.amount.units)?;
             }
-            return Ok(Some(total.subject.reason()));
+            return Ok(Some(total.subject.hold_reason()));
         }
     }
     Ok(None)
@@ -161,7 +161,7 @@ fn was_counted_from_the_start(
     now: &Now,
     total: &Total,
 ) -> Result<bool, StoreError> {
-    let name = in_force_since(total.subject, total.period.len() == MONTH_LETTERS);
+    let name = in_force_since(total.subject, total.is_month());
     let since = migrate::read_meta(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
     // `since` is an instant and the period is business time. Test clocks only move forward, so
     // today's offset is at least that of the moment when the limit was first seen.
@@ -194,15 +194,15 @@ pub fn keep_in_force_since(
     Ok(())
 }
 
-/// A payout that was instructed failed or came back: it no longer counts.
-pub fn give_back(
+/// Takes a payout out of its totals: it was instructed, and failed or came back.
+pub fn remove_payout(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,
     payout: &Payout,
     sender_id: Id<kind::Sender>,
 ) -> Result<(), StoreError> {
     let Some(at) = payout.submitted_milliseconds else { return Ok(()) };
-    for (total, _) in totals(limits, payout, sender_id, at)? {
+    for (total, _) in totals_of_payout(limits, payout, sender_id, at)? {
         rows::subtract_from_total(tx, payout.scope, &total, payout.amount.units)?;
     }
     Ok(())

@@ -14,8 +14,7 @@ use crate::kernel::{History, Id, Money, Now, Scope, StoreError};
 use crate::rails::{FailureCode, FailureSource, Instruction, PaymentMethod};
 use crate::resource::Resource;
 use crate::store::Tx;
-use state::PayoutStatus;
-use totals::HoldReason;
+use state::{HoldReason, PayoutStatus};
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_status::<PayoutStatus>("payouts")

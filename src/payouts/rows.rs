@@ -1,7 +1,7 @@
 //! The rows of payouts.
 
-use super::state::PayoutStatus;
-use super::totals::{HoldReason, LimitSubject, Total};
+use super::state::{HoldReason, PayoutStatus};
+use super::totals::{DAY_LETTERS, LimitSubject, MONTH_LETTERS, Total};
 use super::{Payout, PayoutFailure};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
@@ -207,6 +207,8 @@ pub fn add_to_total(
     Ok(changed == 1)
 }
 
+/// Subtracts from a total. No total falls below zero: one that is smaller does not count the
+/// payout.
 pub fn subtract_from_total(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -228,9 +230,10 @@ pub fn forget_totals(
     subject: LimitSubject,
     is_month: bool,
 ) -> Result<(), StoreError> {
+    let letters = if is_month { MONTH_LETTERS } else { DAY_LETTERS };
     tx.execute(
         "DELETE FROM payout_totals WHERE subject = ?1 AND LENGTH(period) = ?2",
-        values![subject.as_str(), if is_month { 7_i64 } else { 10 }],
+        values![subject.as_str(), letters as i64],
     )
     .map(drop)
 }

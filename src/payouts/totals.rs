@@ -1,33 +1,15 @@
-//! Why a payout is on hold, and the totals that limits are compared with.
+//! The totals that limits are compared with.
+
+use super::state::HoldReason;
 
 crate::string_enum!(
     /// Whose rupees are added up.
     LimitSubject { Sender "sender", Beneficiary "beneficiary", Account "account" }
 );
 
-crate::string_enum!(
-    /// Why a payout is on hold.
-    HoldReason {
-        Beneficiary "beneficiary",
-        Screening "screening",
-        SenderLimit "sender_limit",
-        BeneficiaryLimit "beneficiary_limit",
-        AccountLimit "account_limit",
-    }
-);
-
-impl HoldReason {
-    /// Whether a limit holds it, which the operator's approval lifts.
-    pub const fn is_limit(self) -> bool {
-        matches!(
-            self,
-            HoldReason::SenderLimit | HoldReason::BeneficiaryLimit | HoldReason::AccountLimit
-        )
-    }
-}
-
 impl LimitSubject {
-    pub(super) const fn reason(self) -> HoldReason {
+    /// Why a payout waits that this subject's limit has no room for.
+    pub(super) const fn hold_reason(self) -> HoldReason {
         match self {
             LimitSubject::Sender => HoldReason::SenderLimit,
             LimitSubject::Beneficiary => HoldReason::BeneficiaryLimit,
@@ -36,14 +18,24 @@ impl LimitSubject {
     }
 }
 
+/// Letters of a day's period and of a month's.
+pub(super) const DAY_LETTERS: usize = "2026-11-22".len();
+pub(super) const MONTH_LETTERS: usize = "2026-11".len();
+
 /// One total: of a subject in a period.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Total {
     pub subject: LimitSubject,
     pub subject_id: [u8; 16],
-    /// `2026-11-22`, or `2026-11`.
+    /// `2026-11-22`, or `2026-11`: the length says whether it is a day or a month.
     pub period: String,
     /// Unix milliseconds: the first of the period, and the first after it.
     pub from_milliseconds: i64,
     pub until_milliseconds: i64,
+}
+
+impl Total {
+    pub(super) fn is_month(&self) -> bool {
+        self.period.len() == MONTH_LETTERS
+    }
 }

@@ -67,7 +67,10 @@ pub fn view(refund: Refund) -> RefundView {
         asset: refund.asset,
         chain: refund.chain,
         to_address: refund.to_address.map(|address| address.to_string()),
-        payer_address: refund.payer_address.zip(refund.payer_address_at).map(payer_address_view),
+        payer_address: refund
+            .payer_address
+            .zip(refund.payer_address_declared_at)
+            .map(payer_address_view),
         transaction_hash: refund.transaction_hash,
         completed_at: refund.completed_at,
         created: refund.created,
@@ -135,7 +138,7 @@ fn declare(
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
     let contract = rows::token_contract(context.tx, &found)?;
-    let refused = super::address_refused(context.tx, "to_address", &form.to_address, &contract)?;
+    let refused = super::address_refusal(context.tx, "to_address", &form.to_address, &contract)?;
     Refusal::check(Vec::from_iter(refused))?;
     let declaration = AddressDeclaration {
         to_address: form.to_address,

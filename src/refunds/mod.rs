@@ -46,14 +46,14 @@ pub struct Refund {
     /// Who declared that address, and why where it was the operator.
     pub address_declared_by: Option<AddressDeclarer>,
     pub address_reason: Option<String>,
-    /// The address that the payer gave on the payer's page, and when; see [`payer_address`].
+    /// The address that the payer declared on the payer's page, and when; see [`payer_address`].
     pub payer_address: Option<ChainAddress>,
-    pub payer_address_at: Option<i64>,
+    pub payer_address_declared_at: Option<i64>,
     /// Screening found the address on a list, or could not look at it: nothing is sent until the
     /// operator decides.
     pub is_held_by_screening: bool,
     /// What the bank reported of the payout, where that keeps the refund from being sent.
-    pub bank_hold: Option<String>,
+    pub bank_hold_reason: Option<String>,
     /// The transaction that the operator says it sent; the chain has not confirmed it yet.
     pub sent_transaction_hash: Option<String>,
     /// Why that transaction does not count as the refund.
@@ -69,7 +69,7 @@ pub struct Refund {
 impl Refund {
     /// Whether neither screening nor the bank's reports hold it; says nothing of its status.
     pub const fn is_free(&self) -> bool {
-        !self.is_held_by_screening && self.bank_hold.is_none()
+        !self.is_held_by_screening && self.bank_hold_reason.is_none()
     }
 }
 
@@ -115,9 +115,9 @@ pub fn create(
         address_declared_by: new.to_address.map(|_| new.address_declared_by),
         address_reason: None,
         payer_address: None,
-        payer_address_at: None,
+        payer_address_declared_at: None,
         is_held_by_screening: false,
-        bank_hold: None,
+        bank_hold_reason: None,
         sent_transaction_hash: None,
         sent_fault: None,
         log_index: None,
@@ -135,7 +135,7 @@ pub fn create(
 
 /// The refusal of an address that no refund may go to: one where the service takes deposits, the
 /// token's contract, or the zero address.
-pub fn address_refused(
+pub fn address_refusal(
     tx: &mut dyn Tx,
     field_name: &str,
     address: &ChainAddress,
@@ -163,8 +163,7 @@ pub struct AddressDeclaration {
 }
 
 /// Sets the address of a refund that waits for one, or replaces the address of a refund that
-/// screening holds. The address was judged before, with
-/// [`address_refused`].
+/// screening holds. The address was judged before, with [`address_refusal`].
 pub fn declare_address(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -244,7 +243,7 @@ pub fn mark_sent(
         );
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
-    if let Some(reason) = &refund.bank_hold {
+    if let Some(reason) = &refund.bank_hold_reason {
         let message = format!(
             "The refund is held ({reason}): ask the bank about its payout, then release it with \
              `hundi refunds release`."
@@ -264,10 +263,10 @@ pub fn mark_sent(
 /// Keeps a refund from being sent because of what the bank reported of its payout, until the
 /// operator releases it. One that is completed stays as it is.
 pub fn hold_for_bank(tx: &mut dyn Tx, refund: &mut Refund, reason: &str) -> Result<(), StoreError> {
-    if refund.status == RefundStatus::Completed || refund.bank_hold.is_some() {
+    if refund.status == RefundStatus::Completed || refund.bank_hold_reason.is_some() {
         return Ok(());
     }
-    refund.bank_hold = Some(reason.to_owned());
+    refund.bank_hold_reason = Some(reason.to_owned());
     let status = refund.status;
     rows::update(tx, refund, status)
 }
@@ -279,7 +278,7 @@ pub fn end_bank_hold(
     services: &Services,
     refund: &mut Refund,
 ) -> Result<bool, StoreError> {
-    if refund.bank_hold.take().is_none() {
+    if refund.bank_hold_reason.take().is_none() {
         return Ok(false);
     }
     let status = refund.status;

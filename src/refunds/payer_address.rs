@@ -5,7 +5,7 @@
 //! It is given once, and again only if it is refused when the day is over.
 
 use super::state::{AddressDeclarer, RefundStatus};
-use super::{AddressDeclaration, Refund, address_refused, declare_address, rows};
+use super::{AddressDeclaration, Refund, address_refusal, declare_address, rows};
 use crate::chains::address::ChainAddress;
 use crate::events;
 use crate::kernel::id::kind;
@@ -25,16 +25,16 @@ impl Refund {
 }
 
 /// Keeps the address that the payer gave for a refund that takes one. It was judged before, with
-/// [`address_refused`].
+/// [`address_refusal`].
 pub fn give(
     tx: &mut dyn Tx,
     now: &mut Now,
     refund: &mut Refund,
     address: ChainAddress,
 ) -> Result<(), StoreError> {
-    let given_at = now.business();
-    set(tx, now, refund, Some((address, given_at)))?;
-    let due = (given_at + PAYER_ADDRESS_SECONDS) * 1000;
+    let declared_at = now.business();
+    set(tx, now, refund, Some((address, declared_at)))?;
+    let due = (declared_at + PAYER_ADDRESS_SECONDS) * 1000;
     tasks::schedule(tx, now, refund.scope, TaskKind::RefundPayerAddress, refund.id, due)
 }
 
@@ -54,7 +54,7 @@ pub fn take_effect(
         return Ok(());
     }
     let contract = rows::token_contract(tx, &refund)?;
-    if address_refused(tx, "to_address", &to_address, &contract)?.is_some() {
+    if address_refusal(tx, "to_address", &to_address, &contract)?.is_some() {
         return set(tx, now, &mut refund, None);
     }
     let declaration =
@@ -68,7 +68,7 @@ fn set(
     refund: &mut Refund,
     given: Option<(ChainAddress, i64)>,
 ) -> Result<(), StoreError> {
-    (refund.payer_address, refund.payer_address_at) = given.unzip();
+    (refund.payer_address, refund.payer_address_declared_at) = given.unzip();
     let status = refund.status;
     rows::update(tx, refund, status)?;
     events::emit(tx, now, refund.scope, events::REFUND_PAYER_ADDRESS_UPDATED, refund.id.any())

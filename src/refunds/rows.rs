@@ -36,9 +36,9 @@ crate::stored! {
         address_reason: &refund.address_reason => row.text_or_null()?;
         payer_address: refund.payer_address.as_ref().map(ChainAddress::bytes)
             => row.bytes_or_null()?.map(address).transpose()?;
-        payer_address_at: refund.payer_address_at => row.int_or_null()?;
+        payer_address_at: refund.payer_address_declared_at => row.int_or_null()?;
         is_held: refund.is_held_by_screening => row.bool()?;
-        bank_hold: &refund.bank_hold => row.text_or_null()?;
+        bank_hold: &refund.bank_hold_reason => row.text_or_null()?;
         sent_transaction_hash: &refund.sent_transaction_hash => row.text_or_null()?;
         sent_fault: refund.sent_fault.map(SentHashError::as_str)
             => row.word_or_null(SentHashError::parse)?;
@@ -62,9 +62,9 @@ crate::stored! {
         address_declared_by,
         address_reason,
         payer_address: payer_address.map(|bytes| ChainAddress::of_chain(&chain, bytes)),
-        payer_address_at,
+        payer_address_declared_at: payer_address_at,
         is_held_by_screening: is_held,
-        bank_hold,
+        bank_hold_reason: bank_hold,
         sent_transaction_hash,
         sent_fault,
         log_index,
@@ -135,7 +135,7 @@ pub fn sent_on(
 }
 
 /// Whether a movement on chain confirmed a refund already.
-pub fn is_used(
+pub fn is_movement_used(
     tx: &mut dyn Tx,
     chain: &str,
     transaction_hash: &str,

@@ -6,7 +6,7 @@ use crate::http::route::{self, Context, Route};
 use crate::kernel::state::Status;
 use crate::kernel::{Code, OperationError, Refusal};
 use crate::payouts::Payout;
-use crate::payouts::api::{PayoutView, locate, shown};
+use crate::payouts::api::{PayoutView, locate, view_with_bank_wait};
 use crate::payouts::state::PayoutStatus;
 use crate::rails::{BankReport, FailureCode, FailureSource, simulated};
 use crate::transfers::paying;
@@ -105,5 +105,5 @@ fn report(
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     paying::apply_report(context.tx, context.now, context.services, &mut found, report)?;
-    shown(context, found)
+    view_with_bank_wait(context, found)
 }

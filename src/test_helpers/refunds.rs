@@ -34,7 +34,7 @@ fn complete(
         );
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
-    if found.bank_hold.is_some() {
+    if found.bank_hold_reason.is_some() {
         let message = "The refund is held by the operator, who has to release it first.";
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }

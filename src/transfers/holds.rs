@@ -137,7 +137,7 @@ pub fn resolve(
     };
     if let Some(address) = &refund_address {
         let contract = &transfer.token_contract;
-        let refused = refunds::address_refused(tx, "refund_address", address, contract)?;
+        let refused = refunds::address_refusal(tx, "refund_address", address, contract)?;
         Refusal::check(Vec::from_iter(refused))?;
     }
     transfer.refund_address = refund_address.or(transfer.refund_address);

@@ -203,7 +203,7 @@ pub fn create(
     if let Some(address) = &new.refund_address {
         let token_contract = &chain.token_contract;
         let field_name = "funding.refund_address";
-        entries.extend(refunds::address_refused(tx, field_name, address, token_contract)?);
+        entries.extend(refunds::address_refusal(tx, field_name, address, token_contract)?);
     }
     Refusal::check(entries)?;
     if !chain.is_simulated() {

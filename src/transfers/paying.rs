@@ -9,8 +9,8 @@ use crate::kernel::id::kind;
 use crate::kernel::{Id, Money, Now, Scope, StoreError};
 use crate::ledger::{self, LedgerAccount, LedgerEntryKind, Posting};
 use crate::pauses;
-use crate::payouts::limits::{self, HoldReason};
-use crate::payouts::state::PayoutStatus;
+use crate::payouts::limits;
+use crate::payouts::state::{HoldReason, PayoutStatus};
 use crate::payouts::{self, Payout, PayoutFailure};
 use crate::rails::{BankReport, FailureCode, FailureSource, PaymentMethod, Reporting};
 use crate::refunds;
@@ -165,7 +165,7 @@ pub fn submit(
     }
     let limits = &services.settings.payout_limits;
     let is_approved = limit_check == LimitCheck::Waived;
-    let held_for = limits::take(tx, limits, &payout, transfer.sender_id, now, is_approved)?;
+    let held_for = limits::add_payout(tx, limits, &payout, transfer.sender_id, now, is_approved)?;
     if let Some(reason) = held_for {
         let is_new = payout.status == PayoutStatus::Initialized;
         if payout.held_for != Some(reason) {
@@ -355,7 +355,7 @@ fn failed(
 ) -> Result<(), StoreError> {
     let (mut transfer, _) = transfer_and_beneficiary(tx, payout)?;
     payout.failure = Some(failure);
-    limits::give_back(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
+    limits::remove_payout(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutFailed, None)?;
     let postings = undo_exchange(&transfer, LedgerAccount::PayoutProcessing, payout)?;
@@ -372,7 +372,7 @@ fn returned(
 ) -> Result<(), StoreError> {
     let (mut transfer, mut beneficiary) = transfer_and_beneficiary(tx, payout)?;
     payout.failure = Some(failure);
-    limits::give_back(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
+    limits::remove_payout(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
     payouts::become_status(tx, now, payout, PayoutStatus::Returned)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutReturned, None)?;
     let postings = undo_exchange(&transfer, LedgerAccount::PaidOut, payout)?;

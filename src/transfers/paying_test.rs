@@ -2,7 +2,7 @@
 
 use super::paying;
 use crate::kernel::{Clock, Currency, Mode, Money, Now, Scope};
-use crate::payouts::{self, limits::HoldReason};
+use crate::payouts::{self, state::HoldReason};
 use crate::rails::PaymentMethod;
 use crate::store::handle::no_epilogue;
 use crate::store::{Store, Tx};

@@ -175,7 +175,7 @@ async fn a_person_s_use_counts_payouts_of_before_the_limit() {
         let at = paid.submitted_milliseconds.unwrap();
         let mut used = |subject, id: Option<&str>| {
             let id = id.map(|id| AnyId::parse(id).unwrap());
-            let found = limits::used(tx, &set, TEST, subject, id, at).unwrap();
+            let found = limits::usage(tx, &set, TEST, subject, id, at).unwrap();
             found.iter().map(|used| used.units).collect::<Vec<_>>()
         };
         Ok([

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::beneficiaries::state::PayoutsDisabledReason;
     use crate::deposits::state::Classification;
-    use crate::payouts::totals::HoldReason;
+    use crate::payouts::state::HoldReason;
     use crate::rails::files::rows::{Attention, Matching};
     use crate::rails::port::FailureCode;
     use crate::reconcile::DifferenceKind;

@@ -319,7 +319,7 @@ fn of_refund(visit: &Visit, refund: &Refund) -> Vec<PageBlock> {
         let (title, help) = (title("decide.refund_address"), "decide.refund_address_help");
         forms.push(form(visit, id, title, help, &asks, &["address"]));
     }
-    if refund.bank_hold.is_some() {
+    if refund.bank_hold_reason.is_some() {
         let (title, help) = (title("decide.refund_bank"), "decide.refund_bank_help");
         forms.push(form(visit, id, title, help, &[], &["release"]));
     }

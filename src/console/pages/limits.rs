@@ -8,7 +8,7 @@ use super::{mode_chips, mode_of};
 use crate::kernel::{Currency, Money, Scope, StoreError};
 use crate::keys;
 use crate::oversight::AccountNames;
-use crate::payouts::limits::{self, LimitSubject, Used};
+use crate::payouts::limits::{self, LimitSubject, LimitUsage};
 use crate::services::PayoutLimits;
 use crate::store::{Cost, Tx};
 
@@ -20,7 +20,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
         let accounts = AccountNames::read(tx)?;
         let mut all = Vec::new();
         for scope in accounts.scopes().filter(|scope| scope.mode() == mode) {
-            all.push((scope, used(tx, &set, scope, LimitSubject::Account, None, instant)?));
+            all.push((scope, usage(tx, &set, scope, LimitSubject::Account, None, instant)?));
         }
         Ok((accounts, all))
     });
@@ -116,7 +116,7 @@ pub fn period(visit: &Visit, subject: LimitSubject, is_month: bool) -> String {
 }
 
 /// What is used of a limit.
-pub fn share(visit: &Visit, used: &Used) -> PageCell {
+pub fn share(visit: &Visit, used: &LimitUsage) -> PageCell {
     let units = used.units.unwrap_or(0);
     let values = [("used", Money::new(units, Currency::Inr)), ("max", used.max)];
     let values = values.map(|(name, money)| (name, amount(money)));
@@ -131,14 +131,14 @@ pub fn share(visit: &Visit, used: &Used) -> PageCell {
 }
 
 /// What somebody has used of the limits that are set, by the account's own time.
-pub fn used(
+pub fn usage(
     tx: &mut dyn Tx,
     set: &PayoutLimits,
     scope: Scope,
     subject: LimitSubject,
     id: Option<crate::kernel::AnyId>,
     instant_milliseconds: i64,
-) -> Result<Vec<Used>, StoreError> {
+) -> Result<Vec<LimitUsage>, StoreError> {
     let ahead = keys::rows::clock_offset_seconds(tx, scope)? * 1_000;
-    limits::used(tx, set, scope, subject, id, instant_milliseconds + ahead)
+    limits::usage(tx, set, scope, subject, id, instant_milliseconds + ahead)
 }

@@ -11,7 +11,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{AnyId, ObjectKind, Scope};
 use crate::oversight::AccountNames;
 use crate::oversight::story::{self, Announced};
-use crate::payouts::limits::{LimitSubject, Used};
+use crate::payouts::limits::{LimitSubject, LimitUsage};
 use crate::screening::hit::HitRow;
 use crate::screening::rows as hits;
 use crate::services::PayoutLimits;
@@ -30,7 +30,7 @@ struct Around {
     hits: Vec<HitRow>,
     decided: Vec<Decision>,
     announced: Vec<Announced>,
-    used: Vec<Used>,
+    used: Vec<LimitUsage>,
     /// How far the account's test clock is ahead.
     ahead_seconds: i64,
 }
@@ -83,7 +83,7 @@ fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::Store
         hits: hits::of_subject(tx, scope, id)?,
         decided: decisions::rows::of_subject(tx, &id.to_string(), ROWS_MAX)?,
         announced: story::announced(tx, scope, &[id])?,
-        used: limits::used(tx, &asked.limits, scope, subject, Some(id), at)?,
+        used: limits::usage(tx, &asked.limits, scope, subject, Some(id), at)?,
     })
 }
 

@@ -144,7 +144,7 @@ impl PageFacts<'_> {
     fn going_back(&self, refund: &Refund) -> String {
         let (words, amount) = (self.words, self.amount(refund.amount));
         let amount = ("amount", amount.as_str());
-        let given = refund.payer_address.zip(refund.payer_address_at);
+        let given = refund.payer_address.zip(refund.payer_address_declared_at);
         match (refund.status, given) {
             (RefundStatus::RequiresAddress, Some((address, at))) => {
                 let time = PageTime(at + PAYER_ADDRESS_SECONDS).utc();

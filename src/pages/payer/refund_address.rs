@@ -155,7 +155,7 @@ fn judge(
     let answer = match readable {
         None => Err(RefundAddressError::Unreadable),
         Some(address) => {
-            let refused = refunds::address_refused(tx, "", &address, &transfer.token_contract)?;
+            let refused = refunds::address_refusal(tx, "", &address, &transfer.token_contract)?;
             refused.map_or(Ok((address, waiting)), |_| Err(RefundAddressError::NotYours))
         }
     };
