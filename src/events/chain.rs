@@ -164,8 +164,7 @@ pub fn purge(
     scope: Scope,
     rows_max: i64,
 ) -> Result<Purged, OperationError> {
-    let kept_since = (now.instant() - EVENT_KEPT_SECONDS).max(0) as u128 * 1000;
-    let bound = Id::from_u128(kept_since << 80);
+    let bound = Id::lowest_at((now.instant() - EVENT_KEPT_SECONDS) * 1000);
     let mut removed_count = 0;
     loop {
         let oldest = rows::oldest(tx, scope)?;
@@ -267,7 +266,7 @@ mod tests {
     fn events(from_milliseconds: i64, count: i64) -> Vec<EventRow> {
         let event = |number: i64| {
             let milliseconds = from_milliseconds + number * 1000;
-            let id = Id::from_u128((milliseconds as u128) << 80);
+            let id = Id::lowest_at(milliseconds);
             let linked = AnyId { kind: crate::kernel::ObjectKind::Transfer, value: 7 };
             let event_type = "transfer.status.funded".to_owned();
             EventRow { id, event_type, linked, created: milliseconds / 1000 }

@@ -89,6 +89,16 @@ impl<K: IdKind> Id<K> {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Id::from_u128(u128::from_be_bytes(bytes.try_into().ok()?)))
     }
+    /// The lowest identifier that can be minted at a time, in milliseconds since 1970.
+    pub const fn lowest_at(milliseconds: i64) -> Self {
+        const MILLISECONDS_MAX: i64 = (1 << 48) - 1;
+        let within = match milliseconds {
+            ..0 => 0,
+            0..=MILLISECONDS_MAX => milliseconds,
+            _ => MILLISECONDS_MAX,
+        };
+        Id::from_u128((within as u128) << 80)
+    }
     /// Milliseconds since 1970 at which the identifier was minted, by the store's clock.
     pub const fn milliseconds(self) -> i64 {
         (self.0 >> 80) as i64
@@ -296,6 +306,25 @@ impl Minter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lowest_identifier_of_a_time_has_that_time() {
+        const LAST: i64 = (1 << 48) - 1;
+        for (asked, found) in [
+            (-1, 0),
+            (0, 0),
+            (1_790_000_000_123, 1_790_000_000_123),
+            (LAST, LAST),
+            (i64::MAX, LAST),
+        ] {
+            let lowest: Id<kind::Event> = Id::lowest_at(asked);
+            assert_eq!(lowest.milliseconds(), found);
+            assert!(
+                found == 0
+                    || Id::<kind::Event>::from_u128(lowest.as_u128() - 1).milliseconds() < found
+            );
+        }
+    }
 
     #[test]
     fn only_the_canonical_form_parses() {

@@ -20,7 +20,7 @@ use secrecy::ExposeSecret;
 
 use crate::audit::{self, Action, Fact};
 use crate::kernel::seal::{KEY_BYTES, SealedPlace, Sealer, Verifier, key_name};
-use crate::kernel::{DecidedBy, Now, OperationError, StoreError};
+use crate::kernel::{DecidedBy, InternalId, Now, OperationError, StoreError};
 use crate::secrets;
 use crate::store::{Cost, Settled, Store, Tx, failpoint, migrate};
 use rows::Rotation;
@@ -138,7 +138,7 @@ fn tell(
 /// before. The embedded store has none: its transactions follow one another.
 pub async fn await_earlier(store: &Store) -> Result<(), String> {
     let moment = store.clock.milliseconds() + CLOCKS_DIFFER_MILLISECONDS;
-    let floor = u128::from(moment.unsigned_abs()) << 80;
+    let floor = InternalId::lowest_at(moment).as_u128();
     for _ in 0..EARLIER_SECONDS_MAX * 10 {
         let settled = store.read(Cost::Point, move |tx| Ok(tx.settle(floor)?)).await;
         match settled.map_err(|error| error.to_string())? {

@@ -13,7 +13,7 @@ pub mod rows;
 pub mod search;
 pub mod story;
 
-use crate::kernel::{AnyId, Mode, Scope, StoreError};
+use crate::kernel::{AnyId, InternalId, Mode, Scope, StoreError};
 use crate::keys;
 use crate::store::Tx;
 
@@ -67,8 +67,7 @@ pub const fn minted_at(id: AnyId) -> i64 {
 
 /// The smallest identifier of a Unix second.
 pub const fn floor_of(seconds: i64) -> [u8; 16] {
-    let milliseconds = if seconds < 0 { 0 } else { seconds as u128 * 1000 };
-    (milliseconds << 80).to_be_bytes()
+    InternalId::lowest_at(seconds.saturating_mul(1_000)).to_bytes()
 }
 
 /// Seconds by which India's clock is ahead of UTC.

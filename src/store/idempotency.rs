@@ -385,8 +385,7 @@ fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64,
 
 /// Removes answers past their time, a bounded number at once; answers how many.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
-    let bound = (now.instant() - kept_seconds(now)) as u128 * 1000;
-    let bound = (bound << 80).to_be_bytes();
+    let bound = InternalId::lowest_at((now.instant() - kept_seconds(now)) * 1000).to_bytes();
     if tx.is_shared() {
         return purge_shared(tx, &bound, rows_max);
     }

@@ -357,8 +357,8 @@ fn follow(
 /// Removes deliveries past their time with their attempts, a bounded number at once; answers how
 /// many deliveries. Goes through some endpoints at a time, and on from there at the next call.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
-    let kept_since_milliseconds = (now.instant() - DELIVERY_KEPT_SECONDS).max(0) * 1_000;
-    let below = Id::from_u128((kept_since_milliseconds as u128) << 80);
+    let kept_since_milliseconds = (now.instant() - DELIVERY_KEPT_SECONDS) * 1_000;
+    let below = Id::lowest_at(kept_since_milliseconds);
     let round_start = Id::from_u128(0);
     let place = migrate::read_meta(tx, PURGE_PLACE)?
         .and_then(|bytes| Id::from_bytes(&bytes))

@@ -385,8 +385,7 @@ pub(super) fn refuse_wide(found: usize) -> Result<(), Refusal> {
 
 /// The smallest identifier of an event of a Unix second.
 pub(super) fn event_floor(seconds: i64) -> EventId {
-    const MILLISECONDS_MAX: i64 = (1 << 48) - 1;
-    Id::from_u128((seconds.saturating_mul(1_000).clamp(0, MILLISECONDS_MAX) as u128) << 80)
+    Id::lowest_at(seconds.saturating_mul(1_000))
 }
 
 /// The smallest identifier after one.

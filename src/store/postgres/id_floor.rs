@@ -17,6 +17,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::kernel::InternalId;
+
 /// Announces a writing transaction; answers the database's time afterwards, in milliseconds since
 /// 1970. The first number of the key is ours ([`LOCK_CLASS`]), the second the time modulo 2^32.
 pub(super) const ANNOUNCE: &str = "SELECT pg_advisory_xact_lock_shared(1752525412, CAST(CAST(\
@@ -49,8 +51,7 @@ pub(super) fn announced_at(objid: i64, looked_at: i64) -> i64 {
 
 /// The lowest identifier of a millisecond.
 pub(super) const fn first_id(milliseconds: i64) -> u128 {
-    let milliseconds = if milliseconds < 0 { 0 } else { milliseconds };
-    (milliseconds as u128) << 80
+    InternalId::lowest_at(milliseconds).as_u128()
 }
 
 /// The highest floor that a node has found. It holds for every view that begins later.

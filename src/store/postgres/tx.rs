@@ -10,8 +10,8 @@ use super::id_floor::{self, IdFloor};
 use super::kind::Kind;
 use super::many_rows::{self, UpdateForm};
 use super::session::{Parameter, PgSession, SessionAnswer, SessionMessage, Wanted, row};
-use crate::kernel::StoreError;
 use crate::kernel::id::Minter;
+use crate::kernel::{InternalId, StoreError};
 use crate::store::key_segments::KeySegments;
 use crate::store::pending_signals::PendingSignals;
 use crate::store::{EachUpdate, Row, Settled, Signal, Tx, Value, update_one_by_one};
@@ -475,7 +475,7 @@ impl Tx for PgTx<'_> {
         self.waiting.clear();
         self.control("ROLLBACK")?;
         let (mut looked_at, mut found) = self.look_for_floor()?;
-        let last_milliseconds = i64::try_from(last_id >> 80).unwrap_or(i64::MAX);
+        let last_milliseconds = InternalId::from_u128(last_id).milliseconds();
         let ahead_milliseconds = last_milliseconds.saturating_sub(looked_at) + 1;
         if found == id_floor::first_id(looked_at)
             && (1..=id_floor::WAIT_MILLISECONDS_MAX).contains(&ahead_milliseconds)
