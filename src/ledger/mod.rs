@@ -111,8 +111,8 @@ pub fn post(
             return Err(StoreError::Broken(format!("a negative posting of {}", entry.as_str())));
         }
         rows::insert(tx, now, scope, (entry, entry_id), transfer_id, posting)?;
-        rows::add(tx, scope, posting.to, posting.amount, true)?;
-        rows::add(tx, scope, posting.from, posting.amount, false)?;
+        rows::debit(tx, scope, posting.to, posting.amount)?;
+        rows::credit(tx, scope, posting.from, posting.amount)?;
     }
     Ok(())
 }

@@ -35,22 +35,40 @@ pub fn insert(
     )
 }
 
-/// Adds to a running balance.
-pub fn add(
+/// Adds to the debits of a running balance: the amount arrives at the account.
+pub fn debit(
     tx: &mut dyn Tx,
     scope: Scope,
     account: LedgerAccount,
     amount: Money,
-    is_debit: bool,
 ) -> Result<(), StoreError> {
-    let (debit, credit) = if is_debit { (amount.units, 0) } else { (0, amount.units) };
+    add(tx, scope, account, amount.currency, (amount.units, 0))
+}
+
+/// Adds to the credits of a running balance: the amount leaves the account.
+pub fn credit(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    account: LedgerAccount,
+    amount: Money,
+) -> Result<(), StoreError> {
+    add(tx, scope, account, amount.currency, (0, amount.units))
+}
+
+fn add(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    account: LedgerAccount,
+    currency: Currency,
+    (debit_units, credit_units): (i64, i64),
+) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO ledger_balances (scope, account, currency, debit_units, credit_units) \
          VALUES (?1, ?2, ?3, ?4, ?5) \
          ON CONFLICT (scope, account, currency) DO UPDATE SET \
          debit_units = ledger_balances.debit_units + excluded.debit_units, \
          credit_units = ledger_balances.credit_units + excluded.credit_units",
-        values![scope, account.as_str(), amount.currency, debit, credit],
+        values![scope, account.as_str(), currency, debit_units, credit_units],
     )
 }
 
