@@ -152,7 +152,7 @@ impl Template {
         let answer_id: InternalId = now.mint();
         let (key_hash, fingerprint): ([u8; 16], [u8; 32]) =
             (now.random_bytes(), now.random_bytes());
-        let segment = tx.key_segments()?.take_key();
+        let segment = tx.key_segments()?.segment_for_new_key();
         tx.execute_one(
             "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
             values![segment, &key_hash, answer_id],

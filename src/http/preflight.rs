@@ -87,12 +87,11 @@ pub async fn run(
 ) -> Result<Option<PreflightResult>, OperationError> {
     let app = asking.app.clone();
     let Some(started) = step(asking, body) else { return Ok(None) };
-    let clock = &app.store.clock;
-    let seconds = clock.milliseconds() / 1000 - clock.answers_longer_seconds();
+    let answers_after = idempotency::replayed_after(&app.store.clock);
     let claim = claim.clone();
     if app
         .store
-        .read(Cost::Point, move |tx| Ok(idempotency::is_answered(tx, seconds, &claim)?))
+        .read(Cost::Point, move |tx| Ok(idempotency::is_answered(tx, answers_after, &claim)?))
         .await?
     {
         return Ok(None);

@@ -22,7 +22,7 @@ use crate::audit::{self, Action, Fact};
 use crate::kernel::seal::{KEY_BYTES, SealedPlace, Sealer, Verifier, key_name};
 use crate::kernel::{DecidedBy, InternalId, Now, OperationError, StoreError};
 use crate::secrets;
-use crate::store::{Cost, Settled, Store, Tx, failpoint, migrate};
+use crate::store::{Cost, Store, Tx, VisibilityFloor, failpoint, migrate};
 use rows::Rotation;
 
 /// Rows that one transaction looks at: few, so that no request waits long for one of them.
@@ -140,11 +140,11 @@ pub async fn await_earlier(store: &Store) -> Result<(), String> {
     let moment = store.clock.milliseconds() + CLOCKS_DIFFER_MILLISECONDS;
     let floor = InternalId::lowest_at(moment).as_u128();
     for _ in 0..EARLIER_SECONDS_MAX * 10 {
-        let settled = store.read(Cost::Point, move |tx| Ok(tx.settle(floor)?)).await;
-        match settled.map_err(|error| error.to_string())? {
-            Settled::All => return Ok(()),
-            Settled::Below(found) if found >= floor => return Ok(()),
-            Settled::Below(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        let floor_found = store.read(Cost::Point, move |tx| Ok(tx.visibility_floor(floor)?)).await;
+        match floor_found.map_err(|error| error.to_string())? {
+            VisibilityFloor::Passed => return Ok(()),
+            VisibilityFloor::At(found) if found >= floor => return Ok(()),
+            VisibilityFloor::At(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
     Err("a transaction that began before the change of the key still runs, perhaps one that waits \

@@ -63,7 +63,7 @@ struct WaitsByScope {
 #[derive(Default)]
 pub struct EventWaits {
     state: Mutex<WaitsByScope>,
-    /// Told when the first request begins to wait.
+    /// Told when a request begins to wait: then somebody has to look for events.
     begun: Notify,
     is_closed: AtomicBool,
 }

@@ -25,13 +25,18 @@ const REPORTS_MAX: usize = 2;
 /// How long a read waits for a connection before it is refused with 503.
 const READER_WAIT_SECONDS_MAX: u64 = 5;
 
-/// What a read is likely to cost. A few rows by key run where they are asked for, and keep
-/// connections of their own; anything else runs on a thread that may block.
+/// What a read is likely to cost. Each kind has a number of permits, and a read waits for one of
+/// them, so that no kind keeps another waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cost {
+    /// A few rows by key. On the embedded store it runs on the thread that asks, and has
+    /// [`POINT_READERS_MAX`] permits of its own; on PostgreSQL it takes any free connection.
     Point,
+    /// More rows, on a thread that may block: [`READERS_MAX`] permits on the embedded store, and on
+    /// PostgreSQL fewer than there are connections.
     Scan,
-    /// Reads much, such as a month of transfers: few of them run at once.
+    /// Reads much, such as a month of transfers: it needs one of [`REPORTS_MAX`] permits beside
+    /// that of a scan.
     Report,
 }
 

@@ -2,7 +2,7 @@
 //! no stuck key.
 
 use super::{Tx, Value, key_segments, pack};
-use crate::kernel::{Code, InternalId, Now, OperationError, Refusal, StoreError};
+use crate::kernel::{Clock, Code, InternalId, Now, OperationError, Refusal, StoreError};
 use crate::values;
 
 /// How long a completed answer is replayed, from its completion, by the store's clock; longer after
@@ -170,7 +170,7 @@ fn claim_first(
     seal: &dyn AnswerSealer,
 ) -> Result<Claiming, OperationError> {
     let answer_id: InternalId = now.mint();
-    let segment = tx.key_segments()?.take_key();
+    let segment = tx.key_segments()?.segment_for_new_key();
     let insert = "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3) ON \
      CONFLICT (part, key_hash) DO NOTHING";
     let inserted =
@@ -229,10 +229,15 @@ const KEY_SQL: &str = "WITH RECURSIVE segments (part) AS (SELECT MIN(part) FROM 
 const KEY_IN_SEGMENT_SQL: &str =
     "SELECT answer_id FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2";
 
+/// The moment after which an answer was completed that is replayed now, for work without a `Now`.
+pub fn replayed_after(clock: &Clock) -> i64 {
+    clock.milliseconds() / 1000 - clock.answers_longer_seconds() - ANSWER_KEPT_SECONDS
+}
+
 /// Whether a claim's key has a stored answer that would be replayed, of this request or another
-/// one: then nothing runs. `seconds` is the present in Unix seconds less
-/// `Clock::answers_longer_seconds`, because there is no `Now` here.
-pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool, StoreError> {
+/// one: then nothing runs. An answer is replayed that was completed after `answers_after`, the
+/// moment that [`replayed_after`] gives.
+pub fn is_answered(tx: &mut dyn Tx, answers_after: i64, claim: &Claim) -> Result<bool, StoreError> {
     let key = if tx.is_shared() {
         tx.row(KEY_IN_SEGMENT_SQL, values![key_segments::SINGLE_SEGMENT, &claim.key_hash])?
     } else {
@@ -241,7 +246,7 @@ pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool,
     let Some(mut key) = key else { return Ok(false) };
     let sql = "SELECT completed_at FROM idempotency_answers WHERE answer_id = ?1";
     let row = tx.row(sql, values![&key.bytes()?])?;
-    row.map_or(Ok(false), |mut row| Ok(seconds - row.int()? < ANSWER_KEPT_SECONDS))
+    row.map_or(Ok(false), |mut row| Ok(row.int()? > answers_after))
 }
 
 enum FoundKey {
@@ -334,7 +339,7 @@ fn store(
                 values![segment, &claim.key_hash],
             )?;
         }
-        let segment = tx.key_segments()?.take_key();
+        let segment = tx.key_segments()?.segment_for_new_key();
         tx.execute_one(
             "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
             values![segment, &claim.key_hash, answer_id],

@@ -449,7 +449,7 @@ fn a_part_that_was_opened_again_is_read_again_by_the_other_process() {
 fn a_store_without_parts_keeps_every_key_in_part_0() {
     let mut segments = KeySegments::single();
     for key in 0..200 {
-        assert_eq!(segments.take_key(), 0);
+        assert_eq!(segments.segment_for_new_key(), 0);
         assert_eq!(segments.candidates(&claim(key).key_hash).collect::<Vec<_>>(), [0]);
         assert!(!segments.is_full());
     }

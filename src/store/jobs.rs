@@ -62,16 +62,22 @@ impl Signals {
 /// Counters of the lane, for the metrics page.
 #[derive(Default)]
 pub struct LaneStats {
+    /// Transactions that ended, also those that failed. On the embedded store each runs a group of
+    /// jobs, on PostgreSQL one job.
     pub commits: AtomicU64,
+    /// The jobs of these transactions.
     pub jobs: AtomicU64,
+    /// Those of the transactions that failed.
     pub commit_failures: AtomicU64,
+    /// How long the transactions took, from their beginning to the end of the commit.
     pub commit_microseconds: AtomicU64,
     /// Groups that ran a second time, with savepoints, because one of their jobs had to be undone.
     pub groups_again: AtomicU64,
     /// Times that writing transactions waited for a server, statements that had to be prepared
     /// included.
     pub round_trips: AtomicU64,
-    /// The last commit that had anything to write failed.
+    /// On the embedded store: the last commit that had anything to write failed. On PostgreSQL: the
+    /// last attempt to connect or to raise the mark (`postgres/watch.rs`) did.
     pub is_failing: AtomicBool,
     /// Connections made to a server, reconnects included.
     pub connections_made: AtomicU64,

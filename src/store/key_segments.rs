@@ -84,8 +84,8 @@ impl KeySegments {
             .chain(self.closed.iter().rev().filter(may_hold).map(|closed| closed.segment))
     }
 
-    /// The segment that takes a new key.
-    pub fn take_key(&mut self) -> i64 {
+    /// The segment that a new key goes to. Counts the key, which the caller inserts.
+    pub fn segment_for_new_key(&mut self) -> i64 {
         self.newest_keys_count = self.newest_keys_count.saturating_add(1);
         self.newest
     }
@@ -145,6 +145,7 @@ impl KeySegments {
     /// newest, and it is tried again later.
     pub fn close(&mut self, tx: &mut dyn Tx) -> Result<(), StoreError> {
         let mut keys: Vec<[u8; 16]> = Vec::new();
+        // If this fails, the next try comes after half a segment of new keys and not at once.
         self.newest_keys_count = self.keys_max / 2;
         loop {
             let last: &[u8] = keys.last().map_or(&[], |key| key.as_slice());
@@ -160,7 +161,8 @@ impl KeySegments {
                 keys.push(row.array()?);
             }
         }
-        // Keys that were counted and undone do not make a segment.
+        // Keys that were counted and undone do not make a segment: fewer than half of the rows that
+        // were counted are there.
         if keys.len() < self.keys_max / 2 {
             self.newest_keys_count = keys.len();
             return Ok(());

@@ -28,7 +28,7 @@ use crate::kernel::{Clock, Now, OperationError, StoreError, system_random};
 /// Jobs in one commit. Larger groups save little and make the last caller wait longer.
 pub const GROUP_JOBS_MAX: usize = 256;
 /// Groups with savepoints after one that had to run again.
-const GROUPS_MARKED: u32 = 64;
+const GROUPS_WITH_SAVEPOINTS: u32 = 64;
 
 enum LaneMessage {
     Job(Box<dyn Job>),
@@ -96,8 +96,8 @@ impl Embedded {
         tx.run("BEGIN")?;
         let key_segments = KeySegments::load(&mut tx, keys_max)?;
         tx.run("COMMIT")?;
-        sqlite::state_statistics(&connection)?;
-        sqlite::protect_book(&mut connection)?;
+        sqlite::set_plan_statistics(&connection)?;
+        sqlite::deny_edits_of_append_only_tables(&mut connection)?;
         let (queue, messages) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
         let seed = system_random().map_err(StoreError::Broken)?;
         let lane = Lane {
@@ -109,7 +109,7 @@ impl Embedded {
             signals,
             stats,
             group_last: 0,
-            groups_marked_left: 0,
+            groups_with_savepoints_left: 0,
             key_segments,
             data_version: None,
             fault: InjectedFault::from_environment(),
@@ -181,7 +181,7 @@ struct Lane {
     stats: Arc<LaneStats>,
     group_last: usize,
     /// Groups to come that have savepoints from the first.
-    groups_marked_left: u32,
+    groups_with_savepoints_left: u32,
     key_segments: KeySegments,
     /// As it was in the last transaction; `None` before the first one.
     data_version: Option<i64>,
@@ -286,29 +286,32 @@ impl Lane {
     }
 
     fn run_group(&mut self, group: &mut Vec<Box<dyn Job>>) -> Result<Vec<Signal>, StoreError> {
-        if self.groups_marked_left == 0 {
+        if self.groups_with_savepoints_left == 0 {
             let run_again = RunAgain::new(false);
-            let ran = self.run_group_undone_by(group, Undo::Whole(&run_again));
+            let ran = self.run_group_with_undo(group, Undo::Whole(&run_again));
             if !run_again.get() {
                 return ran;
             }
-            self.groups_marked_left =
-                if self.fault == InjectedFault::GroupsRunAgain { 1 } else { GROUPS_MARKED };
+            self.groups_with_savepoints_left = if self.fault == InjectedFault::GroupsRunAgain {
+                1
+            } else {
+                GROUPS_WITH_SAVEPOINTS
+            };
             self.stats.groups_again.fetch_add(1, Ordering::Relaxed);
             self.now.leave_account();
             self.key_segments.mark_stale();
             self.connection.execute_batch("ROLLBACK").map_err(sqlite::store_error)?;
         }
-        self.groups_marked_left -= 1;
-        self.run_group_undone_by(group, Undo::Savepoint)
+        self.groups_with_savepoints_left -= 1;
+        self.run_group_with_undo(group, Undo::Savepoint)
     }
 
-    fn run_group_undone_by(
+    fn run_group_with_undo(
         &mut self,
         group: &mut Vec<Box<dyn Job>>,
         undo: Undo<'_>,
     ) -> Result<Vec<Signal>, StoreError> {
-        let mut tx = SqliteTx::undone_by(&self.connection, undo);
+        let mut tx = SqliteTx::with_undo(&self.connection, undo);
         tx.run("BEGIN IMMEDIATE")?;
         let data_version = Some(sqlite::data_version(&self.connection)?);
         if self.data_version != data_version {
@@ -391,9 +394,9 @@ impl Lane {
         if self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok() {
             return;
         }
-        match sqlite::open_writer(&self.path)
-            .and_then(|mut fresh| sqlite::protect_book(&mut fresh).map(|()| fresh))
-        {
+        match sqlite::open_writer(&self.path).and_then(|mut fresh| {
+            sqlite::deny_edits_of_append_only_tables(&mut fresh).map(|()| fresh)
+        }) {
             Ok(fresh) => self.connection = fresh,
             Err(error) => {
                 tracing::error!(%error, "the database cannot be opened again; the next write \
@@ -568,7 +571,7 @@ mod tests {
         // The next groups have savepoints from the first.
         assert!(write_row(&store, "refused", false).await.is_err());
         assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 1);
-        for _ in 1..GROUPS_MARKED {
+        for _ in 1..GROUPS_WITH_SAVEPOINTS {
             assert!(write_row(&store, "refused", false).await.is_err());
         }
         assert_eq!(

@@ -1,6 +1,6 @@
 //! One page of one table, in identifier order, with filters: every list of the API.
 
-use super::{Row, Settled, Tx, Value, failpoint};
+use super::{Row, Tx, Value, VisibilityFloor, failpoint};
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{AnyId, Scope, StoreError};
 
@@ -82,7 +82,7 @@ pub fn read_with(
         && listing.table != MINTED_AS_VISIBLE
         && !failpoint("page_without_floor")
         && let Some((last_id, _)) = rows.last()
-        && let Settled::Below(floor) = tx.settle(*last_id)?
+        && let VisibilityFloor::At(floor) = tx.visibility_floor(*last_id)?
     {
         rows = read_rows(tx, &sql, &values)?;
         has_next = rows.len() as i64 > page.limit;

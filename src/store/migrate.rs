@@ -58,7 +58,7 @@ pub fn schema_known() -> i64 {
 /// The oldest binary that can go on working while this one has migrated, by the schema it knows. A
 /// migration that only adds leaves it as it is; one that takes away what an older binary uses
 /// raises it, one version after the code stopped using it.
-const SCHEMA_OLDEST_BESIDE: i64 = 1;
+const SCHEMA_OLDEST_COMPATIBLE: i64 = 1;
 
 /// The schema a database has; 0 for an empty one.
 pub fn schema_version(tx: &mut dyn Tx) -> Result<i64, StoreError> {
@@ -76,7 +76,7 @@ pub fn schema_version(tx: &mut dyn Tx) -> Result<i64, StoreError> {
 
 const SCHEMA: &str = "schema_version";
 /// The oldest binary that can work beside the newest one that has migrated, by the schema it knows.
-const SCHEMA_BESIDE: &str = "schema_version_beside";
+const SCHEMA_COMPATIBLE: &str = "schema_version_beside";
 /// Statements of the next migration that have run already.
 const SCHEMA_STEPS: &str = "schema_steps";
 
@@ -95,8 +95,8 @@ fn missing(
 ) -> Result<impl Iterator<Item = (usize, Cow<'static, str>)> + use<>, StoreError> {
     let known = schema_known();
     // Only where several nodes serve does an older one work beside a newer one.
-    let is_too_new =
-        found > known && (!tx.is_shared() || version(tx, SCHEMA_BESIDE)?.unwrap_or(found) > known);
+    let is_too_new = found > known
+        && (!tx.is_shared() || version(tx, SCHEMA_COMPATIBLE)?.unwrap_or(found) > known);
     if is_too_new {
         return Err(StoreError::Broken(format!(
             "this database has schema {found}, newer than the {known} this hundi knows: start a \
@@ -112,9 +112,10 @@ pub fn check_known(tx: &mut dyn Tx) -> Result<(), StoreError> {
     missing(tx, found).map(drop)
 }
 
-fn note(tx: &mut dyn Tx, index: usize) -> Result<(), StoreError> {
+/// Stores that the migration of this index has run, and which binaries can work beside it.
+fn write_version(tx: &mut dyn Tx, index: usize) -> Result<(), StoreError> {
     write_meta(tx, SCHEMA, (index + 1).to_string().as_bytes())?;
-    write_meta(tx, SCHEMA_BESIDE, SCHEMA_OLDEST_BESIDE.to_string().as_bytes())
+    write_meta(tx, SCHEMA_COMPATIBLE, SCHEMA_OLDEST_COMPATIBLE.to_string().as_bytes())
 }
 
 /// Brings an older schema up to date and refuses a newer one.
@@ -125,7 +126,7 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
         for statement in statements(&text) {
             tx.execute(&statement, &[])?;
         }
-        note(tx, index)?;
+        write_version(tx, index)?;
         tx.execute("COMMIT", &[])?;
     }
     Ok(())
@@ -163,7 +164,7 @@ pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
             statements_shared(index, &text)
                 .iter()
                 .try_for_each(|statement| tx.execute(statement, &[]).map(drop))?;
-            note(tx, index)?;
+            write_version(tx, index)?;
         }
         return Ok(false);
     }
@@ -181,7 +182,7 @@ pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
         tx.execute(statement, &[])?;
         write_meta(tx, SCHEMA_STEPS, (done_count + 1).to_string().as_bytes())?;
     } else {
-        note(tx, index)?;
+        write_version(tx, index)?;
         write_meta(tx, SCHEMA_STEPS, b"0")?;
     }
     Ok(true)
@@ -312,6 +313,7 @@ pub fn highest_id(tx: &mut dyn Tx) -> Result<u128, StoreError> {
     let objects = ObjectKind::ALL.iter().filter_map(|kind| kind.table());
     let objects = objects.map(|table| (table, "id", Some("scope")));
     for (table, column, leading) in objects.chain(MINTED.iter().copied()) {
+        // The scopes of an account are its number doubled, and that plus one: see `Scope::code`.
         let sql = match leading {
             None => format!("SELECT {column} FROM {table} ORDER BY {column} DESC LIMIT 1"),
             Some(leading) => format!(

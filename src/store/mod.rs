@@ -153,6 +153,10 @@ fn unreadable(wanted: &str, found: &Option<Cell>) -> StoreError {
     StoreError::Broken(format!("a row does not read: wanted {wanted}, found {kind}"))
 }
 
+fn not_an_id() -> StoreError {
+    StoreError::Broken("an identifier is not 16 bytes long".into())
+}
+
 impl Row {
     pub fn new(cells: Vec<Cell>) -> Row {
         Row { cells: cells.into_iter() }
@@ -161,9 +165,9 @@ impl Row {
     pub fn last_id(&mut self) -> Result<u128, StoreError> {
         let id = match self.cells.next_back() {
             Some(Cell::Bytes(bytes)) => bytes.try_into().ok().map(u128::from_be_bytes),
-            _ => None,
+            other => return Err(unreadable("an identifier", &other)),
         };
-        id.ok_or_else(|| unreadable("an identifier", &None))
+        id.ok_or_else(not_an_id)
     }
     pub fn int(&mut self) -> Result<i64, StoreError> {
         match self.cells.next() {
@@ -219,7 +223,7 @@ impl Row {
             Some(Cell::Null) => Ok(None),
             Some(Cell::Bytes(bytes)) => match Id::from_bytes(&bytes) {
                 Some(id) => Ok(Some(id)),
-                None => Err(unreadable("an identifier", &None)),
+                None => Err(not_an_id()),
             },
             other => Err(unreadable("an identifier", &other)),
         }
@@ -258,9 +262,7 @@ impl Row {
         let bytes = self.bytes()?;
         let kind = self.word(ObjectKind::parse)?;
         let value = bytes.try_into().map(u128::from_be_bytes);
-        value
-            .map(|value| AnyId { kind, value })
-            .map_err(|_| StoreError::Broken("an identifier is not 16 bytes long".into()))
+        value.map(|value| AnyId { kind, value }).map_err(|_| not_an_id())
     }
 }
 
@@ -283,14 +285,15 @@ pub enum Signal {
     Event(Scope),
 }
 
-/// What [`Tx::settle`] found.
+/// Where the floor of visible identifiers lies: below it no object can appear any more, because
+/// every transaction that may still commit mints higher ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Settled {
-    /// No object can appear before the last identifier any more.
-    All,
-    /// The view began anew, so the page has to be read again. Objects may still appear from this
-    /// identifier on, and what follows it has to be left out.
-    Below(u128),
+pub enum VisibilityFloor {
+    /// Above the last identifier that was asked about.
+    Passed,
+    /// At this identifier, as the transactions that run now let it be. The view began anew, so the
+    /// page has to be read again, and what is at the floor or above it has to be left out.
+    At(u128),
 }
 
 /// One transaction of one store. Statements use `?1` placeholders; `?1` means the same parameter
@@ -300,28 +303,30 @@ pub trait Tx {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError>;
     /// Runs a query and answers all its rows; callers bound them with `LIMIT`.
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
-    /// Says that a query will be asked in this transaction with the same text and values, before
-    /// anything but the next statement changes rows. A store that is reached over a network sends
-    /// it along with that statement, behind it, and has the answer when it is asked.
+    /// Announces a query that this transaction will ask with the same text and values. A store that
+    /// is reached over a network sends it behind the next statement, in one exchange, and so has
+    /// the answer when the query is asked. Of the statements until then, only the next one may
+    /// change rows.
     fn prefetch(&mut self, _sql: &str, _values: &[Value<'_>]) -> Result<(), StoreError> {
         Ok(())
     }
-    /// Opens a savepoint: what follows can be undone without the rest. Savepoints nest twice.
+    /// Opens a savepoint and with it a part of the transaction, which can be undone without the
+    /// rest. The part ends with the savepoint. Parts nest twice.
     fn savepoint(&mut self) -> Result<(), StoreError>;
     /// Ends the innermost savepoint and keeps what was done since.
     fn release(&mut self) -> Result<(), StoreError>;
     /// Undoes what was done since the innermost savepoint, and ends it.
     fn rollback_and_release(&mut self) -> Result<(), StoreError>;
-    /// Undoes what was done since the innermost savepoint and leaves it open. The embedded
-    /// store's lane opens one for each job. On PostgreSQL, where none is open, the whole
+    /// Undoes what was done since the innermost savepoint and leaves it open. The embedded store's
+    /// lane opens one for each job. On PostgreSQL, where none is open, the whole
     /// transaction is undone and begins again.
     fn rollback_to(&mut self) -> Result<(), StoreError>;
     /// Tells a worker, once this transaction has committed.
     fn signal(&mut self, signal: Signal);
-    /// Finds out which identifiers can still be put in front of `last_id` by transactions that run
-    /// now. Only a view asks, after it read a page; a writing transaction has nothing to find out.
-    fn settle(&mut self, _last_id: u128) -> Result<Settled, StoreError> {
-        Ok(Settled::All)
+    /// Finds out whether transactions that run now can still put an object in front of `last_id`.
+    /// Only a view asks, after it read a page; a writing transaction has nothing to find out.
+    fn visibility_floor(&mut self, _last_id: u128) -> Result<VisibilityFloor, StoreError> {
+        Ok(VisibilityFloor::Passed)
     }
     /// Whether other transactions run at the same time, so that what was read may change before the
     /// commit.
@@ -428,7 +433,7 @@ fn at_once<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
 }
 
 /// `(?1, ?2), (?3, ?4)` for two rows of two columns.
-fn marks(rows_count: usize, columns_count: usize) -> String {
+fn placeholders(rows_count: usize, columns_count: usize) -> String {
     let row = |row: usize| {
         (1..=columns_count)
             .map(|column| format!("?{}", row * columns_count + column))
@@ -446,7 +451,7 @@ pub fn insert_all<const N: usize>(
     rows: &[[Value<'_>; N]],
 ) -> Result<(), StoreError> {
     for part in at_once(rows) {
-        let sql = format!("INSERT INTO {table} ({columns}) VALUES {}", marks(part.len(), N));
+        let sql = format!("INSERT INTO {table} ({columns}) VALUES {}", placeholders(part.len(), N));
         tx.execute_exactly(part.len() as u64, &sql, part.as_flattened())?;
     }
     Ok(())
@@ -460,7 +465,7 @@ pub fn delete_all(
     keys: &[Value<'_>],
 ) -> Result<(), StoreError> {
     for part in at_once(keys) {
-        let sql = format!("DELETE FROM {table} WHERE {key} IN {}", marks(1, part.len()));
+        let sql = format!("DELETE FROM {table} WHERE {key} IN {}", placeholders(1, part.len()));
         tx.execute_exactly(part.len() as u64, &sql, part)?;
     }
     Ok(())
@@ -469,8 +474,7 @@ pub fn delete_all(
 /// Builds `INSERT INTO table (columns) VALUES (?1, …)` for a constant list of columns.
 pub fn insert_sql(table: &str, columns: &str) -> String {
     let count = columns.split(',').count();
-    let marks: Vec<String> = (1..=count).map(|number| format!("?{number}")).collect();
-    format!("INSERT INTO {table} ({columns}) VALUES ({})", marks.join(", "))
+    format!("INSERT INTO {table} ({columns}) VALUES {}", placeholders(1, count))
 }
 
 /// Whether a test planted this fault (`HUNDI_TEST_FAULT`), to see that it notices it. Builds with

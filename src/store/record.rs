@@ -3,11 +3,12 @@
 
 /// Declares the columns of a table, in the order in which a row is read.
 ///
-/// A column is `name: value written => value read;`. The first is the scope. The columns under
-/// `changing` are those that an update writes; without that section there is no update. An update
-/// repeats the version and the status that the object was read with, and raises the version, so the
-/// table has the columns `id`, `version` and `status`. What follows `into` makes the object
-/// from what was read, by the columns' names.
+/// A column is `name: the value to write => how to read it;`. The first is the scope. Those under
+/// `fixed` are written once. Those under `changing` are written by an update as well; without that
+/// section there is no update. The condition of an update names the version and the status that
+/// the object was read with, and the update raises the version. So the table has the columns `id`,
+/// `version` and `status`. What follows `into` makes the object from what was read: each column
+/// stands there as a variable of its name.
 #[macro_export]
 macro_rules! stored {
     (

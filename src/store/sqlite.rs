@@ -145,7 +145,7 @@ fn tighten(path: &Path) -> Result<(), StoreError> {
 
 /// Postings and entries of the audit log are never changed or deleted: the connection itself
 /// refuses to prepare such a statement.
-pub fn protect_book(connection: &mut Connection) -> Result<(), StoreError> {
+pub fn deny_edits_of_append_only_tables(connection: &mut Connection) -> Result<(), StoreError> {
     use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
     connection
         .authorizer(Some(|context: AuthContext<'_>| match context.action {
@@ -165,7 +165,7 @@ pub fn protect_book(connection: &mut Connection) -> Result<(), StoreError> {
 /// Without statistics SQLite takes `scope = ?` of the primary key to be as selective as an index on
 /// scope and one more column, and reads a whole account. The figures are fixed rather than
 /// measured: plans must not depend on when somebody looked.
-pub fn state_statistics(connection: &Connection) -> Result<(), StoreError> {
+pub fn set_plan_statistics(connection: &Connection) -> Result<(), StoreError> {
     const ROWS: &str = "1000000";
     const ROWS_OF_ONE_VALUE: &str = "10";
     let mut wanted: Vec<(String, String, String)> = Vec::new();
@@ -326,9 +326,9 @@ pub fn data_version(connection: &Connection) -> Result<i64, StoreError> {
 
 impl<'c> SqliteTx<'c> {
     pub fn new(connection: &'c Connection) -> SqliteTx<'c> {
-        SqliteTx::undone_by(connection, Undo::Savepoint)
+        SqliteTx::with_undo(connection, Undo::Savepoint)
     }
-    pub fn undone_by(connection: &'c Connection, undo: Undo<'c>) -> SqliteTx<'c> {
+    pub fn with_undo(connection: &'c Connection, undo: Undo<'c>) -> SqliteTx<'c> {
         SqliteTx {
             connection,
             undo,
@@ -580,7 +580,7 @@ mod tests {
             filters.iter().filter(|(filter, index)| !plan(filter).contains(index)).count();
         assert!(reads_an_account > 0, "without statistics nothing would be proven");
         for _ in 0..2 {
-            state_statistics(&connection).unwrap();
+            set_plan_statistics(&connection).unwrap();
         }
         for (filter, index) in filters {
             assert!(plan(filter).contains(index), "{filter}: {}", plan(filter));

@@ -1,4 +1,5 @@
-//! The commits that a node told its callers of, so far that a server can be asked for them.
+//! Which commits a node told its callers of, in the form in which a server can be asked whether it
+//! has them.
 //!
 //! With its COMMIT each writing transaction asks how far the log goes and what its number is
 //! ([`FOOTPRINT`]). The record of the commit stands behind that position. A server that was
@@ -24,7 +25,7 @@ pub(super) struct Footprint {
     pub position: i64,
     pub transaction: i64,
     /// How many commits were acknowledged before the question was sent.
-    pub covers_count: u64,
+    pub acknowledged_before: u64,
 }
 
 /// What the acknowledged commits say of a server.
@@ -32,8 +33,9 @@ pub(super) struct Footprint {
 pub(super) enum Verdict {
     /// It lacks one of them.
     Lost,
-    /// It has them if it calls these transactions committed.
-    If(Vec<i64>),
+    /// It has all of them if it calls each of these transactions committed; there may be none to
+    /// ask for.
+    HasThemIfCommitted(Vec<i64>),
 }
 
 #[derive(Default, Debug)]
@@ -56,12 +58,13 @@ impl Acknowledged {
         (self.timeline == timeline && !self.uncovered.is_empty()).then_some(self.position)
     }
 
+    /// Adds a commit that is acknowledged now.
     pub(super) fn note(&mut self, timeline: i64, footprint: Footprint) {
         if timeline != self.timeline {
             *self = Acknowledged { timeline, count: self.count, ..Acknowledged::default() };
         }
         self.count += 1;
-        self.uncovered.retain(|(number, _)| *number > footprint.covers_count);
+        self.uncovered.retain(|(number, _)| *number > footprint.acknowledged_before);
         self.uncovered.push((self.count, footprint));
         self.position = self.position.max(footprint.position);
     }
@@ -69,16 +72,19 @@ impl Acknowledged {
     /// Judges a server of this timeline that replayed the log up to a position, if it says so.
     pub(super) fn judge(&self, timeline: i64, replayed: Option<i64>) -> Verdict {
         if self.uncovered.is_empty() || self.timeline >= timeline {
-            return Verdict::If(Vec::new());
+            return Verdict::HasThemIfCommitted(Vec::new());
         }
         if replayed.is_some_and(|replayed| replayed <= self.position) {
             return Verdict::Lost;
         }
-        Verdict::If(self.uncovered.iter().map(|(_, footprint)| footprint.transaction).collect())
+        Verdict::HasThemIfCommitted(
+            self.uncovered.iter().map(|(_, footprint)| footprint.transaction).collect(),
+        )
     }
 
-    /// Forgets what a server of a higher timeline has.
-    pub(super) fn settle(&mut self, timeline: i64) {
+    /// Forgets the commits of lower timelines: the server of this one has them, or their loss is
+    /// told.
+    pub(super) fn forget_below(&mut self, timeline: i64) {
         if self.timeline < timeline {
             take(&mut self.uncovered);
         }
@@ -89,22 +95,30 @@ impl Acknowledged {
 mod tests {
     use super::*;
 
-    const fn at(position: i64, transaction: i64, covers_count: u64) -> Footprint {
-        Footprint { position, transaction, covers_count }
+    const fn at(position: i64, transaction: i64, acknowledged_before: u64) -> Footprint {
+        Footprint { position, transaction, acknowledged_before }
     }
 
     #[test]
     fn a_commit_is_lost_where_the_log_ends_before_it() {
         let mut known = Acknowledged::default();
-        assert_eq!(known.judge(2, Some(0)), Verdict::If(vec![]), "nothing was acknowledged");
+        assert_eq!(
+            known.judge(2, Some(0)),
+            Verdict::HasThemIfCommitted(vec![]),
+            "nothing was acknowledged"
+        );
         known.note(1, at(100, 7, 0));
-        assert_eq!(known.judge(1, Some(50)), Verdict::If(vec![]), "the server it came from");
+        assert_eq!(
+            known.judge(1, Some(50)),
+            Verdict::HasThemIfCommitted(vec![]),
+            "the server it came from"
+        );
         assert_eq!(known.judge(2, Some(99)), Verdict::Lost);
         assert_eq!(known.judge(2, Some(100)), Verdict::Lost);
-        assert_eq!(known.judge(2, Some(101)), Verdict::If(vec![7]));
-        assert_eq!(known.judge(2, None), Verdict::If(vec![7]));
-        known.settle(2);
-        assert_eq!(known.judge(2, Some(50)), Verdict::If(vec![]));
+        assert_eq!(known.judge(2, Some(101)), Verdict::HasThemIfCommitted(vec![7]));
+        assert_eq!(known.judge(2, None), Verdict::HasThemIfCommitted(vec![7]));
+        known.forget_below(2);
+        assert_eq!(known.judge(2, Some(50)), Verdict::HasThemIfCommitted(vec![]));
     }
 
     #[test]
@@ -115,12 +129,12 @@ mod tests {
         known.note(1, at(300, 9, 1));
         known.note(1, at(200, 8, 1));
         assert_eq!(known.position(1), Some(300));
-        assert_eq!(known.judge(2, Some(301)), Verdict::If(vec![9, 8]));
+        assert_eq!(known.judge(2, Some(301)), Verdict::HasThemIfCommitted(vec![9, 8]));
         known.note(1, at(400, 10, 3));
-        assert_eq!(known.judge(2, Some(401)), Verdict::If(vec![10]));
+        assert_eq!(known.judge(2, Some(401)), Verdict::HasThemIfCommitted(vec![10]));
         // Of another timeline nothing stays.
         known.note(2, at(350, 11, 4));
         assert_eq!((known.position(1), known.position(2)), (None, Some(350)));
-        assert_eq!(known.judge(3, Some(360)), Verdict::If(vec![11]));
+        assert_eq!(known.judge(3, Some(360)), Verdict::HasThemIfCommitted(vec![11]));
     }
 }

@@ -10,7 +10,7 @@ use crate::kernel::StoreError;
 /// Reads where a server is and judges it. An engine that has no such functions, or lets the role
 /// read none, is not fenced.
 pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, StoreError> {
-    let before = fence.known();
+    let before = fence.seen();
     let Some(position) = position(client).await? else {
         return Ok(Admission { generation: fence.generation(), timeline: None });
     };

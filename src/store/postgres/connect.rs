@@ -44,7 +44,7 @@ fn settings(is_node: bool) -> String {
          current_setting('synchronous_commit', true) IN ('off', 'local')"
     };
     let scans = if failpoint("plans_as_they_come") { "on" } else { "off" };
-    let presence = if is_node { presence::ANNOUNCE } else { "SELECT 1" };
+    let presence = if is_node { presence::ANNOUNCE_NODE } else { "SELECT 1" };
     format!(
         "SET enable_seqscan = {scans}; SET jit = off; SET client_min_messages = warning; \
          SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; \

@@ -61,8 +61,8 @@ impl From<SessionError> for CommitError {
 /// What a fault of the driver means, once a connection is made.
 pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
     let Some(answered) = error.as_db_error() else {
-        // The text of other faults may show a parameter, never does ours; `source` is told where
-        // there is one.
+        // A fault of the driver itself. The text of its cause, where there is one, says more, and
+        // none of them shows the value of a parameter.
         let reason =
             std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
         return if error.is_closed()

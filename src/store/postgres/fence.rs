@@ -84,30 +84,30 @@ impl Mark {
     }
 }
 
-/// What a node knows of its database.
+/// What a node has seen of its database: what a server says is compared with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct DatabaseSeen {
     /// `None` until the first connection.
     position: Option<Position>,
     /// One that this node wrote, and that was acknowledged: what was only read may never have
     /// reached a standby.
     mark: Mark,
     /// Where the log of the highest timeline is at least, by what was acknowledged. Only
-    /// [`Fence::known`] fills it in.
+    /// [`Fence::seen`] fills it in.
     acknowledged: i64,
 }
 
-impl Known {
+impl DatabaseSeen {
     /// Whether the operator has resumed since: what a server said meanwhile is of the time before,
     /// and the next look judges it.
     fn is_of_before_a_resume(&self, state: &FenceState) -> bool {
-        self.position.is_some() && self.mark.epoch < state.known.mark.epoch
+        self.position.is_some() && self.mark.epoch < state.seen.mark.epoch
     }
 }
 
 #[derive(Default)]
 struct FenceState {
-    known: Known,
+    seen: DatabaseSeen,
     acknowledged: Acknowledged,
     /// Why the node does not write.
     halted: Option<&'static str>,
@@ -146,12 +146,13 @@ impl Fence {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Taken before a server is asked, because other connections raise it meanwhile.
-    pub(super) fn known(&self) -> Known {
+    /// What this node has seen so far. Taken before a server is asked, because other connections
+    /// raise it meanwhile.
+    pub(super) fn seen(&self) -> DatabaseSeen {
         let state = self.lock();
-        let timeline = state.known.position.map_or(0, |highest| highest.timeline);
+        let timeline = state.seen.position.map_or(0, |highest| highest.timeline);
         let acknowledged = state.acknowledged.position(timeline).unwrap_or(0);
-        Known { acknowledged, ..state.known }
+        DatabaseSeen { acknowledged, ..state.seen }
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -174,13 +175,13 @@ impl Fence {
     /// [`Fence::hear`] was told whether the server calls these transactions committed.
     pub(super) fn admit(
         &self,
-        before: Known,
+        before: DatabaseSeen,
         position: Position,
         mark: Mark,
     ) -> Result<(u64, Vec<i64>), StoreError> {
         let mut state = self.lock();
-        let known_position = state.known.position.filter(|_| !failpoint("no_fence"));
-        let is_resumed = known_position.is_some() && mark.epoch > state.known.mark.epoch;
+        let known_position = state.seen.position.filter(|_| !failpoint("no_fence"));
+        let is_resumed = known_position.is_some() && mark.epoch > state.seen.mark.epoch;
         if is_resumed {
             // The operator said that this is the database.
             tracing::warn!(
@@ -192,7 +193,11 @@ impl Fence {
         }
         let Some(highest) = known_position.filter(|_| !is_resumed) else {
             let known_mark = Mark { epoch: mark.epoch, ..Mark::default() };
-            state.known = Known { position: Some(position), mark: known_mark, ..Known::default() };
+            state.seen = DatabaseSeen {
+                position: Some(position),
+                mark: known_mark,
+                ..DatabaseSeen::default()
+            };
             self.heed(&mut state, mark);
             return Ok((self.generation(), Vec::new()));
         };
@@ -221,12 +226,12 @@ impl Fence {
             self.rise(&mut state, position);
         } else {
             let flushed = highest.flushed.max(position.flushed);
-            state.known.position = Some(Position { flushed, ..highest });
+            state.seen.position = Some(Position { flushed, ..highest });
         }
         // From here on nothing more is acknowledged that a lower timeline's server did.
         let verdict = state.acknowledged.judge(position.timeline, position.replayed);
         let questions = match verdict {
-            Verdict::If(transactions) => transactions,
+            Verdict::HasThemIfCommitted(transactions) => transactions,
             Verdict::Lost => {
                 halt(&mut state, "it was promoted before a write of this node had reached it");
                 Vec::new()
@@ -236,7 +241,7 @@ impl Fence {
     }
 
     /// What a server of this timeline said of the transactions that [`Fence::admit`] named.
-    pub(super) fn hear(&self, before: Known, timeline: i64, is_lost: bool) {
+    pub(super) fn hear(&self, before: DatabaseSeen, timeline: i64, is_lost: bool) {
         let mut state = self.lock();
         if before.is_of_before_a_resume(&state) {
             return;
@@ -244,7 +249,7 @@ impl Fence {
         if is_lost {
             halt(&mut state, "it does not know a write of this node as committed");
         }
-        state.acknowledged.settle(timeline);
+        state.acknowledged.forget_below(timeline);
     }
 
     /// Stops where a node has noted in the database that writes are missing.
@@ -258,7 +263,7 @@ impl Fence {
     }
 
     fn rise(&self, state: &mut FenceState, position: Position) {
-        state.known.position = Some(position);
+        state.seen.position = Some(position);
         state.is_old_primary_reported = false;
         self.generation.send_modify(|generation| *generation += 1);
         tracing::warn!(
@@ -270,7 +275,7 @@ impl Fence {
     /// Notes another server of the same address that takes writes, and was asked after `before` was
     /// known. A higher timeline is the new primary, whose log is judged once a connection works
     /// with it; a lower one is an old primary.
-    pub(super) fn notice(&self, before: Known, position: Position) {
+    pub(super) fn notice(&self, before: DatabaseSeen, position: Position) {
         let mut state = self.lock();
         if failpoint("no_fence") {
             return;
@@ -281,7 +286,7 @@ impl Fence {
         {
             report_old_primary(&mut state, position.timeline, highest.timeline);
         }
-        if state.known.position.is_some_and(|highest| {
+        if state.seen.position.is_some_and(|highest| {
             position.system == highest.system && position.timeline > highest.timeline
         }) {
             self.rise(&mut state, position);
@@ -312,15 +317,15 @@ impl Fence {
     pub(super) fn loss_to_tell(&self, found: Mark) -> Option<Mark> {
         let state = self.lock();
         let is_to_tell =
-            state.halted.is_some() && !found.is_lost && found.epoch <= state.known.mark.epoch;
+            state.halted.is_some() && !found.is_lost && found.epoch <= state.seen.mark.epoch;
         is_to_tell.then_some(Mark { is_lost: true, ..found })
     }
 
     /// Notes a mark that this node wrote.
     pub(super) fn marked(&self, mark: Mark) {
         let mut state = self.lock();
-        if state.known.mark.is_below(mark) {
-            state.known.mark = mark;
+        if state.seen.mark.is_below(mark) {
+            state.seen.mark = mark;
         }
     }
 }
@@ -365,12 +370,12 @@ mod tests {
         Mark { epoch: 0, count, is_lost: false }
     }
     fn admit(fence: &Fence, position: Position, mark: Mark) -> Result<Vec<i64>, StoreError> {
-        fence.admit(fence.known(), position, mark).map(|(_, questions)| questions)
+        fence.admit(fence.seen(), position, mark).map(|(_, questions)| questions)
     }
     fn acknowledge(fence: &Fence, timeline: i64, position: i64, transaction: i64) -> bool {
         let admission = Admission { generation: fence.generation(), timeline: Some(timeline) };
-        let covers_count = fence.acknowledged_count();
-        fence.acknowledge(admission, Some(Footprint { position, transaction, covers_count }))
+        let acknowledged_before = fence.acknowledged_count();
+        fence.acknowledge(admission, Some(Footprint { position, transaction, acknowledged_before }))
     }
 
     #[test]
@@ -385,11 +390,11 @@ mod tests {
         assert!(admit(&fence, Position { system: 8, ..at(2, 900) }, mark(9)).is_err());
         assert_eq!(fence.refused_count.load(Ordering::Relaxed), 1);
         assert!(fence.halted().is_none());
-        fence.notice(fence.known(), at(3, 0));
+        fence.notice(fence.seen(), at(3, 0));
         assert!(admit(&fence, at(2, 900), mark(9)).is_err(), "one that was not connected to");
         admit(&fence, at(3, 200), mark(6)).unwrap();
         // A connection asked before another one raised what is known.
-        let before = fence.known();
+        let before = fence.seen();
         fence.marked(mark(8));
         fence.admit(before, at(3, 200), mark(7)).unwrap();
         assert!(fence.halted().is_none());
@@ -421,14 +426,14 @@ mod tests {
         assert!(fence.halted().is_some(), "the log ended before the commit");
         // Noticed before a connection works with it.
         let fence = started();
-        fence.notice(fence.known(), promoted(500));
+        fence.notice(fence.seen(), promoted(500));
         admit(&fence, promoted(500), mark(9)).unwrap();
         assert!(fence.halted().is_some());
         // Whether the log has the commit itself is what the server says.
         for is_lost in [true, false] {
             let fence = started();
             assert_eq!(admit(&fence, promoted(600), mark(9)).unwrap(), [70]);
-            fence.hear(fence.known(), 2, is_lost);
+            fence.hear(fence.seen(), 2, is_lost);
             assert_eq!(fence.halted().is_some(), is_lost);
             assert!(admit(&fence, promoted(600), mark(9)).unwrap().is_empty());
         }
@@ -442,12 +447,12 @@ mod tests {
     fn an_old_primary_that_is_only_asked_is_told_of() {
         let fence = Fence::default();
         admit(&fence, at(1, 100), mark(0)).unwrap();
-        let before = fence.known();
+        let before = fence.seen();
         fence.notice(before, at(2, 100));
         // It was asked before the fail-over was known, and may have been the primary then.
         fence.notice(before, at(1, 100));
         assert!(!fence.lock().is_old_primary_reported);
-        fence.notice(fence.known(), at(1, 100));
+        fence.notice(fence.seen(), at(1, 100));
         assert!(fence.lock().is_old_primary_reported);
     }
 
@@ -456,7 +461,7 @@ mod tests {
         let fence = Fence::default();
         admit(&fence, at(1, 100), mark(0)).unwrap();
         let old = Admission { generation: fence.generation(), timeline: Some(1) };
-        fence.notice(fence.known(), promoted(600));
+        fence.notice(fence.seen(), promoted(600));
         assert!(!fence.acknowledge(old, None));
         assert!(admit(&fence, promoted(600), mark(0)).unwrap().is_empty());
         assert!(acknowledge(&fence, 2, 700, 71));
@@ -495,7 +500,7 @@ mod tests {
         let fence = Fence::default();
         admit(&fence, at(1, 100), mark(5)).unwrap();
         assert!(acknowledge(&fence, 1, 500, 70));
-        let before = fence.known();
+        let before = fence.seen();
         let resumed = Mark { epoch: 1, ..mark(0) };
         admit(&fence, promoted(600), resumed).unwrap();
         fence.admit(before, promoted(600), Mark { is_lost: true, ..mark(5) }).unwrap();

@@ -5,9 +5,10 @@
 //! with a lower identifier. So a page ends before the first identifier that a running transaction
 //! may still use:
 //!
-//! - A writing transaction takes an advisory lock with its first statement ([`ANNOUNCE`]). The
-//!   lock's key is the database's time before it has the lock. The same statement answers the
-//!   time after it has the lock, and the transaction's identifiers are not below that.
+//! - A writing transaction takes an advisory lock with its first statement
+//!   ([`ANNOUNCE_WRITER`]). The lock's key is the database's time before it has the lock. The same
+//!   statement answers the time after it has the lock, and the transaction's identifiers are not
+//!   below that.
 //! - A reader lists these locks ([`RUNNING`]) and then begins its view. A transaction that the
 //!   view does not show yet either holds its lock, so that the key bounds its identifiers, or had
 //!   no lock at the time of the look, so that its identifiers are not below that time.
@@ -21,9 +22,9 @@ use crate::kernel::InternalId;
 
 /// Announces a writing transaction; answers the database's time afterwards, in milliseconds since
 /// 1970. The first number of the key is ours ([`LOCK_CLASS`]), the second the time modulo 2^32.
-pub(super) const ANNOUNCE: &str = "SELECT pg_advisory_xact_lock_shared(1752525412, CAST(CAST(\
-    FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) % 4294967296 - 2147483648 AS \
-    INTEGER)), CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
+pub(super) const ANNOUNCE_WRITER: &str = "SELECT pg_advisory_xact_lock_shared(1752525412, \
+    CAST(CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) % 4294967296 - \
+    2147483648 AS INTEGER)), CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
 
 /// The database's time before it looks, in milliseconds since 1970, and a row for each announced
 /// transaction with the second number of its key (NULL in the only row where there is none).
@@ -44,9 +45,9 @@ pub(super) const WAIT_MILLISECONDS_MAX: i64 = 50;
 
 /// When a transaction was announced at the latest, from the second number of its key as an `oid`.
 /// Both times are milliseconds since 1970.
-pub(super) fn announced_at(objid: i64, looked_at: i64) -> i64 {
+pub(super) fn announced_milliseconds_of(objid: i64, look_milliseconds: i64) -> i64 {
     let key = (objid + KEY_MODULUS / 2) % KEY_MODULUS;
-    looked_at - (looked_at - key).rem_euclid(KEY_MODULUS)
+    look_milliseconds - (look_milliseconds - key).rem_euclid(KEY_MODULUS)
 }
 
 /// The lowest identifier of a millisecond.
@@ -74,14 +75,14 @@ mod tests {
 
     #[test]
     fn a_key_gives_back_its_time() {
-        assert!(ANNOUNCE.contains(&format!("({LOCK_CLASS}, ")));
+        assert!(ANNOUNCE_WRITER.contains(&format!("({LOCK_CLASS}, ")));
         assert!(RUNNING.contains(&format!("classid = {LOCK_CLASS} ")));
-        for looked_at in [1_795_340_000_000_i64, KEY_MODULUS * 400, KEY_MODULUS * 400 - 1] {
+        for look_milliseconds in [1_795_340_000_000_i64, KEY_MODULUS * 400, KEY_MODULUS * 400 - 1] {
             for age in [0, 1, 7_000, KEY_MODULUS - 1] {
-                let announced = looked_at - age;
+                let announced = look_milliseconds - age;
                 let second = i32::try_from(announced % KEY_MODULUS - KEY_MODULUS / 2).unwrap();
                 let objid = i64::from(second as u32);
-                assert_eq!(announced_at(objid, looked_at), announced);
+                assert_eq!(announced_milliseconds_of(objid, look_milliseconds), announced);
             }
         }
     }

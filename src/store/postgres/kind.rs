@@ -2,7 +2,7 @@
 
 /// What a transaction is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum TransactionKind {
     Write,
     /// One view for all its statements.
     Read,
@@ -12,17 +12,17 @@ pub(super) enum Kind {
     Migrate,
 }
 
-impl Kind {
+impl TransactionKind {
     pub(super) const fn begin(self) -> &'static str {
         match self {
-            Kind::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
-            Kind::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            Kind::Examine => {
+            TransactionKind::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
+            TransactionKind::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            TransactionKind::Examine => {
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
                  SET LOCAL enable_seqscan = on; SET LOCAL statement_timeout = 0; \
                  SET LOCAL idle_in_transaction_session_timeout = 0"
             }
-            Kind::Migrate => {
+            TransactionKind::Migrate => {
                 "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '90s'; SET LOCAL \
                  statement_timeout = '100s'"
             }

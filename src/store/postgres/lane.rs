@@ -14,7 +14,7 @@ use super::connect::{Connecting, Waited};
 use super::faults::CommitError;
 use super::fence::{Fence, OLD_PRIMARY};
 use super::id_floor::IdFloor;
-use super::kind::Kind;
+use super::kind::TransactionKind;
 use super::many_rows::UpdateForm;
 use super::session::PgSession;
 use super::tx::PgTx;
@@ -24,7 +24,8 @@ use crate::kernel::{Clock, Now, StoreError, system_random};
 use crate::store::failpoint;
 use crate::store::jobs::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
 
-/// A connection that was not used for so long is tried before a read is risked on it.
+/// A connection that was not used for so long is asked something small before it gets a read: the
+/// server may have closed it meanwhile.
 const TRUSTED_MILLISECONDS: u64 = 500;
 /// A job that has less time left is refused: it would hardly be done, and a connection on which it
 /// is cut off is of no more use.
@@ -295,7 +296,7 @@ fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
                 continue;
             }
         };
-        let mut tx = PgTx::begin(open, Kind::Read, end).with_floor(&shared.id_floor);
+        let mut tx = PgTx::begin(open, TransactionKind::Read, end).with_floor(&shared.id_floor);
         let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx)));
         if ran.is_err() {
             tracing::error!("a read panicked");
@@ -425,7 +426,7 @@ impl WriteLane<'_> {
         announces_first: bool,
         end: Instant,
     ) -> Run {
-        let mut tx = PgTx::begin(session, Kind::Write, end).updating(shared.update_form);
+        let mut tx = PgTx::begin(session, TransactionKind::Write, end).updating(shared.update_form);
         // Tests that move the clock themselves have identifiers of their own time.
         if matches!(shared.clock, Clock::Measured(_)) {
             tx = tx.announced_by(now.minter().clone());

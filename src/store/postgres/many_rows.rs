@@ -38,7 +38,7 @@ fn typed_rows<'a>(
     values_before_count: usize,
 ) -> String {
     let mut number = values_before_count;
-    let mut mark = |value: &Value<'_>| {
+    let mut placeholder = |value: &Value<'_>| {
         number += 1;
         let kind = match value {
             Value::Int(_) => "BIGINT",
@@ -48,7 +48,7 @@ fn typed_rows<'a>(
         };
         format!("CAST(?{number} AS {kind})")
     };
-    rows.map(|row| format!("({})", row.iter().map(&mut mark).collect::<Vec<_>>().join(", ")))
+    rows.map(|row| format!("({})", row.iter().map(&mut placeholder).collect::<Vec<_>>().join(", ")))
         .collect::<Vec<_>>()
         .join(", ")
 }

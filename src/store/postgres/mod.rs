@@ -30,7 +30,7 @@ use super::jobs::{Job, LaneStats, ReadJob, Signals};
 use super::{Tx, migrate};
 use crate::kernel::{Carried, Clock, StoreError};
 use fence::Fence;
-use kind::Kind;
+use kind::TransactionKind;
 use lane::Lanes;
 use many_rows::UpdateForm;
 use session::PgSession;
@@ -172,7 +172,7 @@ fn refuse_pooler(url: &PostgresUrl, first: &mut PgSession) -> Result<(), StoreEr
     let mut others = Vec::new();
     for _ in 0..POOLER_TRIES {
         others.push(first.back_end(soon())?);
-        let mut tx = tx::PgTx::begin(&mut second, Kind::Read, soon());
+        let mut tx = tx::PgTx::begin(&mut second, TransactionKind::Read, soon());
         let row = tx.row("SELECT CAST(pg_backend_pid() AS BIGINT)", &[]);
         tx.roll_back();
         let in_transaction = row?.map_or(Ok(0), |mut row| row.int())?;
@@ -209,7 +209,7 @@ pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
      current_setting('full_page_writes')";
     let mut session = PgSession::connect(url, soon())?;
     refuse_pooler(url, &mut session)?;
-    let mut tx = tx::PgTx::begin(&mut session, Kind::Read, soon());
+    let mut tx = tx::PgTx::begin(&mut session, TransactionKind::Read, soon());
     let row = tx.row(SETTINGS, &[]);
     tx.roll_back();
     let mut row = row?.ok_or_else(|| StoreError::Broken("PostgreSQL tells no settings".into()))?;
@@ -240,7 +240,7 @@ pub(super) fn examine<T>(
     let mut session = PgSession::connect(url, soon())?;
     let mut tx = tx::PgTx::begin(
         &mut session,
-        Kind::Examine,
+        TransactionKind::Examine,
         Instant::now() + Duration::from_secs(PATIENCE_SECONDS),
     );
     let answer = work(&mut tx);
@@ -253,7 +253,7 @@ pub(super) fn examine<T>(
 fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
     let end = Instant::now() + Duration::from_secs(MIGRATION_SECONDS_MAX);
     loop {
-        let mut tx = tx::PgTx::begin(session, Kind::Migrate, end);
+        let mut tx = tx::PgTx::begin(session, TransactionKind::Migrate, end);
         let outcome = match migrate::migrate_shared(&mut tx) {
             Ok(is_more) => tx.commit().map(|()| is_more).map_err(faults::CommitError::into_error),
             Err(error) => {

@@ -2,7 +2,7 @@
 //! it lasts. Every role can see locks. Those of a node that was killed end with its connections.
 
 /// Says that a node is connected. The key is made up so that other programs' differ.
-pub(super) const ANNOUNCE: &str = "SELECT pg_advisory_lock_shared(1752525413, 1)";
+pub(super) const ANNOUNCE_NODE: &str = "SELECT pg_advisory_lock_shared(1752525413, 1)";
 
 /// How many connections nodes have.
 pub(super) const COUNT: &str = "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND \

@@ -368,7 +368,7 @@ impl PgSession {
     }
 }
 
-/// A row as the slices read it: truth values are numbers, as on every store.
+/// A row as each `rows.rs` reads it: truth values are numbers, as on every store.
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
     let unreadable = |_| StoreError::Broken("a column of PostgreSQL does not read".into());
     let cells = row.columns().iter().enumerate().map(|(index, column)| {

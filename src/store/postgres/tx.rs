@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use super::acknowledged::{self, Footprint};
 use super::faults::{CommitError, SessionError};
 use super::id_floor::{self, IdFloor};
-use super::kind::Kind;
+use super::kind::TransactionKind;
 use super::many_rows::{self, UpdateForm};
 use super::session::{Parameter, PgSession, SessionAnswer, SessionMessage, Wanted, row};
 use crate::kernel::id::Minter;
 use crate::kernel::{InternalId, StoreError};
 use crate::store::key_segments::KeySegments;
 use crate::store::pending_signals::PendingSignals;
-use crate::store::{EachUpdate, Row, Settled, Signal, Tx, Value, update_one_by_one};
+use crate::store::{EachUpdate, Row, Signal, Tx, Value, VisibilityFloor, update_one_by_one};
 
 /// A query that will be asked, and its answer once it was sent.
 struct PrefetchedQuery {
@@ -26,7 +26,7 @@ struct PrefetchedQuery {
 
 pub(super) struct PgTx<'c> {
     session: &'c mut PgSession,
-    kind: Kind,
+    kind: TransactionKind,
     end: Instant,
     /// What goes before the next message.
     waiting: Vec<SessionMessage>,
@@ -47,7 +47,7 @@ pub(super) struct PgTx<'c> {
 
 impl<'c> PgTx<'c> {
     /// A transaction that has to be over at `end`. Its BEGIN goes with its first statement.
-    pub(super) fn begin(session: &'c mut PgSession, kind: Kind, end: Instant) -> PgTx<'c> {
+    pub(super) fn begin(session: &'c mut PgSession, kind: TransactionKind, end: Instant) -> Self {
         PgTx {
             session,
             kind,
@@ -103,7 +103,7 @@ impl<'c> PgTx<'c> {
         if self.minter.is_none() || self.is_begun() {
             return Ok(None);
         }
-        let statement = self.session.statement(id_floor::ANNOUNCE, self.end)?;
+        let statement = self.session.statement(id_floor::ANNOUNCE_WRITER, self.end)?;
         self.waiting.insert(1, SessionMessage::Query { statement, parameters: Vec::new() });
         Ok(Some(1))
     }
@@ -139,14 +139,14 @@ impl<'c> PgTx<'c> {
         let mut bound = None;
         for read in rows {
             let mut read = row(read)?;
-            let (looked_at, objid) = (read.int()?, read.int_or_null()?);
-            let announced = objid.map(|objid| id_floor::announced_at(objid, looked_at));
-            let (_, lowest) = bound.unwrap_or((looked_at, looked_at));
-            bound = Some((looked_at, lowest.min(announced.unwrap_or(looked_at))));
+            let (look_milliseconds, objid) = (read.int()?, read.int_or_null()?);
+            let announced = |objid| id_floor::announced_milliseconds_of(objid, look_milliseconds);
+            let own = objid.map_or(look_milliseconds, announced);
+            bound = Some((look_milliseconds, bound.map_or(own, |(_, lowest)| own.min(lowest))));
         }
-        let (looked_at, lowest) =
+        let (look_milliseconds, lowest) =
             bound.ok_or_else(|| StoreError::Broken("PostgreSQL answered no time".into()))?;
-        Ok((looked_at, id_floor::first_id(lowest)))
+        Ok((look_milliseconds, id_floor::first_id(lowest)))
     }
 
     pub(super) const fn is_lost(&self) -> bool {
@@ -278,14 +278,14 @@ impl<'c> PgTx<'c> {
             self.flush().map_err(CommitError::Refused)?;
         }
         self.session.forget_warnings();
-        let covers_count = self.ask_footprint().map_err(CommitError::from)?;
+        let acknowledged_before = self.ask_footprint().map_err(CommitError::from)?;
         let mut answers =
             self.exchange_all(SessionMessage::Control("COMMIT")).map_err(CommitError::from)?;
         answers.pop();
-        let footprint = covers_count
+        let footprint = acknowledged_before
             .filter(|_| self.has_written)
             .zip(answers.pop())
-            .and_then(|(covers_count, answer)| footprint(&answer, covers_count));
+            .and_then(|(acknowledged_before, answer)| footprint(&answer, acknowledged_before));
         self.session.acknowledge(footprint).map_err(CommitError::Unknown)
     }
 
@@ -297,10 +297,10 @@ impl<'c> PgTx<'c> {
         if !self.has_written && !self.waiting.iter().any(is_execute) {
             return Ok(None);
         }
-        let Some(covers_count) = self.session.acknowledged_count() else { return Ok(None) };
+        let Some(acknowledged_before) = self.session.acknowledged_count() else { return Ok(None) };
         let statement = self.session.statement(acknowledged::FOOTPRINT, self.end)?;
         self.waiting.push(SessionMessage::Query { statement, parameters: Vec::new() });
-        Ok(Some(covers_count))
+        Ok(Some(acknowledged_before))
     }
 
     /// Undoes everything. A connection that cannot do that is of no more use.
@@ -315,11 +315,11 @@ impl<'c> PgTx<'c> {
     }
 }
 
-fn footprint(answer: &SessionAnswer, covers_count: u64) -> Option<Footprint> {
+fn footprint(answer: &SessionAnswer, acknowledged_before: u64) -> Option<Footprint> {
     let SessionAnswer::Rows(rows) = answer else { return None };
     let mut row = row(rows.first()?).ok()?;
     let (position, transaction) = (row.int().ok()?, row.int_or_null().ok()??);
-    Some(Footprint { position, transaction, covers_count })
+    Some(Footprint { position, transaction, acknowledged_before })
 }
 
 impl PgTx<'_> {
@@ -440,7 +440,7 @@ impl Tx for PgTx<'_> {
         self.end_savepoint(false)
     }
 
-    /// Outside every part this undoes the whole transaction and begins it again.
+    /// Outside every savepoint this undoes the whole transaction and begins it again.
     fn rollback_to(&mut self) -> Result<(), StoreError> {
         self.prefetched.clear();
         self.signals.undo(self.savepoints_open);
@@ -465,29 +465,29 @@ impl Tx for PgTx<'_> {
         self.signals.add(signal);
     }
 
-    fn settle(&mut self, last_id: u128) -> Result<Settled, StoreError> {
-        let Some((known, floor)) = &self.floor else { return Ok(Settled::All) };
+    fn visibility_floor(&mut self, last_id: u128) -> Result<VisibilityFloor, StoreError> {
+        let Some((known, floor)) = &self.floor else { return Ok(VisibilityFloor::Passed) };
         if last_id < *known {
-            return Ok(Settled::All);
+            return Ok(VisibilityFloor::Passed);
         }
         let floor = floor.clone();
         self.prefetched.clear();
         self.waiting.clear();
         self.control("ROLLBACK")?;
-        let (mut looked_at, mut found) = self.look_for_floor()?;
+        let (mut look_milliseconds, mut found) = self.look_for_floor()?;
         let last_milliseconds = InternalId::from_u128(last_id).milliseconds();
-        let ahead_milliseconds = last_milliseconds.saturating_sub(looked_at) + 1;
-        if found == id_floor::first_id(looked_at)
+        let ahead_milliseconds = last_milliseconds.saturating_sub(look_milliseconds) + 1;
+        if found == id_floor::first_id(look_milliseconds)
             && (1..=id_floor::WAIT_MILLISECONDS_MAX).contains(&ahead_milliseconds)
         {
             std::thread::sleep(Duration::from_millis(ahead_milliseconds.unsigned_abs()));
-            (looked_at, found) = self.look_for_floor()?;
+            (look_milliseconds, found) = self.look_for_floor()?;
         }
-        debug_assert!(found <= id_floor::first_id(looked_at));
+        debug_assert!(found <= id_floor::first_id(look_milliseconds));
         floor.raise(found);
         self.floor = Some((found, floor));
         self.waiting.push(SessionMessage::Control(self.kind.begin()));
-        Ok(Settled::Below(found))
+        Ok(VisibilityFloor::At(found))
     }
 
     fn is_shared(&self) -> bool {

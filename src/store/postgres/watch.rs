@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::connect::ask_each_host;
 use super::faults::CommitError;
 use super::fence::{Fence, MARK_NAME, Mark, WATCH_SECONDS};
-use super::kind::Kind;
+use super::kind::TransactionKind;
 use super::session::PgSession;
 use super::tx::PgTx;
 use super::url::PostgresUrl;
@@ -47,7 +47,7 @@ pub(super) fn run(mut watcher: Watcher, stop: &Receiver<()>) {
 
 impl Watcher {
     fn look(&mut self) {
-        let before = self.fence.known();
+        let before = self.fence.seen();
         ask_each_host(&self.url, |position| self.fence.notice(before, position));
         let fault = match self.write_mark() {
             Ok(()) => self.fence.halted().map(str::to_owned),
@@ -78,7 +78,7 @@ impl Watcher {
         self.read_clock(&mut session);
         for _ in 0..MARK_TRIES {
             let (started, end) = (Instant::now(), Duration::from_secs(COMMIT_SECONDS_MAX));
-            let mut tx = PgTx::begin(&mut session, Kind::Write, started + end);
+            let mut tx = PgTx::begin(&mut session, TransactionKind::Write, started + end);
             let committed = match raise_mark(&mut tx, &self.fence) {
                 Ok(None) => {
                     tx.roll_back();
@@ -180,7 +180,7 @@ pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
     let end = soon();
     let mut session = PgSession::connect(url, end)?;
     let now_milliseconds = session.clock_milliseconds()?;
-    let mut tx = PgTx::begin(&mut session, Kind::Write, end);
+    let mut tx = PgTx::begin(&mut session, TransactionKind::Write, end);
     let (found, before) = read_mark(&mut tx)?;
     let epoch = now_milliseconds.max(before.epoch + 1);
     write_mark(&mut tx, found.as_deref(), Mark { epoch, ..Mark::default() })?;
