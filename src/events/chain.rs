@@ -1,12 +1,14 @@
 //! The chained hash over an account's events, by which a caller knows that it missed none.
 //!
 //! The hash after an event follows from the hash before it and from the event's own fields, so it
-//! is the same whenever and by whomever it is computed. Nothing is added to an event: a row in
-//! `event_checkpoints` holds the count and the hash after every [`STEP`]th one, and a request goes
-//! on from the row before the event that it names. A worker writes these rows behind the sequencer.
-//! Before events are removed, a row is written for the last of them, so that the chain goes on.
+//! is the same whenever and by whomever it is computed. Nothing is added to an event: a checkpoint,
+//! a row in `event_checkpoints`, holds the count and the hash after every [`STEP`]th one, and a
+//! request goes on from the checkpoint before the event that it names. A worker writes the
+//! checkpoints behind the sequencer. Before events are removed, one is written for the last of
+//! them, so that the chain goes on.
 //!
-//! The chain of an account begins with the oldest event that was kept when it was first computed.
+//! The chain of an account begins with its first event. Where events had been removed before there
+//! were checkpoints, it begins with the oldest one that was there when it was first computed.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -23,10 +25,10 @@ use crate::kernel::{Code, Id, Mode, Now, OperationError, Refusal, Scope, StoreEr
 use crate::keys;
 use crate::store::{Cost, Tx};
 
-/// Events from one stored row to the next.
+/// Events from one checkpoint to the next.
 pub const STEP: i64 = 256;
-/// Events that a request computes at most. More have no row yet only while a database that is older
-/// than the chain is caught up with.
+/// Events that a request computes at most. More have no checkpoint yet only while a database that
+/// is older than the chain is caught up with.
 const COMPUTED_MAX: i64 = 20_000;
 /// Events that are read with one statement, a multiple of [`STEP`].
 const READ_MAX: i64 = 4 * STEP;
@@ -66,7 +68,8 @@ fn walk(
     at
 }
 
-/// The row to go on from towards an event; the chain's beginning where there is none before it.
+/// The checkpoint to go on from towards an event; the chain's beginning where there is none before
+/// it.
 /// `None` where the events that lead there were removed.
 fn base(
     tx: &mut dyn Tx,
@@ -77,7 +80,8 @@ fn base(
         return Ok(Some(found));
     }
     let is_whole = match rows::checkpoint_first(tx, scope)?.and_then(|first| first.event_id) {
-        // The first row is the last event that was removed, or an event that is still there.
+        // The first checkpoint is of the last event that was removed, or of one that is still
+        // there.
         Some(first) => rows::find(tx, scope, first)?.is_some(),
         None => true,
     };
@@ -130,8 +134,8 @@ pub fn check_cursor(
     Err(Refusal::field(Code::RequestQueryParameterInvalid, "starting_after", message).into())
 }
 
-/// Writes the rows of the next events, if there are enough of them; answers whether there may be
-/// more.
+/// Writes the checkpoints of the next events, if there are enough of them; answers whether there
+/// may be more.
 fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     keys::rows::lock_account(tx, scope)?;
     let newest = Id::from_u128(u128::MAX);
@@ -150,14 +154,14 @@ fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
 /// Whether [`advance`] has something to write.
 fn is_due(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     let at = rows::checkpoint_until(tx, scope, Id::from_u128(u128::MAX))?.unwrap_or_default();
-    // After a purge the last row may lie between two steps.
+    // After a purge the last checkpoint may lie between two steps.
     let missing = STEP - at.events_count % STEP;
     rows::has_after(tx, scope, at.event_id, missing)
 }
 
-/// Removes events of one account past their time, a bounded number at once, and leaves a row for
-/// the last of them. The first statement finds how far they go, so that the removal is one range of
-/// the primary key on every planner.
+/// Removes events of one account past their time, a bounded number at once, and leaves a checkpoint
+/// for the last of them. The first statement finds how far they go, so that the removal is one
+/// range of the primary key on every planner.
 pub fn purge(
     tx: &mut dyn Tx,
     now: &Now,
@@ -190,7 +194,7 @@ pub struct Purged {
     pub oldest_milliseconds: Option<i64>,
 }
 
-/// Writes rows behind the sequencer of this node until `stop`. It begins with every account,
+/// Writes checkpoints behind the sequencer of this node until `stop`. It begins with every account,
 /// because what other nodes and earlier releases left is not known.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let mut accounts_known = 0;

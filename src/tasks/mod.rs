@@ -1,4 +1,5 @@
-//! What is due later: one row a thing that a worker, or the advance of a test clock, has to do.
+//! What is due later: one row for each thing that a worker, or the advance of a test clock, has to
+//! do.
 
 mod rows;
 
@@ -35,6 +36,7 @@ pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
 
 #[derive(Debug)]
 pub struct Task {
+    /// By the store's clock, whatever the account's test clock says.
     pub due_milliseconds: i64,
     pub id: InternalId,
     pub scope: Scope,
@@ -54,16 +56,16 @@ pub fn schedule<K: IdKind>(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,
-    task: TaskKind,
+    kind: TaskKind,
     object: Id<K>,
     business_milliseconds: i64,
 ) -> Result<(), StoreError> {
     let due_milliseconds = now.due_milliseconds(business_milliseconds);
-    let task =
-        Task { due_milliseconds, id: now.mint(), scope, kind: task, object_id: object.as_u128() };
+    let task = Task { due_milliseconds, id: now.mint(), scope, kind, object_id: object.as_u128() };
     rows::insert(tx, &task, now.clock_offset_seconds())?;
     // A task that is due later needs no signal: the worker looks by itself at least every
-    // `LOOK_MILLISECONDS_MAX`.
+    // `LOOK_MILLISECONDS_MAX`. Twice that: once for the wait until it
+    // looks, and once for the time until this transaction has committed.
     if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
         tx.signal(Signal::Tasks);
     }

@@ -18,7 +18,8 @@ fn read(mut row: Row) -> Result<Task, StoreError> {
     })
 }
 
-/// Writes a task that is reckoned with a test clock this far ahead.
+/// Writes a task whose due time was reckoned from business time, with the account's test clock this
+/// far ahead.
 pub(super) fn insert(
     tx: &mut dyn Tx,
     task: &Task,
@@ -52,8 +53,8 @@ pub fn due(
     tx.rows(&sql, values![until_milliseconds, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The first task of one account, of those reckoned with this test clock, that is due until a
-/// moment of the store's clock.
+/// The first task of one account that is due until a moment of the store's clock, of those that
+/// were reckoned with the test clock this far ahead.
 pub fn first_due_of(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -67,7 +68,8 @@ pub fn first_due_of(
     tx.row(&sql, values![until_milliseconds, scope, clock_offset_seconds])?.map(read).transpose()
 }
 
-/// The oldest test clock that a task of the account is reckoned with, if that is behind this one.
+/// The smallest offset of the test clock that a task of the account was reckoned with, if it is
+/// below this one.
 pub fn clock_offset_behind(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -65,13 +65,13 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 }
 
 /// The name under which a file is kept, short enough for a file system whatever it was called.
-fn kept_name(name: &str, mark: &str) -> String {
+fn kept_name(name: &str, prefix: &str) -> String {
     const NAME_BYTES_MAX: usize = 200;
     let end = (0..=name.len().min(NAME_BYTES_MAX))
         .rev()
         .find(|end| name.is_char_boundary(*end))
         .unwrap_or(0);
-    format!("{mark}-{}", name.get(..end).unwrap_or_default())
+    format!("{prefix}-{}", name.get(..end).unwrap_or_default())
 }
 
 /// Whether a file can be written into a folder.
@@ -271,18 +271,18 @@ impl Folders {
             .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
-    /// Moves a file that was applied from `inbox` to `archive`. `mark` makes the name one of its
+    /// Moves a file that was applied from `inbox` to `archive`. `prefix` makes the name one of its
     /// own.
-    pub fn archive(&self, name: &str, mark: &str) -> io::Result<()> {
-        let kept = self.archive.join(kept_name(name, mark));
+    pub fn archive(&self, name: &str, prefix: &str) -> io::Result<()> {
+        let kept = self.archive.join(kept_name(name, prefix));
         fs::rename(self.inbox.join(name), &kept)?;
         close_to_others(&kept);
         sync_folder(&self.archive)?;
         sync_folder(&self.inbox)
     }
     /// Puts a file that was not taken beside a note that says why.
-    pub fn refuse(&self, name: &str, mark: &str, reason: &str) -> io::Result<()> {
-        let name_kept = kept_name(name, mark);
+    pub fn refuse(&self, name: &str, prefix: &str, reason: &str) -> io::Result<()> {
+        let name_kept = kept_name(name, prefix);
         let note_path = self.refused.join(format!("{name_kept}.reason.txt"));
         let mut note = OpenOptions::new()
             .write(true)

@@ -114,6 +114,7 @@ pub fn returned(code: Option<&str>) -> (FailureCode, FailureSource) {
         .unwrap_or((ReturnedByBeneficiaryBank, BeneficiaryBank))
 }
 
+/// The line of the table for a code, where it has one.
 fn known(code: Option<&str>) -> Option<(FailureCode, FailureSource)> {
     let code = code?;
     REASONS

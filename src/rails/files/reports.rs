@@ -208,6 +208,8 @@ pub struct StatementLine {
 }
 
 impl StatementLine {
+    /// A line of which nothing but the direction and the day is known yet; the reader of a format
+    /// fills in the rest.
     pub const fn zero(sign: Sign, booking_day: Day) -> StatementLine {
         StatementLine {
             end_to_end_id: None,
