@@ -19,7 +19,8 @@ use hundi::kernel::{
     AnyId, Clock, Currency, History, Id, InternalId, Metadata, Money, Now, ObjectKind, Rate, Scope,
     StoreError,
 };
-use hundi::quote_locks::{self, QuoteLock};
+use hundi::quote_locks::{self, QuoteLock, RateInputs};
+use hundi::rates::RateSourceKind;
 use hundi::store::key_segments::{KEYS_IN_SEGMENT_MAX, KeySegments};
 use hundi::store::sqlite::{self, SqliteTx};
 use hundi::store::{Store, Tx};
@@ -66,6 +67,11 @@ impl Template {
             buy: Money::new(8_841_250, Currency::Inr),
             rate: Rate(88_412_500),
             mid_market_rate: Rate(88_412_500),
+            rate_inputs: Some(RateInputs {
+                source: RateSourceKind::Fixed,
+                usdt_usd: Rate(1_000_000),
+                observed_at: now.instant(),
+            }),
             fee: Money::zero(Currency::Usd),
             gst: None,
             expires_at: now.business() + 900,
