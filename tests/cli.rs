@@ -899,7 +899,11 @@ fn first_start_makes_a_key_that_works_and_shows_it_in_no_log() {
     server.client(&key).get("/v1/balance").expect_success("a read with the printed key");
     assert!(server.stop().success());
     let keys_before = home.run(&["keys", "list"]).expect_success("keys list").stdout;
-    assert!(home.start().stop().success());
+    let server = home.start();
+    until("where the guides are", Duration::from_secs(10), || {
+        Some(()).filter(|()| home.log().contains("guides at http://"))
+    });
+    assert!(server.stop().success());
     let keys_after = home.run(&["keys", "list"]).expect_success("keys list").stdout;
     assert_eq!(keys_before, keys_after, "a second start made another key");
     let mut unread = String::new();
@@ -1094,6 +1098,11 @@ fn a_quick_start_leads_to_a_reference() {
     let base_url = format!("http://{}", server.address());
     let run =
         |key: &str| home.run_plain(&["quickstart", "--base-url", &base_url, "--api-key", key]);
+    let keyless = home.run_plain(&["quickstart", "--base-url", &base_url]).stderr;
+    assert!(keyless.contains("HUNDI_API_KEY") && keyless.contains("keys create --mode test"));
+    let nowhere =
+        home.run_plain(&["quickstart", "--base-url", "http://127.0.0.1:9", "--api-key", "k"]);
+    assert!(nowhere.stderr.contains("HUNDI_BASE_URL"), "{}", nowhere.stderr);
     let shown = run(&home.key()).expect_success("quickstart").stdout;
     assert!(shown.lines().any(|line| line.starts_with("UTR") && line.contains("TEST")), "{shown}");
     for link in ["/pay/transfer_", "/verify/payout_", "/docs/"] {

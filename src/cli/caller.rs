@@ -17,6 +17,7 @@ const ANSWER_SECONDS_MAX: u64 = 15;
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How often a POST is sent when there is no answer, or one that says to try again.
 const ATTEMPTS_MAX: u32 = 6;
+const CORRECTED_WITH: &str = "HUNDI_BASE_URL or --base-url is the address";
 /// As every secret, it can stand in a file that the variable with `_FILE` names.
 const API_KEY: &str = "HUNDI_API_KEY";
 
@@ -69,9 +70,11 @@ impl CallError {
 impl ApiCaller {
     pub fn new(arguments: &CallerArgs) -> Result<ApiCaller, String> {
         let key = arguments.api_key.clone().filter(|key| !key.is_empty());
-        let key = key
-            .or_else(|| environment(API_KEY))
-            .ok_or("name an API key with HUNDI_API_KEY or --api-key")?;
+        let key = key.or_else(|| environment(API_KEY)).ok_or(
+            "no API key: set HUNDI_API_KEY to a test key. The first start of a server wrote \
+                 one into the file hundi.db.first-key beside its database, and `hundi keys create \
+                 --mode test` makes another there",
+        )?;
         ApiCaller::of(arguments.base_url(), SecretString::from(key))
     }
 
@@ -84,8 +87,8 @@ impl ApiCaller {
             key,
         };
         if !caller.endpoint("/")?.keeps_secrets() {
-            return Err("the key would go over the network unencrypted: give --base-url with \
-                        https"
+            return Err("the key would go over the network unencrypted: set HUNDI_BASE_URL or \
+                        --base-url to an address with https"
                 .into());
         }
         Ok(caller)
@@ -101,7 +104,7 @@ impl ApiCaller {
             &format!("{}{path}", self.base_url),
             Some(("authorization", authorization)),
         )
-        .map_err(|error| error.to_string())
+        .map_err(|error| format!("{}: {error} ({CORRECTED_WITH})", self.base_url))
     }
 
     /// Asks once. `wait_seconds` is what the path says that the service may wait.
@@ -143,7 +146,8 @@ impl ApiCaller {
         let endpoint = self.endpoint(path).map_err(passing)?;
         let sent =
             self.client.send(method, &endpoint, headers, body, deadline, ANSWER_BYTES_MAX).await;
-        read(path, sent.map_err(|error| passing(format!("{}: {error}", self.base_url)))?)
+        let failed = |error| passing(format!("{}: {error} ({CORRECTED_WITH})", self.base_url));
+        read(path, sent.map_err(failed)?)
     }
 }
 
@@ -166,7 +170,9 @@ fn read(path: &str, answer: HttpAnswer) -> Result<Value, CallError> {
     }
     // A proxy's page, or another service.
     let message = if error.is_none() {
-        format!("{path} was answered {status}, and not by hundi: look at --base-url")
+        format!(
+            "{path} was answered {status}, and not by hundi: look at HUNDI_BASE_URL or --base-url"
+        )
     } else {
         message
     };

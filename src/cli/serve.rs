@@ -107,8 +107,15 @@ async fn serve(mut config: Config) -> Result<(), String> {
             Some((listener, Arc::new(console)))
         }
     };
-    if let Some(key) = first_key {
-        show_first_key(&config.database, address, &key)?;
+    match first_key {
+        Some(key) => show_first_key(&config.database, address, &key)?,
+        None => {
+            print(&format!("guides at http://{address}/docs/"))?;
+            let path = first_key_path(&config.database);
+            if path.exists() {
+                print(&format!("the first key is still in {}", path.display()))?;
+            }
+        }
     }
     notify("READY=1");
     let (stop, stopping) = watch::channel(false);

@@ -171,6 +171,9 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
 fn no_such_page(site: &Site, path: &str) -> Refusal {
     let guide = || path.starts_with("/docs/").then(|| near::meant(path, &site.guides.paths()))?;
     let message = match site.api.router.near_miss(path).or_else(guide) {
+        Some(meant) if path.contains("//") => {
+            format!("No such page: the path has two slashes in a row. Did you mean {meant}?")
+        }
         Some(meant) => format!("No such page. Did you mean {meant}?"),
         None => "No such page. The API is below /v1, its document is at /openapi.json, and its \
                  guides are at /docs/."

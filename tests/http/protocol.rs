@@ -104,6 +104,7 @@ async fn a_near_miss_gets_a_hint() {
         ("/v1/payouts/payout_1/payment-advice", Some("/v1/payouts/{id}/payment_advice?")),
         ("/v1/benificiaries", Some("/v1/beneficiaries?")),
         ("/transfers", Some("/v1/transfers?")),
+        ("//v1/events", Some("two slashes in a row. Did you mean /v1/events?")),
         ("/api/v2/Sender/sender_1", Some("/v1/senders/{id}?")),
         ("/docs/quickstart", Some("/docs/quick-start?")),
         ("/docs/api/transfer", Some("/docs/api/transfers?")),
