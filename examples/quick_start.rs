@@ -14,9 +14,10 @@ fn variable(name: &str) -> Result<String, String> {
 fn call(method: &str, path: &str, body: Option<Value>) -> Result<Value, Box<dyn Error>> {
     // 16 random digits from the standard library. In your service: a UUID, of the crate uuid.
     let idempotency_key = format!("{:016x}", RandomState::new().build_hasher().finish());
+    let url = variable("HUNDI_BASE_URL")?;
     let request = Request::builder()
         .method(method)
-        .uri(format!("{}{path}", variable("HUNDI_BASE_URL")?))
+        .uri(format!("{url}{path}"))
         .header("Authorization", format!("Bearer {}", variable("HUNDI_API_KEY")?))
         .header("Idempotency-Key", idempotency_key)
         .header("Content-Type", "application/json")
@@ -26,7 +27,8 @@ fn call(method: &str, path: &str, body: Option<Value>) -> Result<Value, Box<dyn 
         .allow_non_standard_methods(true)
         .build()
         .into();
-    let mut answer = agent.run(request)?;
+    let sent = agent.run(request);
+    let mut answer = sent.map_err(|error| format!("no answer from {url}: {error}"))?;
     let text = answer.body_mut().read_to_string()?;
     if !answer.status().is_success() {
         return Err(format!("{method} {path}: {text}").into());
@@ -41,12 +43,14 @@ fn wait_for(path: &str, status: &str) -> Result<Value, Box<dyn Error>> {
         if found["status"] == status {
             return Ok(found);
         }
-        if found["status"] == "refund_processing" || found["status"] == "expired" {
-            break; // No payout follows these.
+        let ends = ["input_required", "rejected", "refund_processing", "expired"];
+        if ends.iter().any(|end| found["status"] == *end) {
+            break; // It ends or waits here.
         }
         sleep(Duration::from_millis(200));
     }
-    Err(format!("{path} is {}, not {status}", found["status"]).into())
+    let why = found.get("requirements").unwrap_or(&found["status_reason"]);
+    Err(format!("{path} is {}, not {status}: {why}", found["status"]).into())
 }
 
 fn id(object: &Value) -> &str {

@@ -144,6 +144,27 @@ def asks_for_variables(code, folder):
         sys.exit(f"without its variables, {code} ended with {run.returncode} and said\n{run.stdout}{run.stderr}")
 
 
+def says_why_it_stops(block, folder):
+    """The quick start says in a line that nobody answers, and does not wait for a name that cannot match."""
+    def said(code, **variables):
+        run = subprocess.run(code, shell=True, env={**os.environ, "HUNDI_BASE_URL": ADDRESS, "HUNDI_API_KEY": KEY, **variables},
+                             cwd=folder, capture_output=True, text=True, timeout=WAIT_SECONDS_MAX)
+        if run.returncode == 0:
+            sys.exit(f"{code} ended well with {variables}")
+        return run.stdout + run.stderr
+    nobody = said(command(block, folder), HUNDI_BASE_URL="http://127.0.0.1:9")
+    if "127.0.0.1" not in nobody or len(nobody.splitlines()) > 2:
+        sys.exit(f"{block.title} said of a server that is not there\n{nobody}")
+    if block.language == "rust":
+        return
+    text, block.text = block.text, block.text.replace("50100012345678", "50100012340002")
+    mismatch = said(command(block, folder))
+    block.text = text
+    command(block, folder)
+    if "input_required" not in mismatch or "name" not in mismatch:
+        sys.exit(f"{block.title} said of a name that does not match\n{mismatch}")
+
+
 def go_through(guide, language):
     text = guide.read_text().replace(ADDRESS_IN_GUIDES, ADDRESS).replace(KEY_IN_GUIDES, KEY)
     with tempfile.TemporaryDirectory() as name:
@@ -157,6 +178,8 @@ def go_through(guide, language):
                 if program and not block.title.startswith(NEEDS_NO_VARIABLES):
                     asks_for_variables(program, Path(name))
                     asked_count += 1
+                if block.title and block.title.startswith("quick_start"):
+                    says_why_it_stops(block, Path(name))
                 if block.language == "text":
                     for line in filter(None, map(alike, block.text.splitlines())):
                         lines_count += 1

@@ -23,12 +23,16 @@ timeout 60 bash -euo pipefail "$folder/first.sh" | grep -qx 'UTR  *TEST[A-Z0-9]*
 export HUNDI_API_KEY
 HUNDI_BASE_URL=$address hundi quickstart --curl > "$folder/curl.sh"
 timeout 60 bash -euo pipefail "$folder/curl.sh" | tail -n 1 | grep -qx '"unique_transaction_reference":"TEST[A-Z0-9]*"'
-# A step that is refused shows why, and the last one ends.
-sed 's|/deposit" -d .{}.|/deposit" -d "{\\"amount\\": 1}"|; s/seq 150/seq 2/' "$folder/curl.sh" > "$folder/refused.sh"
+# A step that is refused shows why, and no other follows.
+sed 's|/deposit" -d .{}.|/deposit" -d "{\\"amount\\": 1}"|' "$folder/curl.sh" > "$folder/refused.sh"
 ! cmp -s "$folder/curl.sh" "$folder/refused.sh"
 if timeout 60 bash "$folder/refused.sh" > "$folder/refused" 2>&1; then exit 1; fi
 grep -q 'parameter_type_invalid\|parameter_value_invalid' "$folder/refused"
-grep -q 'has no "unique_transaction_reference"' "$folder/refused"
+if grep -q 'unique_transaction_reference' "$folder/refused"; then exit 1; fi
+# A beneficiary whose name does not match is not waited for.
+sed 's|50100012345678|50100012340002|' "$folder/curl.sh" > "$folder/mismatch.sh"
+if timeout 60 bash "$folder/mismatch.sh" > "$folder/refused" 2>&1; then exit 1; fi
+grep -q '"status":"input_required"' "$folder/refused" && ! grep -q transfers/ "$folder/refused"
 echo "the lines that a first start prints led to a UTR, and so did those with curl"
 "$tools/python3" tests/guides/run.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
 "$tools/python3" tests/guides/killed.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
