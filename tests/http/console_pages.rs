@@ -416,6 +416,42 @@ async fn the_way_to_live_mode_comes_first_until_money_moves() {
     }
 }
 
+/// The sentences of the empty parts of a page that say nothing but that they are empty.
+fn mute_parts(body: &str) -> Vec<&str> {
+    let parts =
+        body.split("class=\"empty\">").skip(1).map(|part| part.split("</p>").next().unwrap());
+    parts
+        .filter(|part| !part.contains("<a ") && !part.trim_end_matches('.').contains(". "))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_empty_says_what_comes_there_or_what_to_do() {
+    let told = "<p class=\"empty\">No file yet. Check the folder.</p>";
+    assert!(mute_parts(told).is_empty());
+    assert_eq!(mute_parts("<p class=\"empty\">No file yet.</p>"), ["No file yet."]);
+
+    let server = console_with(&[]).await;
+    let mut admin = signed_in(&server, "admin").await;
+    let mut paths = vec!["/console".to_owned()];
+    let (mut at, mut empty_count) = (0, 0);
+    while let Some(path) = paths.get(at).cloned() {
+        let body = admin.get(&path).await.body;
+        assert_eq!(mute_parts(&body), [""; 0], "{path}");
+        empty_count += body.matches("class=\"empty\"").count();
+        // Each page that a link leads to, without the forms and the files.
+        for link in body.split("href=\"").skip(1).map(|link| link.split('"').next().unwrap()) {
+            let link = link.split(['?', '#']).next().unwrap().to_owned();
+            let is_page = link.starts_with("/console/") && !link.contains('.');
+            if is_page && !link.contains("sign") && !paths.contains(&link) {
+                paths.push(link);
+            }
+        }
+        at += 1;
+    }
+    assert!(paths.len() >= 20 && empty_count >= 20, "{} of {paths:?}", empty_count);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_account_number_has_a_button_for_whom_it_is_shown_to() {
     let server = console_with(&[]).await;
