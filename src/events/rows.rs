@@ -284,12 +284,7 @@ pub struct OutboxRow {
 /// The first outbox rows in the order in which they become events. The clocks of two nodes differ
 /// by a little, so on a shared store the order is the database's.
 pub fn outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OutboxRow>, StoreError> {
-    let order = if tx.is_shared() { "place, id" } else { "id" };
-    let sql = format!(
-        "SELECT id, scope, type, linked_id, linked_object, created, place FROM outbox \
-         ORDER BY {order} LIMIT ?1"
-    );
-    tx.rows(&sql, values![rows_max])?
+    tx.rows(&outbox_query(tx.is_shared()), values![rows_max])?
         .into_iter()
         .map(|mut row| {
             Ok(OutboxRow {
@@ -302,6 +297,19 @@ pub fn outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OutboxRow>, StoreErr
             })
         })
         .collect()
+}
+
+/// Announces that [`outbox`] follows.
+pub fn prefetch_outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<(), StoreError> {
+    tx.prefetch(&outbox_query(tx.is_shared()), values![rows_max])
+}
+
+fn outbox_query(is_shared: bool) -> String {
+    let order = if is_shared { "place, id" } else { "id" };
+    format!(
+        "SELECT id, scope, type, linked_id, linked_object, created, place FROM outbox \
+         ORDER BY {order} LIMIT ?1"
+    )
 }
 
 /// Removes outbox rows that became events. On a shared store rows with lower identifiers may become

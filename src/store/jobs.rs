@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
 
+use super::delivery_signals::DeliverySignals;
 use super::event_waits::EventWaits;
 use super::{Signal, Tx};
 use crate::kernel::{Now, StoreError};
@@ -28,7 +29,7 @@ pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
 #[derive(Default)]
 pub struct Signals {
     pub tasks: Notify,
-    pub deliveries: Notify,
+    pub deliveries: DeliverySignals,
     pub look_ups: Notify,
     pub outbox: Notify,
     /// Whether the sequencer of this node works now; never on the embedded store.
@@ -41,7 +42,8 @@ impl Signals {
     pub(super) fn tell(&self, signal: Signal) {
         match signal {
             Signal::Tasks => self.tasks.notify_one(),
-            Signal::Deliveries => self.deliveries.notify_one(),
+            Signal::DeliveriesOf(endpoint) => self.deliveries.tell_endpoint(endpoint),
+            Signal::Deliveries => self.deliveries.tell(),
             Signal::LookUps => self.look_ups.notify_one(),
             Signal::Outbox => self.outbox.notify_one(),
             Signal::StatusChanged { id, from, to } => {

@@ -1,6 +1,7 @@
 //! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL,
 //! stores live below it. `migrate.rs` adapts the migrations for PostgreSQL.
 
+pub mod delivery_signals;
 pub mod event_waits;
 pub mod handle;
 pub mod idempotency;
@@ -27,6 +28,7 @@ use std::sync::OnceLock;
 use crate::kernel::{
     AnyId, Currency, Id, IdKind, InternalId, Money, ObjectKind, Rate, Scope, StoreError,
 };
+use delivery_signals::ScopedEndpoint;
 pub use handle::{Cost, Database, Store};
 use key_segments::KeySegments;
 
@@ -273,7 +275,9 @@ pub enum Signal {
     Outbox,
     /// Tasks became due, or may have.
     Tasks,
-    /// Webhook deliveries were written.
+    /// An endpoint has webhook deliveries that are due.
+    DeliveriesOf(ScopedEndpoint),
+    /// Webhook deliveries of endpoints that nobody names may be due.
     Deliveries,
     /// Accounts are to be looked up.
     LookUps,

@@ -3,10 +3,11 @@ use super::*;
 use crate::events;
 use crate::kernel::id::{Minter, kind};
 use crate::kernel::{AnyId, Metadata, Mode, OperationError};
+use crate::store::Signal;
 use crate::store::sqlite::SqliteTx;
 use crate::values;
 use crate::webhooks::EventFilters;
-use crate::webhooks::fan_out::Subscribers;
+use crate::webhooks::fan_out::{NAMED_MAX, Subscribers};
 
 const START: i64 = 1_764_000_000_000;
 const HOUR: i64 = 3_600_000;
@@ -21,8 +22,12 @@ fn with_store(test: impl FnOnce(&mut dyn Tx, &mut Now)) {
 }
 
 fn endpoint(tx: &mut dyn Tx, now: &mut Now, enabled_events: &str) -> Endpoint {
+    endpoint_of(tx, now, SCOPE, enabled_events)
+}
+
+fn endpoint_of(tx: &mut dyn Tx, now: &mut Now, scope: Scope, enabled_events: &str) -> Endpoint {
     let endpoint = Endpoint {
-        scope: SCOPE,
+        scope,
         id: now.mint(),
         version: 1,
         url: "https://example.com/".into(),
@@ -37,7 +42,7 @@ fn endpoint(tx: &mut dyn Tx, now: &mut Now, enabled_events: &str) -> Endpoint {
         chaos_key_id: None,
     };
     rows::insert(tx, &endpoint).unwrap();
-    rows::queue_insert(tx, SCOPE, endpoint.id).unwrap();
+    rows::queue_insert(tx, scope, endpoint.id).unwrap();
     endpoint
 }
 
@@ -68,6 +73,32 @@ fn all(tx: &mut dyn Tx, endpoint: &Endpoint) -> Vec<Delivery> {
 
 fn found(tx: &mut dyn Tx, endpoint: &Endpoint) -> Endpoint {
     rows::find(tx, endpoint.scope, endpoint.id).unwrap().unwrap()
+}
+
+/// What the worker is told when one run of the sequencer makes so many endpoints due, each of an
+/// account of its own: how many of them by name, and whether it has to look for others.
+fn told_of(endpoints_count: usize) -> (usize, bool) {
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    let mut tx = SqliteTx::new(&connection);
+    migrate::migrate(&mut tx).unwrap();
+    let mut now = Now::new(START, Minter::above(0), [7; 32]);
+    for account in 0..endpoints_count {
+        let scope = Scope::new(account as i64, Mode::Test);
+        endpoint_of(&mut tx, &mut now, scope, "*");
+        let linked = now.mint::<kind::Transfer>().any();
+        events::emit(&mut tx, &mut now, scope, "transfer.status.funding", linked).unwrap();
+    }
+    crate::webhooks::sequencer::sequence(&mut tx, &mut now).unwrap();
+    let signals = tx.signals.take();
+    let named = signals.iter().filter(|signal| matches!(signal, Signal::DeliveriesOf(_)));
+    (named.count(), signals.contains(&Signal::Deliveries))
+}
+
+#[test]
+fn the_worker_is_told_the_first_endpoints_by_name() {
+    assert_eq!(told_of(0), (0, false));
+    assert_eq!(told_of(NAMED_MAX), (NAMED_MAX, false));
+    assert_eq!(told_of(NAMED_MAX + 1), (NAMED_MAX, true));
 }
 
 fn due_at(tx: &mut dyn Tx, endpoint: &Endpoint) -> Option<i64> {

@@ -12,6 +12,9 @@ use crate::events::rows::EventRow;
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::{Signal, Tx};
 
+/// Endpoints that one run of the sequencer tells the worker by name. It looks for those beyond.
+pub const NAMED_MAX: usize = 64;
+
 /// The endpoints of the accounts met in one run of the sequencer: one small query an account.
 #[derive(Default)]
 #[must_use = "deliveries are written by `finish`"]
@@ -19,6 +22,8 @@ pub struct Subscribers {
     scopes: HashMap<Scope, Vec<Subscriber>>,
     /// What [`Subscribers::finish`] writes.
     deliveries: Vec<Delivery>,
+    /// Endpoints that the worker was told by name.
+    named_count: usize,
 }
 
 struct Subscriber {
@@ -37,7 +42,7 @@ impl Subscribers {
         scope: Scope,
         event: &EventRow,
     ) -> Result<(), StoreError> {
-        let Subscribers { scopes, deliveries: begun } = self;
+        let Subscribers { scopes, deliveries: begun, named_count } = self;
         let subscribers = match scopes.entry(scope) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
@@ -80,7 +85,12 @@ impl Subscribers {
             begun.push(deliveries::begun(now, endpoint.id, event.id, event.created, status));
             if !*is_due && status == DeliveryStatus::Pending {
                 rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
-                tx.signal(Signal::Deliveries);
+                tx.signal(if *named_count < NAMED_MAX {
+                    *named_count += 1;
+                    Signal::DeliveriesOf((scope, endpoint.id))
+                } else {
+                    Signal::Deliveries
+                });
                 *is_due = true;
             }
         }

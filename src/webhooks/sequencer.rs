@@ -90,6 +90,8 @@ pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiv
             Ok(true) => {
                 let sequencing = Sequencing::begin(&app.store.signals.is_sequencing);
                 let sequenced = app.store.write(move |tx, now| {
+                    // Read behind the lock, and sent with it.
+                    events::rows::prefetch_outbox(tx, SEQUENCED_MAX)?;
                     if let Some(last) = lease.lock(tx)? {
                         now.mint_above(last.as_u128());
                     }

@@ -47,7 +47,7 @@ fn attempts_count(delivery: &Value) -> usize {
 
 /// Lets the worker look again at once, rather than within a second.
 fn nudge(server: &Server) {
-    server.app.state.store.signals.deliveries.notify_one();
+    server.app.state.store.signals.deliveries.tell();
 }
 
 fn now_seconds(server: &Server) -> i64 {

@@ -4,14 +4,15 @@
 //! One task owns everything. `scheduler` decides what to claim and what to send, `turn` is one
 //! exchange with the store, and `attempt` sends one delivery to its `target`. At most two steps
 //! with the store run side by side: a turn for endpoints with a backlog, which is a long one; and a
-//! look for endpoints with something due or a turn for all the others, which do not wait for the
-//! long one. Sending goes on meanwhile, so that commits and attempts do not wait for one another.
+//! look (`looks`) or a turn for all the others, which do not wait for the long one. Sending goes on
+//! meanwhile, so that commits and attempts do not wait for one another.
 //! A backlog yields to all the others (`backlog_yield`).
 
 mod attempt;
 mod backlog_yield;
 mod claims;
 mod endpoint_lane;
+mod looks;
 mod scheduler;
 mod target;
 mod turn;
@@ -34,20 +35,12 @@ use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 use crate::webhooks::sending::client::WebhookClient;
 use attempt::AttemptReport;
 use endpoint_lane::Share;
+use looks::{LOOK_MILLISECONDS_MAX, LOOKED_MAX, Looks};
 use scheduler::{RUNNING_MAX, Scheduler};
 use turn::TurnResult;
 
 /// Finished attempts that one turn records.
 const ATTEMPTS_WRITTEN_MAX: usize = 512;
-/// Endpoints that one look finds.
-const LOOKED_MAX: i64 = 10_000;
-/// The longest time without a look, in milliseconds, and how far a look sees ahead.
-const LOOK_MILLISECONDS_MAX: u64 = 1_000;
-/// How far a look goes back behind the one before it, in milliseconds: longer than a commit takes
-/// to become visible.
-const LOOK_OVERLAP_MILLISECONDS: i64 = 5_000;
-/// How often a look reads everything that is due, whatever earlier ones saw, in seconds.
-const LOOK_FULL_SECONDS: u64 = 30;
 /// How long the worker pauses after an error of the store, in milliseconds.
 const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
 /// How long running attempts are awaited at the end, in seconds: the longest attempt and a little.
@@ -115,16 +108,13 @@ struct DeliveryWorker {
     sequencing: watch::Receiver<bool>,
     /// Until when backlogs begin nothing, where they yield.
     yields_until: Option<Instant>,
-    /// Something may have become due.
-    is_woken: bool,
-    has_just_looked: bool,
-    wakes_at: Instant,
+    /// A commit may have made something due: endpoints that it names, or others.
+    is_told: bool,
+    looks: Looks,
     rests_until: Instant,
     /// After an error a turn records one attempt and nothing else, so that one that cannot be
     /// recorded does not stop the others.
     is_cautious: bool,
-    looked_until_milliseconds: i64,
-    looks_fully_at: Instant,
     clock_milliseconds: i64,
 }
 
@@ -144,13 +134,10 @@ impl DeliveryWorker {
             backlog_step: None,
             sequencing,
             yields_until: None,
-            is_woken: true,
-            has_just_looked: false,
-            wakes_at: now,
+            is_told: false,
+            looks: Looks::new(now),
             rests_until: now,
             is_cautious: false,
-            looked_until_milliseconds: i64::MIN,
-            looks_fully_at: now,
             clock_milliseconds: i64::MIN,
         }
     }
@@ -160,8 +147,9 @@ impl DeliveryWorker {
             self.note_others();
             self.begin_attempts();
             self.begin_steps();
+            let has_work = self.looks.is_woken || self.is_told;
             let alarm_at =
-                if self.is_woken { self.rests_until } else { self.wakes_at.max(self.rests_until) };
+                if has_work { self.rests_until } else { self.looks.wakes_at.max(self.rests_until) };
             tokio::select! {
                 biased;
                 // A stop whose sender is gone is a stop too.
@@ -176,11 +164,11 @@ impl DeliveryWorker {
                 }
                 Some(report) = self.reports.recv() => self.take_reports(report),
                 () = self.app.store.signals.deliveries.notified(),
-                    if !self.is_woken => self.is_woken = true,
+                    if !self.is_told => self.is_told = true,
                 Ok(()) = self.sequencing.changed() => {}
                 () = sleep_until(self.yields_until.unwrap_or(alarm_at)),
                     if self.yields_until.is_some() => {}
-                () = sleep_until(alarm_at), if self.step.is_none() => self.is_woken = true,
+                () = sleep_until(alarm_at), if self.step.is_none() => self.looks.is_woken = true,
             }
         }
     }
@@ -268,7 +256,8 @@ impl DeliveryWorker {
     /// Lets backlogs yield while a look, a turn of others or the sequencer runs or is about to.
     fn note_others(&mut self) {
         let is_sequencing = *self.sequencing.borrow_and_update();
-        let others_work = self.step.is_some() || self.is_woken || is_sequencing;
+        let is_woken = self.looks.is_woken || self.is_told;
+        let others_work = self.step.is_some() || is_woken || is_sequencing;
         self.yields_until = self.scheduler.note_others(others_work, Instant::now());
     }
 
@@ -300,13 +289,24 @@ impl DeliveryWorker {
         if self.step.is_some() {
             return;
         }
-        // Looks and turns alternate, or a stream of commits would leave no time for turns.
-        if !self.is_woken || self.has_just_looked {
-            self.has_just_looked = false;
+        self.take_told(now);
+        if self.looks.turn_goes_first(now) {
             self.step = self.turn(Share::CaughtUp, now);
         }
-        if self.step.is_none() && self.is_woken {
+        if self.step.is_none() && self.looks.is_woken {
             self.step = Some(self.look(now));
+        }
+    }
+
+    /// Learns what commits made due. Not while a turn runs, which read before some of them and says
+    /// how much its endpoints have due.
+    fn take_told(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_told) {
+            let due = self.app.store.signals.deliveries.take();
+            self.looks.is_woken |= due.others;
+            for (scope, endpoint_id) in due.endpoints {
+                self.scheduler.note_due(endpoint_id, scope, now);
+            }
         }
     }
 
@@ -318,7 +318,7 @@ impl DeliveryWorker {
         let was_cautious = self.is_cautious;
         let mut requests = Vec::new();
         if !was_cautious {
-            requests = self.scheduler.claim_requests(share, now, &mut self.wakes_at);
+            requests = self.scheduler.claim_requests(share, now, &mut self.looks.wakes_at);
         }
         let finished = self.finished_of(share);
         if requests.is_empty() && finished.is_empty() {
@@ -351,14 +351,7 @@ impl DeliveryWorker {
     /// Looks for endpoints whose due time has come since the last look. The scheduler remembers
     /// those found earlier.
     fn look(&mut self, now: Instant) -> StepFuture {
-        self.is_woken = false;
-        self.has_just_looked = true;
-        let mut above_milliseconds =
-            self.looked_until_milliseconds.saturating_sub(LOOK_OVERLAP_MILLISECONDS);
-        if now >= self.looks_fully_at {
-            self.looks_fully_at = now + Duration::from_secs(LOOK_FULL_SECONDS);
-            above_milliseconds = i64::MIN;
-        }
+        let above_milliseconds = self.looks.begin(now);
         let until_milliseconds = self.milliseconds();
         let store = self.app.store.clone();
         Box::pin(async move {
@@ -381,8 +374,7 @@ impl DeliveryWorker {
                         ?failure,
                         "cannot look for due webhook deliveries; trying again"
                     );
-                    self.looks_fully_at = Instant::now();
-                    self.is_woken = true;
+                    self.looks.failed(Instant::now());
                     self.rest();
                 }
             },
@@ -396,25 +388,8 @@ impl DeliveryWorker {
 
     fn take_look(&mut self, above_milliseconds: i64, until_milliseconds: i64, queues: &[DueQueue]) {
         let now = Instant::now();
-        self.wakes_at = now + Duration::from_millis(LOOK_MILLISECONDS_MAX);
-        self.looked_until_milliseconds = until_milliseconds;
-        for queue in queues {
-            if queue.due_milliseconds > until_milliseconds {
-                let ahead_milliseconds = queue.due_milliseconds.abs_diff(until_milliseconds);
-                self.wakes_at = self.wakes_at.min(now + Duration::from_millis(ahead_milliseconds));
-                break;
-            }
-            self.scheduler.note_due(queue, now);
-        }
-        if queues.len() as i64 >= LOOKED_MAX
-            && let Some(last) =
-                queues.last().filter(|last| last.due_milliseconds <= until_milliseconds)
-        {
-            // The next look begins there. Endpoints that are due in the same millisecond may come
-            // twice.
-            let reached = (last.due_milliseconds - 1).max(above_milliseconds.saturating_add(1));
-            self.looked_until_milliseconds = reached.saturating_add(LOOK_OVERLAP_MILLISECONDS);
-            self.is_woken = true;
+        for queue in self.looks.take(above_milliseconds, until_milliseconds, queues, now) {
+            self.scheduler.note_due(queue.endpoint_id, queue.scope, now);
         }
     }
 
@@ -425,10 +400,10 @@ impl DeliveryWorker {
                 return self.take_error(&failure, was_cautious, &turn.requested, &turn.finished);
             }
         };
-        // The endpoint's next delivery may be due sooner than the next look.
-        self.is_woken |=
-            readings.iter().any(|reading| reading.requested_count > 0 && reading.is_drained);
         let now = Instant::now();
+        if readings.iter().any(|reading| reading.requested_count > 0 && reading.is_drained) {
+            self.looks.soon(now);
+        }
         for (reading, claimed) in readings.iter().zip(claims.by_endpoint) {
             self.scheduler.take_reading(reading, claims.lease_ends_milliseconds, &claimed, now);
         }
@@ -443,7 +418,7 @@ impl DeliveryWorker {
     ) {
         tracing::error!(?failure, "a turn of webhook deliveries failed; trying again");
         self.rest();
-        self.is_woken = true;
+        self.looks.is_woken = true;
         self.scheduler.read_again(requested);
         let is_passing = matches!(failure, OperationError::Store(StoreError::Unavailable(_)));
         if is_passing || !was_cautious {

@@ -13,8 +13,9 @@ use super::backlog_yield::BacklogYield;
 use super::claims::{ClaimRequest, EndpointReading};
 use super::endpoint_lane::{ClaimedDelivery, EndpointLane, Reliability, Share};
 use super::target::DeliveryTarget;
+use crate::kernel::Scope;
 use crate::webhooks::deliveries::{DueDelivery, FinishedAttempt};
-use crate::webhooks::rows::{DueQueue, EndpointId};
+use crate::webhooks::rows::EndpointId;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
 /// Attempts that run at the same time.
@@ -123,21 +124,18 @@ impl Scheduler {
 
     /// Notes that an endpoint has something due. With too many endpoints it is dropped; the next
     /// full look finds it again.
-    pub(super) fn note_due(&mut self, queue: &DueQueue, now: Instant) {
-        if self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&queue.endpoint_id) {
+    pub(super) fn note_due(&mut self, endpoint_id: EndpointId, scope: Scope, now: Instant) {
+        if self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&endpoint_id) {
             self.lanes.retain(|_, lane| !lane.is_idle());
             if self.lanes.len() >= LANES_MAX {
                 return;
             }
         }
-        let lane = self
-            .lanes
-            .entry(queue.endpoint_id)
-            .or_insert_with(|| EndpointLane::new(queue.scope, now));
+        let lane = self.lanes.entry(endpoint_id).or_insert_with(|| EndpointLane::new(scope, now));
         lane.has_due = true;
         if !lane.is_due_listed {
             lane.is_due_listed = true;
-            self.due_lanes.push_back(queue.endpoint_id);
+            self.due_lanes.push_back(endpoint_id);
         }
     }
 

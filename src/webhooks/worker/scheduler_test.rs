@@ -97,9 +97,8 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     let mut wakes_at = now + Duration::from_secs(1);
     let mut scheduler = Scheduler::default();
     let endpoint_id = Id::from_u128(7);
-    let queue = DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE };
-    scheduler.note_due(&queue, now);
-    scheduler.note_due(&queue, now);
+    scheduler.note_due(endpoint_id, SCOPE, now);
+    scheduler.note_due(endpoint_id, SCOPE, now);
     let requests = scheduler.claim_requests(Share::CaughtUp, now, &mut wakes_at);
     assert_eq!(requests.len(), 1, "listed once");
     assert_eq!((requests[0].count, requests[0].known.is_none()), (8, true));
@@ -141,7 +140,7 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     let mut scheduler = Scheduler::default();
     let (behind, caught_up) = (Id::from_u128(7), Id::from_u128(8));
     for endpoint_id in [behind, caught_up] {
-        scheduler.note_due(&DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE }, now);
+        scheduler.note_due(endpoint_id, SCOPE, now);
     }
     let of_backlogs = scheduler.claim_requests(Share::Backlog, now, &mut wakes_at);
     assert!(of_backlogs.is_empty(), "nobody is behind yet");
@@ -158,8 +157,7 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
         requests.iter().map(|request| request.endpoint_id).collect::<Vec<_>>()
     };
     assert_eq!(requested(&mut scheduler, Share::CaughtUp), []);
-    let queue = DueQueue { due_milliseconds: 0, endpoint_id: caught_up, scope: SCOPE };
-    scheduler.note_due(&queue, now);
+    scheduler.note_due(caught_up, SCOPE, now);
     assert_eq!(requested(&mut scheduler, Share::CaughtUp), [caught_up]);
     assert_eq!(requested(&mut scheduler, Share::Backlog), [behind]);
 }
@@ -172,7 +170,7 @@ fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     let mut wakes_at = now + Duration::from_secs(1);
     let mut scheduler = Scheduler::default();
     let endpoint_id = Id::from_u128(7);
-    scheduler.note_due(&DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE }, now);
+    scheduler.note_due(endpoint_id, SCOPE, now);
     let mut request_at = |scheduler: &mut Scheduler, share, at| {
         let mut requests = scheduler.claim_requests(share, at, &mut wakes_at);
         assert_eq!(requests.len(), 1);
@@ -206,7 +204,7 @@ fn scheduler_with_a_backlog(now: Instant) -> (Scheduler, EndpointId, EndpointId)
     let mut scheduler = Scheduler::default();
     let (behind, caught_up) = (Id::from_u128(7), Id::from_u128(8));
     for endpoint_id in [behind, caught_up] {
-        scheduler.note_due(&DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE }, now);
+        scheduler.note_due(endpoint_id, SCOPE, now);
     }
     let mut wakes_at = now;
     for request in scheduler.claim_requests(Share::CaughtUp, now, &mut wakes_at) {

@@ -1,0 +1,92 @@
+//! What the worker of webhook deliveries is told after a commit.
+
+use std::sync::{Mutex, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Scope};
+
+/// Endpoints that wait to be taken by name. Above it the worker looks for them in the store.
+const ENDPOINTS_WAITING_MAX: usize = 1_024;
+
+/// An endpoint, with the account and mode that it belongs to.
+pub type ScopedEndpoint = (Scope, Id<kind::WebhookEndpoint>);
+
+/// Where deliveries are due since the worker last asked.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub struct DueSince {
+    pub endpoints: Vec<ScopedEndpoint>,
+    /// There may be others, which only a look at the store finds.
+    pub others: bool,
+}
+
+#[derive(Default)]
+pub struct DeliverySignals {
+    waiting: Mutex<DueSince>,
+    told: Notify,
+}
+
+impl DeliverySignals {
+    /// One endpoint has deliveries that are due.
+    pub fn tell_endpoint(&self, endpoint: ScopedEndpoint) {
+        self.change(|waiting| {
+            if waiting.endpoints.len() < ENDPOINTS_WAITING_MAX {
+                waiting.endpoints.push(endpoint);
+            } else {
+                waiting.others = true;
+            }
+        });
+    }
+
+    /// Deliveries of any endpoints may be due.
+    pub fn tell(&self) {
+        self.change(|waiting| waiting.others = true);
+    }
+
+    /// Waits until something was told since the last wait.
+    pub async fn notified(&self) {
+        self.told.notified().await;
+    }
+
+    pub fn take(&self) -> DueSince {
+        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut DueSince)) {
+        change(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        self.told.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn endpoint(number: u128) -> ScopedEndpoint {
+        (Scope::from_code(0), Id::from_u128(number))
+    }
+
+    #[test]
+    fn endpoints_are_taken_once_and_in_order() {
+        let signals = DeliverySignals::default();
+        signals.tell_endpoint(endpoint(2));
+        signals.tell_endpoint(endpoint(1));
+        let expected = DueSince { endpoints: vec![endpoint(2), endpoint(1)], others: false };
+        assert_eq!(signals.take(), expected);
+        assert_eq!(signals.take(), DueSince::default());
+        signals.tell();
+        assert_eq!(signals.take(), DueSince { endpoints: Vec::new(), others: true });
+    }
+
+    #[test]
+    fn a_process_without_a_worker_keeps_a_bounded_number() {
+        let signals = DeliverySignals::default();
+        for number in 0..=ENDPOINTS_WAITING_MAX {
+            signals.tell_endpoint(endpoint(number as u128));
+        }
+        let due = signals.take();
+        assert_eq!(due.endpoints.len(), ENDPOINTS_WAITING_MAX);
+        assert!(due.others, "the last one is found by a look");
+    }
+}

@@ -1,0 +1,177 @@
+//! When the worker looks for endpoints with something due, and how far one look goes. A look finds
+//! what no commit of this node named: deliveries whose time has come, and those of other nodes.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::webhooks::rows::DueQueue;
+
+/// Endpoints that one look finds.
+pub(super) const LOOKED_MAX: i64 = 10_000;
+/// The longest time without a look, in milliseconds, and how far a look sees ahead.
+pub(super) const LOOK_MILLISECONDS_MAX: u64 = 1_000;
+/// From a turn that found nothing more due to the next look, in milliseconds.
+const LOOK_AGAIN_MILLISECONDS: u64 = 20;
+/// How far a look goes back behind the one before it, in milliseconds: longer than a commit takes
+/// to become visible.
+const LOOK_OVERLAP_MILLISECONDS: i64 = 5_000;
+/// How often a look reads everything that is due, whatever earlier ones saw, in seconds.
+const LOOK_FULL_SECONDS: u64 = 30;
+
+pub(super) struct Looks {
+    /// Something may have become due that only a look finds.
+    pub(super) is_woken: bool,
+    /// When it will have, at the latest.
+    pub(super) wakes_at: Instant,
+    /// The last step with the store was a look.
+    has_just_looked: bool,
+    until_milliseconds: i64,
+    fully_at: Instant,
+}
+
+impl Looks {
+    pub(super) const fn new(now: Instant) -> Looks {
+        Looks {
+            is_woken: true,
+            wakes_at: now,
+            has_just_looked: false,
+            until_milliseconds: i64::MIN,
+            fully_at: now,
+        }
+    }
+
+    /// Whether a turn may go first. Looks and turns alternate, or a stream of commits would leave
+    /// no time for turns.
+    pub(super) fn turn_goes_first(&mut self, now: Instant) -> bool {
+        self.is_woken |= now >= self.wakes_at;
+        let goes_first = !self.is_woken || self.has_just_looked;
+        if goes_first {
+            self.has_just_looked = false;
+        }
+        goes_first
+    }
+
+    /// Begins a look; answers above which due time it reads.
+    pub(super) fn begin(&mut self, now: Instant) -> i64 {
+        self.is_woken = false;
+        self.has_just_looked = true;
+        if now >= self.fully_at {
+            self.fully_at = now + Duration::from_secs(LOOK_FULL_SECONDS);
+            return i64::MIN;
+        }
+        self.until_milliseconds.saturating_sub(LOOK_OVERLAP_MILLISECONDS)
+    }
+
+    /// Takes what a look found, the earliest first; answers which of it is due.
+    pub(super) fn take<'q>(
+        &mut self,
+        above_milliseconds: i64,
+        until_milliseconds: i64,
+        queues: &'q [DueQueue],
+        now: Instant,
+    ) -> &'q [DueQueue] {
+        self.wakes_at = now + Duration::from_millis(LOOK_MILLISECONDS_MAX);
+        self.until_milliseconds = until_milliseconds;
+        let due_count =
+            queues.partition_point(|queue| queue.due_milliseconds <= until_milliseconds);
+        let (due, ahead) = queues.split_at(due_count);
+        if let Some(next) = ahead.first() {
+            let ahead_milliseconds = next.due_milliseconds.abs_diff(until_milliseconds);
+            self.wakes_at = self.wakes_at.min(now + Duration::from_millis(ahead_milliseconds));
+        }
+        if let Some(last) = due.last().filter(|_| due.len() as i64 >= LOOKED_MAX) {
+            // The next look begins there. Endpoints that are due in the same millisecond may come
+            // twice.
+            let reached = (last.due_milliseconds - 1).max(above_milliseconds.saturating_add(1));
+            self.until_milliseconds = reached.saturating_add(LOOK_OVERLAP_MILLISECONDS);
+            self.is_woken = true;
+        }
+        due
+    }
+
+    /// A look failed: the next one reads everything.
+    pub(super) fn failed(&mut self, now: Instant) {
+        self.fully_at = now;
+        self.is_woken = true;
+    }
+
+    /// Endpoints of a turn have nothing more due. Their next delivery may be due sooner than the
+    /// next look; and what a commit named while the turn of a backlog ran, that turn has forgotten.
+    pub(super) fn soon(&mut self, now: Instant) {
+        self.wakes_at = self.wakes_at.min(now + Duration::from_millis(LOOK_AGAIN_MILLISECONDS));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Scope;
+    use crate::webhooks::rows::EndpointId;
+
+    fn queues(due_milliseconds: impl IntoIterator<Item = i64>) -> Vec<DueQueue> {
+        let queue = |(number, due_milliseconds)| DueQueue {
+            due_milliseconds,
+            endpoint_id: EndpointId::from_u128(number as u128),
+            scope: Scope::from_code(0),
+        };
+        due_milliseconds.into_iter().enumerate().map(queue).collect()
+    }
+
+    #[test]
+    fn looks_and_turns_alternate_while_commits_wake_it() {
+        let now = Instant::now();
+        let mut looks = Looks::new(now);
+        for _ in 0..3 {
+            looks.is_woken = true;
+            assert!(!looks.turn_goes_first(now));
+            looks.begin(now);
+            looks.is_woken = true;
+            assert!(looks.turn_goes_first(now));
+        }
+    }
+
+    #[test]
+    fn a_look_reads_on_and_now_and_then_everything() {
+        let now = Instant::now();
+        let mut looks = Looks::new(now);
+        assert_eq!(looks.begin(now), i64::MIN, "the first");
+        assert!(looks.take(i64::MIN, 60_000, &[], now).is_empty());
+        assert_eq!(looks.begin(now), 60_000 - LOOK_OVERLAP_MILLISECONDS);
+        looks.failed(now);
+        assert!(looks.is_woken && looks.begin(now) == i64::MIN);
+        assert_eq!(looks.begin(now + Duration::from_secs(LOOK_FULL_SECONDS)), i64::MIN);
+    }
+
+    #[test]
+    fn what_is_ahead_wakes_it_in_time() {
+        let now = Instant::now();
+        let after = |milliseconds| now + Duration::from_millis(milliseconds);
+        let mut looks = Looks::new(now);
+        looks.begin(now);
+        let found = queues([90, 100, 130]);
+        assert_eq!(looks.take(i64::MIN, 100, &found, now), &found[..2]);
+        assert_eq!(looks.wakes_at, after(30));
+        assert!(looks.turn_goes_first(after(29)) && !looks.turn_goes_first(after(30)));
+        looks.begin(after(30));
+        looks.take(0, 130, &[], after(30));
+        assert_eq!(looks.wakes_at, after(30 + LOOK_MILLISECONDS_MAX));
+        looks.soon(after(40));
+        assert_eq!(looks.wakes_at, after(40 + LOOK_AGAIN_MILLISECONDS));
+    }
+
+    #[test]
+    fn a_full_look_goes_on_where_it_ended() {
+        let now = Instant::now();
+        let mut looks = Looks::new(now);
+        looks.begin(now);
+        let found = queues(0..LOOKED_MAX);
+        assert_eq!(looks.take(i64::MIN, 1_000_000, &found, now).len(), found.len());
+        assert!(looks.is_woken);
+        assert_eq!(looks.begin(now), LOOKED_MAX - 2);
+        // The control: one less was all there is.
+        assert!(!looks.is_woken);
+        looks.take(LOOKED_MAX - 2, 1_000_000, &found[1..], now);
+        assert!(!looks.is_woken);
+    }
+}
