@@ -9,10 +9,15 @@ use tokio::time::Instant;
 /// begin, in milliseconds. So it has half of the time, however much others have to do.
 pub(super) const YIELD_MILLISECONDS_MAX: u64 = 20;
 
+/// How long a backlog goes on in small turns after others last worked, in milliseconds.
+const BESIDE_MILLISECONDS: u64 = 1_000;
+
 #[derive(Default)]
 pub(super) struct BacklogYield {
     /// When the backlog last began to yield; `None` where others have had nothing to do since.
     began: Option<Instant>,
+    /// When others last worked.
+    worked: Option<Instant>,
 }
 
 impl BacklogYield {
@@ -23,6 +28,7 @@ impl BacklogYield {
             self.began = None;
             return None;
         }
+        self.worked = Some(now);
         let longest = Duration::from_millis(YIELD_MILLISECONDS_MAX);
         let began = *self.began.get_or_insert(now);
         if now < began + longest {
@@ -33,6 +39,12 @@ impl BacklogYield {
         }
         self.began = Some(now);
         Some(now + longest)
+    }
+
+    /// Whether others work now and then.
+    pub(super) fn is_beside_others(&self, now: Instant) -> bool {
+        let beside = Duration::from_millis(BESIDE_MILLISECONDS);
+        self.worked.is_some_and(|worked| now < worked + beside)
     }
 }
 
@@ -100,6 +112,19 @@ mod tests {
     fn a_backlog_alone_never_waits() {
         let expected = Observed { beside: 0, alone: 1_000, longest_wait: 0 };
         assert_eq!(observe(|_| false, yielding()), expected);
+    }
+
+    #[test]
+    fn others_are_remembered_for_a_while() {
+        let now = Instant::now();
+        let at = |milliseconds| now + Duration::from_millis(milliseconds);
+        let mut backlog_yield = BacklogYield::default();
+        backlog_yield.until(false, now);
+        assert!(!backlog_yield.is_beside_others(now));
+        backlog_yield.until(true, at(5));
+        backlog_yield.until(false, at(6));
+        assert!(backlog_yield.is_beside_others(at(4 + BESIDE_MILLISECONDS)));
+        assert!(!backlog_yield.is_beside_others(at(5 + BESIDE_MILLISECONDS)));
     }
 
     #[test]

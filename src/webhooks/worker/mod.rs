@@ -39,8 +39,14 @@ use looks::{LOOK_MILLISECONDS_MAX, LOOKED_MAX, Looks};
 use scheduler::{RUNNING_MAX, Scheduler};
 use turn::TurnResult;
 
+/// Deliveries that one turn claims.
+const CLAIMED_MAX: usize = 1_024;
 /// Finished attempts that one turn records.
 const ATTEMPTS_WRITTEN_MAX: usize = 512;
+/// The same two of a backlog, on a store that other nodes share, while others work now and then:
+/// their statements and commits run beside those of the backlog, and wait for a processor and for
+/// the log. On the embedded store a turn waits for nobody, and small ones only cost more commits.
+const BESIDE_OTHERS_MAX: usize = 64;
 /// How long the worker pauses after an error of the store, in milliseconds.
 const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
 /// How long running attempts are awaited at the end, in seconds: the longest attempt and a little.
@@ -316,11 +322,19 @@ impl DeliveryWorker {
             return None;
         }
         let was_cautious = self.is_cautious;
+        let is_small = share == Share::Backlog
+            && self.app.store.is_shared()
+            && self.scheduler.is_beside_others(now);
+        let [claimed_max, written_max] = match is_small {
+            true => [BESIDE_OTHERS_MAX; 2],
+            false => [CLAIMED_MAX, ATTEMPTS_WRITTEN_MAX],
+        };
         let mut requests = Vec::new();
         if !was_cautious {
-            requests = self.scheduler.claim_requests(share, now, &mut self.looks.wakes_at);
+            let wakes_at = &mut self.looks.wakes_at;
+            requests = self.scheduler.claim_requests(share, claimed_max, now, wakes_at);
         }
-        let finished = self.finished_of(share);
+        let finished = self.finished_of(share, written_max);
         if requests.is_empty() && finished.is_empty() {
             return None;
         }
@@ -332,11 +346,15 @@ impl DeliveryWorker {
         }))
     }
 
-    /// The finished attempts that the next turn of a share records, in the order in which they
-    /// ended.
-    fn finished_of(&mut self, share: Share) -> Vec<(EndpointId, FinishedAttempt)> {
+    /// The finished attempts that the next turn of a share records: at most `written_max`, in the
+    /// order in which they ended.
+    fn finished_of(
+        &mut self,
+        share: Share,
+        written_max: usize,
+    ) -> Vec<(EndpointId, FinishedAttempt)> {
         let (scheduler, is_cautious) = (&self.scheduler, self.is_cautious);
-        let mut room = if is_cautious { 1 } else { ATTEMPTS_WRITTEN_MAX };
+        let mut room = if is_cautious { 1 } else { written_max };
         let (taken, others) =
             std::mem::take(&mut self.finished).into_iter().partition(|(endpoint_id, _)| {
                 let is_its = is_cautious || scheduler.share_of(*endpoint_id) == share;

@@ -30,8 +30,6 @@ const PROBE_GAP_MILLISECONDS: u64 = 250;
 /// An attempt that runs longer makes its endpoint a suspect, in milliseconds.
 pub(super) const SLOW_MILLISECONDS: u64 = 2_000;
 
-/// Deliveries that one turn claims.
-const CLAIMED_MAX: usize = 1_024;
 /// Deliveries claimed and not yet sent, in all.
 const CLAIMED_TOTAL_MAX: usize = 8_192;
 /// What must be left of a lease for an attempt to begin, in milliseconds: the longest attempt, and
@@ -139,22 +137,28 @@ impl Scheduler {
         }
     }
 
+    /// Whether others have worked lately beside the lanes with a backlog.
+    pub(super) fn is_beside_others(&self, now: Instant) -> bool {
+        self.backlog_yield.is_beside_others(now)
+    }
+
     /// The share that an endpoint belongs to.
     pub(super) fn share_of(&self, endpoint_id: EndpointId) -> Share {
         self.lanes.get(&endpoint_id).map_or(Share::CaughtUp, EndpointLane::share)
     }
 
-    /// What a turn reads next: deliveries for the lanes of its share that want some, one after the
-    /// other, and targets that are too old. `wakes_at` moves to the end of the first rest of a
-    /// lane.
+    /// What a turn reads next: at most `claimed_max` deliveries, for the lanes of its share that
+    /// want some, one after the other, and targets that are too old. `wakes_at` moves to the end of
+    /// the first rest of a lane.
     pub(super) fn claim_requests(
         &mut self,
         share: Share,
+        claimed_max: usize,
         now: Instant,
         wakes_at: &mut Instant,
     ) -> Vec<ClaimRequest> {
         let mut requests = Vec::new();
-        let mut count_left = CLAIMED_MAX.min(CLAIMED_TOTAL_MAX.saturating_sub(self.claimed_count));
+        let mut count_left = claimed_max.min(CLAIMED_TOTAL_MAX.saturating_sub(self.claimed_count));
         for _ in 0..self.due_lanes.len() {
             if count_left == 0 {
                 break;

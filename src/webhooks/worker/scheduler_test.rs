@@ -2,6 +2,7 @@ use super::*;
 use crate::kernel::{Id, Mode, Scope};
 use crate::webhooks::deliveries::LEASE_MILLISECONDS;
 use crate::webhooks::state::EndpointStatus;
+use crate::webhooks::worker::CLAIMED_MAX;
 use crate::webhooks::worker::backlog_yield::YIELD_MILLISECONDS_MAX;
 use crate::webhooks::worker::endpoint_lane::*;
 
@@ -99,7 +100,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     let endpoint_id = Id::from_u128(7);
     scheduler.note_due(endpoint_id, SCOPE, now);
     scheduler.note_due(endpoint_id, SCOPE, now);
-    let requests = scheduler.claim_requests(Share::CaughtUp, now, &mut wakes_at);
+    let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at);
     assert_eq!(requests.len(), 1, "listed once");
     assert_eq!((requests[0].count, requests[0].known.is_none()), (8, true));
 
@@ -125,7 +126,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true, true, true], now);
     let later = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
     assert!(scheduler.begin_attempts(later, 0).is_empty());
-    let requests = scheduler.claim_requests(Share::CaughtUp, later, &mut wakes_at);
+    let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, later, &mut wakes_at);
     assert!(requests.iter().any(|request| request.endpoint_id == endpoint_id));
     reading.target = None;
     scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], later);
@@ -142,9 +143,9 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     for endpoint_id in [behind, caught_up] {
         scheduler.note_due(endpoint_id, SCOPE, now);
     }
-    let of_backlogs = scheduler.claim_requests(Share::Backlog, now, &mut wakes_at);
+    let of_backlogs = scheduler.claim_requests(Share::Backlog, CLAIMED_MAX, now, &mut wakes_at);
     assert!(of_backlogs.is_empty(), "nobody is behind yet");
-    for request in scheduler.claim_requests(Share::CaughtUp, now, &mut wakes_at) {
+    for request in scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at) {
         let mut reading = EndpointReading::empty(&request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         reading.is_drained = request.endpoint_id == caught_up;
@@ -153,7 +154,7 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     let shares = [behind, caught_up].map(|endpoint_id| scheduler.share_of(endpoint_id));
     assert_eq!(shares, [Share::Backlog, Share::CaughtUp]);
     let mut requested = |scheduler: &mut Scheduler, share| {
-        let requests = scheduler.claim_requests(share, now, &mut wakes_at);
+        let requests = scheduler.claim_requests(share, CLAIMED_MAX, now, &mut wakes_at);
         requests.iter().map(|request| request.endpoint_id).collect::<Vec<_>>()
     };
     assert_eq!(requested(&mut scheduler, Share::CaughtUp), []);
@@ -172,7 +173,7 @@ fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     let endpoint_id = Id::from_u128(7);
     scheduler.note_due(endpoint_id, SCOPE, now);
     let mut request_at = |scheduler: &mut Scheduler, share, at| {
-        let mut requests = scheduler.claim_requests(share, at, &mut wakes_at);
+        let mut requests = scheduler.claim_requests(share, CLAIMED_MAX, at, &mut wakes_at);
         assert_eq!(requests.len(), 1);
         requests.remove(0)
     };
@@ -199,6 +200,24 @@ fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     assert_eq!(scheduler.share_of(endpoint_id), Share::CaughtUp);
 }
 
+/// A turn claims no more than it is told, and the next one goes on with the other lanes.
+#[test]
+fn a_turn_claims_no_more_than_it_is_told() {
+    let now = Instant::now();
+    let mut wakes_at = now;
+    let mut scheduler = Scheduler::default();
+    for endpoint_id in [7, 8, 9].map(Id::from_u128) {
+        scheduler.note_due(endpoint_id, SCOPE, now);
+    }
+    let mut wanted = |claimed_max| {
+        let requests = scheduler.claim_requests(Share::CaughtUp, claimed_max, now, &mut wakes_at);
+        requests.iter().map(|request| request.count).collect::<Vec<_>>()
+    };
+    let each = ENDPOINT_CLAIMED_UNTRIED_MAX;
+    assert_eq!(wanted(each + 1), [each, 1]);
+    assert_eq!(wanted(CLAIMED_MAX), [each; 3], "nothing was claimed yet");
+}
+
 /// Two endpoints, one of them with a backlog, each with one delivery claimed.
 fn scheduler_with_a_backlog(now: Instant) -> (Scheduler, EndpointId, EndpointId) {
     let mut scheduler = Scheduler::default();
@@ -207,7 +226,7 @@ fn scheduler_with_a_backlog(now: Instant) -> (Scheduler, EndpointId, EndpointId)
         scheduler.note_due(endpoint_id, SCOPE, now);
     }
     let mut wakes_at = now;
-    for request in scheduler.claim_requests(Share::CaughtUp, now, &mut wakes_at) {
+    for request in scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at) {
         let mut reading = EndpointReading::empty(&request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         reading.due = vec![due(1)];
