@@ -12,6 +12,7 @@ mod attempt;
 mod backlog_yield;
 mod claims;
 mod endpoint_lane;
+mod finished_attempts;
 mod looks;
 mod scheduler;
 mod target;
@@ -35,6 +36,7 @@ use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 use crate::webhooks::sending::client::WebhookClient;
 use attempt::AttemptReport;
 use endpoint_lane::Share;
+use finished_attempts::FinishedAttempts;
 use looks::{LOOK_MILLISECONDS_MAX, LOOKED_MAX, Looks};
 use scheduler::{RUNNING_MAX, Scheduler};
 use turn::TurnResult;
@@ -103,7 +105,7 @@ struct DeliveryWorker {
     app: Arc<AppState>,
     client: WebhookClient,
     scheduler: Scheduler,
-    finished: Vec<(EndpointId, FinishedAttempt)>,
+    finished: FinishedAttempts,
     reports: UnboundedReceiver<AttemptReport>,
     reporter: UnboundedSender<AttemptReport>,
     /// A look, or a turn for endpoints without a backlog.
@@ -133,7 +135,7 @@ impl DeliveryWorker {
             app,
             client,
             scheduler: Scheduler::default(),
-            finished: Vec::new(),
+            finished: FinishedAttempts::default(),
             reports,
             reporter,
             step: None,
@@ -232,8 +234,7 @@ impl DeliveryWorker {
 
     async fn record_finished(&mut self) {
         while !self.finished.is_empty() {
-            let count = self.finished.len().min(ATTEMPTS_WRITTEN_MAX);
-            let finished = Arc::new(self.finished.drain(..count).collect());
+            let finished = Arc::new(self.finished.take_any(ATTEMPTS_WRITTEN_MAX));
             let app = self.app.clone();
             let turn = turn::run(app, Vec::new(), finished, self.clock_milliseconds).await;
             if let Err(failure) = turn.outcome {
@@ -334,7 +335,10 @@ impl DeliveryWorker {
             let wakes_at = &mut self.looks.wakes_at;
             requests = self.scheduler.claim_requests(share, claimed_max, now, wakes_at);
         }
-        let finished = self.finished_of(share, written_max);
+        let finished = match was_cautious {
+            true => self.finished.take_any(1),
+            false => self.finished.take(share, written_max),
+        };
         if requests.is_empty() && finished.is_empty() {
             return None;
         }
@@ -344,26 +348,6 @@ impl DeliveryWorker {
             let turn = turn::run(app, requests, finished, until_milliseconds).await;
             StoreStep::Turned { turn, was_cautious }
         }))
-    }
-
-    /// The finished attempts that the next turn of a share records: at most `written_max`, in the
-    /// order in which they ended.
-    fn finished_of(
-        &mut self,
-        share: Share,
-        written_max: usize,
-    ) -> Vec<(EndpointId, FinishedAttempt)> {
-        let (scheduler, is_cautious) = (&self.scheduler, self.is_cautious);
-        let mut room = if is_cautious { 1 } else { written_max };
-        let (taken, others) =
-            std::mem::take(&mut self.finished).into_iter().partition(|(endpoint_id, _)| {
-                let is_its = is_cautious || scheduler.share_of(*endpoint_id) == share;
-                let is_taken = is_its && room > 0;
-                room -= usize::from(is_taken);
-                is_taken
-            });
-        self.finished = others;
-        taken
     }
 
     /// Looks for endpoints whose due time has come since the last look. The scheduler remembers
@@ -423,7 +407,13 @@ impl DeliveryWorker {
             self.looks.soon(now);
         }
         for (reading, claimed) in readings.iter().zip(claims.by_endpoint) {
+            let endpoint_id = reading.endpoint_id;
+            let share_before = self.scheduler.share_of(endpoint_id);
             self.scheduler.take_reading(reading, claims.lease_ends_milliseconds, &claimed, now);
+            let share = self.scheduler.share_of(endpoint_id);
+            if share != share_before {
+                self.finished.change_share(endpoint_id, share);
+            }
         }
     }
 
@@ -441,7 +431,9 @@ impl DeliveryWorker {
         let is_passing = matches!(failure, OperationError::Store(StoreError::Unavailable(_)));
         if is_passing || !was_cautious {
             self.is_cautious |= !is_passing;
-            self.finished.splice(..0, finished.iter().cloned());
+            for attempt in finished.iter().rev() {
+                self.finished.give_back(self.scheduler.share_of(attempt.0), attempt.clone());
+            }
             return;
         }
         // This turn recorded one attempt only, so that attempt is the one that cannot be recorded.
@@ -466,7 +458,8 @@ impl DeliveryWorker {
                 self.scheduler.attempt_ended(endpoint_id, finished.as_ref(), Instant::now());
                 if let Some(finished) = finished {
                     self.app.metrics.webhook_attempt(finished.is_success);
-                    self.finished.push((endpoint_id, finished));
+                    let share = self.scheduler.share_of(endpoint_id);
+                    self.finished.push(share, (endpoint_id, finished));
                 }
             }
         }

@@ -229,7 +229,7 @@ impl Scheduler {
         if reading.target.is_none() {
             self.claimed_count -= lane.claimed.len();
             lane.claimed.clear();
-            lane.has_due = false;
+            (lane.has_due, lane.has_backlog) = (false, false);
             return;
         }
         if is_new && reading.health.failures_count > 0 {
