@@ -4,6 +4,7 @@ use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Currency, Id, InternalId, Mode, Money, ObjectKind, Scope, StoreError};
 use crate::ledger::LedgerAccount;
+use crate::rails::files::reports::ReportKind;
 use crate::store::{Row, Tx, Value};
 use crate::values;
 use crate::webhooks::state::EndpointStatus;
@@ -294,7 +295,7 @@ pub fn find_file_out(tx: &mut dyn Tx, id: InternalId) -> Result<Option<FileOut>,
 /// A file from the bank.
 #[derive(Clone, Debug)]
 pub struct FileIn {
-    pub kind: String,
+    pub kind: ReportKind,
     pub message_id: String,
     pub status: String,
     pub applied_count: i64,
@@ -303,22 +304,37 @@ pub struct FileIn {
     pub received_at: i64,
 }
 
+const FILE_IN: &str = "SELECT kind, message_id, status, applied_count, ignored_count, \
+                       unknown_count, received_at FROM bank_files";
+
+fn file_in(mut row: Row) -> Result<FileIn, StoreError> {
+    Ok(FileIn {
+        kind: row.word(ReportKind::parse)?,
+        message_id: row.text()?,
+        status: row.text()?,
+        applied_count: row.int()?,
+        ignored_count: row.int()?,
+        unknown_count: row.int()?,
+        received_at: row.int()?,
+    })
+}
+
 /// Files from the bank, newest first.
 pub fn files_in(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<FileIn>, StoreError> {
-    let sql = "SELECT kind, message_id, status, applied_count, ignored_count, unknown_count, \
-               received_at FROM bank_files ORDER BY received_at DESC LIMIT ?1";
-    let read = |mut row: Row| {
-        Ok(FileIn {
-            kind: row.text()?,
-            message_id: row.text()?,
-            status: row.text()?,
-            applied_count: row.int()?,
-            ignored_count: row.int()?,
-            unknown_count: row.int()?,
-            received_at: row.int()?,
-        })
-    };
-    tx.rows(sql, values![rows_max])?.into_iter().map(read).collect()
+    let sql = format!("{FILE_IN} ORDER BY received_at DESC LIMIT ?1");
+    tx.rows(&sql, values![rows_max])?.into_iter().map(file_in).collect()
+}
+
+/// The file that brought the bank's reason for what became of a payout.
+pub fn file_of_reason(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+) -> Result<Option<FileIn>, StoreError> {
+    let sql = format!(
+        "{FILE_IN} WHERE sha256 = (SELECT reason_sha256 FROM bank_instructions WHERE payout_id = \
+         ?1)"
+    );
+    tx.row(&sql, values![payout_id])?.map(file_in).transpose()
 }
 
 /// A webhook endpoint with its backlog.

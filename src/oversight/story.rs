@@ -4,7 +4,7 @@
 pub mod rows;
 
 use super::AccountNames;
-use super::rows::{FileOut, find_file_out};
+use super::rows::{FileIn, FileOut, file_of_reason, find_file_out};
 use crate::beneficiaries::{self, Beneficiary};
 use crate::deposits::{self, Deposit};
 use crate::events::rows::EventRow;
@@ -58,6 +58,8 @@ pub struct Story {
     pub payout: Option<Payout>,
     pub instruction: Option<Journalled>,
     pub file: Option<FileOut>,
+    /// The file that brought the bank's reason.
+    pub reason_file: Option<FileIn>,
     pub bank_lines: Vec<BankLine>,
     pub refunds: Vec<Refund>,
     pub postings: Vec<PostingRow>,
@@ -94,11 +96,13 @@ pub fn read(
         Some(id) => payouts::rows::find(tx, scope, id)?,
         None => None,
     };
-    let (mut instruction, mut file, mut bank_lines) = (None, None, Vec::new());
+    let (mut instruction, mut file, mut reason_file, mut bank_lines) = Default::default();
     if let Some(payout) = &payout {
         instruction = journal::find(tx, payout.id)?;
+        reason_file = file_of_reason(tx, payout.id)?;
         bank_lines = rows::bank_lines(tx, payout.id, ROWS_MAX)?;
-        if let Some(message_id) = instruction.as_ref().and_then(|found| found.message_id) {
+        let sent_in = instruction.as_ref().and_then(|found: &Journalled| found.message_id);
+        if let Some(message_id) = sent_in {
             file = find_file_out(tx, message_id.0)?;
         }
     }
@@ -125,6 +129,7 @@ pub fn read(
         payout,
         instruction,
         file,
+        reason_file,
         bank_lines,
         refunds,
         hits: found,
@@ -425,6 +430,13 @@ impl Story {
             let moment = Moment::new(at, StoryTheme::Bank, &file.status)
                 .with("file", file.id.to_string().trim_start_matches("request_"))
                 .with("payments", file.instructions_count);
+            moments.push(moment);
+        }
+        if let (Some(file), Some(instruction)) = (&self.reason_file, &self.instruction) {
+            let moment = Moment::new(file.received_at, StoryTheme::Bank, "reason_given")
+                .with("file", &file.message_id)
+                .with("kind", file.kind.word())
+                .with_some("bank_says", instruction.reason.words());
             moments.push(moment);
         }
         for line in &self.bank_lines {

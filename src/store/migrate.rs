@@ -35,6 +35,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0025_uses_of_keys.sql"),
     include_str!("../../migrations/0026_open_payouts.sql"),
     include_str!("../../migrations/0027_rate_inputs.sql"),
+    include_str!("../../migrations/0028_files_of_reasons.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

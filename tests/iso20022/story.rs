@@ -34,6 +34,18 @@ async fn a_story_has_the_banks_own_words() {
     assert!(place(&moments, &["Bank", &message]) < said, "{moments:#?}");
     assert!(said < place(&moments, &["Transfer", "Payout failed"]), "{moments:#?}");
     place(&moments, &["Refund"]);
+    // The file that brought the reason has its name, its kind and the bank's words.
+    let told = ["Bank", "Reason given", "S1", "Status report", "AC04: ACCOUNT IS CLOSED"];
+    let brought = place(&moments, &told);
+    assert!(place(&moments, &["Bank", &message]) < brought && brought < said, "{moments:#?}");
+    // Another file that says the same does not take its place; one that says more does.
+    scene.hear(&[status("S2", &message, "", &refusal(payout_id, &reason("AC04", text)))]).await;
+    place(&viewer.story(&page).await, &told);
+    let closed = reason("AC07", "CLOSED BY ITS HOLDER");
+    scene.hear(&[status("S3", &message, "", &refusal(payout_id, &closed))]).await;
+    let moments = viewer.story(&page).await;
+    place(&moments, &["Bank", "Reason given", "S3", "AC07: CLOSED BY ITS HOLDER"]);
+    assert!(!moments.iter().any(|moment| moment.contains("AC04")), "{moments:#?}");
 
     // Another one is paid: the bank's line and references show.
     let (transfer, payout_id, _) = scene.sent("100.00").await;

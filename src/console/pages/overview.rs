@@ -385,7 +385,7 @@ fn bank(visit: &Visit, overview: &Overview) -> Vec<PageBlock> {
     for file in &overview.files_in {
         received.lines.push(TableLine::new(vec![
             PageCell::Code(file.message_id.clone()),
-            PageCell::text(word(words, &file.kind)),
+            PageCell::text(word(words, file.kind.word())),
             PageCell::chip(words, &file.status),
             PageCell::number(file.applied_count),
             PageCell::number(file.unknown_count),

@@ -265,7 +265,14 @@ fn persons(visit: &Visit, story: &Story) -> PageBlock {
     ));
     if let Some(instruction) = &story.instruction {
         let said = instruction.reason.words();
-        facts.extend(said.map(|said| fact(visit, "fact.bank_says", PageCell::Text(said))));
+        facts.extend(said.map(|said| {
+            let mut cells = vec![PageCell::Text(said)];
+            if let Some(file) = &story.reason_file {
+                cells.push(PageCell::Code(file.message_id.clone()));
+                cells.push(PageCell::time(file.received_at));
+            }
+            fact(visit, "fact.bank_says", PageCell::Several(cells))
+        }));
         if let Some(attention) = instruction.attention {
             facts.push(fact(visit, "fact.attention", PageCell::text(attention.meaning())));
         }
@@ -324,7 +331,7 @@ fn step(visit: &Visit, story: &Story, moment: Moment) -> StoryStep {
             "to_address" => on_chain(visit, transfer, OnChain::Address, &value),
             "utr" | "file" | "statement" | "entry_reference" => PageCell::Code(value),
             "reason" | "classification" | "said_by" | "declared_by" | "from" | "to"
-            | "name_match" => PageCell::Text(word(words, &value)),
+            | "name_match" | "kind" => PageCell::Text(word(words, &value)),
             "rate_source" => PageCell::Text(word(words, &format!("rates_{value}"))),
             "rate_observed_at" => PageCell::time_or_none(value.parse().ok()),
             _ => PageCell::Text(value),

@@ -24,6 +24,17 @@ crate::string_enum!(
     }
 );
 
+impl ReportKind {
+    /// What a file of the kind is, whatever its format.
+    pub const fn word(self) -> &'static str {
+        match self {
+            ReportKind::Status => "status_report",
+            ReportKind::Notification => "notification",
+            ReportKind::Statement => "statement",
+        }
+    }
+}
+
 /// A file that was read.
 #[derive(Clone, Debug)]
 pub struct Incoming {

@@ -63,6 +63,14 @@ pub enum ReportEffect {
     Attention(Id<kind::Payout>, Attention),
 }
 
+/// A file from the bank whose reports are applied, and what that needs.
+#[derive(Clone, Copy)]
+pub struct AppliedFile<'a> {
+    pub services: &'a Services,
+    pub settings: &'a BankSettings,
+    pub sha256: &'a [u8; 32],
+}
+
 /// A report's payment, with what is needed to change it.
 struct ReportedPayment<'a> {
     services: &'a Services,
@@ -99,8 +107,7 @@ fn addressed(
 pub fn payment(
     tx: &mut dyn Tx,
     now: &mut Now,
-    services: &Services,
-    settings: &BankSettings,
+    file: AppliedFile<'_>,
     report: &PaymentReport,
 ) -> Result<ReportEffect, StoreError> {
     let instruction = match addressed(tx, report)? {
@@ -111,9 +118,10 @@ pub fn payment(
         return Ok(ReportEffect::Unmatched(Matching::UnknownReference));
     };
     if !report.reason.is_empty() {
-        rows::note_reason(tx, payout.id, &report.reason)?;
+        rows::note_reason(tx, payout.id, &report.reason, file.sha256)?;
     }
     publish::enter(tx, now, &instruction)?;
+    let AppliedFile { services, settings, .. } = file;
     let mut case = ReportedPayment { services, settings, report, instruction, payout };
     let outcome = match report.event {
         ReportedEvent::Processing => Ok(ReportEffect::Ignored),
@@ -357,13 +365,12 @@ fn payment_under<'a>(
 pub fn line(
     tx: &mut dyn Tx,
     now: &mut Now,
-    services: &Services,
-    settings: &BankSettings,
+    file: AppliedFile<'_>,
     line: &StatementLine,
     place: Option<LinePlace>,
 ) -> Result<ReportEffect, StoreError> {
     if let Some(payouts) = booked_together(tx, line)? {
-        return batch(tx, now, services, settings, line, place, &payouts);
+        return batch(tx, now, file, line, place, &payouts);
     }
     let event = match line.sign {
         Sign::Debit => ReportedEvent::Paid,
@@ -406,8 +413,8 @@ pub fn line(
             (Err(_), None) => None,
         };
         let utr = payout.as_ref().and_then(|payout| {
-            let own = [settings.debit_account_number()];
-            let elements = &settings.profile.reference_elements;
+            let own = [file.settings.debit_account_number()];
+            let elements = &file.settings.profile.reference_elements;
             match line.references.utr(payout.method, elements, &own) {
                 UtrFinding::One(utr, _) => Some(utr),
                 _ => None,
@@ -420,7 +427,7 @@ pub fn line(
     if matching != Matching::Payout {
         return Ok(ReportEffect::Unmatched(matching));
     }
-    payment(tx, now, services, settings, &report)
+    payment(tx, now, file, &report)
 }
 
 /// The payouts that one debit was booked for: the ones that it names, or those of the batch that it
@@ -455,8 +462,7 @@ fn booked_together(
 fn batch(
     tx: &mut dyn Tx,
     now: &mut Now,
-    services: &Services,
-    settings: &BankSettings,
+    file: AppliedFile<'_>,
     line: &StatementLine,
     place: Option<LinePlace>,
     payouts: &[Journalled],
@@ -479,7 +485,7 @@ fn batch(
             references: References::new(),
             entry_reference: None,
         };
-        let one = payment(tx, now, services, settings, &report)?;
+        let one = payment(tx, now, file, &report)?;
         if matches!(one, ReportEffect::Attention(..)) {
             outcome = one;
         }

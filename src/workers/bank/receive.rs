@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::apply::{self, PaymentReport, ReportEffect, ReportedEvent};
+use super::apply::{self, AppliedFile, PaymentReport, ReportEffect, ReportedEvent};
 use super::publish::Stopped;
 use super::{Bank, TurnReport};
 use crate::app_state::AppState;
@@ -237,7 +237,9 @@ impl Bank {
                     let outcome = app
                         .store
                         .write(move |tx, now| {
-                            Ok(apply::payment(tx, now, &services, &settings, &report)?)
+                            let (services, settings) = (&services, &settings);
+                            let file = AppliedFile { services, settings, sha256: &sha256 };
+                            Ok(apply::payment(tx, now, file, &report)?)
                         })
                         .await?;
                     count(app, &mut counts, turn, outcome);
@@ -264,7 +266,9 @@ impl Bank {
                         let outcome = app
                             .store
                             .write(move |tx, now| {
-                                Ok(apply::line(tx, now, &services, &settings, &line, place)?)
+                                let (services, settings) = (&services, &settings);
+                                let file = AppliedFile { services, settings, sha256: &sha256 };
+                                Ok(apply::line(tx, now, file, &line, place)?)
                             })
                             .await?;
                         count(app, &mut counts, turn, outcome);

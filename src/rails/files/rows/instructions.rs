@@ -309,15 +309,19 @@ pub fn note_entry(
     Ok(())
 }
 
-/// Notes what the bank gave as its reason; nothing is forgotten where it gave none.
+/// Notes what the bank gave as its reason, and the file of the bank's that it stands in. A file
+/// that says nothing else than the one before does not take its place.
 pub fn note_reason(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
     reason: &Reason,
+    sha256: &[u8; 32],
 ) -> Result<(), StoreError> {
-    let sql = "UPDATE bank_instructions SET reason_code = COALESCE(?2, reason_code), reason_text \
-               = COALESCE(?3, reason_text) WHERE payout_id = ?1";
-    tx.execute(sql, values![payout_id, &reason.code, &reason.text])?;
+    let sql = "UPDATE bank_instructions SET reason_code = ?2, reason_text = ?3, reason_sha256 = \
+               ?4 WHERE payout_id = ?1 AND NOT (COALESCE(?2, reason_code, '') = \
+               COALESCE(reason_code, '') AND COALESCE(?3, reason_text, '') = \
+               COALESCE(reason_text, ''))";
+    tx.execute(sql, values![payout_id, &reason.code, &reason.text, sha256])?;
     Ok(())
 }
 
