@@ -139,6 +139,13 @@ impl Guides {
         files.get(path).or_else(|| files.get(path.strip_suffix('/')?))
     }
 
+    /// The path of the Markdown of a page, where the path leads to a page that has it.
+    pub fn markdown_path(&self, path: &str) -> Option<String> {
+        let name = path.strip_prefix("/docs/")?.trim_end_matches('/');
+        let path = format!("/docs/{}.md", if name.is_empty() { "index" } else { name });
+        self.file(&path).map(|_| path)
+    }
+
     /// The file at a path as a query wants it: `lang` leaves one language of the code in Markdown.
     pub fn file_for(&self, path: &str, query: Option<&str>) -> Option<GuideFile> {
         let file = self.file(path)?.clone();
@@ -208,9 +215,10 @@ fn llms(public_url: &str, resources: &[reference::ResourcePage]) -> String {
     let mut text = String::from(
         "# hundi\n\n> An API that pays Indian rupees into NRE bank accounts, funded by a deposit \
          of USDT on TRON: beneficiary, sender, quote lock, transfer with a deposit address, INR \
-         payout with a UTR, signed webhooks.\n\nThe guides have code in several languages. \
-         `?lang=bash`, `?lang=python`, `?lang=typescript` or `?lang=rust` behind an address leaves \
-         one of them.\n\n## Guides\n\n",
+         payout with a UTR, signed webhooks.\n\nEvery page below /docs/ answers `Accept: \
+         text/markdown` with Markdown. The guides have code in several languages. `?lang=bash`, \
+         `?lang=python`, `?lang=typescript` or `?lang=rust` behind an address leaves one of \
+         them.\n\n## Guides\n\n",
     );
     for guide in GUIDES {
         text.push_str(&format!("- [{}]({public_url}{})\n", guide.title, guide.markdown_path()));

@@ -46,6 +46,19 @@ pub fn presented(headers: &HeaderMap) -> Presented<'_> {
 
 /// JSON is the default; PDF goes to who names it and prefers it.
 pub fn accepts_pdf(headers: &HeaderMap) -> bool {
+    let (pdf, json) = qualities(headers, idempotency::PDF, idempotency::JSON);
+    pdf.is_some_and(|pdf| pdf > json.unwrap_or(0.0))
+}
+
+/// A page is the default; Markdown goes to who names it, unless a page is preferred to it. No
+/// browser names it.
+pub fn accepts_markdown(headers: &HeaderMap) -> bool {
+    let (markdown, page) = qualities(headers, "text/markdown", "text/html");
+    markdown.is_some_and(|markdown| markdown > 0.0 && markdown >= page.unwrap_or(0.0))
+}
+
+/// How much each of two types is wanted, where `Accept` names it.
+fn qualities(headers: &HeaderMap, one: &str, other: &str) -> (Option<f32>, Option<f32>) {
     let accept: String = headers
         .get_all(http::header::ACCEPT)
         .iter()
@@ -62,11 +75,7 @@ pub fn accepts_pdf(headers: &HeaderMap) -> bool {
             name.eq_ignore_ascii_case(wanted).then_some(quality)
         })
     };
-    match (quality(idempotency::PDF), quality(idempotency::JSON)) {
-        (Some(pdf), None) => pdf > 0.0,
-        (Some(pdf), Some(json)) => pdf > json,
-        (None, _) => false,
-    }
+    (quality(one), quality(other))
 }
 
 /// Reads `Idempotency-Key`. One pair of quotes is taken off, so that the structured form of the

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
+use http::header::{ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, VARY};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
@@ -14,6 +14,7 @@ use crate::chains::followed::FollowedChain;
 use crate::disk;
 use crate::guides::{GuideFile, Guides};
 use crate::http::dispatch::{self, Api, Reply, ReplyBody};
+use crate::http::incoming::accepts_markdown;
 use crate::http::near;
 use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
@@ -145,8 +146,8 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
             reply
         }
         _ => {
-            if let Some(file) = site.guides.file_for(path, request.uri().query()) {
-                return guide(&file);
+            if let Some(reply) = guide_page(&site.guides, request) {
+                return reply;
             }
             if let Some(rest) = path.strip_prefix("/pay/") {
                 return payer::answer(app, request_id, request, rest).await;
@@ -297,6 +298,18 @@ fn chain_lines(app: &AppState) -> String {
         format!("chain {name} ({mode}): block {height}, {behind} s behind{trouble}\n")
     };
     app.chains.iter().map(line).collect()
+}
+
+/// What the documentation has at the request's path. A page goes as Markdown to who asks for that.
+fn guide_page<B>(guides: &Guides, request: &Request<B>) -> Option<Reply> {
+    let (path, query) = (request.uri().path(), request.uri().query());
+    let Some(markdown_path) = guides.markdown_path(path) else {
+        return Some(guide(&guides.file_for(path, query)?));
+    };
+    let wanted = if accepts_markdown(request.headers()) { markdown_path.as_str() } else { path };
+    let mut reply = guide(&guides.file_for(wanted, query)?);
+    reply.headers_mut().insert(VARY, HeaderValue::from_static("accept"));
+    Some(reply)
 }
 
 /// A page or file of the documentation; its scripts and styles come from the binary.

@@ -152,6 +152,58 @@ async fn the_documentation_comes_whole_from_this_server() {
     }
 }
 
+/// The type of what a page of the documentation answers to an `Accept`, and its text.
+async fn accepted(server: &Server, path: &str, accept: &str) -> (Answer, String) {
+    let headers: &[(&str, &[u8])] = &[("accept", accept.as_bytes())];
+    let request = wire::request("GET", path, headers, b"");
+    let answer = wire::exchange(&server.address, &request).await.unwrap();
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    (answer, text)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_markdown_for_whoever_asks_for_that() {
+    let server = Server::start().await;
+    let pages = [
+        ("/docs/", "/docs/index.md"),
+        ("/docs/webhooks", "/docs/webhooks.md"),
+        ("/docs/webhooks/", "/docs/webhooks.md"),
+        ("/docs/webhooks?lang=rust", "/docs/webhooks.md?lang=rust"),
+        ("/docs/api/transfers", "/docs/api/transfers.md"),
+    ];
+    for (path, at) in pages {
+        let (_, markdown) = accepted(&server, at, "*/*").await;
+        assert!(markdown.starts_with("# "), "{at}");
+        let rows = [
+            ("text/markdown", true),
+            ("Text/Markdown; charset=utf-8", true),
+            ("text/markdown, text/html, */*", true),
+            ("text/markdown, text/html;q=0.9", true),
+            ("text/html;q=0.5, text/markdown;q=0.4", false),
+            ("text/markdown;q=0", false),
+            ("text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8", false),
+            ("text/*", false),
+            ("*/*", false),
+            ("", false),
+        ];
+        for (accept, is_markdown) in rows {
+            let (answer, text) = accepted(&server, path, accept).await;
+            let said = answer.header("content-type").unwrap_or_default();
+            let wanted = if is_markdown { "text/markdown" } else { "text/html" };
+            assert!(said.starts_with(wanted), "{path} for {accept:?} is {said}");
+            assert_eq!(text == markdown, is_markdown, "{path} for {accept:?}");
+            // A cache keeps both.
+            assert_eq!(answer.header("vary"), Some("accept"), "{path} for {accept:?}");
+        }
+    }
+    // What has one form is answered in that, whatever is asked for.
+    for path in ["/docs/guides.css", "/docs/webhooks.md", "/llms.txt"] {
+        let (answer, _) = accepted(&server, path, "text/markdown").await;
+        assert_eq!((answer.status, answer.header("vary")), (200, None), "{path}");
+    }
+    assert_eq!(accepted(&server, "/docs/nothing", "text/markdown").await.0.status, 404);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_carries_a_request_id_of_its_own() {
     let server = Server::start().await;
