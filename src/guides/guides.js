@@ -11,10 +11,22 @@ const element = (name, text, attributes = {}) => {
   return made;
 };
 
-// Code in several languages: one choice for all pages.
+// Code in several languages: one choice for all pages. An address with `?lang=python` chooses, too, and hides what is
+// said of the other languages; without it that is shown, so that a reader sees which there are.
 const LANGUAGES = { bash: "curl", python: "Python", typescript: "TypeScript", rust: "Rust" };
+const asked = new URLSearchParams(location.search).get("lang");
 const choices = [...document.querySelectorAll(".choice")];
+const rowName = (row) => row.cells[0]?.textContent.replace("Shell", LANGUAGES.bash);
+function leave(language) {
+  for (const part of document.querySelectorAll("[data-for]")) part.hidden = !part.dataset.for.split(" ").includes(language);
+  for (const body of document.querySelectorAll("tbody")) {
+    const rows = [...body.rows].filter((row) => Object.values(LANGUAGES).includes(rowName(row)));
+    const own = rows.find((row) => rowName(row) === LANGUAGES[language]) ?? rows[0];
+    for (const row of rows) row.hidden = row !== own;
+  }
+}
 function choose(language) {
+  if (asked && language) leave(language);
   for (const choice of choices) {
     const blocks = [...choice.querySelectorAll("figure.code")];
     const shown = blocks.find((block) => block.dataset.language === language) ?? blocks[0];
@@ -49,6 +61,7 @@ choices.forEach((choice, number) => {
   });
   choice.prepend(list);
 });
+if (Object.hasOwn(LANGUAGES, asked)) store(localStorage, "language", asked);
 choose(stored(localStorage, "language"));
 
 for (const block of document.querySelectorAll("figure.code")) {

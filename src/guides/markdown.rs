@@ -24,7 +24,8 @@ pub struct Rendered {
 
 /// Renders a guide. The text is the project's own, so HTML in it is kept.
 pub fn render(text: &str) -> Rendered {
-    let parser = Parser::new_ext(text, Options::ENABLE_TABLES);
+    let text = marked(text);
+    let parser = Parser::new_ext(&text, Options::ENABLE_TABLES);
     let mut rendered = Rendered { html: String::new(), headings: Vec::new(), sections: Vec::new() };
     let mut pending: Vec<Event<'_>> = Vec::new();
     let mut codes: Vec<CodeBlock> = Vec::new();
@@ -160,18 +161,99 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// The text as readers of Markdown get it: without what only the tests read behind a fence.
+/// The languages of code, and how the first cell of a table's row names them.
+const LANGUAGES: [(&str, &str); 4] =
+    [("bash", "Shell"), ("python", "Python"), ("typescript", "TypeScript"), ("rust", "Rust")];
+
+/// A line that stands for itself between what is for everybody and what is for some languages.
+enum LanguageMark<'a> {
+    /// `<!-- for python rust -->`: what follows is for these alone.
+    For(&'a str),
+    /// `<!-- end -->`
+    End,
+}
+
+fn mark(line: &str) -> Option<LanguageMark<'_>> {
+    let name = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
+    if name == "end" {
+        Some(LanguageMark::End)
+    } else {
+        name.strip_prefix("for ").map(LanguageMark::For)
+    }
+}
+
+/// The text as readers of Markdown get it: without what only the tests read behind a fence, and
+/// without marks.
 pub fn plain(text: &str) -> String {
-    let line = |line: &str| match line.split_once(" background=") {
-        Some((fence, _)) if fence.starts_with("```") => format!("{fence}\n"),
-        _ => format!("{line}\n"),
+    let mut kept = String::with_capacity(text.len());
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if mark(line).is_some() {
+            lines.next_if(|next| next.is_empty());
+            continue;
+        }
+        let ends = [" background=", " pasted="].map(|option| line.find(option));
+        let end = ends.into_iter().flatten().min().filter(|_| line.starts_with("```"));
+        kept.push_str(end.map_or(line, |end| &line[..end]));
+        kept.push('\n');
+    }
+    kept
+}
+
+/// The text with marks as elements of a page.
+fn marked(text: &str) -> String {
+    let line = |line: &str| match mark(line) {
+        Some(LanguageMark::For(languages)) => format!("<div data-for=\"{languages}\">\n"),
+        Some(LanguageMark::End) => "</div>\n".to_owned(),
+        None => format!("{line}\n"),
     };
     text.lines().map(line).collect()
 }
 
-/// The text with code in one language, where blocks that follow one another say the same in
-/// several. Code that is not there in that language stays as it is first written.
+/// The text for one language: without what is marked for others, and without the rows of tables
+/// that are about others. Code of which there is a choice is left in that language; what is not
+/// there in it stays as it is first written.
 pub fn only(text: &str, language: &str) -> String {
+    let known = LANGUAGES.iter().find(|(name, _)| *name == language);
+    let (language, row_name) = known.copied().unwrap_or(LANGUAGES[0]);
+    let mut kept = String::with_capacity(text.len());
+    let mut is_for_others = false;
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        match mark(line) {
+            Some(LanguageMark::For(languages)) => {
+                is_for_others = !languages.split(' ').any(|name| name == language);
+            }
+            Some(LanguageMark::End) => is_for_others = false,
+            None if is_for_others => continue,
+            None if row_language(line).is_some() => {
+                let mut rows = vec![line];
+                while let Some(row) = lines.next_if(|next| row_language(next).is_some()) {
+                    rows.push(row);
+                }
+                let own = rows.iter().find(|row| row_language(row) == Some(row_name));
+                kept.push_str(own.unwrap_or(&rows[0]));
+                kept.push('\n');
+                continue;
+            }
+            None => {}
+        }
+        // The marks' lines stay, so that they take their blank lines with them in the end.
+        kept.push_str(line);
+        kept.push('\n');
+    }
+    plain(&one_choice(&kept, language))
+}
+
+/// The language that a row of a table is about.
+fn row_language(line: &str) -> Option<&'static str> {
+    let cell = line.strip_prefix("| ")?.split(" |").next()?;
+    LANGUAGES.iter().map(|(_, name)| *name).find(|name| *name == cell)
+}
+
+/// The text with code in one language, where blocks that follow one another say the same in
+/// several.
+fn one_choice(text: &str, language: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut codes: Vec<(String, String)> = Vec::new();
     let mut lines = text.lines();
@@ -248,6 +330,31 @@ mod tests {
     fn what_the_tests_read_is_not_shown() {
         let text = "```python title=x.py background=4242\nx background=1\n```\n";
         assert_eq!(plain(text), "```python title=x.py\nx background=1\n```\n");
+        let text = "```python title=x.py pasted=yes\nx pasted=1\n```\n";
+        assert_eq!(plain(text), "```python title=x.py\nx pasted=1\n```\n");
+    }
+
+    #[test]
+    fn what_is_said_of_other_languages_is_left_out() {
+        let text = "a\n\n| Language | Start |\n|---|---|\n| Shell | s |\n| Python | p |\n\n\
+                    <!-- for typescript rust -->\n\n### t\n\n```bash\n1\n```\n\n\
+                    <!-- end -->\n\nb\n";
+        let head = "a\n\n| Language | Start |\n|---|---|\n";
+        let part = "### t\n\n```bash\n1\n```\n\n";
+        for (language, wanted) in [
+            ("python", format!("{head}| Python | p |\n\nb\n")),
+            ("bash", format!("{head}| Shell | s |\n\nb\n")),
+            // A row that is not there in a language, as code that is not.
+            ("rust", format!("{head}| Shell | s |\n\n{part}b\n")),
+            ("cobol", format!("{head}| Shell | s |\n\nb\n")),
+        ] {
+            assert_eq!(only(text, language), wanted, "{language}");
+        }
+        let all = format!("{head}| Shell | s |\n| Python | p |\n\n{part}b\n");
+        assert_eq!(plain(text), all);
+        let html = render(text).html;
+        assert_eq!(html.matches("<div data-for=\"typescript rust\">").count(), 1, "{html}");
+        assert!(html.contains("<h3 id=\"t\">") && html.contains("</div>\n<p>b"), "{html}");
     }
 
     #[test]

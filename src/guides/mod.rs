@@ -89,6 +89,18 @@ impl GuideSource {
 pub struct GuideFile {
     pub content_type: &'static str,
     pub body: Bytes,
+    /// Of Markdown, the text that tells what is for which language.
+    marked: Option<String>,
+}
+
+impl GuideFile {
+    fn new(content_type: &'static str, body: impl Into<Bytes>) -> GuideFile {
+        GuideFile { content_type, body: body.into(), marked: None }
+    }
+    fn markdown(content_type: &'static str, text: &str) -> GuideFile {
+        let marked = Some(text.to_owned());
+        GuideFile { content_type, body: markdown::plain(text).into(), marked }
+    }
 }
 
 /// A line of the navigation.
@@ -146,17 +158,17 @@ impl Guides {
         self.file(&path).map(|_| path)
     }
 
-    /// The file at a path as a query wants it: `lang` leaves one language of the code in Markdown.
+    /// The body of the file at a path as a query wants it: `lang` leaves one language in Markdown.
     pub fn file_for(&self, path: &str, query: Option<&str>) -> Option<GuideFile> {
-        let file = self.file(path)?.clone();
-        let is_markdown = path.ends_with(".md") || path == FULL_TEXT_PATH;
+        let file = self.file(path)?;
         let mut pairs = url::form_urlencoded::parse(query.unwrap_or("").as_bytes());
-        let Some((_, language)) = pairs.find(|(name, _)| name == "lang").filter(|_| is_markdown)
-        else {
-            return Some(file);
-        };
-        let text = String::from_utf8_lossy(&file.body);
-        Some(GuideFile { body: markdown::only(&text, &language).into(), ..file })
+        let language = pairs.find(|(name, _)| name == "lang").map(|(_, language)| language);
+        Some(match file.marked.as_deref().zip(language) {
+            Some((text, language)) => {
+                GuideFile::new(file.content_type, markdown::only(text, &language))
+            }
+            None => file.clone(),
+        })
     }
 
     /// The path of every file.
@@ -177,7 +189,6 @@ impl Guides {
         for (index, source) in GUIDES.iter().enumerate() {
             let source_text = source.markdown.replace(EXAMPLE_URL, public_url);
             let text = inserts::fill(&source_text, document, inserts::Output::Text);
-            let text = markdown::plain(&text);
             let page = inserts::fill(&source_text, document, inserts::Output::Page);
             builder.guide(index, source, &text, &page);
             full_text.push_str(&text);
@@ -189,22 +200,17 @@ impl Guides {
         builder.missing();
         let search = Value::Array(std::mem::take(&mut builder.search)).to_string();
         let mut files = builder.files;
-        let mut add = |path: &str, content_type: &'static str, body: Bytes| {
-            files.insert(path.to_owned(), GuideFile { content_type, body });
-        };
-        add("/docs/search.json", "application/json", search.into());
+        let plain = "text/plain; charset=utf-8";
+        let script = GuideFile::new("text/javascript; charset=utf-8", include_str!("guides.js"));
+        let mut add = |path: &str, file| files.insert(path.to_owned(), file);
+        add("/docs/search.json", GuideFile::new("application/json", search));
         add(
             "/docs/guides.css",
-            "text/css; charset=utf-8",
-            Bytes::from_static(include_bytes!("guides.css")),
+            GuideFile::new("text/css; charset=utf-8", include_str!("guides.css")),
         );
-        add(
-            "/docs/guides.js",
-            "text/javascript; charset=utf-8",
-            Bytes::from_static(include_bytes!("guides.js")),
-        );
-        add("/llms.txt", "text/plain; charset=utf-8", llms(public_url, &resources).into());
-        add(FULL_TEXT_PATH, "text/plain; charset=utf-8", full_text.into());
+        add("/docs/guides.js", script);
+        add("/llms.txt", GuideFile::new(plain, llms(public_url, &resources)));
+        add(FULL_TEXT_PATH, GuideFile::markdown(plain, &full_text));
         files
     }
 }
@@ -254,7 +260,7 @@ impl Builder<'_> {
     fn page(&mut self, path: &str, page: &GuideTemplate<'_>, sections: &[markdown::SearchSection]) {
         // The template holds no expression that can fail.
         let html = page.render().unwrap_or_default();
-        let file = GuideFile { content_type: "text/html; charset=utf-8", body: html.into() };
+        let file = GuideFile::new("text/html; charset=utf-8", html);
         self.files.insert(path.to_owned(), file);
         self.search.extend(sections.iter().map(|section| {
             json!({ "page": page.title, "heading": section.heading, "text": section.text,
@@ -264,8 +270,7 @@ impl Builder<'_> {
 
     /// The Markdown of a page.
     fn text(&mut self, path: String, text: &str) {
-        let content_type = "text/markdown; charset=utf-8";
-        self.files.insert(path, GuideFile { content_type, body: Bytes::from(text.to_owned()) });
+        self.files.insert(path, GuideFile::markdown("text/markdown; charset=utf-8", text));
     }
 
     fn guides(&self, current: Option<usize>) -> Vec<NavigationEntry> {
@@ -394,6 +399,8 @@ mod tests {
             assert!(values(html, "src").iter().all(|source| source.starts_with('/')), "{path}");
             assert!(!html.contains("<!-- insert"), "{path} asks for an insert that is unknown");
             assert!(!html.contains(" style=\"") && !html.contains("<script>"), "{path}");
+            assert!(!html.contains("<!-- "), "{path} keeps a mark");
+            assert_eq!(html.matches("<div").count(), html.matches("</div>").count(), "{path}");
         }
     }
 
@@ -431,7 +438,16 @@ mod tests {
             assert!(!python.contains(&format!("title={other}")), "{other}");
             assert!(all.contains(&format!("title={other}")), "{other}");
         }
+        // What is said of the others goes with their code.
+        let sections = ["npx tsx", "cargo add", "Perl", "With Express", "receive_express"];
+        for path in ["/docs/webhooks.md", FULL_TEXT_PATH] {
+            let (all, python) = (text(path, None), text(path, Some("lang=python")));
+            assert!(sections.iter().all(|other| all.contains(other)), "{path}");
+            assert!(!sections.iter().any(|other| python.contains(other)), "{python}");
+            assert!(!all.contains("<!--") && !python.contains("<!--"), "{path}");
+        }
         let whole = text(FULL_TEXT_PATH, Some("lang=typescript"));
+        assert!(whole.contains("receive_express.ts") && !whole.contains("cargo run"));
         assert!(whole.contains("title=retry.ts") && !whole.contains("title=retry.py"));
         // Of a page the reader chooses with the tabs.
         let page = text("/docs/quick-start", Some("lang=python"));

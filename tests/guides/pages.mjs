@@ -91,6 +91,17 @@ await check("the language that was chosen once is shown on every page", async ()
   same(await page.getByRole("tab", { name: "TypeScript" }).first().getAttribute("aria-selected"), "true", "the tab");
   same(await page.locator('.choice figure[data-language="python"]').first().isVisible(), false, "another language");
 });
+await check("an address with a language hides what is said of the others", async () => {
+  const shown = async (path) => {
+    await page.goto(address + path);
+    const text = await page.locator("main").innerText();
+    return ["receive_webhooks.py", "pip install", "Perl", "npx tsx", "cargo", "Express"].filter((word) => text.includes(word)).join();
+  };
+  same(await shown("/docs/webhooks"), "pip install,Perl,npx tsx,cargo,Express", "what is shown without a language");
+  same(await shown("/docs/webhooks?lang=python"), "receive_webhooks.py,pip install", "what is shown of Python");
+  await page.getByRole("tab", { name: "TypeScript" }).first().click();
+  same(await page.getByRole("heading", { name: "With Express" }).isVisible(), true, "the part for the language chosen next");
+});
 await check("the requests of the reference, sent one after the other, lead to a UTR", async () => {
   const sent = async (resource, operation, fill = {}) => {
     await page.goto(`${address}/docs/api/${resource}`);
