@@ -3,8 +3,9 @@
 Arguments: the folder of the guides, the server's address, a test key, and the folder that holds `tsc`, `node_modules` and the
 examples in Rust. A guide whose code comes in several languages is gone through once for each of them.
 
-Code with a title is a file that is run; `background=PORT` means that it goes on running and listens there, and
-`background=-` that it goes on running. Other bash code is typed into one shell. A `text` block after code is what was printed; IDs, numbers and references may differ.
+Code with a title is a file that is run; `background=WEBHOOK_PORT` means that it goes on running and listens on the port in
+that variable, and `background=-` that it goes on running. Other bash code is typed into one shell. A `text` block after code is
+what was printed; IDs, numbers and references may differ.
 """
 
 import json
@@ -32,7 +33,7 @@ class Block:
     def __init__(self, match):
         self.language, info, self.text = match.group(1), match.group(2), match.group(3)
         options = dict(word.split("=", 1) for word in info.split() if "=" in word)
-        self.title, self.port = options.get("title"), options.get("background")
+        self.title, self.background = options.get("title"), options.get("background")
         self.start, self.end = match.span()
 
 
@@ -185,13 +186,15 @@ def go_through(guide, language):
                         lines_count += 1
                         wait(f"the line {line!r} of {guide.name} in {language}, which printed\n{shell.text()}",
                              lambda: line in map(alike, shell.text().splitlines()))
-                elif block.port == "-":
+                elif block.background == "-":
                     shell.start(block.text)
-                elif block.port:
-                    if is_listening(int(block.port)):
-                        sys.exit(f"something else listens on port {block.port}, where {block.title} has to")
+                elif block.background:
+                    # The last value that the guide gives it before.
+                    port = int(re.findall(rf"^export {block.background}=(\d+)$", text[:block.start], re.M)[-1])
+                    if is_listening(port):
+                        sys.exit(f"something else listens on port {port}, where {block.title} has to")
                     shell.start(program)
-                    wait(f"{block.title} to listen", lambda: is_listening(int(block.port)))
+                    wait(f"{block.title} to listen", lambda: is_listening(port))
                 elif block.title:
                     shell.run(program)
                 elif block.language == "bash":
