@@ -4,8 +4,8 @@ Arguments: the folder of the guides, the server's address, a test key, and the f
 examples in Rust. A guide whose code comes in several languages is gone through once for each of them.
 
 Code with a title is a file that is run; `background=WEBHOOK_PORT` means that it goes on running and listens on the port in
-that variable, and `background=-` that it goes on running. Other bash code is typed into one shell. A `text` block after code is
-what was printed; IDs, numbers and references may differ.
+that variable, and `background=-` that it goes on running. What code with `pasted=yes` prints is typed into the shell. Other bash
+code is typed into one shell. A `text` block after code is what was printed; IDs, numbers and references may differ.
 """
 
 import json
@@ -33,7 +33,7 @@ class Block:
     def __init__(self, match):
         self.language, info, self.text = match.group(1), match.group(2), match.group(3)
         options = dict(word.split("=", 1) for word in info.split() if "=" in word)
-        self.title, self.background = options.get("title"), options.get("background")
+        self.title, self.background, self.is_pasted = options.get("title"), options.get("background"), "pasted" in options
         self.start, self.end = match.span()
 
 
@@ -195,6 +195,8 @@ def go_through(guide, language):
                         sys.exit(f"something else listens on port {port}, where {block.title} has to")
                     shell.start(program)
                     wait(f"{block.title} to listen", lambda: is_listening(port))
+                elif block.is_pasted:
+                    shell.run(f'printed=$({program})\neval "$printed"')
                 elif block.title:
                     shell.run(program)
                 elif block.language == "bash":
