@@ -224,15 +224,23 @@ pub fn refusal_if_not_eligible(sender: &Sender) -> Option<Refusal> {
 /// The refusal for a sender whom an instruction to the bank cannot describe: the rail cannot write
 /// the name, or it needs a town that is missing or that it cannot write.
 pub fn unwritable(sender: &Sender, rail: &dyn Rail) -> Option<RefusalEntry> {
-    let town = sender.address.as_ref().map(|address| address.city.as_str());
     let message = if !rail.can_write(&sender.name) {
         "The bank cannot write this sender's name. Create a sender whose name is in Latin letters \
          or in a script of India."
-    } else if !rail.needs_remitter_address() || town.is_some_and(|town| rail.can_write(town)) {
+    } else if !rail.needs_remitter_address() {
         return None;
     } else {
-        "The bank has to know the town and the country of whoever sends the money. Create a \
-         sender with an address whose city is in Latin letters or in a script of India."
+        match &sender.address {
+            None => {
+                "This sender has no address, and the bank has to know the town and the country of \
+                 whoever sends the money. Create a sender with address (line1, city, country)."
+            }
+            Some(address) if rail.can_write(&address.city) => return None,
+            Some(_) => {
+                "The bank cannot write the city of this sender's address. Create a sender whose \
+                 city is in Latin letters or in a script of India."
+            }
+        }
     };
     Some(RefusalEntry::field(Code::SenderNotEligible, "sender_id", message))
 }

@@ -157,12 +157,13 @@ async fn names_go_in_the_characters_of_neft_and_both_are_kept() {
     let address = json!({ "line1": "Calle 1", "city": "Málaga", "country": "ES" });
     let elsewhere = json!({ "line1": "1", "city": "東京", "country": "JP" });
     let mut sent = None;
-    for (name, address, is_taken) in [
-        ("José Nuñez", Value::Null, false),
-        ("José Nuñez", elsewhere, false),
-        ("محمد", address.clone(), false),
-        ("José Nuñez", address, true),
+    for (name, address, said) in [
+        ("José Nuñez", Value::Null, "has no address"),
+        ("José Nuñez", elsewhere, "cannot write the city"),
+        ("محمد", address.clone(), "cannot write this sender's name"),
+        ("José Nuñez", address, ""),
     ] {
+        let is_taken = said.is_empty();
         let body = json!({ "name": name, "type": "individual", "country": "ES",
             "address": address });
         let sender = client.post("/v1/senders", body).await.ok();
@@ -177,6 +178,9 @@ async fn names_go_in_the_characters_of_neft_and_both_are_kept() {
         } else {
             let wanted = ("sender_not_eligible".to_owned(), Some("sender_id".to_owned()));
             assert_eq!(answer.errors(400), [wanted], "{name}");
+            let body = answer.json();
+            let message = body["errors"][0]["message"].as_str().unwrap();
+            assert!(message.contains(said), "{message}");
         }
     }
     let transfer = sent.unwrap();

@@ -773,7 +773,7 @@ pub struct CreateSender {
     /// Email address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// Postal address.
+    /// Postal address. Live mode needs it: the bank has to know `city` and `country`, and a transfer whose sender has no address is refused there with `sender_not_eligible`. Test mode does without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<CreateSenderAddress>,
     /// The caller's own names and values.

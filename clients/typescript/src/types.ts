@@ -401,7 +401,7 @@ export interface CreateSender {
   country: string;
   /** Email address. */
   email?: string | null;
-  /** Postal address. */
+  /** Postal address. Live mode needs it: the bank has to know `city` and `country`, and a transfer whose sender has no address is refused there with `sender_not_eligible`. Test mode does without. */
   address?: CreateSenderAddress | null;
   /** The caller's own names and values. */
   metadata?: Record<string, string> | null;

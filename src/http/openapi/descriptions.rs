@@ -96,6 +96,12 @@ const PLACES: &[(&str, &str)] = &[
          From what the smallest `amount` buys to what the largest buys; a refusal names both in \
          `metadata.minimum` and `metadata.maximum`.",
     ),
+    (
+        "CreateSender.address",
+        "Postal address. Live mode needs it: the bank has to know `city` and `country`, and a \
+         transfer whose sender has no address is refused there with `sender_not_eligible`. Test \
+         mode does without.",
+    ),
     ("CreateSender.identification.type", "Type of the document."),
     ("CreateSender.name", "Name of the remitter."),
     ("CreateSender.type", "Kind of remitter."),

@@ -438,7 +438,7 @@ class CreateSender(TypedDict):
     email: NotRequired[str | None]
     """Email address."""
     address: NotRequired[CreateSenderAddress | None]
-    """Postal address."""
+    """Postal address. Live mode needs it: the bank has to know `city` and `country`, and a transfer whose sender has no address is refused there with `sender_not_eligible`. Test mode does without."""
     metadata: NotRequired[dict[str, str] | None]
     """The caller's own names and values."""
     date_of_birth: NotRequired[str | None]
