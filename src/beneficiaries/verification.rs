@@ -22,6 +22,14 @@ pub const FAILED_VERIFICATIONS_MAX: i64 = 6;
 /// How long a check without an answer rests before it is asked again.
 const RECHECK_AFTER_MILLISECONDS: i64 = 3_600_000;
 
+/// What a requirement says of a name that the bank has otherwise.
+const NAME_REQUIRED: &str = "The bank has this account under another name. Send the account \
+    holder's name as the bank writes it, as name, with POST /v1/beneficiaries/{id}.";
+/// The same where a helper of test mode has decided so: no bank has any name.
+const NAME_REQUIRED_BY_HELPER: &str = "The bank has this account under another name. Send the \
+    account holder's name, here any name, with POST /v1/beneficiaries/{id}; then let the helper \
+    activate end the verification.";
+
 /// What the account verifier is asked about a beneficiary.
 pub fn question(
     beneficiary: &Beneficiary,
@@ -208,9 +216,8 @@ pub fn apply_check(
         }
         AccountAnswer::Name(name_match) => {
             beneficiary.name_match = Some(name_match);
-            let message = "The bank holds this account under a different name. Give the name as \
-             the bank has it.";
-            require(tx, now, beneficiary, PayoutsDisabledReason::NameMismatch, "name", message)
+            let reason = PayoutsDisabledReason::NameMismatch;
+            require(tx, now, beneficiary, reason, "name", NAME_REQUIRED)
         }
         AccountAnswer::NameUnwritable => {
             let message = "The bank cannot write this name. Give it in Latin letters or in a \
@@ -331,9 +338,8 @@ pub fn decide(
         (BeneficiaryStatus::Verifying, VerificationDecision::RequireInput) => {
             beneficiary.checked_at = Some(now.business());
             beneficiary.name_match = Some(NameMatch::Partial);
-            let message = "The bank holds this account under a different name. Give the name as \
-             the bank has it.";
-            require(tx, now, beneficiary, PayoutsDisabledReason::NameMismatch, "name", message)?;
+            let reason = PayoutsDisabledReason::NameMismatch;
+            require(tx, now, beneficiary, reason, "name", NAME_REQUIRED_BY_HELPER)?;
         }
         (BeneficiaryStatus::Verifying, VerificationDecision::Reject) => {
             beneficiary.checked_at = Some(now.business());

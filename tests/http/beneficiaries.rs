@@ -600,6 +600,12 @@ async fn helpers_decide_a_verification_and_nothing_else() {
             decided["requirements"].as_array().unwrap().is_empty(),
             status != "input_required"
         );
+        if status == "input_required" {
+            let message = decided["requirements"][0]["message"].as_str().unwrap();
+            for step in ["any name", "POST /v1/beneficiaries/{id}", "helper activate"] {
+                assert!(message.contains(step), "{step} is not in {message}");
+            }
+        }
         assert_eq!(client.get(&path(&beneficiary)).await.ok(), decided);
         let wanted =
             ["beneficiary.status.verifying".to_owned(), format!("beneficiary.status.{status}")];
