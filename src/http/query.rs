@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fields::PLAIN_PATTERN;
+use super::fields::{PLAIN_PATTERN, must_be_one_of};
 use super::form::shown_name;
 use super::near;
 use crate::kernel::page::{FilterValue, Page};
@@ -297,7 +297,7 @@ fn one_of(words: &[&'static str], value: &str) -> Result<FilterValue, String> {
     if words.contains(&value) {
         Ok(FilterValue::Text(value.to_owned()))
     } else {
-        Err(format!("must be one of: {}.", words.join(", ")))
+        Err(must_be_one_of(words, value))
     }
 }
 

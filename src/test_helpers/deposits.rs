@@ -88,6 +88,14 @@ fn deposit(
             .into());
     }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
+    // A slip more often than a wrong token, which can have any other name.
+    if asset != found.asset && asset.eq_ignore_ascii_case(&found.asset) {
+        let message = format!(
+            "asset must be {0} or the name of another token. Write {0} instead of {asset}.",
+            found.asset
+        );
+        return Err(RefusalEntry::field(Code::ParameterValueInvalid, "asset", message).into());
+    }
     let (tx, now, services) = (&mut *context.tx, &mut *context.now, context.services);
     let deposit = simulate(tx, now, services, &found, amount, &asset, Some(block_time))?;
     Ok(deposits::api::view(deposit))

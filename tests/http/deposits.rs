@@ -810,6 +810,7 @@ async fn the_deposit_helper_sends_what_is_missing_and_refuses_what_cannot_be() {
         (json!({ "amount": "0.00" }), "parameter_range_invalid", "amount"),
         (json!({ "amount": "1000000.000001" }), "parameter_range_invalid", "amount"),
         (json!({ "asset": 5 }), "parameter_value_invalid", "asset"),
+        (json!({ "asset": "usdt" }), "parameter_value_invalid", "asset"),
         (json!({ "block_time": "now" }), "parameter_value_invalid", "block_time"),
         (json!({ "block_time": -1 }), "parameter_range_invalid", "block_time"),
         (json!({ "block_time": actor.now() + 1 }), "parameter_range_invalid", "block_time"),

@@ -6,6 +6,21 @@ use crate::stage::{self, ADDRESS, Actor, SETTLES, STEP, faults};
 use crate::support::id;
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_word_in_the_wrong_case_is_told_the_right_one() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let body = json!({ "funding": { "rail": "stablecoin", "asset": "usdt", "chain": "tron" } });
+    let answer = actor.client.post("/v1/transfers", body).await.json();
+    let errors = answer["errors"].as_array().unwrap();
+    let about = |field| errors.iter().find(|error| error["metadata"]["field_name"] == field);
+    let wanted = "funding.asset must be one of: USDT. Write USDT instead of usdt.";
+    assert_eq!(about("funding.asset").unwrap()["message"], wanted);
+    let answer = actor.client.get("/v1/transfers?status=Funding").await.json();
+    let message = answer["errors"][0]["message"].as_str().unwrap();
+    assert!(message.ends_with(" Write funding instead of Funding."), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_transfer_has_exactly_the_documented_shape() {
     let server = stage::server().await;
     let actor = Actor::new(&server, "default").await;

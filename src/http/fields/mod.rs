@@ -209,13 +209,21 @@ impl<T: ClosedWords> Field for EnumField<T> {
         };
         match found {
             Some(word) => Some(EnumField(word)),
-            None => wrong(
-                Code::ParameterValueInvalid,
-                name,
-                format_args!("must be one of: {}.", T::words().join(", ")),
-                entries,
-            ),
+            None => {
+                let given = if let Node::Text(text) = node { text } else { "" };
+                let message = must_be_one_of(&T::words(), given);
+                wrong(Code::ParameterValueInvalid, name, message, entries)
+            }
         }
+    }
+}
+
+/// What a value that is none of the words is told. Often it is one of them in the wrong case.
+pub fn must_be_one_of(words: &[&str], given: &str) -> String {
+    let list = words.join(", ");
+    match words.iter().find(|word| word.eq_ignore_ascii_case(given)) {
+        Some(word) => format!("must be one of: {list}. Write {word} instead of {given}."),
+        None => format!("must be one of: {list}."),
     }
 }
 

@@ -23,6 +23,10 @@ const LOOPBACK_NAME: &str = "localhost";
 /// Names below this suffix are loopback by RFC 6761 section 6.3; no public receiver has one.
 const LOOPBACK_SUFFIX: &str = ".localhost";
 
+/// How a receiver without a public address gets events.
+const LISTEN: &str = "For a receiver on your own machine, hundi listen --forward-to fetches the \
+    events: see /docs/receivers.";
+
 /// What the mode and the operator permit beyond public https addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UrlPolicy {
@@ -45,8 +49,8 @@ pub enum UrlError {
     Backslash,
     /// A scheme other than https, or http where it is not permitted.
     #[error(
-        "Use an https URL. A test key can use http to the server's own machine, such as \
-         http://127.0.0.1:4242/, where the operator allows it."
+        "Use an https URL such as https://example.com/webhooks. A test key can use http to the \
+         server's own machine, such as http://127.0.0.1:4242/, where the operator allows it."
     )]
     SchemeNotHttps,
     /// A user name or password before the host.
@@ -68,8 +72,18 @@ pub enum UrlError {
     #[error("Use a port from 1 to 65535, or none.")]
     PortZero,
     /// A host that is certain to be no public address.
-    #[error("Use a host with a public address; this one is local, private or reserved.")]
+    #[error(
+        "Use a host with a public address, such as https://example.com/webhooks: this one is \
+         local, private or reserved. {LISTEN}"
+    )]
     AddressNotPublic,
+    /// The server's own machine, where that is not permitted.
+    #[error(
+        "This key gets no webhooks on the server's own machine, which localhost and 127.0.0.1 \
+         mean. Use an https URL with a public address, such as https://example.com/webhooks. \
+         {LISTEN}"
+    )]
+    LoopbackNotAllowed,
 }
 
 /// The host of a webhook URL.
@@ -177,6 +191,9 @@ pub fn parse_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlError> 
     let https = url.scheme() == "https";
     let host = judge_host(&url)?;
     let loopback_allowed = policy.loopback_allowed && is_loopback_host(&host);
+    if is_loopback_host(&host) && !loopback_allowed {
+        return Err(UrlError::LoopbackNotAllowed);
+    }
     if !https && !loopback_allowed {
         return Err(UrlError::SchemeNotHttps);
     }

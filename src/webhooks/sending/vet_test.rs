@@ -266,8 +266,8 @@ fn urls_that_are_refused() {
         ("https://256.1.1.1/", Malformed),
         ("http://example.com/", SchemeNotHttps),
         ("http://8.8.8.8/", SchemeNotHttps),
-        ("http://localhost/", SchemeNotHttps),
-        ("http://127.0.0.1/", SchemeNotHttps),
+        ("http://localhost/", LoopbackNotAllowed),
+        ("http://127.0.0.1/", LoopbackNotAllowed),
         ("ftp://example.com/", SchemeNotHttps),
         ("file:///etc/passwd", SchemeNotHttps),
         ("javascript:alert(1)", SchemeNotHttps),
@@ -291,25 +291,25 @@ fn urls_that_are_refused() {
         (&host_long, HostTooLong),
         (&url_long, TooLong),
         (&normalised_long, TooLong),
-        ("https://localhost/", AddressNotPublic),
-        ("https://LOCALHOST./", AddressNotPublic),
+        ("https://localhost/", LoopbackNotAllowed),
+        ("https://LOCALHOST./", LoopbackNotAllowed),
         ("https://hooks.localhost/", AddressNotPublic),
-        ("https://127.0.0.1/", AddressNotPublic),
-        ("https://127.1/", AddressNotPublic),
-        ("https://2130706433/", AddressNotPublic),
-        ("https://017700000001/", AddressNotPublic),
-        ("https://0177.0.0.1/", AddressNotPublic),
-        ("https://0x7f.1/", AddressNotPublic),
-        ("https://0x7f.1./", AddressNotPublic),
-        ("https://127.0.0.1./", AddressNotPublic),
-        ("https://0x7f000001/", AddressNotPublic),
+        ("https://127.0.0.1/", LoopbackNotAllowed),
+        ("https://127.1/", LoopbackNotAllowed),
+        ("https://2130706433/", LoopbackNotAllowed),
+        ("https://017700000001/", LoopbackNotAllowed),
+        ("https://0177.0.0.1/", LoopbackNotAllowed),
+        ("https://0x7f.1/", LoopbackNotAllowed),
+        ("https://0x7f.1./", LoopbackNotAllowed),
+        ("https://127.0.0.1./", LoopbackNotAllowed),
+        ("https://0x7f000001/", LoopbackNotAllowed),
         ("https://0/", AddressNotPublic),
-        ("https://①②⑦.0.0.1/", AddressNotPublic),
-        ("https://127。0。0。1/", AddressNotPublic),
-        ("https://%31%32%37.0.0.1/", AddressNotPublic),
+        ("https://①②⑦.0.0.1/", LoopbackNotAllowed),
+        ("https://127。0。0。1/", LoopbackNotAllowed),
+        ("https://%31%32%37.0.0.1/", LoopbackNotAllowed),
         ("https://10.0.0.1:8443/", AddressNotPublic),
         ("https://169.254.169.254/latest/", AddressNotPublic),
-        ("https://[::1]/", AddressNotPublic),
+        ("https://[::1]/", LoopbackNotAllowed),
         ("https://[::]/", AddressNotPublic),
         ("https://[::ffff:10.0.0.1]/", AddressNotPublic),
         ("https://[fd00:ec2::254]/", AddressNotPublic),
@@ -454,4 +454,23 @@ fn every_character_in_path_and_query_is_sendable() {
             Err(fault) => assert_eq!((character, fault), ('#', UrlError::Fragment)),
         }
     }
+}
+
+#[test]
+fn a_refusal_says_what_to_write_instead() {
+    let said = |text, policy| parse_url(text, policy).unwrap_err().to_string();
+    let refused = [
+        ("https://localhost", PUBLIC_ONLY),
+        ("http://127.0.0.1:4242/", PUBLIC_ONLY),
+        ("https://10.0.0.1/", LOOPBACK),
+    ];
+    for (text, policy) in refused {
+        let said = said(text, policy);
+        for wanted in ["https://example.com/webhooks", "hundi listen"] {
+            assert!(said.contains(wanted), "{text}: {said}");
+        }
+        // What would be refused next is not advised.
+        assert!(!said.contains("http://"), "{text}: {said}");
+    }
+    assert!(said("http://example.com/", LOOPBACK).contains("http://127.0.0.1:4242/"));
 }
