@@ -1060,6 +1060,11 @@ fn listening_goes_on_where_it_stopped_and_loses_nothing() {
     until("a refusal", PATIENCE, || (receiver.problems().0 > 0).then_some(()));
     receiver.trust(&secret);
     until("the event again", PATIENCE, || (receiver.events_count() == 1).then_some(()));
+    // Killed before it noted the answer, it would rightly forward the event once more.
+    until("the answer to be noted", PATIENCE, || {
+        let noted = std::fs::read_to_string(&state).unwrap_or_default();
+        noted.contains(r#""undelivered":[]"#).then_some(())
+    });
     drop(first);
     let (problems_before, _) = receiver.problems();
     // Nobody listens for a while.

@@ -275,13 +275,15 @@ fn answers_that_come_late_are_found_out() {
     assert!(slowest > ANSWER_MAX + SLACK && !wrong.is_empty(), "nothing was late: {slowest:?}");
 }
 
+/// Calls after an outage that show it to be over.
+const SERVED_MIN: u64 = 60;
+
 /// Cuts a node off for longer than any request waits, while calls come in at a steady pace whatever
-/// becomes of those before; answers how many were served in the seconds after the network was well
-/// again, with the calls still coming.
-fn served_after_an_outage(fault: Option<&str>) -> u64 {
+/// becomes of those before; answers how many were served after the network was well again, with the
+/// calls still coming: until there were enough, or for this long.
+fn served_after_an_outage(fault: Option<&str>, watched: Duration) -> u64 {
     const CALL_PAUSE: Duration = Duration::from_millis(25);
     const OUTAGE: Duration = Duration::from_secs(10);
-    const WATCHED: Duration = Duration::from_secs(6);
     let database = Database::fresh();
     let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
     // One connection reads, so each call that waited has as little time left as one comes after the
@@ -307,7 +309,7 @@ fn served_after_an_outage(fault: Option<&str>) -> u64 {
                 std::thread::sleep(CALL_PAUSE);
             }
         });
-        let watched = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             until("calls to be served", Duration::from_secs(10), || {
                 (served.load(Ordering::Relaxed) > 20).then_some(())
             });
@@ -322,20 +324,23 @@ fn served_after_an_outage(fault: Option<&str>) -> u64 {
                 "calls were served without a database: the test means nothing"
             );
             proxy.change(|faults| faults.refuses = false);
-            std::thread::sleep(WATCHED);
+            let started = Instant::now();
+            while served.load(Ordering::Relaxed) < SERVED_MIN && started.elapsed() < watched {
+                std::thread::sleep(CALL_PAUSE);
+            }
             served.load(Ordering::Relaxed)
         }));
         // Or the calls would never end.
         is_over.store(true, Ordering::Relaxed);
-        watched.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
 #[test]
 fn an_outage_under_load_ends_while_the_load_goes_on() {
-    let served = served_after_an_outage(None);
-    println!("{served} calls were served within 6 s after the outage");
-    assert!(served >= 60, "only {served} calls were served");
+    // As a rule half of the calls are served at once; a busy machine takes its time.
+    let served = served_after_an_outage(None, Duration::from_secs(60));
+    assert!(served >= SERVED_MIN, "only {served} calls were served");
 }
 
 /// The same with connections that are given up with the job in hand: the calls above are what keeps
@@ -343,7 +348,8 @@ fn an_outage_under_load_ends_while_the_load_goes_on() {
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn an_outage_that_outlasts_itself_is_found_out() {
-    assert_eq!(served_after_an_outage(Some("connection_within_a_job")), 0);
+    let watched = Duration::from_secs(10);
+    assert_eq!(served_after_an_outage(Some("connection_within_a_job"), watched), 0);
 }
 
 /// COMMITs whose answer is lost: the caller gets the real result, and there is one effect.

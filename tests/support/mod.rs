@@ -240,6 +240,8 @@ impl Home {
                 _ => {}
             }
             if let Some(status) = server.ended() {
+                // Its last words are in the pipe for a moment longer.
+                server.join_readers();
                 return Err(format!("it ended with {status}"));
             }
             if started.elapsed() > START_PATIENCE {
@@ -425,9 +427,11 @@ impl Server {
         self.child.try_wait().expect("a child to wait for")
     }
 
-    /// Waits until the process has ended by itself.
+    /// Waits until the process has ended by itself, and its log is read to the end.
     pub fn await_end(&mut self, patience: Duration) -> ExitStatus {
-        until("the server to end", patience, || self.ended())
+        let status = until("the server to end", patience, || self.ended());
+        self.join_readers();
+        status
     }
 
     /// Sends a signal by name, such as `TERM`.
@@ -446,9 +450,7 @@ impl Server {
     /// Asks the server to end and waits for it.
     pub fn stop(mut self) -> ExitStatus {
         self.signal("TERM");
-        let status = self.await_end(Duration::from_secs(30));
-        self.join_readers();
-        status
+        self.await_end(Duration::from_secs(30))
     }
 
     fn join_readers(&mut self) {
