@@ -243,10 +243,8 @@ impl Listener {
         if is_new {
             return Ok(());
         }
-        print(&format!(
-            "Going on where the last start stopped, with {} events to forward again.",
-            self.state.undelivered.len()
-        ))
+        print("Going on where the last start stopped.")?;
+        print(&format!("Events to forward again: {}.", self.state.undelivered.len()))
     }
 
     async fn newest(&self) -> Result<Option<String>, String> {
