@@ -97,7 +97,7 @@ await check("an address with a language hides what is said of the others", async
     const text = await page.locator("main").innerText();
     return ["receive_webhooks.py", "pip install", "Perl", "npx tsx", "cargo", "Express"].filter((word) => text.includes(word)).join();
   };
-  same(await shown("/docs/webhooks"), "pip install,Perl,npx tsx,cargo,Express", "what is shown without a language");
+  same(await shown("/docs/webhooks"), "receive_webhooks.py,pip install,Perl,npx tsx,cargo,Express", "what is shown without a language");
   same(await shown("/docs/webhooks?lang=python"), "receive_webhooks.py,pip install", "what is shown of Python");
   await page.getByRole("tab", { name: "TypeScript" }).first().click();
   same(await page.getByRole("heading", { name: "With Express" }).isVisible(), true, "the part for the language chosen next");
