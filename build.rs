@@ -1,5 +1,5 @@
-//! Tells a release which commit it was built of: `hundi --version` says so. Finds the languages of
-//! the console, so that another one is one file.
+//! Tells a release which commit it was built of: `hundi --version` says so. Finds the migrations and
+//! the languages of the console, so that another one is one file.
 //!
 //! `HUNDI_COMMIT` names it where there is no repository, as in an archive. Other builds do not ask,
 //! because each commit would compile everything once more.
@@ -25,9 +25,39 @@ fn write_languages() -> Result<(), Box<dyn std::error::Error>> {
     Ok(std::fs::write(written, languages::list(&languages::find(&folder)?))?)
 }
 
+const MIGRATIONS: &str = "migrations";
+
+/// The text of each migration, in the order of their numbers. Fails where a number is missing or
+/// stands twice, as after a merge of two branches that each added one.
+fn write_migrations() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(MIGRATIONS);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder)? {
+        let name = entry?.file_name().into_string().unwrap_or_default();
+        // What an editor leaves beside them is no migration.
+        if name.ends_with(".sql") {
+            names.push(name);
+        }
+    }
+    names.sort();
+    let mut list = String::from("&[\n");
+    for (index, name) in names.iter().enumerate() {
+        let prefix = format!("{:04}_", index + 1);
+        if !name.starts_with(&prefix) {
+            let wanted = format!("migrations/{prefix}WHAT_IT_DOES.sql");
+            return Err(format!("migrations/{name} stands where {wanted} is expected").into());
+        }
+        list += &format!("    include_str!({:?}),\n", folder.join(name));
+    }
+    list += "]\n";
+    Ok(std::fs::write(Path::new(&std::env::var("OUT_DIR")?).join("migrations.rs"), list)?)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed={TEXTS}");
     write_languages()?;
+    println!("cargo:rerun-if-changed={MIGRATIONS}");
+    write_migrations()?;
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=HUNDI_COMMIT");
     let given = std::env::var("HUNDI_COMMIT").ok().filter(|text| !text.is_empty());

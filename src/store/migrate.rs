@@ -6,37 +6,9 @@ use super::{Tx, failpoint};
 use crate::kernel::{ObjectKind, StoreError};
 use crate::values;
 
-/// Every schema this binary knows, oldest first. Append; never edit one that was released.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../../migrations/0001_initial.sql"),
-    include_str!("../../migrations/0002_pauses.sql"),
-    include_str!("../../migrations/0003_indexes_for_one_purpose.sql"),
-    include_str!("../../migrations/0004_references_and_refund_addresses.sql"),
-    include_str!("../../migrations/0005_bank.sql"),
-    include_str!("../../migrations/0006_indexes_beside_primary_keys.sql"),
-    include_str!("../../migrations/0007_decisions.sql"),
-    include_str!("../../migrations/0008_payer.sql"),
-    include_str!("../../migrations/0009_operators.sql"),
-    include_str!("../../migrations/0010_console.sql"),
-    include_str!("../../migrations/0011_payout_limits.sql"),
-    include_str!("../../migrations/0012_bank_names.sql"),
-    include_str!("../../migrations/0013_event_checkpoints.sql"),
-    include_str!("../../migrations/0014_webhook_drills.sql"),
-    include_str!("../../migrations/0015_backlog.sql"),
-    include_str!("../../migrations/0016_audit.sql"),
-    include_str!("../../migrations/0017_audit_filters.sql"),
-    include_str!("../../migrations/0018_chaos.sql"),
-    include_str!("../../migrations/0019_contracts_of_movements.sql"),
-    include_str!("../../migrations/0020_bank_file_names.sql"),
-    include_str!("../../migrations/0021_encryption_keys.sql"),
-    include_str!("../../migrations/0022_replays_in_parts.sql"),
-    include_str!("../../migrations/0023_progress_of_replays.sql"),
-    include_str!("../../migrations/0024_operator_identities.sql"),
-    include_str!("../../migrations/0025_uses_of_keys.sql"),
-    include_str!("../../migrations/0026_open_payouts.sql"),
-    include_str!("../../migrations/0027_rate_inputs.sql"),
-    include_str!("../../migrations/0028_files_of_reasons.sql"),
-];
+/// Every schema this binary knows, oldest first: the files of `migrations/`, which the build finds.
+/// Append one; never edit one that was released.
+const MIGRATIONS: &[&str] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a
 /// binary stands for the next release.
