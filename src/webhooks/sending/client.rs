@@ -104,18 +104,29 @@ impl ClientInner {
         attempt: &DeliveryAttempt<'_>,
         clock: &AttemptClock,
     ) -> Result<ReceiverAnswer, DeliveryError> {
-        let request = request(attempt)?;
         let addresses = self.addresses(attempt, clock).await?;
         if let Some(mut link) = self.pool.take(attempt.url.origin(), &addresses).await {
-            match link.ask(request.clone(), clock).await {
+            match link.ask(request(attempt)?, clock).await {
                 Ok(response) => return Ok(self.answer(link, response, attempt, clock).await),
                 // The receiver closed the kept connection while the request was on its way.
                 Err(fault) if fault.unanswered => {}
                 Err(fault) => return Err(fault.error),
             }
         }
-        let mut link = self.dial(attempt.url, &addresses, clock).await?;
-        let response = link.ask(request, clock).await.map_err(|fault| fault.error)?;
+        // Most attempts find a kept connection. The handshakes have a future of their own, so that
+        // those attempts need not carry it.
+        Box::pin(self.deliver_anew(attempt, &addresses, clock)).await
+    }
+
+    /// The same on a connection that was not used before.
+    async fn deliver_anew(
+        &self,
+        attempt: &DeliveryAttempt<'_>,
+        addresses: &[IpAddr],
+        clock: &AttemptClock,
+    ) -> Result<ReceiverAnswer, DeliveryError> {
+        let mut link = self.dial(attempt.url, addresses, clock).await?;
+        let response = link.ask(request(attempt)?, clock).await.map_err(|fault| fault.error)?;
         Ok(self.answer(link, response, attempt, clock).await)
     }
 

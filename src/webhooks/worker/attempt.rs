@@ -109,8 +109,7 @@ pub(super) fn start(
     });
 }
 
-/// An attempt with what a chaos profile sends beside it, and how that was answered: a copy with a
-/// wrong signature before it, or a second one behind it.
+/// An attempt with what a chaos profile sends beside it, and how that was answered.
 async fn attacked(
     client: &WebhookClient,
     target: &DeliveryTarget,
@@ -118,19 +117,33 @@ async fn attacked(
     now_milliseconds: i64,
     attack: Option<WebhookAttack>,
 ) -> (AttemptOutcome, Option<u16>) {
-    let send = |is_forged| attempt(client, target, event, now_milliseconds, is_forged);
     match attack {
-        Some(WebhookAttack::Forged) => {
-            let forged = send(true).await.http_status;
-            (send(false).await, forged)
+        // A future of its own, so that all other attempts need not carry it.
+        Some(attack @ (WebhookAttack::Forged | WebhookAttack::Duplicated)) => {
+            Box::pin(sent_twice(client, target, event, now_milliseconds, attack)).await
         }
-        Some(WebhookAttack::Duplicated) => {
-            let outcome = send(false).await;
-            let second = if outcome.is_success() { send(false).await.http_status } else { None };
-            (outcome, second)
+        Some(WebhookAttack::Late | WebhookAttack::Missing) | None => {
+            (attempt(client, target, event, now_milliseconds, false).await, None)
         }
-        Some(WebhookAttack::Late | WebhookAttack::Missing) | None => (send(false).await, None),
     }
+}
+
+/// Sends a copy with a wrong signature before the attempt, or a second one behind it.
+async fn sent_twice(
+    client: &WebhookClient,
+    target: &DeliveryTarget,
+    event: &EventRow,
+    now_milliseconds: i64,
+    attack: WebhookAttack,
+) -> (AttemptOutcome, Option<u16>) {
+    let send = |is_forged| attempt(client, target, event, now_milliseconds, is_forged);
+    if attack == WebhookAttack::Forged {
+        let forged = send(true).await.http_status;
+        return (send(false).await, forged);
+    }
+    let outcome = send(false).await;
+    let second = if outcome.is_success() { send(false).await.http_status } else { None };
+    (outcome, second)
 }
 
 async fn attempt(
@@ -149,15 +162,14 @@ async fn attempt(
         return not_sent(DeliveryError::RequestInvalid);
     };
     let id = event.id.to_string();
-    // Any other secret will do, and nobody can guess less from a known one.
-    let stranger = secret_text([7; 32]);
-    let active = target.secrets.iter().filter(|secret| secret.is_active(now_seconds));
-    let secrets: Vec<&str> = if is_forged {
-        vec![&stranger]
+    let signature = if is_forged {
+        // Any other secret will do, and nobody can guess less from a known one.
+        signature_header(&[&secret_text([7; 32])], &id, now_seconds, &body)
     } else {
-        active.map(|secret| secret.secret.as_str()).collect()
+        let active = target.secrets.iter().filter(|secret| secret.is_active(now_seconds));
+        let secrets: Vec<&str> = active.map(|secret| secret.secret.as_str()).collect();
+        signature_header(&secrets, &id, now_seconds, &body)
     };
-    let signature = signature_header(&secrets, &id, now_seconds, &body);
     client
         .send(DeliveryAttempt {
             url,
