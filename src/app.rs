@@ -41,7 +41,7 @@ use crate::rails::simulated::SimulatedBank;
 use crate::rate_limits::Limiter;
 use crate::rates::fixed::FixedRate;
 use crate::rates::http::HttpRates;
-use crate::routes::routes;
+use crate::routes::{resource_paths, routes};
 use crate::screening::lists::Lists;
 use crate::screening::simulated::SimulatedScreener;
 use crate::services::{Ports, Services};
@@ -231,7 +231,7 @@ impl App {
         });
         let api = Api::new(state.clone(), Limiter::new(config.rate_limits), routes())?;
         // Relative, so that the reference page asks the server that it came from.
-        let document = openapi::document(&api.router.routes, "/");
+        let document = openapi::document(&api.router.routes, &resource_paths(), "/");
         let site = Site {
             app: state.clone(),
             api,

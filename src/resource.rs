@@ -1,7 +1,7 @@
 //! What a resource declares of itself. Routes, event types and the checks of the book follow from
 //! it, so that a new resource is a folder and a line in a list.
 
-use crate::http::route::Route;
+use crate::http::route::{ResourcePath, Route};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, History, ObjectKind};
 
@@ -38,6 +38,9 @@ impl StatusTable {
 
 pub struct Resource {
     pub routes: fn() -> Vec<Route>,
+    /// What permissions name it by, and what it is. `None` where its routes are below another
+    /// resource's path.
+    pub path: Option<ResourcePath>,
     pub status: Option<StatusTable>,
     events: &'static [&'static str],
     pub book_rules: &'static [BookRule],
@@ -45,7 +48,12 @@ pub struct Resource {
 
 impl Resource {
     pub const fn new(routes: fn() -> Vec<Route>) -> Resource {
-        Resource { routes, status: None, events: &[], book_rules: &[] }
+        Resource { routes, path: None, status: None, events: &[], book_rules: &[] }
+    }
+    /// The resource's routes begin with `/v1/` and this name. The description is a sentence.
+    pub const fn at(mut self, name: &'static str, description: &'static str) -> Resource {
+        self.path = Some(ResourcePath { name, description });
+        self
     }
     /// The resource's objects have a status: each change emits an event.
     pub const fn with_status<S: Status>(mut self, table: &'static str) -> Resource {

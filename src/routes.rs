@@ -1,8 +1,23 @@
 //! Every route of the API on one screen. The OpenAPI document, permissions and the isolation tests
 //! are made from this list; each `api.rs` names its own methods and paths.
 
-use crate::http::route::Route;
+use crate::http::route::{ResourcePath, Route};
 use crate::{events, resources, test_helpers, webhooks};
+
+/// What the paths after `/v1` begin with, by name. Permissions and the tags of the OpenAPI document
+/// are these.
+pub fn resource_paths() -> Vec<ResourcePath> {
+    let declared = resources::ALL.iter().filter_map(|resource| resource.path);
+    let others = [events::PATH, webhooks::PATH, test_helpers::PATH];
+    let mut paths: Vec<ResourcePath> = declared.chain(others).collect();
+    paths.sort_by_key(|path| path.name);
+    paths
+}
+
+/// The names that a permission can begin with.
+pub fn resource_names() -> Vec<&'static str> {
+    resource_paths().iter().map(|path| path.name).collect()
+}
 
 pub fn routes() -> Vec<Route> {
     let mut routes: Vec<Route> =

@@ -4,4 +4,5 @@ pub mod api;
 
 use crate::resource::Resource;
 
-pub const RESOURCE: Resource = Resource::new(api::routes);
+pub const RESOURCE: Resource =
+    Resource::new(api::routes).at("balance", "What the account has, by compartment.");

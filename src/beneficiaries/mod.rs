@@ -35,6 +35,7 @@ pub use verification::{
 };
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
+    .at("beneficiaries", "Holders of NRE accounts, who are paid.")
     .with_status::<BeneficiaryStatus>("beneficiaries")
     .with_events(&[events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED]);
 

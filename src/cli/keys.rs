@@ -14,6 +14,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{Clock, Id, Now};
 use crate::keys::making::{account_name_fault, revoke_key_by};
 use crate::keys::{self, Permissions};
+use crate::routes::resource_names;
 use crate::store::{Database, Tx};
 
 /// Manage API keys
@@ -87,7 +88,7 @@ async fn run(command: KeysCommand) -> Result<(), String> {
             let request = KeyRequest {
                 account,
                 mode: mode.mode(),
-                permissions: Permissions::parse(&permissions)?,
+                permissions: Permissions::parse(&permissions, &resource_names())?,
                 expires_at,
             };
             let config = config(&database)?;

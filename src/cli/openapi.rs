@@ -5,7 +5,7 @@ use clap::Args;
 use super::print;
 use crate::config::LISTEN_DEFAULT;
 use crate::http::openapi;
-use crate::routes::routes;
+use crate::routes::{resource_paths, routes};
 
 /// Print the OpenAPI document
 #[derive(Args)]
@@ -13,7 +13,8 @@ pub struct Openapi {}
 
 impl Openapi {
     pub async fn run(self) -> Result<(), String> {
-        let document = openapi::document(&routes(), &format!("http://{LISTEN_DEFAULT}"));
+        let document =
+            openapi::document(&routes(), &resource_paths(), &format!("http://{LISTEN_DEFAULT}"));
         print(&serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?)
     }
 }

@@ -341,12 +341,12 @@ impl Builder<'_> {
 mod tests {
     use super::*;
     use crate::http::openapi;
-    use crate::routes::routes;
+    use crate::routes::{resource_paths, routes};
 
     const PAGE_BYTES_MAX: usize = 300 * 1024;
 
     fn guides() -> Guides {
-        Guides::new(openapi::document(&routes(), "/"), "https://pay.example")
+        Guides::new(openapi::document(&routes(), &resource_paths(), "/"), "https://pay.example")
     }
 
     /// The values of an attribute in a page.

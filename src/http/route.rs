@@ -113,6 +113,14 @@ pub struct BodyDoc {
     pub is_required: bool,
 }
 
+/// The first path segment after `/v1`, which permissions name, and what is found there.
+#[derive(Clone, Copy)]
+pub struct ResourcePath {
+    pub name: &'static str,
+    /// A sentence for the OpenAPI document.
+    pub description: &'static str,
+}
+
 pub struct Route {
     pub verb: Verb,
     /// With `{id}` for the identifier.

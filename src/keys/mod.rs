@@ -22,23 +22,6 @@ pub const KEY_CACHE_MILLISECONDS: i64 = 1_000;
 /// Keys that are remembered at once; beyond, the memory is emptied.
 const KEYS_CACHED_MAX: usize = 10_000;
 
-/// The resources that permissions name, and what each is: the first path segments after `/v1`.
-pub const RESOURCES: &[(&str, &str)] = &[
-    ("balance", "What the account has, by compartment."),
-    ("beneficiaries", "Holders of NRE accounts, who are paid."),
-    ("corridors", "What can be sent now, with limits and clocks."),
-    ("deposits", "Stablecoin movements to deposit addresses."),
-    ("events", "What changed, kept for 30 days."),
-    ("payouts", "Rupee payments and their payment advices."),
-    ("quote_locks", "Exchange rates that hold for minutes and are used once."),
-    ("refunds", "Stablecoin that is owed back."),
-    ("senders", "Remitters."),
-    ("statements", "What transfers moved in a period."),
-    ("test_helpers", "Moves the simulated world; test keys only."),
-    ("transfers", "From a deposit to a payout, or back."),
-    ("webhook_endpoints", "Receivers of events, and the deliveries to them."),
-];
-
 /// Makes the text of a key from 32 random bytes: prefix, 32 base62 characters, and a checksum that
 /// lets a typing error and a scanner be told without a look-up.
 pub fn key_text(mode: Mode, is_restricted: bool, random: [u8; RANDOM_LENGTH]) -> String {
@@ -88,27 +71,32 @@ pub enum Permissions {
 }
 
 impl Permissions {
-    /// Parses a comma-separated list; the empty text is everything.
-    pub fn parse(text: &str) -> Result<Permissions, String> {
-        if text.is_empty() {
-            return Ok(Permissions::All);
-        }
-        let mut list = Vec::new();
-        for item in text.split(',').map(str::trim) {
-            let known = item.split_once(':').is_some_and(|(resource, action)| {
-                RESOURCES.iter().any(|(known, _)| *known == resource)
-                    && matches!(action, "read" | "write")
-            });
-            if !known {
+    /// Parses a comma-separated list that somebody wrote; the empty text is everything.
+    /// `resources` are the names that a permission can have.
+    pub fn parse(text: &str, resources: &[&str]) -> Result<Permissions, String> {
+        let permissions = Permissions::from_text(text);
+        if let Permissions::Only(list) = &permissions {
+            let is_known = |item: &&String| {
+                item.split_once(':').is_some_and(|(resource, action)| {
+                    resources.contains(&resource) && matches!(action, "read" | "write")
+                })
+            };
+            if let Some(item) = list.iter().find(|item| !is_known(item)) {
                 return Err(format!(
                     "{item:?} is not a permission: write <resource>:read or <resource>:write, \
                      with a resource of {}",
-                    RESOURCES.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ")
+                    resources.join(", ")
                 ));
             }
-            list.push(item.to_owned());
         }
-        Ok(Permissions::Only(list))
+        Ok(permissions)
+    }
+    /// Reads what `to_text` wrote. A permission that this release does not know permits nothing.
+    pub fn from_text(text: &str) -> Permissions {
+        if text.is_empty() {
+            return Permissions::All;
+        }
+        Permissions::Only(text.split(',').map(|item| item.trim().to_owned()).collect())
     }
     pub fn to_text(&self) -> String {
         match self {
@@ -354,15 +342,17 @@ mod tests {
 
     #[test]
     fn reading_and_writing_are_granted_apart() {
-        let only = Permissions::parse("transfers:read, events:read").unwrap();
+        let resources = ["events", "payouts", "transfers"];
+        let parse = |text| Permissions::parse(text, &resources);
+        let only = parse("transfers:read, events:read").unwrap();
         assert!(
             only.permit(("transfers", "read"))
                 && !only.permit(("transfers", "write"))
                 && !only.permit(("payouts", "read"))
         );
-        assert!(Permissions::parse("").unwrap().permit(("transfers", "write")));
+        assert!(parse("").unwrap().permit(("transfers", "write")));
         for bad in ["transfers", "transfers:delete", "nothing:read", "transfers:read,"] {
-            assert!(Permissions::parse(bad).is_err(), "{bad}");
+            assert!(parse(bad).is_err(), "{bad}");
         }
     }
 }

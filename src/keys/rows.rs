@@ -14,7 +14,7 @@ pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, S
     )?;
     let Some(mut row) = row else { return Ok(None) };
     let (key_id, scope) = (row.id()?, row.scope()?);
-    let permissions = Permissions::parse(&row.text()?).map_err(StoreError::Broken)?;
+    let permissions = Permissions::from_text(&row.text()?);
     let (expires_at, revoked_at) = (row.int_or_null()?, row.int_or_null()?);
     let chaos_until = row.int_or_null()?;
     let account = tx

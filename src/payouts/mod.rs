@@ -17,6 +17,7 @@ use crate::store::Tx;
 use state::{HoldReason, PayoutStatus};
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
+    .at("payouts", "Rupee payments and their payment advices.")
     .with_status::<PayoutStatus>("payouts")
     .with_book_rules(rows::BOOK_RULES);
 

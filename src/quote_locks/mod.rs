@@ -16,7 +16,8 @@ use crate::services::{Services, Settings};
 use crate::store::Tx;
 use gst::Gst;
 
-pub const RESOURCE: Resource = Resource::new(api::routes);
+pub const RESOURCE: Resource = Resource::new(api::routes)
+    .at("quote_locks", "Exchange rates that hold for minutes and are used once.");
 
 crate::string_enum!(
     /// Where a lock stands. No status is stored: `used` is a lock with a transfer, `expired` is a

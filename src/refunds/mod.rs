@@ -25,6 +25,7 @@ use crate::tasks::{self, TaskKind};
 use state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentHashError};
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
+    .at("refunds", "Stablecoin that is owed back.")
     .with_status::<RefundStatus>("refunds")
     .with_events(&[events::REFUND_PAYER_ADDRESS_UPDATED]);
 

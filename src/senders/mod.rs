@@ -19,7 +19,7 @@ use crate::screening::{Screening, ScreeningQuestion};
 use crate::services::Services;
 use crate::store::Tx;
 
-pub const RESOURCE: Resource = Resource::new(api::routes);
+pub const RESOURCE: Resource = Resource::new(api::routes).at("senders", "Remitters.");
 
 crate::string_enum!(
     /// What kind of person a sender is. Businesses need the operator's leave and are not taken yet.

@@ -19,7 +19,8 @@ use crate::store::Tx;
 use crate::transfers;
 use crate::transfers::state::TransferStatus;
 
-pub const RESOURCE: Resource = Resource::new(api::routes);
+pub const RESOURCE: Resource =
+    Resource::new(api::routes).at("statements", "What transfers moved in a period.");
 
 /// Transfers of one statement.
 pub const TRANSFERS_MAX: usize = 5_000;

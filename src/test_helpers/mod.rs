@@ -8,3 +8,10 @@ pub mod clock;
 pub mod deposits;
 pub mod payouts;
 pub mod refunds;
+
+use crate::http::route::ResourcePath;
+
+pub const PATH: ResourcePath = ResourcePath {
+    name: "test_helpers",
+    description: "Moves the simulated world; test keys only.",
+};

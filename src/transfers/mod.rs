@@ -40,6 +40,7 @@ use crate::tasks::{self, TaskKind};
 use state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
+    .at("transfers", "From a deposit to a payout, or back.")
     .with_status::<TransferStatus>("transfers")
     .with_book_rules(rows::BOOK_RULES);
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::Method;
 use hundi::http::openapi;
 use hundi::kernel::Mode;
-use hundi::routes::routes;
+use hundi::routes::{resource_paths, routes};
 use serde_json::{Map, Value, json};
 
 use crate::support::{Answer, Client, Server, id, payout_id};
@@ -461,7 +461,7 @@ async fn the_document_takes_what_the_server_takes() {
     let server = Server::start().await;
     let client = server.client().await;
     let attacked = server.client_of("attacked", Mode::Test, "").await;
-    let document = openapi::document(&routes(), "http://127.0.0.1:8080");
+    let document = openapi::document(&routes(), &resource_paths(), "http://127.0.0.1:8080");
     let mut trial = trial(&client, &attacked, &document).await;
     trial.run(&[]).await;
     println!("{} values were tried", trial.probes_count);
@@ -493,7 +493,7 @@ async fn control_a_document_that_is_wrong_is_found_out() {
     let server = Server::start().await;
     let client = server.client().await;
     let attacked = server.client_of("attacked", Mode::Test, "").await;
-    let mut document = openapi::document(&routes(), "http://127.0.0.1:8080");
+    let mut document = openapi::document(&routes(), &resource_paths(), "http://127.0.0.1:8080");
     let schemas = "/components/schemas";
     for (place, value) in [
         ("CreateBeneficiary/properties/ifsc/pattern", json!("^[A-Za-z]{4}[0-9A-Za-z]{7}$")),

@@ -16,6 +16,7 @@ use hundi::http::server;
 use hundi::kernel::{Clock, DecidedBy, Mode};
 use hundi::keys::Permissions;
 use hundi::rails::files::settings::BankSettings;
+use hundi::routes::resource_names;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -187,7 +188,7 @@ impl Server {
 
     /// A client with a fresh key; `permissions` as on the command line, empty for all.
     pub async fn client_of(&self, account: &str, mode: Mode, permissions: &str) -> Client {
-        let permissions = Permissions::parse(permissions).unwrap();
+        let permissions = Permissions::parse(permissions, &resource_names()).unwrap();
         self.client_with(KeyRequest {
             account: account.into(),
             mode,

@@ -10,7 +10,8 @@ use super::decide;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Mode};
 use crate::keys::making::{self, KeyRequest};
-use crate::keys::{Permissions, RESOURCES, rows};
+use crate::keys::{Permissions, rows};
+use crate::routes::resource_names;
 
 /// Days after which a key may stop working.
 const DAYS: [i64; 5] = [1, 7, 30, 90, 365];
@@ -57,12 +58,12 @@ pub fn form(visit: &Visit, account: Option<&str>) -> PageForm {
         ask("days", "col.expires", ends),
     ]);
     questions.extend(decide::questions(visit, &[]));
-    let resources: Vec<&str> = RESOURCES.iter().map(|(name, _)| *name).collect();
+    let resources = resource_names().join(", ");
     PageForm {
         action: "/console/keys/make".into(),
         is_change: true,
         title: String::new(),
-        help: words.with("keys.help", [("resources", resources.join(", ").as_str())]),
+        help: words.with("keys.help", [("resources", resources.as_str())]),
         hidden: account.map(|account| ("account", account.to_owned())).into_iter().collect(),
         questions,
         buttons: vec![(String::new(), words.get("keys.make").to_owned(), false)],
@@ -95,14 +96,14 @@ fn permissions(visit: &Visit) -> Result<Permissions, Failure> {
     let listed = visit.field("permissions").trim();
     let told = |key: &str| Err(Failure::told(visit.words.get(key)));
     match (visit.field("access"), listed.is_empty()) {
-        ("these", false) => Permissions::parse(listed).map_err(Failure::told),
+        ("these", false) => Permissions::parse(listed, &resource_names()).map_err(Failure::told),
         ("these", true) => told("keys.nothing_listed"),
         // Somebody wrote a list and left the choice above it as it was.
         ("everything" | "reading", false) => told("keys.listed_too"),
         ("everything", true) => Ok(Permissions::All),
         ("reading", true) => {
-            let all = RESOURCES.iter().filter(|(name, _)| *name != "test_helpers");
-            Ok(Permissions::Only(all.map(|(name, _)| format!("{name}:read")).collect()))
+            let names = resource_names().into_iter().filter(|name| *name != "test_helpers");
+            Ok(Permissions::Only(names.map(|name| format!("{name}:read")).collect()))
         }
         _ => told("decide.unknown"),
     }

@@ -1,17 +1,6 @@
 //! What the document says of tags, properties and parameters. Most names mean the same in every
 //! object, and are described once; the others are described for each place.
 
-use crate::keys;
-
-/// The description of a tag: a resource, or what receivers are sent.
-pub fn of_tag(name: &str) -> &'static str {
-    if name == super::WEBHOOKS_TAG {
-        return "What receivers are sent.";
-    }
-    let found = keys::RESOURCES.iter().find(|(known, _)| *known == name);
-    found.map_or("", |(_, description)| description)
-}
-
 /// The description of a property by its name.
 pub fn of_name(name: &str) -> Option<&'static str> {
     let found = NAMES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
@@ -395,7 +384,11 @@ mod tests {
 
     #[test]
     fn every_place_is_in_the_document_and_has_its_own_words() {
-        let document = super::super::document(&crate::routes::routes(), "http://127.0.0.1:8080");
+        let document = super::super::document(
+            &crate::routes::routes(),
+            &crate::routes::resource_paths(),
+            "http://127.0.0.1:8080",
+        );
         for (place, description) in PLACES {
             let (schema, path) = place.split_once('.').unwrap();
             let path = path.replace('.', "/properties/");

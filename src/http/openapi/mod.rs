@@ -1,14 +1,14 @@
 //! The OpenAPI 3.1 document, made from the same forms, views, filters and codes that serve the
 //! requests.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::http::incoming::{IDEMPOTENCY_KEY_LENGTH_MAX, IDEMPOTENCY_KEY_LENGTH_MIN};
 use crate::http::query::{FilterKind, PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX};
-use crate::http::route::{Route, Verb};
+use crate::http::route::{ResourcePath, Route, Verb};
 use crate::kernel::{Code, ObjectKind};
 
 mod descriptions;
@@ -32,8 +32,8 @@ const RENAMED: &[(&str, &str)] = &[
 /// resource's: the file would be written twice.
 const WEBHOOKS_TAG: &str = "webhooks";
 
-/// The document, for a server at `public_url`.
-pub fn document(routes: &[Route], public_url: &str) -> Value {
+/// The document, for a server at `public_url`. `resources` describes what the routes begin with.
+pub fn document(routes: &[Route], resources: &[ResourcePath], public_url: &str) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
@@ -61,11 +61,12 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
             schemas.insert((*renamed).into(), schema);
         }
     }
-    let mut resources: BTreeSet<&str> = routes.iter().map(|route| route.permission().0).collect();
-    resources.insert(WEBHOOKS_TAG);
-    let tags: Vec<Value> = resources
+    let mut tags: BTreeMap<&str, &str> =
+        resources.iter().map(|resource| (resource.name, resource.description)).collect();
+    tags.insert(WEBHOOKS_TAG, "What receivers are sent.");
+    let tags: Vec<Value> = tags
         .into_iter()
-        .map(|name| json!({ "name": name, "description": descriptions::of_tag(name) }))
+        .map(|(name, description)| json!({ "name": name, "description": description }))
         .collect();
     let mut document = json!({
         "openapi": "3.1.0",
@@ -488,22 +489,20 @@ fn error_metadata_schema() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::http::router::Router;
-    use crate::keys;
-    use crate::routes::routes;
+    use crate::routes::{resource_paths, routes};
 
     #[test]
     fn every_route_is_listed_once_and_its_resource_has_permissions() {
         let router = Router::new(routes()).unwrap();
         for route in &router.routes {
-            assert!(
-                keys::RESOURCES.iter().any(|(known, _)| *known == route.permission().0),
-                "{}",
-                route.path
-            );
+            let name = route.permission().0;
+            assert!(resource_paths().iter().any(|path| path.name == name), "{}", route.path);
         }
-        let document = document(&router.routes, "http://127.0.0.1:8080");
+        let document = document(&router.routes, &resource_paths(), "http://127.0.0.1:8080");
         let operations: Vec<&Value> = document["paths"]
             .as_object()
             .unwrap()
@@ -557,7 +556,7 @@ mod tests {
 
     #[test]
     fn everything_is_described_and_every_event_is_a_webhook() {
-        let document = document(&routes(), "http://127.0.0.1:8080");
+        let document = document(&routes(), &resource_paths(), "http://127.0.0.1:8080");
         let mut found = Vec::new();
         undescribed("", &document["paths"], &mut found);
         undescribed("", &document["components"], &mut found);
