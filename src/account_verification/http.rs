@@ -37,10 +37,10 @@ pub const DEADLINE_MILLISECONDS_MAX: u64 = 20_000;
 const DEADLINE_MILLISECONDS_DEFAULT: u64 = 10_000;
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
-/// Characters of a name that a bank may answer.
-const NAME_LENGTH_MAX: usize = 300;
+/// Bytes of a holder's name; a longer one counts as none.
+const NAME_BYTES_MAX: usize = 300;
 
-/// The section `[checks]` of a configuration that looks accounts up over HTTP.
+/// The table `[checks]` of a configuration that looks accounts up over HTTP.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpVerifierSettings {
@@ -158,7 +158,7 @@ fn read(body: &[u8], given: &str, thresholds: &NameThresholds) -> LookedUp {
         LookUpStatus::Unknown => AccountAnswer::Unknown,
         LookUpStatus::Found => match answer
             .account_holder_name
-            .filter(|held| !held.trim().is_empty() && held.len() <= NAME_LENGTH_MAX)
+            .filter(|held| !held.trim().is_empty() && held.len() <= NAME_BYTES_MAX)
         {
             None => AccountAnswer::Name(NameMatch::Unavailable),
             Some(held) => {

@@ -122,7 +122,7 @@ pub struct NameComparison {
 }
 
 /// Compares the given name with the one the bank holds. `Unavailable` where the bank told none, a
-/// masked one, or one in a script that the given name is not in.
+/// masked one, or one without Latin letters while the given name has some.
 pub fn compare(given: &str, held: &str, thresholds: &NameThresholds) -> NameComparison {
     let Some(score) = similarity(given, held) else {
         return NameComparison { name_match: NameMatch::Unavailable, score: 0.0 };

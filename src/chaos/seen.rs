@@ -73,11 +73,14 @@ pub struct WatchedEvent {
     /// The object that it is about.
     pub linked_id: String,
     pub attack: Option<WebhookAttack>,
-    /// How the receiver answered the delivery at its last attempt; 0 where it did not.
+    /// How the receiver answered the delivery at its last attempt: 0 where it did not, `None`
+    /// before the first.
     pub http_status: Option<i64>,
     /// How it answered the forged copy or the second one, or the first attempt of a late one.
     pub attacked_http_status: Option<i64>,
+    /// The longest that the receiver took for an attempt.
     pub duration_milliseconds: i64,
-    /// The caller read the event, or the object that it is about.
+    /// The caller took a delivery of the event with 2xx, or read the event or the object that it is
+    /// about.
     pub was_read: bool,
 }

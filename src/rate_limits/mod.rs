@@ -25,7 +25,7 @@ pub struct Rates {
 /// so many others. Where the burst is smaller, the whole burst.
 pub const EXPENSIVE_TOKENS: u32 = 25;
 
-/// Keys that are remembered; a full table is emptied of buckets that have filled up again.
+/// Buckets that a node remembers. A table with so many forgets those that have filled up again.
 const BUCKETS_MAX: usize = 100_000;
 
 /// How far before a bucket's last filling a request's instant may lie: a transaction that waited is

@@ -22,14 +22,14 @@ pub enum BirthEvidence {
     SameDay,
     /// The list gives only a year, or years, and the person was born then.
     SameYear,
-    /// One side has no date, or they are too near to tell (swapped day and month, a guess of the
-    /// list, one year off).
+    /// One side has no date, or they are too near to tell: of day, month and year one differs, day
+    /// and month are swapped, a listed year is one off, or the list only guesses.
     Unknown,
     /// Every listed date is another one.
     Contradicts,
 }
 
-/// Years by which a "circa" may be off before it says anything.
+/// Years by which a "circa" may be off before it contradicts.
 const GUESS_YEARS: i16 = 5;
 /// Years outside of this are not dates of birth.
 const YEARS: std::ops::RangeInclusive<i16> = 1850..=2100;
@@ -39,7 +39,7 @@ const MONTHS: [&str; 12] =
 
 impl Birth {
     /// Reads "28 Jul 1963", "1963-07-28", "Jul 1963", "1963", "circa 1960", "1958 to 1960". `None`
-    /// where there is no year.
+    /// where there is no year from 1850 to 2100, and for "31 Feb 1963".
     pub fn parse(text: &str) -> Option<Birth> {
         let text = text.trim();
         if let Ok(day) = text.get(..10).unwrap_or(text).parse::<Date>() {

@@ -188,7 +188,8 @@ impl WordWeights {
         weights
     }
 
-    /// The weight of a word: about 2 for Mohammed, 9 for a word that nobody is known to bear.
+    /// The weight of a word: 2 to 3 for Mohammed, 9 or more for a word that nobody is known to
+    /// bear. `key` is the word's [`spelling_key`].
     pub fn weight(&self, word: &str, key: &str) -> f64 {
         if word.chars().nth(1).is_none() {
             return WEIGHT_OF_LETTER;

@@ -17,11 +17,12 @@
 //! | any | same identity number, its country agrees | confirmed |
 //! | any | same identity number, its country does not agree or is not known | possible |
 //! | any | same digital currency address | confirmed |
+//! | any | the same key's address on another chain is listed | possible |
 //!
 //! A score in the table is the least one. A weak alias never confirms by its name.
 //!
-//! A name alone never confirms: common names reach 1.0, and a confirmed match rejects for good
-//! while a possible one only waits.
+//! A name alone never confirms: common names reach 1.0, and a confirmed match rejects a beneficiary
+//! in verification for good, while a possible one waits for the operator.
 
 use super::Screening;
 use super::alignment::Alignment;
@@ -59,7 +60,7 @@ pub const MATCHING_VERSION: u32 = 5;
 const SHARE_WHOLE: f64 = 0.85;
 
 // The weights that have to agree, in the unit of `common_names.rs`: a word that one person in a
-// thousand bears weighs about 7. `bench/names.md` says what each of them catches and stops.
+// thousand bears weighs about 7. `bench/names.md` says what the rules catch and stop together.
 //
 // | the listed name is found | the given name is found | weight needed |
 // |---|---|---|
@@ -86,10 +87,11 @@ const NEEDED_BY_INITIALS: f64 = 9.0;
 const NEEDED_SIMILAR: f64 = 8.0;
 /// What is added for a weak alias that agrees in part.
 const ADDED_WEAK: f64 = 6.0;
-/// What the year of birth takes away where it is the same, and adds where another one is listed.
+/// What the date of birth adds to the weight needed: where only a year is listed and it is the same,
+/// and where every listed date is another one.
 const BIRTH_SAME_YEAR: f64 = -3.0;
 const BIRTH_CONTRADICTS: f64 = 6.0;
-/// The same of the country.
+/// The same for the country.
 const COUNTRY_AGREES: f64 = -1.0;
 const COUNTRY_CONTRADICTS: f64 = 1.5;
 

@@ -36,8 +36,8 @@ impl AddressKey {
 /// Entry, and place among its names, by a name's number.
 type Places = Vec<(u32, u32)>;
 
-/// Every name of the entries that a kind of subject is compared with: its number in the order in
-/// which it is added, and where it stands.
+/// Every name of the entries that a kind of subject is compared with: its entry, its place among
+/// the entry's names, and its words. The indexes number names in this order.
 fn names_of<'a>(
     entries: &'a [Arc<ListEntry>],
     kind: EntryKind,
@@ -323,7 +323,7 @@ fn hit(entry: &ListEntry, screening: Screening, score: f64, evidence: String) ->
 }
 
 /// Why a name could not be compared: somebody has to look at it, and the decision holds as long as
-/// the name.
+/// what is known of the subject stays the same.
 #[derive(Clone, Copy)]
 enum Unreadable {
     Script,

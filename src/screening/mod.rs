@@ -52,7 +52,8 @@ pub const ENTRIES_MAX: usize = 200_000;
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Characters of one listed name.
 pub const NAME_CHARACTERS_MAX: usize = 1_000;
-/// Aliases, dates, countries, identifiers or addresses of one entry.
+/// Names of one entry; as many dates of birth, countries, identifiers and addresses are also taken.
+/// An entry with more of any refuses its file.
 pub const DETAILS_MAX: usize = 2_000;
 
 /// What a list entry is.
@@ -60,7 +61,8 @@ pub const DETAILS_MAX: usize = 2_000;
 pub enum EntryKind {
     Individual,
     Business,
-    /// Ships and aircraft: never compared with persons or businesses.
+    /// Ships and aircraft: their names are never compared, their identifiers and blockchain
+    /// addresses are.
     Vessel,
     /// The list does not say; compared with everybody.
     Any,
@@ -239,7 +241,7 @@ fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, String> {
 }
 
 crate::string_enum!(
-    /// What screening says of a person.
+    /// What screening says of a subject.
     Screening { Clear "clear", PossibleMatch "possible_match", ConfirmedMatch "confirmed_match" }
 );
 
@@ -308,7 +310,8 @@ pub struct ScreeningHit {
     pub entry_hash: [u8; 32],
     /// `PossibleMatch` or `ConfirmedMatch`.
     pub screening: Screening,
-    /// Similarity of the names, 0 to 10 000.
+    /// The name's score (`judge.rs`), 0 to 10 000; 10 000 where a number or an address agrees, and
+    /// 0 for a name that could not be compared.
     pub score_basis_points: i64,
     /// What agreed and what did not, in words. Holds what the list publishes and nothing of the
     /// subject.
@@ -361,6 +364,7 @@ pub trait Screener: Send + Sync {
     }
     /// Compares a person or business with the sanctions lists.
     fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding;
-    /// Compares the address that paid with the lists' digital currency addresses.
+    /// Compares an address that paid, or that a refund goes to, with the lists' digital currency
+    /// addresses.
     fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding;
 }

@@ -27,7 +27,8 @@ const PARTED_LETTERS_MIN: usize = 9;
 const PART_LETTERS_MIN: usize = 3;
 const ARTICLES: &[&str] = &["al", "el", "ul"];
 const PART_LETTERS_MAX: usize = 24;
-/// Candidates that one reading may have by its labels; the rarest labels come first.
+/// Names that one window of a reading may find by its labels. Those of the rarest labels come
+/// first; the others are not looked at.
 const CANDIDATES_MAX: usize = 2_000;
 
 /// A listed name that may be the given one.

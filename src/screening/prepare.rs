@@ -102,7 +102,8 @@ const LONG_SEPARATORS: &[&str] = &[
     "w/ o",
     "c/ o",
 ];
-/// Words that name a kind of account and nobody.
+/// Words that banks write beside a name and that name nobody: kinds of account, holders, states of
+/// life.
 const ACCOUNT_WORDS: &[&str] = &[
     "nre",
     "nro",
@@ -213,7 +214,7 @@ fn is_holder_number(word: &str) -> bool {
 }
 
 /// The persons that a text names, each with what stands between the separators. A lone given name
-/// is completed by the last word of another holder: "Priya and Rajesh Sharma".
+/// is completed by the last word of the last holder who has two: "Priya and Rajesh Sharma".
 fn persons(text: &str) -> Vec<String> {
     let lower = text.to_lowercase();
     let mut spaced = format!(" {} ", lower.split_whitespace().collect::<Vec<_>>().join(" "));

@@ -102,9 +102,9 @@ pub fn spelling_key(word: &str) -> String {
     sound(known.unwrap_or(&word))
 }
 
-/// The consonants of a word as it sounds, each once where it stands twice in a row; the h of kh, gh
-/// and bh is left out. Two words written as one have the bones of the first and then those of the
-/// second; a letter that ends the first and begins the second stands once.
+/// The consonants of a word as it sounds, each once where it stands twice in a row. An h behind b,
+/// c, d, g, j, k or t is left out. Two words written as one have the bones of the first and then
+/// those of the second; a letter that ends the first and begins the second stands once.
 pub fn bones(word: &str) -> String {
     let mut out = String::new();
     let mut last = ' ';

@@ -96,7 +96,7 @@ pub fn named(tx: &mut dyn Tx, name: &str) -> Result<Operator, OperationError> {
 }
 
 /// Gives an operator a new password, takes the second factor and the link to a provider away, and
-/// ends every session.
+/// ends every session. An operator who was disabled may sign in again.
 pub fn reset(
     tx: &mut dyn Tx,
     now: &Now,

@@ -283,7 +283,7 @@ pub fn recovery_codes_count(tx: &mut dyn Tx, number: i64) -> Result<i64, StoreEr
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Sessions and counts of failures that ended before a time.
+/// Removes sessions that ended, and counts of failures that began, before a time.
 pub fn purge(
     tx: &mut dyn Tx,
     sessions_before: i64,

@@ -71,8 +71,8 @@ pub fn uri(issuer: &str, name: &str, secret: &[u8]) -> String {
     format!("otpauth://totp/{issuer}:{name}?secret={secret}&issuer={issuer}")
 }
 
-/// Gives an operator a new secret, which counts once a code of it was typed. An earlier one that
-/// was never confirmed is gone.
+/// Gives an operator a new secret, which counts once [`confirm`] took a code of it. An earlier
+/// secret is gone, confirmed or not, and so are its recovery codes.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -101,7 +101,8 @@ fn recovery_hash(services: &Services, number: i64, code: &str) -> [u8; 32] {
     services.sealer.fingerprint(&[b"recovery code", &number.to_be_bytes(), code.as_bytes()])
 }
 
-/// Confirms a secret by its first code; answers recovery codes, which are shown once.
+/// Confirms a secret by its first code; answers recovery codes, which are shown once. `None` where
+/// the code is wrong, or no secret waits to be confirmed.
 pub fn confirm(
     tx: &mut dyn Tx,
     now: &mut Now,
