@@ -48,8 +48,8 @@ impl HitRow {
 }
 
 impl SubjectType {
-    /// Whether one finding holds all that is found of such a subject. A transfer and a refund are
-    /// asked address by address, and the operator decides once about all of it.
+    /// Whether one finding holds all that is found of such a subject. The addresses of a transfer
+    /// or a refund are screened one by one, and the operator decides once about all of them.
     pub const fn is_asked_whole(self) -> bool {
         matches!(self, SubjectType::Sender | SubjectType::Beneficiary)
     }

@@ -11,12 +11,12 @@ use super::{HITS_MAX, Screening, ScreeningFinding, ScreeningHit, UNREADABLE};
 use crate::kernel::{AnyId, DecidedBy, Now, Scope, StoreError};
 use crate::store::Tx;
 
-/// Stands in `list` for a refusal without a hit, which `DECISION` is the entry of, and in
-/// `decided_by` where no name was given. The operator's own list has the same name, so it may not
-/// have an entry of this id.
+/// The `list` of a refusal without any hit, and `decided_by` where no name was given. The
+/// operator's own list has the same name (`ListName::Own`).
 const OPERATOR: &str = "operator";
+/// The `entry_id` of a refusal without any hit. No entry of the operator's own list may have it.
 pub const DECISION: &str = "decision";
-/// Who withdraws a hit.
+/// The `decided_by` of a hit that was withdrawn.
 const LISTS: &str = "lists";
 
 const fn severity(screening: Screening) -> u8 {
@@ -31,10 +31,11 @@ fn worse(left: Screening, right: Screening) -> Screening {
     if severity(left) >= severity(right) { left } else { right }
 }
 
-/// Keeps what was found of a subject and answers what counts: what the operator cleared no longer
-/// does, and what was refused counts as confirmed. `basis` makes the fingerprint of a hit from its
-/// entry's hash. Of the hits that wait, the best `HITS_MAX` are shown; once those are decided, the
-/// next ones come up, and until then the subject is not clear.
+/// Keeps what was found of a subject, and answers the screening that follows. A hit that the
+/// operator cleared no longer counts while its basis stays the same; a refused one counts as
+/// confirmed. `basis` makes the fingerprint that a decision about a hit is bound to. Of a person's
+/// hits that wait, the best `HITS_MAX` are kept. When those are decided, the next call keeps the
+/// next ones; until all are decided, the subject is not clear.
 pub fn keep(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -47,7 +48,7 @@ pub fn keep(
         return Err(StoreError::Broken("an object of this kind is not screened".into()));
     };
     let known = rows::of_subject(tx, scope, subject_id)?;
-    // Without hits a finding stands for itself: clear, or nobody looked.
+    // A finding without hits is either clear, or nobody looked.
     let is_looked_at = !finding.hits.is_empty() || finding.screening == Screening::Clear;
     let mut effective = if finding.hits.is_empty() { finding.screening } else { Screening::Clear };
     let hits_max = if subject.is_asked_whole() { HITS_MAX } else { usize::MAX };

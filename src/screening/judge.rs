@@ -1,10 +1,11 @@
 //! Weighs what was found of an entry: how alike the names are, and what date of birth, country and
 //! numbers say.
 //!
-//! A match by name is judged in two steps. First the words that agree have to weigh enough: nothing
-//! where both names agree as a whole, and more where one lies within the other, where the names
-//! agree only in part, where the alias is weak, and where date of birth or country contradict. With
-//! the same day of birth no weight is asked for; the score still is. Then the table:
+//! A match by a person's name is judged in two steps. First the words that agree have to weigh
+//! enough. Where both names agree as a whole, they need no weight. They need more where one name
+//! lies within the other, where the names agree only in part, where the alias is weak, and where
+//! date of birth or country contradict. With the same day of birth no weight is needed. Names of
+//! businesses have no weight. The second step is this table, for both:
 //!
 //! | name's score | and | verdict |
 //! |---|---|---|
@@ -56,7 +57,7 @@ pub enum CountryEvidence {
 /// the rules: everybody is screened again when another version starts.
 pub const MATCHING_VERSION: u32 = 5;
 
-/// The share of a name's weight from which the name agrees as a whole.
+/// The share of a name's weight that has to agree for the name to agree as a whole.
 const SHARE_WHOLE: f64 = 0.85;
 
 // The weights that have to agree, in the unit of `common_names.rs`: a word that one person in a
@@ -68,15 +69,17 @@ const SHARE_WHOLE: f64 = 0.85;
 // | as a whole | in part | `NEEDED_WITHIN_GIVEN`; less with `…_AROUND` and `…_BESIDE_LITTLE` |
 // | in part | as a whole | `NEEDED_WITHIN_LISTED`; `…_BY_INITIALS` where initials fill the rest |
 // | in part | in part | `NEEDED_SIMILAR` |
-/// Where a weak alias is the given name.
+
+/// Where a weak alias and the given name agree as a whole.
 const NEEDED_WEAK: f64 = 8.0;
 /// Where the given name has other words beside those of the listed one.
 const NEEDED_WITHIN_GIVEN: f64 = 10.0;
 /// Where the given name has little more than the listed one: a word that many bear.
 const NEEDED_BESIDE_LITTLE: f64 = 6.0;
+/// The most that the words beside the listed ones may weigh to be little.
 const BESIDE_LITTLE_MAX: f64 = 2.7;
-/// Where two words or more were put between those of the listed name: ordinary names seldom have so
-/// many.
+/// Where `INSERTED_MIN` words or more were put between those of the listed name: ordinary names
+/// seldom have so many.
 const NEEDED_AROUND: f64 = 4.0;
 const INSERTED_MIN: usize = 2;
 /// Where the listed name has other words beside those of the given one.
@@ -87,8 +90,8 @@ const NEEDED_BY_INITIALS: f64 = 9.0;
 const NEEDED_SIMILAR: f64 = 8.0;
 /// What is added for a weak alias that agrees in part.
 const ADDED_WEAK: f64 = 6.0;
-/// What the date of birth adds to the weight needed: where only a year is listed and it is the same,
-/// and where every listed date is another one.
+/// What the date of birth adds to the weight needed: where only a year is listed and it is the
+/// same, and where every listed date is another one.
 const BIRTH_SAME_YEAR: f64 = -3.0;
 const BIRTH_CONTRADICTS: f64 = 6.0;
 /// The same for the country.
@@ -150,7 +153,7 @@ impl NameEvidence {
     }
 }
 
-/// Judges a match by name, and answers its score. `None` is clear.
+/// Judges a match by name: the verdict, and the score, 0 to 1. `None` is clear.
 pub fn by_name(
     thresholds: &Thresholds,
     evidence: &NameEvidence,

@@ -20,7 +20,8 @@ const SHRINK_PERCENT_MAX: usize = 20;
 /// Threads that compare at the same time before a transaction opens.
 const AHEAD_MAX: usize = 2;
 const DAY_SECONDS: i64 = 86_400;
-/// What shows that a file was replaced without reading it.
+
+/// Size and time of a file, which show without reading it that it was replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Stamp {
     bytes: u64,
@@ -33,8 +34,8 @@ struct ListSource {
     list: ListName,
     stamps: Vec<Stamp>,
     content_hash: [u8; 32],
-    /// When the list was made: what it says itself, or the oldest of its files, whichever is
-    /// earlier. Unix seconds.
+    /// When the list was made, in Unix seconds: the date that it gives, or the modification time of
+    /// its oldest file, whichever is earlier.
     dated_at: i64,
     entries: Vec<Arc<ListEntry>>,
 }
@@ -57,15 +58,16 @@ struct Loaded {
 /// The lists of a running service. Questions are answered from what was loaded last.
 pub struct Lists {
     settings: ScreeningSettings,
-    /// A place for each of these threads.
+    /// A permit for each thread that compares before a transaction opens.
     ahead: Arc<Semaphore>,
+    /// Held while the files are read again.
     reloading: Mutex<()>,
-    /// Wakes the worker that screens everybody again, when other entries were read.
+    /// Wakes the worker that screens everybody again, when the entries have changed.
     pub changed: Notify,
     loaded: RwLock<Arc<Loaded>>,
 }
 
-/// What looking at the files again came to.
+/// What looking at the files again found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reload {
     Unchanged,
@@ -76,8 +78,8 @@ pub enum Reload {
 }
 
 impl Lists {
-    /// Reads every list that the settings name. Slow (a second or so): not for a thread that
-    /// answers requests.
+    /// Reads every list that the settings name; `Err` names the file that is wrong, and why. Slow
+    /// (a second or so): not for a thread that answers requests.
     pub fn load(settings: ScreeningSettings) -> Result<Lists, String> {
         let sources = settings
             .files()
@@ -98,13 +100,14 @@ impl Lists {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The entries as they are now.
+    /// What answers questions from the entries that were loaded last.
     pub fn matcher(&self) -> Arc<EntryMatcher> {
         self.loaded().matcher.clone()
     }
 
-    /// Works out what a transaction is about to ask, outside of it and on another thread. Whatever
-    /// goes wrong here, the transaction does without.
+    /// Answers what a transaction is about to ask, before it opens and on another thread. The
+    /// transaction then finds the answers in memory. If something goes wrong here, the transaction
+    /// compares by itself.
     pub async fn screen_ahead(self: &Arc<Lists>, questions: Vec<ScreeningQuestion>) {
         let Ok(place) = self.ahead.clone().acquire_owned().await else { return };
         let lists = self.clone();
@@ -120,6 +123,7 @@ impl Lists {
         }
     }
 
+    /// The lists that are loaded, as the operator sees them.
     pub fn states(&self) -> Vec<ListState> {
         let state = |source: &ListSource| ListState {
             list: source.list,
@@ -166,11 +170,10 @@ impl Lists {
         None
     }
 
-    /// Looks whether the files were replaced, and reads those lists again. A fault keeps what was
-    /// loaded; it is the caller's to tell, and the old lists grow older meanwhile. Slow where
-    /// something changed.
+    /// Looks whether files were replaced, and reads their lists again. After an `Err` the old lists
+    /// stay in use and grow older; the caller reports the error. Slow where something changed.
     pub fn reload_if_changed(&self) -> Result<Reload, String> {
-        // One after the other: the second finds what the first has read.
+        // One call at a time: the second finds what the first has read.
         let _turn = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.loaded();
         let mut sources = Vec::new();
@@ -269,7 +272,7 @@ fn read_source(list: ListName, paths: &[PathBuf]) -> Result<ListSource, String> 
         .zip(&stamps)
         .map(|(path, stamp)| read_file(path, stamp))
         .collect::<Result<Vec<Vec<u8>>, String>>()?;
-    // Of several files, the fault names its own.
+    // The fault itself names one of several files, so their folder is enough here.
     let place = match paths {
         [file] => file.as_path(),
         files => files.first().and_then(|path| path.parent()).unwrap_or(Path::new("")),

@@ -19,8 +19,8 @@ pub const ALIASES_MAX: usize = 8;
 /// Findings that are kept: more than the transactions that may wait for their turn.
 const RECENT_MAX: usize = 1_024;
 
-/// An address as it is compared. The twenty bytes behind a TRON address are the same key's on every
-/// EVM chain.
+/// An address as it is compared: by its bytes, if it reads as an address of a chain that is known
+/// here. One key has the same 20 bytes on TRON and on every EVM chain.
 #[derive(PartialEq, Eq, Hash)]
 enum AddressKey {
     Key(AddressBytes),
@@ -33,7 +33,7 @@ impl AddressKey {
     }
 }
 
-/// Entry, and place among its names, by a name's number.
+/// For each number of a name: its entry, and its place among the entry's names.
 type Places = Vec<(u32, u32)>;
 
 /// Every name of the entries that a kind of subject is compared with: its entry, its place among
@@ -55,10 +55,11 @@ fn names_of<'a>(
 
 /// What searching for one name found.
 struct NameSearch {
+    /// Every word is in Latin letters.
     is_comparable: bool,
     /// It names more persons than were compared.
     is_cut: bool,
-    /// Where the names stand that it may be, and how alike they are.
+    /// The listed names that it may be (entry, place among its names), and how alike they are.
     found: Vec<((u32, u32), NameEvidence)>,
 }
 
@@ -142,8 +143,8 @@ impl Recent {
 /// All entries, ready to be asked.
 ///
 /// A finding follows from the entries and the question alone. It is kept for a while, so that a
-/// transaction finds what was worked out before it opened; other entries are another matcher,
-/// which has nothing yet.
+/// transaction finds what was worked out before it opened. When the lists change, a new matcher
+/// takes the place of this one, and keeps nothing of it.
 pub struct EntryMatcher {
     thresholds: Thresholds,
     entries: Vec<Arc<ListEntry>>,
@@ -185,13 +186,14 @@ impl EntryMatcher {
         self.entries.len()
     }
 
-    /// Questions that were compared with the entries, those answered by an earlier finding left
-    /// out.
+    /// How many questions were compared with the entries. Those that an earlier finding answered do
+    /// not count.
     pub fn comparisons_count(&self) -> u64 {
         self.comparisons_count.load(Ordering::Relaxed)
     }
 
-    /// What comparing a person or business with every entry finds.
+    /// Compares a person or business with every entry, or finds what was found of the same question
+    /// before.
     pub fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
         let digest = question.digest();
         let known = self
@@ -275,8 +277,7 @@ impl EntryMatcher {
         ScreeningFinding::of(hits.into_values().chain(unreadable).collect())
     }
 
-    /// Looks for the address that paid. The same text confirms; the same key on another chain is
-    /// possible.
+    /// Looks for an address. The same text confirms; the same key on another chain is possible.
     pub fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding {
         let written = address.to_string();
         let found = self.addresses.get(&AddressKey::Key(*address.bytes())).into_iter().flatten();

@@ -48,7 +48,7 @@ use countries::CountryCode;
 
 /// Entries of one list; a file with more is refused.
 pub const ENTRIES_MAX: usize = 200_000;
-/// Bytes of one file.
+/// Bytes of one file; a larger one is refused.
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Characters of one listed name.
 pub const NAME_CHARACTERS_MAX: usize = 1_000;
@@ -120,7 +120,7 @@ impl ListEntry {
         }
     }
 
-    /// Adds a name that is not empty and not there yet; a name that is also strong stays strong.
+    /// Adds a name, unless it is empty. One that is listed both as weak and as strong is strong.
     fn add_name(&mut self, text: &str, is_weak: bool) {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         match self.names.iter_mut().find(|name| name.text == text) {
@@ -303,8 +303,9 @@ impl ScreeningQuestion {
 /// A list entry that may be the subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScreeningHit {
-    /// The list's name, and its own identifier of the entry.
+    /// The list's name, or [`UNREADABLE`].
     pub list: &'static str,
+    /// The list's own identifier of the entry; of an unreadable name, why it is unreadable.
     pub entry_id: String,
     /// A hash of the entry's content: a decision about it holds while this stays the same.
     pub entry_hash: [u8; 32],
@@ -320,8 +321,8 @@ pub struct ScreeningHit {
     pub listed_name: Option<String>,
 }
 
-/// What screening found: the worst of its hits. Without lists to look at it is `PossibleMatch`
-/// without a hit.
+/// What screening found. `screening` is that of the worst hit. Where no list could be asked, it is
+/// `PossibleMatch` without a hit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScreeningFinding {
     pub screening: Screening,
