@@ -4,18 +4,18 @@ use super::common_names::WordWeights;
 use super::similarity::{first_sound, token_similarity};
 use super::sounds::{bones, is_vowel, sound, spelling_key};
 
-/// Words that are tried joined to one.
+/// The most words that are tried as one joined word.
 pub(super) const JOINED_MAX: usize = 6;
-/// Shorter joined consonants say too little.
+/// Joined words with fewer bones, or fewer letters, say too little.
 const JOINED_BONES_MIN: usize = 4;
 const JOINED_LETTERS_MIN: usize = 5;
-/// Letters by which texts of joined words may differ in length, and letters for each that may
-/// differ.
+/// Letters by which texts of joined words may differ in length.
 const JOINED_LENGTHS_APART_MAX: usize = 3;
+/// One of so many letters of joined words may be a slip.
 const JOINED_LETTERS_A_SLIP: usize = 6;
 /// Similarity by letters from which two words may be one.
 const ALIKE_MIN: f64 = 0.9;
-/// Letters and spaces of a name that a field may have cut.
+/// A bank's field may have cut a name of at least so many letters and spaces.
 const CUT_LETTERS_MIN: usize = 18;
 
 /// One word of a name, made ready to be compared.
@@ -144,7 +144,7 @@ fn likeness(left: &Word, right: &Word) -> f64 {
     }
 }
 
-/// How alike two texts are that were joined of words, 0 or near 1.
+/// How alike two texts of joined words are: 0, or near 1.
 fn joined_likeness(given: &str, listed: &str) -> f64 {
     if given == listed {
         return 1.0;
@@ -157,11 +157,11 @@ fn joined_likeness(given: &str, listed: &str) -> f64 {
     if distance <= letters / JOINED_LETTERS_A_SLIP { 0.95 } else { 0.0 }
 }
 
-/// Pairs the words of two names, the heaviest first; words that were written as one pair with what
-/// they were joined of. The listed words may stand in another order, and turn around: the last one
-/// may be followed by the first.
+/// Pairs the words of two names, the heaviest first. The words may stand in any order. Words that
+/// one side writes as one pair with that one word. Such a run of listed words may go on from the
+/// last word to the first.
 pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
-    // Weight that agrees, likeness, and which words on both sides.
+    // Weight that agrees, likeness, and the words of both sides as bits.
     let mut pairs: Vec<(f64, f64, u32, u32)> = Vec::new();
     for (i, word) in given.iter().enumerate() {
         for (j, other) in listed.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Dates of birth as lists give them (days, years, spans, guesses), and what a given date says to
-//! them.
+//! Dates of birth as lists give them (days, years, spans, guesses), and how a given date compares
+//! with them.
 
 use jiff::civil::Date;
 
@@ -98,7 +98,7 @@ impl Birth {
     }
 }
 
-/// What a given date says to all dates of an entry.
+/// How a given date compares with all dates of an entry; the date that agrees best counts.
 pub fn evidence(listed: &[Birth], given: Option<Date>) -> BirthEvidence {
     let Some(given) = given else { return BirthEvidence::Unknown };
     let all: Vec<BirthEvidence> = listed.iter().map(|birth| birth.evidence(given)).collect();

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use super::sounds::spelling_key;
 
-/// Entries that the table of common words counts for, beside those of the lists.
+/// As many entries as the table of common words counts for, beside those of the lists.
 const TABLE_ENTRIES: f64 = 5_000.0;
 /// The share of a word that neither the table nor the lists know.
 const SHARE_UNKNOWN: f64 = 0.000_1;
@@ -94,7 +94,7 @@ pub const HONORIFICS: &[&str] = &[
     "messrs",
 ];
 
-/// Shares of people who bear a word of their name, in tenths of a per mille, with the words.
+/// Words, with how many of 10 000 people bear each of them.
 const SHARES: &[(u16, &str)] = &[
     (600, "mohammed kumar singh devi"),
     (150, "khan ali ahmed abdul hussain kaur begum bibi lal ram sharma patel das shah hassan"),

@@ -1,18 +1,21 @@
 //! The in-memory index over listed names: finds every name whose similarity reaches a threshold
 //! without comparing all.
 //!
-//! The similarity of two names is an average over their tokens, weighted by length, times one at
-//! most. Written as gains and losses against the threshold `t`, a pair of tokens of similarity `s`
-//! contributes `(s - t) * (bytes of both)`, a searched token without a partner `-t * bytes`, and a
-//! name reaches `t` only if the sum is not negative. So at least one pair reaches `t` itself: those
-//! tokens are found in the dictionary of all tokens (`token_trie.rs`), and their names are
-//! looked at.
-//! Where a word is common and that would be many names, fewer words are chosen as *anchors*, of
-//! which every name that is found must contain something alike: what the other words can gain at
-//! most does not pay for what the anchors lose without it. Of the names that are looked at, most
-//! fail the sum with the best partner for every searched token; the rest are compared in full.
-//! Nothing is lost: `exhaustive` is the same without the index, and a property test holds both
-//! together.
+//! The similarity of two names is an average over their tokens, weighted by length, times a factor
+//! of at most one. Written as gains and losses against the threshold `t`, a pair of tokens of
+//! similarity `s` contributes `(s - t) * (bytes of both)`, and a searched token without a partner
+//! `-t * bytes`. A name reaches `t` only if the sum is not negative. So at least one pair reaches
+//! `t` itself: its listed token is found in the dictionary of all tokens (`token_trie.rs`), and the
+//! names that have the token are looked at.
+//!
+//! With a common word these would be many names. Then only some of the searched words are chosen,
+//! as *anchors*: so few that many names are ruled out, and so many that without a token alike to
+//! one of them, the anchors lose more than all other words can gain. So every name that reaches `t`
+//! has such a token.
+//!
+//! Of the names that are looked at, most fail the sum even with the best partner for every searched
+//! token; the rest are compared in full. Nothing is lost: `exhaustive` does the same without the
+//! index, and a property test compares both.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -25,14 +28,14 @@ use super::similarity::{
 use super::text::TOKEN_BYTES_MAX;
 use super::token_trie::TokenTrie;
 
-/// Similarity down to which anchors may be alike.
+/// The lowest similarity from which a listed token may count as alike to an anchor.
 const ANCHOR_FLOOR: f64 = 0.78;
 /// Steps between the floor and the threshold at which anchors are tried.
 const STEPS: usize = 10;
-/// Tokens up to which every choice of anchors is tried; of more, the most common ones are left out
-/// one after the other.
+/// Of at most so many tokens, every set is tried as anchors. Of more, only the rarest, the two
+/// rarest and so on are.
 const CHOICE_TOKENS_MAX: usize = 5;
-/// Tokens up to which anchors are chosen at all: one bit each.
+/// Of more tokens no anchors are chosen: a choice has one bit for each.
 const CHOSEN_TOKENS_MAX: usize = 128;
 
 /// Room for floating-point error: bounds are loosened by it, results never.
@@ -167,33 +170,35 @@ pub struct NameIndex {
 /// Working memory that is as large as the index, kept between searches and left as it was found.
 #[derive(Default)]
 struct Scratch {
-    /// One more than the row of what an alike token contributes, by the token's number; 0 is none.
+    /// By the number of a listed token: one more than its row in `cells`, or 0 where it has none.
     rows: Vec<u32>,
     /// The tokens that have a row, in the order of the rows.
     numbers: Vec<u32>,
-    /// Contributions, one for each searched token, row after row.
+    /// What a listed token contributes with each searched one, row after row.
     cells: Vec<f64>,
-    /// The records that were looked at, by half their place, which no two share.
+    /// The records that were looked at, by half their place: no two share it, because a record has
+    /// two numbers at least.
     seen: Bits,
     touched: Vec<u32>,
 }
 
 /// The listed tokens that are alike to a searched one, down to where anchors may be.
 struct AlikeTokens {
-    /// Similarity, number of the listed token, names that hold it or one before it; the most alike
-    /// first.
+    /// Similarity, number of the listed token, and how many records hold it or a more alike one;
+    /// the most alike first.
     tokens: Vec<(f64, u32, usize)>,
     /// What the searched token contributes at most.
     gain: f64,
-    /// What it contributes at most where none of these is its partner, which is a loss.
+    /// What it contributes at most where none of these is its partner: a loss.
     without: f64,
-    /// The bit of its first sound, and what it contributes where nothing sounds like it.
+    /// The bit of its first sound.
     sound: u32,
+    /// What it contributes where no token of a record has its first sound.
     alone: f64,
 }
 
 impl AlikeTokens {
-    /// Names to look at for the tokens that reach a similarity.
+    /// How many records would be looked at for the tokens that reach a similarity.
     fn names_count(&self, similarity: f64) -> usize {
         let reaching = self.tokens.partition_point(|(score, _, _)| *score >= similarity - MARGIN);
         reaching
@@ -224,7 +229,7 @@ impl NameIndex {
         sorted(best)
     }
 
-    /// The same as `search` by comparing every name; what the index is measured against.
+    /// Finds the same as `search` by comparing every name. Tests compare the index with it.
     pub fn exhaustive(&self, tokens: &[String]) -> Vec<FoundName> {
         let mut best: HashMap<u32, f64> = HashMap::new();
         let searched = variations(tokens);
@@ -308,9 +313,10 @@ impl NameIndex {
         scratch.cells.clear();
     }
 
-    /// The listed tokens of which every name that reaches the threshold contains one.
+    /// For each chosen searched token, the listed tokens that are alike to it. Every name that
+    /// reaches the threshold contains one of all these.
     fn anchors(&self, tokens: &[String], alike: &[Alike]) -> Vec<Vec<u32>> {
-        // Every token is one, alike to the threshold, where no choice is better.
+        // Unless a choice is better, every token is an anchor, and alike from the threshold on.
         let (mut mask, mut similarity) = (u128::MAX, self.threshold);
         let mut count_least: usize =
             alike.iter().map(|alike| alike.names_count(self.threshold)).sum();

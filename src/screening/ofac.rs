@@ -34,7 +34,7 @@ struct CsvRecord {
 }
 
 impl CsvRecord {
-    /// A field without its null mark; published nulls carry a space behind.
+    /// A field; empty where it is null, which is published as `-0- ` with a space behind.
     fn field(&self, place: usize) -> &str {
         let text = self.fields.get(place).map_or("", String::as_str);
         if text.trim() == "-0-" { "" } else { text }
@@ -55,7 +55,7 @@ impl CsvRecord {
 /// line break.
 fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<CsvRecord>, String> {
     let bytes = bytes.strip_suffix(&[END_MARK]).unwrap_or(bytes);
-    // The parser counts lines by their last byte only where that is all that ends them.
+    // The parser's line numbers are right only where `\n` alone ends each line.
     let text = utf8(file, bytes)?.replace("\r\n", "\n");
     if !text.ends_with('\n') {
         let line = text.lines().count().max(1);

@@ -15,15 +15,15 @@ use super::index::{IndexBuilder, NameIndex};
 use super::prepare::Reading;
 use super::sounds::spelling_key;
 
-/// Words of a listed name that weigh at least this are labelled, and the heaviest two.
+/// Words of a listed name that weigh at least this are labelled, and so are its two heaviest.
 const LABEL_WEIGHT_MIN: f64 = 5.5;
 /// Words of a given name, and of a listed one, that are aligned. A longer given name is aligned in
-/// windows of so many words, each beginning a few words behind the one before.
+/// windows of so many words, which begin `WINDOW_STEP` words apart.
 const WORDS_MAX: usize = 16;
 const WINDOW_STEP: usize = 4;
-/// Letters from which a word may be several that were joined, and letters of each, articles left
-/// out.
+/// A shorter word is not taken for several that were joined.
 const PARTED_LETTERS_MIN: usize = 9;
+/// Letters of each part of such a word; only an article may have fewer.
 const PART_LETTERS_MIN: usize = 3;
 const ARTICLES: &[&str] = &["al", "el", "ul"];
 const PART_LETTERS_MAX: usize = 24;

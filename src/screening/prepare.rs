@@ -2,17 +2,17 @@
 //!
 //! Banks and callers write more into a name than a name: joint holders, relatives ("S/o"), kinds of
 //! account, forms of address, hyphens and spaces where no one else has them. Each way to read the
-//! text is one *reading*. A reading that is only more careful is added and never replaces another.
+//! text is one *reading*. Every reading is compared; a more careful one replaces none.
 
 use super::EntryKind;
 use super::common_names::HONORIFICS;
 use super::text;
 
-/// Persons that one text names and that are compared one by one. Those behind them are compared
-/// with the whole text only.
+/// Persons of one text that are compared one by one. Those behind them are compared only as part of
+/// the whole text.
 pub const PERSONS_MAX: usize = 8;
 
-/// Single letters of a name that is compared word by word.
+/// A name with more words of a single letter is not compared word by word.
 const LETTERS_MAX: usize = 4;
 
 /// One way to read a name.
@@ -32,8 +32,8 @@ pub struct Readings {
     pub is_cut: bool,
 }
 
-/// What parts joint holders and relatives, as whole words of a text in lower case. Marks such as
-/// `&`, and `-`, `:` or `,` around a word, are taken off before.
+/// Words that separate joint holders and relatives, in lower case. [`persons`] takes `-`, `:` and
+/// `,` off both ends of a word before it looks here. Marks such as `&` separate too.
 const SEPARATORS: &[&str] = &[
     "or",
     "and",
@@ -73,10 +73,10 @@ const SEPARATORS: &[&str] = &[
     "daughter-of",
     "wife-of",
 ];
-/// The same where it stands between other words; in front or at the end it may be a name.
+/// Words that separate only between other words; in front or at the end each may be a name.
 const SEPARATORS_BETWEEN: &[&str] =
     &["so", "do", "wo", "co", "s/0", "d/0", "w/0", "c/0", "with", "along"];
-/// The same of more than one word.
+/// Separators of more than one word.
 const LONG_SEPARATORS: &[&str] = &[
     "son of",
     "daughter of",
@@ -156,13 +156,13 @@ pub fn has_bidi_override(text: &str) -> bool {
     text.chars().any(|letter| matches!(letter, '\u{202d}' | '\u{202e}'))
 }
 
-/// The readings of a person's name.
+/// The readings of a person's name, which may be any text.
 pub fn readings(name: &str) -> Readings {
     let mut found: Vec<Reading> = Vec::new();
     let mut is_cut = false;
     let mut add = |words: Vec<String>, is_whole: bool| {
         let is_known = found.iter().any(|reading| reading.words == words);
-        // A name in single letters is like nothing, word by word.
+        // A name written in single letters is similar to none, word by word.
         let letters = words.iter().filter(|word| word.chars().nth(1).is_none()).count();
         let is_whole = is_whole || letters > LETTERS_MAX;
         if !words.is_empty() && !is_known {
@@ -192,7 +192,7 @@ pub fn readings(name: &str) -> Readings {
     Readings { all: found, is_cut }
 }
 
-/// The text, and parted where a word between others may part persons.
+/// The text, and once more with `;` for each word between others that may separate persons.
 fn texts(name: &str) -> Vec<String> {
     let mut texts = vec![name.to_owned()];
     let words: Vec<&str> = name.split_whitespace().collect();
@@ -235,7 +235,7 @@ fn persons(text: &str) -> Vec<String> {
             part.push(word);
         }
     }
-    // A slash parts holders where no separator was made of it: "A/B".
+    // A slash that is not part of a separator, such as "s/o", separates holders: "A/B".
     let mut persons: Vec<String> = parts
         .into_iter()
         .flat_map(|part| {

@@ -21,9 +21,12 @@ pub struct ScreeningSource {
     pub un_file: Option<PathBuf>,
     /// The operator's own list; see `own.rs` for its columns.
     pub operator_file: Option<PathBuf>,
-    /// Days that OFAC's and the UN's list may be old in live mode: 1 to 90.
+    /// Days that OFAC's and the UN's list may be old in live mode: 1 to 90, 7 where nothing is
+    /// said.
     pub age_days_max: Option<i64>,
+    /// 0.7 to 1, 0.85 where nothing is said; see `Thresholds`.
     pub score_possible: Option<f64>,
+    /// `score_possible` to 1, 0.95 where nothing is said.
     pub score_confirmed: Option<f64>,
 }
 

@@ -8,9 +8,10 @@ use super::text::TOKEN_BYTES_MAX;
 
 /// Above this Jaro similarity a common prefix counts.
 const BOOST_THRESHOLD: f64 = 0.7;
+/// Bytes of a common prefix that count.
 pub const PREFIX_MAX: usize = 4;
 const PREFIX_WEIGHT: f64 = 0.1;
-/// Below this ratio of lengths a pair is punished, by this weight.
+/// A pair of tokens whose lengths have a lower ratio loses part of its similarity, by this weight.
 const LENGTH_RATIO_MIN: f64 = 0.9;
 const LENGTH_WEIGHT: f64 = 0.3;
 /// How much the unmatched part of the listed name costs.
@@ -222,7 +223,7 @@ pub fn similarity_bound(a: usize, b: usize, common: usize, prefix: usize) -> f64
 }
 
 /// Similarity of a name that is looked for and a listed name, as tokens. Each token finds its best
-/// free partner; words weigh by their length, and the part of the listed name that finds no partner
+/// free partner. Tokens weigh by their length. The part of the listed name that finds no partner
 /// costs a little.
 pub fn best_pairs<S: AsRef<str>, I: AsRef<str>>(searched: &[S], listed: &[I]) -> f64 {
     let mut pairs: Vec<(f64, usize, usize)> = Vec::with_capacity(searched.len() + listed.len());

@@ -50,7 +50,7 @@ const SPELLINGS: &[&[&str]] = &[
     &["singh", "sing"],
 ];
 
-/// A word as it sounds, in lower case ASCII letters where it was Latin.
+/// A normalised word (see `text.rs`) as it sounds, in lower case ASCII letters where it was Latin.
 pub fn sound(word: &str) -> String {
     let mut text = word.to_owned();
     for (from, to) in [
@@ -103,8 +103,8 @@ pub fn spelling_key(word: &str) -> String {
 }
 
 /// The consonants of a word as it sounds, each once where it stands twice in a row. An h behind b,
-/// c, d, g, j, k or t is left out. Two words written as one have the bones of the first and then
-/// those of the second; a letter that ends the first and begins the second stands once.
+/// c, d, g, j, k or t is left out. The bones of two words written as one are those of the first and
+/// then those of the second; a letter that ends the first and begins the second stands once.
 pub fn bones(word: &str) -> String {
     let mut out = String::new();
     let mut last = ' ';

@@ -66,7 +66,7 @@ const fn is_invisible(letter: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A character that stands for the same sign as the one that keyboards have.
+/// The keyboard's character for a sign that Unicode has in several forms.
 const fn simple(letter: char) -> char {
     match letter {
         // Some of these count as letters, or come apart into a space and a mark.
@@ -128,7 +128,8 @@ fn cut(token: &str) -> &str {
     &token[..end]
 }
 
-/// The tokens that are compared. Leaving words out never leaves a name without tokens.
+/// The tokens of a name that are compared: without titles in front of a person's name, and without
+/// stop words in a business's, unless nothing would be left.
 pub fn tokens(name: &str, kind: EntryKind) -> Vec<String> {
     let plain = normalise(name);
     let all: Vec<&str> = plain.split(' ').filter(|token| !token.is_empty()).map(cut).collect();

@@ -1,5 +1,5 @@
-//! Listed tokens of one length, as a tree of their bytes: the ones alike to a searched token
-//! without looking at all.
+//! Listed tokens of one length as a tree of their bytes. It finds those that are alike to a
+//! searched token, without looking at all of them.
 //!
 //! The comparison of two tokens goes through the listed one byte by byte, so tokens that begin
 //! alike share its beginning. A branch is left as soon as its tokens cannot have as many bytes in
@@ -15,14 +15,15 @@ struct TrieNode {
     byte: u8,
     /// Its place in the tokens, from 0.
     place: u8,
-    /// Where the tokens end that begin like this; in the node of a last byte, the token's number.
+    /// The first node behind those of the tokens that begin like this; in the node of a last byte,
+    /// the token's number.
     next: u32,
 }
 
 /// Distinct tokens of one length.
 pub struct TokenTrie {
     bytes: usize,
-    /// Each node before what follows it in a token, tokens in rising order.
+    /// In depth-first order, the tokens rising.
     nodes: Vec<TrieNode>,
 }
 
@@ -33,7 +34,7 @@ impl TokenTrie {
         tokens.sort_unstable();
         let bytes = tokens.first().map_or(0, |(token, _)| token.len());
         let mut nodes: Vec<TrieNode> = Vec::new();
-        // The nodes of the token before, without that of its last byte.
+        // The nodes of the previous token, without that of its last byte.
         let mut path: Vec<usize> = Vec::with_capacity(bytes);
         let mut before: &[u8] = &[];
         for (token, number) in tokens {
@@ -64,7 +65,7 @@ impl TokenTrie {
     /// Calls `found` with the similarity and the number of every token that reaches `least`.
     pub fn search(&self, pattern: &Pattern<'_>, least: f64, mut found: impl FnMut(f64, u32)) {
         let searched_bytes = pattern.bytes();
-        // The bytes in common that it takes, by the length of the common beginning.
+        // How many bytes in common a token needs, by the length of the common beginning.
         let matches_min: [usize; PREFIX_MAX + 1] = std::array::from_fn(|prefix| {
             let reaches = |common: &usize| {
                 similarity_bound(searched_bytes, self.bytes, *common, prefix) >= least
