@@ -2,12 +2,12 @@
 
 use super::common_names::WordWeights;
 use super::similarity::{first_sound, token_similarity};
-use super::sounds::{bones, is_vowel, sound, spelling_key};
+use super::sounds::{consonants, is_vowel, sound, spelling_key};
 
 /// The most words that are tried as one joined word.
 pub(super) const JOINED_MAX: usize = 6;
-/// Joined words with fewer bones, or fewer letters, say too little.
-const JOINED_BONES_MIN: usize = 4;
+/// Joined words with fewer consonants, or fewer letters, say too little.
+const JOINED_CONSONANTS_MIN: usize = 4;
 const JOINED_LETTERS_MIN: usize = 5;
 /// Letters by which texts of joined words may differ in length.
 const JOINED_LENGTHS_APART_MAX: usize = 3;
@@ -23,13 +23,13 @@ const CUT_LETTERS_MIN: usize = 18;
 pub(super) struct Word {
     pub(super) text: String,
     key: String,
-    bones: String,
+    consonants: String,
     /// Words of other first sounds are never alike.
     first: Option<char>,
-    /// Hashes of text, key and bones, so that most pairs are told apart without reading them.
+    /// Hashes of text, key and consonants, so that most pairs are told apart without reading them.
     text_hash: Label,
     key_hash: Label,
-    bones_hash: Label,
+    consonants_hash: Label,
     pub(super) weight: f64,
 }
 
@@ -37,13 +37,13 @@ impl Word {
     pub(super) fn new(text: &str, weights: &WordWeights) -> Word {
         let key = spelling_key(text);
         let weight = weights.weight(text, &key);
-        let bones = bones(text);
+        let consonants = consonants(text);
         Word {
             first: first_sound(&key),
             text_hash: Label::of(text.chars()),
             key_hash: Label::of(key.chars()),
-            bones_hash: Label::of(bones.chars()),
-            bones,
+            consonants_hash: Label::of(consonants.chars()),
+            consonants,
             text: text.to_owned(),
             key,
             weight,
@@ -55,13 +55,13 @@ impl Word {
     }
 
     pub(super) fn label(&self) -> Label {
-        let bones = bones(&self.key);
-        Label::of(if bones.len() < 3 { self.key.chars() } else { bones.chars() })
+        let consonants = consonants(&self.key);
+        Label::of(if consonants.len() < 3 { self.key.chars() } else { consonants.chars() })
     }
 }
 
-/// A hash of a word's bones, or of its key where it has fewer than three: what words are looked up
-/// by.
+/// A hash of a word's consonants, or of its key where it has fewer than three: what words are
+/// looked up by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Label(u32);
 
@@ -77,8 +77,8 @@ impl Label {
     /// Of words written as one; `None` where that says too little.
     pub(super) fn of_joined<'a>(words: impl Iterator<Item = &'a Word>) -> Option<Label> {
         let text: String = words.map(|word| word.text.as_str()).collect();
-        let bones = bones(&text);
-        (bones.len() >= JOINED_BONES_MIN).then(|| Label::of(bones.chars()))
+        let consonants = consonants(&text);
+        (consonants.len() >= JOINED_CONSONANTS_MIN).then(|| Label::of(consonants.chars()))
     }
 }
 
@@ -121,14 +121,18 @@ fn likeness(left: &Word, right: &Word) -> f64 {
     }
     let ends_alike =
         left.key.chars().last().map(is_vowel) == right.key.chars().last().map(is_vowel);
-    if letters >= 4 && left.bones_hash == right.bones_hash && ends_alike && left.bones.len() >= 2 {
+    if letters >= 4
+        && left.consonants_hash == right.consonants_hash
+        && ends_alike
+        && left.consonants.len() >= 2
+    {
         let distance = strsim::osa_distance(&left.key, &right.key);
         if distance <= 2 {
             return if distance == 1 { 0.92 } else { 0.88 };
         }
     }
     // Two consonants more are more than a slip.
-    if letters < 4 || left.bones.len().abs_diff(right.bones.len()) > 1 {
+    if letters < 4 || left.consonants.len().abs_diff(right.consonants.len()) > 1 {
         return 0.0;
     }
     match (letters, strsim::osa_distance(&left.key, &right.key)) {
@@ -150,7 +154,7 @@ fn joined_likeness(given: &str, listed: &str) -> f64 {
         return 1.0;
     }
     let letters = given.len().min(listed.len());
-    if bones(given) != bones(listed) {
+    if consonants(given) != consonants(listed) {
         return 0.0;
     }
     let distance = strsim::osa_distance(&sound(given), &sound(listed));
@@ -243,7 +247,7 @@ fn add_cut(given: &[Word], listed: &[Word], pairs: &mut Vec<(f64, f64, u32, u32)
 
 /// The first letter of a word, and its first consonant.
 fn first_bytes(words: &[Word], place: usize) -> Option<(Option<u8>, Option<u8>)> {
-    words.get(place).map(|word| (word.text.bytes().next(), word.bones.bytes().next()))
+    words.get(place).map(|word| (word.text.bytes().next(), word.consonants.bytes().next()))
 }
 
 /// Pairs of words that one side writes as one, or of all words where the spaces were moved.

@@ -103,9 +103,10 @@ pub fn spelling_key(word: &str) -> String {
 }
 
 /// The consonants of a word as it sounds, each once where it stands twice in a row. An h behind b,
-/// c, d, g, j, k or t is left out. The bones of two words written as one are those of the first and
-/// then those of the second; a letter that ends the first and begins the second stands once.
-pub fn bones(word: &str) -> String {
+/// c, d, g, j, k or t is left out. The consonants of two words written as one are those of the
+/// first and then those of the second; a letter that ends the first and begins the second stands
+/// once.
+pub fn consonants(word: &str) -> String {
     let mut out = String::new();
     let mut last = ' ';
     for letter in sound(word).chars() {
@@ -138,18 +139,18 @@ mod tests {
     }
 
     #[test]
-    fn bones_of_joined_words_are_joined() {
+    fn consonants_of_joined_words_are_joined() {
         for (parts, whole) in
             [(["masood", "azhar"], "masoodazhar"), (["abdur", "rahman"], "abdurrahman")]
         {
-            let joined = format!("{}{}", bones(parts[0]), bones(parts[1]));
+            let joined = format!("{}{}", consonants(parts[0]), consonants(parts[1]));
             let mut one = String::new();
             joined.chars().for_each(|letter| {
                 if !one.ends_with(letter) {
                     one.push(letter);
                 }
             });
-            assert_eq!(one, bones(whole));
+            assert_eq!(one, consonants(whole));
         }
     }
 }
