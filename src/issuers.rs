@@ -18,14 +18,16 @@ pub const LOGO_BYTES_MAX: usize = 12 * 1024;
 /// Largest side of a logo in pixels.
 pub const LOGO_PIXELS_MAX: u32 = 1024;
 
-/// What the configuration says of an issuer.
+/// What the configuration says of an issuer. What is missing is taken from the default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IssuerSource {
     pub name: Option<String>,
     pub address: Option<String>,
     pub licence: Option<String>,
+    /// The file of a PNG.
     pub logo: Option<PathBuf>,
+    /// `#rrggbb`.
     pub colour: Option<String>,
 }
 
@@ -71,7 +73,8 @@ impl Default for Issuer {
 }
 
 impl Issuers {
-    /// Reads the settings: what an account does not say is as it is for everybody.
+    /// Reads the settings. What those of an account leave out is as it is for everybody. `Err`
+    /// names the setting that is wrong, and why.
     pub fn read(
         default: IssuerSource,
         by_account: BTreeMap<String, IssuerSource>,
@@ -84,6 +87,7 @@ impl Issuers {
         let by_account = by_account.into_iter().map(of_account).collect::<Result<_, String>>()?;
         Ok(Issuers { default, by_account })
     }
+    /// The issuer of an account, by the account's name.
     pub fn of(&self, account: &str) -> &Issuer {
         self.by_account.get(account).unwrap_or(&self.default)
     }
@@ -118,7 +122,8 @@ impl Issuer {
     }
 }
 
-/// A text that documents show.
+/// Checks a text that documents show: 1 to `TEXT_LENGTH_MAX` printable characters. `key` is the
+/// setting that the error names.
 pub fn text(key: &str, value: Option<String>) -> Result<Option<String>, String> {
     let fits = |text: &String| {
         !text.trim().is_empty()
@@ -145,7 +150,8 @@ impl Logo {
             )
         })
     }
-    /// The size stands in the first chunk (PNG, third edition, 11.2.2).
+    /// `None` unless it is a PNG within the limits whose pixels can be read. The size stands in the
+    /// first chunk (PNG, third edition, 11.2.2).
     pub(crate) fn of_png(png: Vec<u8>) -> Option<Logo> {
         let head: &[u8; 24] = png.first_chunk()?;
         let number = |at: usize| {
@@ -158,7 +164,7 @@ impl Logo {
         let is_small = png.len() <= LOGO_BYTES_MAX;
         (is_png && is_small && decodes(&png)).then_some(Logo { png, width, height })
     }
-    /// Width and height of the logo where it is as large as these allow.
+    /// Width and height of the logo, scaled to be as large as these allow, in their unit.
     pub fn fitted(&self, width_max: f32, height_max: f32) -> (f32, f32) {
         let (width, height) = (self.width as f32, self.height as f32);
         let scale = (width_max / width).min(height_max / height);
@@ -171,7 +177,7 @@ impl Logo {
     }
 }
 
-/// Whether the pixels can be read: who writes a document with the logo relies on that.
+/// Whether the pixels can be read. Code that writes a document with the logo relies on it.
 fn decodes(png: &[u8]) -> bool {
     let decoder = png::Decoder::new(std::io::Cursor::new(png));
     let Ok(mut reader) = decoder.read_info() else { return false };

@@ -20,16 +20,16 @@ use crate::store::idempotency::AnswerSealer;
 /// is read.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long a quote lock lives: 30 to 900.
+    /// How long a quote lock lives: 30 to 900 s.
     pub quote_lock_seconds: i64,
-    /// How long a deposit is awaited: 900 to 86 400.
+    /// How long a deposit is awaited: 900 to 86 400 s.
     pub funding_seconds: i64,
-    /// Bounds of a quote lock's amount.
+    /// Bounds of a quote lock's amount, in USD.
     pub amount_min: Money,
     pub amount_max: Money,
-    /// Flat fee of a quote lock.
+    /// Flat fee of a quote lock, in USD.
     pub fee: Money,
-    /// What the rate loses against the market, in hundredths of a percent.
+    /// What the caller's rate loses against the market, in hundredths of a percent: 0 to 1 000.
     pub spread_basis_points: i64,
     /// Within what a market rate may be quoted.
     pub rate_bounds: RateBounds,
@@ -37,9 +37,9 @@ pub struct Settings {
     pub purpose_code_default: String,
     /// Whether webhooks may go to loopback over http, in test mode.
     pub loopback_webhooks_allowed: bool,
-    /// How long the simulated world takes for one step.
+    /// How long the simulated world takes for one step: 1 to 60 000 ms.
     pub simulation_step_milliseconds: i64,
-    /// The simulated market.
+    /// The simulated market: INR for one USD, and USD for one USDT.
     pub test_mid_market_rate: Rate,
     pub test_usdt_usd: Rate,
     /// Where links that callers are shown begin, without a slash at the end.
@@ -50,7 +50,7 @@ pub struct Settings {
     pub sponsor_bank_name: Option<String>,
     /// Where reports of security faults go, for security.txt.
     pub security_contact: Option<String>,
-    /// The last four of the account that live mode's INR leave, for payment advices.
+    /// The last four digits of the account that live mode pays INR from, for payment advices.
     pub debit_account_last4: Option<String>,
     /// Whether the operator is the Indian converter that charges GST on the exchange (see
     /// `quote_locks::gst`).
@@ -130,8 +130,8 @@ impl Services {
             .as_ref()
             .filter(|_| self.ports(mode).map_or(true, |ports| ports.screener.asks_lists()))
     }
-    /// Screens a person or business, from memory. Live mode without ports asks the lists; without
-    /// lists nobody looked.
+    /// Screens a person or business, from memory. Live mode that is not configured asks the lists;
+    /// if there are none either, the finding is `unreviewed`.
     pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
         match (self.ports(mode), &self.screening) {
             (Ok(ports), _) => ports.screener.screen(question),
@@ -139,7 +139,7 @@ impl Services {
             (Err(_), None) => ScreeningFinding::unreviewed(),
         }
     }
-    /// Screens the address that paid, in the same way.
+    /// Screens an address that paid, or that a refund goes to, in the same way.
     pub fn screen_address(&self, mode: Mode, address: &ChainAddress) -> ScreeningFinding {
         match (self.ports(mode), &self.screening) {
             (Ok(ports), _) => ports.screener.screen_address(address),
@@ -163,7 +163,8 @@ impl Services {
         all.extend(parts.iter().map(String::as_bytes));
         self.sealer.fingerprint(&all)
     }
-    /// The ports of a mode. Without live mode a live key cannot create what would need them.
+    /// The ports of a mode; `Err` for live mode that is not configured. A live key cannot create
+    /// then what would need them.
     pub fn ports(&self, mode: Mode) -> Result<&Ports, StoreError> {
         match mode {
             Mode::Test => Ok(&self.test),
@@ -204,6 +205,7 @@ impl Services {
     pub fn sealing_key(&self, tx: &mut dyn Tx) -> Result<SealingKey<'_>, StoreError> {
         secrets::sealing_key(tx, &self.sealer)
     }
+    /// Opens a sealed value of the row `id`. `Err` where none of the keys opens it.
     pub fn open(
         &self,
         place: &SealedPlace,

@@ -15,9 +15,9 @@
 //! | `unknown` | the service cannot say now | asked again after an hour |
 //!
 //! Anything else (another status code, another shape, no answer in time) is no answer and is asked
-//! again with growing pauses. A name sent to the service is what the caller gave; services that
-//! compare for themselves may use it. The question must change nothing at the service: it may be
-//! asked twice. A penny drop does not serve: it fails for NRE.
+//! again with growing pauses. `name` is what the caller gave; a service that compares names itself
+//! may use it. The question must change nothing at the service: it may be asked twice. A penny drop
+//! (a payment of INR 1 that shows the holder's name) does not serve: it fails for NRE accounts.
 
 use std::time::Duration;
 
@@ -52,12 +52,13 @@ pub struct HttpVerifierSettings {
     /// How long one question may take, in milliseconds: 100 to 20 000, 10 000 where nothing is
     /// said.
     pub deadline_milliseconds: Option<u64>,
-    /// Similarity of names, 0 to 1, from which they match and from which they partly do.
+    /// Similarity from which names match: `name_score_partial` to 1, 0.85 where nothing is said.
     pub name_score_match: Option<f64>,
+    /// Similarity from which names match in part: above 0, 0.60 where nothing is said.
     pub name_score_partial: Option<f64>,
 }
 
-/// Checks through a service.
+/// Looks accounts up at a service.
 pub struct HttpVerifier {
     client: Client,
     endpoint: OutboundEndpoint,

@@ -65,15 +65,16 @@ impl std::fmt::Debug for HolderName {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LookedUp {
     Answered(AccountAnswer),
-    /// The same where the service also named the holder, who is screened too.
+    /// An answer of a service that also named the holder, who is screened too.
     Named {
         answer: AccountAnswer,
         holder_name: HolderName,
     },
-    /// The service did not answer, or not so that it can be understood; it is asked again. The
-    /// reason is one word for the log and the metrics.
+    /// The service did not answer, or not so that it can be understood; it is asked again.
     Unanswered {
+        /// One word for the log and the metrics.
         reason: &'static str,
+        /// What the service's `Retry-After` said.
         retry_after_seconds: Option<u64>,
     },
 }
@@ -90,10 +91,12 @@ pub enum ChecksTable {
 
 /// Who says whether an account can be paid, in one mode.
 pub trait AccountVerifier: Send + Sync {
+    /// `http`, `manual` or `simulated`.
     fn name(&self) -> &'static str;
     /// Called inside a transaction: answers at once, or says who will.
     fn account(&self, question: &AccountQuestion) -> AccountCheck;
-    /// Called by the worker for what `account` left to it. It may be asked the same twice.
+    /// Asks the network what `account` could not answer. A worker calls it, outside any
+    /// transaction; it may ask the same question twice.
     fn look_up<'a>(&'a self, _question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {
         Box::pin(std::future::ready(LookedUp::Unanswered {
             reason: "not_configured",

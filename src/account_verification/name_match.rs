@@ -12,10 +12,12 @@ use super::persons::{Person, persons};
 use crate::screening::sounds::{is_vowel, sound};
 use crate::screening::text::normalise;
 
-/// The scores from which names match, and match in part. 0 to 1.
+/// The scores from which names match, and match in part.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NameThresholds {
+    /// From `score_partial` to 1.
     pub score_match: f64,
+    /// Above 0.
     pub score_partial: f64,
 }
 
@@ -26,7 +28,7 @@ impl Default for NameThresholds {
 }
 
 impl NameThresholds {
-    /// Checks that the scores are in order and within 0 to 1.
+    /// Refuses scores that are out of order or range.
     pub fn checked(self) -> Result<NameThresholds, String> {
         let is_right = 0.0 < self.score_partial
             && self.score_partial <= self.score_match
@@ -144,8 +146,8 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
     if is_masked || normalise(&held).is_empty() || (has_latin(&given) && !has_latin(&held)) {
         return None;
     }
-    // Also where every word is one that banks add or that parts holders: "Huf" may be somebody's
-    // name.
+    // Equal names agree even if every word is one that banks add or that separates holders: "Huf"
+    // may be somebody's name.
     if normalise(&given) == normalise(&held) {
         return Some(1.0);
     }
@@ -327,7 +329,7 @@ fn cut_score(given: &[String], held: &[String]) -> f64 {
     }
 }
 
-/// The table: what pairs and words left over mean.
+/// The table: what pairs and words without a partner mean, as a score from 0 to 1.
 fn judge(
     left: &[String],
     right: &[String],
@@ -363,8 +365,7 @@ fn judge(
     let extra_is_first = tally.left_over.iter().any(|places| places.contains(&0));
     let firsts_agree = tally.same.iter().any(|(i, j, _)| *i == 0 && *j == 0);
     match (extras, tally.near) {
-        // Every word has its partner.
-        // Initials only, the same on both sides.
+        // Every word has its partner. First: initials only, the same on both sides.
         ([0, 0], 0) if !left.is_empty() && left == right => 1.0,
         ([0, 0], 0) if tally.initials == 0 && same == 0 => 0.0,
         ([0, 0], 0) if tally.initials == 0 && is_forgiven => {
@@ -388,13 +389,13 @@ fn judge(
         // One letter differs: never a match.
         ([0, 0], _) if same >= 1 && tally.near == 1 => 0.75,
         ([0, 0], _) => 0.50,
-        // One side has words more.
+        // Only one side has words without a partner.
         ([0, 1] | [1, 0], 0) if same >= 2 && is_strong && is_in_order && !extra_is_first => 0.88,
         ([0, _] | [_, 0], 0) if same >= 2 => 0.75,
         ([0, _] | [_, 0], 0) if same == 1 && is_strong && tally.initials > 0 => 0.70,
         ([0, 1] | [1, 0], 0) if same == 1 && is_strong && firsts_agree => 0.65,
         ([0, _] | [_, 0], _) if same >= 2 && tally.near == 1 => 0.65,
-        // Both sides have words of their own.
+        // Both sides have words without a partner.
         (_, 0) if same >= 2 && is_strong => 0.62,
         (_, _) if same >= 2 => 0.50,
         (_, _) if same == 1 => 0.40,

@@ -12,7 +12,7 @@ pub(super) const HONORIFICS: &[&str] = &[
     "sow", "selvi", "thiru", "tmt", "kum", "kumari", "master", "late", "capt", "col", "maj", "er",
     "adv", "ca", "haji", "hajji", "syed", "sardar", "baby", "messrs",
 ];
-/// What follows is a relative's or guardian's name.
+/// Words behind which a relative's or guardian's name follows.
 pub(super) const RELATIONS: &[&str] = &[
     "s/o",
     "d/o",
@@ -28,9 +28,9 @@ pub(super) const RELATIONS: &[&str] = &[
     "care of",
     "guardian",
 ];
-/// Words that banks add and that name nobody.
+/// Words that banks add to a name and that name nobody.
 pub(super) const ADDED: &[&str] = &["nre", "nro", "sb", "joint", "ors"];
-/// Short forms of one word.
+/// Short forms and spellings, each with the word that stands for them.
 const SHORT_FORMS: &[(&str, &str)] = &[
     ("md", "mohammed"),
     ("mohd", "mohammed"),
@@ -59,7 +59,8 @@ pub(super) struct Person {
     /// The same with titles: "Sri" may be the beginning of a name that the other side writes as one
     /// word, Sriram.
     pub(super) titled: Vec<String>,
-    /// Of a relative or guardian: may be part of the name on the other side, and may be left out.
+    /// Words of a relative's or guardian's name. The other side may have them in the name, or leave
+    /// them out.
     pub(super) relatives: Vec<String>,
     /// A Hindu undivided family is another account holder than its head.
     pub(super) is_family: bool,
