@@ -56,7 +56,7 @@ pub async fn run_as_leader<F>(
         let asked = Instant::now();
         let taken = app.store.write(move |tx, now| Ok(Lease::take(tx, now, name, holder)?)).await;
         let Ok(Some(lease)) = taken else {
-            // Another node holds the lease, or the store failed; who uses the store logs that.
+            // Another node holds the lease, or the store failed, which the workers log.
             tokio::select! {
                 () = tokio::time::sleep(heartbeat) => {}
                 _ = stop.changed() => {}

@@ -66,7 +66,8 @@ impl Worker {
         }
     }
 
-    /// Starts it where this node is the place for it.
+    /// Starts it, if this node is the place for it. `takes_requests` and `does_work` say what the
+    /// node's role includes.
     pub fn start(
         self,
         app: &Arc<AppState>,

@@ -11,7 +11,7 @@ use crate::store::Tx;
 /// Characters of a subject (OpenID Connect Core, 2).
 const SUBJECT_CHARACTERS_MAX: usize = 255;
 
-/// Refuses what no provider calls a person.
+/// Refuses a text that cannot be a subject.
 pub fn subject(text: &str) -> Result<(), String> {
     let is_long = !(1..=SUBJECT_CHARACTERS_MAX).contains(&text.chars().count());
     if is_long || text.chars().any(char::is_control) {
@@ -116,7 +116,7 @@ pub fn sign_in(
     Ok(OutsideSignIn::Done { token, operator: operator.identity })
 }
 
-/// The operator whose name is the verified address, and who is not linked to anybody.
+/// The operator whose name is the verified address, unless that operator is linked already.
 fn by_email(tx: &mut dyn Tx, vouched: &Vouched) -> Result<Option<Operator>, StoreError> {
     let Some(name) = vouched.email.as_deref().and_then(|email| super::name(email).ok()) else {
         return Ok(None);
@@ -138,7 +138,7 @@ fn refuse(
     log(tx, now, Action::SignInRefused, name, vouched, place)
 }
 
-/// The subject of somebody who is no operator is not kept.
+/// Logs a sign-in. The subject is left out, because it may be of somebody who is no operator.
 fn log(
     tx: &mut dyn Tx,
     now: &Now,

@@ -45,8 +45,11 @@ pub struct Operator {
     pub is_disabled: bool,
     /// Sealed.
     pub totp_secret: Option<Vec<u8>>,
+    /// Whether a code of the secret was taken: from then on each sign-in needs one.
     pub is_totp_confirmed: bool,
+    /// The last step (`totp.rs`) whose code was taken.
     pub totp_step: i64,
+    /// Of the console; empty until the operator chose one.
     pub language: String,
     pub theme: Theme,
     pub created: i64,
@@ -54,7 +57,8 @@ pub struct Operator {
 
 pub const NAME_CHARACTERS_MAX: usize = 64;
 
-/// A name as it is stored and compared; `Err` says what a name looks like.
+/// A name as it is stored and compared: in lower case, without spaces around it. `Err` says what a
+/// name looks like.
 pub fn name(text: &str) -> Result<String, String> {
     let name = text.trim().to_ascii_lowercase();
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte);
@@ -67,7 +71,8 @@ pub fn name(text: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// Makes an operator, whose name must be new.
+/// Makes an operator. `name` comes from [`name`] and must be new; `password_hash` comes from
+/// [`passwords::hash`].
 pub fn create(
     tx: &mut dyn Tx,
     now: &Now,
@@ -86,7 +91,7 @@ pub fn create(
     Ok(OperatorIdentity { number, name: name.to_owned(), role })
 }
 
-/// An operator who has to be there.
+/// The operator of a name; declined where there is none.
 pub fn named(tx: &mut dyn Tx, name: &str) -> Result<Operator, OperationError> {
     rows::find_by_name(tx, name)?.ok_or_else(|| {
         OperationError::Declined(format!(
@@ -129,7 +134,8 @@ pub fn disable(
     Ok(rows::end_sessions_of(tx, operator.identity.number)?)
 }
 
-/// Removes sessions that ended and failures that no longer count: both are few.
+/// Removes sessions that ended and failures that no longer count. Both are few, so one call removes
+/// all of them, and the answer 0 asks for no other.
 pub fn purge(tx: &mut dyn Tx, now: &mut Now) -> Result<u64, StoreError> {
     rows::purge(tx, now.instant(), now.instant() - sign_in::FAILURES_SECONDS)?;
     Ok(0)

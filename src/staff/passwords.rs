@@ -3,7 +3,7 @@
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Algorithm, Argon2, Params, Version};
 
-/// A password is long rather than of many kinds of characters (NIST SP 800-63B).
+/// A password has to be long; no kind of character is required (NIST SP 800-63B).
 pub const CHARACTERS_MIN: usize = 12;
 pub const CHARACTERS_MAX: usize = 256;
 

@@ -196,7 +196,7 @@ pub fn end_sessions_of(tx: &mut dyn Tx, operator_number: i64) -> Result<(), Stor
         .map(|_| ())
 }
 
-/// How many attempts failed, and when the first of them did.
+/// How many attempts of a subject failed, and when the first of them did.
 pub fn failures(
     tx: &mut dyn Tx,
     subject_hash: &[u8; 32],
@@ -261,7 +261,7 @@ pub fn insert_recovery_code(
     )
 }
 
-/// Takes a recovery code, which is gone then.
+/// Takes a recovery code, which is then gone; `false` where there is none such.
 pub fn take_recovery_code(
     tx: &mut dyn Tx,
     number: i64,

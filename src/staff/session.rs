@@ -3,8 +3,9 @@
 use super::{OperatorIdentity, Theme};
 use crate::kernel::hex;
 
-/// A session that nobody uses ends after this time, and every session after the longer one.
+/// A session ends when nobody has used it for so long.
 pub const IDLE_SECONDS_MAX: i64 = 30 * 60;
+/// Every session ends after this time.
 pub const SESSION_SECONDS_MAX: i64 = 12 * 3_600;
 /// How far behind the time of the last use may be, so that not every request writes.
 const USE_SECONDS: i64 = 60;
@@ -13,7 +14,7 @@ const USE_SECONDS: i64 = 60;
 #[derive(Clone)]
 pub struct Place {
     pub address: String,
-    /// What the browser calls itself.
+    /// Its `User-Agent`; empty where there is none.
     pub browser: String,
 }
 
@@ -29,11 +30,12 @@ pub struct Session {
     pub browser: String,
     pub language: String,
     pub theme: Theme,
+    /// Confirmed here, or asked for by the provider at the sign-in.
     pub has_second_factor: bool,
 }
 
 impl Session {
-    /// How pages name it; the token does not follow from it.
+    /// How pages name it. Nobody can work out the token from it.
     pub fn reference(&self) -> String {
         hex::encode(self.token_hash)
     }

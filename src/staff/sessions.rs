@@ -10,9 +10,9 @@ pub use super::session::{IDLE_SECONDS_MAX, SESSION_SECONDS_MAX, Session};
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::store::Tx;
 
-/// Sessions of one operator; the one that began first ends for another.
+/// Sessions of one operator; the one that began first ends when another begins.
 const SESSIONS_MAX: usize = 10;
-/// Characters of a browser's name of itself that are kept.
+/// Characters of a browser's `User-Agent` that are kept.
 const BROWSER_CHARACTERS_MAX: usize = 200;
 
 /// The secret of a session, as its cookie holds it.
@@ -32,8 +32,8 @@ pub fn token_hash(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// Begins a session with a new token, whatever the browser had before.
-/// `has_other_factor` says that a provider asked for the second factor.
+/// Begins a session with a new token, whatever the browser had before. `has_other_factor` says that
+/// an OpenID Connect provider asked for the second factor.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,

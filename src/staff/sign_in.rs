@@ -7,13 +7,13 @@ use crate::kernel::{Now, OperationError, StoreError, Via};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Failed attempts within the time below, after which no attempt is looked at: of one name, and
-/// from one address, behind which may be an office.
+/// After so many failed attempts within `FAILURES_SECONDS` no attempt is looked at for the rest of
+/// that time: of one name, and from one address, behind which may be a whole office.
 pub const NAME_FAILURES_MAX: i64 = 10;
 pub const ADDRESS_FAILURES_MAX: i64 = 50;
 pub const FAILURES_SECONDS: i64 = 15 * 60;
 
-/// Compared where no such operator is, so that an answer takes as long.
+/// The hash that is compared where there is no such operator, so that the answer takes as long.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2R5$\
     OI5WKvpwmJpVc9iAQLvMkSHMbuvbHkmbOnNbRM0rqxk";
 
@@ -35,13 +35,13 @@ pub enum SignIn {
     },
     /// Name, password or code is wrong; which one is not told.
     Wrong,
-    /// Too many attempts failed; not looked at for so many seconds.
+    /// Too many attempts failed; none is looked at for so many seconds.
     Locked {
         seconds: i64,
     },
 }
 
-/// What attempts are counted by, and how many may fail.
+/// What attempts are counted by (a hash of a name or an address), and how many may fail.
 type Subject = ([u8; 32], i64);
 
 fn hash(services: &Services, kind: &[u8], text: &str) -> [u8; 32] {
@@ -57,7 +57,7 @@ fn subjects(services: &Services, attempt: &Attempt) -> [Subject; 2] {
     [(hash(services, b"name", &name), NAME_FAILURES_MAX), of_address(services, &attempt.place)]
 }
 
-/// The rest in seconds of the lock of a place from where too many attempts failed.
+/// For how many seconds more an address is locked, from which too many attempts failed.
 pub fn locked_seconds(
     tx: &mut dyn Tx,
     services: &Services,
@@ -83,8 +83,9 @@ fn rest_of_lock(
     Ok(None)
 }
 
-/// The operator whom an attempt names, for the comparison, which runs outside any transaction;
-/// `Err` in the inner result is the lock's rest in seconds.
+/// The operator whom an attempt names. The caller then compares the password outside any
+/// transaction, because that is slow. The inner `Err` says for how many seconds more the name or
+/// the address is locked.
 pub fn look(
     tx: &mut dyn Tx,
     services: &Services,
@@ -98,19 +99,20 @@ pub fn look(
     Ok(Ok(rows::find_by_name(tx, &name)?.filter(|operator| !operator.is_disabled)))
 }
 
-/// Compares a password; as slow where there is nobody.
+/// Compares a password; takes as long without an operator, and is then `false`.
 pub fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
     let stored = operator.map_or(NOBODY, |operator| operator.password_hash.as_str());
     passwords::matches(password, stored) && operator.is_some()
 }
 
-/// What a comparison comes to.
+/// What an attempt came to.
 pub enum Proof {
     Right(OperatorIdentity),
     Wrong,
 }
 
-/// Ends a comparison: takes the code of a second factor, or counts one more failure.
+/// Takes the code of the second factor, if the operator has one. Counts one more failure if the
+/// code or the password is wrong. `compared` is the operator if the password was right.
 pub fn prove(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -119,7 +121,7 @@ pub fn prove(
     compared: Option<&Operator>,
     via: Via,
 ) -> Result<Proof, OperationError> {
-    // As it is now: it may have been disabled, or got another password, since it was compared.
+    // The operator may have been disabled, or got another password, since the comparison.
     let operator = match compared {
         Some(compared) => rows::find_by_name(tx, &compared.identity.name)?.filter(|operator| {
             !operator.is_disabled && operator.password_hash == compared.password_hash
@@ -141,7 +143,7 @@ pub fn prove(
     Ok(Proof::Right(operator.identity))
 }
 
-/// Ends an attempt: a session, or one more failure.
+/// Ends an attempt in the console as [`prove`] does, and begins a session if it was right.
 pub fn conclude(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -158,8 +160,8 @@ pub fn conclude(
     Ok(SignIn::Done { token, operator })
 }
 
-/// Counts a failed attempt, and writes it down where it is of an operator: any other text may be a
-/// password in the wrong field.
+/// Counts a failed attempt and logs it. The log has the name only if it is an operator's: any other
+/// text may be a password in the wrong field.
 fn refuse(
     tx: &mut dyn Tx,
     now: &Now,
@@ -173,7 +175,7 @@ fn refuse(
     log(tx, now, Action::SignInRefused, &known.unwrap_or_default(), attempt, via)
 }
 
-/// Counts one more failure of each.
+/// Counts one more failure of each subject.
 pub(super) fn count_failure(
     tx: &mut dyn Tx,
     now: &Now,

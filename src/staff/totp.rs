@@ -8,7 +8,7 @@ use crate::kernel::{Now, OperationError, StoreError};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// What authenticator apps take for granted: SHA-1, 30 s and six digits.
+/// Authenticator apps take SHA-1, 30 s and six digits for granted.
 const STEP_SECONDS: i64 = 30;
 const DIGITS: u32 = 6;
 /// As long as the hash (RFC 4226, 4).
@@ -30,7 +30,8 @@ fn code_at(secret: &[u8], step: i64, digits: u32) -> u32 {
     (u32::from_be_bytes(word.unwrap_or_default()) & 0x7FFF_FFFF) % 10_u32.pow(digits)
 }
 
-/// The step whose code this is, near now and after the last one that was taken.
+/// The step whose code this is, if it is near `instant` and after `last_step`, the last one whose
+/// code was taken.
 fn step_of(secret: &[u8], code: &str, instant: i64, last_step: i64) -> Option<i64> {
     let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
     let is_code = code.len() == DIGITS as usize && code.bytes().all(|b| b.is_ascii_digit());
@@ -40,7 +41,7 @@ fn step_of(secret: &[u8], code: &str, instant: i64, last_step: i64) -> Option<i6
         .find(|step| *step > last_step && code_at(secret, *step, DIGITS) == given)
 }
 
-/// The code of a secret now, for tests that stand in for an app.
+/// The code of a secret at an instant, for tests that stand in for an app.
 pub fn code(secret: &[u8], instant: i64) -> String {
     format!("{:06}", code_at(secret, instant.div_euclid(STEP_SECONDS), DIGITS))
 }
@@ -60,7 +61,8 @@ pub fn base32(bytes: &[u8]) -> String {
     out
 }
 
-/// What an app reads from a QR code.
+/// The `otpauth` address that an app reads from a QR code. `issuer` and `name` are what the app
+/// shows.
 pub fn uri(issuer: &str, name: &str, secret: &[u8]) -> String {
     let encode = |text: &str| {
         url::form_urlencoded::byte_serialize(text.as_bytes())
@@ -87,7 +89,7 @@ pub fn begin(
     rows::set_totp_secret(tx, number, &sealed)
 }
 
-/// The secret of an operator who has one.
+/// The secret of an operator, opened; `None` where there is none.
 pub fn secret(services: &Services, operator: &Operator) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(sealed) = &operator.totp_secret else { return Ok(None) };
     services
@@ -124,7 +126,7 @@ pub fn confirm(
     Ok(Some(codes))
 }
 
-/// Takes a code of the app, or a recovery code; each is taken once.
+/// Takes a code of the app, or a recovery code; each is taken once. `false` where it is wrong.
 pub fn take(
     tx: &mut dyn Tx,
     now: &Now,
