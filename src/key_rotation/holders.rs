@@ -1,5 +1,5 @@
-//! Which keys each running node has. On a shared store each node says so every few seconds, so that
-//! one that was killed counts for a moment only.
+//! Which keys each running node has. On a shared store each node says so every few seconds. One
+//! that was killed counts for 30 s more.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::store::{Store, Tx, migrate};
 
 /// How often a node on a shared store says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long a node counts after it was last heard of. One that wakes up later finds that the key
-/// was changed, and seals nothing.
+/// How long a node counts after it was last heard of. A node that was silent for longer, and goes
+/// on, may find that the key was changed; it seals nothing.
 const COUNTS_MILLISECONDS: i64 = 30_000;
 
 /// A node and its keys.
@@ -33,9 +33,9 @@ impl Holder {
     }
 }
 
-/// Says at its start which keys a node has. On a shared store the row of the sealing key is written
-/// back unchanged, only to lock it: a change of the key then commits before this, and this
-/// conflicts with it, or after this, and sees the node.
+/// Records, as a node starts, which keys it has. On a shared store the row of the sealing key is
+/// written back unchanged, only to lock it. A change of the key then commits either before this,
+/// which conflicts with it, or after this, and sees the node.
 pub fn enter(
     tx: &mut dyn Tx,
     now: &Now,
@@ -53,7 +53,7 @@ pub fn enter(
     rows::put_holder(tx, &node.node_id, &node.name, node.verifiers.as_flattened(), instant)
 }
 
-/// The nodes that do not have a key.
+/// The names of the running nodes that do not have a key.
 pub fn without(tx: &mut dyn Tx, now: &Now, key: &Verifier) -> Result<Vec<String>, StoreError> {
     let since =
         if tx.is_shared() { now.instant_milliseconds() - COUNTS_MILLISECONDS } else { i64::MIN };
@@ -83,7 +83,7 @@ pub async fn run(store: Store, node: Holder, mut stop: Stop) {
             )?;
             Ok(migrate::read_meta(tx, secrets::VERIFIER)?)
         });
-        // Who uses the store logs that it fails.
+        // Workers that use the store log that it fails.
         let Ok(Some(sealing)) = said.await else { continue };
         let is_known = node.verifiers.iter().any(|known| seal::fits(&sealing, known));
         if !is_known && !is_told {
@@ -96,6 +96,6 @@ pub async fn run(store: Store, node: Holder, mut stop: Stop) {
         }
     }
     let left = store.write(move |tx, _| Ok(rows::remove_holder(tx, &node.node_id)?));
-    // A row that stays counts for a moment only.
+    // If this fails, the row stays, and counts for 30 s more.
     let _ = left.await;
 }

@@ -5,8 +5,8 @@
 //! commit on no transaction that begins seals with the old one; [`await_earlier`] waits for those
 //! that had begun. After that the values of the old key are a list that only gets shorter: [`step`]
 //! takes a batch of them in a short transaction, each by compare-and-swap, and keeps how far it
-//! got, so that whoever is killed goes on there. The change is over ([`finish`]) when a look at
-//! every value finds none that the old key opens.
+//! got, so that a command that was killed goes on there. The change is over ([`finish`]) when a
+//! [`survey`] of every value finds none that the old key opens.
 //!
 //! The key of fingerprints stays: idempotency keys, links to pages and decisions about hits are
 //! recognised by it. It is kept sealed like the rest.
@@ -27,13 +27,14 @@ use rows::Rotation;
 
 /// Rows that one transaction looks at: few, so that no request waits long for one of them.
 const ROWS_AT_ONCE: i64 = 50;
-/// Rows that the verification reads at once.
-const ROWS_VERIFIED_AT_ONCE: i64 = 1_000;
-/// Values that open with no key and are named; a database with the wrong key would fill the screen.
+/// Rows that a [`survey`] reads at once.
+const ROWS_SURVEYED_AT_ONCE: i64 = 1_000;
+/// Values that no key opens and that are named. With the wrong key there would be as many as the
+/// database has.
 const UNREADABLE_SHOWN_MAX: usize = 20;
 /// How long [`await_earlier`] waits: far longer than any transaction may take.
 const EARLIER_SECONDS_MAX: u64 = 60;
-/// What nodes' clocks may differ by from the database's.
+/// By how much the nodes' clocks may differ from the database's.
 const CLOCKS_DIFFER_MILLISECONDS: i64 = 1_000;
 
 /// Refuses to start with one key while values of two are stored.
@@ -134,8 +135,8 @@ fn tell(
     audit::append(tx, now, &Fact::by(by, Action::EncryptionKeyChanged, &to, &details))
 }
 
-/// Waits until every transaction has ended that began before now and may still seal with the key of
-/// before. The embedded store has none: its transactions follow one another.
+/// Waits until every transaction has ended that began before now and may still seal with the old
+/// key; `Err` after 60 s. The embedded store has none: its transactions follow one another.
 pub async fn await_earlier(store: &Store) -> Result<(), String> {
     let moment = store.clock.milliseconds() + CLOCKS_DIFFER_MILLISECONDS;
     let floor = InternalId::lowest_at(moment).as_u128();
@@ -166,7 +167,7 @@ pub fn step(
     let mut values_count = running.values_count;
     for row in &page {
         let Some(sealed) = &row.sealed else { continue };
-        // One that opens with no key is found by the verification.
+        // A survey finds the values that no key opens.
         let Some((plain, key)) = sealer.opened(place, &row.id, sealed) else { continue };
         if key == running.new || failpoint("rotation_forgets_senders") && is_forgotten(place) {
             continue;
@@ -174,7 +175,7 @@ pub fn step(
         let new = sealer.sealing_key(Some(&running.new));
         let new = new.ok_or_else(|| StoreError::Broken(secrets::KEY_DOES_NOT_FIT.into()))?;
         let anew = new.seal(now.random_bytes(), place, &row.id, &plain)?;
-        // Whoever changed it meanwhile sealed it with the new key, or comes up again later.
+        // A value that was changed meanwhile is sealed with the new key, or a later pass takes it.
         values_count += i64::from(rows::replace(tx, place, row, sealed, &anew)?);
     }
     let (place, after_key) = match (page.last(), SealedPlace::ALL.get(index + 1)) {
@@ -186,15 +187,15 @@ pub fn step(
     Ok((place != PASSED).then_some(Rotation { values_count, ..running }))
 }
 
-/// The name of no place: every one was passed.
+/// Stands for a place when all places were passed.
 const PASSED: &str = "";
 
-/// The fault that must be noticed.
+/// The place that the failpoint leaves out; tests show that the survey notices.
 fn is_forgotten(place: &SealedPlace) -> bool {
     *place == SealedPlace::IDENTIFICATION
 }
 
-/// Begins at the first place again.
+/// Lets [`step`] begin at the first place again, after a survey found values of the old key.
 pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let running = rows::running(tx)?;
     running.map_or(Ok(()), |running| {
@@ -203,7 +204,7 @@ pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
     })
 }
 
-/// Ends the change after a look that found no value of the old key.
+/// Ends the change, after a survey found no value of the old key.
 pub fn finish(tx: &mut dyn Tx, now: &Now, by: &DecidedBy) -> Result<(), StoreError> {
     let Some(running) = rows::running(tx)? else { return Ok(()) };
     if rows::finish(tx, running.number, now.instant())? {
@@ -212,14 +213,14 @@ pub fn finish(tx: &mut dyn Tx, now: &Now, by: &DecidedBy) -> Result<(), StoreErr
     Ok(())
 }
 
-/// What a look at every sealed value found.
+/// What a survey of every sealed value found.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// How many values each of the keys opens, in the order of the sealer's.
     pub counts: Vec<(Verifier, u64)>,
     /// Values that none of them opens.
     pub unreadable_count: u64,
-    /// Which those are, as far as they are named.
+    /// The first of those, by table and row.
     pub unreadable: Vec<String>,
     /// The change that is under way.
     pub running: Option<Rotation>,
@@ -231,7 +232,7 @@ impl Survey {
     }
 }
 
-/// Opens every sealed value of a view.
+/// Tries the keys on every sealed value.
 pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
     let counts = sealer.verifiers().into_iter().map(|key| (key, 0)).collect();
     let running = rows::running(tx)?;
@@ -239,7 +240,7 @@ pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
     for place in SealedPlace::ALL {
         let mut after_key = Vec::new();
         loop {
-            let page = rows::page(tx, place, &after_key, ROWS_VERIFIED_AT_ONCE)?;
+            let page = rows::page(tx, place, &after_key, ROWS_SURVEYED_AT_ONCE)?;
             let Some(last) = page.last() else { break };
             after_key.clone_from(&last.key);
             for row in &page {
@@ -260,8 +261,8 @@ pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
     Ok(found)
 }
 
-/// Takes batch after batch, each in a transaction of its own, to the last row. `report` gets where
-/// the rotation stands after each.
+/// Repeats [`step`], each time in a transaction of its own, until the last row was passed. `report`
+/// gets where the change stands after each.
 pub async fn run_steps(
     store: &Store,
     sealer: std::sync::Arc<Sealer>,

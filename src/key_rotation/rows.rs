@@ -72,7 +72,7 @@ pub fn insert(tx: &mut dyn Tx, rotation: &Rotation) -> Result<(), StoreError> {
     )
 }
 
-/// Writes how far it got, over how far it was.
+/// Writes how far a change got; a conflict where it is no longer as far as `from` says.
 pub fn save_progress(
     tx: &mut dyn Tx,
     from: &Rotation,
@@ -133,7 +133,7 @@ pub fn holders(
 
 /// A row that may hold a sealed value.
 pub struct SealedRow {
-    /// What comes after it in its table's order is after these bytes; empty bytes are before all.
+    /// The row's key as bytes, behind which [`page`] goes on. Empty bytes stand before every row.
     pub key: Vec<u8>,
     /// What the value is bound to.
     pub id: Vec<u8>,
@@ -215,8 +215,8 @@ pub fn page(
     rows?.into_iter().map(read).collect()
 }
 
-/// Puts a value in the place of what was read; `false` where it is another one by now. Writers of a
-/// row with a version, who read the value before, meet a conflict and read again.
+/// Replaces a sealed value; `false` where it is no longer `old`. A row with a version gets a new
+/// one, so that a writer that read the old value meets a conflict and reads again.
 pub fn replace(
     tx: &mut dyn Tx,
     place: &SealedPlace,
