@@ -1,9 +1,9 @@
 //! Rate limits: one token bucket for each key and kind of request, with twice the rate as burst. An
 //! expensive request takes several tokens.
 //!
-//! Where several nodes serve the same keys the bucket is a row that they take tokens from by the
-//! handful, so that a request seldom asks for it. What lies unused on the nodes is a small part of
-//! the burst.
+//! Where several nodes serve the same keys, the bucket is a row. Each node takes a handful of its
+//! tokens at a time, so that few requests need the row. What lies unused on the nodes is a small
+//! part of the burst.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,22 +14,22 @@ use crate::kernel::id::kind;
 use crate::kernel::{Code, Id, OperationError, Refusal, RefusalEntry};
 use crate::store::Store;
 
-/// Requests a second; 0 is no limit.
+/// Requests a second that one key may send; 0 is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
     pub reads: u32,
     pub writes: u32,
 }
 
-/// Tokens that an expensive request takes, such as a statement or the replay of a range: as many as
-/// so many others. Where the burst is smaller, the whole burst.
+/// Tokens that an expensive request takes, such as a statement or the replay of a range. Where the
+/// burst is smaller, it takes the whole burst.
 pub const EXPENSIVE_TOKENS: u32 = 25;
 
 /// Buckets that a node remembers. A table with so many forgets those that have filled up again.
 const BUCKETS_MAX: usize = 100_000;
 
-/// How far before a bucket's last filling a request's instant may lie: a transaction that waited is
-/// no older. What lies further ahead was written by a clock that was wrong.
+/// A bucket may have been filled so long after the instant of a request whose transaction waited.
+/// If it was filled later still, the clock that filled it was wrong.
 const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
 
 /// A bucket, in thousandths of a token.
@@ -43,8 +43,9 @@ pub struct Bucket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     pub is_allowed: bool,
+    /// Tokens that are left.
     pub remaining: i64,
-    /// Seconds until the next request is allowed, or until the bucket is full again.
+    /// Seconds until the bucket is full again; of a request that is not allowed, until it would be.
     pub wait_seconds: i64,
 }
 
@@ -66,8 +67,8 @@ impl Bucket {
         };
     }
 
-    /// Fills up, and takes as many whole tokens as there are, `count` at most; answers how many,
-    /// and how long the next one takes where there was none.
+    /// Fills up by the time that passed, and takes as many whole tokens as there are, `count` at
+    /// most. Answers how many, and, where there was none, the milliseconds until the next one.
     pub fn take_many(&mut self, rate: u32, now_milliseconds: i64, count: i64) -> (i64, i64) {
         self.fill(rate, now_milliseconds);
         let taken = (self.tokens_milli / 1000).min(count);
@@ -96,15 +97,15 @@ impl Bucket {
     }
 }
 
-/// A node takes this part of the burst from the bucket at once: four nodes leave at most a twelfth
-/// of it unused.
+/// A node takes the burst divided by this from the bucket at once: four nodes leave at most a
+/// twelfth of the burst unused.
 const HANDFUL_PART: i64 = 50;
 
 /// What this node has of a key's bucket that it shares with others.
 #[derive(Default)]
 struct Handful {
     tokens: i64,
-    /// What the bucket held when it was last seen.
+    /// Tokens that the bucket's row had left when it was last read.
     rest: i64,
     /// The bucket is empty until then, by the store's clock.
     dry_until_milliseconds: i64,
@@ -234,7 +235,7 @@ impl Limiter {
             }
             handfuls.entry(key).or_default().clone()
         };
-        // One request of a key asks for more while the others wait for what it gets.
+        // One request of a key takes tokens from the row, while others wait for what it gets.
         let mut handful = handful.lock().await;
         handful.used_milliseconds = now_milliseconds;
         // No bucket is dry for longer than a token takes at one a second.

@@ -6,8 +6,8 @@ use crate::kernel::{Id, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Takes up to `wanted` tokens; answers how many, what is left, and for how many milliseconds there
-/// is none.
+/// Takes up to `wanted` tokens. Answers how many, how many are left, and, where there was none, the
+/// milliseconds until the next one.
 pub fn take(
     tx: &mut dyn Tx,
     now_milliseconds: i64,
