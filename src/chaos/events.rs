@@ -16,7 +16,7 @@ pub enum Passage {
     Missing,
 }
 
-/// Draws what happens to a new event of an attacked endpoint.
+/// Decides by lot what happens to a new event of an attacked endpoint, and keeps the event.
 pub fn passage(
     tx: &mut dyn Tx,
     now: &Now,
@@ -62,11 +62,11 @@ pub struct Watched {
     pub scope: Scope,
     pub key_id: KeyId,
     pub event_id: EventId,
-    /// What is sent beside it: once, while the profile runs.
+    /// The attack that this delivery has not met yet; `None` after the profile's end.
     pub attack: Option<WebhookAttack>,
 }
 
-/// How a due delivery of an attacked endpoint is watched.
+/// What an attempt of a due delivery has to know; `None` where the event is not watched.
 pub fn watched(
     tx: &mut dyn Tx,
     at_milliseconds: i64,
@@ -96,12 +96,12 @@ pub fn delivered(
     }
     let Some(mut event) = rows::event(tx, scope, key_id, event_id)? else { return Ok(()) };
     event.http_status = Some(http_status);
-    // Of a late one the first answer counts: it comes again until it is taken.
+    // The first answer to a late event counts, because refused events come again.
     let late = (event.attack == Some(WebhookAttack::Late)).then_some(http_status);
     event.attacked_http_status =
         event.attacked_http_status.or(attacked_http_status).or(late.filter(|status| *status > 0));
     event.duration_milliseconds = event.duration_milliseconds.max(duration_milliseconds);
-    // One that was missing and is replayed has come after all.
+    // A missing event that is replayed has come after all.
     event.was_read |= (200..300).contains(&http_status);
     rows::event_update(tx, scope, key_id, &event)
 }

@@ -12,13 +12,13 @@ use super::{ChaosStatus, Profile, RequestAttack, WebhookAttack};
 
 /// Faults that one check shows; all of them are counted.
 const FAULTS_SHOWN_MAX: usize = 10;
-/// How much earlier than told a retry may come, in milliseconds: clocks round.
+/// How much earlier than `Retry-After` says a retry may come, because clocks round.
 const RETRY_AFTER_SLACK_MILLISECONDS: i64 = 100;
-/// The shortest pause after an answer that did not come, in milliseconds.
+/// The shortest pause before a retry where no answer came.
 const PAUSE_MILLISECONDS_MIN: i64 = 100;
-/// How long a receiver may take, in milliseconds; the same as in a drill.
+/// How long a receiver may take; the same as in a drill.
 const WEBHOOK_MILLISECONDS_MAX: i64 = 5_000;
-/// How long a caller may take to come back while the profile runs, in milliseconds.
+/// How long a caller may take to come back while the profile runs.
 const PATIENCE_MILLISECONDS: i64 = 60_000;
 
 crate::string_enum!(
@@ -194,7 +194,8 @@ fn check(code: ChaosCheckCode, found: &mut Observations) -> ChaosCheck {
     ChaosCheck { code, result, observed_count, faults_count, faults, remedy }
 }
 
-/// Whether a profile makes the attack that a check needs; the other checks come as they come.
+/// Whether a profile makes the attack that a check needs. A check that needs none
+/// leaves the grade as it is when nothing was seen.
 fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
     let request = |attack| profile.request_attacks.contains(&attack);
     let webhook =
@@ -306,7 +307,7 @@ fn judge_end(
         found.request(ChaosCheckCode::RetriedWithNewKey, request, &[last, first], message);
         return;
     }
-    // One that came again with another body is named by that.
+    // `KeyReusedForOtherBody` names a request that came again with another body.
     if !is_given_up || !last.is_same {
         return;
     }

@@ -3,8 +3,9 @@
 //! what the caller did about it.
 //!
 //! A key has one profile. Which requests and events it attacks follows from its seed and their
-//! number, so a run can be repeated. The key's row says until when there is a profile, and the
-//! webhook endpoint's row whose it is: where there is none, nothing here is asked.
+//! number, so a run can be repeated. The key's row says until when it has a profile, and the
+//! webhook endpoint's row says which key's profile attacks it. Other keys and endpoints cost
+//! nothing.
 
 pub mod events;
 pub mod grade;
@@ -21,21 +22,24 @@ use crate::store::Tx;
 pub type KeyId = Id<kind::ApiKey>;
 pub type EndpointId = Id<kind::WebhookEndpoint>;
 
-/// How long a profile attacks at most, and where the caller says nothing, in seconds.
+/// How long a profile attacks: at most, and if the caller does not say.
 pub const DURATION_SECONDS_MAX: i64 = 3_600;
 pub const DURATION_SECONDS_DEFAULT: i64 = 600;
 /// How long the caller is watched after the last attack, so that it can finish what it began.
 pub const SETTLING_SECONDS: i64 = 60;
-/// The largest seed: what every JSON reader keeps whole.
+/// The largest seed: the largest integer that every JSON reader reads exactly (2^53 - 1).
 pub const SEED_MAX: i64 = 9_007_199_254_740_991;
 /// Seeds that the service chooses are short.
 const SEED_CHOSEN_MAX: i64 = 999_999_999;
+/// How many of 100 requests or events are attacked, if the caller does not say.
 pub const PERCENTAGE_DEFAULT: i64 = 50;
+/// By how much a delayed answer is late.
 pub const DELAY_MILLISECONDS_MAX: i64 = 10_000;
 pub const DELAY_MILLISECONDS_DEFAULT: i64 = 2_000;
+/// By how much a late event is late.
 pub const WEBHOOK_DELAY_MILLISECONDS_MAX: i64 = 600_000;
 pub const WEBHOOK_DELAY_MILLISECONDS_DEFAULT: i64 = 5_000;
-/// Requests and events that one profile keeps; later ones are not attacked.
+/// Requests and events that one profile keeps; later ones are neither attacked nor kept.
 pub const REQUESTS_MAX: i64 = 2_000;
 pub const EVENTS_MAX: i64 = 2_000;
 /// How long a report is kept after its profile ended, in milliseconds.
@@ -91,11 +95,13 @@ pub struct Profile {
     pub scope: Scope,
     pub key_id: KeyId,
     pub seed: i64,
+    /// How many of 100 requests and events are attacked: 1 to 100.
     pub percentage: i64,
     pub request_attacks: Vec<RequestAttack>,
     pub webhook_attacks: Vec<WebhookAttack>,
     pub delay_milliseconds: i64,
     pub webhook_delay_milliseconds: i64,
+    /// The webhook endpoint that is attacked; `None` if none is.
     pub endpoint_id: Option<EndpointId>,
     /// These three by the store's clock, which no test clock moves.
     pub started_milliseconds: i64,
@@ -125,7 +131,7 @@ impl Profile {
     }
 }
 
-/// What is drawn for the `number`th request or event of a kind.
+/// A pseudo-random number that only the seed, the kind and the number of a request or event decide.
 pub(crate) fn draw(seed: i64, kind: &str, number: i64) -> u64 {
     let mut hash = Sha256::new();
     hash.update(seed.to_be_bytes());
@@ -140,11 +146,10 @@ impl AttackCount {
     /// seed chooses, so that a handful of requests meets each of them.
     pub(crate) fn next<A: Copy>(
         &mut self,
-        profile: (i64, i64),
+        (seed, percentage): (i64, i64),
         kind: &str,
         attacks: &[A],
     ) -> Option<A> {
-        let (seed, percentage) = profile;
         self.count += 1;
         let is_attacked = (draw(seed, kind, self.count) % 100) < percentage.unsigned_abs();
         if !is_attacked || attacks.is_empty() {
@@ -247,7 +252,7 @@ pub fn stop(
     Ok(profile)
 }
 
-/// Removes the oldest profile past its time; answers how many rows that were.
+/// Removes the oldest report whose time is over; answers how many rows that were.
 pub fn purge(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     let before = now.instant_milliseconds() - KEPT_MILLISECONDS;
     match rows::completed_before(tx, before)? {

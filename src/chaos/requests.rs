@@ -45,7 +45,8 @@ pub fn begin(
     let Some(mut profile) = super::open(tx, at, scope, key_id)? else { return Ok(None) };
     let is_attacking = at < profile.ends_milliseconds;
     let is_write = asked.method == "POST";
-    // A GET is asked again and again, so only one that waits for its answer goes on.
+    // The same GET may be asked many times. It counts as a retry only while the earlier one has no
+    // answer.
     let known = rows::request(tx, scope, key_id, &asked.request_hash)?
         .filter(|request| is_write || !request.is_told());
     let mut request = match known {
@@ -108,7 +109,7 @@ pub fn begin(
     let (answered_at, http_status) = match fate {
         Fate::Unavailable => (Some(at), 503),
         Fate::Locked => (Some(at), 409),
-        // Known from the start, so that an attempt that does not wait for it shows.
+        // Written down at once, so that the report can see an attempt that did not wait for it.
         Fate::Delayed => (Some(at + profile.delay_milliseconds), 0),
         Fate::Answered | Fate::Dropped => (None, 0),
     };

@@ -98,8 +98,8 @@ pub fn update(tx: &mut dyn Tx, profile: &Profile) -> Result<(), StoreError> {
     )
 }
 
-/// Lets transactions of one profile take turns from here to their commits, where several run at
-/// once: each counts, and draws by the count.
+/// Where transactions run at once, lets those of one profile follow one another from here to their
+/// commits, because each draws by the count of those before it.
 pub fn lock_profile(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<(), StoreError> {
     if !tx.is_shared() {
         return Ok(());
@@ -108,7 +108,8 @@ pub fn lock_profile(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<(), 
     tx.execute(sql, values![scope, key_id]).map(|_| ())
 }
 
-/// Removes a profile with all that was seen under it; answers how many rows that were.
+/// Removes a profile, with all that was seen under it, and frees its webhook endpoint. Answers how
+/// many rows were deleted.
 pub fn remove(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<u64, StoreError> {
     let mut removed = 0;
     for sql in [

@@ -31,7 +31,7 @@ pub struct RequestAttempt {
     pub answered_at: Option<i64>,
     /// The answer's status; 0 while it runs.
     pub http_status: u16,
-    /// Whether it is the request that the key was first used for.
+    /// Whether it asks the same as the first attempt with this idempotency key.
     pub is_same: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct ObservedRequest {
     pub method: String,
     pub route: String,
     pub attack: Option<RequestAttack>,
-    /// How often it is still refused.
+    /// How many more attempts are refused.
     pub failures_left: i64,
     pub attempts: Vec<RequestAttempt>,
 }
@@ -76,7 +76,8 @@ pub struct WatchedEvent {
     /// How the receiver answered the delivery at its last attempt: 0 where it did not, `None`
     /// before the first.
     pub http_status: Option<i64>,
-    /// How it answered the forged copy or the second one, or the first attempt of a late one.
+    /// How the receiver answered the attack: the forged copy, the second delivery, or the first
+    /// attempt of a late one.
     pub attacked_http_status: Option<i64>,
     /// The longest that the receiver took for an attempt.
     pub duration_milliseconds: i64,
