@@ -194,8 +194,8 @@ fn check(code: ChaosCheckCode, found: &mut Observations) -> ChaosCheck {
     ChaosCheck { code, result, observed_count, faults_count, faults, remedy }
 }
 
-/// Whether a profile makes the attack that a check needs. A check that needs none
-/// leaves the grade as it is when nothing was seen.
+/// Whether a profile makes the attack that a check needs. A check that needs none leaves the grade
+/// as it is when nothing was seen.
 fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
     let request = |attack| profile.request_attacks.contains(&attack);
     let webhook =

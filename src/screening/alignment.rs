@@ -161,9 +161,9 @@ fn joined_likeness(given: &str, listed: &str) -> f64 {
     if distance <= letters / JOINED_LETTERS_A_SLIP { 0.95 } else { 0.0 }
 }
 
-/// Pairs the words of two names, the heaviest first. The words may stand in any order. Words that
-/// one side writes as one pair with that one word. Such a run of listed words may go on from the
-/// last word to the first.
+/// Pairs the words of two names, the heaviest first. The words may stand in any order. If
+/// one side writes several words as one, they pair with that word. Such a run of listed words may
+/// go on from the last word to the first.
 pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
     // Weight that agrees, likeness, and the words of both sides as bits.
     let mut pairs: Vec<(f64, f64, u32, u32)> = Vec::new();
