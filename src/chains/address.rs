@@ -37,8 +37,9 @@ impl ChainAddress {
     }
 }
 
-/// The bytes of an address that a list names, in whichever chain's form, also where its checksum
-/// is not right.
+/// Reads an address as a sanctions list writes it, in the form of any chain. `None` where no kind
+/// of chain reads it. A kind may read more than it takes from callers, see
+/// [`ChainKind::listed_address`].
 pub fn listed_bytes(text: &str) -> Option<AddressBytes> {
     KINDS.iter().find_map(|kind| kind.listed_address(text))
 }

@@ -53,7 +53,8 @@ impl AddressBytes {
     pub fn is_zero(&self) -> bool {
         self.bytes.iter().all(|byte| *byte == 0)
     }
-    /// The first 16 bytes, for a filter. An address is part of a hash, so its own bits spread it.
+    /// The first 16 bytes, for a filter in memory. An address is a part of a hash or a public key,
+    /// so its bytes are spread evenly and need no hash.
     pub fn first_16(&self) -> [u8; 16] {
         std::array::from_fn(|index| self.bytes[index])
     }

@@ -1,8 +1,12 @@
 //! Deposit addresses from a watch-only account key (BIP-32, path `m/44'/195'/0'/0/index`).
 //!
-//! The service hands out a fresh TRON address for every transfer but must not be able to spend what
+//! The service hands out a fresh address for every transfer but must not be able to spend what
 //! arrives there. It therefore knows the extended public key of the account and nothing else:
 //! [`AccountXpub::parse`] refuses private keys, and no function here gives one out.
+//!
+//! The 20 bytes of an address are the same on TRON and on the chains of Ethereum's kind. An xpub
+//! does not say which path above its account it has, so the paths here are those of TRON (coin type
+//! 195), also where another chain's account key is configured.
 //!
 //! The account key still deserves care. Together with a single private key below it, it gives away
 //! all the others, and with it alone anyone can list every address. `Debug` shows a fingerprint
@@ -37,15 +41,15 @@ const XPUB_LENGTH_BYTES: usize = 4 + 1 + 4 + 4 + 32 + 33;
 const XPUB_CHECKED_LENGTH_BYTES: usize = XPUB_LENGTH_BYTES + CHECKSUM_LENGTH_BYTES;
 const XPUB_LENGTH_CHARS: usize = 111;
 
-/// The BIP-32 path of the address with this index, as wallets show it.
+/// The BIP-32 path of the address with this index, as wallets show it for TRON.
 ///
 /// Says nothing about whether the index can be derived; [`AccountXpub::address`] does.
 pub fn derivation_path(index: u32) -> String {
     format!("m/{PURPOSE}'/{COIN_TYPE}'/{ACCOUNT}'/{EXTERNAL_CHAIN}/{index}")
 }
 
-/// The extended public key of the account `m/44'/195'/0'`: enough to derive every deposit address,
-/// not enough to spend.
+/// The extended public key of an account, on TRON `m/44'/195'/0'`: enough to derive every deposit
+/// address, not enough to spend.
 ///
 /// Made once at start and shared; deriving needs `&self` only. `Display` writes the xpub, for the
 /// configuration and never for a log; `Debug` is safe to log.
@@ -182,7 +186,7 @@ impl AccountXpub {
         AccountXpub::new(node, parent_fingerprint)
     }
 
-    /// The deposit address with this index, `m/44'/195'/0'/0/index`.
+    /// The deposit address with this index: the key `0/index` below the account.
     ///
     /// The same index always gives the same address. `index` goes up to [`ADDRESS_INDEX_MAX`].
     pub fn address(&self, index: u32) -> Result<TronAddress, AccountXpubError> {

@@ -317,7 +317,7 @@ impl FollowedChain {
         !answers.is_empty() && !answers.contains(&true)
     }
 
-    /// In which units a watched contract counts; whole ones where it does not tell.
+    /// The decimals of a watched contract; 0 where no node told them.
     pub fn decimals(&self, contract: &AddressBytes) -> u8 {
         if let Some(token) = self
             .former()
@@ -335,8 +335,9 @@ impl FollowedChain {
             .unwrap_or(0)
     }
 
-    /// Checks the nodes that were not found to fit yet: `Ok(false)` where none could be asked so
-    /// far, `Err` where one does not fit. Only nodes that fit are listened to.
+    /// Checks the nodes that were not found to fit yet and are not resting. `Ok` says whether at
+    /// least one node fits; `Err` says what does not fit at those that were checked. Only nodes
+    /// that fit are listened to.
     pub async fn check(&self) -> Result<bool, String> {
         let unchecked =
             self.nodes.iter().filter(|node| !node.fits() && node.resting_for().is_none());
@@ -365,8 +366,11 @@ impl FollowedChain {
         }
     }
 
-    /// Asks all nodes what they call final. `latest` is a time that no block can have yet, Unix
-    /// seconds.
+    /// Asks all nodes that fit what they call final. `latest` is the latest time that a block can
+    /// have now, in Unix seconds; a node that tells of a later one is not believed.
+    ///
+    /// Where one node alone is followed, its word is not taken for its newest blocks on a chain of
+    /// which [`finality_blocks`] is known.
     pub async fn node_heights(&self, latest: i64) -> Result<NodeHeights<'_>, FollowError> {
         let asked = self.nodes.iter().map(|node| async move {
             if node.fits() { Some(node.final_block().await) } else { None }

@@ -169,7 +169,7 @@ pub trait ChainNode: Send + Sync {
     fn token_symbol<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<String>>;
 }
 
-/// Whether two names are of one node.
+/// Whether two references lead to the same node.
 pub fn is_same_node(one: &dyn ChainNode, other: &dyn ChainNode) -> bool {
     std::ptr::addr_eq(one, other)
 }
@@ -220,13 +220,14 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    /// Whether another question would meet the same fault soon.
+    /// Whether the fault is the node's and not the question's: another question would soon meet it
+    /// too.
     pub const fn is_of_the_node(&self) -> bool {
         matches!(self, NodeError::Unreachable(_) | NodeError::Limited(_) | NodeError::Garbage(_))
     }
 
-    /// Whether the node answered and did not want the question, so that it can be asked in another
-    /// way.
+    /// Whether the node answered, but not what was asked for: it refused the question, or its
+    /// answer makes no sense. The same can then be asked in another way.
     pub const fn is_refusal(&self) -> bool {
         matches!(
             self,

@@ -24,9 +24,9 @@ pub const OTHER_TOKENS_COUNT_MAX: usize = 20;
 /// The header in which TRON's public gateways take a key.
 const API_KEY_HEADER_DEFAULT: &str = "TRON-PRO-API-KEY";
 
-/// The table `[live_chain]` or `[test_chain]` of the configuration file; each key is also a
-/// variable of the environment, such as `HUNDI_LIVE_CHAIN_ENDPOINTS` with commas in between. API
-/// keys are no part of it: see [`ApiKeys`].
+/// The table `[live_chain]` or `[test_chain]` of the configuration file. Each key but
+/// `other_tokens` is also a variable of the environment, such as `HUNDI_LIVE_CHAIN_ENDPOINTS` with
+/// commas in between. API keys are no part of it: see [`ApiKeys`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainSources {
@@ -65,7 +65,8 @@ impl PerEndpoint {
         }
     }
 
-    /// The figure of each endpoint; `default` gives those that nothing is said of.
+    /// The figure of each endpoint. Without any, endpoints on this machine have 0, which is no
+    /// limit, and the others have `default`.
     fn of_each(
         figures: Option<&PerEndpoint>,
         table: &str,
@@ -262,7 +263,9 @@ impl ChainSources {
         Ok(self)
     }
 
-    /// `None` where nothing is said of the chain.
+    /// Checks the table, fills in what the preset gives, and joins the API keys to their endpoints.
+    /// `None` where the table names no endpoints and nothing that says which chain is meant. `Err`
+    /// names the key that is wrong or missing.
     pub fn read(self, table: &str, api_keys: &ApiKeys) -> Result<Option<ChainSettings>, String> {
         let Some(endpoints) = &self.endpoints else {
             let says_something = self.preset.is_some()

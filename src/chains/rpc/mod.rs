@@ -30,7 +30,8 @@ pub struct RpcNode {
     is_tron: bool,
     /// Whether it was found to be of the configured chain.
     fits: AtomicBool,
-    /// Whether the node has the tag `finalized`; asked once.
+    /// Whether the node lacks the tag `finalized`. Once it is found to lack it, it is not asked for
+    /// it again.
     lacks_finalized: AtomicBool,
     lacks_block_receipts: AtomicBool,
     /// Whether TRON's own interface does not show blocks either; true on other chains.

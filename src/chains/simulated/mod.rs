@@ -14,7 +14,7 @@ const BLOCK_SECONDS: i64 = 3;
 /// Confirmations of a block in the final view: 19 of TRON's 27 producers.
 const CONFIRMATIONS_FINAL: i64 = 19;
 
-/// Where simulated senders pay from.
+/// The address that simulated payers pay from.
 pub const PAYER_ADDRESS: AddressBytes = AddressBytes::of_20([0x5A; 20]);
 
 /// A transaction that a test helper put on the simulated chain.
