@@ -8,7 +8,8 @@ pub use super::address_bytes::AddressBytes;
 use super::port::{ChainKind, TextError};
 use super::{KINDS, kind_named};
 
-/// An address with the kind of its chain, which writes and reads it. Two are equal if both are.
+/// An address with the kind of its chain, which writes and reads it. Two addresses are equal if
+/// their bytes and their kinds are.
 #[derive(Clone, Copy)]
 pub struct ChainAddress {
     bytes: AddressBytes,
@@ -20,7 +21,7 @@ impl ChainAddress {
     pub fn of_chain(name: &str, bytes: AddressBytes) -> ChainAddress {
         ChainAddress { bytes, chain: kind_named(name) }
     }
-    /// As logs, contract calls and the store carry it.
+    /// The bytes, as logs, contract calls and the store carry them.
     pub const fn bytes(&self) -> &AddressBytes {
         &self.bytes
     }

@@ -12,13 +12,13 @@ pub const ADDRESS_LENGTH_BYTES_MAX: usize = 32;
 /// folder looks into. Ordered as the store orders it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressBytes {
-    /// Zeros fill it up.
+    /// The address, then zeros.
     bytes: [u8; ADDRESS_LENGTH_BYTES_MAX],
     length: u8,
 }
 
 impl AddressBytes {
-    /// `None` for no byte, and for more than an address has.
+    /// `None` unless there are 1 to 32 bytes.
     pub fn new(bytes: &[u8]) -> Option<AddressBytes> {
         if bytes.is_empty() || bytes.len() > ADDRESS_LENGTH_BYTES_MAX {
             return None;
@@ -37,7 +37,7 @@ impl AddressBytes {
         }
         AddressBytes { bytes: filled, length: 20 }
     }
-    /// What a column holds.
+    /// Reads what a column holds. Another length than 1 to 32 bytes is [`StoreError::Broken`].
     pub fn stored(bytes: &[u8]) -> Result<AddressBytes, StoreError> {
         AddressBytes::new(bytes)
             .ok_or_else(|| StoreError::Broken("an address has no or too many bytes".into()))

@@ -1,6 +1,6 @@
-//! What nodes say, read into values that cannot be wrong: blocks, logs, receipts. A chain of
-//! another kind than Ethereum's tells of the same things; only what a log says differs, see
-//! [`LogContent`].
+//! What nodes say, read into types that hold only what is well formed: blocks, logs, receipts. A
+//! chain of another kind than Ethereum's tells of the same things; only what a log says differs,
+//! see [`LogContent`].
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Hash {
     }
 }
 
-/// A number in hexadecimal, such as `0x1b4`.
+/// A number that is written in hexadecimal, such as `0x1b4`: 0 to `i64::MAX`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Quantity(pub i64);
 
@@ -79,14 +79,14 @@ impl<'de> Deserialize<'de> for Quantity {
 pub struct Data(pub Vec<u8>);
 
 impl Data {
-    /// Reads a number of 256 bits; `None` for other bytes, and for a number that 128 bits do not
-    /// hold.
+    /// Reads a number of 256 bits. `None` if there are not 32 bytes, and for a number from
+    /// `u128::MAX` on.
     pub fn as_number(&self) -> Option<u128> {
         self.as_amount().filter(|amount| *amount < u128::MAX)
     }
 
-    /// Reads a number of 256 bits; `u128::MAX` stands for whatever is no smaller. `None` for other
-    /// bytes.
+    /// Reads a number of 256 bits. `u128::MAX` stands for itself and every larger number. `None` if
+    /// there are not 32 bytes.
     pub fn as_amount(&self) -> Option<u128> {
         let (high, low) = <&[u8; 32]>::try_from(self.0.as_slice()).ok()?.split_at(16);
         let low = low.try_into().ok().map(u128::from_be_bytes);
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Data {
     }
 }
 
-/// 20 bytes of an address. TRON's own interfaces put `41` before them.
+/// An address of 20 bytes. The byte `41` that TRON's own interfaces put before them is left out.
 #[derive(Clone, Copy)]
 pub(super) struct AddressOf20(pub AddressBytes);
 
@@ -205,12 +205,13 @@ impl Receipt {
 pub struct TokenMovement {
     pub from: AddressBytes,
     pub to: AddressBytes,
-    /// `u128::MAX` stands for whatever is no smaller: strangers may move what no book holds.
+    /// `u128::MAX` stands for itself and every larger number: anybody may make a token that moves
+    /// amounts of any size.
     pub value: u128,
 }
 
 impl Log {
-    /// Whether it says that a token moved, readable or not.
+    /// Whether the log says that a token moved, also where [`Log::movement`] cannot read it.
     pub fn is_transfer(&self) -> bool {
         match &self.content {
             LogContent::Evm { topics, .. } => topics.first() == Some(&TRANSFER_TOPIC),
@@ -245,9 +246,9 @@ impl Log {
     }
 }
 
-/// A value in a token's smallest units as millionths, the unit of the book; a rest below a
-/// millionth is not credited. `None` beyond what the book holds, and for `u128::MAX`, which may be
-/// more than it says.
+/// Converts a value in a token's smallest units to millionths, the unit of the book. What is left
+/// below a millionth is dropped. `None` for more than the book holds, and for `u128::MAX`, which
+/// may stand for more.
 pub fn millionths(value: u128, decimals: u8) -> Option<i64> {
     const DECIMALS_OF_BOOK: u32 = 6;
     if value == u128::MAX {
@@ -262,7 +263,7 @@ pub fn millionths(value: u128, decimals: u8) -> Option<i64> {
     i64::try_from(units).ok()
 }
 
-/// Made-up blocks for tests: block `n` has the hash `hash(n)` and stands at `3 n` seconds.
+/// Made-up blocks for tests: block `n` has the hash `hash(n)` and the time `3 n`.
 #[cfg(test)]
 pub mod samples {
     use super::{Hash, Header, Quantity};

@@ -63,9 +63,11 @@ pub fn kind_named(name: &str) -> &'static dyn ChainKind {
     *KINDS.iter().find(|kind| kind.names().contains(&name)).unwrap_or(&KINDS[0])
 }
 
-/// How many blocks at least lie between a chain's newest block and its last final one, where that
-/// is certain: TRON's main net takes a block for solid that 19 of its 27 producers stand behind,
-/// each with a block of its own. A test net may have fewer of them.
+/// The least number of blocks between a chain's newest block and its last final one; `None` where
+/// no such number is certain.
+///
+/// TRON's main net takes a block for final once 19 of its 27 producers stand behind it, each with a
+/// block of its own: the block itself and 18 after it. A test net may have fewer producers.
 pub const fn finality_blocks(chain_id: u64) -> Option<i64> {
     const TRON_MAIN_NET: u64 = 728_126_428;
     match chain_id {
@@ -88,13 +90,14 @@ pub struct ChainProfile {
 pub enum Following {
     /// Inside the service: test mode without a test net.
     Simulated,
-    /// On nodes that `chain_following` reads; its final view may lie so far behind the clock before
-    /// that is an alarm.
+    /// On nodes that `chain_following` reads. An alarm is raised when the final view lies more than
+    /// `lag_alarm_seconds` behind the clock.
     Real { lag_alarm_seconds: i64, chain_id: u64 },
 }
 
 impl ChainProfile {
-    /// The explorer of the chain with this name, where it is the real one that is followed.
+    /// The block explorer of the chain `name`. `None` where the mode does not follow a real chain
+    /// of this name, or no explorer of it is known.
     pub fn explorer(&self, name: &str) -> Option<Explorer> {
         match self.following {
             Following::Real { chain_id, .. } if self.name.as_str() == name => {
@@ -108,8 +111,8 @@ impl ChainProfile {
     }
 }
 
-/// Judges an address on a chain that a caller declared, and answers the fault of one of another
-/// form.
+/// Checks that a caller's address is written in the form of `chain`. Answers the refusal of the
+/// field `field_name` where it is not; `None` where it is, or where there is no address.
 pub fn address_fault(
     chain: &str,
     field_name: &str,
@@ -150,7 +153,8 @@ crate::string_enum!(
 );
 crate::enum_fields!(ChainName, AssetName, FundingRail);
 
-/// How settled a token movement is, as the chain shows it.
+/// How certain a token movement is, as the chain shows it. A `time` is its block's, in Unix
+/// seconds; `confirmations` counts the block itself and those after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Depth {
     /// Seen, in no block yet.
@@ -168,9 +172,9 @@ pub struct Movement {
     pub log_index: i64,
     pub from_address: AddressBytes,
     pub to_address: AddressBytes,
-    /// The token's contract; `None` where a chain has only the one that the transfer was told.
+    /// The token's contract; `None` on the simulated chain, which has no contracts.
     pub contract: Option<AddressBytes>,
-    /// The asset's word; another word than the chain's own asset is never credited.
+    /// The asset's symbol, such as `USDT`. Only the chain's own asset is credited.
     pub asset: String,
     pub amount: Money,
     pub depth: Depth,

@@ -37,7 +37,7 @@ pub trait ChainKind: Send + Sync {
         self.parse_address(text).ok()
     }
 
-    /// What an address of this kind must be, behind the name of a field.
+    /// The rest of a refusal that begins with a field's name: `must be …`, and a full stop.
     fn address_rule(&self) -> &'static str;
 
     /// The hash of a transaction as the chain's explorers write it.
@@ -61,7 +61,7 @@ pub trait ChainKind: Send + Sync {
     ) -> Box<dyn ChainNode>;
 }
 
-/// The characters of a kind's addresses.
+/// How a kind's addresses are written. Lengths are in characters.
 pub struct AddressGrammar {
     pub length_min: usize,
     pub length_max: usize,
@@ -95,13 +95,14 @@ pub trait ChainNode: Send + Sync {
     /// Keeps what a check found; a node that does not fit rests before it is checked again.
     fn note_fit(&self, fits: bool);
 
-    /// How much longer it rests after a fault; `None` where it may be asked.
+    /// How much longer the node rests after a fault; `None` where it may be asked now.
     fn resting_for(&self) -> Option<Duration>;
 
     /// How many questions it was asked since the start; each question of a batch counts.
     fn questions_count(&self) -> u64;
 
-    /// How long to pause after a look at the chain that asked so many questions.
+    /// How long to pause after a poll that asked this node `count` questions, so that polls of a
+    /// quiet chain use only their share of the day's requests.
     fn routine_pause(&self, count: u64) -> Duration;
 
     /// What the node was found to lack, each in a few words.
@@ -113,7 +114,7 @@ pub trait ChainNode: Send + Sync {
     /// The newest block.
     fn head(&self) -> NodeAnswer<'_, Header>;
 
-    /// The newest block that cannot be replaced.
+    /// The newest block that the node calls final: it cannot be replaced.
     fn final_block(&self) -> NodeAnswer<'_, FinalBlock>;
 
     /// The header of a block; `None` where the node does not have it (yet).
@@ -122,10 +123,11 @@ pub trait ChainNode: Send + Sync {
     /// The headers of several blocks.
     fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>>;
 
-    /// Logs of the contracts in a range of blocks, with the headers of its first and last block.
-    /// `last` may be the header of block `to`, which the node has told already: then it need not be
-    /// asked for again. The header of another block is to be ignored. `None` where the node lacks
-    /// one of the two blocks.
+    /// Logs of the contracts in the blocks `from` to `to`, with the headers of these two blocks.
+    /// `None` where the node lacks one of the two.
+    ///
+    /// `last` may be the header of block `to`, if the node has told it already: then it need not be
+    /// asked for again. The header of another block is to be ignored.
     fn range<'a>(
         &'a self,
         contracts: &'a [AddressBytes],
@@ -140,11 +142,11 @@ pub trait ChainNode: Send + Sync {
     /// What became of several transactions.
     fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> NodeAnswer<'a, Vec<Option<Receipt>>>;
 
-    /// Everything that happened in a block, without a filter. `None` where the node does not know
-    /// all of its transactions.
+    /// The receipts of all transactions of a block, read without the node's filter of logs. `None`
+    /// where the node does not know all of the transactions.
     fn receipts_in<'a>(&'a self, block: &'a Header) -> NodeAnswer<'a, Option<Vec<Receipt>>>;
 
-    /// What several addresses hold of a contract's token at the newest block, in its smallest
+    /// What each address holds of a contract's token at the newest block, in the token's smallest
     /// units.
     fn balances<'a>(
         &'a self,
@@ -152,20 +154,21 @@ pub trait ChainNode: Send + Sync {
         addresses: &'a [AddressBytes],
     ) -> NodeAnswer<'a, Vec<u128>>;
 
-    /// Which of some addresses the node knows a history of besides the tokens that they hold. What
-    /// the node does not answer is taken for no history.
+    /// Whether the node knows a history of each address, apart from tokens that it holds. Where the
+    /// node does not answer, that counts as no history.
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> BoxFuture<'a, Vec<bool>>;
 
-    /// In which units a contract counts; `None` where what it answers is no number.
+    /// How many decimals a contract's token has; `None` where the contract answers no number.
     fn token_decimals<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<u128>>;
 
-    /// Whether a contract says that it handed over to another one; `None` where it does not say.
+    /// Whether a contract says that another contract has replaced it; `None` where it does not say.
     fn token_is_deprecated<'a>(
         &'a self,
         contract: &'a AddressBytes,
     ) -> NodeAnswer<'a, Option<bool>>;
 
-    /// What a contract calls its token; `None` where that is no text of a symbol's length.
+    /// The symbol of a contract's token; `None` where the contract answers no text of 1 to
+    /// [`SYMBOL_LENGTH_MAX`] characters.
     fn token_symbol<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<String>>;
 }
 
@@ -174,7 +177,7 @@ pub fn is_same_node(one: &dyn ChainNode, other: &dyn ChainNode) -> bool {
     std::ptr::addr_eq(one, other)
 }
 
-/// Characters of a symbol; a contract that answers more has none.
+/// The most characters of a token's symbol. A longer text is not taken for a symbol.
 pub const SYMBOL_LENGTH_MAX: usize = 20;
 
 /// What one range of blocks holds of the watched contracts.
@@ -191,7 +194,7 @@ pub struct FinalBlock {
     pub number: i64,
     /// Unix seconds.
     pub time: i64,
-    /// The header of the block, where the node was asked for it in this way.
+    /// The header of the block; `None` where the node told only its number and time.
     pub header: Option<Header>,
 }
 
@@ -200,7 +203,7 @@ pub struct FinalBlock {
 pub enum NodeError {
     #[error("not reached: {0}")]
     Unreachable(String),
-    /// Too many requests, or no computing resources; it rests.
+    /// The node had too many requests, or has no computing resources left; it rests for a while.
     #[error("refuses for now: {0}")]
     Limited(String),
     /// The range covers too many blocks or too many results: ask for less.

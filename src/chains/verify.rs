@@ -38,8 +38,8 @@ pub enum VerifyError {
 /// How far a block may be ahead of this machine's clock. Producers' clocks agree to a few seconds;
 /// a machine's own can go wrong.
 pub const AHEAD_SECONDS_MAX: i64 = 300;
-/// How far the others' final blocks may lie behind the first node's, in the blocks' times, before
-/// it is followed alone.
+/// How far the others' final blocks may lie behind the highest one, by the blocks' times, before
+/// its node is followed alone.
 pub const BEHIND_SECONDS_MAX: i64 = 600;
 
 /// Up to where the final view is taken.
@@ -50,9 +50,9 @@ pub struct FinalView {
     pub is_checked: bool,
 }
 
-/// What counts as final of what nodes call so: what two of them do. One is taken at its word where
-/// no other answers, or where all others are so far behind that they stand still. `None` where
-/// nobody says anything.
+/// The final view, from the block that each node calls final: the highest block that two nodes call
+/// final. One node is taken at its word where no other answers, or where all others are more than
+/// [`BEHIND_SECONDS_MAX`] behind it. `None` where there is no block.
 pub fn final_view<'a>(blocks: impl IntoIterator<Item = &'a FinalBlock>) -> Option<FinalView> {
     let mut blocks: Vec<&FinalBlock> = blocks.into_iter().collect();
     blocks.sort_by_key(|block| std::cmp::Reverse(block.number));
@@ -65,8 +65,8 @@ pub fn final_view<'a>(blocks: impl IntoIterator<Item = &'a FinalBlock>) -> Optio
     }
 }
 
-/// Checks that blocks stand between two moments, Unix seconds, and in the order in which they are
-/// named.
+/// Checks the blocks' times, in Unix seconds: none is before `earliest` or after `latest`, and none
+/// is before that of the block named before it.
 pub fn times<'a>(
     blocks: impl IntoIterator<Item = &'a Header>,
     earliest: i64,
@@ -82,7 +82,7 @@ pub fn times<'a>(
     Ok(())
 }
 
-/// A block that was followed to.
+/// A block up to which the chain was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
     pub height: i64,
@@ -90,8 +90,8 @@ pub struct Anchor {
 }
 
 /// Checks a range against itself and the block before it; the first of the contracts is the token.
-/// Answers the blocks for which the filter showed nothing: they are not empty for that, but have to
-/// be looked at in another way.
+/// Answers the blocks for which the filter showed nothing. That does not prove them empty, so the
+/// caller has to read them without the filter.
 pub fn range(
     before: Anchor,
     to: i64,
@@ -118,7 +118,7 @@ pub fn range(
             && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
         let is_of_contract = contracts.contains(&log.contract);
         let is_once = places.insert((number, log.log_index.0));
-        // What does not read of another token is not worth a stop: nothing of it is ever credited.
+        // A malformed log of another token is no reason to stop: such a token is never credited.
         let reads = !log.is_transfer()
             || log.movement().is_some()
             || contracts.first() != Some(&log.contract);
@@ -130,7 +130,7 @@ pub fn range(
     Ok((from..=to).filter(|number| !seen.contains(number)).collect())
 }
 
-/// What two nodes have to tell alike of a log.
+/// The parts of a log that two nodes have to tell alike.
 fn essence(log: &Log) -> (i64, i64, Hash, Hash, AddressBytes, &LogContent) {
     (
         log.block_number.0,
@@ -142,8 +142,9 @@ fn essence(log: &Log) -> (i64, i64, Hash, Hash, AddressBytes, &LogContent) {
     )
 }
 
-/// Compares what two nodes tell of a range. Answers the blocks of which they tell different things,
-/// one of them with a hole; blocks that are not the same blocks are a doubt.
+/// Compares what two nodes tell of a range. Answers the blocks of which they show different logs:
+/// one of the two may have a hole there. If they do not even agree on the first and last block,
+/// that is a doubt.
 pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>, VerifyError> {
     if !is_same_block(&one.first, &other.first) || !is_same_block(&one.last, &other.last) {
         return Err(VerifyError::Disagreement(one.first.number.0, one.last.number.0));
@@ -153,7 +154,8 @@ pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>
     Ok(one.symmetric_difference(&other).map(|(number, ..)| *number).collect())
 }
 
-/// Whether two nodes tell alike of a block; its time decides whether money came late.
+/// Whether two nodes tell the same of a block. The time is compared as well, because it decides
+/// whether money came late.
 pub fn is_same_block(one: &Header, other: &Header) -> bool {
     (one.number, one.hash, one.timestamp) == (other.number, other.hash, other.timestamp)
 }
