@@ -1,11 +1,11 @@
 //! How many requests an endpoint is sent: the limits of its gateway, and less after the gateway
 //! refused. Pure: time comes in as an argument.
 //!
-//! Gateways count each call of a batch, so a request here is one call. Their windows are not ours:
-//! a call that was sent a second ago may arrive later, so the window is a little longer than a
-//! second, and a day's calls come from a bucket that can never give more than the limit in any 24
-//! hours. After each refusal the rate is halved; it doubles again after a while without one, later
-//! each time it was refused.
+//! Gateways count each call of a batch, so a request here is one call. They count when a call
+//! arrives and not when it was sent, so the window here is a little longer than a second, and a
+//! day's calls come from a bucket that never gives more than the limit in any 24 hours. After each
+//! refusal the rate is halved. After a time without a refusal it doubles again; each further
+//! refusal makes that time longer.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,27 +20,29 @@ pub const REQUESTS_PER_SECOND_MAX: u32 = 1_000;
 /// Most that can be configured for a day.
 pub const REQUESTS_PER_DAY_MAX: u32 = 100_000_000;
 
-/// Of a day's requests, what following a chain without news may use, in percent. The rest is for
-/// deposits, for catching up, for the daily comparison and for the funding diagnosis.
+/// The share of a day's requests that polls of a quiet chain may use, in percent. The rest is for
+/// deposits, for catching up, for the chain audit and for the diagnosis of payments.
 const ROUTINE_PERCENT: u32 = 55;
-/// Of a day's requests, what can be spent at once, in percent; the rest comes back evenly.
+/// The share of a day's requests that can be spent at once, in percent; the rest comes back evenly.
 const BURST_PERCENT: u32 = 25;
-/// Longest pause after a look at the chain that found everything read.
+/// The longest pause after a poll that found nothing new to read.
 const ROUTINE_PAUSE_MAX: Duration = Duration::from_secs(20);
-/// Requests count as of the same second for this long.
+/// The time in which `per_second` requests may be sent: a second, and how much later a request may
+/// arrive.
 const WINDOW: Duration = Duration::from_millis(1_100);
-/// What an endpoint without a limit is slowed down from.
+/// Requests a window from which an endpoint without a configured limit is slowed down.
 const UNKNOWN_PER_SECOND: u32 = 64;
-/// Halvings below one request a window: at most one request in 8.8 s.
+/// How often the rate is halved below one request a window; the slowest is one request in 8.8 s.
 const HALVINGS_BELOW_ONE: u32 = 3;
-/// The rate doubles this long after the first refusal, and twice as long after each further one.
+/// How long after the first refusal the rate doubles again. Each further refusal doubles this time,
+/// up to the longest. After a ban it is at least ten times as long as the ban.
 const RECOVER_AFTER_MIN: Duration = Duration::from_secs(60);
 const RECOVER_AFTER_MAX: Duration = Duration::from_secs(3_600);
-/// A gateway that refuses for this long has banned the client.
+/// A gateway that refuses for at least this long has banned the client.
 const BAN: Duration = Duration::from_secs(10);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What an endpoint's gateway allows; 0 is no limit.
+/// How many requests an endpoint's gateway allows; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestLimits {
     pub per_second: u32,
@@ -132,8 +134,9 @@ impl RequestBudget {
         Ok(())
     }
 
-    /// The gateway refused a request as one too many, and said that it does so for `rest`. After a
-    /// ban the next attempt is more careful, because each one that fails costs another ban.
+    /// The gateway refused a request as one too many, and said that it goes on refusing for `rest`,
+    /// which is zero where it did not say. A ban halves the rate twice, because each attempt that
+    /// fails costs another ban.
     pub fn note_refusal(&mut self, now: Duration, rest: Duration) {
         let is_ban = rest >= BAN;
         let full = match self.limits.per_second {
@@ -148,8 +151,8 @@ impl RequestBudget {
         self.recover_at = now + self.recover_after;
     }
 
-    /// How long to pause after a look at the chain that used `count` requests, so that looks alone
-    /// stay within their share of a day.
+    /// How long to pause after a poll that used `count` requests, so that polls alone stay within
+    /// their share of a day.
     pub fn routine_pause(&self, count: u64) -> Duration {
         if self.limits.per_day == 0 {
             return Duration::ZERO;

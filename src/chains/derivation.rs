@@ -214,7 +214,8 @@ impl AccountXpub {
             if let Some(key) = AccountXpub::from_seed(&seed) {
                 return key;
             }
-            // No seed is known that has no account (one in 2^125 has none); then the next is taken.
+            // One seed in 2^125 has no account. None is known; the hash of such a seed would be
+            // taken.
             seed = Sha512::digest(seed).into();
         }
     }

@@ -55,13 +55,15 @@ pub struct FollowStats {
     /// Configured nodes that do not answer, do not fit, or are too far behind the others to be of
     /// use.
     pub nodes_missing: AtomicUsize,
-    /// Whether this process follows the chain now, and the others of these figures move.
+    /// Whether this process follows the chain now. If not, the other figures stand still.
     pub is_followed: AtomicBool,
-    /// Which of the nodes was read from last: the audit prefers another one.
+    /// The place in `nodes` of the lead, the node that was read from last. The chain audit prefers
+    /// another one.
     pub lead: AtomicUsize,
     /// Up to which block the book was compared with the chain.
     pub audited_height: AtomicI64,
-    /// When it was last compared as a whole, Unix seconds; 0 where another process compares.
+    /// When the whole book was last compared with the chain, in Unix seconds; 0 where another
+    /// process compares.
     pub audited_at: AtomicI64,
     /// Differences that the operator has not explained.
     pub differences: AtomicI64,
@@ -73,7 +75,7 @@ pub struct FollowedChain {
     pub settings: ChainSettings,
     pub nodes: Vec<Box<dyn ChainNode>>,
     pub stats: FollowStats,
-    /// In which units other tokens count, from the first node that answered.
+    /// The decimals of other tokens, from the first node that answered.
     other_decimals: Mutex<HashMap<AddressBytes, u8>>,
     /// Contracts that were the token's before the configured one: a transfer can still be paid in
     /// the one that its caller was shown.
@@ -160,8 +162,8 @@ impl FollowedChain {
         self.nodes.iter().map(|node| node.questions_count()).collect()
     }
 
-    /// How long to pause after a look at the chain, so that looks stay within each node's share of
-    /// a day; `before` are the counts of questions when it began.
+    /// How long to pause after a poll, so that polls stay within each node's share of a day.
+    /// `before` are the [`FollowedChain::questions_counts`] when the poll began.
     pub fn routine_pause(&self, before: &[u64]) -> Duration {
         let pauses = self.nodes.iter().zip(before).map(|(node, before)| {
             node.routine_pause(node.questions_count().saturating_sub(*before))
@@ -181,14 +183,15 @@ impl FollowedChain {
         (now_seconds - self.stats.block_time.load(Ordering::Relaxed)).max(0)
     }
 
-    /// Remembers the present height for people who look at the chain.
+    /// Remembers the present height, for pages that show people how the chain was followed.
     pub fn remember_height(&self, now_seconds: i64) {
         let height = self.stats.height.load(Ordering::Relaxed);
         let behind_seconds = self.behind_seconds(now_seconds);
         self.seen.remember(SeenHeight { at: now_seconds, height, behind_seconds });
     }
 
-    /// What the metrics show. A process that does not follow, or compare, knows nothing of it.
+    /// What the metrics show. Figures of following or comparing are `None` in a process that does
+    /// not do it.
     pub fn figures(&self, now_seconds: i64) -> ChainFigures {
         let stats = &self.stats;
         let is_followed = stats.is_followed.load(Ordering::Relaxed);
@@ -214,8 +217,8 @@ impl FollowedChain {
         }
     }
 
-    /// Asks a node whether it is of this chain and the contract is the token: `Err` says what does
-    /// not fit.
+    /// Asks a node whether it is of this chain and whether the contract is the token. The inner
+    /// `Err` says what does not fit.
     async fn check_node(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;
@@ -266,7 +269,7 @@ impl FollowedChain {
     }
 
     /// Asks a node what following asks: the logs of its last final block in one batch, and all
-    /// receipts of that block. `Err` names the question that it does not answer.
+    /// receipts of that block. The inner `Err` names the question that it does not answer.
     async fn check_questions(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let last = node.final_block().await?.number;
         match node.range(&self.contracts(), last, last, None).await {
@@ -304,8 +307,8 @@ impl FollowedChain {
         Ok(Ok(()))
     }
 
-    /// Whether the token's contract itself says that it did not hand over: at every node that
-    /// tells, and one at least.
+    /// Whether the token's contract itself says that no other contract has replaced it. At least
+    /// one node has to tell so, and none the contrary.
     pub async fn denies_deprecation(&self) -> bool {
         let fitting = self.nodes.iter().filter(|node| node.fits());
         let contract = self.settings.token_contract.bytes();
@@ -453,7 +456,7 @@ impl FollowedChain {
         contracts
     }
 
-    /// The symbol of a token that is looked out for beside the configured one.
+    /// The symbol of one of the configured `other_tokens`.
     pub fn symbol(&self, contract: &AddressBytes) -> Option<&str> {
         let other =
             self.settings.other_tokens.iter().find(|(_, address)| address.bytes() == contract);
@@ -481,12 +484,12 @@ fn call_refused(node: &dyn ChainNode, settings: &ChainSettings, words: &str) -> 
     )
 }
 
-/// What one node calls final.
+/// What one node calls final, and up to where it is used.
 pub struct NodeHeight<'a> {
     pub node: &'a dyn ChainNode,
     pub height: i64,
-    /// The header of the last final block, where the node sent it; of another height where the node
-    /// is not believed about its newest blocks.
+    /// The header of the block that the node calls final, where the node sent it. That block is
+    /// above `height` where the node is not believed about its newest blocks.
     pub header: Option<Header>,
 }
 
@@ -494,8 +497,8 @@ pub struct NodeHeight<'a> {
 pub struct NodeHeights<'a> {
     /// Those that answer, with what each calls final, the highest first.
     pub nodes: Vec<NodeHeight<'a>>,
-    /// Up to where it is taken.
+    /// Up to which block the final view is taken.
     pub final_view: FinalView,
-    /// Those that are of no use now, and why.
+    /// The labels of those that are of no use now, and why.
     pub missing: Vec<(String, String)>,
 }

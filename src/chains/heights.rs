@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Heights that are remembered, and how far they are apart at least.
+/// How many heights are remembered, and how far apart they are at least.
 const SEEN_MAX: usize = 60;
 const SEEN_APART_SECONDS: i64 = 60;
 

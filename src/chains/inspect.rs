@@ -9,9 +9,10 @@ use super::port::{ChainNode, NodeError};
 use super::rows::TokenContract;
 use super::settings::ChainSettings;
 
-/// Movements of one transaction that are looked at: those to the address in question come first.
+/// The most movements of one transaction that are shown; those to the address in question come
+/// first.
 pub const MOVEMENTS_COUNT_MAX: usize = 100;
-/// Foreign contracts of one transaction that are asked for their names.
+/// The most foreign contracts of one transaction that are asked for their symbols.
 pub const FOREIGN_TOKENS_COUNT_MAX: usize = 5;
 
 /// The block that a transaction stands in.
@@ -60,9 +61,9 @@ pub struct SeenTransaction {
     pub movements: Vec<SeenMovement>,
 }
 
-/// Asks the nodes in turn until one knows the transaction. `tokens` are the contracts that the
-/// address is paid in. `Ok(None)`: at least one answered, and none knows it. `deadline` bounds the
-/// whole.
+/// Asks the nodes in turn until one knows the transaction. `tokens` are the contracts in which the
+/// address can be paid. `Ok(None)` means that at least one node answered and none knows it. All
+/// nodes together take at most `deadline`.
 pub async fn inspect(
     nodes: &[Box<dyn ChainNode>],
     settings: &ChainSettings,
@@ -185,7 +186,7 @@ async fn name_foreign(
     Ok(())
 }
 
-/// Contracts without a function, and those that fail in it, tell nothing.
+/// `None` for a contract that lacks the function, or that fails in it.
 fn if_told<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
     match answer {
         Ok(told) => Ok(Some(told)),
@@ -194,7 +195,7 @@ fn if_told<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
     }
 }
 
-/// What a foreign contract is that calls itself so.
+/// What a foreign token with this symbol is.
 fn named_token(symbol: Option<String>) -> SeenToken {
     const OURS: &str = "USDT";
     match symbol {

@@ -1,13 +1,13 @@
 //! Deposit addresses derived ahead of the requests that hand them out, each index handed out at
 //! most once.
 //!
-//! Addresses are spread evenly over the store's register of them, so that each would dirty a page
-//! of its own there. They are therefore derived in batches and handed out in rising order:
-//! neighbours in time become neighbours in the register.
+//! Addresses are spread evenly over the store's table of them (`deposit_addresses`), so that each
+//! would dirty a page of its own there. They are therefore derived in batches and handed out in
+//! rising order: neighbours in time become neighbours in the table.
 //!
-//! What a stop leaves is never handed out. Of the 2^31 indices of an account key that is 1 024 and
-//! a batch of 4 096 on a quiet server, so 419 000 starts; under full load it is at most 1 024 and
-//! two batches of 65 536, so 16 000 starts.
+//! Indices that are reserved when the process stops are never handed out. On a quiet server those
+//! are 1 024 and a batch of 4 096, so the 2^31 indices of an account key last for 419 000 starts.
+//! Under full load they are at most 1 024 and two batches of 65 536: 16 000 starts.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -25,12 +25,13 @@ use crate::store::{Tx, migrate};
 pub const BATCH_ADDRESSES_MIN: usize = 4_096;
 /// Addresses in a batch of a server that uses as many within a minute: 1 s of CPU time and 2.5 MiB.
 pub const BATCH_ADDRESSES_MAX: usize = 65_536;
-/// How long a batch should last.
+/// How long a batch is meant to last.
 const BATCH_MILLISECONDS: i64 = 60_000;
-/// Indices that stay reserved for addresses that are derived when they are asked for, because a
-/// batch was used up too early.
+/// Indices that stay reserved for a batch that is used up too early: until the next one is
+/// complete, addresses are derived when they are asked for.
 pub const SPARE_INDICES: u32 = 1_024;
-/// What the next batch is ahead of the use of the present one, in addresses.
+/// How many addresses of the next batch are derived beyond those that the use of the present one
+/// calls for.
 const LEAD_ADDRESSES: usize = 64;
 
 struct Fresh {
@@ -51,9 +52,9 @@ struct AddressBatches {
     present_size: usize,
     /// When the use of the present batch was first noticed.
     begun_milliseconds: Option<i64>,
-    /// The next batch while it is derived, not yet sorted; it is to have so many, 0 if it was not
-    /// begun.
+    /// The next batch while it is derived, not yet sorted.
     growing: Vec<Fresh>,
+    /// How many addresses it is to have; 0 where it was not begun.
     growing_size: usize,
     /// The next batch, when it is complete.
     next: Option<Vec<Fresh>>,
@@ -108,8 +109,8 @@ fn index_next(tx: &mut dyn Tx, index_name: &str) -> Result<(Option<Vec<u8>>, u32
     ))
 }
 
-/// Leaves out the next indices, for a database that was restored: those that were handed out since
-/// belong to others. Answers those left out.
+/// Leaves out the next `count` indices and answers them. After a restore, those that were handed
+/// out since the backup belong to other transfers already.
 pub fn skip(tx: &mut dyn Tx, index_name: &str, count: u32) -> Result<Range<u32>, StoreError> {
     let (stored, from) = index_next(tx, index_name)?;
     let end = from.saturating_add(count).min(ADDRESS_INDEX_MAX + 1);
@@ -122,8 +123,9 @@ pub fn is_new(tx: &mut dyn Tx, index_name: &str) -> Result<bool, StoreError> {
     Ok(index_next(tx, index_name)?.0.is_none())
 }
 
-/// The addresses that a new database hands out first, and those of the lowest indices, which other
-/// wallets begin with.
+/// `count` addresses whose history shows whether an account key was used before. A quarter of them
+/// are those of the lowest indices, which other wallets begin with; the others are those that a new
+/// database hands out first.
 pub fn first_addresses(
     chain: &dyn ChainKind,
     key: &AccountXpub,
@@ -207,8 +209,8 @@ impl AddressPool {
         self.batches().reserved.push_back(indices);
     }
 
-    /// Derives up to `count` more addresses for the next batch, if it is time; answers whether
-    /// nothing is to be done for now.
+    /// Derives up to `count` more addresses for the next batch, if it is time. `milliseconds` is
+    /// the store's clock. Answers `true` where nothing is left to do for now.
     pub fn derive(&self, count: usize, milliseconds: i64) -> bool {
         let indices: Vec<u32> = {
             let mut batches = self.batches();
@@ -246,8 +248,8 @@ impl AddressPool {
         true
     }
 
-    /// As many as last a minute, judged by what was used in some time. A few in an instant say
-    /// nothing.
+    /// The size of the next batch: as many addresses as last a minute at the rate at which `used`
+    /// were used. A few used in an instant do not make a rate.
     fn size_next(&self, used: usize, elapsed_milliseconds: i64) -> usize {
         if used < self.size_min / 2 {
             return self.size_min;

@@ -17,8 +17,8 @@ pub struct Cursor {
     pub deprecation: Option<Deprecation>,
 }
 
-/// A token's contract that handed over to another one. What is configured since then may be its
-/// successor.
+/// A contract of the token that said that another one has replaced it, and in which block. What is
+/// configured since then may be its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deprecation {
     pub contract: AddressBytes,
@@ -28,7 +28,8 @@ pub struct Deprecation {
 /// Which chain a cursor is on, and what it is followed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// What `eth_chainId` said when it was begun: all of TRON's networks have one name.
+    /// The chain id that was configured when following began. The name alone does not tell TRON's
+    /// networks apart.
     pub chain_id: u64,
     /// The token's contract since the last start of a follower.
     pub token: AddressBytes,
@@ -41,12 +42,12 @@ pub struct TokenContract {
     pub decimals: u8,
 }
 
-/// Contracts that can have been the token's one after the other on one chain: all of them are read
-/// in each request.
+/// The most contracts that can have been the token's one after another on one chain. Each request
+/// for logs asks for all of them.
 pub const TOKENS_COUNT_MAX: usize = 8;
 
 impl Cursor {
-    /// Whether this contract of the chain was seen to hand over to another one.
+    /// Whether this contract was seen to say that another one has replaced it.
     pub fn has_deprecated(&self, contract: &AddressBytes) -> bool {
         self.deprecation.is_some_and(|deprecation| deprecation.contract == *contract)
     }
@@ -106,8 +107,8 @@ pub fn identity(
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-/// Whether a chain is followed with this contract as the token's: before that nobody must be told
-/// to pay in it.
+/// Whether a chain is followed with this contract as the token's. Nobody must be told to pay in a
+/// contract before that.
 pub fn is_followed_with(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -134,8 +135,8 @@ pub fn tokens(
     tx.rows(sql, values![mode.as_str(), chain.as_str()])?.into_iter().map(read).collect()
 }
 
-/// Follows a chain with this token from here on, and goes on reading those before it. Answers
-/// `false`, and changes nothing, where that would be more than `TOKENS_COUNT_MAX`.
+/// Makes this contract the token's from now on; the earlier ones are still read. `false`, and
+/// nothing is changed, where that would be more than `TOKENS_COUNT_MAX` contracts.
 pub fn follow_with(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -171,8 +172,8 @@ pub fn followed(tx: &mut dyn Tx) -> Result<Vec<(String, String)>, StoreError> {
         .collect()
 }
 
-/// Where a chain is followed from, and compared from, and with which token. Answers whether nobody
-/// had begun before.
+/// Stores the block from which a chain is followed and compared, and with which token. `false`, and
+/// nothing is changed, where the chain was begun before.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &Now,
@@ -215,8 +216,8 @@ pub fn begin(
     Ok(true)
 }
 
-/// Whether the cursor still is where it was read, and stays there until the commit: of two nodes
-/// that look at the same blocks one comes after the other.
+/// Whether the cursor is still at `anchor`. If so, it stays there until the commit: of two nodes
+/// that read the same blocks, one waits for the other.
 pub fn stands_at(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -234,9 +235,9 @@ pub fn stands_at(
     )? == 1)
 }
 
-/// Moves the cursor on from where it was read with `token` as the token's contract. Answers whether
-/// it still was there, and is followed with that: of two nodes that read the same blocks one wins,
-/// and none passes payments in a contract that it does not know yet.
+/// Moves the cursor from `from` to `to`. `false`, and nothing is changed, where it is no longer at
+/// `from`, or the token's contract is no longer `token`. So of two nodes that read the same blocks
+/// one wins, and a node that does not know a changed contract yet passes no payments in it.
 pub fn advance(
     tx: &mut dyn Tx,
     now: &Now,
@@ -322,7 +323,7 @@ pub fn audit_mark(
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-/// Moves the mark on. Answers whether it still stood at `from`.
+/// Moves the mark from `from` to `to`. `false` where it no longer stood at `from`.
 pub fn advance_audit(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -345,7 +346,7 @@ pub fn advance_audit(
     Ok(changed == 1)
 }
 
-/// Keeps that everything was compared.
+/// Records that everything was compared now.
 pub fn complete_audit(
     tx: &mut dyn Tx,
     now: &Now,

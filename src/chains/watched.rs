@@ -1,13 +1,14 @@
 //! Which addresses were handed out, in memory, so that following a chain costs the same however
 //! many there are.
 //!
-//! Nearly every address of a block is a stranger's, and asking the register for each would read a
-//! page of its own in a large table. The filter says "no" only with certainty: it starts with all
-//! that the register holds, and every address enters it before the transaction that hands it out
-//! commits. What it says "perhaps" to is asked of the register, which is the truth.
+//! Nearly every address of a block is a stranger's, and asking the store's table
+//! (`deposit_addresses`) for each would read a page of its own. The filter says "no" only with
+//! certainty: it starts with all that the table holds, and every address enters it before the
+//! transaction that hands it out commits. Where the filter says "perhaps", the table is asked,
+//! which is the truth.
 //!
-//! That certainty holds where one process hands out all addresses. Where several do, nobody
-//! completes the filter and all is asked.
+//! That certainty holds where one process hands out all addresses. Where several do, the filter is
+//! never completed, and the table is asked for every address.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -17,15 +18,15 @@ use crate::store::key_filter::KeyFilter;
 /// Addresses in the first part of the filter; each further part has room for as many as all before
 /// it.
 const ROOM_ADDRESSES_MIN: usize = 65_536;
-/// How much wider than usual the filters are. A block asks for 160 strangers, and one that is
-/// claimed wrongly costs a look into the register: with twice the usual bits (four bytes an
-/// address) that is one in some hundred blocks.
+/// How much wider than usual the filters are. A block asks for about 160 strangers, and each wrong
+/// "perhaps" costs a read of the table. With twice the usual bits (four bytes an address) that
+/// happens once in some hundred blocks.
 const WIDTH: usize = 2;
 
 /// A filter of addresses.
 struct AddressFilter {
     filter: KeyFilter,
-    /// How many more addresses it takes before it claims too many strangers.
+    /// How many more addresses it takes before it says "perhaps" to too many strangers.
     room: usize,
 }
 
@@ -39,11 +40,11 @@ impl AddressFilter {
     }
 }
 
-/// What the register held before the start, in one part, because asking each part costs.
+/// What the table held before the start, in one part, because asking each part costs.
 pub struct RegisteredAddresses(AddressFilter);
 
 impl RegisteredAddresses {
-    /// With room for about so many addresses.
+    /// With room for about `count` addresses.
     pub fn with_room(count: usize) -> RegisteredAddresses {
         RegisteredAddresses(AddressFilter::with_room(count))
     }
@@ -55,7 +56,7 @@ impl RegisteredAddresses {
 #[derive(Default)]
 struct Parts {
     parts: Vec<AddressFilter>,
-    /// Addresses that were noted since the start.
+    /// Addresses that were added since the start.
     count: usize,
     is_complete: bool,
 }

@@ -76,8 +76,8 @@ impl RpcNode {
         }
     }
 
-    /// Asks many questions that are answered alike. Something was read before them, so that a node
-    /// that refuses for a while is waited for.
+    /// Asks many questions whose answers have the same type. If the node refuses for a while, it is
+    /// waited for, because what was read before these questions would be lost.
     async fn many<T: DeserializeOwned>(
         &self,
         requests: &[RpcRequest],

@@ -72,7 +72,8 @@ pub(super) struct Transport {
     next_id: AtomicU64,
     pause: Mutex<NodePause>,
     budget: Mutex<RequestBudget>,
-    /// Questions that the node takes in one request, as far as it let us know.
+    /// The most questions that the node takes in one request, as far as is known. It grows and
+    /// shrinks with what the node takes.
     batch_max: AtomicUsize,
     /// Until when no batch is tried.
     singles_until: Mutex<Option<Duration>>,
@@ -112,7 +113,7 @@ impl Transport {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// How long to pause after a look at the chain that sent so many questions.
+    /// How long to pause after a poll that sent so many questions.
     pub fn routine_pause(&self, count: u64) -> Duration {
         self.budget().routine_pause(count)
     }
@@ -144,7 +145,9 @@ impl Transport {
             Some(self.timer.now() + BATCH_REFUSED);
     }
 
-    /// Keeps what an answer says about the node: after a fault of its own it rests.
+    /// Notes what an outcome says about the node, and answers the outcome. After a fault of the
+    /// node's own it rests: for `retry_after_seconds`, if it named a limit and said so, else longer
+    /// with each fault in a row.
     pub fn rest_after<T>(
         &self,
         outcome: Result<T, NodeError>,
@@ -217,7 +220,8 @@ impl Transport {
                 return self.rest_after(Err(NodeError::Limited(text())), rest);
             }
             413 => return Err(NodeError::TooMuch(text())),
-            // The question as it was put: another one, or another way, may be answered.
+            // The node does not take the question in this form; another question, or another way,
+            // may be answered.
             400 | 404 | 405 | 406 | 415 | 422 | 501 => {
                 return Err(NodeError::MethodMissing(text()));
             }

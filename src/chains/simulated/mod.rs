@@ -29,7 +29,7 @@ pub struct SimulatedTransaction {
     amount: Money,
 }
 
-/// Puts a transaction into a block of the account's chain.
+/// Puts a transaction into a new block of the account's chain, at `block_time` in Unix seconds.
 pub fn send(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -56,8 +56,8 @@ pub fn send(
 }
 
 impl SimulatedTransaction {
-    /// What a watcher sees of it at a moment: at once in the mempool, a step later in a block, two
-    /// steps later final.
+    /// What a node would show of it at a moment of the account's business time: at first in no
+    /// block, after one step in a block, after two steps final.
     pub fn movement(
         &self,
         business_milliseconds: i64,
