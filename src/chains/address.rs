@@ -13,13 +13,13 @@ use super::{KINDS, kind_named};
 #[derive(Clone, Copy)]
 pub struct ChainAddress {
     bytes: AddressBytes,
-    chain: &'static dyn ChainKind,
+    kind: &'static dyn ChainKind,
 }
 
 impl ChainAddress {
     /// An address of the chain with this name.
     pub fn of_chain(name: &str, bytes: AddressBytes) -> ChainAddress {
-        ChainAddress { bytes, chain: kind_named(name) }
+        ChainAddress { bytes, kind: kind_named(name) }
     }
     /// The bytes, as logs, contract calls and the store carry them.
     pub const fn bytes(&self) -> &AddressBytes {
@@ -27,14 +27,14 @@ impl ChainAddress {
     }
     /// Whether the chain with this name writes its addresses in this form.
     pub fn is_on(&self, name: &str) -> bool {
-        self.chain.names() == kind_named(name).names()
+        self.kind.names() == kind_named(name).names()
     }
 
     /// Reads text in the form of any chain: the first kind that claims it says what is wrong with
     /// it. Nothing is trimmed.
     pub fn parse(text: &str) -> Result<ChainAddress, TextError> {
-        let chain = *KINDS.iter().find(|kind| kind.claims(text)).unwrap_or(&KINDS[0]);
-        Ok(ChainAddress { bytes: chain.parse_address(text)?, chain })
+        let kind = *KINDS.iter().find(|kind| kind.claims(text)).unwrap_or(&KINDS[0]);
+        Ok(ChainAddress { bytes: kind.parse_address(text)?, kind })
     }
 }
 
@@ -47,7 +47,7 @@ pub fn listed_bytes(text: &str) -> Option<AddressBytes> {
 
 impl PartialEq for ChainAddress {
     fn eq(&self, other: &ChainAddress) -> bool {
-        self.bytes == other.bytes && self.chain.names() == other.chain.names()
+        self.bytes == other.bytes && self.kind.names() == other.kind.names()
     }
 }
 
@@ -61,7 +61,7 @@ impl Hash for ChainAddress {
 
 impl fmt::Display for ChainAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(&self.chain.write_address(&self.bytes))
+        formatter.pad(&self.kind.write_address(&self.bytes))
     }
 }
 

@@ -32,7 +32,7 @@ const BATCH_MILLISECONDS: i64 = 60_000;
 pub const SPARE_INDICES: u32 = 1_024;
 /// How many addresses of the next batch are derived beyond those that the use of the present one
 /// calls for.
-const LEAD_ADDRESSES: usize = 64;
+const AHEAD_ADDRESSES: usize = 64;
 
 struct Fresh {
     index: u32,
@@ -93,7 +93,7 @@ impl AddressBatches {
             return self.growing_size;
         }
         let beyond_half = self.used().saturating_sub(self.present_size / 2);
-        (beyond_half * 3 * self.growing_size / self.present_size + LEAD_ADDRESSES)
+        (beyond_half * 3 * self.growing_size / self.present_size + AHEAD_ADDRESSES)
             .min(self.growing_size)
     }
 }
@@ -142,7 +142,7 @@ pub fn first_addresses(
 /// The batches of one mode's addresses.
 pub struct AddressPool {
     account_fingerprint: u32,
-    chain: &'static dyn ChainKind,
+    kind: &'static dyn ChainKind,
     key: AccountXpub,
     index_name: String,
     size_min: usize,
@@ -154,10 +154,10 @@ pub struct AddressPool {
 
 impl AddressPool {
     /// `index_name` is where the store keeps the next index that no node has reserved.
-    pub fn new(chain: &'static dyn ChainKind, key: AccountXpub, index_name: String) -> AddressPool {
+    pub fn new(kind: &'static dyn ChainKind, key: AccountXpub, index_name: String) -> AddressPool {
         AddressPool {
             account_fingerprint: key.fingerprint(),
-            chain,
+            kind,
             key,
             index_name,
             size_min: BATCH_ADDRESSES_MIN,
@@ -259,7 +259,7 @@ impl AddressPool {
     }
 
     fn fresh(&self, index: u32) -> Option<Fresh> {
-        self.chain.deposit_address(&self.key, index).map(|address| Fresh { index, address })
+        self.kind.deposit_address(&self.key, index).map(|address| Fresh { index, address })
     }
 
     /// A fresh address and its derivation index; `None` where none is reserved yet. One taken for a
@@ -419,7 +419,7 @@ mod tests {
             }
             assert_eq!(work(&pool, tx, 60_000), 800, "one more batch, no larger");
             assert!(pool.batches().next.is_none());
-            assert_eq!(pool.batches().growing.len(), LEAD_ADDRESSES, "no more than its lead");
+            assert_eq!(pool.batches().growing.len(), AHEAD_ADDRESSES, "no further ahead");
             for _ in 0..399 {
                 pool.take().unwrap();
             }
