@@ -39,7 +39,7 @@ pub const COLUMNS: &[&str] = &[
     "remitter_country",
     "remarks",
 ];
-/// Bytes of a file of results.
+/// The most bytes of a file of results.
 const RESULTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What may stand between the columns of a file of results.
 const DELIMITERS: &[u8] = b",;\t|";
@@ -116,7 +116,7 @@ impl FileFormat for CsvBulk {
     }
 }
 
-/// A text without line breaks, which a spreadsheet does not take for a formula.
+/// Rewrites a text so that it has no line breaks and no spreadsheet takes it for a formula.
 fn plain(text: &str) -> String {
     let text: String = text
         .chars()

@@ -4,8 +4,8 @@ use crate::kernel::{Id, Money, Now, Scope, StoreError, id::kind};
 use crate::store::Tx;
 
 crate::string_enum!(
-    /// How INR travels: NEFT below INR 200 000, RTGS from there; within the sponsor bank it is a
-    /// book transfer.
+    /// How INR travels: by NEFT below INR 200 000, by RTGS from there on, or as a book transfer
+    /// (`Internal`) within the sponsor bank.
     PaymentMethod { Neft "neft", Rtgs "rtgs", Internal "internal" }
 );
 crate::string_enum!(
@@ -31,7 +31,7 @@ crate::string_enum!(
 );
 
 impl FailureCode {
-    /// What a person is told.
+    /// What a caller reads in the failed payout.
     pub const fn message(self) -> &'static str {
         match self {
             FailureCode::BeneficiaryNameMismatch => {
@@ -57,14 +57,16 @@ impl FailureCode {
 
 /// Paise from which RTGS is used.
 const RTGS_UNITS_MIN: i64 = 20_000_000;
-/// Letters of an IFSC that name the bank.
+/// How many letters at the start of an IFSC name the bank.
 pub const BANK_CODE_LENGTH: usize = 4;
 
 impl PaymentMethod {
+    /// The method of a payment to another bank.
     pub const fn for_amount(amount: Money) -> PaymentMethod {
         if amount.units < RTGS_UNITS_MIN { PaymentMethod::Neft } else { PaymentMethod::Rtgs }
     }
-    /// The same for an account at a branch: one of the sponsor bank itself gets a book transfer.
+    /// The method of a payment to the branch `ifsc`. A branch of the sponsor bank, whose IFSCs
+    /// begin with `bank_code`, gets a book transfer; the amount decides for the others.
     pub fn for_payment(amount: Money, ifsc: &str, bank_code: &str) -> PaymentMethod {
         match ifsc.get(..BANK_CODE_LENGTH) == Some(bank_code) {
             true => PaymentMethod::Internal,
@@ -108,17 +110,18 @@ pub enum Reporting {
     Told,
 }
 
-/// A bank. Its functions run within transactions, so they touch nothing but the transaction: what
-/// goes outside is a worker's.
+/// A bank. Its functions run within transactions, so they touch nothing but the transaction: a
+/// worker does what goes outside.
 pub trait Rail: Send + Sync {
     fn name(&self) -> &'static str;
-    /// Whether its debit account is marked for foreign inward remittance; without it NRE credits
-    /// bounce, and transfers are refused.
+    /// Whether the debit account is marked for foreign inward remittance. If not, the
+    /// beneficiaries' banks send credits to NRE accounts back, so transfers are refused.
     fn supports_nre(&self) -> bool;
     fn reporting(&self) -> Reporting;
     /// The first four letters of the sponsor bank's IFSCs.
     fn bank_code(&self) -> &str;
-    /// Whether a letter or a digit of a name is left in the characters that the bank takes.
+    /// Whether a name still has a letter or a digit once it is written in the characters that the
+    /// bank takes.
     fn can_write(&self, _name: &str) -> bool {
         true
     }
@@ -126,8 +129,8 @@ pub trait Rail: Send + Sync {
     fn needs_remitter_address(&self) -> bool {
         false
     }
-    /// Until when a payment waits, in Unix seconds, because the bank takes none of its method now;
-    /// `None` where nothing waits. `instant` is the present, in Unix seconds.
+    /// Until when a payment waits, in Unix seconds, because the bank takes no payments of its
+    /// method now. `None` where it does not wait. `instant` is the present, in Unix seconds.
     fn waits_until(
         &self,
         _tx: &mut dyn Tx,
@@ -144,6 +147,7 @@ pub trait Rail: Send + Sync {
         now: &mut Now,
         instruction: &Instruction,
     ) -> Result<BankReport, StoreError>;
-    /// Asks what became of it. Only of banks that are asked.
+    /// Asks what became of a payment. Called only where [`Rail::reporting`] is
+    /// [`Reporting::Asked`].
     fn inquire(&self, instruction: &Instruction) -> BankReport;
 }

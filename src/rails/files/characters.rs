@@ -15,7 +15,7 @@ crate::string_enum!(
 );
 
 impl Encoding {
-    /// The name that an XML declaration has.
+    /// The name of the encoding in an XML declaration.
     pub const fn declared(self) -> &'static str {
         match self {
             Encoding::Utf8 => "UTF-8",
@@ -45,7 +45,7 @@ const fn is_neft(letter: char) -> bool {
         || matches!(letter, ' ' | '/' | '-' | '?' | ':' | '(' | ')' | '.' | ',' | '\'' | '+')
 }
 
-/// Letters that Unicode does not decompose, and signs, in characters of NEFT.
+/// How letters that Unicode does not decompose, and signs, are written in characters of NEFT.
 const fn folded(letter: char) -> Option<&'static str> {
     Some(match letter {
         'ø' => "o",
@@ -102,11 +102,11 @@ impl Characters {
         };
         plain.split_whitespace().collect::<Vec<_>>().join(" ")
     }
-    /// The same in at most so many characters.
+    /// The same, cut to at most `characters_max` characters.
     pub fn write_short(self, text: &str, characters_max: usize) -> String {
         self.write(text).chars().take(characters_max).collect::<String>().trim_end().to_owned()
     }
-    /// Whether a letter or a digit of a name is left when it is written.
+    /// Whether a name still has a letter or a digit once it is written in these characters.
     pub fn can_write(self, name: &str) -> bool {
         self.write(name).chars().any(char::is_alphanumeric)
     }

@@ -6,7 +6,7 @@ use super::folders::FILE_BYTES_MAX;
 use super::format::FileError;
 
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
-/// Bytes of a gzip member's head without its optional parts, and of its tail.
+/// How many bytes a gzip member's head has without its optional parts, and how many its tail.
 const GZIP_HEAD: usize = 10;
 const GZIP_TAIL: usize = 8;
 const UTF8_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
@@ -142,8 +142,8 @@ fn utf16(bytes: &[u8]) -> Option<Result<String, FileError>> {
     }
 }
 
-/// Windows-1252, which has ISO-8859-1 in it: what the one has as control characters, the other has
-/// as punctuation and a few letters.
+/// Reads Windows-1252, and with it ISO-8859-1: where ISO-8859-1 has control characters,
+/// Windows-1252 has punctuation and a few letters.
 fn windows_1252(bytes: &[u8]) -> String {
     let letter = |byte: &u8| match byte {
         0x80..=0x9F => WINDOWS_1252_HIGH.get(usize::from(byte - 0x80)).copied().unwrap_or(' '),
@@ -152,7 +152,7 @@ fn windows_1252(bytes: &[u8]) -> String {
     bytes.iter().map(letter).collect()
 }
 
-/// ISO-8859-15: ISO-8859-1 with eight other characters.
+/// Reads ISO-8859-15: ISO-8859-1 with eight other characters.
 fn latin_9(bytes: &[u8]) -> String {
     let letter = |byte: &u8| match byte {
         0xA4 => '€',
@@ -182,14 +182,14 @@ fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Result<String, FileError> 
 }
 
 /// An encoding of one byte a character. A file that says ISO-8859-1 is read as Windows-1252, which
-/// has it inside.
+/// has all its letters.
 #[derive(Clone, Copy)]
 enum DeclaredEncoding {
     Windows1252,
     Latin9,
 }
 
-/// The names that a declaration has for them; a longer one stands before the one within it.
+/// The names of these encodings in a declaration. A name stands before one that it contains.
 const DECLARED_NAMES: &[(&str, DeclaredEncoding)] = &[
     ("iso-8859-15", DeclaredEncoding::Latin9),
     ("iso-8859-1", DeclaredEncoding::Windows1252),

@@ -1,5 +1,6 @@
 //! What a format of files works with: the payment that it writes, and the error of a file that it
-//! cannot read. The trait of a format, `FileFormat`, stands in `settings`, which it takes.
+//! cannot read. The trait `FileFormat` stands in `settings`, because its functions take the
+//! settings.
 
 use std::fmt;
 
@@ -25,7 +26,7 @@ pub struct PaymentOrder {
 #[derive(Clone)]
 pub struct Remitter {
     pub name: String,
-    /// Of the address, or else of the person: ISO 3166-1 alpha-2.
+    /// The country of the address or, where that is not known, of the person: ISO 3166-1 alpha-2.
     pub country: String,
     pub street: Option<String>,
     pub postal_code: Option<String>,
@@ -37,7 +38,7 @@ pub struct Remitter {
 }
 
 crate::string_enum!(
-    /// What a number identifies a person by.
+    /// The document that an identity number stands in.
     IdentityDocument { Passport "passport", NationalId "national_id",
         DrivingLicence "driving_licence" }
 );

@@ -10,7 +10,7 @@
 use super::values::Utr;
 use crate::rails::port::PaymentMethod;
 
-/// Texts of one report that are looked through.
+/// The most texts of one report that are looked through.
 const CANDIDATES_MAX: usize = 64;
 /// Words that say that a UTR follows.
 const LABELS: &[&str] = &["UTR", "UTRNO", "UTRNUMBER", "UTRREF"];
@@ -91,7 +91,7 @@ impl References {
         References { candidates: Vec::new() }
     }
 
-    /// Takes over what stands in an element.
+    /// Adds what stands in an element, if it could be a reference.
     pub fn add(&mut self, element: ReferenceElement, text: &str) {
         if element.is_structured() {
             let text = text.trim();
@@ -217,8 +217,8 @@ impl References {
     pub fn all(&self) -> impl Iterator<Item = &str> {
         self.candidates.iter().map(|candidate| candidate.text.as_str())
     }
-    /// Elements that hold one text, and no other, which could be a reference, with the text. `own`
-    /// are numbers that are none.
+    /// Each element that holds exactly one text that could be a reference, with that text. `own`
+    /// are numbers that are no references.
     pub fn single_candidates(&self, own: &[&str]) -> Vec<(ReferenceElement, Utr)> {
         let usable = |candidate: &&Candidate| !own.contains(&candidate.text.as_str());
         let of = |element| {
@@ -231,7 +231,7 @@ impl References {
         let all = ReferenceElement::ALL.iter().copied();
         all.filter_map(|element| Some((element, of(element)?))).collect()
     }
-    /// What is kept of a line that belongs to no payout, for the operator to look it up by.
+    /// The reference by which the operator can look up a line that belongs to no payout.
     pub fn shown(&self) -> Option<&str> {
         let of = |wanted: fn(&Candidate) -> bool| {
             self.candidates.iter().find(|candidate| wanted(candidate))

@@ -5,13 +5,13 @@ use super::values::{Day, EndToEndId, MessageId};
 use crate::kernel::{Currency, Money};
 use crate::rails::port::{FailureCode, FailureSource};
 
-/// Reports or lines of one file.
+/// The most reports or lines of one file.
 pub const REPORTS_MAX: usize = 20_000;
-/// Parts of a file that could not be read and are listed; the others are counted.
+/// The most parts of a file that could not be read and are listed; the others are only counted.
 pub const UNREAD_SHOWN_MAX: usize = 100;
-/// What stands as the reference of charges that an entry holds beside its payment.
+/// The reference that a line of charges gets where an entry includes charges beside its payment.
 pub const CHARGES: &str = "CHARGES";
-/// Characters of a bank's explanation that are kept.
+/// The most characters of a bank's explanation that are kept.
 pub const REASON_TEXT_LENGTH_MAX: usize = 200;
 
 crate::string_enum!(
@@ -50,7 +50,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// The message's identity, which the pages of one message do not share.
+    /// The identity of this page: the message's, with the number of the page from the second on.
     pub fn identity(&self) -> String {
         if self.page == 1 {
             self.message_id.clone()
@@ -90,7 +90,7 @@ pub enum StatusMeaning {
     Processing,
     /// Paid, as far as the bank that reports can see; it counts once there is a reference.
     Paid,
-    /// Refused; what that says of the money is [`RefusalMeaning`].
+    /// Refused; [`RefusalMeaning`] says what that means for the money.
     Refused,
 }
 
@@ -112,7 +112,7 @@ impl Reason {
             [&self.code, &self.text].into_iter().flatten().map(String::as_str).collect();
         (!said.is_empty()).then(|| said.join(": "))
     }
-    /// Keeps an explanation, shortened and without control characters.
+    /// Keeps an explanation, shortened and without control characters, unless there is one already.
     pub fn set_text(&mut self, text: &str) {
         let clean: String = text
             .chars()
@@ -198,8 +198,8 @@ pub struct AccountReport {
 #[derive(Clone, Debug)]
 pub struct StatementLine {
     pub end_to_end_id: Option<EndToEndId>,
-    /// The reference as it stands where it names no payout: somebody else's, the identity of a
-    /// batch of ours, or [`CHARGES`].
+    /// The reference as the bank wrote it, if it names no payout: somebody else's, the identity of
+    /// a batch of ours, or [`CHARGES`].
     pub other_reference: Option<String>,
     pub references: References,
     /// The bank's own reference of the entry.
@@ -212,7 +212,7 @@ pub struct StatementLine {
     pub reason: Reason,
     pub booking_day: Day,
     pub value_day: Option<Day>,
-    /// Payments of ours that one amount is booked for together.
+    /// Our payments that the bank booked together, as this one amount.
     pub members: Vec<EndToEndId>,
     /// Where in the file it stands.
     pub place: String,

@@ -1,5 +1,5 @@
-//! The values that cross the border to a bank, parsed into types that cannot be wrong: references,
-//! dates, amounts.
+//! The values that are exchanged with a bank, in types that hold only what is well formed:
+//! references, dates, amounts.
 
 use std::fmt;
 
@@ -76,7 +76,8 @@ impl MessageId {
     pub fn parse(text: &str) -> Option<MessageId> {
         AnyId::parse(&format!("request_{text}")).map(|id| MessageId(Id::from_u128(id.value)))
     }
-    /// The file and the method that the identity of one of our batches names.
+    /// The file and the method that the identity of one of our batches names; `None` for another
+    /// text.
     pub fn of_batch(text: &str) -> Option<(MessageId, PaymentMethod)> {
         let (message_id, method) = text.rsplit_once('-')?;
         Some((MessageId::parse(message_id)?, PaymentMethod::parse(&method.to_lowercase())?))
@@ -93,9 +94,9 @@ impl fmt::Display for MessageId {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Utr(String);
 
-/// Letters and digits of a reference, at least and at most.
+/// How many letters and digits a reference has.
 const UTR_LENGTHS: std::ops::RangeInclusive<usize> = 10..=22;
-/// The same of a book transfer's.
+/// How many letters and digits the reference of a book transfer has.
 pub const BOOK_REFERENCE_LENGTHS: std::ops::RangeInclusive<usize> = 6..=35;
 
 impl Utr {
@@ -109,7 +110,7 @@ impl Utr {
         .then(|| Utr(text.to_owned()))
     }
     /// The same for a payment by `method`. A book transfer has the bank's own reference: any 6 to
-    /// 35 letters and digits but our own name of the payment.
+    /// 35 upper-case letters and digits, except our own name of the payment.
     pub fn parse_for(method: PaymentMethod, text: &str) -> Option<Utr> {
         if method != PaymentMethod::Internal {
             return Utr::parse(text);
@@ -231,8 +232,8 @@ pub fn date_time(unix_seconds: i64) -> String {
     format!("{}+05:30", jiff::tz::Offset::UTC.to_datetime(shifted))
 }
 
-/// An amount in INR as the standard writes it: digits with at most two decimals that count. Banks
-/// pad with zeros on either side.
+/// Reads an amount in INR as ISO 20022 writes it: digits without a sign, and at most two decimals.
+/// Zeros before it and after it do not count, because banks pad with them.
 pub fn inr(text: &str) -> Option<Money> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_plain = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());

@@ -7,8 +7,8 @@ use super::values::Day;
 
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const DAY_MINUTES: i64 = 24 * 60;
-/// How many days, from today on, are searched for the next opening. If none is open, the day after
-/// them is returned.
+/// How many days, from today on, are searched for the next opening. If the bank is closed on all of
+/// them, the day after them is the answer.
 const DAYS_AHEAD_MAX: i64 = 60;
 
 /// The days on which a bank is closed.
@@ -27,7 +27,7 @@ impl Calendar {
     }
 }
 
-/// Hours of some days of the week, in minutes of the day.
+/// Hours on some days of the week, in minutes since midnight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Window {
     days: [bool; 7],
