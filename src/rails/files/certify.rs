@@ -1,4 +1,5 @@
-//! `hundi bank certify`: what the service would make of a bank's sample files, without the book.
+//! `hundi bank certify`: shows what the service would make of a bank's sample files, without
+//! touching the book.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +15,17 @@ use crate::rails::port::PaymentMethod;
 pub struct Certification {
     format: FileFormatRef,
     profile: BankProfile,
-    /// The debit account, where one is configured: its number is no reference.
+    /// The debit account, where one is configured. Its number is never taken for a reference.
     debit_account_number: Option<String>,
     pub files_count: usize,
     pub refused_count: usize,
     pub reports_count: usize,
     pub unread_count: usize,
-    /// Payments of ours that were made, and whether any report of one gives its reference.
+    /// Our payments that the files say were made, and whether any report of a payment gives its
+    /// reference.
     payments: BTreeMap<EndToEndId, bool>,
-    /// Reports of payments of ours without a reference: what could be one, by the element.
+    /// Reports of our payments that give no reference, with the texts that could be one, by
+    /// element.
     missing: Vec<(EndToEndId, Vec<(ReferenceElement, Utr)>)>,
     /// Versions of pain.001 that status reports name.
     versions: Vec<Pain001>,
@@ -47,17 +50,17 @@ impl Certification {
         }
     }
 
-    /// The same with the debit account of the settings.
+    /// Adds the debit account of the settings.
     pub fn with_account(self, number: &str) -> Certification {
         Certification { debit_account_number: Some(number.to_owned()), ..self }
     }
 
-    /// Payments of ours that the files say were made.
+    /// How many of our payments the files say were made.
     pub fn payments_count(&self) -> usize {
         self.payments.len()
     }
 
-    /// Those of them whose reference a file gives.
+    /// How many of them have a reference in the files.
     pub fn referenced_count(&self) -> usize {
         self.payments.values().filter(|is_referenced| **is_referenced).count()
     }
@@ -186,14 +189,14 @@ impl Certification {
         }
     }
 
-    /// The elements that would give the missing references, the one for most of them first. What
-    /// several payments share is no reference.
+    /// The elements that would give the missing references, first the one that gives most of them.
+    /// A text that several payments share is no reference.
     fn elements_missing(&self) -> Vec<ReferenceElement> {
         let is_shared = |of: EndToEndId, utr: &Utr| {
             let others = self.missing.iter().filter(|(other, _)| *other != of);
             others.flat_map(|(_, candidates)| candidates).any(|(_, other)| other == utr)
         };
-        // One that another report gives is not missing.
+        // A payment whose reference another report gives is left out.
         let without = |of: &EndToEndId| self.payments.get(of) != Some(&true);
         let mut left: Vec<Vec<ReferenceElement>> = self
             .missing
@@ -209,7 +212,7 @@ impl Certification {
             let count = |element: &ReferenceElement| {
                 left.iter().filter(|has| has.contains(element)).count()
             };
-            // The surest of those that would give the same number.
+            // Of elements that give equally many, the surest, which stands first in `ALL`.
             let best = ReferenceElement::ALL.iter().rev().max_by_key(|element| count(element));
             let Some(best) = best.copied().filter(|best| count(best) > 0) else { return found };
             found.push(best);

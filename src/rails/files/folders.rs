@@ -12,13 +12,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Bytes of a file from the bank.
+/// The most bytes of a file from the bank.
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endings of files that an agent is still writing.
 const PARTIAL_ENDINGS: &[&str] = &[".tmp", ".part", ".partial", ".filepart", ".writing"];
-/// Files of the inbox that one look takes.
+/// The most files of a folder that are looked at in one go.
 pub const INCOMING_FILES_MAX: usize = 1_000;
-/// How long a file without its end may rest before it counts as cut off rather than growing.
+/// How long a file without its end may stay unchanged, in seconds, before it counts as cut off
+/// rather than growing.
 pub const GROWING_SECONDS_MAX: u64 = 600;
 
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub struct Folders {
     pub staging: PathBuf,
 }
 
-/// A file of the inbox as one look saw it. Two looks that see the same mean that it does not grow.
+/// A file of the inbox as one look saw it. If two looks see the same, the file does not grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxFile {
     pub name: String,
@@ -46,8 +47,8 @@ impl InboxFile {
     }
 }
 
-/// What the agent serves is its group's too; the rest, which holds account numbers, is the
-/// service's alone.
+/// Makes a folder. The agent's group may use the folders that the agent serves. The others, whose
+/// files hold account numbers, are for the service's user alone.
 fn make(path: &Path, is_served: bool) -> Result<(), String> {
     let mode = if is_served { 0o770 } else { 0o700 };
     let made = fs::DirBuilder::new().recursive(true).mode(mode).create(path);
@@ -74,7 +75,7 @@ fn kept_name(name: &str, prefix: &str) -> String {
     format!("{prefix}-{}", name.get(..end).unwrap_or_default())
 }
 
-/// Whether a file can be written into a folder.
+/// Whether a file can be written into a folder, by writing one. `Err` says why not.
 pub fn check_writable(folder: &Path) -> Result<(), String> {
     let probe = folder.join(format!(".hundi-probe-{}", std::process::id()));
     let tried = OpenOptions::new()
@@ -90,7 +91,8 @@ pub fn check_writable(folder: &Path) -> Result<(), String> {
 }
 
 impl Folders {
-    /// Whether files can be written to the bank, and files from it put away.
+    /// Whether files for the bank can be written, and files from it put away. `Err` names the
+    /// folder.
     pub fn check_writable(&self) -> Result<(), String> {
         [&self.staging, &self.outbox, &self.inbox, &self.archive, &self.refused]
             .into_iter()
@@ -165,8 +167,8 @@ impl Folders {
         sync_folder(&self.outbox)?;
         sync_folder(&self.staging)
     }
-    /// How many files in `outbox` the agent has not taken, and since when the oldest lies there, in
-    /// Unix seconds. At most `INCOMING_FILES_MAX` are looked at.
+    /// How many files in `outbox` the agent has not taken, and when the oldest was written, in Unix
+    /// seconds. At most `INCOMING_FILES_MAX` are looked at.
     pub fn untaken(&self) -> io::Result<(i64, Option<i64>)> {
         let (mut count, mut oldest) = (0, None);
         for entry in fs::read_dir(&self.outbox)?.take(INCOMING_FILES_MAX) {
@@ -218,7 +220,7 @@ impl Folders {
         faults
     }
 
-    /// The group that a file gets which is written for the bank.
+    /// The group of a new file for the bank.
     fn group_of_new_files(&self) -> Option<u32> {
         let probe = self.staging.join(format!(".hundi-probe-{}", std::process::id()));
         let made = OpenOptions::new().write(true).create(true).truncate(true).open(&probe).ok()?;
@@ -262,8 +264,8 @@ impl Folders {
         found.truncate(INCOMING_FILES_MAX);
         Ok(found)
     }
-    /// Reads a file of the inbox, one byte more than is allowed at most, so that a larger one
-    /// shows.
+    /// Reads a file of the inbox, at most one byte more than `FILE_BYTES_MAX`, so that the reader
+    /// notices a file that is too large.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(self.inbox.join(name))?
@@ -271,8 +273,8 @@ impl Folders {
             .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
-    /// Moves a file that was applied from `inbox` to `archive`. `prefix` makes the name one of its
-    /// own.
+    /// Moves a file that was applied from `inbox` to `archive`. `prefix` keeps its name apart from
+    /// those of other files.
     pub fn archive(&self, name: &str, prefix: &str) -> io::Result<()> {
         let kept = self.archive.join(kept_name(name, prefix));
         fs::rename(self.inbox.join(name), &kept)?;
@@ -280,7 +282,7 @@ impl Folders {
         sync_folder(&self.archive)?;
         sync_folder(&self.inbox)
     }
-    /// Puts a file that was not taken beside a note that says why.
+    /// Moves a file that was not taken from `inbox` to `refused`, beside a note that says why.
     pub fn refuse(&self, name: &str, prefix: &str, reason: &str) -> io::Result<()> {
         let name_kept = kept_name(name, prefix);
         let note_path = self.refused.join(format!("{name_kept}.reason.txt"));

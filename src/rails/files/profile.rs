@@ -32,7 +32,7 @@ pub enum CodeOrText {
 }
 
 impl CodeOrText {
-    /// The element and its contents.
+    /// The name of the element (`Cd` or `Prtry`) and its contents.
     pub fn element(&self) -> (&'static str, &str) {
         match self {
             CodeOrText::Code(code) => ("Cd", code),
@@ -55,32 +55,33 @@ impl CodeOrText {
     }
 }
 
-/// Characters of a code of ISO 20022's lists, and of a text instead of one.
+/// The most characters of a code of ISO 20022's lists, and of a text instead of a code.
 const CODE_MAX: usize = 4;
 const TEXT_MAX: usize = 35;
-/// Characters of a local instrument's code.
+/// The most characters of a local instrument's code.
 const INSTRUMENT_CODE_MAX: usize = 35;
-/// Characters of a name in a payment file, at least and at most.
+/// The range of the setting `name_characters_maximum`, the most characters of a name in a payment
+/// file.
 const NAME_MIN: usize = 20;
 const NAME_MAX: usize = 140;
-/// Characters of a payment file's name.
+/// The most characters of a payment file's name.
 const FILE_NAME_MAX: usize = 120;
-/// Holidays that a profile lists.
+/// The most holidays that a profile lists.
 const HOLIDAYS_MAX: usize = 1_000;
 
-/// What can stand in the pattern of a file's name, beside a number. The days and times are Indian
-/// ones.
+/// The placeholders that the pattern of a file's name can hold, beside a number. Days and times are
+/// Indian ones.
 const PLACEHOLDERS: &[&str] =
     &["{id}", "{customer_id}", "{date}", "{ddmm}", "{ddmmyy}", "{yymmdd}", "{time}"];
-/// Those that name the day.
+/// The placeholders that name the day.
 const DAYS: &[&str] = &["{date}", "{ddmm}", "{ddmmyy}", "{yymmdd}"];
-/// Digits of a file's number.
+/// The most digits of a file's number.
 const NUMBER_DIGITS_MAX: usize = 9;
 
 /// The running number in a file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileNumber {
-    /// It begins anew each day.
+    /// Whether it begins anew each Indian day.
     is_daily: bool,
     digits: usize,
 }
@@ -89,7 +90,7 @@ impl FileNumber {
     fn placeholder(self) -> String {
         format!("{{{}:{}}}", if self.is_daily { "daily" } else { "number" }, self.digits)
     }
-    /// The number that a pattern has.
+    /// The number in a pattern of a file's name; `None` where it has none.
     fn of(pattern: &str) -> Option<FileNumber> {
         [true, false]
             .into_iter()
@@ -158,17 +159,18 @@ pub struct BankProfile {
     pub customer_id_scheme: Option<CodeOrText>,
     /// The pattern of a payment file's name; the format's own where the profile has none.
     file_name: Option<String>,
-    /// The lowest number that a file may have.
+    /// The number that the first file gets, or the first one of each day.
     pub file_number_first: i64,
     pub encoding: Encoding,
     pub characters: Characters,
-    /// Characters of a name: 20 to 140.
+    /// The most characters of a name in a payment file: 20 to 140.
     pub name_characters_max: usize,
     /// The kind of the debit account and of the beneficiary's.
     pub account_type: CodeOrText,
     pub charge_bearer: Option<ChargeBearer>,
     pub batch_booking: bool,
-    /// How the bank writes the purpose codes; those that are left out go as texts.
+    /// How the bank writes purpose codes. A code that is missing here is written as a text
+    /// (`Prtry`).
     purposes: BTreeMap<String, CodeOrText>,
     pub regulatory_reporting: bool,
     /// What tells the beneficiary's bank that the money came from abroad.
@@ -186,9 +188,9 @@ pub struct BankProfile {
     internal: MethodProfile,
 }
 
-/// Characters of a mask that hide another one.
+/// The characters of a mask that stand for any character.
 pub const MASK_CHARACTERS: &[char] = &['X', 'x', '*', '#'];
-/// Characters that a mask has to show.
+/// The least number of characters that a mask has to show.
 const MASK_SHOWN_MIN: usize = 3;
 
 /// Whether a mask shows as many characters as it has to.
@@ -196,7 +198,7 @@ pub fn shows_enough(mask: &str) -> bool {
     mask.chars().filter(|character| !MASK_CHARACTERS.contains(character)).count() >= MASK_SHOWN_MIN
 }
 
-/// A word of a list, or the message that names the setting and the list.
+/// Reads a setting that is one word of a list. `Err` names the setting and the list.
 fn word<T>(
     what: &str,
     text: Option<&str>,
@@ -212,7 +214,7 @@ impl MethodProfile {
     fn read(method: PaymentMethod, table: Option<MethodTable>) -> Result<MethodProfile, String> {
         let name = method.as_str();
         let table = table.unwrap_or_default();
-        // Urgent is what goes over RTGS; the local instrument names the system.
+        // Only RTGS is urgent (`URGP`); the local instrument names the payment system.
         let (level, instrument) = match method {
             PaymentMethod::Neft => ("URNS", "NEFT"),
             PaymentMethod::Rtgs => ("URGP", "RTGS"),
@@ -400,7 +402,8 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
     let customer_id = customer_id.unwrap_or_default();
     let is_named = !pattern.contains("{customer_id}")
         || !customer_id.is_empty() && customer_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    // At most: what stands for the parts is counted too.
+    // Longer than the name as a rule: the placeholders are counted, and also what takes their
+    // place.
     let length = pattern.len() + customer_id.len() + MessageId::LENGTH;
     if is_unique
         && is_plain
@@ -421,7 +424,7 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
 }
 
 impl BankProfile {
-    /// Reads a profile out of a file of its own.
+    /// Reads the file that `[bank] profile_file` names.
     pub fn read_file(path: &Path) -> Result<ProfileTable, String> {
         let shown = path.display();
         let text = std::fs::read_to_string(path)
@@ -444,8 +447,9 @@ impl BankProfile {
     pub fn purpose(&self, code: &str) -> CodeOrText {
         self.purposes.get(code).cloned().unwrap_or_else(|| CodeOrText::Text(code.to_owned()))
     }
-    /// The series that a file takes its number from, and the highest number; `None` if its name has
-    /// no number. The series is the day in India, or "all".
+    /// The series from which a file takes its number, and the highest number that the name has room
+    /// for. `None` if the name has no number. The series is the day in India (`YYYYMMDD`), or
+    /// "all".
     pub fn file_number_series(&self, id: MessageId) -> Option<(String, i64)> {
         let number = FileNumber::of(self.file_name.as_deref()?)?;
         let series = if number.is_daily { id.date_and_time().0 } else { "all".into() };
@@ -470,7 +474,8 @@ impl BankProfile {
             .replace("{time}", &time)
             .replace("{id}", &id.to_string())
     }
-    /// The identity in a name that [`BankProfile::file_name`] made, where no number stands in it.
+    /// The identity in a name that [`BankProfile::file_name`] made; `None` where the name has none,
+    /// or has a number.
     pub fn message_id(&self, name: &str, parts: (&str, &str)) -> Option<MessageId> {
         (0..name.len()).find_map(|at| {
             let id = MessageId::parse(name.get(at..at + MessageId::LENGTH)?)?;

@@ -1,5 +1,4 @@
-//! The operator's settings of a bank that is spoken to by files, checked when the configuration is
-//! read.
+//! The operator's settings of a bank that exchanges files, checked when the configuration is read.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +12,10 @@ use super::values::{AccountNumber, MessageId};
 use crate::kernel::{Currency, Money, StoreError, within};
 use crate::rails::port::BANK_CODE_LENGTH;
 
-/// Instructions of one file where the operator says nothing, and the most that can be set.
+/// The most instructions in one file where the operator says nothing, and the highest setting.
 const BATCH_INSTRUCTIONS_DEFAULT: u32 = 100;
 const BATCH_INSTRUCTIONS_MAX: u32 = 1_000;
-/// Total of one file where the operator says nothing: INR 10 crore.
+/// The highest total of one file where the operator says nothing: INR 100 million (10 crore).
 const BATCH_AMOUNT_DEFAULT: Money = Money::new(10_000_000_000, Currency::Inr);
 const POLL_SECONDS_DEFAULT: u64 = 30;
 const UNANSWERED_HOURS_DEFAULT: i64 = 24;
@@ -43,7 +42,7 @@ pub trait FileFormat: Send + Sync {
     fn read_sample(&self, bytes: &[u8]) -> Result<Incoming, FileError>;
 }
 
-/// A format, as settings hold it: its name is shown by `Debug`.
+/// A format as the settings hold it. `Debug` shows its name.
 #[derive(Clone, Copy)]
 pub struct FileFormatRef(pub &'static dyn FileFormat);
 
@@ -74,7 +73,8 @@ pub struct BankTable {
     pub profile_file: Option<PathBuf>,
 }
 
-/// Settings whose every value lies in its range. The account number is not shown by `Debug`.
+/// The settings after the check: every value lies in its range. `Debug` does not show the account
+/// number.
 #[derive(Clone, Debug)]
 pub struct BankSettings {
     /// Holds `outbox`, `inbox`, `archive`, `refused` and `staging`, on one file system.
@@ -84,18 +84,18 @@ pub struct BankSettings {
     /// 5 to 20 letters and digits.
     debit_account_number: AccountNumber,
     pub debit_account_ifsc: String,
-    /// Where the account's owner sits: a town, and a country by ISO 3166-1 alpha-2.
+    /// The town of the account's owner, and the country by ISO 3166-1 alpha-2.
     pub debit_account_place: Option<(String, String)>,
     /// Who sends the files, 1 to 140 characters; the account's owner unless told otherwise.
     pub initiating_party: String,
     /// Whether the sponsor bank has marked the debit account for foreign inward remittance. Without
     /// it the beneficiary's bank sends NRE credits back, so transfers are refused.
     pub supports_nre: bool,
-    /// Instructions in one file: 1 to 1 000.
+    /// The most instructions in one file: 1 to 1 000.
     pub batch_instructions_max: usize,
-    /// Total of one file in INR. A single larger payment goes alone.
+    /// The highest total of one file in INR. A payment that is larger goes alone.
     pub batch_amount_max: Money,
-    /// How often the folders are looked at: 1 to 3 600.
+    /// How long to wait between two looks into the folders: 1 to 3 600 s.
     pub poll: Duration,
     /// Hours after which a payment that the bank has said nothing of is given to the operator: 1 to
     /// 720.
@@ -231,7 +231,7 @@ impl BankSettings {
 
 impl BankSettings {
     /// Whether a number in a file is the debit account's: as it is configured, with or without
-    /// zeros before it, or hidden in a way that a mask says.
+    /// zeros before it, or in the form of one of the profile's masks.
     pub fn is_debit_account(&self, number: &str) -> bool {
         let plain = |text: &str| -> String {
             let text: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -260,8 +260,9 @@ impl BankSettings {
     pub fn file_name(&self, id: MessageId, number: i64) -> String {
         self.profile.file_name(id, number, self.format.0.file_name_parts())
     }
-    /// Turns a payment file from UTF-8 into the encoding that the bank takes. It fails on a
-    /// character that the encoding lacks; names and texts were written without such.
+    /// Turns a payment file from UTF-8 into the encoding that the bank takes. A character that the
+    /// encoding lacks is [`StoreError::Broken`]; names and texts have been written without such
+    /// characters before.
     pub fn encoded(&self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let encoded =
             std::str::from_utf8(bytes).ok().and_then(|text| self.profile.encoding.bytes(text));
@@ -273,7 +274,8 @@ impl BankSettings {
     pub fn written_name(&self, name: &str) -> String {
         self.profile.characters.write_short(name, self.profile.name_characters_max)
     }
-    /// The identity in a name that `file_name` made.
+    /// The identity in a name that `file_name` made; `None` where the name has none, or has a
+    /// number.
     pub fn message_id(&self, file_name: &str) -> Option<MessageId> {
         self.profile.message_id(file_name, self.format.0.file_name_parts())
     }

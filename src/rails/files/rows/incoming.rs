@@ -6,7 +6,7 @@ use crate::rails::files::values::Day;
 use crate::store::Tx;
 use crate::values;
 
-/// Statements of one identity that a new one is compared with.
+/// The most statements of one identity with which a new one is compared.
 const STATEMENTS_COMPARED_MAX: i64 = 1_000;
 
 crate::string_enum!(
@@ -66,7 +66,8 @@ pub fn end_file(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<()
     Ok(())
 }
 
-/// Keeps a statement's head. Once for each place in a file, however often it is read.
+/// Stores the head of a statement. However often a file is read, each of its statements is stored
+/// once; `number` says which one of the file it is.
 pub fn insert_statement(
     tx: &mut dyn Tx,
     sha256: &[u8; 32],

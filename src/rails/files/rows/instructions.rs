@@ -1,4 +1,4 @@
-//! Payments that a bank is to be told of, and what it said of each.
+//! The payments that the bank is instructed to make, and what it said of each.
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -151,7 +151,7 @@ pub fn find(
     tx.row(&sql, values![payout_id])?.map(journalled).transpose()
 }
 
-/// Instructions of some methods that wait for a file, oldest first.
+/// Instructions of these methods, at most three, that wait for a file; oldest first.
 pub fn queued(
     tx: &mut dyn Tx,
     methods: &[PaymentMethod],
@@ -183,7 +183,7 @@ pub fn queued_count(tx: &mut dyn Tx, method: PaymentMethod) -> Result<i64, Store
     tx.row(sql, values![method.as_str()])?.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Keeps the names as they are written for the bank, beside the ones that were given.
+/// Stores the names as they are written for the bank, beside those that the caller gave.
 pub fn note_names(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -275,8 +275,8 @@ pub fn claim_reference(
     Ok(owner == Some(payout_id))
 }
 
-/// The payout whose reference or whose entry's reference a text is; `None` as well if there are
-/// two, because neither is surer.
+/// The payout that was paid under this reference, its own or its entry's. `None` also if there are
+/// two such payouts, because neither is surer.
 pub fn paid_under(
     tx: &mut dyn Tx,
     reference: &str,
@@ -297,7 +297,7 @@ pub fn paid_under(
     Ok(found)
 }
 
-/// Notes the bank's own reference of the entry that paid a payout, the first one.
+/// Notes the bank's own reference of the entry that paid a payout, unless one is noted already.
 pub fn note_entry(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -309,8 +309,8 @@ pub fn note_entry(
     Ok(())
 }
 
-/// Notes what the bank gave as its reason, and the file of the bank's that it stands in. A file
-/// that says nothing else than the one before does not take its place.
+/// Notes the bank's reason, and the bank's file in which it stands. If the reason is the one that
+/// is noted already, the earlier file stays.
 pub fn note_reason(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -366,7 +366,8 @@ pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool,
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Instructions that were published before a moment and have had no final word.
+/// Instructions that were published before a moment, in Unix seconds, and of which the bank has not
+/// said its final word; the longest ago first.
 pub fn unanswered(
     tx: &mut dyn Tx,
     before: i64,

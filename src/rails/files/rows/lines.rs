@@ -29,7 +29,7 @@ pub struct LinePlace {
     pub number: i64,
 }
 
-/// Keeps a line; `false` if this place was kept before.
+/// Stores a line; `false` if its place was stored before.
 pub fn insert_line(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -67,9 +67,9 @@ pub fn insert_line(
     Ok(changed == 1)
 }
 
-/// Keeps a line whose one amount paid several payouts, with the share of each. `false` if this
-/// place was kept before, or if the payouts do not add up to the line; in the second case the line
-/// is kept and waits for the operator.
+/// Stores a line whose one amount paid several payouts, with the share of each. `false` if its
+/// place was stored before, or if the payouts do not add up to the line; in the second case the
+/// line is stored and waits for the operator.
 pub fn insert_shared_line(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -87,8 +87,8 @@ pub fn insert_shared_line(
     match_to_payouts(tx, now, id, payouts)
 }
 
-/// A line that is not settled with one payout: it names none, or not with its amount, or it is a
-/// reversal or several payouts' together.
+/// A line that is not matched to one payout: it names none, its amount is not the payout's, it is a
+/// reversal, or it paid several payouts together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
     pub id: InternalId,
@@ -131,8 +131,8 @@ pub fn find_unmatched(tx: &mut dyn Tx, id: InternalId) -> Result<Option<Unmatche
     tx.row(&format!("{UNMATCHED} AND id = ?1"), values![id])?.map(read_unmatched).transpose()
 }
 
-/// The operator knows which payout a line belongs to. `false` if no such line waits, or the amounts
-/// differ.
+/// Matches a line to the payout that the operator names. `false` if no such line waits, or the
+/// amounts differ.
 pub fn match_to_payout(
     tx: &mut dyn Tx,
     id: InternalId,
@@ -143,8 +143,8 @@ pub fn match_to_payout(
     Ok(tx.execute(sql, values![id, payout.payout_id, payout.scope, payout.units])? == 1)
 }
 
-/// The operator has explained a line that belongs to no payout: it waits no more. `false` if no
-/// such line waits.
+/// Stores the operator's explanation of a line that belongs to no payout, so that it waits no more.
+/// `false` if no such line waits.
 pub fn explain_line(
     tx: &mut dyn Tx,
     now: &Now,
@@ -156,8 +156,8 @@ pub fn explain_line(
     Ok(tx.execute(sql, values![id, now.instant(), note])? == 1)
 }
 
-/// The operator knows that one line paid several payouts. `false` if no such line waits, their
-/// amounts do not add up to it, or the line brought money: a share is a payment.
+/// Matches a line to the payouts that the operator says it paid. `false` if no such line waits, if
+/// their amounts do not add up to it, or if the line is a credit: a share is a payment.
 pub fn match_to_payouts(
     tx: &mut dyn Tx,
     now: &Now,
@@ -184,8 +184,8 @@ fn add_share(tx: &mut dyn Tx, id: InternalId, payout: &Journalled) -> Result<(),
     )
 }
 
-/// Keeps that the operator explained a difference of this kind, subject and amount. Comparisons
-/// find such a difference anew each time, so there is no row of it to mark.
+/// Stores that the operator explained a difference of this kind, subject and amount. Each
+/// comparison finds such a difference anew, so there is no row of it that could be marked.
 pub fn keep_explanation(
     tx: &mut dyn Tx,
     now: &Now,

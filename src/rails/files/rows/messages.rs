@@ -64,7 +64,8 @@ pub fn next_file_number(tx: &mut dyn Tx, series: &str, first: i64) -> Result<i64
     row.ok_or_else(|| StoreError::Broken("a file number was not kept".into()))?.int()
 }
 
-/// Notes that a file stands durably in `staging`, of which contents and in which boot.
+/// Notes that a file stands durably in `staging`: the hash of its contents, and the boot of the
+/// machine in which it was staged.
 pub fn stage_message(
     tx: &mut dyn Tx,
     id: MessageId,
@@ -78,9 +79,9 @@ pub fn stage_message(
     )
 }
 
-/// Ends a file and takes its instructions along: `Published`, `Abandoned` (they are queued again)
-/// or `Unknown`. `false`, and nothing is changed, if it is no longer in the status that this was
-/// concluded from.
+/// Ends a file with the status `Published`, `Abandoned` or `Unknown`, and its instructions with it;
+/// those of an abandoned file are queued again. `false`, and nothing is changed, if the file's
+/// status is no longer `from`.
 pub fn end_message(
     tx: &mut dyn Tx,
     now: &Now,
@@ -114,7 +115,7 @@ pub fn find_message(tx: &mut dyn Tx, id: MessageId) -> Result<Option<Message>, S
     tx.row(sql, values![id.0])?.map(read_message).transpose()
 }
 
-/// The newest file of a name: names with a day alone come again.
+/// The newest file of a name. A name that holds the day but no year can come again.
 pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE file_name = ?1 \
      ORDER BY id DESC LIMIT 1";
