@@ -2,8 +2,9 @@
 //!
 //! The nine scripts share one layout in Unicode: what a character is follows from its place in its
 //! block. Letters are those of the Hunterian system, which India's surveys and passports use,
-//! without its marks. The vowel that a consonant holds by itself is written, and left out where the
-//! languages of the north do not speak it: a table of characters alone makes "Srma" of Sharma.
+//! without its marks. A consonant that no vowel sign follows is spoken with the vowel a, so an a is
+//! written, except where the languages of the north do not speak it. Without this rule, a table of
+//! characters would make "Srma" of Sharma.
 
 /// A script, in the order of the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,7 +35,8 @@ const FIRST: u32 = 0x0900;
 const BLOCK: u32 = 0x80;
 
 impl Script {
-    /// Whether the language drops the vowel at a word's end, and between two spoken ones.
+    /// Whether the script's languages drop the inherent vowel at a word's end, and between two
+    /// spoken vowels.
     const fn drops_vowels(self) -> bool {
         matches!(self, Script::Devanagari | Script::Bengali | Script::Gurmukhi | Script::Gujarati)
     }
@@ -73,9 +75,8 @@ const SIGN: u32 = 0x3E;
 const NUKTA: u32 = 0x3C;
 const VIRAMA: u32 = 0x4D;
 
-/// A consonant that stands at no place of the common layout.
+/// A consonant whose place is not in the common layout, and whether it has an inherent vowel.
 const fn own_consonant(script: Script, at: u32) -> Option<(&'static str, bool)> {
-    // Whether it has a vowel of its own.
     Some(match (script, at) {
         (Script::Malayalam, 0x7A | 0x7B) => ("n", false),
         (Script::Malayalam, 0x7C) => ("r", false),
@@ -102,7 +103,7 @@ const fn own_consonant(script: Script, at: u32) -> Option<(&'static str, bool)> 
     })
 }
 
-/// A consonant with the dot that makes it another one.
+/// How a consonant with a nukta is written: the dot below makes it another one.
 const fn dotted(at: u32) -> Option<&'static str> {
     Some(match at {
         0x15 => "q",
@@ -120,13 +121,13 @@ const fn dotted(at: u32) -> Option<&'static str> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Vowel {
-    /// The one that a consonant holds by itself.
+    /// The a that a consonant has without a vowel sign.
     Inherent,
     Written(&'static str),
     None,
 }
 
-/// A part of a word: consonants, a vowel, and a nasal or a breath after it.
+/// A part of a word: consonants, a vowel, and after it perhaps a nasal or a breath (visarga).
 struct Syllable {
     consonants: Vec<(u32, &'static str)>,
     vowel: Vowel,
@@ -146,7 +147,8 @@ impl Syllable {
     }
 }
 
-/// A word of one script, or of several written together, with a capital letter.
+/// Writes a word of one script, or of several without a gap, in Latin letters; the first is a
+/// capital.
 pub fn latin(word: &str) -> String {
     let mut text = String::new();
     let mut part = String::new();
@@ -262,7 +264,7 @@ fn syllables(script: Script, word: &str) -> Vec<Syllable> {
     done
 }
 
-/// Leaves vowels out that are not spoken, from the end of the word on.
+/// Leaves out inherent vowels that are not spoken, from the last syllable to the second.
 fn drop_vowels(script: Script, syllables: &mut [Syllable]) {
     let count = syllables.len();
     for index in (1..count).rev() {
@@ -360,7 +362,7 @@ fn tamil(
     }
 }
 
-/// The nasal sign before the letters that follow; `None` at the end of the word.
+/// How a nasal sign is written. `next` are the letters that follow; `None` at the end of the word.
 fn nasal(script: Script, next: Option<&str>) -> &'static str {
     match (script, next.and_then(|next| next.chars().next())) {
         (Script::Bengali, _) => "n",

@@ -16,6 +16,8 @@ pub fn identity(element: &Element, name: &str) -> Result<String, FileError> {
         .ok_or_else(|| FileError::new(format!("{} lacks {name}", element.shown())))
 }
 
+/// The reference behind a path, if there is one. A longer one, or one with control characters, is
+/// an error.
 pub fn reference_at(element: &Element, path: &str) -> Result<Option<String>, FileError> {
     let Some(text) = element.text_at(path)? else { return Ok(None) };
     if text.chars().count() > REFERENCE_LENGTH_MAX || text.chars().any(char::is_control) {
@@ -36,6 +38,7 @@ pub fn amount(element: &Element) -> Result<Money, FileError> {
     })
 }
 
+/// Which way money moved (`CdtDbtInd`), if the element says so.
 pub fn sign(element: &Element) -> Result<Option<Sign>, FileError> {
     match element.text_at("CdtDbtInd")? {
         None => Ok(None),
@@ -59,7 +62,8 @@ pub fn day(element: &Element, name: &str) -> Result<Option<Day>, FileError> {
     Day::parse(text).map(Some).ok_or_else(|| FileError::new(format!("{name} is not a date")))
 }
 
-/// The code or text of a choice such as `Rsn` or `Sts`, which older versions write without one.
+/// The code or text of an element such as `Rsn` or `Sts`, in which newer versions have a choice
+/// between `Cd` and `Prtry`, and older ones the text itself.
 pub fn code_at<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, FileError> {
     let Some(choice) = element.optional(name)? else { return Ok(None) };
     for part in ["Cd", "Prtry"] {

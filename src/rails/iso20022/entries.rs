@@ -15,7 +15,8 @@ pub fn read(
     place: &str,
     default_day: Option<Day>,
 ) -> Result<Vec<StatementLine>, FileError> {
-    // Only what is booked has moved money. A status that says neither is the operator's to see.
+    // Only a booked entry has moved money. An entry of any other status than these is listed as
+    // unread, so that the operator sees it.
     match code_at(entry, "Sts")? {
         Some("BOOK") => {}
         Some("PDNG" | "INFO" | "FUTR") => return Ok(Vec::new()),
@@ -102,7 +103,8 @@ fn add_entry_references(entry: &Element, line: &mut StatementLine) -> Result<(),
     Ok(())
 }
 
-/// What one amount was booked for: the payments that the transactions name, or the batch.
+/// Adds to a line what its one amount was booked for: the payments that the transactions name, or
+/// the batch.
 fn add_members(
     entry: &Element,
     details: &[&Element],
@@ -115,7 +117,8 @@ fn add_members(
         };
         match name {
             Some(id) if !line.members.contains(&id) => line.members.push(id),
-            // One that is not ours, or is named twice, leaves it open what was booked.
+            // With a payment that is not ours, or that is named twice, nobody can tell what was
+            // booked.
             _ => {
                 line.members.clear();
                 return Ok(());
@@ -200,8 +203,8 @@ fn is_return(element: &Element) -> Result<bool, FileError> {
     Ok(element.text_at("BkTxCd/Domn/Fmly/SubFmlyCd")? == Some("RRTN"))
 }
 
-/// The amount of one transaction in the account's currency; what was ordered in another one says
-/// nothing of it.
+/// The amount of one transaction in INR, the account's currency. An amount in another currency is
+/// left out, because it does not tell what was booked.
 fn details_amount(details: &Element) -> Result<Option<Money>, FileError> {
     for path in ["Amt", "AmtDtls/TxAmt/Amt", "AmtDtls/InstdAmt/Amt"] {
         if let Some(element) = details.at(path)?.filter(|element| element.currency() == Some("INR"))
@@ -212,8 +215,8 @@ fn details_amount(details: &Element) -> Result<Option<Money>, FileError> {
     Ok(None)
 }
 
-/// The charges that an entry holds beside its payment: what the transaction and its charges make
-/// together is the entry.
+/// The charges that an entry's amount includes beside the payment; `None` where it includes none.
+/// It does where the amount of the transaction and the charges add up to the entry's.
 fn charges_within(
     details: &Element,
     whole: Money,

@@ -10,14 +10,14 @@ use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{Day, MessageId, date_time};
 use crate::rails::port::PaymentMethod;
 
-/// Characters that the standard has room for: a street, a postal code, a town or region, and a
-/// document's number.
+/// The most characters of the standard's elements: a street, a postal code, a town or region, a
+/// document's number, and a text for the beneficiary.
 const STREET_MAX: usize = 70;
 const POSTAL_CODE_MAX: usize = 16;
 const TOWN_MAX: usize = 35;
 const NUMBER_MAX: usize = 35;
 const REMITTANCE_MAX: usize = 140;
-/// What the standard's elements of a birth hold where only its date is known.
+/// The place of birth. The standard wants one beside the date of birth, and only the date is known.
 const CITY_UNKNOWN: &str = "NOTPROVIDED";
 const COUNTRY_UNKNOWN: &str = "XX";
 
@@ -44,7 +44,7 @@ fn bank_branch(document: &mut Document, name: &str, ifsc: &str) {
     });
 }
 
-/// An account with its kind. Both sides have the profile's `account_type`, which is NRE unless the
+/// An account with its type. Both sides have the profile's `account_type`, which is NRE unless the
 /// profile says otherwise.
 fn account(document: &mut Document, name: &str, number: &str, kind: &CodeOrText) {
     document.element(name, |account| {
@@ -132,7 +132,7 @@ fn write_batch(
         choice(kind, "SvcLvl", &how.service_level);
         choice(kind, "LclInstrm", &how.local_instrument);
     });
-    // The older version has a date alone where the newer one lets a time be chosen.
+    // The older version has a date alone. The newer one has a choice between a date and a time.
     match profile.pain_001 {
         Pain001::V03 => information.text("ReqdExctnDt", &day.to_string()),
         Pain001::V09 => information.path(&["ReqdExctnDt", "Dt"], &day.to_string()),

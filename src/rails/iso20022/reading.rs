@@ -37,7 +37,7 @@ pub fn read(bytes: &[u8]) -> Result<Incoming, FileError> {
     read_for(bytes, &|_| true)
 }
 
-/// Reads a file; what it says of accounts that are not ours is passed over and counted.
+/// Reads a file. Statements of accounts that are not ours are listed as unread.
 pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming, FileError> {
     let (namespace, document) = xml::parse(bytes, &is_known)?;
     let mut found = None;
@@ -113,16 +113,16 @@ fn read_accounts(
         lines_count += report.lines.len();
         reports.push(report);
     }
-    // A file in which something is passed over and no entry is read lies better among the refused
-    // ones.
+    // If something was passed over and no entry was read, the operator finds the file more easily
+    // among the refused ones.
     match unread.shown.first() {
         Some((_, reason)) if lines_count == 0 => Err(FileError::new(reason.clone())),
         _ => Ok(reports),
     }
 }
 
-/// Reads everything of a statement but its entries, the day that entries without one have, and what
-/// is wrong with its balances. A balance that cannot be read keeps no entry from being read.
+/// Reads everything of a statement but its entries. Answers also the day of entries that name none,
+/// and what is wrong with the balances: entries are read even where a balance cannot be.
 fn read_head(
     element: &Element,
     context: &AccountContext<'_>,

@@ -1,7 +1,7 @@
 //! A bank to try the files with: reads pain.001, pays by the last digits of the account number, and
 //! answers with status reports, notifications and statements. It pays twice what it is told twice,
-//! so that nothing here hides a mistake. It is another one than `rails::simulated`, the bank of
-//! test mode, which has no files.
+//! so that it hides no mistake of the service. Do not confuse it with `rails::simulated`, the bank
+//! of test mode, which has no files.
 //!
 //! Last four digits: `1001` is refused as closed, `1002` comes back three days later by value date,
 //! `1003` is never heard of again, `1004` is booked without a reference; anything else is paid.
@@ -22,18 +22,18 @@ use crate::rails::files::reports::{ReportKind, Sign};
 use crate::rails::files::values::{Day, MessageId, date_time, inr};
 use crate::rails::port::PaymentMethod;
 
-/// Days after which a payment comes back, by value date.
+/// How many days later the value date of a returned payment is.
 const RETURN_DAYS: i64 = 3;
-/// What the account holds at first: INR 100 crore.
+/// What the account holds at first, in paise: INR 1 billion (100 crore).
 const OPENING_UNITS: i64 = 100_000_000_000;
-/// Turns that a delayed file waits at most.
+/// The most turns that a delayed file waits; [`SimulatedIsoBank::next_files`] begins a turn.
 const DELAY_TURNS_MAX: u64 = 4;
 /// How often the process looks at its folders.
 const LOOK_MILLISECONDS: u64 = 100;
 
 crate::string_enum!(
-    /// What makes a bank difficult: files that come late, twice, or in another order, and lines
-    /// without a reference.
+    /// What can make a bank difficult: files that come late, twice, or in another order, and
+    /// statement lines without a reference.
     Behaviour { Delays "delays", Duplicates "duplicates", Reordering "reordering",
         StrayLines "stray_lines" }
 );
@@ -93,13 +93,13 @@ pub struct SimulatedIsoBank {
     account_number: String,
     numbers: i64,
     balance_units: i64,
-    /// The last day that a statement closed; later ones close no earlier one.
+    /// The last day that a statement closed. No later statement closes an earlier day.
     closed: Option<Day>,
     /// Booked and not on a statement yet.
     booked: Vec<Booked>,
     outgoing: Vec<(u64, Outgoing)>,
     turn: u64,
-    /// Payments made, as often as they were made.
+    /// The identities of the payments that were made; of one that was made twice, twice.
     pub paid: Vec<String>,
 }
 
@@ -108,8 +108,9 @@ fn namespace(kind: ReportKind) -> String {
     format!("{NAMESPACE_PREFIX}{}", kind.as_str())
 }
 
-fn number(account: &mut Document, account_number: &str) {
-    account.element("Acct", |account| {
+/// Writes whose account a statement or notification is about.
+fn write_account(parent: &mut Document, account_number: &str) {
+    parent.element("Acct", |account| {
         account.path(&["Id", "Othr", "Id"], account_number);
         account.text("Ccy", "INR");
     });
@@ -257,7 +258,7 @@ impl SimulatedIsoBank {
                     statement.text("Id", &id);
                     statement.text("ElctrncSeqNb", &sequence.to_string());
                     statement.text("CreDtTm", &date_time(at));
-                    number(statement, &account_number);
+                    write_account(statement, &account_number);
                     for (kind, units) in [("OPBD", opening), ("CLBD", closing)] {
                         statement.element("Bal", |balance| {
                             balance.path(&["Tp", "CdOrPrtry", "Cd"], kind);
@@ -287,7 +288,7 @@ impl SimulatedIsoBank {
                 root.element("Ntfctn", |notification| {
                     notification.text("Id", &id);
                     notification.text("CreDtTm", &date_time(at));
-                    number(notification, &account_number);
+                    write_account(notification, &account_number);
                     write_entry(notification, booked, today);
                 });
             });
@@ -373,7 +374,7 @@ impl SimulatedIsoBank {
         }
         due.into_iter().map(|(_, file)| file).collect()
     }
-    /// Whether everything that was to be said was said.
+    /// Whether no file waits for its turn.
     pub fn is_quiet(&self) -> bool {
         self.outgoing.is_empty()
     }

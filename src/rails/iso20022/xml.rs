@@ -1,4 +1,4 @@
-//! XML from outside, read into a small tree within limits, and XML of ours, written: nothing else
+//! Reads XML from outside into a small tree, within limits, and writes our own XML. No other module
 //! touches markup.
 //!
 //! What ISO 20022 never needs is refused: document types, entities, processing instructions. A
@@ -12,13 +12,14 @@ use crate::rails::files::encoding;
 pub use crate::rails::files::folders::FILE_BYTES_MAX;
 use crate::rails::files::format::FileError;
 
-/// Elements within elements; the deepest message we read has 12.
+/// How deep elements may be nested; the deepest message that is read has 12 levels.
 pub const DEPTH_MAX: usize = 32;
-/// Elements of a file: some 10 000 statement entries.
+/// The most elements of a file, enough for some 10 000 statement entries.
 pub const ELEMENTS_MAX: usize = 400_000;
-/// Bytes of one element's text; the longest text type of the messages we read has 2 048 characters.
+/// The most bytes of one element's text; the longest text type of the messages that are read has 2
+/// 048 characters.
 pub const TEXT_BYTES_MAX: usize = 8_192;
-/// Attributes of one element, namespaces included.
+/// The most attributes of one element, namespaces included.
 pub const ATTRIBUTES_MAX: usize = 16;
 
 /// One element of the document's namespace.
@@ -35,8 +36,8 @@ impl Element {
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
         self.children.iter().filter(move |child| child.name == name)
     }
-    /// The child of a name that may be there once. A second one makes the file ambiguous, which
-    /// refuses it.
+    /// The child of a name that may be there once. A second one is an error, because it makes the
+    /// file ambiguous.
     pub fn optional(&self, name: &str) -> Result<Option<&Element>, FileError> {
         let mut found = self.children.iter().filter(|child| child.name == name);
         let first = found.next();
@@ -78,7 +79,8 @@ impl Element {
     pub fn currency(&self) -> Option<&str> {
         self.currency.as_deref()
     }
-    /// The name, if it could be one of the standard's.
+    /// The element's name for a message, if it could be one of the standard's; else "an element",
+    /// because a message must not show contents.
     pub fn shown(&self) -> &str {
         let is_plain =
             self.name.len() <= 32 && self.name.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -91,8 +93,8 @@ fn is_text_allowed(character: char) -> bool {
         '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
-/// Reads a whole file whose root is `Document` in one of the namespaces that `knows` knows. Answers
-/// the namespace and the root.
+/// Reads a whole file that holds one element `Document`, in a namespace that `knows` accepts.
+/// Answers the namespace and that element.
 pub fn parse(bytes: &[u8], knows: &dyn Fn(&str) -> bool) -> Result<(String, Element), FileError> {
     let text = encoding::text(bytes)?;
     if text.trim_ascii().is_empty() {
@@ -117,7 +119,7 @@ struct Tree {
     has_envelope: bool,
 }
 
-/// The file holds none of the messages that are read.
+/// The error of a file that holds none of the messages that are read.
 pub fn no_message() -> FileError {
     FileError::new("the file is no message that is read here: pain.002, camt.053 or camt.054")
 }
@@ -331,8 +333,8 @@ impl Tree {
 }
 
 fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), FileError> {
-    // The bytes were decoded before; what is declared has to be one of the encodings that were
-    // looked for.
+    // The bytes are decoded already, so the declared encoding has to be one of those that the
+    // decoder knows.
     const ENCODINGS: &[&str] = &[
         "utf-8",
         "utf8",
@@ -360,8 +362,8 @@ fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), FileError> {
     }
 }
 
-/// The library's errors can hold names from the file, so only the place is told. Markup that begins
-/// and never ends was cut off with the file.
+/// The error of malformed XML. The library's own errors can hold names from the file, so only the
+/// place is told. Markup that begins and never ends means that the file was cut off.
 fn ill_formed(text: &str, position: u64) -> FileError {
     let rest = usize::try_from(position)
         .ok()
@@ -384,7 +386,8 @@ impl Document {
     pub fn write(namespace: &str, content: impl FnOnce(&mut Document)) -> Vec<u8> {
         Document::declared("UTF-8", namespace, content)
     }
-    /// The same with the name of another encoding; the answer still has to be brought into it.
+    /// The same with another encoding in the declaration. The answer is UTF-8 all the same; the
+    /// caller converts it.
     pub fn declared(
         encoding: &str,
         namespace: &str,
@@ -410,7 +413,7 @@ impl Document {
         content(self);
         self.event(Event::End(BytesEnd::new(name)));
     }
-    /// Text that XML cannot hold is left out.
+    /// Writes an element with a text. Characters that XML cannot hold are left out.
     pub fn text(&mut self, name: &str, text: &str) {
         let allowed: String =
             text.chars().filter(|character| is_text_allowed(*character)).collect();
@@ -418,7 +421,7 @@ impl Document {
         self.event(Event::Text(BytesText::new(&allowed)));
         self.event(Event::End(BytesEnd::new(name)));
     }
-    /// Elements within elements, the innermost with a text: `path(&["SvcLvl", "Cd"], "URNS")`.
+    /// Writes nested elements, the innermost with a text: `path(&["SvcLvl", "Cd"], "URNS")`.
     pub fn path(&mut self, names: &[&str], text: &str) {
         match names {
             [] => {}
@@ -426,7 +429,7 @@ impl Document {
             [name, rest @ ..] => self.element(name, |document| document.path(rest, text)),
         }
     }
-    /// An amount with its currency.
+    /// Writes an amount with its currency in the attribute `Ccy`.
     pub fn amount(&mut self, name: &str, amount: crate::kernel::Money) {
         let mut start = BytesStart::new(name);
         start.push_attribute(("Ccy", amount.currency.as_str()));
