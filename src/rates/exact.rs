@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 use super::RateRefusal;
 use crate::kernel::Rate;
 
-/// Characters of a figure; more would be no exchange rate.
+/// The most characters of a figure; a longer one is no exchange rate.
 const NUMBER_LENGTH_MAX: usize = 36;
-/// Tokens of a pointer.
+/// The most tokens of a pointer.
 const POINTER_TOKENS_MAX: usize = 16;
 const RATE_DECIMALS: i64 = 6;
 
@@ -30,7 +30,7 @@ impl Pointer {
         (tokens.len() <= POINTER_TOKENS_MAX).then_some(Pointer(tokens))
     }
 
-    /// The JSON text of the value it names in a document.
+    /// The JSON text of the value that the pointer names in a document.
     pub fn find<'a>(&self, document: &'a [u8]) -> Result<&'a str, RateRefusal> {
         let mut value: &'a RawValue =
             serde_json::from_slice(document).map_err(|_| RateRefusal::NotJson)?;
@@ -71,7 +71,7 @@ fn unescaped(token: &str) -> Option<String> {
     Some(plain)
 }
 
-/// Digits without a leading zero.
+/// The index of an array's item: digits without a leading zero.
 fn index(token: &str) -> Option<usize> {
     let is_plain = token.bytes().all(|byte| byte.is_ascii_digit())
         && (token == "0" || !token.starts_with('0'));
@@ -118,7 +118,7 @@ pub fn rate(text: &str) -> Option<Rate> {
         let scale = 10_i128.checked_pow(u32::try_from(shift).ok()?)?;
         mantissa.checked_mul(scale)?
     } else {
-        // Below a 38th decimal nothing of 36 digits is left.
+        // A scale beyond 10^38 would leave nothing of 36 digits, and zero is no rate either.
         let scale = 10_i128.checked_pow(u32::try_from(-shift).ok()?)?;
         half_even(mantissa, scale)
     };
@@ -137,7 +137,8 @@ fn exponent_of(text: &str) -> Option<i64> {
         .filter(|exponent| (-30..=30).contains(exponent))
 }
 
-/// A quotient of numbers that are not negative, a tie to the even neighbour.
+/// The quotient of two numbers that are not negative, rounded to the nearest whole number, a half
+/// to the even one.
 fn half_even(number: i128, divisor: i128) -> i128 {
     let (quotient, rest) = (number / divisor, number % divisor);
     let is_up = match (rest * 2).cmp(&divisor) {

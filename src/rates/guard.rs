@@ -8,7 +8,7 @@
 use super::{MarketRate, RateBounds, RateRefusal};
 use crate::kernel::Rate;
 
-/// A figure and how old it is.
+/// A figure and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
     pub rate: Rate,
@@ -20,13 +20,14 @@ pub struct Observation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guards {
     pub bounds: RateBounds,
-    /// INR for one USD outside this range is a mistake: another pair, or another unit.
+    /// INR for one USD outside this range is a mistake: a figure of other currencies, or in another
+    /// unit.
     pub inr_per_usd_min: Rate,
     pub inr_per_usd_max: Rate,
     /// How far sources may lie from their median.
     pub disagreement_basis_points_max: i64,
-    /// How far a rate may lie from the last good one, and how often in a row it must show to be
-    /// believed nevertheless.
+    /// How far a rate may lie from the last good one, and how many polls have to show a rate beyond
+    /// that before it is believed.
     pub jump_basis_points_max: i64,
     pub jump_polls: u32,
     /// How far a rate may lie from the anchor.
@@ -35,14 +36,16 @@ pub struct Guards {
     pub anchor: Option<Rate>,
 }
 
-/// Whether two rates lie at most so many hundredths of a percent of the second apart.
+/// Whether a rate lies at most so many basis points of `other` away from it. A basis point is a
+/// hundredth of a percent.
 fn is_near(rate: Rate, other: Rate, basis_points: i64) -> bool {
     i128::from(rate.0.abs_diff(other.0)) * 10_000 <= i128::from(basis_points) * i128::from(other.0)
 }
 
-/// One figure from the good answers of its sources: the median of those near it, if they are more
-/// than half. Of an even number it is the lower one in the middle, so that no figure is used that
-/// nobody gave. It is as old as the oldest of them.
+/// One figure from the good answers of its sources: their median, if more than half of them lie
+/// within `basis_points` of it. Of an even number of answers it is the lower one in the middle,
+/// because a mean of two would be a figure that no source gave. Its time is the earliest of the
+/// answers near it.
 pub fn agreed(observations: &[Observation], basis_points: i64) -> Result<Observation, RateRefusal> {
     let mut sorted: Vec<Rate> = observations.iter().map(|observation| observation.rate).collect();
     sorted.sort_unstable();
@@ -76,21 +79,23 @@ pub fn indian_day(instant: i64) -> i64 {
     (instant + 19_800).div_euclid(86_400)
 }
 
-/// What is remembered from poll to poll. All of it but an unconfirmed jump is kept in the store.
+/// What is remembered from poll to poll, and judges the next rate. All of it but a jump that is not
+/// believed yet is also in the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Desk {
+pub struct RateMemory {
     pub last: Option<MarketRate>,
     pub anchor: Option<RateAnchor>,
+    /// A jump that is not believed yet: the rate last seen, and how many polls showed it.
     jump: Option<(Rate, u32)>,
 }
 
-impl Desk {
-    pub fn new(last: Option<MarketRate>, anchor: Option<RateAnchor>) -> Desk {
-        Desk { last, anchor, jump: None }
+impl RateMemory {
+    pub fn new(last: Option<MarketRate>, anchor: Option<RateAnchor>) -> RateMemory {
+        RateMemory { last, anchor, jump: None }
     }
 
-    /// Judges what a poll saw. A rate that is taken becomes the last good one, and the day's anchor
-    /// where there is none.
+    /// Judges the rate that a poll found at `instant`, in Unix seconds. A rate that is taken
+    /// becomes the last good one, and the day's anchor where there is none.
     pub fn judge(
         &mut self,
         seen: MarketRate,
@@ -217,21 +222,21 @@ mod tests {
                 Some(AnchorDeviation),
             ),
         ] {
-            let mut desk = Desk::new(last, anchor);
+            let mut memory = RateMemory::new(last, anchor);
             assert_eq!(
-                desk.judge(seen, now, &guards()).err(),
+                memory.judge(seen, now, &guards()).err(),
                 refusal,
                 "{last:?} {anchor:?} {seen:?}"
             );
             // A refused rate is never remembered as good.
-            assert_eq!(desk.last, if refusal.is_none() { Some(seen) } else { last });
+            assert_eq!(memory.last, if refusal.is_none() { Some(seen) } else { last });
         }
     }
 
     #[test]
     fn a_jump_is_believed_when_it_stays() {
-        let mut desk = Desk::default();
-        let mut judge = |mid, at| desk.judge(seen(mid, 1_000_000, at), at, &guards()).err();
+        let mut memory = RateMemory::default();
+        let mut judge = |mid, at| memory.judge(seen(mid, 1_000_000, at), at, &guards()).err();
         assert_eq!(judge(88_000_000, 1_000), None);
         assert_eq!(judge(89_500_000, 1_015), Some(RateRefusal::Jump));
         assert_eq!(judge(88_000_000, 1_030), None, "it was a glitch");
@@ -250,15 +255,15 @@ mod tests {
     fn the_anchor_is_the_days_first_rate_or_the_operators() {
         let midnight = 20_000 * 86_400 - 19_800;
         assert_eq!((indian_day(midnight - 1), indian_day(midnight)), (19_999, 20_000));
-        let mut desk = Desk::default();
-        desk.judge(seen(88_000_000, 1_000_000, midnight - 20), midnight - 20, &guards()).unwrap();
-        desk.judge(seen(88_500_000, 1_000_000, midnight - 5), midnight - 5, &guards()).unwrap();
-        assert_eq!(desk.anchor, Some(RateAnchor { rate: Rate(88_000_000), day: 19_999 }));
-        desk.judge(seen(88_600_000, 1_000_000, midnight), midnight, &guards()).unwrap();
-        assert_eq!(desk.anchor, Some(RateAnchor { rate: Rate(88_600_000), day: 20_000 }));
+        let mut memory = RateMemory::default();
+        memory.judge(seen(88_000_000, 1_000_000, midnight - 20), midnight - 20, &guards()).unwrap();
+        memory.judge(seen(88_500_000, 1_000_000, midnight - 5), midnight - 5, &guards()).unwrap();
+        assert_eq!(memory.anchor, Some(RateAnchor { rate: Rate(88_000_000), day: 19_999 }));
+        memory.judge(seen(88_600_000, 1_000_000, midnight), midnight, &guards()).unwrap();
+        assert_eq!(memory.anchor, Some(RateAnchor { rate: Rate(88_600_000), day: 20_000 }));
         let operators = Guards { anchor: Some(Rate(80_000_000)), ..guards() };
         assert_eq!(
-            desk.judge(seen(88_600_000, 1_000_000, midnight), midnight, &operators),
+            memory.judge(seen(88_600_000, 1_000_000, midnight), midnight, &operators),
             Err(RateRefusal::AnchorDeviation)
         );
     }

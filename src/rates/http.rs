@@ -1,5 +1,5 @@
-//! Market rates from JSON over HTTP. Each figure has one source or several; a worker polls them,
-//! and `current` answers what the last poll left, so that no request ever waits for a source.
+//! Market rates from JSON over HTTP. Each figure has one source or several. A worker polls them,
+//! and `current` answers what the last poll found, so that no request ever waits for a source.
 //!
 //! ```toml
 //! [rates]
@@ -18,8 +18,8 @@
 //! ```
 //!
 //! A figure is a JSON number or a string that holds one; up to six decimals are exact, more are
-//! rounded half to even. Give `time_pointer` where a source has a time: one that repeats an old
-//! figure looks alive without it.
+//! rounded half to even. Give `time_pointer` where a source has a time: without it, a source that
+//! repeats an old figure looks alive.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -29,7 +29,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use super::exact::{self, Pointer};
-use super::guard::{Desk, Guards, Observation, RateAnchor, agreed};
+use super::guard::{Guards, Observation, RateAnchor, RateMemory, agreed};
 use super::{
     MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, RateSource, RateSourceKind,
     USDT_USD_MAX, USDT_USD_MIN,
@@ -37,9 +37,9 @@ use super::{
 use crate::kernel::{Rate, within};
 use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 
-/// Sources of one figure.
+/// The most sources of one figure.
 pub const SOURCES_MAX: usize = 8;
-/// Bytes of one answer: lists of all currencies are about 5 kB.
+/// The most bytes of one answer; lists of all currencies have about 5 kB.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// How far a source's time may lie ahead of ours, in seconds.
 const AHEAD_SECONDS_MAX: i64 = 30;
@@ -51,11 +51,11 @@ const MILLISECONDS_FROM: i64 = 100_000_000_000;
 #[serde(deny_unknown_fields)]
 pub struct SourceSettings {
     pub url: String,
-    /// Where in the answer the figure stands.
+    /// Where in the answer the figure stands: a JSON pointer (RFC 6901).
     pub pointer: String,
-    /// Where the time stands at which the figure was true.
+    /// Where the time stands at which the figure was true, in the same form.
     pub time_pointer: Option<String>,
-    /// A header that authorises, and the environment's variable that holds its value.
+    /// The header that authorises the request, and the environment's variable that holds its value.
     pub header_name: Option<String>,
     pub header_variable: Option<String>,
 }
@@ -64,8 +64,7 @@ pub struct SourceSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateSettings {
-    /// From one poll to the next: 2 to 600, 15 where nothing is said; at most half of
-    /// `age_seconds_max`.
+    /// From one poll to the next: 2 to 600 and at most half of `age_seconds_max`, else 15.
     pub poll_seconds: Option<i64>,
     /// Seconds after which a rate is not quoted: 4 to 3 600, else 60.
     pub age_seconds_max: Option<i64>,
@@ -81,10 +80,11 @@ pub struct RateSettings {
     pub anchor_basis_points_max: Option<i64>,
     /// The operator's anchor in INR for one USD; else the first good rate of the Indian day.
     pub anchor: Option<String>,
-    /// INR for one USD that can be, as a figure: 50 and 200 where nothing is said.
+    /// INR for one USD below and above which a figure is a mistake; else 50 and 200.
     pub inr_per_usd_minimum: Option<String>,
     pub inr_per_usd_maximum: Option<String>,
-    /// USD for one USDT within which rates are quoted: between 0.9 and 1.1, else 0.995 and 1.005.
+    /// USD for one USDT below and above which nothing is quoted: within 0.9 and 1.1, else 0.995 and
+    /// 1.005.
     pub usdt_usd_minimum: Option<String>,
     pub usdt_usd_maximum: Option<String>,
     #[serde(default)]
@@ -94,7 +94,7 @@ pub struct RateSettings {
 }
 
 struct FigureSource {
-    /// What a log may show: the figure, its number among its sources, and the host.
+    /// What a log may show: the figure, the source's number among its sources, and the host.
     label: String,
     endpoint: OutboundEndpoint,
     pointer: Pointer,
@@ -116,7 +116,7 @@ pub struct HttpRates {
 
 #[derive(Default)]
 struct Market {
-    desk: Desk,
+    memory: RateMemory,
     current: Option<MarketRate>,
     refusal: Option<RateRefusal>,
 }
@@ -140,7 +140,8 @@ fn figure(name: &str, value: Option<&str>, default: Rate) -> Result<Rate, String
 }
 
 impl RateSettings {
-    /// Within what the rates may be quoted: the part of the settings that a quote lock reads.
+    /// The limits within which rates may be quoted: the part of the settings that a quote lock
+    /// reads. `Err` names the setting that is wrong.
     pub fn bounds(&self) -> Result<RateBounds, String> {
         let bounds = RateBounds {
             age_seconds_max: setting(
@@ -334,7 +335,7 @@ impl FigureSource {
         self.read(&answer.body, instant, age_seconds_max)
     }
 
-    /// Tells the log where the state changed.
+    /// Logs a change of the state.
     fn tell(&self, refusal: Option<RateRefusal>) {
         let before = std::mem::replace(
             &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner),
@@ -389,16 +390,17 @@ impl HttpRates {
         self.market.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up what an earlier run left in the store. Its age is judged where it is quoted.
+    /// Takes over the last good rate and the anchor of an earlier run from the store. The rate's
+    /// age is judged where it is quoted.
     pub fn restore(&self, last: MarketRate, anchor: RateAnchor) {
         let mut market = self.market();
-        market.desk = Desk::new(Some(last), Some(anchor));
+        market.memory = RateMemory::new(Some(last), Some(anchor));
         market.current = Some(last);
     }
 
-    /// Asks every source once and judges what they say. Answers what is to be kept in the store if
-    /// the rate is good; `count` is told every refusal. `instant` is the store's clock in Unix
-    /// seconds.
+    /// Asks every source once and judges what they say. Answers a good rate and the day's anchor,
+    /// which the caller stores, or why there is none. `count` is called for every refusal.
+    /// `instant` is the store's clock in Unix seconds.
     pub async fn poll(
         &self,
         instant: i64,
@@ -448,7 +450,7 @@ impl HttpRates {
         let judged = agreed(&inr_per_usd, near).and_then(|mid| {
             let usdt_usd = agreed(&usd_per_usdt, near)?;
             let observed_at = mid.observed_at.min(usdt_usd.observed_at);
-            market.desk.judge(
+            market.memory.judge(
                 MarketRate { mid: mid.rate, usdt_usd: usdt_usd.rate, observed_at },
                 instant,
                 &self.guards,
@@ -456,10 +458,9 @@ impl HttpRates {
         });
         market.current = match judged {
             Ok(rate) => Some(rate),
-            // Silence leaves the last good rate, which ends by its age.
+            // Where no source answers, the last good rate stays until it is too old.
             Err(RateRefusal::NoGoodSource) => market.current,
-            // What contradicts it ends it at once: quoting on would sell at a price that somebody
-            // says is wrong.
+            // A contradiction ends it at once, because a source says that its price is wrong.
             Err(_) => None,
         };
         let refusal = judged.err();
@@ -472,7 +473,7 @@ impl HttpRates {
             _ => {}
         }
         let rate = judged?;
-        market.desk.anchor.map(|anchor| (rate, anchor)).ok_or(RateRefusal::NoGoodSource)
+        market.memory.anchor.map(|anchor| (rate, anchor)).ok_or(RateRefusal::NoGoodSource)
     }
 }
 
@@ -485,7 +486,7 @@ impl RateSource for HttpRates {
     }
 }
 
-/// A worker and a port share one source.
+/// So that the worker that polls and the port share one source.
 impl RateSource for std::sync::Arc<HttpRates> {
     fn kind(&self) -> RateSourceKind {
         RateSourceKind::Http

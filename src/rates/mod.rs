@@ -18,7 +18,7 @@ pub const USDT_USD_MAX: Rate = Rate(1_005_000);
 /// little.
 const RATE_AHEAD_SECONDS_MAX: i64 = 5;
 
-/// Within what a rate may be quoted.
+/// The limits within which a rate may be quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateBounds {
     pub age_seconds_max: i64,
@@ -58,19 +58,19 @@ crate::string_enum!(
     }
 );
 
-/// What a source last knew.
+/// The latest good rate of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketRate {
     /// INR for one USD.
     pub mid: Rate,
     /// USD for one USDT.
     pub usdt_usd: Rate,
-    /// Store's clock, Unix seconds.
+    /// When it was observed, by the store's clock, in Unix seconds.
     pub observed_at: i64,
 }
 
 crate::string_enum!(
-    /// Where a port has its rates from: the settings, or other servers.
+    /// Where a source takes its rates from: the settings, or other servers.
     RateSourceKind { Fixed "fixed", Http "http" }
 );
 
@@ -78,11 +78,12 @@ crate::string_enum!(
 /// known.
 pub trait RateSource: Send + Sync {
     fn kind(&self) -> RateSourceKind;
-    /// The latest rate, or `None` where there is none yet.
+    /// The latest rate, or `None` where there is none now. `instant` is the present, in Unix
+    /// seconds. The caller judges the rate with [`trusted`].
     fn current(&self, instant: i64) -> Option<MarketRate>;
 }
 
-/// The rate if it may be quoted at `instant`.
+/// The rate, if it may be quoted at `instant`, in Unix seconds; else `None`.
 pub fn trusted(rate: Option<MarketRate>, instant: i64, bounds: &RateBounds) -> Option<MarketRate> {
     rate.filter(|rate| {
         let age = instant - rate.observed_at;

@@ -1,4 +1,4 @@
-//! The row of what a rate source last knew that was good, and of the day's anchor.
+//! The row of a rate source: its last good rate, and the day's anchor.
 
 use super::MarketRate;
 use super::guard::RateAnchor;
