@@ -1,4 +1,4 @@
-//! What the operator decided, about what, who did and why. Each row is written in the transaction
+//! What the operator decided, about what, by whom and why. Each row is written in the transaction
 //! that carries the decision out, and is never changed.
 
 pub mod rows;
@@ -13,7 +13,7 @@ pub struct Decision {
     pub id: InternalId,
     /// The object's ID, or what else it is about, such as a transaction's hash.
     pub subject: String,
-    /// What was decided, in one word of the command line.
+    /// What was decided, in one word, such as `release`.
     pub decision: String,
     pub by: DecidedBy,
     /// Unix seconds.
@@ -25,7 +25,8 @@ pub fn require(by: &DecidedBy, mode: Mode) -> Result<(), OperationError> {
     by.missing(mode).map_or(Ok(()), |missing| Err(OperationError::Declined(missing.to_owned())))
 }
 
-/// Refuses a name on a command line that is no operator's who may decide, once there are operators.
+/// Once there are operators, refuses a decision from the command line whose actor is not the name
+/// of an operator who may decide.
 fn require_operator(tx: &mut dyn Tx, by: &DecidedBy) -> Result<(), OperationError> {
     if by.via() != Via::Shell || !rows::is_any_operator(tx)? {
         return Ok(());
@@ -40,7 +41,7 @@ fn require_operator(tx: &mut dyn Tx, by: &DecidedBy) -> Result<(), OperationErro
     ))
 }
 
-/// Keeps a decision, here and in the audit log.
+/// Stores a decision in its table and in the audit log.
 pub fn record(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -48,12 +48,13 @@ pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Decision>, StoreErro
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// Whether there are operators, so that decisions are theirs.
+/// Whether there are operators. From then on only they may decide.
 pub fn is_any_operator(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(tx.row("SELECT number FROM operators LIMIT 1", &[])?.is_some())
 }
 
-/// Whether this is the name of an operator who may decide.
+/// Whether this is the name of an operator who may decide: one who is not disabled and not a
+/// viewer.
 pub fn may_decide(tx: &mut dyn Tx, name: &str) -> Result<bool, StoreError> {
     let found = tx.row(
         "SELECT number FROM operators WHERE name = ?1 AND is_disabled = ?2 AND role <> 'viewer'",

@@ -9,7 +9,7 @@ use crate::store::Tx;
 
 const ACCOUNT_LENGTH_MAX: usize = 100;
 
-/// Why a text is no account's name, if it is none.
+/// What is wrong with an account's name; `None` if it is good.
 pub fn account_name_fault(name: &str) -> Option<String> {
     let is_name = !name.is_empty()
         && name.chars().count() <= ACCOUNT_LENGTH_MAX
@@ -22,16 +22,17 @@ pub fn account_name_fault(name: &str) -> Option<String> {
     })
 }
 
-/// What a new key is made for.
+/// What a new key is for.
 pub struct KeyRequest {
     pub account: String,
     pub mode: Mode,
     pub permissions: Permissions,
+    /// Unix seconds; `None` for a key that does not expire.
     pub expires_at: Option<i64>,
 }
 
-/// Makes an API key, and its account where there is none. Answers the key's text, which is stored
-/// nowhere.
+/// Makes an API key, and its account where there is none of that name. Answers the key's text,
+/// which is stored nowhere. The audit log names no operator.
 pub fn create_key(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -40,7 +41,7 @@ pub fn create_key(
     create_key_by(tx, now, request, &DecidedBy::default())
 }
 
-/// The same by an operator.
+/// The same, and the audit log names who made the key and why.
 pub fn create_key_by(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -17,18 +17,19 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const RANDOM_LENGTH: usize = 32;
 const CHECKSUM_LENGTH: usize = 6;
 
-/// How long a key that was read stays known: a revocation takes effect within this time.
+/// How long a key that was read is remembered: a revocation takes effect within this time.
 pub const KEY_CACHE_MILLISECONDS: i64 = 1_000;
-/// Keys that are remembered at once; beyond, the memory is emptied.
+/// The most keys that are remembered at once. If there are more, all are forgotten.
 const KEYS_CACHED_MAX: usize = 10_000;
 
-/// Makes the text of a key from 32 random bytes: prefix, 32 base62 characters, and a checksum that
-/// lets a typing error and a scanner be told without a look-up.
+/// Makes the text of a key from 32 random bytes: a prefix, 32 base62 characters, and a checksum.
+/// With the checksum, the service notices a typing error without a look-up, and so does a program
+/// that searches texts for leaked keys.
 pub fn key_text(mode: Mode, is_restricted: bool, random: [u8; RANDOM_LENGTH]) -> String {
     let kind = if is_restricted { "rk" } else { "sk" };
     let mode = if mode.is_live() { "live" } else { "test" };
-    // 248 is the largest multiple of 62 in a byte; what lies above folds back with a bias of under
-    // 2 % in 8 values, which leaves more than 185 bits.
+    // 256 is no multiple of 62, so 8 of the 62 characters come 5 times in 256, and the others 4
+    // times. That leaves 190 bits, a fraction of a bit less than with evenly spread characters.
     let secret: String = random.iter().map(|byte| BASE62[usize::from(byte % 62)] as char).collect();
     let body = format!("{kind}_{mode}_{secret}");
     let checksum = checksum(&body);
@@ -45,7 +46,8 @@ fn checksum(body: &str) -> String {
     digits.iter().map(|digit| *digit as char).collect()
 }
 
-/// Whether a text has the form of a key, its checksum included, and which mode it is of.
+/// The mode of a key's text; `None` where the text does not have the form of a key, or its checksum
+/// is wrong.
 pub fn well_formed(text: &str) -> Option<Mode> {
     let mode = match text.get(..8)? {
         "sk_test_" | "rk_test_" => Mode::Test,
@@ -58,7 +60,8 @@ pub fn well_formed(text: &str) -> Option<Mode> {
     (has_length && checksum(body) == sum).then_some(mode)
 }
 
-/// What is stored of a key. Its 190 random bits need no slow hash.
+/// The hash under which a key is stored. A fast hash is enough, because nobody can guess 190 random
+/// bits.
 pub fn key_hash(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
@@ -71,8 +74,8 @@ pub enum Permissions {
 }
 
 impl Permissions {
-    /// Parses a comma-separated list that somebody wrote; the empty text is everything.
-    /// `resources` are the names that a permission can have.
+    /// Reads a comma-separated list; the empty text means all permissions. `resources` are the
+    /// names that a permission can have. `Err` says what is wrong, for the person who wrote it.
     pub fn parse(text: &str, resources: &[&str]) -> Result<Permissions, String> {
         let permissions = Permissions::from_text(text);
         if let Permissions::Only(list) = &permissions {
@@ -121,14 +124,15 @@ pub struct Caller {
     pub key_id: Id<kind::ApiKey>,
     pub scope: Scope,
     pub permissions: Permissions,
+    /// Unix seconds, as `revoked_at`.
     pub expires_at: Option<i64>,
     pub revoked_at: Option<i64>,
     pub is_suspended: bool,
-    /// Until when the key has a chaos profile, in milliseconds.
+    /// Until when the key has a chaos profile, in milliseconds since 1970; `None` without one.
     pub chaos_until: Option<i64>,
 }
 
-/// Why a request has no caller. Which keys exist, or once did, no message says.
+/// The refusal of a request without a valid key. No message tells which keys exist or once did.
 fn invalid_key(what: &str) -> OperationError {
     const ADVICE: &str = "Send the header Authorization: Bearer <API_KEY>, once.";
     Refusal::new(Code::SecretKeyInvalid, format!("{what} {ADVICE}")).into()
@@ -146,7 +150,7 @@ pub enum Presented<'a> {
     Authorization(&'a [u8]),
 }
 
-/// The key that a request presents.
+/// The text of the key that a request presents, checked for its form.
 fn bearer_key(presented: Presented<'_>) -> Result<&str, OperationError> {
     let value = match presented {
         Presented::Authorization(value) => value,
@@ -194,19 +198,21 @@ type CachedCaller = (Arc<Caller>, i64);
 #[derive(Default)]
 pub struct KeyRing {
     known: RwLock<HashMap<[u8; 32], CachedCaller>>,
-    /// When keys were last taken here, in Unix seconds, as far as the store does not know yet.
+    /// When keys were last used at this process, in Unix seconds, as far as the store does not know
+    /// it yet.
     uses: Mutex<HashMap<Id<kind::ApiKey>, i64>>,
 }
 
 impl KeyRing {
-    /// The caller of a request.
+    /// The caller of a request. Refuses a request without a key, and a key that is malformed,
+    /// unknown, revoked, expired, or of a suspended account.
     pub async fn caller(
         &self,
         store: &Store,
         presented: Presented<'_>,
     ) -> Result<Arc<Caller>, OperationError> {
         let key = bearer_key(presented)?;
-        // The same for one that was revoked.
+        // A revoked key gets the same message, which does not tell that it once existed.
         let unknown = || {
             invalid_key(
                 "This API key is not in use at this server: it belongs to another server or \
@@ -244,19 +250,20 @@ impl KeyRing {
             )
             .into());
         }
-        // A key that is used all the time is read once a second.
+        // A key in constant use is read once a second, so this notes one use a second.
         if is_read {
             self.note_uses([(caller.key_id, now_milliseconds / 1_000)]);
         }
         Ok(caller)
     }
 
-    /// When a key was last used here, in Unix seconds, if the store does not know it yet.
+    /// When a key was last used at this process, in Unix seconds, if the store does not know it
+    /// yet.
     pub fn used_at(&self, key_id: Id<kind::ApiKey>) -> Option<i64> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner).get(&key_id).copied()
     }
 
-    /// Takes out what is to be written down, in the order of keys.
+    /// Takes out the uses that the store does not know yet, in the order of keys.
     pub fn take_uses(&self) -> Vec<KeyUse> {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken: Vec<KeyUse> = uses.drain().collect();
@@ -264,7 +271,7 @@ impl KeyRing {
         taken
     }
 
-    /// Notes uses, or puts back what could not be written down.
+    /// Notes uses, or puts back those that could not be stored.
     pub fn note_uses(&self, noted: impl IntoIterator<Item = KeyUse>) {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         for (key_id, at) in noted {

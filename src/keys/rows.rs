@@ -6,6 +6,7 @@ use crate::kernel::{Id, Mode, Now, Scope, StoreError};
 use crate::store::Tx;
 use crate::values;
 
+/// The caller whose key has this hash, also if the key is revoked or expired.
 pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, StoreError> {
     let row = tx.row(
         "SELECT id, scope, permissions, expires_at, revoked_at, chaos_until FROM api_keys WHERE \
@@ -31,7 +32,7 @@ pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, S
     }))
 }
 
-/// The account of a name, made if there is none.
+/// The number of the account of this name, which is made if there is none.
 pub fn account_number(tx: &mut dyn Tx, now: &mut Now, name: &str) -> Result<i64, StoreError> {
     if let Some(mut row) = tx.row("SELECT number FROM accounts WHERE name = ?1", values![name])? {
         return row.int();
@@ -57,7 +58,8 @@ pub fn account_name(tx: &mut dyn Tx, number: i64) -> Result<Option<String>, Stor
     row.map(|mut row| row.text()).transpose()
 }
 
-/// Every account in both modes, for a search that no caller asks for. Accounts are few.
+/// The scopes of every account, for searches across accounts that no caller asks for. Accounts are
+/// few, and none is ever removed.
 pub fn scopes(tx: &mut dyn Tx) -> Result<Vec<Scope>, StoreError> {
     let both = |number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode));
     Ok((1..=accounts_count(tx)?).flat_map(both).collect())
@@ -80,9 +82,9 @@ pub fn account_clocks(tx: &mut dyn Tx) -> Result<Vec<(String, i64)>, StoreError>
     rows.into_iter().map(|mut row| Ok((row.text()?, row.int()?))).collect()
 }
 
-/// Lets transactions of one account take turns from here to their commits, where several run at
-/// once: for limits that count rows, and for rules that would miss what others write, because they
-/// add rows or look at several.
+/// Locks an account's row until the commit, so that from here on the transactions of one account
+/// run one after another. That is for limits that count rows, and for rules that look at several
+/// rows and would miss what another transaction adds. On the embedded store they do so anyway.
 pub fn lock_account(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     if !tx.is_shared() {
         return Ok(());
@@ -105,7 +107,8 @@ pub fn clock_offset_seconds(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreE
 
 const CLOCK_OFFSET: &str = "SELECT clock_offset_seconds FROM accounts WHERE number = ?1";
 
-/// Says that [`clock_offset_seconds`] will be asked.
+/// Prefetches the query of [`clock_offset_seconds`], so that a remote store has its result when it
+/// is asked.
 pub fn prefetch_clock_offset(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     if scope.mode() == Mode::Live {
         Ok(())
@@ -114,6 +117,8 @@ pub fn prefetch_clock_offset(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreE
     }
 }
 
+/// Sets how far an account's test clock is ahead. A test clock never goes back: a smaller offset
+/// than the stored one is a conflict.
 pub fn set_clock_offset_seconds(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -166,7 +171,7 @@ pub struct KeyLine {
     pub created: i64,
     pub expires_at: Option<i64>,
     pub revoked_at: Option<i64>,
-    /// When it was last used, as far as that was written down.
+    /// When it was last used, as far as that is stored.
     pub used_at: Option<i64>,
 }
 
@@ -194,7 +199,7 @@ pub fn list(tx: &mut dyn Tx) -> Result<Vec<KeyLine>, StoreError> {
         .collect()
 }
 
-/// Writes down when a key was last used, unless a later time is known.
+/// Stores when a key was last used, unless a later time is stored.
 pub fn note_use(tx: &mut dyn Tx, (key_id, at): KeyUse) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE api_keys SET used_at = ?2 WHERE id = ?1 AND (used_at IS NULL OR used_at < ?2)",
@@ -212,7 +217,8 @@ pub fn revoke(tx: &mut dyn Tx, now: &Now, id: Id<kind::ApiKey>) -> Result<bool, 
     Ok(changed == 1)
 }
 
-/// Suspends an account, or lets it act again; answers whether it was otherwise before.
+/// Suspends an account, or lets it act again. `false` if there is no such account, or nothing
+/// changed.
 pub fn suspend(tx: &mut dyn Tx, name: &str, suspended: bool) -> Result<bool, StoreError> {
     let sql = "UPDATE accounts SET suspended = ?2 WHERE name = ?1 AND suspended <> ?2";
     Ok(tx.execute(sql, values![name, suspended])? == 1)

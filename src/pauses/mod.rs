@@ -1,10 +1,10 @@
 //! The operator's stop switch: what the service does not do for now, for everybody or for one
 //! account.
 //!
-//! A pause counts from the moment its transaction commits. While quotes or transfers are paused,
-//! callers are refused with 503 `service_paused`, which is not stored under their idempotency key.
-//! While payouts are paused, callers notice nothing: a payout whose instruction is not with the
-//! bank yet waits, and one that the bank has goes on.
+//! A pause takes effect when its transaction commits. While quotes or transfers are paused, callers
+//! are refused with 503 `service_paused`, which is not stored under their idempotency key. While
+//! payouts are paused, callers are not refused: a payout whose instruction the bank does not have
+//! yet waits, and one that the bank has goes on.
 
 pub mod rows;
 
@@ -18,7 +18,7 @@ crate::string_enum!(
     Operation { Quotes "quotes", Transfers "transfers", Payouts "payouts" }
 );
 
-/// Seconds after which a refused caller may try again.
+/// The `Retry-After` of a refusal, in seconds.
 pub const RETRY_AFTER_SECONDS: u64 = 60;
 
 /// One pause as the operator set it.
@@ -64,7 +64,7 @@ pub fn refuse_paused(
     Err(refusal.into())
 }
 
-/// Sets a pause, over an earlier one of the same operation and account.
+/// Sets a pause. It replaces an earlier one of the same operation and account.
 pub fn pause(
     tx: &mut dyn Tx,
     now: &Now,
