@@ -38,6 +38,7 @@ pub enum FollowError {
 /// What the metrics and the readiness page tell of a followed chain.
 #[derive(Default)]
 pub struct FollowStats {
+    /// Height of the cursor.
     pub height: AtomicI64,
     /// Time of the cursor's block, Unix seconds.
     pub block_time: AtomicI64,
@@ -45,6 +46,7 @@ pub struct FollowStats {
     pub final_height: AtomicI64,
     /// Height of the newest block, as the node that was read from last tells it.
     pub head_height: AtomicI64,
+    /// Blocks that were read, deposits that were credited, and doubts, since the start.
     pub blocks: AtomicU64,
     pub deposits: AtomicU64,
     pub doubts: AtomicU64,
@@ -77,7 +79,7 @@ pub struct FollowedChain {
     pub stats: FollowStats,
     /// The decimals of other tokens, from the first node that answered.
     other_decimals: Mutex<HashMap<AddressBytes, u8>>,
-    /// Contracts that were the token's before the configured one: a transfer can still be paid in
+    /// Contracts that were the token's before the configured one. A transfer can still be paid in
     /// the one that its caller was shown.
     former: Mutex<Vec<TokenContract>>,
     pub seen: SeenHeights,
@@ -142,6 +144,7 @@ impl FollowedChain {
         Ok(())
     }
 
+    /// The contracts that were the token's before the configured one.
     pub fn former(&self) -> Vec<TokenContract> {
         self.former.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

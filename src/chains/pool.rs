@@ -67,7 +67,8 @@ impl AddressBatches {
         self.reserved.iter().map(|range| range.end - range.start).sum()
     }
 
-    fn index(&mut self) -> Option<u32> {
+    /// Takes the next reserved index.
+    fn take_index(&mut self) -> Option<u32> {
         while let Some(range) = self.reserved.front_mut() {
             if let Some(index) = range.next() {
                 return Some(index);
@@ -228,7 +229,7 @@ impl AddressPool {
                 batches.growing_size = self.size_next(batches.used(), elapsed);
             }
             let missing = batches.growing_target().saturating_sub(batches.growing.len());
-            (0..missing.min(count)).map_while(|_| batches.index()).collect()
+            (0..missing.min(count)).map_while(|_| batches.take_index()).collect()
         };
         if indices.is_empty() {
             return true;
@@ -287,7 +288,7 @@ impl AddressPool {
         if let Some(Fresh { index, address }) = batches.present.pop() {
             return Some((i64::from(index), address));
         }
-        while let Some(index) = batches.index() {
+        while let Some(index) = batches.take_index() {
             if let Some(Fresh { index, address }) = self.fresh(index) {
                 return Some((i64::from(index), address));
             }

@@ -46,6 +46,8 @@ impl RpcErrorBody {
         self.message.to_lowercase().contains("batch")
     }
 
+    /// The error by what can be done about it. The code decides, and where it says too little, the
+    /// words that gateways use.
     pub fn sorted(&self) -> NodeError {
         let message = words(&self.message);
         let text = format!("{} {message}", self.code);

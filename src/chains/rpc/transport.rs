@@ -1,8 +1,9 @@
 //! Sends questions to one node: in batches as large as it takes, no faster than its gateway allows,
 //! and again where it refused for a while.
 //!
-//! What one question of several was answered is kept when a later one meets a limit: only the rest
-//! is asked again. A batch that is refused as a whole, in whatever words, is asked one by one.
+//! If one of several questions meets a limit, the answers before it are kept, and only the rest is
+//! asked again. If a batch is refused as a whole, in whatever words, its questions are asked one by
+//! one.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,7 +56,7 @@ struct RpcResponse<'a> {
     error: Option<RpcErrorBody>,
 }
 
-/// What a question was answered: its result as it came, or the node's refusal of this question.
+/// The answer to one question: the result as the node sent it, or its refusal of this question.
 pub(super) type Answered = Result<Box<RawValue>, NodeError>;
 
 #[derive(Default)]
@@ -345,9 +346,9 @@ impl Transport {
         }
     }
 
-    /// Asks questions, each of which gets an answer of its own, in as few requests as the node
-    /// takes. A node that refuses one of them for a while is waited for where something was read
-    /// already, by this call or, with `is_patient`, before it.
+    /// Asks questions in as few requests as the node takes, and answers what each was answered. If
+    /// the node refuses for a while, this waits for it, but only where something was read already:
+    /// by this call or, with `is_patient`, before it.
     pub async fn ask(
         &self,
         requests: &[RpcRequest],

@@ -1,11 +1,17 @@
 //! Finds the clearing system's reference of a payment (the UTR) in a bank's report.
 //!
-//! Banks put it into nearly every element that takes text, with a label or without. In this order:
-//! the clearing system's own element (`ClrSysRef`, or the column `UTR`) if its text has a form and
-//! length of the method; the elements that `[bank.profile] reference_elements` names; a text behind
-//! a label; a text with a known form; at last the clearing system's element whatever its form. Book
-//! transfers have an order of their own (see [`References::utr`]). Two texts of one step that
-//! differ leave it open, and the operator decides.
+//! Banks put it into nearly every element that takes text, with a label or without. It is looked
+//! for in this order:
+//!
+//! 1. the clearing system's own element (`ClrSysRef`, or the column `UTR`), if its text has a form
+//!    and length of the method;
+//! 2. the elements that `[bank.profile] reference_elements` names;
+//! 3. a text behind a label, if it has a letter;
+//! 4. a text with a known form, first one whose length fits the method;
+//! 5. the clearing system's element, whatever its form.
+//!
+//! Book transfers have an order of their own (see [`References::utr`]). If two texts of one step
+//! differ, the operator decides.
 
 use super::values::Utr;
 use crate::rails::port::PaymentMethod;

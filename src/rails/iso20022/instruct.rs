@@ -26,13 +26,13 @@ pub fn namespace(version: Pain001) -> String {
     format!("{NAMESPACE_PREFIX}{}", version.as_str())
 }
 
-/// An element that holds a code or a text of the bank's own.
+/// Writes an element that holds a code or a text of the bank's own.
 fn choice(document: &mut Document, name: &str, value: &CodeOrText) {
     let (element, text) = value.element();
     document.path(&[name, element], text);
 }
 
-/// A branch of a bank, by its IFSC.
+/// Writes a branch of a bank, by its IFSC.
 fn bank_branch(document: &mut Document, name: &str, ifsc: &str) {
     document.element(name, |agent| {
         agent.element("FinInstnId", |institution| {
@@ -44,8 +44,8 @@ fn bank_branch(document: &mut Document, name: &str, ifsc: &str) {
     });
 }
 
-/// An account with its type. Both sides have the profile's `account_type`, which is NRE unless the
-/// profile says otherwise.
+/// Writes an account with its type. Both sides have the profile's `account_type`, which is NRE
+/// unless the profile says otherwise.
 fn account(document: &mut Document, name: &str, number: &str, kind: &CodeOrText) {
     document.element(name, |account| {
         account.path(&["Id", "Othr", "Id"], number);
@@ -58,7 +58,7 @@ fn total(orders: &[&PaymentOrder]) -> Result<Money, StoreError> {
     orders.iter().try_fold(Money::zero(Currency::Inr), |sum, order| sum.plus(order.amount))
 }
 
-/// The whole file. The same arguments give the same bytes. `created` is in Unix seconds; the
+/// Writes the whole file. The same arguments give the same bytes. `created` is in Unix seconds; the
 /// payments are to be made on its day in India.
 pub fn write(
     settings: &BankSettings,
@@ -195,8 +195,8 @@ fn write_order(transaction: &mut Document, settings: &BankSettings, order: &Paym
     transaction.path(&["RmtInf", "Ustrd"], &remittance);
 }
 
-/// The remitter with an address in elements of its own, which the standard asks for since November
-/// 2026, and what identifies the person where it is known.
+/// Writes the remitter: the address in separate elements, which the standard asks for since
+/// November 2026, and what identifies the person where it is known.
 fn write_sender(party: &mut Document, settings: &BankSettings, sender: &Remitter) {
     let characters = settings.profile.characters;
     party.text("Nm", &settings.written_name(&sender.name));

@@ -133,7 +133,7 @@ impl SimulatedIsoBank {
             paid: Vec::new(),
         }
     }
-    fn is(&self, behaviour: Behaviour) -> bool {
+    fn has(&self, behaviour: Behaviour) -> bool {
         self.behaviour.contains(&behaviour)
     }
     fn next_number(&mut self) -> i64 {
@@ -222,7 +222,7 @@ impl SimulatedIsoBank {
     /// Closes the day: a statement of what was booked since the last one, if anything was.
     pub fn close_day(&mut self, at: i64) {
         let Some(today) = Day::at(at).filter(|_| !self.booked.is_empty()) else { return };
-        if self.is(Behaviour::StrayLines) {
+        if self.has(Behaviour::StrayLines) {
             let sequence = self.next_number();
             self.booked.push(Booked {
                 amount: Money::new(590, Currency::Inr),
@@ -348,9 +348,9 @@ impl SimulatedIsoBank {
 
     fn send(&mut self, kind: &str, id: String, bytes: Vec<u8>) {
         let name = format!("{kind}-{id}.xml");
-        let copies = if self.is(Behaviour::Duplicates) { 2 } else { 1 };
+        let copies = if self.has(Behaviour::Duplicates) { 2 } else { 1 };
         for copy in 0..copies {
-            let delay = if self.is(Behaviour::Delays) {
+            let delay = if self.has(Behaviour::Delays) {
                 self.random.next_u64() % (DELAY_TURNS_MAX + 1)
             } else {
                 0
@@ -367,7 +367,7 @@ impl SimulatedIsoBank {
         let (mut due, waiting): (Vec<_>, Vec<_>) =
             self.outgoing.drain(..).partition(|(at, _)| *at < turn);
         self.outgoing = waiting;
-        if self.is(Behaviour::Reordering) {
+        if self.has(Behaviour::Reordering) {
             for index in (1..due.len()).rev() {
                 due.swap(index, (self.random.next_u64() % (index as u64 + 1)) as usize);
             }

@@ -52,7 +52,7 @@ pub fn read(root: &Element, unread: &mut Unread) -> Result<StatusReport, FileErr
 
 fn read_payments(
     parent: &Element,
-    before: &str,
+    batch_place: &str,
     report: &mut StatusReport,
     unread: &mut Unread,
 ) -> Result<(), FileError> {
@@ -62,7 +62,7 @@ fn read_payments(
                 "the file holds more than {REPORTS_MAX} payments: have it split"
             )));
         }
-        let place = format!("{before}TxInfAndSts {}", index + 1);
+        let place = format!("{batch_place}TxInfAndSts {}", index + 1);
         match read_payment(payment, &place) {
             // Without a status of its own, a payment shares its batch's.
             Ok(found) => report.payments.extend(found),
