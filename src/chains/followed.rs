@@ -59,13 +59,11 @@ pub struct FollowStats {
     pub nodes_missing: AtomicUsize,
     /// Whether this process follows the chain now. If not, the other figures stand still.
     pub is_followed: AtomicBool,
-    /// The place in `nodes` of the lead, the node that was read from last. The chain audit prefers
-    /// another one.
+    /// The place of the lead in `nodes`. The chain audit prefers another node.
     pub lead: AtomicUsize,
     /// Up to which block the book was compared with the chain.
     pub audited_height: AtomicI64,
-    /// When the whole book was last compared with the chain, in Unix seconds; 0 where another
-    /// process compares.
+    /// When all was last compared, in Unix seconds; 0 where another process compares.
     pub audited_at: AtomicI64,
     /// Differences that the operator has not explained.
     pub differences: AtomicI64,
@@ -144,7 +142,6 @@ impl FollowedChain {
         Ok(())
     }
 
-    /// The contracts that were the token's before the configured one.
     pub fn former(&self) -> Vec<TokenContract> {
         self.former.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -186,15 +183,14 @@ impl FollowedChain {
         (now_seconds - self.stats.block_time.load(Ordering::Relaxed)).max(0)
     }
 
-    /// Remembers the present height, for pages that show people how the chain was followed.
+    /// Remembers the present height for pages that show how the chain was followed.
     pub fn remember_height(&self, now_seconds: i64) {
         let height = self.stats.height.load(Ordering::Relaxed);
         let behind_seconds = self.behind_seconds(now_seconds);
         self.seen.remember(SeenHeight { at: now_seconds, height, behind_seconds });
     }
 
-    /// What the metrics show. Figures of following or comparing are `None` in a process that does
-    /// not do it.
+    /// What the metrics show; `None` for what this process does not follow or compare.
     pub fn figures(&self, now_seconds: i64) -> ChainFigures {
         let stats = &self.stats;
         let is_followed = stats.is_followed.load(Ordering::Relaxed);
@@ -341,9 +337,8 @@ impl FollowedChain {
             .unwrap_or(0)
     }
 
-    /// Checks the nodes that were not found to fit yet and are not resting. `Ok` says whether at
-    /// least one node fits; `Err` says what does not fit at those that were checked. Only nodes
-    /// that fit are listened to.
+    /// Checks the nodes that do not rest and were not found to fit yet. `Ok` says whether any node
+    /// fits, `Err` what does not fit. Only nodes that fit are listened to.
     pub async fn check(&self) -> Result<bool, String> {
         let unchecked =
             self.nodes.iter().filter(|node| !node.fits() && node.resting_for().is_none());
@@ -374,9 +369,7 @@ impl FollowedChain {
 
     /// Asks all nodes that fit what they call final. `latest` is the latest time that a block can
     /// have now, in Unix seconds; a node that tells of a later one is not believed.
-    ///
-    /// Where one node alone is followed, its word is not taken for its newest blocks on a chain of
-    /// which [`finality_blocks`] is known.
+    /// A node that is followed alone is not believed about its newest [`finality_blocks`].
     pub async fn node_heights(&self, latest: i64) -> Result<NodeHeights<'_>, FollowError> {
         let asked = self.nodes.iter().map(|node| async move {
             if node.fits() { Some(node.final_block().await) } else { None }

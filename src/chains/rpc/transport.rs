@@ -27,8 +27,8 @@ const ANSWER_BYTES_MAX: usize = 26 * 1024 * 1024;
 const BATCH_REQUESTS_MAX: usize = 50;
 /// How long a node that refused a batch is asked without any.
 const BATCH_REFUSED: Duration = Duration::from_secs(3_600);
-/// How long a node rests after HTTP 403 without `Retry-After`: TRON's gateway bans a client for 30
-/// s. After 429 and 503 without it, the rests grow as after other faults.
+/// How long a node rests after HTTP 403 without `Retry-After`, because TRON's gateway bans a client
+/// for 30 s. After 429 and 503 without it, the rests grow as after other faults.
 const REST_SECONDS_BANNED: u64 = 30;
 /// Rests after other faults grow from this, doubling, up to the longest.
 const REST_SECONDS_MIN: u64 = 1;
