@@ -214,7 +214,8 @@ impl MethodProfile {
     fn read(method: PaymentMethod, table: Option<MethodTable>) -> Result<MethodProfile, String> {
         let name = method.as_str();
         let table = table.unwrap_or_default();
-        // Only RTGS is urgent (`URGP`); the local instrument names the payment system.
+        // The service level says how a payment is settled: net (`URNS`), gross (`URGP`) or within
+        // the bank (`BKTR`). The local instrument names the payment system.
         let (level, instrument) = match method {
             PaymentMethod::Neft => ("URNS", "NEFT"),
             PaymentMethod::Rtgs => ("URGP", "RTGS"),

@@ -16,8 +16,8 @@ use crate::rails::files::format::FileError;
 pub const DEPTH_MAX: usize = 32;
 /// The most elements of a file, enough for some 10 000 statement entries.
 pub const ELEMENTS_MAX: usize = 400_000;
-/// The most bytes of one element's text; the longest text type of the messages that are read has 2
-/// 048 characters.
+/// The most bytes of one element's text. The longest text type of the messages that are read has
+/// 2 048 characters.
 pub const TEXT_BYTES_MAX: usize = 8_192;
 /// The most attributes of one element, namespaces included.
 pub const ATTRIBUTES_MAX: usize = 16;
