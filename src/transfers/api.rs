@@ -324,13 +324,14 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
+/// The transfer that the request's path names; refused if the account and mode have none.
 pub fn locate(context: &mut Context<'_>) -> Result<Transfer, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
-/// What is wrong with the funding leg for the chain that the mode takes.
+/// What is wrong with `funding` of a request for the chain that the mode takes.
 fn funding_refused(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
     let (Ok(ports), Some(funding)) = (services.ports(scope.mode()), body.get("funding")) else {
         return Vec::new();
@@ -419,6 +420,7 @@ fn resolve(
             if lock.is_none() {
                 wrong(Code::ParameterEmpty, "quote_lock_id is required for the action requote.");
             }
+            // Without an ID it is refused below, so the empty one is never looked up.
             Resolution::Requote(lock.unwrap_or_else(|| NamedId::parse("")))
         }
         (ResolveAction::Refund, lock) => {

@@ -20,8 +20,8 @@ fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfe
         .ok_or_else(|| StoreError::Broken(format!("{id} is referred to and does not exist")))
 }
 
-/// Takes over what the simulated chain shows of one token movement to an address of ours; a real
-/// chain's come by [`observe_transaction`]. Seeing the same again changes nothing.
+/// Records what the simulated chain shows of one token movement to an address of ours. Movements on
+/// a real chain come through [`observe_transaction`]. Seeing the same again changes nothing.
 pub fn observe(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -35,9 +35,10 @@ pub fn observe(
     observe_as(tx, now, services, scope, chain, movement, known)
 }
 
-/// Takes over what a real chain shows of one transaction: all its movements to addresses of one
-/// account. A transaction that moved to another block, and to other places in it, keeps its
-/// deposits, told apart by what they moved.
+/// Records what a real chain shows of one transaction: all its movements to addresses of one
+/// account. Answers the deposits in the order of the movements. If another block takes the place of
+/// the transaction's block, log indices may change. The deposits are then recognised by their
+/// addresses, amount and asset, and keep their identifiers.
 pub fn observe_transaction(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -59,8 +60,8 @@ pub fn observe_transaction(
                 movement.asset.as_str(),
             )
     };
-    // First the movements whose log index did not change; then, by content, those that another
-    // block put elsewhere.
+    // First the movements whose log index did not change; then, by content, those that have another
+    // index in another block.
     let mut matched: Vec<Option<Deposit>> = movements
         .iter()
         .map(|movement| {
@@ -154,9 +155,9 @@ fn settle(
     credit(tx, now, services, &mut transfer, deposit.amount, classification, is_suspect)
 }
 
-/// How a final deposit counts for its transfer. The time of its block decides, whenever it was
-/// seen; `expires_at` itself is in time. After a cancellation every deposit is late, also those
-/// that follow the first. A transfer that takes no more money makes it unmatched.
+/// How a final deposit counts for its transfer. If the transfer takes no more money, the deposit is
+/// unmatched. After a cancellation every deposit is late, not only the first. Otherwise the time of
+/// its block decides, whenever it was seen; `expires_at` itself is in time.
 pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
     if !takes_money(transfer.status) {
         return Ok(Classification::Unmatched);
@@ -192,7 +193,7 @@ fn credit(
     }
     transfer.received = transfer.received.plus(amount)?;
     if transfer.status == TransferStatus::FundingHold {
-        // More money in a hold raises what was received; state and reason stay.
+        // More money in a hold raises what was received; status and reason stay.
         arrive(tx, now, LedgerEntryKind::DepositHeld, LedgerAccount::Hold)?;
         if is_suspect {
             holds::begin_review(tx, now, transfer)?;
@@ -227,7 +228,9 @@ fn credit(
     }
 }
 
-/// A deposit whose block was replaced did not come back in time.
+/// Ends a deposit as `failed` if its block was replaced and it did not come back within
+/// [`deposits::UNSEEN_SECONDS_MAX`]. Changes nothing before that time, and leaves a deposit alone
+/// that is completed or failed.
 pub fn drop_unseen(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -247,8 +250,9 @@ pub fn drop_unseen(
     deposits::end(tx, now, &mut deposit, None, Some(ReasonCode::Dropped))
 }
 
-/// Until when the final view of a transfer's chain reaches: on a real one the time of the last
-/// block that was read, also where the configuration names another chain by now.
+/// The time that the final view of a transfer's chain has reached, in Unix seconds: on a real chain
+/// that of the last block that was read, and 0 if none was. The transfer's own chain counts, also
+/// if the configuration names another one by now.
 fn final_view_time(
     tx: &mut dyn Tx,
     now: &Now,
@@ -263,8 +267,9 @@ fn final_view_time(
         .map_or(0, |cursor| cursor.block_time))
 }
 
-/// The chain's final view has passed `expires_at`: without money the transfer expires, with too
-/// little it is held.
+/// Ends the wait of a transfer in `funding` once its chain's final view has passed `expires_at`:
+/// without money the transfer expires, with too little the money is held. Looks again later while
+/// the view is not that far, or while a deposit that may be in time is not final.
 pub fn expire(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -278,7 +283,7 @@ pub fn expire(
     }
     let final_time = final_view_time(tx, now, services, &transfer)?;
     if final_time <= transfer.expires_at {
-        // The watcher is not that far yet, so nobody knows what came in time.
+        // The chain is not read that far yet, so nobody knows what came in time.
         let wait = (transfer.expires_at - final_time + 1)
             .clamp(FINAL_VIEW_WAIT_SECONDS_MIN, FINAL_VIEW_WAIT_SECONDS_MAX);
         let due = now.business_milliseconds() + wait * 1000;
@@ -302,13 +307,14 @@ const UNSETTLED_WAIT_MILLISECONDS: i64 = 1_000;
 const FINAL_VIEW_WAIT_SECONDS_MIN: i64 = 3;
 const FINAL_VIEW_WAIT_SECONDS_MAX: i64 = 60;
 
-/// What is still missing of the amount.
+/// What is still missing of the amount, in the transfer's asset; zero if nothing is.
 pub fn missing(transfer: &Transfer) -> Result<Money, StoreError> {
     let rest = transfer.expected.minus(transfer.received)?;
     Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })
 }
 
-/// What is neither received nor on its way: money on its way must not be sent twice.
+/// What is neither received nor on its way, and so what the payer still has to send; zero if
+/// nothing is. A payer who is asked for [`missing`] would send money on its way twice.
 pub fn missing_beside_pending(tx: &mut dyn Tx, transfer: &Transfer) -> Result<Money, StoreError> {
     let (scope, asset) = (transfer.scope, &transfer.asset);
     let pending = deposits::rows::pending_units_of_transfer(tx, scope, transfer.id, asset)?;
@@ -316,7 +322,8 @@ pub fn missing_beside_pending(tx: &mut dyn Tx, transfer: &Transfer) -> Result<Mo
     Ok(Money { units: (missing.units - pending).max(0), ..missing })
 }
 
-/// Whether the transfer can still be funded, as opposed to money going to the operator's queue.
+/// Whether a deposit counts for a transfer of this status, be it only to put the transfer on hold.
+/// Otherwise the deposit is unmatched, and the operator decides about it.
 pub fn takes_money(status: TransferStatus) -> bool {
     status.can_become(TransferStatus::FundingHold) || status == TransferStatus::FundingHold
 }

@@ -18,7 +18,8 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-/// Money is here and needs a decision; with the policy `refund` the decision is made already.
+/// Puts what a transfer has received on hold, and gives the caller 24 hours to decide. With the
+/// policy `refund` the decision is made already: the money goes back at once.
 pub(super) fn hold(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -48,6 +49,7 @@ fn await_decision(
     tasks::schedule(tx, now, transfer.scope, TaskKind::HoldExpiry, transfer.id, until * 1000)
 }
 
+/// Ends a hold: everything received goes back.
 fn refund_hold(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -61,13 +63,12 @@ fn refund_hold(
         StatusReason::Late => RefundReason::Late,
         StatusReason::ComplianceReview => RefundReason::ComplianceRejected,
     };
-    // After a hold, everything received goes back.
     let received = transfer.received;
     become_status(tx, now, transfer, TransferStatus::RefundProcessing, None)?;
     refunding::owe(tx, now, services, transfer, RefundKind::Principal, reason, received)
 }
 
-/// Nobody decided within 24 hours: the money goes back. A compliance review has no timer.
+/// Gives the money of a hold back when nobody decided in time. A compliance review has no timer.
 pub fn hold_expired(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -94,7 +95,9 @@ pub enum Resolution {
     Requote(NamedId<kind::QuoteLock>),
 }
 
-/// Carries out a caller's decision on a hold.
+/// Carries out a caller's decision on a hold. `refund_address` replaces the transfer's, if given; a
+/// refund needs one of the two. Refused outside `funding_hold`, and in a review, which only the
+/// operator ends.
 pub fn resolve(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -235,10 +238,13 @@ pub(super) fn hold_for_review(
     ledger::post(tx, now, transfer.scope, LedgerEntryKind::FundsHeld, transfer.id, &[received])
 }
 
-/// The operator's decision on a review: refused, everything goes back. Approved, it is paid if what
-/// came in time is enough (what came late, `late`, is then excess); otherwise, or if it is over and
-/// the policy holds that, the caller gets 24 hours to decide, also where `policy.underpaid` or
-/// `policy.late` is `refund`. Answers `false` where the transfer is not under review.
+/// Carries out the operator's decision on a review. `late` is the part of the money received that
+/// came late. Answers `false` where the transfer is not under review.
+///
+/// If it is refused, everything goes back. If it is approved and enough came in time, the transfer
+/// is paid, and the rest, late money too, is owed back. In two cases the caller has 24 hours to
+/// decide instead, whatever `policy.underpaid` and `policy.late` say: too little came in time, or
+/// more than the amount was received and `policy.overpaid` is `hold`.
 pub fn end_review(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -61,8 +61,11 @@ crate::enum_fields!(PurposeCode);
 /// What a caller wants done with money that does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policy {
+    /// Less than the amount when the time to pay is over.
     pub underpaid: HoldPolicy,
+    /// More than the amount.
     pub overpaid: OverpaidPolicy,
+    /// Money that came after the time to pay, or after the transfer was cancelled.
     pub late: HoldPolicy,
 }
 
@@ -88,8 +91,11 @@ pub struct Transfer {
     pub quote_lock_id: Id<kind::QuoteLock>,
     /// What the caller sells, in USD, fee included.
     pub amount: Money,
+    /// What the beneficiary gets, in INR, after fee and GST.
     pub payout_amount: Money,
+    /// INR for one USD.
     pub rate: Rate,
+    /// In USD.
     pub fee: Money,
     /// What the quote lock deducted from the rupees.
     pub gst: Option<Gst>,
@@ -111,8 +117,9 @@ pub struct Transfer {
     pub excess: Money,
     /// Deposits that were seen and are neither final nor failed.
     pub unsettled_count: i64,
+    /// The end of the time to pay, in business time: the last second in which a block is in time.
     pub expires_at: i64,
-    /// When the hold is refunded if the caller does not decide. `None` outside a hold, and in a
+    /// When the money goes back if the caller does not decide. `None` outside a hold, and in a
     /// review, which has no timer.
     pub hold_until: Option<i64>,
     pub refund_address: Option<ChainAddress>,
@@ -178,7 +185,8 @@ pub struct NewTransfer {
 }
 
 /// Creates a transfer with a deposit address of its own. IDs that name nothing are refused first,
-/// all at once; then whatever breaks a rule, all at once.
+/// all at once; then whatever breaks a rule, all at once. Answers 503 while the chain is not
+/// followed with the configured token contract, and while no deposit address is ready.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -365,8 +373,9 @@ fn judge(
     entries
 }
 
-/// If sender and beneficiary have the same name (ignoring case and spaces), it is P0014, a payment
-/// into one's own NRE account; otherwise the operator's default, P1301 unless set.
+/// If sender and beneficiary have the same name, it is P0014, a payment into one's own NRE account;
+/// otherwise the operator's default, P1301 unless set. Names are compared without regard to case
+/// and to how many spaces stand between words.
 fn default_purpose(services: &Services, sender: &Sender, beneficiary: &Beneficiary) -> PurposeCode {
     let plain = |name: &str| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     if plain(&sender.name) == plain(&beneficiary.name) {
@@ -395,7 +404,7 @@ fn become_status(
     }
     transfer.status = to;
     transfer.status_reason = reason;
-    // A hold sets its own end after it began.
+    // `holds` sets the end of a hold afterwards.
     transfer.hold_until = None;
     transfer.status_history.push(to, now.business());
     rows::update(tx, transfer, from)?;

@@ -19,7 +19,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-/// Payouts that one query reads where all that wait are scheduled.
+/// Payouts that [`submit_each`] reads with one query.
 pub(super) const HELD_PAYOUTS_PAGE: i64 = 1_000;
 
 fn transfer_and_beneficiary(
@@ -44,7 +44,7 @@ fn tax(transfer: &Transfer, payout: &Payout) -> Money {
     transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount)
 }
 
-/// The amount is final on chain: the payout begins, and what came above the amount is owed back.
+/// Begins the payout of a transfer whose amount is final on chain. What came above it is owed back.
 pub(super) fn fund(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -54,8 +54,9 @@ pub(super) fn fund(
     fund_from(tx, now, services, transfer, LedgerAccount::Available, RefundReason::Overpaid)
 }
 
-/// Begins the payout with money that stands in `from`. In `hold` the excess already stands where it
-/// belongs, so it is not posted.
+/// Begins the payout with money that stands in `from`: at least the amount, and what came above it
+/// is owed back for `excess_reason`. In `hold` the excess already stands where it belongs, so it is
+/// not posted.
 pub(super) fn fund_from(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -121,8 +122,9 @@ pub enum LimitCheck {
     Waived,
 }
 
-/// Gives the bank the instruction, once. A beneficiary that cannot be paid now, somebody on a list
-/// and a limit without room put the payout on hold instead.
+/// Gives the bank the instruction, once: only for a payout that is `initialized` or on hold. A
+/// beneficiary that cannot be paid now, somebody on a list and a limit without room put the payout
+/// on hold instead. Does nothing while payouts are paused.
 pub fn submit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -142,7 +144,7 @@ pub fn submit(
     let (mut transfer, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
     if !beneficiary.is_payable() {
         if payout.status == PayoutStatus::Initialized {
-            // Whoever makes it payable looks for the payouts on hold, and has to see this one.
+            // So that whoever makes the beneficiary payable again finds this payout on hold.
             beneficiaries::rows::lock(tx, &beneficiary)?;
             payouts::hold(tx, now, &mut payout, HoldReason::Beneficiary)?;
             look_again_in_a_day(tx, now, &payout)?;
@@ -192,15 +194,16 @@ pub fn submit(
     apply_report(tx, now, services, &mut payout, report)
 }
 
-/// When a pause of payouts was lifted: schedules every payout that the bank was not given yet, also
-/// those on hold.
+/// Schedules every payout whose instruction the bank does not have yet, also those on hold. Called
+/// when a pause of payouts was lifted.
 pub fn submit_waiting(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
     submit_each(tx, now, scope, |tx, after| {
         payouts::rows::waiting(tx, scope, after, HELD_PAYOUTS_PAGE)
     })
 }
 
-/// Schedules the submission of all payouts that `page` lists, a page after an identifier at a time.
+/// Schedules the submission of all payouts that `page` lists. `page` answers the next payouts after
+/// an identifier, in order, and none at the end.
 fn submit_each(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -221,6 +224,7 @@ fn submit_each(
     }
 }
 
+/// Asks again after two steps of the simulated bank.
 fn inquire_later(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -231,8 +235,8 @@ fn inquire_later(
     inquire_at(tx, now, services, payout, due)
 }
 
-/// Only a rail with `Reporting::Asked` is asked, which today is the simulated one; its steps set
-/// the pace. For the others this does nothing.
+/// Schedules a question to the bank about a payout; `due` is business time in milliseconds. Only a
+/// rail with `Reporting::Asked` is asked, today the simulated one. For others this does nothing.
 fn inquire_at(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -399,7 +403,7 @@ fn refund_principal(
 }
 
 /// Keeps the refund of a payout from being sent until the operator releases it, because the bank
-/// paid the payout after all. One that was confirmed on chain is gone.
+/// paid the payout after all. A refund that the chain has confirmed stays as it is.
 pub fn hold_refund(tx: &mut dyn Tx, payout: &Payout, reason: &str) -> Result<(), StoreError> {
     let (transfer, _) = transfer_and_beneficiary(tx, payout)?;
     let Some(id) = transfer.refund_id else { return Ok(()) };
@@ -432,8 +436,8 @@ fn look_again_in_a_day(tx: &mut dyn Tx, now: &mut Now, payout: &Payout) -> Resul
     tasks::schedule(tx, now, payout.scope, TaskKind::PayoutHoldExpiry, payout.id, due)
 }
 
-/// Judges a payout again that was on hold for 24 hours, and refuses it if its beneficiary cannot be
-/// paid.
+/// Looks at a payout that was on hold for 24 hours: refuses it if its beneficiary cannot be paid,
+/// and otherwise judges it again, each day as long as it is on hold.
 pub fn look_at_held(
     tx: &mut dyn Tx,
     now: &mut Now,

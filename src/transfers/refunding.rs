@@ -14,8 +14,8 @@ use crate::refunds::{self, AddressDeclaration, NewRefund, Refund};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Creates a refund of money that stands in `hold`, to the address the transfer knows. The newest
-/// refund is the one that the transfer shows.
+/// Creates a refund of money that stands in the ledger account `hold`, to the transfer's refund
+/// address. Without one the refund waits for an address. The transfer shows its newest refund.
 pub fn owe(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -97,7 +97,8 @@ pub fn refund_unmatched(
     Ok(refunds::create(tx, now, services, deposit.scope, new)?)
 }
 
-/// A refund was confirmed on chain: the money has left, and a principal refund ends its transfer.
+/// Records that the chain confirmed a refund: the money has left. A principal refund also ends its
+/// transfer as `refunded`. The caller checks that the refund may be sent.
 pub fn confirm(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -123,7 +124,7 @@ pub fn confirm(
     become_status(tx, now, &mut transfer, TransferStatus::Refunded, None)
 }
 
-/// Test mode's confirmation, with a hash of its own.
+/// [`confirm`] on a simulated chain, with a random transaction hash.
 pub fn confirm_simulated(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -133,7 +134,8 @@ pub fn confirm_simulated(
     confirm(tx, now, refund, hash)
 }
 
-/// The simulated chain shows a refund; one that was completed or is held stays as it is.
+/// Confirms a refund of the simulated chain when its time has come. One that was completed, or that
+/// screening or the bank holds, stays as it is.
 pub fn confirm_due(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -31,7 +31,7 @@ crate::stored! {
         asset: &transfer.asset => row.text()?;
         token_contract: transfer.token_contract.bytes() => read_address(row, &chain)?;
         deposit_address: transfer.deposit_address.bytes() => read_address(row, &chain)?;
-        account_fingerprint: i64::from(transfer.account_fingerprint) => fingerprint(row)?;
+        account_fingerprint: i64::from(transfer.account_fingerprint) => read_fingerprint(row)?;
         derivation_index: transfer.derivation_index => row.int()?;
         expires_at: transfer.expires_at => row.int()?;
         policy: &policy_to_text(transfer.policy) => row.word(policy_from_text)?;
@@ -128,13 +128,14 @@ fn policy_from_text(text: &str) -> Option<Policy> {
     })
 }
 
-fn fingerprint(row: &mut Row) -> Result<u32, StoreError> {
+/// Reads the BIP-32 fingerprint of an account key.
+fn read_fingerprint(row: &mut Row) -> Result<u32, StoreError> {
     u32::try_from(row.int()?).map_err(|_| {
         StoreError::Broken("the fingerprint of an account key lies outside its range".into())
     })
 }
 
-/// The transfer of an account and mode that has a reference of the caller's.
+/// The transfer of an account and mode that has this reference of the caller's.
 pub fn find_by_caller_reference(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -171,8 +172,8 @@ pub struct AddressLine {
     /// Which account key it is derived from: the key's BIP-32 fingerprint.
     pub account_fingerprint: u32,
     pub derivation_index: i64,
-    /// Completed deposits, whatever they were in the eyes of the transfer, and what came from other
-    /// deposit addresses on a real chain.
+    /// Completed deposits of every classification, and what came from other deposit addresses on a
+    /// real chain.
     pub received: Money,
     /// What left the address on a real chain.
     pub swept: Money,
@@ -202,7 +203,7 @@ pub fn addresses(
             token_contract: ChainAddress::of_chain(&chain, address(row.bytes()?)?),
             address: ChainAddress::of_chain(&chain, address(row.bytes()?)?),
             chain,
-            account_fingerprint: fingerprint(&mut row)?,
+            account_fingerprint: read_fingerprint(&mut row)?,
             derivation_index: row.int()?,
             received: none,
             swept: none,

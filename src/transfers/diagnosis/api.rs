@@ -71,7 +71,8 @@ fn is_known(deposits: &[Deposit]) -> bool {
     deposits.iter().any(|deposit| deposit.status == DepositStatus::Completed)
 }
 
-/// Asks the nodes of a real chain about the transaction.
+/// Asks the nodes of a real chain about the transaction. Nobody is asked if the book knows enough,
+/// or if the transfer is not on the chain that the mode follows.
 pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFuture> {
     Some(Box::pin(async move {
         let Asking { app, permits, caller, ids } = asking;
@@ -95,7 +96,8 @@ pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFutur
         });
         let Some((transfer, mut tokens)) = found.await? else { return Ok(None) };
         let (settings, address) = (&chain.settings, transfer.deposit_address);
-        // What is configured, which may not be stored yet, and what the transfer was told.
+        // The contract that the transfer was told, and the configured one, which may not be stored
+        // yet.
         let configured = chain.token();
         tokens.retain(|token| {
             token.contract == *transfer.token_contract.bytes()

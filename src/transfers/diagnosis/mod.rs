@@ -31,13 +31,14 @@ crate::string_enum!(
         LateBy "late_by",
         // It came in time, but the transfer had been cancelled.
         AfterCancel "after_cancel",
-        // The transfer was through with its funding before it came.
+        // It came when the transfer took no more money.
         Unmatched "unmatched",
-        // Final and right, and yet not in the book: only the operator can say why.
+        // The right token came to the right address in a final block that the service has read, and
+        // yet the book does not have it: only the operator can say why.
         NotCredited "not_credited",
-        // The token was moved to the right address, but none of it.
+        // A movement of the token to the right address whose amount is zero.
         ZeroValue "zero_value",
-        // A contract that calls itself like the token, and is another one.
+        // Another contract whose symbol looks like the token's.
         LookAlikeToken "look_alike_token",
         // Another token came to the right address.
         WrongToken "wrong_token",
@@ -61,7 +62,9 @@ pub struct Finding {
     pub deposit_id: Option<Id<kind::Deposit>>,
     pub amount: Option<Money>,
     pub currency: Option<String>,
+    /// What is missing of the transfer's amount once this movement is final.
     pub short_by: Option<Money>,
+    /// How long after `expires_at` its block came, if it did.
     pub late_by_seconds: Option<i64>,
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,
@@ -171,7 +174,7 @@ fn of_movement(
             }
             _ => DiagnosisCode::Confirming,
         },
-        // Anybody can write movements of nothing, from and to whomever.
+        // Left out: anybody can make a movement of zero between any two addresses.
         (SeenToken::Ours, false) if movement.value == 0 => return Ok(None),
         (SeenToken::Ours, false) => DiagnosisCode::WrongAddress,
         (SeenToken::LookAlike, true) => DiagnosisCode::LookAlikeToken,
@@ -200,8 +203,10 @@ fn of_movement(
     }))
 }
 
-/// The one thing that is told of a transaction. `deposits` are the transfer's own of this
-/// transaction; `token_contract` is the contract of the transfer's token.
+/// The one thing that is told of a transaction. `deposits` are the transfer's deposits of this
+/// transaction; `token_contract` is the contract of the transfer's token. `seen` is what a node
+/// shows of it: `None` if no node knows it, or none was asked. `followed_height` is the last block
+/// that the service has read.
 pub fn judge(
     transfer: &Transfer,
     token_contract: AddressBytes,
@@ -238,7 +243,7 @@ pub fn judge(
         Some(_) => Finding::bare(DiagnosisCode::Unrelated, block),
     });
     let rank = |finding: &Finding| DiagnosisCode::ALL.iter().position(|code| *code == finding.code);
-    // The first of those that rank alike.
+    // Of findings with the same code, the first is told.
     Ok(findings
         .into_iter()
         .min_by_key(rank)
