@@ -24,11 +24,11 @@ pub struct StatusTable {
 }
 
 impl StatusTable {
-    /// Returns what is wrong with a status and its history, or `None`.
+    /// What is wrong with a status and its history as they are stored, or `None`.
     pub fn fault(&self, status: &str, history: &str) -> Option<String> {
         (self.fault)(status, history)
     }
-    /// An identifier as callers know it.
+    /// A stored identifier as callers know it.
     pub fn object_id(&self, id: [u8; 16]) -> String {
         let value = u128::from_be_bytes(id);
         let kind = ObjectKind::parse(self.object);
@@ -55,7 +55,8 @@ impl Resource {
         self.path = Some(ResourcePath { name, description });
         self
     }
-    /// The resource's objects have a status: each change emits an event.
+    /// The resource's objects have a status, stored in `table`. Each of its values has an event
+    /// type.
     pub const fn with_status<S: Status>(mut self, table: &'static str) -> Resource {
         self.status = Some(StatusTable {
             table,

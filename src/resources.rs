@@ -21,7 +21,7 @@ pub const ALL: &[Resource] = &[
     statements::RESOURCE,
 ];
 
-/// The event types of all of them.
+/// The event types of all these resources.
 pub fn event_types() -> impl Iterator<Item = &'static str> {
     ALL.iter().flat_map(Resource::event_types)
 }

@@ -1,4 +1,5 @@
-//! Corridors: what can be sent, with limits and clocks.
+//! Corridors: which money can be sent and how, the limits of an amount, and how long a quote lock
+//! and a transfer wait.
 
 pub mod api;
 

@@ -15,7 +15,7 @@ pub(super) struct TableRow {
     pub(super) label: &'static str,
     pub(super) value: String,
     pub(super) is_strong: bool,
-    /// Where the value leads to.
+    /// The URL that the value links to.
     pub(super) link: Option<String>,
 }
 
@@ -46,7 +46,8 @@ pub(super) fn headline(advice: &Advice) -> &'static str {
     }
 }
 
-/// How what was sent became what was paid, from the first figure to the one before the last.
+/// What stands between the amount sent and the amount paid: the rate; and, if a fee or GST was
+/// deducted, the gross amount and each deduction.
 pub(super) fn amounts(advice: &Advice) -> Vec<AmountRow> {
     let amount = |label: &str, figure: String| AmountRow { label: label.to_owned(), figure };
     let rate = format!("{} INR for 1 {}", advice.rate, advice.amount_sent_currency.as_str());

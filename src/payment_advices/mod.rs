@@ -193,7 +193,7 @@ pub fn verification_token(services: &Services, id: Id<kind::Payout>) -> String {
     services.marked(VERIFICATION, id)
 }
 
-/// The payout that a token proves knowledge of.
+/// The payout that a verification token names; `None` if its mark is not ours.
 pub fn verified_token(services: &Services, token: &str) -> Option<Id<kind::Payout>> {
     services.unmarked(VERIFICATION, token)
 }
@@ -208,7 +208,8 @@ fn advice_number(id: Id<kind::Payout>) -> String {
 }
 
 /// Puts the advice of a settled payout together and signs it with the newest key of its mode. The
-/// same payout gives the same document, until it is returned or the key is rotated.
+/// same payout gives the same document, until it is returned, the key is rotated, or the operator
+/// changes what the document says of the issuer or the bank.
 pub fn compose(
     tx: &mut dyn Tx,
     services: &Services,
@@ -232,7 +233,7 @@ pub fn compose(
     let is_returned = payout.status == PayoutStatus::Returned;
     let explorer =
         services.ports(mode).ok().and_then(|ports| ports.chain.explorer(&transfer.chain));
-    // A fraction of a paisa that the exchange dropped belongs to neither side.
+    // `exchanged` drops a fraction of a paisa, which belongs to nobody.
     let amount_gross = transfer.amount.exchanged(transfer.rate, payout.amount.currency)?;
     let mut advice = Advice {
         object: AdviceWord::PaymentAdvice,
@@ -322,7 +323,7 @@ pub fn compose(
     Ok(advice)
 }
 
-/// When a payment passed what, as far as it did.
+/// The milestones that a payment has reached, in their order.
 fn milestones(
     transfer: &Transfer,
     payout: &Payout,
@@ -344,13 +345,13 @@ fn milestones(
 /// Where the keys are published.
 pub const KEY_SET_PATH: &str = "/.well-known/hundi-advice-keys.json";
 
-/// `21 September 2026, 19:43:20 IST` of a time in Unix seconds; India keeps one offset of 5 h 30
-/// min all year.
+/// A time in Unix seconds as India shows it: `21 September 2026, 19:43:20 IST`. India is 5 h 30 min
+/// ahead of UTC all year. A time beyond the calendar is shown as the number.
 pub fn indian_time(seconds: i64) -> String {
     indian(seconds, "%-d %B %Y, %H:%M:%S IST")
 }
 
-/// The day of [`indian_time`].
+/// The day of [`indian_time`], such as `21 September 2026`.
 fn indian_date(seconds: i64) -> String {
     indian(seconds, "%-d %B %Y")
 }

@@ -1,5 +1,5 @@
-//! The payment advice as a page: one A4 sheet of PDF/A-2a and PDF/UA-1, with embedded fonts and a
-//! code that leads to the page where anybody can verify it. The same advice gives the same bytes.
+//! The payment advice as a page: one A4 sheet of PDF/A-2a and PDF/UA-1, with embedded fonts. Its QR
+//! code leads to the page where anybody can verify it. The same advice gives the same bytes.
 
 use std::num::NonZeroU16;
 
@@ -19,7 +19,7 @@ use super::content::{amounts, headline, notes, sections, with_currency};
 use super::layout::{LABEL_WIDTH, TableLayout};
 use super::pen::{
     ALERT, GOOD, GREY, INK, LINK, MARGIN, PAGE_HEIGHT, PAGE_WIDTH, Pen, RULE, SHADE, WIDTH,
-    code_path, fill, fonts,
+    code_path, fill, fonts_fault,
 };
 use super::text::{self, ShapedLine, Weight};
 use super::{Advice, indian_date};
@@ -28,14 +28,15 @@ use crate::kernel::rupees::grouped;
 use crate::kernel::state::Status;
 use crate::payouts::state::PayoutStatus;
 
+/// Of the QR code, in points as every length here.
 const CODE_WIDTH: f32 = 88.0;
-/// What the issuer's lines have at the left of the title.
+/// The width of the issuer's lines, which stand left of the title.
 const ISSUER_WIDTH: f32 = WIDTH * 0.55;
-/// The issuer's logo stands before these lines.
+/// The issuer's logo stands left of these lines.
 const LOGO_WIDTH_MAX: f32 = 110.0;
 const LOGO_HEIGHT_MAX: f32 = 44.0;
 const LOGO_SPACE: f32 = 12.0;
-/// What it takes of the room before the title, which stays readable.
+/// How much nearer to the title the issuer's lines may end if a logo takes room from them.
 const LOGO_ROOM: f32 = 50.0;
 /// Small enough that the address of a usual server stands on one line.
 const URL_SIZE: f32 = 7.2;
@@ -108,7 +109,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let issuer_width = issuer_right - issuer_left;
     for (shown, weight, size, color) in issuer {
         let Some(shown) = shown else { continue };
-        for line in text::wrap(shown, weight, issuer_width / size, 2).ok_or_else(fonts)? {
+        for line in text::wrap(shown, weight, issuer_width / size, 2).ok_or_else(fonts_fault)? {
             ids.push(pen.line(&line, issuer_left, y, size, color));
             y += size * 1.4;
         }
@@ -140,7 +141,8 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     tree.push(heading(2, said, id));
     y += 10.0;
     let words = advice.amount_in_words.clone().unwrap_or_default();
-    let words = text::wrap(&words, Weight::Regular, (WIDTH - 20.0) / 9.0, 2).ok_or_else(fonts)?;
+    let words =
+        text::wrap(&words, Weight::Regular, (WIDTH - 20.0) / 9.0, 2).ok_or_else(fonts_fault)?;
     let rows = amounts(advice);
     let height = 54.0 + rows.len() as f32 * 13.0 + words.len() as f32 * 12.5;
     pen.bar(MARGIN, y, WIDTH, height, if advice.livemode { SHADE } else { (246, 240, 240) });
@@ -193,11 +195,13 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     }
     let mut note_lines = Vec::new();
     for note in &notes {
-        note_lines.push(text::wrap(note, Weight::Regular, notes_width / 7.6, 4).ok_or_else(fonts)?);
+        note_lines.push(
+            text::wrap(note, Weight::Regular, notes_width / 7.6, 4).ok_or_else(fonts_fault)?,
+        );
     }
     let url_lines =
         text::wrap(&advice.verification_url, Weight::Regular, notes_width / URL_SIZE, 4)
-            .ok_or_else(fonts)?;
+            .ok_or_else(fonts_fault)?;
     let notes_height = |lines: &[Vec<ShapedLine>]| {
         lines.iter().map(|lines| lines.len() as f32 * 10.2 + 3.5).sum::<f32>()
     };
@@ -207,7 +211,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let foot = PAGE_HEIGHT - 34.0 - foot_height;
 
     // The table.
-    let layout = TableLayout::fitting(&table, foot - y - 4.0).ok_or_else(fonts)?;
+    let layout = TableLayout::fitting(&table, foot - y - 4.0).ok_or_else(fonts_fault)?;
     debug_assert!(
         y + layout.height <= foot,
         "the table ends at {} and the foot begins at {foot}",
@@ -267,7 +271,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let url_bottom = y + 3.0;
     if let Some(code) = &code {
         let (x, y) = (MARGIN + WIDTH - CODE_WIDTH, foot + 9.0);
-        // White below it: a code is read by its contrast, also over the mark of test mode.
+        // White below the QR code: a reader needs the contrast, also over test mode's watermark.
         pen.bar(x - 6.0, y - 6.0, CODE_WIDTH + 12.0, CODE_WIDTH + 12.0, (255, 255, 255));
         if let Some(path) = code_path(code, x, y, CODE_WIDTH) {
             let id = pen.surface.start_tagged(ContentTag::Other);
@@ -320,8 +324,8 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     ));
     document.set_outline(outline);
     document.set_tag_tree(tree);
-    // What the library would name is of its own making, but it could hold a value; only the kind of
-    // fault is told.
+    // The library's error could hold a value of the document, such as a name. So only its kind is
+    // told.
     document.finish().map_err(|error| broken(fault_kind(&error)))
 }
 

@@ -18,16 +18,18 @@ pub(super) const PAGE_HEIGHT: f32 = 841.89;
 pub(super) const MARGIN: f32 = 46.0;
 pub(super) const WIDTH: f32 = PAGE_WIDTH - 2.0 * MARGIN;
 
+/// Colours as red, green and blue.
 pub(super) const INK: (u8, u8, u8) = (24, 28, 36);
 pub(super) const GREY: (u8, u8, u8) = (92, 100, 112);
 pub(super) const RULE: (u8, u8, u8) = (196, 202, 210);
 pub(super) const SHADE: (u8, u8, u8) = (243, 245, 248);
+/// Of test mode's watermark.
 pub(super) const MARK: (u8, u8, u8) = (243, 233, 233);
 pub(super) const GOOD: (u8, u8, u8) = (11, 107, 58);
 pub(super) const LINK: (u8, u8, u8) = (20, 70, 140);
 pub(super) const ALERT: (u8, u8, u8) = (166, 28, 28);
 
-pub(super) fn fonts() -> StoreError {
+pub(super) fn fonts_fault() -> StoreError {
     StoreError::Broken("the fonts of the payment advice do not load".into())
 }
 
@@ -39,7 +41,8 @@ pub(super) fn fill(color: (u8, u8, u8)) -> Option<Fill> {
     })
 }
 
-/// Draws and tags at once, so that what is seen is also read aloud, in the same order.
+/// Draws and tags at once, so that what is seen is also read aloud, in the same order. Lengths are
+/// in points, from the page's upper left corner; the `y` of a text is its baseline.
 pub(super) struct Pen<'a, 'b> {
     pub(super) surface: &'a mut Surface<'b>,
 }
@@ -69,11 +72,11 @@ impl Pen<'_, '_> {
         size: f32,
         color: (u8, u8, u8),
     ) -> Result<Identifier, StoreError> {
-        let line = text::shape(shown, weight).ok_or_else(fonts)?;
+        let line = text::shape(shown, weight).ok_or_else(fonts_fault)?;
         Ok(self.line(&line, x, y, size, color))
     }
 
-    /// The same, ending at `right`.
+    /// [`Pen::text`] that ends at `right`.
     pub(super) fn text_to(
         &mut self,
         shown: &str,
@@ -83,7 +86,7 @@ impl Pen<'_, '_> {
         size: f32,
         color: (u8, u8, u8),
     ) -> Result<Identifier, StoreError> {
-        let line = text::shape(shown, weight).ok_or_else(fonts)?;
+        let line = text::shape(shown, weight).ok_or_else(fonts_fault)?;
         Ok(self.line(&line, right - line.width * size, y, size, color))
     }
 
@@ -105,7 +108,7 @@ impl Pen<'_, '_> {
         Ok(id)
     }
 
-    /// What only decorates.
+    /// A shape that only decorates, so that it is not read aloud.
     pub(super) fn shape(&mut self, kind: ArtifactType, path: Option<Path>, color: (u8, u8, u8)) {
         let Some(path) = path else { return };
         self.surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(kind)));
@@ -118,8 +121,9 @@ impl Pen<'_, '_> {
         self.shape(ArtifactType::Layout, rectangle(x, y, width, height), color);
     }
 
+    /// A watermark across the whole page.
     pub(super) fn mark(&mut self, shown: &str) -> Result<(), StoreError> {
-        let line = text::shape(shown, Weight::Bold).ok_or_else(fonts)?;
+        let line = text::shape(shown, Weight::Bold).ok_or_else(fonts_fault)?;
         let size = 560.0 / line.width.max(1.0);
         self.surface
             .start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::Watermark)));
@@ -149,7 +153,7 @@ fn rectangle(x: f32, y: f32, width: f32, height: f32) -> Option<Path> {
     path.finish()
 }
 
-/// The dark modules of a code, as one path.
+/// The dark modules of a QR code, as one path.
 pub(super) fn code_path(code: &QrCode, x: f32, y: f32, width: f32) -> Option<Path> {
     let module = width / code.size() as f32;
     let mut path = PathBuilder::new();

@@ -21,6 +21,8 @@ pub const KEYS_COUNT_MAX: usize = 64;
 pub const ALGORITHM: &str = "Ed25519";
 
 const SEED_BYTES: usize = 32;
+/// One key in a mode's sealed list: when it was created, in Unix seconds (`i64`, big-endian), and
+/// its seed.
 const ENTRY_BYTES: usize = 8 + SEED_BYTES;
 
 /// A signature over the document without its member `signature`, in the canonical form of RFC 8785
@@ -78,7 +80,7 @@ impl SigningKey {
     }
 }
 
-/// Where the store keeps the keys of a mode, as a fact of the place's name.
+/// Where the store keeps the keys of a mode: in the row of `meta` that has the place's name.
 const fn place(mode: Mode) -> &'static SealedPlace {
     match mode {
         Mode::Test => &SealedPlace::ADVICE_KEYS_TEST,
@@ -86,7 +88,7 @@ const fn place(mode: Mode) -> &'static SealedPlace {
     }
 }
 
-/// The seeds of a mode's keys with their times, oldest first.
+/// The opened list of a mode's keys, oldest first; each takes [`ENTRY_BYTES`].
 fn seeds(
     sealer: &Sealer,
     mode: Mode,
@@ -279,7 +281,8 @@ fn signed_bytes(document: &Value) -> Result<Vec<u8>, String> {
     Ok(text.into_bytes())
 }
 
-/// Integers that RFC 8785 writes without loss, because every one is exact as a double.
+/// The largest integer that is written. RFC 8785 has numbers as doubles, and up to this one every
+/// integer is exact as a double.
 const INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// RFC 8785 for what advices consist of: members sorted by UTF-16 code units, no white space,

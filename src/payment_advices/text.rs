@@ -94,8 +94,8 @@ const LATIN: [(char, char); 22] = [
 static FACES: LazyLock<Option<Vec<Face>>> =
     LazyLock::new(|| FILES.into_iter().map(Face::read).collect());
 
-/// The place of the face that shows a character, given the one before it; `None` for what cannot be
-/// shown.
+/// The face that shows a character, as its place in [`FILES`]. `before` is the face of the
+/// character before it. `None` for what cannot be shown.
 fn face_of(letter: char, before: usize, weight: Weight) -> Option<usize> {
     let latin = usize::from(weight == Weight::Bold);
     let is_indic = before >= 2;
@@ -196,7 +196,8 @@ pub fn shape(text: &str, weight: Weight) -> Option<ShapedLine> {
         }
         for mut piece in pieces {
             piece.glyphs = shape_run(faces.get(piece.face)?, &piece.text);
-            // Letters that only failed beside others; nothing is drawn as a blank.
+            // Some letters are only missed beside others, as here. The whole piece is replaced, so
+            // that nothing is drawn as a blank.
             if piece.glyphs.iter().any(|glyph| glyph.glyph_id.to_u32() == 0) {
                 piece.face = usize::from(weight == Weight::Bold);
                 piece.text = piece.text.chars().map(|_| REPLACEMENT).collect();
@@ -228,8 +229,8 @@ impl ShapedLine {
         }
     }
 
-    /// How many letters fit into `width`, after each of the clusters that do; the first one always
-    /// does.
+    /// The places where the line can be cut within `width`: for each cluster that fits, how many
+    /// letters there are up to its end. The first cluster counts even if it is wider.
     fn letters_within(&self, width: f32) -> Vec<usize> {
         let clusters = self.runs.iter().flat_map(|run| {
             let clusters = run.glyphs.chunk_by(|one, next| one.text_range == next.text_range);

@@ -88,7 +88,8 @@ fn too_many() -> Refusal {
     Refusal::field(Code::RequestQueryParameterInvalid, "to", message)
 }
 
-/// Makes the statement of one account. The period must be judged by the caller.
+/// Makes the statement of one account and mode. Whoever calls it checks the period: `from` before
+/// `to`, at most [`PERIOD_SECONDS_MAX`] apart. More than [`TRANSFERS_MAX`] transfers are refused.
 pub fn compose(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -191,7 +192,8 @@ method,unique_transaction_reference,settled_at,inr_in,inr_out,refunded_usdt,refu
 
 impl Statement {
     /// The statement as RFC 4180 text: a line for each transfer, then one for each currency. Every
-    /// value is a word, a number or an identifier of ours, so none needs quoting.
+    /// value is a word, a number, an identifier, a hash, or a bank's reference of letters and
+    /// digits, so none needs quoting.
     pub fn to_csv(&self) -> String {
         let mut text = String::from(CSV_HEAD);
         for row in &self.data {

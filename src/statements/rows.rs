@@ -42,8 +42,8 @@ pub struct TransferTotals {
     pub out_units: i64,
 }
 
-/// What transfers moved from one moment to before another, in the order of the transfers; at most
-/// `rows_max` rows.
+/// What each transfer moved in each currency in a period of business time: `from` is included,
+/// `before` is not. In the order of the transfers, at most `rows_max` rows.
 pub fn moved(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -68,7 +68,7 @@ pub fn moved(
     tx.rows(&sql, values![scope, from, before, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The hashes of a transfer's final deposits, in chain order.
+/// The hashes of a transfer's final deposits, in chain order; at most 100.
 pub fn deposit_hashes(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -80,7 +80,8 @@ pub fn deposit_hashes(
     tx.rows(sql, values![scope, transfer_id])?.into_iter().map(|mut row| row.text()).collect()
 }
 
-/// What was refunded of a transfer, with the hashes: completed refunds only.
+/// What was refunded of a transfer, in millionths of a USDT, with the hashes: its first 100
+/// completed refunds.
 pub fn refunded(
     tx: &mut dyn Tx,
     scope: Scope,
