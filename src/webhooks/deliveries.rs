@@ -179,7 +179,7 @@ pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> 
 
 /// Ends deliveries without an attempt: those whose event is past its time, and those of a disabled
 /// endpoint.
-pub fn settle_unsent(
+pub fn end_unsent(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     due: &[DueDelivery],
@@ -215,7 +215,7 @@ pub fn write_attempts(
     let mut health = queue.health;
     let mut due_first_milliseconds: Option<i64> = None;
     let mut attempt_rows = Vec::with_capacity(attempts.len());
-    // Successes in a row are settled together, unless a delivery stands twice among them: a replay
+    // Successes in a row are written together, unless a delivery stands twice among them: a replay
     // may have begun it again while an attempt ran, and only one of the two has a lease that holds.
     // A failure is always a run of its own.
     let runs = attempts.chunk_by(|a, b| a.is_success && b.is_success).flat_map(|run| {
@@ -225,28 +225,28 @@ pub fn write_attempts(
     for run in runs {
         let leased =
             run.iter().map(|attempt| (attempt.delivery_id, attempt.lease_ends_milliseconds));
-        let (is_settled, next) = match run {
+        let (was_leased, next) = match run {
             [attempt] if !attempt.is_success => {
                 let random = u64::from_be_bytes(now.random_bytes());
-                let settled = after_failure(attempt, now.instant_milliseconds(), random);
+                let outcome = after_failure(attempt, now.instant_milliseconds(), random);
                 let (id, lease_ends_milliseconds) =
                     (attempt.delivery_id, attempt.lease_ends_milliseconds);
-                let is_settled = rows::delivery_attempted(
+                let was_leased = rows::delivery_attempted(
                     tx,
                     endpoint_id,
                     id,
                     lease_ends_milliseconds,
-                    &settled,
+                    &outcome,
                 )?;
-                (vec![is_settled], settled.due_milliseconds)
+                (vec![was_leased], outcome.due_milliseconds)
             }
             _ => {
                 let status = DeliveryStatus::Succeeded;
                 (rows::deliveries_end(tx, endpoint_id, leased, status, 1)?, None)
             }
         };
-        let settled = run.iter().zip(is_settled).filter(|(_, is_settled)| *is_settled);
-        for (attempt, _) in settled {
+        let counted = run.iter().zip(was_leased).filter(|(_, was_leased)| *was_leased);
+        for (attempt, _) in counted {
             attempt_rows.push((attempt.delivery_id, attempt_row(attempt)));
             if let Some(watched) = attempt.watched {
                 let http_status = attempt.http_status.map_or(0, i64::from);

@@ -165,7 +165,7 @@ pub fn create(
     now: &mut Now,
     services: &Services,
     scope: Scope,
-    ask: NewEndpoint,
+    new: NewEndpoint,
 ) -> Result<(Endpoint, String), OperationError> {
     crate::keys::rows::lock_account(tx, scope)?;
     if rows::count(tx, scope)? >= ENDPOINTS_MAX {
@@ -182,14 +182,14 @@ pub fn create(
         scope,
         id,
         version: 1,
-        url: ask.url,
-        description: ask.description,
-        enabled_events: ask.enabled_events,
+        url: new.url,
+        description: new.description,
+        enabled_events: new.enabled_events,
         status: EndpointStatus::Enabled,
         disabled_reason: None,
         disabled_milliseconds: None,
         secrets_sealed: seal_secrets(tx, now, services, id, &secrets)?,
-        metadata: ask.metadata,
+        metadata: new.metadata,
         created: now.business(),
         chaos_key_id: None,
     };

@@ -178,7 +178,8 @@ struct Target {
     loopback_allowed: bool,
     secret: String,
     events: Vec<EventRow>,
-    business_offset: i64,
+    /// How far the account's test clock is ahead.
+    clock_offset_seconds: i64,
 }
 
 async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
@@ -201,7 +202,7 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
             // The newest one stands first.
             secret: secrets.into_iter().next().map_or(String::new(), |secret| secret.secret),
             events: events_of(tx, scope)?,
-            business_offset: crate::keys::rows::clock_offset_seconds(tx, scope)?,
+            clock_offset_seconds: crate::keys::rows::clock_offset_seconds(tx, scope)?,
         }))
     };
     let target = match app.store.write(claim).await {
@@ -214,12 +215,12 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
     };
     let mut checks = Vec::new();
     for step in steps::steps(&target.events, scope.livemode()) {
-        checks.push(take(app, client, &target, step).await);
+        checks.push(run_step(app, client, &target, step).await);
     }
     checks.push(steps::quickness(&checks));
-    let business_offset = target.business_offset;
+    let clock_offset_seconds = target.clock_offset_seconds;
     let store = move |tx: &mut dyn Tx, now: &mut Now| {
-        Ok(rows::complete(tx, scope, id, &checks, now.instant() + business_offset)?)
+        Ok(rows::complete(tx, scope, id, &checks, now.instant() + clock_offset_seconds)?)
     };
     if let Err(failure) = app.store.write(store).await {
         tracing::warn!(?failure, "a drill's report could not be stored; it runs again");
@@ -227,7 +228,7 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
 }
 
 /// Sends a step's deliveries, at once or one after another, and judges the answers.
-async fn take(
+async fn run_step(
     app: &AppState,
     client: &WebhookClient,
     target: &Target,

@@ -278,7 +278,7 @@ pub fn delivery_attempted(
     endpoint_id: EndpointId,
     id: DeliveryId,
     lease_ends_milliseconds: i64,
-    settled: &DeliveryAfterAttempt,
+    outcome: &DeliveryAfterAttempt,
 ) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "UPDATE webhook_deliveries SET status = ?4, step = ?5, attempts_count = ?6, \
@@ -288,10 +288,10 @@ pub fn delivery_attempted(
             endpoint_id,
             id,
             lease_ends_milliseconds,
-            settled.status.as_str(),
-            settled.step,
-            settled.attempts_count,
-            settled.due_milliseconds,
+            outcome.status.as_str(),
+            outcome.step,
+            outcome.attempts_count,
+            outcome.due_milliseconds,
         ],
     )?;
     Ok(changed == 1)

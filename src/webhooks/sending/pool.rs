@@ -24,7 +24,8 @@ pub(super) struct ConnectionPool {
 #[derive(Default)]
 pub(super) struct PooledConnections {
     pub(super) idle: VecDeque<IdleConnection>,
-    sweeping: bool,
+    /// A task closes them when they expire.
+    has_closer: bool,
 }
 
 pub(super) struct IdleConnection {
@@ -81,14 +82,14 @@ impl ConnectionPool {
             link,
             idle_since: Instant::now(),
         });
-        if !state.sweeping {
-            state.sweeping = true;
-            tokio::spawn(ConnectionPool::sweep(Arc::downgrade(self)));
+        if !state.has_closer {
+            state.has_closer = true;
+            tokio::spawn(ConnectionPool::close_idle(Arc::downgrade(self)));
         }
     }
 
     /// Closes connections as they reach their age, until none is left.
-    async fn sweep(pool: Weak<ConnectionPool>) {
+    async fn close_idle(pool: Weak<ConnectionPool>) {
         loop {
             let next = match pool.upgrade() {
                 Some(pool) => pool.close_expired(Instant::now()),
@@ -101,8 +102,8 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes what is too old at `now` and says when the next one will be; with none left, the
-    /// sweep is over.
+    /// Closes what is too old at `now` and says when the next one will be; with none left,
+    /// [`ConnectionPool::close_idle`] ends.
     fn close_expired(&self, now: Instant) -> Option<Instant> {
         let mut state = lock(&self.state);
         while let Some(oldest) = state.idle.front() {
@@ -112,7 +113,7 @@ impl ConnectionPool {
             }
             state.idle.pop_front();
         }
-        state.sweeping = false;
+        state.has_closer = false;
         None
     }
 }

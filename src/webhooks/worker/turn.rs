@@ -174,8 +174,8 @@ fn write_all(
             continue;
         }
         let endpoint_id = reading.endpoint_id;
-        deliveries::settle_unsent(tx, endpoint_id, &reading.recorded, DeliveryStatus::Recorded)?;
-        deliveries::settle_unsent(tx, endpoint_id, &reading.expired, DeliveryStatus::Failed)?;
+        deliveries::end_unsent(tx, endpoint_id, &reading.recorded, DeliveryStatus::Recorded)?;
+        deliveries::end_unsent(tx, endpoint_id, &reading.expired, DeliveryStatus::Failed)?;
         claims.by_endpoint.push(deliveries::claim(
             tx,
             endpoint_id,
