@@ -293,7 +293,7 @@ pub fn locate(context: &mut Context<'_>) -> Result<Endpoint, OperationError> {
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
-/// What is wrong with a URL in this account's mode that is right in another.
+/// What is wrong with a URL for this account and mode, although its form is right.
 fn url_faults(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
     let url = read_alone::<WebhookUrlText>(body.get("url"));
     let judged = url.map(|url| vet::parse_url(&url.0, url_policy(&services.settings, scope)));
@@ -439,7 +439,8 @@ fn asked(form: ReplayWebhooks, mode: Mode, now_seconds: i64) -> Result<Replay, R
     Ok(Replay::Range { since: since.0, until, only_failed: form.only_failed.unwrap_or(false) })
 }
 
-/// Counts what a range holds on a connection that reads, so that nobody's writes wait for it.
+/// The preflight of a replay: counts what a range holds. It uses a connection that only reads, so
+/// nobody's writes wait for it.
 fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<PreflightFuture> {
     let id = query::path_id(asking.ids.first()?).ok()?;
     let (scope, store) = (asking.caller.scope, asking.app.store.clone());
@@ -454,7 +455,8 @@ fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<Pref
             Ok(counted) => {
                 Ok(counted.map(|counted| Ok((counted.deliveries_count, counted.before.as_u128()))))
             }
-            // One that is not kept under its key is answered at once.
+            // A refusal that is stored under the idempotency key is left to the transaction, which
+            // stores it. Any other is answered at once.
             Err(OperationError::Refused(refusal)) if refusal.is_kept() => Ok(Some(Err(refusal))),
             Err(failure) => Err(failure),
         }

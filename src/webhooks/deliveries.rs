@@ -14,8 +14,8 @@ use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::store::{Tx, migrate};
 
 /// How long a delivery that is being attempted belongs to the worker that took it, in milliseconds:
-/// after a crash it is sent again this much later. What a dead worker held is promised to be taken
-/// over within 60 s, on a busy machine too.
+/// after a crash it is sent again this much later. docs/postgresql.md promises 60 s, so a busy
+/// machine has 15 s left to find it.
 pub const LEASE_MILLISECONDS: i64 = 45_000;
 /// Deliveries that become `recorded` in the moment in which their endpoint is disabled; the others
 /// follow when due.
@@ -24,7 +24,7 @@ const RECORDED_AT_ONCE_MAX: i64 = 5_000;
 pub const DELIVERY_KEPT_SECONDS: i64 = EVENT_KEPT_SECONDS;
 /// Endpoints that one purge goes through.
 const ENDPOINTS_PURGED_MAX: i64 = 64;
-/// Where the next purge goes on.
+/// The row of `meta` that names the endpoint behind which the next purge goes on.
 const PURGE_PLACE: &str = "webhook_purge_after";
 
 /// One event for one endpoint.
@@ -40,6 +40,7 @@ pub struct Delivery {
     pub attempts_count: i64,
     /// When it is attempted next, or until when the attempt under way is awaited; store's clock.
     pub due_milliseconds: Option<i64>,
+    /// That of the event.
     pub created: i64,
 }
 
@@ -55,7 +56,7 @@ pub struct AttemptRow {
     pub answer: String,
 }
 
-/// What deliveries change of an endpoint.
+/// The part of an endpoint's state that its deliveries change.
 pub struct EndpointQueue {
     pub scope: Scope,
     pub health: EndpointHealth,
@@ -94,11 +95,11 @@ pub struct FinishedAttempt {
     pub answer: String,
     pub retry_after_seconds: Option<u64>,
     pub watched: Option<Watched>,
-    /// How what a chaos profile sent beside it was answered.
+    /// The status of the answer to what a chaos profile sent beside it.
     pub attacked_http_status: Option<u16>,
 }
 
-/// A delivery that begins now: due at once, or only recorded where the endpoint is disabled.
+/// A delivery that begins now: due at once if it is `pending`, and otherwise only recorded.
 pub fn begun(
     now: &mut Now,
     endpoint_id: EndpointId,
@@ -120,7 +121,7 @@ pub fn begun(
     }
 }
 
-/// A delivery that becomes due `milliseconds` later, behind newer ones.
+/// A delivery that becomes due only `milliseconds` from now, so that newer ones overtake it.
 pub fn begun_late(
     now: &mut Now,
     endpoint_id: EndpointId,
@@ -134,8 +135,8 @@ pub fn begun_late(
     delivery
 }
 
-/// Takes due deliveries of one endpoint until the lease ends; answers which of them were still as
-/// they had been read. `is_drained` says that no others are due.
+/// Claims due deliveries of one endpoint under a lease; answers which of them are claimed, because
+/// they were still as they had been read. `is_drained` says that no others are due.
 pub fn claim(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,

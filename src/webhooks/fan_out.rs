@@ -12,10 +12,12 @@ use crate::events::rows::EventRow;
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::{Signal, Tx};
 
-/// Endpoints that one run of the sequencer tells the worker by name. It looks for those beyond.
+/// Endpoints that one run of the sequencer tells the worker by name. The worker finds further ones
+/// by looking.
 pub const NAMED_MAX: usize = 64;
 
-/// The endpoints of the accounts met in one run of the sequencer: one small query an account.
+/// The endpoints of the accounts that one run of the sequencer meets, read with one small query for
+/// each account.
 #[derive(Default)]
 #[must_use = "deliveries are written by `finish`"]
 pub struct Subscribers {

@@ -60,8 +60,8 @@ pub struct Endpoint {
     pub enabled_events: EventFilters,
     pub status: EndpointStatus,
     pub disabled_reason: Option<EndpointDisabledReason>,
-    /// When it was disabled, by the store's clock; deliveries scheduled later are replays, which
-    /// are sent all the same.
+    /// When it was disabled, by the store's clock. A delivery whose schedule began later is a
+    /// replay, and is sent all the same.
     pub disabled_milliseconds: Option<i64>,
     pub secrets_sealed: Vec<u8>,
     pub metadata: Metadata,
@@ -159,7 +159,8 @@ pub struct NewEndpoint {
     pub metadata: Metadata,
 }
 
-/// Registers an endpoint; answers it with the secret, which is shown this once.
+/// Registers an endpoint; answers it with the secret, which is shown this once. Refused where the
+/// account has [`ENDPOINTS_MAX`].
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -208,6 +209,7 @@ pub struct EndpointChange {
     pub enables: bool,
 }
 
+/// Changes an endpoint; what `change` does not name stays as it is.
 pub fn update(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -237,7 +239,8 @@ pub fn update(
 }
 
 /// Gives an endpoint a new secret, which is shown this once; the old ones go on signing for the
-/// overlap.
+/// overlap, 0 to [`ROTATION_OVERLAP_SECONDS_MAX`]. Refused where more than [`SECRETS_ACTIVE_MAX`]
+/// would sign.
 pub fn rotate_secret(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -248,7 +251,7 @@ pub fn rotate_secret(
     let secret = sign::secret_text(now.random_bytes());
     let secrets =
         rotated(open_secrets(services, &endpoint)?, secret.clone(), now.instant(), overlap_seconds);
-    // None is ended before its time: whoever checks with it was promised the overlap.
+    // No old secret is dropped to make room: whoever still checks with it was promised the overlap.
     if secrets.len() > SECRETS_ACTIVE_MAX {
         let message = format!(
             "An endpoint has at most {SECRETS_ACTIVE_MAX} secrets that sign. Wait until the \

@@ -155,8 +155,9 @@ pub fn count_before_transaction(
 fn whole(now: &Now, endpoint: &Endpoint, since: i64, until: i64, only_failed: bool) -> LeftReplay {
     // Past its time an event can no longer be delivered, and its deliveries are about to be purged.
     let kept_since = now.instant() - EVENT_KEPT_SECONDS;
-    // `created` decides. Identifiers bound what is read: they have the time of the clock that
-    // sequenced, behind which a test clock never is.
+    // `created` decides which events belong to the range. Identifiers only bound what is read: an
+    // identifier has the instant at which its event was sequenced, and `created` is at most the
+    // test clock's offset later.
     let earliest =
         since.saturating_sub(now.clock_offset_seconds()).saturating_sub(CLOCKS_APART_SECONDS_MAX);
     let latest = until.saturating_add(CLOCKS_APART_SECONDS_MAX);
@@ -334,7 +335,7 @@ pub(super) fn replay_next_part(
     if is_over { rows::replay_end(tx, &left, from) } else { rows::replay_move(tx, &left, from) }
 }
 
-/// Does the replays of all accounts, a part of one after a part of another, until `stop`.
+/// Does the replays of all accounts until `stop`, one part for each account in turn.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let mut scopes: VecDeque<Scope> = VecDeque::new();
     while !*stop.borrow() {

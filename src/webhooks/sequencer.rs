@@ -52,7 +52,7 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
     events::rows::remove_outbox(tx, &outbox)
 }
 
-/// Says that the sequencer works, for as long as it lives.
+/// Tells others that the sequencer works, until it is dropped.
 struct Sequencing<'s>(&'s watch::Sender<bool>);
 
 impl Sequencing<'_> {
@@ -72,7 +72,7 @@ impl Drop for Sequencing<'_> {
 pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiver<bool>) {
     // The embedded store sequences in its own commits, and gives no lease.
     let Some(lease) = lease else { return };
-    // A commit of this node's own says that there is something; for other nodes' it has to look.
+    // A commit of this node says that there is something. For those of other nodes it has to look.
     let mut is_told = false;
     while !*stop.borrow() {
         let waiting = match is_told {
@@ -90,7 +90,7 @@ pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiv
             Ok(true) => {
                 let sequencing = Sequencing::begin(&app.store.signals.is_sequencing);
                 let sequenced = app.store.write(move |tx, now| {
-                    // Read behind the lock, and sent with it.
+                    // Goes to the server together with the lock, and is answered once that is held.
                     events::rows::prefetch_outbox(tx, SEQUENCED_MAX)?;
                     if let Some(last) = lease.lock(tx)? {
                         now.mint_above(last.as_u128());

@@ -41,6 +41,7 @@ const LEASE_MILLISECONDS: i64 = 10 * 60 * 1000;
 const RUNNING_MAX: usize = 4;
 /// Drills that one look finds.
 const LOOKED_MAX: i64 = 1_000;
+/// How often a worker looks for drills.
 const LOOK_MILLISECONDS: u64 = 500;
 
 crate::string_enum!(
@@ -132,7 +133,7 @@ pub fn begin(tx: &mut dyn Tx, now: &Now, endpoint: &Endpoint) -> Result<Drill, O
     Ok(drill)
 }
 
-/// The latest events of an account, oldest first.
+/// The [`EVENTS_MIN`] latest events of an account, oldest first.
 fn events_of(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<EventRow>, StoreError> {
     rows::latest_events(tx, scope, EVENTS_MIN as i64)
 }

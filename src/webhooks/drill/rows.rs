@@ -85,7 +85,7 @@ pub fn claim(
     Ok(tx.execute(sql, values![scope, id, lease_ends_milliseconds, ends_milliseconds])? == 1)
 }
 
-/// Stores the report of a drill, unless its endpoint went meanwhile.
+/// Stores the report of a drill, unless its endpoint was deleted meanwhile.
 pub fn complete(
     tx: &mut dyn Tx,
     scope: Scope,

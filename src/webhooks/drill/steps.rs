@@ -187,7 +187,7 @@ impl DrillStep {
                 Twist::Timestamp(offset) => now_seconds + offset,
                 _ => now_seconds,
             };
-            // Any other secret will do, and nobody can guess less from a known one.
+            // Any other secret will do. A fixed one tells nothing about those that sign.
             let stranger = secret_text([7; 32]);
             let sign = |secrets: &[&str]| signature_header(secrets, id, timestamp_seconds, body);
             let signature = match self.twist {

@@ -243,9 +243,9 @@ pub fn deliveries_end(
     tx.update_each(&update, &unchanged_keys(endpoint_id, deliveries))
 }
 
-/// Makes first attempts due that a process claimed and did not live to make. Only for a store with
-/// one server: on others, such a lease may be held by a node that lives. Those whose schedule has
-/// not begun were not claimed.
+/// Makes first attempts due that a process had claimed when it died. Only for a store with one
+/// server: on a shared store a node that runs may hold the lease. Deliveries whose schedule has not
+/// begun were not claimed, and stay as they are.
 pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<u64, StoreError> {
     let released = tx.execute(
         "UPDATE webhook_deliveries SET due_milliseconds = ?1 WHERE due_milliseconds > ?1 AND \

@@ -63,8 +63,9 @@ pub fn queue_health(
     )
 }
 
-/// Makes sure that an endpoint is looked at when a delivery of it becomes due. Where an endpoint
-/// can be deleted meanwhile this is a conflict, so that nothing is delivered to it or kept for it.
+/// Makes sure that an endpoint is looked at when a delivery of it becomes due. On a shared store
+/// the endpoint may have been deleted meanwhile. That is a conflict, so nothing is delivered to it
+/// or kept for it.
 pub fn queue_due_by(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -84,7 +85,7 @@ pub fn queue_due_by(
     tx.execute(sql, values![id, due_milliseconds]).map(|_| ())
 }
 
-/// Sets an endpoint's due time to that of its first due delivery.
+/// Sets an endpoint's due time to the earliest of its deliveries, or to none if none waits.
 pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     if store::failpoint("queues_looked_at_first") {
         return queue_due_as_seen(tx, id);

@@ -1,5 +1,5 @@
-//! The rows of what is left of replays, one for each account that has one under way; and how far
-//! the last replay to an endpoint has come, which its queue's row says.
+//! The rows of what is left of replays, one for each account that has one under way. How far the
+//! last replay to an endpoint has come stands in the row of the endpoint's queue.
 
 use std::sync::LazyLock;
 
@@ -82,7 +82,7 @@ pub fn replayed_range(
     counted: &Counted,
     begun_count: u64,
 ) -> Result<(), StoreError> {
-    // Where the endpoint was deleted, nothing is told.
+    // Where the endpoint was deleted, nothing is written.
     tx.execute(
         "UPDATE webhook_queues SET replayed_milliseconds = ?2, replayed_before_event_id = ?3, \
          replayed_count = ?4, replayed_begun_count = ?5 WHERE endpoint_id = ?1 AND NOT closed",

@@ -37,7 +37,7 @@ struct ClientInner {
 }
 
 impl WebhookClient {
-    /// A sender that trusts `roots` and the options' extra roots, for TLS 1.2 and 1.3. Fails only
+    /// A client that trusts `roots` and the options' extra roots, for TLS 1.2 and 1.3. Fails only
     /// on an extra root that is no certificate.
     pub fn new(
         mut roots: RootCertStore,

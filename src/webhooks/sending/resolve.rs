@@ -1,5 +1,5 @@
-//! Resolves names through the system: one look-up of a name at a time, and always room for names
-//! that work.
+//! Resolves names through the system: a name is looked up once at a time, and there is always room
+//! for names that work.
 //!
 //! `getaddrinfo` cannot be interrupted. A look-up holds its turn, a thread of the runtime's
 //! blocking pool, until the system gives up; with a silent name server that is long after the
@@ -26,7 +26,7 @@ const NAMES_MAX: usize = 1024;
 const RESOLVING_MAX: usize = 64;
 /// Of these, names that are known to be bad.
 const RESOLVING_BAD_MAX: usize = RESOLVING_MAX / 2;
-/// Turns beside these that only names have that resolved lately.
+/// Turns in addition to these, for names only that resolved lately.
 const RESOLVING_PROVEN_MAX: usize = 16;
 /// How long a name that resolved keeps its right to those turns.
 const PROVEN_DURATION: Duration = Duration::from_secs(24 * 3_600);
@@ -87,7 +87,8 @@ enum ResolveStep {
     Ask { asking: NameQuery, history: NameHistory },
 }
 
-/// The one who asks about a name. When it goes, the name can be asked about again.
+/// A question about a name that is being asked. When it is dropped, the name can be asked about
+/// again.
 struct NameQuery {
     state: Arc<ResolverState>,
     name: String,
@@ -126,8 +127,9 @@ impl Resolver {
         }
     }
 
-    /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4;
-    /// never none. Takes as long as the system does: the caller gives up by dropping the future.
+    /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4; the
+    /// list is never empty. Takes as long as the system does: the caller gives up by dropping the
+    /// future.
     pub(super) async fn resolve(&self, name: &str) -> ResolvedAddresses {
         loop {
             let mut told = match self.step(name, Instant::now()) {
@@ -237,8 +239,8 @@ impl ResolverState {
         Some((self.turns.clone().acquire_owned().await.ok()?, turn_bad))
     }
 
-    /// Remembers what a look-up came to. Where there is no room even after what is old is
-    /// forgotten, the name is one that nothing is known of.
+    /// Remembers what a look-up came to. If there is no room even after what is old is forgotten,
+    /// nothing is remembered.
     fn learn(&self, name: &str, addresses: Option<&Arc<[IpAddr]>>, now: Instant) {
         let mut names = lock(&self.names);
         let KnownNames { good, proven, bad, .. } = &mut *names;

@@ -46,7 +46,7 @@ impl EndReporter {
 impl Drop for EndReporter {
     fn drop(&mut self) {
         self.app.metrics.webhook_in_flight(-1);
-        // Without a receiver the service has stopped; the delivery is due again when its lease
+        // If the worker is gone, the service has stopped. The delivery is due again when its lease
         // ends.
         let _ = self.reports.send(AttemptReport::Ended(self.endpoint_id, self.finished.take()));
     }
@@ -163,7 +163,7 @@ async fn attempt(
     };
     let id = event.id.to_string();
     let signature = if is_forged {
-        // Any other secret will do, and nobody can guess less from a known one.
+        // Any other secret will do. A fixed one tells nothing about those that sign.
         signature_header(&[&secret_text([7; 32])], &id, now_seconds, &body)
     } else {
         let active = target.secrets.iter().filter(|secret| secret.is_active(now_seconds));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The longest time for which a backlog begins nothing, and the shortest for which it may then
-/// begin, in milliseconds. So it has half of the time, however much others have to do.
+/// The longest time for which a backlog begins nothing, in milliseconds. Afterwards it may begin
+/// things for at least as long. So it has half of the time, however much others have to do.
 pub(super) const YIELD_MILLISECONDS_MAX: u64 = 20;
 
 /// How long a backlog goes on in small turns after others last worked, in milliseconds.
@@ -22,7 +22,7 @@ pub(super) struct BacklogYield {
 
 impl BacklogYield {
     /// Until when the backlog yields if others go on working; `None` where it does not. To be asked
-    /// whenever others begin or end their work, and at that moment.
+    /// whenever others begin or end their work, and again at the moment that it answers.
     pub(super) fn until(&mut self, others_work: bool, now: Instant) -> Option<Instant> {
         if !others_work {
             self.began = None;

@@ -29,7 +29,8 @@ pub(super) struct EndpointReading {
     pub(super) is_broken: bool,
     pub(super) health: EndpointHealth,
     pub(super) due: Vec<DueDelivery>,
-    /// Certainly nothing else is due: the reading began at the first delivery and reached the last.
+    /// Nothing else is due for certain: the reading began at the first delivery and reached the
+    /// last.
     pub(super) is_drained: bool,
     /// The last delivery that was read, unless nothing is due behind it.
     pub(super) read_until: Option<(i64, DeliveryId)>,

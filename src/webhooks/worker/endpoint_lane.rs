@@ -40,8 +40,8 @@ pub(super) struct ClaimedDelivery {
     pub(super) lease_ends_milliseconds: i64,
 }
 
-/// Which lanes a turn is for. Each lane belongs to one share, and it changes to the other only when
-/// a turn of its own has ended, so that two turns for different shares never meet.
+/// Which lanes a turn is for. Each lane belongs to one share, and changes to the other only when a
+/// turn of its own has ended. So two turns that run side by side never have the same endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Share {
     /// Those without a backlog.
@@ -69,7 +69,7 @@ pub(super) struct EndpointLane {
     pub(super) running_count: usize,
     /// The store has due deliveries that are not claimed.
     pub(super) has_due: bool,
-    /// The last claim left some that were due, so that the next one fills a turn.
+    /// The last claim left some that were due, so the next one is expected to fill a turn.
     pub(super) has_backlog: bool,
     /// The last delivery of the backlog that was read, behind which the next turn reads on. An
     /// index keeps entries of deliveries that are no longer due until it is cleaned, and a turn

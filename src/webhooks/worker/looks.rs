@@ -22,11 +22,13 @@ const LOOK_FULL_SECONDS: u64 = 30;
 pub(super) struct Looks {
     /// Something may have become due that only a look finds.
     pub(super) is_woken: bool,
-    /// When it will have, at the latest.
+    /// When the next look is wanted at the latest.
     pub(super) wakes_at: Instant,
     /// The last step with the store was a look.
     has_just_looked: bool,
+    /// Up to which due time the last look has seen everything.
     until_milliseconds: i64,
+    /// From when on a look reads everything that is due.
     fully_at: Instant,
 }
 
@@ -96,8 +98,9 @@ impl Looks {
         self.is_woken = true;
     }
 
-    /// Endpoints of a turn have nothing more due. Their next delivery may be due sooner than the
-    /// next look; and what a commit named while the turn of a backlog ran, that turn has forgotten.
+    /// Wants the next look soon, after a turn that left its endpoints with nothing due. Their next
+    /// delivery may be due before the next look. And a commit may have named one of them while a
+    /// backlog's turn ran; the turn's result, which is older, has replaced that.
     pub(super) fn soon(&mut self, now: Instant) {
         self.wakes_at = self.wakes_at.min(now + Duration::from_millis(LOOK_AGAIN_MILLISECONDS));
     }

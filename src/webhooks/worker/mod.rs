@@ -1,12 +1,15 @@
 //! Delivers webhooks: finds what is due, claims it under a lease, sends it, and records how each
 //! attempt ended.
 //!
-//! One task owns everything. `scheduler` decides what to claim and what to send, `turn` is one
-//! exchange with the store, and `attempt` sends one delivery to its `target`. At most two steps
-//! with the store run side by side: a turn for endpoints with a backlog, which is a long one; and a
-//! look (`looks`) or a turn for all the others, which do not wait for the long one. Sending goes on
-//! meanwhile, so that commits and attempts do not wait for one another.
-//! A backlog yields to all the others (`backlog_yield`).
+//! One task owns everything. `scheduler` decides what to claim and what to send, and `attempt`
+//! sends one delivery to its `target`. The store is asked in two kinds of steps. A look (`looks`)
+//! finds endpoints that have something due. A turn (`turn`) claims their deliveries and records
+//! finished attempts.
+//!
+//! At most two steps run side by side, so that a long turn delays nobody else: one turn for
+//! endpoints with a backlog, and one look or turn for all the others. Sending goes on meanwhile, so
+//! that commits and attempts do not wait for one another. A backlog yields to all the others
+//! (`backlog_yield`).
 
 mod attempt;
 mod backlog_yield;
@@ -45,9 +48,10 @@ use turn::TurnResult;
 const CLAIMED_MAX: usize = 1_024;
 /// Finished attempts that one turn records.
 const ATTEMPTS_WRITTEN_MAX: usize = 512;
-/// The same two of a backlog, on a store that other nodes share, while others work now and then:
-/// their statements and commits run beside those of the backlog, and wait for a processor and for
-/// the log. On the embedded store a turn waits for nobody, and small ones only cost more commits.
+/// Both limits for a backlog's turn on a shared store, if others have worked in the last second:
+/// endpoints without a backlog, a look or the sequencer. Their statements and commits run beside
+/// those of the backlog, and wait for a processor and for the log. On the embedded store a turn
+/// waits for nobody, and small turns only cost more commits.
 const BESIDE_OTHERS_MAX: usize = 64;
 /// How long the worker pauses after an error of the store, in milliseconds.
 const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
@@ -116,7 +120,7 @@ struct DeliveryWorker {
     sequencing: watch::Receiver<bool>,
     /// Until when backlogs begin nothing, where they yield.
     yields_until: Option<Instant>,
-    /// A commit may have made something due: endpoints that it names, or others.
+    /// A commit may have made something due, of endpoints that it names or of others.
     is_told: bool,
     looks: Looks,
     rests_until: Instant,
@@ -281,7 +285,7 @@ impl DeliveryWorker {
             return;
         }
         let is_at_rest = self.step.is_none() && self.backlog_step.is_none();
-        // Everything is written.
+        // Everything is written, so whatever could not be recorded is gone.
         if is_at_rest && self.finished.is_empty() {
             self.is_cautious = false;
         }
@@ -305,8 +309,8 @@ impl DeliveryWorker {
         }
     }
 
-    /// Learns what commits made due. Not while a turn runs, which read before some of them and says
-    /// how much its endpoints have due.
+    /// Learns what commits made due. Not called while a turn of the others runs: it read the store
+    /// before some of these commits, and what it says its endpoints have due would replace this.
     fn take_told(&mut self, now: Instant) {
         if std::mem::take(&mut self.is_told) {
             let due = self.app.store.signals.deliveries.take();

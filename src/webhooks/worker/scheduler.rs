@@ -108,7 +108,7 @@ impl Scheduler {
     }
 
     /// Notes whether deliveries of others are on their way; answers until when lanes with a backlog
-    /// begin nothing, where they yield.
+    /// begin nothing, or `None` where they do not yield.
     pub(super) fn note_others(&mut self, others_work: bool, now: Instant) -> Option<Instant> {
         let yields_until = self.backlog_yield.until(others_work, now);
         self.backlog_yields = yields_until.is_some();

@@ -95,7 +95,7 @@ fn read_endpoint(
     until_milliseconds: i64,
 ) -> Result<EndpointReading, StoreError> {
     let mut reading = EndpointReading::empty(request);
-    // On PostgreSQL all three questions go there together.
+    // On PostgreSQL all three questions go to the server together.
     rows::prefetch_queue(tx, request.endpoint_id)?;
     if request.count > 0 {
         let (behind, rows_max) = (request.behind, request.count as i64);
@@ -115,8 +115,8 @@ fn read_endpoint(
     if request.count == 0 {
         return Ok(reading);
     }
-    // The store may know an endpoint that this process meets for the first time as one that is
-    // only probed.
+    // This process may meet an endpoint for the first time that the store knows to have failed: one
+    // attempt is enough then.
     let is_first_probe =
         request.known.is_none() && is_probed(reading.health.failures_count, endpoint.status);
     let count = if is_first_probe { 1 } else { request.count };
@@ -129,7 +129,8 @@ fn read_endpoint(
         count as i64,
     )?;
     let is_end = due.len() < count;
-    // In front of where this began something may have become due meanwhile.
+    // Only a reading from the beginning shows that nothing else is due. Something may have become
+    // due meanwhile before the place where another one began.
     reading.is_drained = is_end && request.behind.is_none();
     let last = due.last().filter(|_| !is_end);
     reading.read_until = last.map(|delivery| (delivery.due_milliseconds, delivery.id));
