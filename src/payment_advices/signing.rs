@@ -120,8 +120,8 @@ pub fn ensure(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer) -> Result<(), Sto
     Ok(())
 }
 
-/// Makes a new key that signs from now on. The earlier ones are kept and published, up to
-/// [`KEYS_COUNT_MAX`].
+/// Makes a new key that signs from now on. The earlier ones are kept and published. Fails where the
+/// mode has [`KEYS_COUNT_MAX`].
 pub fn rotate(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -450,8 +450,8 @@ pub fn look_at_held(
             let (_, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
             if beneficiary.is_payable() {
                 submit(tx, now, services, scope, id, LimitCheck::Apply)?;
-                // Still held: look again in a day. A listed person stays held until the operator
-                // clears them or the list drops them.
+                // Still held: look again in a day. A listed sender or address is held until it is
+                // cleared or off the list. A listed beneficiary cannot be paid: see below.
                 return match payouts::rows::find(tx, scope, id)? {
                     Some(payout) if payout.status == PayoutStatus::Hold => {
                         look_again_in_a_day(tx, now, &payout)

@@ -326,9 +326,9 @@ enum HealthChange {
     Otherwise,
 }
 
-/// Moves the endpoint to what its health is judged to be. Its row is looked at only where that can
-/// be another status: after the first success behind failures, and while the failures are old
-/// enough to count.
+/// Moves the endpoint to the status that its health is judged to give it. The endpoint's row is
+/// read only where that can be another status: at the first success after failures, and while the
+/// failures are old enough to count.
 fn follow(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -157,7 +157,7 @@ pub fn prefetch_due(
 }
 
 /// Deliveries of one endpoint that are due, with their events, in the order in which they became
-/// due; all of them, or those behind one of them.
+/// due. With `behind`, a due time and an identifier, only those that stand behind that one.
 ///
 /// The events are read by a statement of their own. A join would leave it to the planner how to
 /// find them, and one whose statistics do not know the account yet reads all of its events for each

@@ -59,6 +59,7 @@ pub(super) fn is_probed(failures_count: i64, status: EndpointStatus) -> bool {
 pub(super) struct EndpointLane {
     pub(super) scope: Scope,
     pub(super) target: Option<Arc<DeliveryTarget>>,
+    /// From when on the target is too old to begin an attempt with.
     pub(super) target_ends_at: Instant,
     pub(super) reliability: Reliability,
     /// Its last attempt failed slowly.

@@ -92,6 +92,7 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
 
 /// A step with the store that ended.
 enum StoreStep {
+    /// A look at the due times above the one and up to the other.
     Looked {
         above_milliseconds: i64,
         until_milliseconds: i64,
@@ -110,7 +111,9 @@ struct DeliveryWorker {
     client: WebhookClient,
     scheduler: Scheduler,
     finished: FinishedAttempts,
+    /// What running attempts report.
     reports: UnboundedReceiver<AttemptReport>,
+    /// Given to each attempt.
     reporter: UnboundedSender<AttemptReport>,
     /// A look, or a turn for endpoints without a backlog.
     step: Option<StepFuture>,
@@ -123,10 +126,12 @@ struct DeliveryWorker {
     /// A commit may have made something due, of endpoints that it names or of others.
     is_told: bool,
     looks: Looks,
+    /// Until when no step begins, after an error of the store.
     rests_until: Instant,
     /// After an error a turn records one attempt and nothing else, so that one that cannot be
     /// recorded does not stop the others.
     is_cautious: bool,
+    /// What [`DeliveryWorker::milliseconds`] last told.
     clock_milliseconds: i64,
 }
 
@@ -213,6 +218,7 @@ impl DeliveryWorker {
         }
     }
 
+    /// Gives back what is claimed and not sent, so that it is due at once.
     async fn release_claims(&mut self) {
         let claimed = self.scheduler.drain_claimed();
         if claimed.is_empty() {
@@ -251,7 +257,7 @@ impl DeliveryWorker {
         }
     }
 
-    /// The store's clock. With one process it never runs backwards here, as it does not in the
+    /// The store's clock. On the embedded store it never runs backwards here, as it does not in the
     /// write lane.
     fn milliseconds(&mut self) -> i64 {
         let store = &self.app.store;

@@ -209,6 +209,8 @@ impl Scheduler {
         self.stale_lanes.extend(endpoint_ids);
     }
 
+    /// Takes what a turn read of one endpoint. `claimed` tells, for each of `reading.due`, whether
+    /// the turn claimed it.
     pub(super) fn take_reading(
         &mut self,
         reading: &EndpointReading,
@@ -292,6 +294,7 @@ impl Scheduler {
         starts
     }
 
+    /// Makes an endpoint a suspect as soon as one of its attempts takes long.
     pub(super) fn attempt_is_slow(&mut self, endpoint_id: EndpointId) {
         if let Some(lane) = self.lanes.get_mut(&endpoint_id) {
             set_reliability(&mut self.running, lane, Reliability::Suspect);
