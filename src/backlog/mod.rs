@@ -7,11 +7,13 @@ use crate::kernel::Mode;
 /// One kind of work that waits in one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitingCount {
+    /// The name of the kind, which is its label in the metrics.
     pub of: &'static str,
     pub mode: Mode,
     /// Of both modes together at most [`rows::COUNTED_MAX`].
     pub count: i64,
-    /// Unix seconds of the store's clock since which the oldest waits. What happened on an
-    /// account's test clock counts from there, however far that was advanced meanwhile.
+    /// Since when the oldest of those counted waits: Unix seconds on the store's clock. Times of an
+    /// account's test clock are converted, so an advance of that clock makes the wait longer.
+    /// `None` if nothing waits.
     pub oldest_at: Option<i64>,
 }

@@ -45,18 +45,20 @@ pub use resuming::{pause_subject, resume, submit_waiting};
 #[derive(Clone, Debug)]
 pub enum OperatorDecision {
     /// Sender: may send. Beneficiary: is payable. Transfer under review: the deposits are judged
-    /// again.
+    /// again. Payout on hold: it is submitted again. Refund that screening holds: it may be sent.
     Approve,
     /// Sender: may not send. Beneficiary: rejected. Transfer under review, or payout on hold: the
-    /// money goes back.
+    /// money goes back. Refund that screening holds: it stays held.
     Refuse,
     /// Transfer whose money waits: put it under review.
     Review,
     /// Unmatched deposit: give it back, to this address where one is known.
     Refund(Option<ChainAddress>),
-    /// Payout whose outcome is unknown: the bank paid it, under this reference.
+    /// Payout that is with the bank: the bank paid it, under this reference. Settled payout that
+    /// waits for the operator: it stands as it is, and this is its reference.
     Settle(String),
-    /// Payout whose outcome is unknown: the bank did not pay it.
+    /// Payout whose outcome is unknown, or that no file was written for yet: the bank did not and
+    /// will not pay it.
     Fail,
     /// Payout whose file the bank refused, or that it refused for a cause on our side: the cause is
     /// mended, so it is sent once more, in a new file and under the same identity.

@@ -1,5 +1,6 @@
-//! The daily closing: what each ledger account opened with, what moved, and what it closed with,
-//! held against the bank's statements and the chain of that day.
+//! The daily closing: what each ledger account opened with, what moved, and what it closed with.
+//! What moved is compared with the bank's statements, and with the deposits and refunds that the
+//! chain made final on that day. No node is asked: those are our rows.
 
 use crate::kernel::{Currency, Mode, Money, StoreError};
 use crate::ledger::LedgerAccount;
@@ -18,7 +19,8 @@ pub struct ClosingLine {
     pub closing: Money,
 }
 
-/// One comparison: the book's figure and the one from outside; `None` where nothing was told.
+/// One comparison: the ledger's figure, and the one of the bank or the chain. `outside` is `None`
+/// if no statement closes the day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
     /// A key of the texts below `closing`.

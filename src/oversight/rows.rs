@@ -145,7 +145,8 @@ pub fn verifying(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 
-/// Refunds that are not completed, oldest first, of every chain named.
+/// Refunds that are not completed, chain by chain and account by account; of one account oldest
+/// first. Up to `rows_max` of each chain.
 pub fn open_refunds(
     tx: &mut dyn Tx,
     mode: Mode,

@@ -204,7 +204,8 @@ impl StoryTheme {
 /// One thing that happened.
 #[derive(Clone, Debug)]
 pub struct Moment {
-    /// Business time, Unix seconds.
+    /// Unix seconds: the account's business time, or the store's clock for what the bank did. Only
+    /// live mode has a bank with files, and there the two are the same.
     pub at: i64,
     pub theme: StoryTheme,
     /// What happened, as a word that the pages have a text for.

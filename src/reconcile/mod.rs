@@ -131,7 +131,7 @@ impl DifferenceKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub kind: DifferenceKind,
-    /// A payout, a line, a statement or an account.
+    /// A payout, a line, a statement or an account; for a difference with a chain its number.
     pub what: String,
     /// The amount that is concerned, or by how much two amounts differ.
     pub amount: Money,

@@ -61,7 +61,8 @@ pub struct PayoutPage {
     pub rows_max: i64,
 }
 
-/// Settled here before `until` (Unix seconds), and on no statement.
+/// Settled here before `until` (Unix seconds), and paid on no statement. A payout that came back
+/// since was settled too.
 pub fn settled_without_line(
     tx: &mut dyn Tx,
     page: PayoutPage,

@@ -13,8 +13,8 @@ use crate::store::{self, Tx};
 use crate::task_runner::run_task;
 use crate::tasks::{self, TaskKind};
 
-/// The last instant of a test clock, in Unix seconds: 1 January 9998. Documents show dates until
-/// the end of the year 9999, and what an object is due for lies less than a year ahead.
+/// The latest time that a test clock can show, in Unix seconds: 1 January 9998. Documents show
+/// dates until the end of the year 9999, and no object has a due time more than a year ahead.
 pub const LAST_SECONDS: i64 = 253_339_228_800;
 /// Tasks that one advance runs at the moment they are due; what is beyond runs right after, by the
 /// worker.

@@ -36,7 +36,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Puts a transaction on the account's simulated chain and lets the watcher see it at once.
+/// Puts a transaction on the account's simulated chain and makes a deposit of it at once.
 fn deposit(
     context: &mut Context<'_>,
     found: Transfer,

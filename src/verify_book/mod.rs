@@ -16,7 +16,8 @@ pub struct BookReport {
     pub faults: Vec<String>,
 }
 
-/// Faults of one kind that are listed; a broken book would fill the screen otherwise.
+/// Faults of one rule, or of the audit log, that are listed: a broken book would fill the screen
+/// otherwise. Faults of status histories are all listed.
 const FAULTS_SHOWN_MAX: i64 = 100;
 const ROWS_AT_ONCE: i64 = 1_000;
 

@@ -84,8 +84,8 @@ async fn until_next(store: &Store) -> i64 {
 async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed: Claimed) {
     let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
     let outcome = match services.ports(scope.mode()) {
-        // An answer after the lease would be somebody else's to give.
         Ok(ports) => {
+            // After the lease another worker may be asking the same question.
             let deadline = Duration::from_millis(LEASE_MILLISECONDS.unsigned_abs() - 5_000);
             let late = LookedUp::Unanswered { reason: "deadline", retry_after_seconds: None };
             tokio::time::timeout(deadline, ports.accounts.look_up(&claimed.question))

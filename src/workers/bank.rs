@@ -55,9 +55,11 @@ pub struct Bank {
 pub struct TurnReport {
     /// Payouts that were written for the bank.
     pub published_count: usize,
-    /// Files of the bank's that were applied, and that were refused.
+    /// Files from the bank that were applied.
     pub files_count: usize,
+    /// Files from the bank that were refused.
     pub refused_count: usize,
+    /// The reports in the files that were applied, by what became of them.
     pub counts: Counts,
     /// Payouts that came to wait for the operator, by a report or because nobody knows their
     /// outcome.

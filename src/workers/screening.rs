@@ -1,5 +1,5 @@
-//! Watches the sanctions lists: every node reads changed files again, and one screens everybody
-//! again when the entries changed.
+//! Watches the sanctions lists: every node reads changed files again, and one node screens
+//! everybody in live mode again when the entries changed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -243,7 +243,7 @@ pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Walks over everybody where the entries changed, or a walk was cut short.
+/// Screens everybody in live mode again when the entries changed, or when a walk was cut short.
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
     // A node that takes over must not walk with entries that the one before it has seen replaced.

@@ -51,11 +51,11 @@ pub enum AuditError {
 /// What is to be compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditExtent {
-    /// Only these blocks, first and last, and all refunds; without it everything since the last
-    /// comparison.
+    /// `Some`: only these blocks, first and last, and all refunds; no balances. `None`: everything
+    /// since the last comparison.
     pub blocks: Option<(i64, i64)>,
     /// The balance of each address that was ever handed out, and not only of those that hold
-    /// something or are new.
+    /// something or are new. Without effect where `blocks` names some.
     pub all_addresses: bool,
 }
 

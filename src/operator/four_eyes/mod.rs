@@ -277,7 +277,8 @@ fn cause(
     };
     let Some(scope) = scope else { return Ok(None) };
     match decision {
-        // These only stop what would go on.
+        // A review only stops what would go on. A check by hand stands in for the answer of a
+        // look-up, which needs no second person either.
         Some(OperatorDecision::Review | OperatorDecision::Check(_)) => return Ok(None),
         Some(OperatorDecision::Refund(Some(_))) => return Ok(Some(Cause::RefundAddress)),
         Some(OperatorDecision::Approve) if is_confirmed(tx, scope, id)? => {
@@ -337,7 +338,9 @@ fn amount(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<Option<Money>, Sto
     }
 }
 
-/// A request that this person may decide about now; the row is theirs until the commit.
+/// Gives a pending request its end, in the name of an approver who is not disabled. Answers the
+/// request and the name. The row stays locked until the commit. Declined if the person is no
+/// approver, if there is no such request, or if somebody has decided about it.
 fn close(
     tx: &mut dyn Tx,
     now: &Now,

@@ -45,7 +45,8 @@ pub fn moved(
     tx.rows(sql, values![live, from, before])?.into_iter().map(read).collect()
 }
 
-/// What the chain's final view brought and took in a day, in millionths of a USDT.
+/// The deposits and refunds that the chain's final view completed in a day, by our rows, in
+/// millionths of a USDT.
 pub struct ChainSums {
     pub deposited_units: i64,
     pub refunded_units: i64,

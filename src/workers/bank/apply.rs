@@ -458,7 +458,8 @@ fn booked_together(
 }
 
 /// Applies a debit that paid several payouts. It names no reference of any one of them, so none
-/// settles by it; one that failed is an alarm.
+/// settles by it. A payout that had failed or come back is given to the operator; if there are
+/// several of these, the answer names only the last.
 fn batch(
     tx: &mut dyn Tx,
     now: &mut Now,

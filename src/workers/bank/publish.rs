@@ -276,8 +276,9 @@ impl Bank {
 /// Queued instructions of paused accounts that are passed over at once.
 const PAUSED_QUEUED_MAX: i64 = 10_000;
 
-/// Takes instructions that wait, of the methods that the bank takes now and up to the limits of one
-/// file, and gathers what the bank has to know of them. Answers also which it gave to the
+/// Takes instructions that wait, of the methods that the bank takes now, and gathers what the bank
+/// has to know of them. It takes as many as the limits of one file allow; a payment that alone is
+/// above the limit of the amount gets a file of its own. Answers also which payouts it gave to the
 /// operator instead, and why.
 fn claim(
     tx: &mut dyn Tx,
