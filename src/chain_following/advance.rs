@@ -57,16 +57,16 @@ impl Follower {
         verify::times(ends, cursor.block_time, self.latest_time())
             .map_err(|doubt| self.doubted(lead, doubt))?;
         let owned_logs = self.owned_logs(&range.logs).await?;
-        let handed_over: Vec<&Log> =
+        let deprecations: Vec<&Log> =
             range.logs.iter().filter(|log| chain.token_log(log) && log.is_deprecation()).collect();
         let logs: Vec<&Log> =
-            owned_logs.iter().map(|owned| &owned.log).chain(handed_over.iter().copied()).collect();
+            owned_logs.iter().map(|owned| &owned.log).chain(deprecations.iter().copied()).collect();
         let others: Vec<&NodeHeight<'_>> = node_heights
             .iter()
             .filter(|other| !is_same_node(other.node, lead) && other.height >= to)
             .collect();
         let known = if failpoint("trust_empty_answers") {
-            self.known_of(lead, &owned_logs).await?
+            self.read_receipts(lead, &owned_logs).await?
         } else {
             match self.cross_check(lead, &others, &contracts, &range, empty, &logs).await? {
                 Some(known) => known,
@@ -84,7 +84,7 @@ impl Follower {
             .map_err(|doubt| self.doubted(lead, doubt))?;
         let (movements, sweeps) = self.judged(lead, &owned_logs, &known, Some(lead_height))?;
         let mut deprecation = None;
-        for log in handed_over {
+        for log in deprecations {
             let has_happened = verify::has_happened(log, known.receipts.get(&log.transaction_hash))
                 .map_err(|doubt| self.doubted(lead, doubt))?;
             if !has_happened || chain.denies_deprecation().await {
@@ -249,7 +249,7 @@ impl Follower {
     }
 
     /// Reads the receipts and blocks of what concerns us, and nothing else.
-    pub(super) async fn known_of(
+    pub(super) async fn read_receipts(
         &self,
         node: &dyn ChainNode,
         owned_logs: &[OwnedLog],

@@ -71,8 +71,8 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
         .find(|chain| chain.mode == mode)
         .ok_or(CreditError::NoChain(mode.as_str()))?;
     let name = chain.settings.name;
-    audit::check(chain).await?;
-    let (cursor, _) = audit::followed(&app.store, chain).await?;
+    audit::require_node(chain).await?;
+    let (cursor, _) = audit::read_progress(&app.store, chain).await?;
     // What each node shows, with the time of its block, which decides whether the money came late.
     let mut shown: Option<(&dyn ChainNode, Receipt, i64)> = None;
     for node in &chain.nodes {
@@ -112,7 +112,7 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
         receipt.logs.iter().filter(|log| contracts.contains(&log.contract)).cloned().collect();
     let follower = Follower::new(app.clone(), chain.clone());
     let owned_logs = follower.owned_logs(&logs).await?;
-    let known = follower.known_of(node, &owned_logs).await?;
+    let known = follower.read_receipts(node, &owned_logs).await?;
     let (movements, sweeps) =
         follower.judged(node, &owned_logs, &known, Some(cursor.anchor.height))?;
     if movements.is_empty() && sweeps.is_empty() {

@@ -72,7 +72,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                     );
                 }
                 troubles_in_a_row = 0;
-                chain.stats.is_in_trouble.store(follower.is_handed_over, Ordering::Relaxed);
+                chain.stats.is_in_trouble.store(follower.is_token_deprecated, Ordering::Relaxed);
                 match progress {
                     FollowProgress::Behind => Duration::ZERO,
                     FollowProgress::CaughtUp => {
@@ -240,8 +240,8 @@ impl Follower {
          address is given out until the operator configures it";
         let chain = self.chain.clone();
         let name = chain.settings.name;
-        self.is_handed_over = cursor.has_deprecated(chain.settings.token_contract.bytes());
-        if !self.is_handed_over || !self.log_throttle.is_due(MESSAGE) {
+        self.is_token_deprecated = cursor.has_deprecated(chain.settings.token_contract.bytes());
+        if !self.is_token_deprecated || !self.log_throttle.is_due(MESSAGE) {
             return Ok(());
         }
         if !chain.denies_deprecation().await {
@@ -266,7 +266,7 @@ impl Follower {
                 "the token was marked as handed over, and its contract denies it: transfers are \
                  taken again"
             );
-            (*cursor, self.is_handed_over) = (to, false);
+            (*cursor, self.is_token_deprecated) = (to, false);
         }
         Ok(())
     }

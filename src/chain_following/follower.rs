@@ -45,8 +45,8 @@ pub(super) struct Follower {
     pub(super) knows_addresses: bool,
     /// The last look left the view above the cursor out.
     pub(super) has_skipped_pending: bool,
-    /// The configured token was seen to hand over to another one.
-    pub(super) is_handed_over: bool,
+    /// The configured token's contract was seen to deprecate itself: it handed over to another one.
+    pub(super) is_token_deprecated: bool,
     /// Two nodes can take turns with two troubles, so more than the last one is kept.
     pub(super) log_throttle: LogThrottle,
 }
@@ -63,7 +63,7 @@ impl Follower {
             refunds_after: None,
             knows_addresses: false,
             has_skipped_pending: false,
-            is_handed_over: false,
+            is_token_deprecated: false,
             log_throttle: LogThrottle::default(),
         }
     }

@@ -202,7 +202,7 @@ fn verifications(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
 }
 
 fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
-    let mut waiting = rows::attended_payouts(tx, mode, ROWS_MAX)?;
+    let mut waiting = rows::payouts_with_attention(tx, mode, ROWS_MAX)?;
     for stuck in rows::stuck_payouts(tx, mode, ROWS_MAX)? {
         if !waiting.contains(&stuck) {
             waiting.push(stuck);

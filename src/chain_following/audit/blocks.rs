@@ -37,7 +37,7 @@ pub(super) struct AuditedRange {
 
 /// The addresses of ours among some, the token's contract of the transfer of each that moved a
 /// former token, and what the book has.
-type OfBook = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
+type BookPart = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
 impl ChainAudit<'_> {
     /// Compares the blocks after an anchor, and moves the mark over those that it stood before.
@@ -54,7 +54,7 @@ impl ChainAudit<'_> {
         while reached.height < to {
             let end =
                 to.min(reached.height + blocks_at_once).min(marked.height + BLOCKS_MARKED_AT_ONCE);
-            let part = first_answer!(self, node, self.part(node, reached, end));
+            let part = first_answer!(self, node, self.read_part(node, reached, end));
             let mut part = match part {
                 Err(AuditError::Nodes(faults))
                     if end > reached.height + 1 && wants_less(&faults) =>
@@ -110,7 +110,7 @@ impl ChainAudit<'_> {
     }
 
     /// Reads some blocks at one node, and what the book has of them.
-    pub(super) async fn part(
+    pub(super) async fn read_part(
         &self,
         node: &dyn ChainNode,
         before: Anchor,
@@ -123,7 +123,7 @@ impl ChainAudit<'_> {
             verify::range(before, to, &contracts, &range)?.into_iter().collect();
         unfiltered_blocks::blocks(node, &contracts, &range, &empty).await?;
         let moved = self.moved(&range);
-        let (ours, transfer_contracts, written) = self.of_book(moved.clone(), from, to).await?;
+        let (ours, transfer_contracts, written) = self.read_book(moved.clone(), from, to).await?;
         let is_token = |moved: &LoggedMovement| {
             let address = if ours.contains(&moved.movement.from) {
                 moved.movement.from
@@ -191,12 +191,12 @@ impl ChainAudit<'_> {
 
     /// Which addresses of some movements were handed out, the token's contract of the transfer of
     /// each that moved a former token, and what the book has of those blocks and movements.
-    pub(super) async fn of_book(
+    pub(super) async fn read_book(
         &self,
         moved: Vec<LoggedMovement>,
         from: i64,
         to: i64,
-    ) -> Result<OfBook, StepError> {
+    ) -> Result<BookPart, StepError> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, *self.token());
         let in_former: HashSet<AddressBytes> = moved
             .iter()

@@ -82,9 +82,9 @@ pub async fn run_once(
     asked: AuditExtent,
 ) -> Result<AuditSummary, AuditError> {
     let (mode, name) = (chain.mode, chain.settings.name);
-    check(chain).await?;
-    let (cursor, mark) = followed(store, chain).await?;
-    let audit = ChainAudit { store, chain, nodes: believed(chain, &cursor).await?, cursor };
+    require_node(chain).await?;
+    let (cursor, mark) = read_progress(store, chain).await?;
+    let audit = ChainAudit { store, chain, nodes: nodes_at_cursor(chain, &cursor).await?, cursor };
     let mut compared = AuditSummary {
         blocks: None,
         movements_count: 0,
@@ -118,9 +118,9 @@ pub async fn run_once(
     Ok(compared)
 }
 
-/// How far the chain was followed and compared; the chain knows from here on which contracts were
-/// its token's.
-pub(in crate::chain_following) async fn followed(
+/// Reads how far the chain was followed and compared. It also tells `chain` which contracts were its
+/// token's before.
+pub(in crate::chain_following) async fn read_progress(
     store: &Store,
     chain: &FollowedChain,
 ) -> Result<(Cursor, AuditMark), AuditError> {
@@ -135,8 +135,11 @@ pub(in crate::chain_following) async fn followed(
     Ok(followed)
 }
 
-/// Checks that there is a node of the chain that was configured.
-pub(in crate::chain_following) async fn check(chain: &FollowedChain) -> Result<(), AuditError> {
+/// Fails unless at least one node belongs to the chain that was configured; asks the nodes if none
+/// was found fit yet.
+pub(in crate::chain_following) async fn require_node(
+    chain: &FollowedChain,
+) -> Result<(), AuditError> {
     if chain.nodes.iter().any(|node| node.fits())
         || chain.check().await.map_err(AuditError::Mismatch)?
     {
@@ -148,9 +151,9 @@ pub(in crate::chain_following) async fn check(chain: &FollowedChain) -> Result<(
     ))
 }
 
-/// The nodes that have the block up to which the chain was followed; the one that the follower read
-/// from last comes last.
-async fn believed<'a>(
+/// The nodes that have the block up to which the chain was followed. The one that the follower read
+/// from last comes last, so that another one is asked first.
+async fn nodes_at_cursor<'a>(
     chain: &'a FollowedChain,
     cursor: &Cursor,
 ) -> Result<Vec<&'a dyn ChainNode>, AuditError> {

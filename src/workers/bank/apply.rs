@@ -42,8 +42,8 @@ pub struct PaymentReport {
     pub end_to_end_id: Option<EndToEndId>,
     pub amount: Option<Money>,
     pub event: ReportedEvent,
-    /// The file or the batch of ours that it is in was refused as a whole.
-    pub is_whole: bool,
+    /// The bank refused the whole file or batch of ours that the payment is in.
+    pub is_within_whole: bool,
     /// A movement on the account, rather than a status.
     pub is_booked: bool,
     /// The file of ours that the report is about.
@@ -80,8 +80,9 @@ struct ReportedPayment<'a> {
     payout: Payout,
 }
 
-/// The instruction that a report is about, if it was sent and for this amount.
-fn addressed(
+/// The instruction that a report is about. `Err` says why none fits: it is unknown, it was never
+/// sent, or its amount is another one.
+fn find_instruction(
     tx: &mut dyn Tx,
     report: &PaymentReport,
 ) -> Result<Result<Journalled, Matching>, StoreError> {
@@ -110,7 +111,7 @@ pub fn payment(
     file: AppliedFile<'_>,
     report: &PaymentReport,
 ) -> Result<ReportEffect, StoreError> {
-    let instruction = match addressed(tx, report)? {
+    let instruction = match find_instruction(tx, report)? {
         Ok(instruction) => instruction,
         Err(matching) => return Ok(ReportEffect::Unmatched(matching)),
     };
@@ -296,7 +297,7 @@ impl ReportedPayment<'_> {
                 Ok(ReportEffect::Applied)
             }
             (PayoutStatus::Processing, RefusalMeaning::Ours) => {
-                let attention = if self.report.is_whole {
+                let attention = if self.report.is_within_whole {
                     Attention::FileRefused
                 } else {
                     Attention::RefusedForUs
@@ -370,7 +371,7 @@ pub fn line(
     place: Option<LinePlace>,
 ) -> Result<ReportEffect, StoreError> {
     if let Some(payouts) = booked_together(tx, line)? {
-        return batch(tx, now, file, line, place, &payouts);
+        return shared_debit(tx, now, file, line, place, &payouts);
     }
     let event = match line.sign {
         Sign::Debit => ReportedEvent::Paid,
@@ -389,17 +390,17 @@ pub fn line(
         end_to_end_id,
         amount: Some(line.amount),
         event,
-        is_whole: false,
+        is_within_whole: false,
         is_booked: true,
         message_id: None,
         reason: line.reason.clone(),
         references: line.references.clone(),
         entry_reference: line.entry_reference.clone(),
     };
-    let addressed = addressed(tx, &report)?;
+    let instruction = find_instruction(tx, &report)?;
     // A debit that undoes a credit would be money that went twice: a person has to look.
     let is_odd = line.is_reversal && line.sign == Sign::Debit;
-    let matching = match &addressed {
+    let matching = match &instruction {
         Ok(_) if is_odd => Matching::Reversal,
         Ok(_) => Matching::Payout,
         Err(Matching::NoReference) if is_in_text => Matching::ReferenceInText,
@@ -407,7 +408,7 @@ pub fn line(
         Err(matching) => *matching,
     };
     if let Some(place) = place {
-        let payout = match (&addressed, report.end_to_end_id) {
+        let payout = match (&instruction, report.end_to_end_id) {
             (Ok(instruction), _) => Some(instruction.clone()),
             (Err(_), Some(id)) => rows::find(tx, id.payout_id())?,
             (Err(_), None) => None,
@@ -460,7 +461,7 @@ fn booked_together(
 /// Applies a debit that paid several payouts. It names no reference of any one of them, so none
 /// settles by it. A payout that had failed or come back is given to the operator; if there are
 /// several of these, the answer names only the last.
-fn batch(
+fn shared_debit(
     tx: &mut dyn Tx,
     now: &mut Now,
     file: AppliedFile<'_>,
@@ -479,7 +480,7 @@ fn batch(
             end_to_end_id: Some(EndToEndId::of(instruction.payout_id)),
             amount: None,
             event: ReportedEvent::Paid,
-            is_whole: false,
+            is_within_whole: false,
             is_booked: true,
             message_id: None,
             reason: Reason::default(),

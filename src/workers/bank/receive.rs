@@ -333,12 +333,12 @@ impl Bank {
             }
         }
         for payment in report.payments {
-            let is_whole =
+            let is_within_whole =
                 payment.end_to_end_id.is_some_and(|id| refused_members.contains_key(&id));
             let code = payment.status.reason.code.as_deref();
             let event = match payment.status.meaning {
                 Some(StatusMeaning::Paid) => ReportedEvent::Paid,
-                Some(StatusMeaning::Refused) if is_whole => {
+                Some(StatusMeaning::Refused) if is_within_whole => {
                     ReportedEvent::Refused(reasons::refusal_within_whole(code))
                 }
                 Some(StatusMeaning::Refused) => ReportedEvent::Refused(reasons::refusal(code)),
@@ -348,7 +348,7 @@ impl Bank {
                 end_to_end_id: payment.end_to_end_id,
                 amount: payment.amount,
                 event,
-                is_whole,
+                is_within_whole,
                 is_booked: false,
                 message_id: report.original,
                 reason: payment.status.reason,
@@ -366,7 +366,7 @@ impl Bank {
                 end_to_end_id: Some(end_to_end_id),
                 amount: None,
                 event: ReportedEvent::Refused(reasons::refusal_within_whole(code)),
-                is_whole: true,
+                is_within_whole: true,
                 is_booked: false,
                 message_id: Some(message_id),
                 reason,
