@@ -8,8 +8,8 @@ use crate::store::{Cost, Store};
 /// Addresses read from the register at once.
 const PAGE_ADDRESSES: i64 = 16_384;
 
-/// Adds all that the register holds. To be called in the one process that hands addresses out,
-/// which may do so meanwhile.
+/// Adds all addresses that the register holds. Only the process that hands addresses out may call
+/// it (embedded store); it may hand out more meanwhile.
 pub(super) async fn load(watched: &WatchedAddresses, store: &Store) -> Result<(), OperationError> {
     let count = store.read(Cost::Scan, |tx| Ok(deposits::rows::addresses_count(tx)?)).await?;
     let mut registered = RegisteredAddresses::with_room(usize::try_from(count).unwrap_or(0));

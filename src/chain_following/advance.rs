@@ -17,13 +17,14 @@ use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Tx, failpoint};
 
-/// Every so many blocks one is read without a filter, although the filter showed something of it
-/// and nothing of it is ours.
+/// Each block whose number is a multiple of this is read without the node's filter, even if the
+/// filter showed something of it and nothing of it is ours.
 const SAMPLE_BLOCKS: i64 = 100;
 
 impl Follower {
-    /// Reads the next blocks of the final view and credits them. Answers how far the cursor was
-    /// moved; `None` where less has to be asked for at once, or another node was quicker.
+    /// Reads the next blocks of the final view and credits them. Answers the cursor after them.
+    /// `None`: begin again from the stored cursor, because a node wants to be asked for fewer
+    /// blocks, or another process moved the cursor first.
     pub(super) async fn advance(
         &mut self,
         cursor: &Cursor,
@@ -41,8 +42,8 @@ impl Follower {
             Ok(None) => return Err(self.doubted(lead, VerifyError::Stale(to))),
             Err(fault) => {
                 if to > from {
-                    // Less at once: the node's limit, or one block in the range that cannot be
-                    // read.
+                    // Ask for fewer blocks: the range is above the node's limit, or one of its
+                    // blocks cannot be read.
                     self.blocks_at_once = ((to - from + 1) / 2).max(1);
                     if matches!(fault, NodeError::TooMuch(_)) {
                         return Ok(None);
@@ -76,7 +77,7 @@ impl Follower {
         if !owned_logs.is_empty()
             && let Ok(head) = lead.head().await
         {
-            // Confirmations count from here.
+            // Confirmations are counted up to the head.
             chain.stats.head_height.store(head.number.0, Ordering::Relaxed);
         }
         let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
@@ -123,8 +124,8 @@ impl Follower {
     }
 
     /// Moves the cursor over some blocks and takes over what they hold, in one transaction. `false`
-    /// where the cursor is not where it was: another node read these blocks, and what it wrote is
-    /// the same.
+    /// if the cursor is not at `from` any more: another process has taken over these blocks, and
+    /// wrote the same.
     pub(super) async fn take_over(
         &self,
         from: Anchor,
@@ -156,10 +157,11 @@ impl Follower {
         self.app.store.write(work).await.map_err(store)
     }
 
-    /// Looks at a range in other ways: at another node that has it, and block by block without a
-    /// filter where the filter showed nothing, where something is ours, where two nodes tell
-    /// different things, and at a sample of the rest. Answers what it read; `None` where the other
-    /// node wants to be asked for less at once.
+    /// Checks what the lead showed of a range. It asks another node for the same range. And it
+    /// reads some blocks without the filter: those of which the filter showed nothing, those with
+    /// something of ours, those about which two nodes differ, and a sample of the rest. Answers the
+    /// headers and receipts that it read; `None` if the other node wants to be asked for fewer
+    /// blocks.
     pub(super) async fn cross_check(
         &mut self,
         lead: &dyn ChainNode,
@@ -187,7 +189,7 @@ impl Follower {
                 Ok(None) | Err(_) => {}
             }
         }
-        // Where there is none to ask, that was noted when all were asked what is final.
+        // If no other node has the range, that was noted when all nodes were asked what is final.
         if confirming.is_none() && !others.is_empty() {
             self.note_unchecked(
                 "no other node answers for these blocks; bring the other endpoints back or replace \
@@ -205,8 +207,9 @@ impl Follower {
         let known = self.read_whole(lead, contracts, range, &numbers).await?;
         if let Some(second) = confirming {
             if !differing.is_empty() {
-                // The lead has shown that its index has no hole there; the other one has to say so
-                // too, when asked without its index.
+                // Read without its filter, the lead's blocks agreed with what it had shown. The
+                // other node has to show the same without its filter: then only its index was
+                // wrong.
                 self.read_whole(second, contracts, range, &differing).await?;
                 self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(node = second.label(), blocks = ?differing, "the second node's \
@@ -232,7 +235,7 @@ impl Follower {
         Ok(Some(known))
     }
 
-    /// Reads blocks without a filter and compares them with what the filter showed.
+    /// Reads blocks without the filter and compares them with what the lead's filter showed.
     pub(super) async fn read_whole(
         &self,
         node: &dyn ChainNode,

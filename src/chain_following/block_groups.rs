@@ -1,4 +1,4 @@
-//! Cuts what was read into transactions of bounded size, and writes movements to the book.
+//! Cuts what was read into transactions of bounded size, and makes deposits of movements.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,20 +14,21 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::funding;
 
-/// Movements that one transaction takes over, unless one block alone has more: the callers'
-/// requests get their turn in between.
+/// After this many movements a group ends with the block, so that callers' requests get their turn
+/// in between.
 const MOVEMENTS_AT_ONCE: usize = 200;
 
 /// Blocks that one transaction takes over.
 pub(super) struct BlockGroup {
+    /// The cursor after them.
     pub(super) to: Cursor,
     pub(super) movements: Vec<Movement>,
     pub(super) sweeps: Vec<Sweep>,
 }
 
 /// Cuts what a range holds at the ends of blocks, so that no transaction takes much more than
-/// `MOVEMENTS_AT_ONCE`. The movements come in the order of the chain, and `headers` knows their
-/// blocks.
+/// `MOVEMENTS_AT_ONCE`. `movements` are in the order of the chain, and `headers` has the header of
+/// each of their blocks. `from` and `last` are the cursors before and after the whole range.
 pub(super) fn block_groups(
     movements: Vec<Movement>,
     sweeps: Vec<Sweep>,
@@ -69,8 +70,9 @@ pub(super) fn block_groups(
     cut
 }
 
-/// Takes over movements in the order of the chain, each in its account's time. Answers the deposits
-/// that they are.
+/// Makes deposits of movements, or brings known deposits up to date: in the order of the chain,
+/// each in its account's time. Answers the deposits. A movement to an address that was never handed
+/// out is left out.
 pub(super) fn observe<'a>(
     tx: &mut dyn Tx,
     now: &mut Now,

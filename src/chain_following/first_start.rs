@@ -8,12 +8,12 @@ use crate::chains::port::ChainNode;
 use crate::kernel::{Mode, OperationError};
 use crate::store::{Cost, Store};
 
-/// Addresses that the chain is asked about. A gateway with the default limit takes some seconds.
+/// Addresses that the chain is asked about. With a gateway's default limit that takes some seconds.
 const ADDRESSES_ASKED: usize = 12;
 
-/// Asks the chain about the first addresses of its account key, where this database has never
-/// handed one out. `Err` says that they have a history, and what to do. Where no node answers there
-/// is a warning.
+/// Asks the chain about the first addresses of its account key, if this database has never handed
+/// one out. `Err` is a text for the operator: the addresses have a history, and what to do; or the
+/// store or the derivation failed. If no node answers, that is only logged.
 pub async fn refuse_used_key(
     store: &Store,
     chain: &FollowedChain,

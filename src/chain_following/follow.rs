@@ -1,10 +1,10 @@
 //! Follows a real chain: reads its final view block after block, credits what it shows, and shows
 //! what may still be replaced.
 //!
-//! The cursor moves over the final view only, and only after what the blocks hold was judged and
-//! believed; it commits in one transaction with the deposits. Nothing is skipped: a block that
-//! cannot be read, or that nobody is believed about, stops the cursor and is an alarm. Above the
-//! cursor there is a view that is thrown away and made again whenever a block was replaced.
+//! The cursor moves over the final view only, and only over blocks whose contents were checked. It
+//! commits in one transaction with the deposits. Nothing is skipped: a block that cannot be read,
+//! or about which every answer is in doubt, stops the cursor and is an alarm. Above the cursor
+//! there is a view that is thrown away and made again whenever a block was replaced.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,7 +23,8 @@ use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Cost, Tx, failpoint};
 
-/// A look at the final view that takes longer is slowed down by its gateway.
+/// A step whose reading of the final view takes longer than this is slowed down by the node's
+/// gateway.
 const SLOW_STEP: Duration = Duration::from_secs(10);
 /// Longest wait after trouble.
 const TROUBLE_SECONDS_MAX: u64 = 30;
@@ -35,7 +36,7 @@ pub(super) enum FollowProgress {
     CaughtUp,
 }
 
-/// Says that a chain is followed here, for as long as it is.
+/// Marks a chain as followed by this process, until it is dropped.
 pub(super) struct FollowedHere(Arc<FollowedChain>);
 
 impl FollowedHere {
@@ -100,7 +101,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                 if let Some(left) = chain.resting_for() {
                     wait = wait.min(left.max(poll));
                 }
-                // One other node is tried at once before anybody waits.
+                // After the first trouble another node is tried at once.
                 let is_first = troubles_in_a_row == 0 && chain.nodes.len() > 1;
                 troubles_in_a_row += 1;
                 if is_first { Duration::ZERO } else { wait }
@@ -117,6 +118,8 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
 }
 
 impl Follower {
+    /// One round: reads the next blocks of the final view. Once that is read to its end, also looks
+    /// at the blocks above it and at the refunds that were sent.
     pub(super) async fn step(&mut self) -> Result<FollowProgress, FollowError> {
         let chain = self.chain.clone();
         let begun = chain.settings.timer.now();
@@ -185,8 +188,8 @@ impl Follower {
                 cursor = to;
             }
         }
-        // A node that is behind the others is no lead; among the rest, trouble moves on to the
-        // next.
+        // A node that is behind the others cannot be the lead. Of the rest, each trouble makes the
+        // next one the lead.
         let is_behind = final_height > cursor.anchor.height;
         let lowest = cursor.anchor.height + i64::from(is_behind);
         let leads: Vec<&NodeHeight<'_>> =
@@ -201,8 +204,8 @@ impl Follower {
                 _ => return Ok(FollowProgress::Behind),
             }
         }
-        // In the same step: on a chain that is busy there is always something final to read.
-        // Behind a slow gateway every second time: what is final comes first.
+        // In the same step, because on a busy chain there is always something final to read. Behind
+        // a slow gateway only every second step, because what is final comes first.
         let took = chain.settings.timer.now().saturating_sub(begun);
         self.has_skipped_pending = took > SLOW_STEP && !self.has_skipped_pending;
         if !self.has_skipped_pending {
@@ -212,7 +215,7 @@ impl Follower {
         Ok(FollowProgress::CaughtUp)
     }
 
-    /// Tells of nodes that are of no use while others are, and of one that is taken at its word.
+    /// Logs which nodes are of no use now, and notes when one node is believed unchecked.
     pub(super) fn tell_of_nodes(&mut self, node_heights: &NodeHeights<'_>) {
         let chain = self.chain.clone();
         for (node, why) in &node_heights.missing {
@@ -230,8 +233,8 @@ impl Follower {
         }
     }
 
-    /// Tells again and again that the token handed over to another one, unless its contract denies
-    /// it: then the mark goes.
+    /// Logs every minute that the token's contract was deprecated. If the contract itself denies
+    /// it, the mark is taken from the stored cursor instead.
     pub(super) async fn tell_of_deprecation(
         &mut self,
         cursor: &mut Cursor,
@@ -271,8 +274,8 @@ impl Follower {
         Ok(())
     }
 
-    /// Where the chain was followed to; the first start begins at the final view, before any
-    /// address was handed out.
+    /// Reads how far the chain was followed. On the first start there is no cursor, and the chain
+    /// is followed from the end of the final view: no address has been handed out yet.
     pub(super) async fn load_or_begin(
         &self,
         node_heights: &NodeHeights<'_>,
@@ -299,7 +302,8 @@ impl Follower {
         let header = header.ok_or_else(|| self.doubted(node, VerifyError::Stale(number)))?;
         verify::times([&header], 0, self.latest_time())
             .map_err(|doubt| self.doubted(node, doubt))?;
-        // A beginning on another fork would be found only later, and not by itself be left again.
+        // A beginning on a fork would be noticed only later, and the follower cannot leave it again
+        // by itself. So all nodes that have this block have to show the same one.
         for other in &node_heights.nodes {
             if is_same_node(other.node, node) || other.height < number {
                 continue;
@@ -325,8 +329,9 @@ impl Follower {
         Ok(cursor)
     }
 
-    /// Follows with the configured contract from here on, which a node has shown to be a token;
-    /// those before it are still read, for the transfers whose callers were shown them.
+    /// Follows the configured contract from here on; a node has shown that it is a token. Earlier
+    /// contracts are still read, for the transfers whose callers were shown them. Fails when the
+    /// chain has had `TOKENS_COUNT_MAX` contracts already.
     pub(super) async fn take_up_token(&self) -> Result<(), FollowError> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, self.chain.token());
         let work = move |tx: &mut dyn Tx, _: &mut Now| {

@@ -1,4 +1,4 @@
-//! What follows one chain: what it remembers between steps, and what every step uses.
+//! The follower of one chain: what it remembers between steps, and what every step uses.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,34 +20,34 @@ pub(super) struct PendingMovement {
     pub(super) movement: Movement,
 }
 
-/// Blocks above the cursor that were looked at last.
+/// What the last look at the blocks above the cursor showed.
 #[derive(Default)]
 pub(super) struct Pending {
-    /// The last block of the view, whose hash says whether it still stands.
+    /// The last block of the view. Its hash tells the next look whether the block was replaced.
     pub(super) top: Option<Anchor>,
     pub(super) movements: Vec<PendingMovement>,
 }
 
-/// What follows one chain: what it remembers between steps, and whom it asks. Where it is, is the
+/// Follows one chain. It remembers here what only helps the next step; how far it has come is the
 /// stored cursor, which each step reads.
 pub(super) struct Follower {
     pub(super) app: Arc<AppState>,
     pub(super) chain: Arc<FollowedChain>,
-    /// Blocks that the next request covers.
+    /// Blocks that the next request for a range asks for: fewer after a refusal, then more again.
     pub(super) blocks_at_once: i64,
-    /// Which of the nodes leads; moves on after trouble.
+    /// Which of the nodes is the lead; the next one after trouble.
     pub(super) lead_offset: usize,
     pub(super) pending: Pending,
     pub(super) refunds_looked_at: Option<Instant>,
     /// The refund that was looked for last, in a round over all that were sent.
     pub(super) refunds_after: Option<(Scope, Id<kind::Refund>)>,
-    /// The addresses handed out before the start are in memory.
+    /// Whether the addresses handed out before the start are in memory (embedded store only).
     pub(super) knows_addresses: bool,
-    /// The last look left the view above the cursor out.
+    /// Whether the last step left out the blocks above the cursor.
     pub(super) has_skipped_pending: bool,
     /// The configured token's contract was seen to deprecate itself: it handed over to another one.
     pub(super) is_token_deprecated: bool,
-    /// Two nodes can take turns with two troubles, so more than the last one is kept.
+    /// Keeps more than the last message, because two nodes can take turns with two troubles.
     pub(super) log_throttle: LogThrottle,
 }
 
@@ -82,8 +82,8 @@ impl Follower {
         self.app.store.clock.milliseconds() / 1000 + AHEAD_SECONDS_MAX
     }
 
-    /// Notes that one node alone is taken at its word. Where only one is configured, nobody expects
-    /// anything else.
+    /// Notes that one node is believed although no other checks it. With only one node configured
+    /// that is what the operator chose, so it is not logged.
     pub(super) fn note_unchecked(&mut self, why: &str) {
         self.chain.stats.is_unchecked.store(true, Ordering::Relaxed);
         if self.chain.nodes.len() > 1 && self.log_throttle.is_due(why) {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 /// Seconds before the same message may be logged again.
 const REPEAT_SECONDS: u64 = 60;
-/// Different messages within that time.
+/// Different messages that are logged within that time; further ones are dropped.
 const MESSAGES_MAX: usize = 12;
 
 /// The messages of the last minute, and when each was logged.

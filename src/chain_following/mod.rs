@@ -1,4 +1,5 @@
-//! Following real chains: what arrives is credited, and what was credited is compared once more.
+//! Follows real chains. `follow` reads the final view and credits what arrives; `audit` compares
+//! the book with the chain once more; `credit` takes over what the follower missed.
 
 mod addresses;
 mod advance;

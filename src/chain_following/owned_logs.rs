@@ -17,8 +17,8 @@ use crate::kernel::{Currency, Money};
 use crate::store::Cost;
 use crate::transfers;
 
-/// What one movement of the token may be, in millionths: a thousand million whole ones. The book's
-/// sums hold thousands of these.
+/// The largest movement of the token that is credited, in millionths: one thousand million USDT. A
+/// sum of thousands of these still fits into the book.
 const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
 
 /// A movement that concerns us, with its log.
@@ -26,19 +26,21 @@ pub(super) struct OwnedLog {
     pub(super) log: Log,
     pub(super) movement: TokenMovement,
     pub(super) is_sweep: bool,
-    /// Whether it is in the token: the configured contract, or the one of our address' transfer.
+    /// Whether it is a movement of the token: in the configured contract, or in the one that our
+    /// address's transfer was told.
     pub(super) is_token: bool,
 }
 
 impl Follower {
-    /// Which logs concern our addresses. A read of its own is enough: an address is committed
-    /// before its payer can know it.
+    /// Finds the logs that concern our addresses, in the order of the chain. The addresses are read
+    /// before the transaction that credits, which is safe: an address is committed before its payer
+    /// can know it.
     pub(super) async fn owned_logs(&self, logs: &[Log]) -> Result<Vec<OwnedLog>, FollowError> {
         let mut moved: Vec<(Log, TokenMovement)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.
         let mut addresses: BTreeSet<AddressBytes> = BTreeSet::new();
         for log in logs {
-            // Anybody can write movements of nothing.
+            // Anybody can make logs of movements of 0.
             if let Some(movement) = log.movement().filter(|movement| movement.value > 0) {
                 addresses.extend([movement.from, movement.to]);
                 moved.push((log.clone(), movement));
@@ -54,7 +56,7 @@ impl Follower {
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
-        // Few, unless a former token still moves much.
+        // Usually few: the addresses that a former contract of the token moved to or from.
         let former: Vec<AddressBytes> =
             self.chain.former().into_iter().map(|token| token.contract).collect();
         let in_former: BTreeSet<AddressBytes> = moved
@@ -91,16 +93,17 @@ impl Follower {
                     movement,
                 }
             })
-            // A former token counts only for a transfer whose caller was shown it, unless it is
-            // looked out for as another token.
+            // A former contract counts as the token only for a transfer whose caller was shown it.
+            // If it is configured as another token, it is kept as that.
             .filter(|owned| owned.is_token || self.chain.symbol(&owned.log.contract).is_some())
             .collect();
         owned_logs.sort_by_key(|owned| (owned.log.block_number, owned.log.log_index));
         Ok(owned_logs)
     }
 
-    /// Looks at the receipts of what concerns us, and turns it into movements. `final_height` is
-    /// `None` above the final view.
+    /// Checks logs of ours against `known`, and turns them into movements and sweeps. What did not
+    /// happen, or does not fit into the book, is logged and left out. `final_height` is `None` for
+    /// blocks above the final view.
     pub(super) fn judged(
         &self,
         lead: &dyn ChainNode,

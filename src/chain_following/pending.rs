@@ -18,12 +18,13 @@ use crate::kernel::{Id, Now};
 use crate::keys;
 use crate::store::{Cost, Tx};
 
-/// Blocks above the final view that are looked at: more than that is a chain that does not
-/// finalise.
+/// Blocks above the cursor that are looked at. A chain with more of them has stopped making blocks
+/// final.
 const PENDING_BLOCKS_MAX: i64 = 500;
 
 impl Follower {
-    /// Makes the view above the cursor again, or adds to it what is new, and shows its deposits.
+    /// Adds new blocks to the view above the cursor and shows its deposits. If its last block was
+    /// replaced, the view is made again from the cursor.
     pub(super) async fn look_above(
         &mut self,
         cursor: &Cursor,
@@ -33,8 +34,8 @@ impl Follower {
         let head = lead.head().await.map_err(trouble)?;
         self.chain.stats.head_height.store(head.number.0, Ordering::Relaxed);
         let head_height = head.number.0.min(cursor.anchor.height + PENDING_BLOCKS_MAX);
-        // Taken out together with its movements: one without the other, after a request that fails,
-        // would be a view without deposits.
+        // Taken out together with its movements. If a request fails below, both are gone: a kept
+        // `top` without movements would look like a view without deposits.
         let mut kept = self.pending.top.take().filter(|top| {
             top.height > cursor.anchor.height
                 && (top.height < head_height
@@ -52,7 +53,7 @@ impl Follower {
                 let to = head_height.min(base.height + self.blocks_at_once);
                 let range = match lead.range(&contracts, base.height + 1, to, Some(&head)).await {
                     Ok(Some(range)) => range,
-                    // Gone again, or another node answered.
+                    // The block was replaced, or the gateway has another server answer.
                     Ok(None) => return Ok(()),
                     Err(NodeError::TooMuch(_)) if to > base.height + 1 => {
                         self.blocks_at_once = ((to - base.height) / 2).max(1);
@@ -65,8 +66,8 @@ impl Follower {
                     kept = None;
                     continue 'view;
                 }
-                // What is missing here is found when it is final; a contradiction only means that a
-                // block was replaced meanwhile.
+                // No doubt is raised here. What this view misses is found when it is final, and a
+                // contradiction only means that a block was replaced meanwhile.
                 let times = verify::times(
                     [&range.first, &range.last],
                     cursor.block_time,
@@ -101,9 +102,9 @@ impl Follower {
         Ok(())
     }
 
-    /// Shows the deposits of the view above the cursor, which reaches to `top`, and takes the block
-    /// from those that are in it no more. What stands above `top` is not judged: another node may
-    /// have seen more.
+    /// Shows the deposits of the view above the cursor, which reaches to the block `top`. Deposits
+    /// that were shown and are not in it any more lose their block. Those above `top` stay as they
+    /// are: another node may have seen more.
     pub(super) async fn show(
         &self,
         cursor: &Cursor,
@@ -112,7 +113,7 @@ impl Follower {
     ) -> Result<(), FollowError> {
         let name = self.chain.settings.name;
         let (mode, anchor) = (self.chain.mode, cursor.anchor);
-        // Where this view could see it: gone is what is in reach and not seen.
+        // Whether the view would show the deposit if its block still stood.
         let is_in_reach = move |deposit: &Deposit| {
             deposit.scope.mode() == mode
                 && deposit.unseen_since.is_none()

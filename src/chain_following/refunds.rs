@@ -21,7 +21,9 @@ const REFUNDS_LOOKED_AT_SECONDS: u64 = 3;
 const REFUNDS_COUNT_MAX: i64 = 50;
 
 impl Follower {
-    /// Looks whether refunds that the operator sent are final on chain.
+    /// Confirms refunds that the operator sent and whose transactions are final, or keeps why a
+    /// transaction does not confirm its refund. Does nothing if the last look was less than
+    /// `REFUNDS_LOOKED_AT_SECONDS` ago.
     pub(super) async fn look_for_refunds(
         &mut self,
         cursor: &Cursor,
@@ -68,8 +70,8 @@ impl Follower {
                     });
                     let (transfer, offset_seconds) = known.await.map_err(store)?;
                     let contract = transfer.map(|transfer| *transfer.token_contract.bytes());
-                    // What was paid before anything was owed is no refund. A chain knows nothing
-                    // of test clocks.
+                    // What was paid before the refund existed does not pay it. `created` has the
+                    // account's test clock in it, which a block's time has not.
                     if header.timestamp.0 < refund.created - offset_seconds {
                         Err(SentHashError::BeforeRefund)
                     } else {
@@ -84,8 +86,9 @@ impl Follower {
         Ok(())
     }
 
-    /// Where in a transaction a refund could be: the configured token, or the one that its
-    /// transfer's caller was shown, its whole amount, to its address.
+    /// The log indexes in a transaction's receipt that could be this refund: a movement of its
+    /// whole amount to its address, in the configured contract of the token or in the one that its
+    /// transfer's caller was shown.
     pub(super) fn places(
         &self,
         refund: &Refund,
@@ -109,8 +112,8 @@ impl Follower {
     }
 }
 
-/// Confirms a refund at the first place that confirms no other, or keeps why the transaction does
-/// not do.
+/// Confirms a refund with the first log that confirms no other refund, or keeps why the transaction
+/// does not confirm it. Changes nothing if the operator has named another transaction meanwhile.
 fn conclude(
     tx: &mut dyn Tx,
     now: &mut Now,

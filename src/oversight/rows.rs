@@ -187,7 +187,8 @@ pub fn stuck_payouts(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 
-/// Payouts that wait for the operator because of what the bank reported (`Attention`), oldest first.
+/// Payouts that wait for the operator because of what the bank reported (`Attention`), oldest
+/// first.
 pub fn payouts_with_attention(
     tx: &mut dyn Tx,
     mode: Mode,

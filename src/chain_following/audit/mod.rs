@@ -118,8 +118,8 @@ pub async fn run_once(
     Ok(compared)
 }
 
-/// Reads how far the chain was followed and compared. It also tells `chain` which contracts were its
-/// token's before.
+/// Reads how far the chain was followed and compared. It also tells `chain` which contracts were
+/// its token's before.
 pub(in crate::chain_following) async fn read_progress(
     store: &Store,
     chain: &FollowedChain,
