@@ -1,8 +1,8 @@
-//! Takes one transaction of a followed chain into the book that the follower did not see, because
-//! the operator names it: what a node hid, and a comparison of the book with the chain found.
+//! Takes a transaction into the book that the follower missed, when the operator names it: a node
+//! had hidden it, and the chain audit found it.
 //!
-//! Nothing is believed that the follower would not believe, and every endpoint that is configured
-//! has to show it: with several, the one that hid it has to be well again or be taken out.
+//! The same checks apply as in the follower. Besides, every configured endpoint has to show the
+//! transaction: the one that hid it has to show it now, or be taken out of the configuration.
 
 use std::sync::Arc;
 
@@ -57,13 +57,14 @@ pub enum CreditError {
 /// What the book now has of the transaction.
 pub struct Credited {
     pub deposits: Vec<Deposit>,
-    /// Those of them that were credited or failed already.
+    /// How many of them had been credited, or had failed, before.
     pub known_count: usize,
+    /// Sweeps that are new in the book.
     pub sweeps_count: usize,
 }
 
-/// Takes a transaction over as the follower would have, once: what the book has of it already stays
-/// as it is.
+/// Takes a transaction over as the follower would have. What the book has of it already stays as it
+/// is, so a second call changes nothing.
 pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credited, CreditError> {
     let chain = app
         .chains
@@ -86,7 +87,8 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
         if number > cursor.anchor.height {
             return Err(CreditError::Ahead(number, cursor.anchor.height));
         }
-        // The same chain as was followed, and the receipt of a block that stands in it.
+        // The node has to be on the fork that was followed, and the receipt's block has to be part
+        // of it.
         let mut time = cursor.block_time;
         for (number, hash) in
             [(cursor.anchor.height, cursor.anchor.hash), (number, receipt.block_hash)]

@@ -1,4 +1,4 @@
-//! Compares what addresses hold on the chain with what the book says.
+//! Compares the balances of addresses on the chain with the book.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -17,17 +17,18 @@ use crate::store::{Cost, Tx};
 
 /// Addresses whose balances are compared together.
 const ADDRESSES_AT_ONCE: i64 = 500;
-/// Blocks above the followed view that are read to explain balances; while there are more, balances
-/// are not compared.
+/// Blocks above the cursor that are read to explain balances. If there are more, balances are not
+/// compared.
 const BLOCKS_ABOVE_MAX: i64 = 500;
-/// How often balances that are not the book's are asked for: a block above may have been replaced
-/// in between.
+/// How often a balance that differs from the book is asked for: a block above the cursor may have
+/// been replaced in between.
 const BALANCE_TRIES: usize = 3;
 
 /// Which addresses of an account are looked at.
 pub(super) enum AddressSelection {
-    /// The next ones after a transfer.
+    /// The next ones after a transfer; the first ones without it.
     After(Option<Id<kind::Transfer>>),
+    /// Those of these transfers.
     Of(Vec<Id<kind::Transfer>>),
 }
 
@@ -69,7 +70,7 @@ impl ChainAudit<'_> {
         Ok(())
     }
 
-    /// Some addresses, with the view that the book had of the chain then.
+    /// Reads what some addresses hold by the book, and the cursor at that moment, in one read.
     pub(super) async fn addresses_with_cursor(
         &self,
         scope: Scope,
@@ -96,6 +97,7 @@ impl ChainAudit<'_> {
         self.store.read(Cost::Scan, read).await.map_err(unstored)
     }
 
+    /// Compares the balances of a page of addresses, and keeps or removes their differences.
     pub(super) async fn balances_of(
         &self,
         scope: Scope,
@@ -109,7 +111,7 @@ impl ChainAudit<'_> {
         let mut left = (cursor, page);
         for tries in 0..BALANCE_TRIES {
             let (cursor, page) = &left;
-            // Another node each time: one that is behind tells an old balance.
+            // A different node each time, because one that is behind answers an old balance.
             let balances = first_answer!(self, tries, node, self.balances_at(node, cursor, page))?;
             let mut again = Vec::new();
             for (held, (balance, (expected, fits))) in page.iter().zip(balances) {
@@ -137,13 +139,14 @@ impl ChainAudit<'_> {
             if again.is_empty() {
                 break;
             }
-            // Those alone, as the book has them now.
+            // Only the addresses that differed, as the book has them now.
             left = self.addresses_with_cursor(scope, AddressSelection::Of(again)).await?;
         }
         self.keep_found(subjects, found).await
     }
 
-    /// The balances of some addresses in millionths, with what each should be and whether it is.
+    /// For each address of the page: its balance on the chain in millionths, what it should be, and
+    /// whether it fits that.
     pub(super) async fn balances_at(
         &self,
         node: &dyn ChainNode,

@@ -16,10 +16,10 @@ use crate::reconcile::chain::{self as book, BookMovement, ChainMovement, LogPosi
 use crate::store::{Cost, Tx};
 use crate::transfers;
 
-/// Blocks after which the mark moves on.
+/// After how many blocks the audit mark is moved.
 const BLOCKS_MARKED_AT_ONCE: i64 = 1_000;
 
-/// A movement that the filter showed.
+/// A movement that a node's filter showed.
 #[derive(Clone)]
 pub(super) struct LoggedMovement {
     pub(super) place: LogPosition,
@@ -27,20 +27,25 @@ pub(super) struct LoggedMovement {
     pub(super) movement: TokenMovement,
 }
 
-/// What a part of the chain shows, and what the book has of it.
+/// What some blocks of the chain show, and what the book has of them.
 pub(super) struct AuditedRange {
+    /// The last of the blocks.
     pub(super) last: Anchor,
+    /// The addresses in them that were handed out.
     pub(super) ours: HashSet<AddressBytes>,
+    /// What the chain shows.
     pub(super) shown: Vec<ChainMovement>,
+    /// What the book has.
     pub(super) written: Vec<BookMovement>,
 }
 
-/// The addresses of ours among some, the token's contract of the transfer of each that moved a
-/// former token, and what the book has.
+/// What `read_book` answers: the addresses that were handed out; for addresses that moved a former
+/// token, the contract that their transfer was told; and the book's movements.
 type BookPart = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
 impl ChainAudit<'_> {
-    /// Compares the blocks after an anchor, and moves the mark over those that it stood before.
+    /// Compares the blocks after the anchor `from` up to the height `to`. Moves the audit mark with
+    /// them if it stands at `from`.
     pub(super) async fn blocks(
         &self,
         from: Anchor,
@@ -96,8 +101,8 @@ impl ChainAudit<'_> {
                         reached.height,
                     )?;
                     book::keep_found(tx, now, mode, name, &kept, &new)?;
-                    // Blocks that somebody names leave the mark where it is, unless they continue
-                    // it.
+                    // Moves the mark only if it stands at `before`. Blocks that the operator named
+                    // usually lie elsewhere.
                     rows::advance_audit(tx, mode, name, before, reached)?;
                     Ok(())
                 };
@@ -109,7 +114,8 @@ impl ChainAudit<'_> {
         Ok(())
     }
 
-    /// Reads some blocks at one node, and what the book has of them.
+    /// Reads the blocks after the anchor `before` up to the height `to` from one node, and what the
+    /// book has of them.
     pub(super) async fn read_part(
         &self,
         node: &dyn ChainNode,
@@ -147,8 +153,8 @@ impl ChainAudit<'_> {
             if header.hash != moved.log.block_hash {
                 return Err(VerifyError::WrongFork(number).into());
             }
-            // What a failed transaction shows did not happen; what is below a millionth counts for
-            // nobody.
+            // A log of a failed transaction did not happen, and less than a millionth is no amount
+            // in the book.
             let has_happened =
                 verify::has_happened(&moved.log, known.receipts.get(&moved.log.transaction_hash))?;
             let movement =
@@ -181,6 +187,7 @@ impl ChainAudit<'_> {
         })
     }
 
+    /// The movements among a range's logs, without those of 0.
     pub(super) fn moved(&self, range: &BlockRange) -> Vec<LoggedMovement> {
         let read = |log: &Log| {
             let movement = log.movement().filter(|movement| movement.value > 0)?;
@@ -189,8 +196,7 @@ impl ChainAudit<'_> {
         range.logs.iter().filter_map(read).collect()
     }
 
-    /// Which addresses of some movements were handed out, the token's contract of the transfer of
-    /// each that moved a former token, and what the book has of those blocks and movements.
+    /// Reads what the book has of the blocks `from` to `to` and of the movements that they show.
     pub(super) async fn read_book(
         &self,
         moved: Vec<LoggedMovement>,
@@ -232,7 +238,7 @@ impl ChainAudit<'_> {
                 .filter(is_ours)
                 .filter(|moved| may_be_token(&moved.log.contract) && !known.contains(&moved.place))
             {
-                // The book may have it in another block.
+                // The book may have the movement in a block outside the range.
                 let owner = deposits::rows::address_owner(tx, &unknown.movement.to)?
                     .map(|(scope, _)| scope);
                 written.extend(book::rows::at_place(tx, mode, name, owner, &unknown.place)?);
@@ -245,8 +251,8 @@ impl ChainAudit<'_> {
             .map_err(|failure| StepError::Fatal(unstored(failure)))
     }
 
-    /// What the final view has at the places of the book, asked for by transaction and not by the
-    /// filter.
+    /// What the final view has where the book has these movements. The node is asked for receipts,
+    /// not for logs, so its filter hides nothing.
     pub(super) async fn at_places(
         &self,
         node: &dyn ChainNode,
@@ -283,7 +289,8 @@ impl ChainAudit<'_> {
                 && receipt.has_succeeded()
                 && shown.iter().all(|known: &ChainMovement| known.place != written.place)
             {
-                // What the book took for the token, its transfer's caller was shown.
+                // An earlier contract counts as the token here: the book has this movement, so its
+                // transfer's caller was shown that contract.
                 let is_token = log.contract == *self.token() || self.chain.was_token(&log.contract);
                 shown.push(self.shown(log, &movement, header.timestamp.0, is_token));
             }
@@ -291,8 +298,8 @@ impl ChainAudit<'_> {
         Ok(shown)
     }
 
-    /// Asks every node for what none has shown yet: that something is not there is believed when
-    /// nobody has it.
+    /// Asks every node for movements of the book that the chain has not shown yet, and adds what it
+    /// finds to `shown`. Only what no node shows counts as missing. Faults of nodes are logged.
     pub(super) async fn ask_others(
         &self,
         written: &[BookMovement],

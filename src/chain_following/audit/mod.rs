@@ -1,8 +1,9 @@
-//! Compares the book with a real chain once more than the follower did: what blocks hold, what
-//! refunds were, and what addresses hold. It puts nothing right; differences are kept for the
-//! operator, and the mark of how far the book was compared moves only over what was read.
+//! The chain audit: reads a real chain a second time, after the follower, and compares the book
+//! with it: movements by block, refunds by receipt, and balances of addresses. It corrects nothing.
+//! Differences are kept for the operator. The audit mark says up to which block the book was
+//! compared; it moves only over blocks that were read.
 //!
-//! A node that the follower did not read from last is preferred. Balances come from the chain's
+//! A node that the follower did not read from last is asked first. Balances come from the chain's
 //! state and not from its logs, so they also show a movement whose log no node shows.
 
 mod balances;
@@ -24,13 +25,13 @@ use crate::kernel::{Currency, Money, OperationError};
 use crate::reconcile::chain::{ChainMovement, LogPosition};
 use crate::store::{Cost, Store, Tx};
 
-/// Time between requests, which the follower needs more than the audit.
+/// Pause before each request: the nodes' budgets of requests are the follower's first.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What is compared again of the time before the last comparison: an address that was handed out, a
-/// refund that was completed.
+/// How far before the end of the last audit refunds and new addresses are compared again: what was
+/// added while that audit ran may have missed it.
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
-/// Why the book could not be compared, or not further.
+/// Why the audit could not begin, or ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuditError {
     #[error("the chain was never followed: run the service first")]
@@ -68,14 +69,15 @@ pub struct AuditSummary {
     pub movements_count: usize,
     pub refunds_count: usize,
     pub addresses_count: usize,
-    /// What those addresses should hold by the book and the movements above its view, and what they
-    /// hold on the chain.
+    /// What those addresses should hold together: by the book, and by movements in blocks above the
+    /// cursor.
     pub held: Money,
+    /// What they hold on the chain.
     pub balance: Money,
 }
 
-/// Compares the book with the chain and keeps the differences. What was compared before a fault
-/// stays compared.
+/// Compares the book with the chain and keeps the differences. If it fails on the way, what it had
+/// compared until then stays kept and marked.
 pub async fn run_once(
     store: &Store,
     chain: &FollowedChain,
@@ -188,7 +190,9 @@ pub(super) struct ChainAudit<'a> {
     pub(super) cursor: Cursor,
 }
 
-/// Asks the nodes in turn, from the first one or another, until one answers.
+/// Asks the nodes in turn, from the first one or from place `$first`, until one answers. `$node`
+/// names the node in the expression `$ask`. A fatal fault returns from the caller; if no node
+/// answers, the value is `AuditError::Nodes`.
 macro_rules! first_answer {
     ($audit:expr, $node:ident, $ask:expr) => {
         first_answer!($audit, 0, $node, $ask)
@@ -216,7 +220,7 @@ macro_rules! first_answer {
 }
 use first_answer;
 
-/// Why one node was not enough.
+/// Why asking one node failed.
 pub(super) enum StepError {
     /// The node's fault: another one is asked.
     Read(ReadError),
@@ -247,8 +251,8 @@ impl ChainAudit<'_> {
         }
     }
 
-    /// A log as a movement of the final view; the token is one, whichever of its contracts it was
-    /// in.
+    /// A log as a movement of the final view. A movement of the token in one of its earlier
+    /// contracts gets the configured contract, so that both count as the same token.
     pub(super) fn shown(
         &self,
         log: &Log,

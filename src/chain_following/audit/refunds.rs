@@ -11,8 +11,8 @@ use crate::store::{Cost, Tx};
 const REFUNDS_AT_ONCE: i64 = 50;
 
 impl ChainAudit<'_> {
-    /// Compares refunds that were completed since a moment (Unix seconds). They know their
-    /// transaction and not their block.
+    /// Compares refunds that were completed since a moment (Unix seconds). Their rows have the
+    /// transaction but no block, so they are asked for by receipt.
     pub(super) async fn refunds(
         &self,
         since: i64,
@@ -46,7 +46,8 @@ impl ChainAudit<'_> {
         }
     }
 
-    /// Keeps what was found of refunds or addresses.
+    /// Keeps what was found of these refunds or addresses, in the place of what was kept of them
+    /// before.
     pub(super) async fn keep_found(
         &self,
         subjects: HashSet<String>,

@@ -1,4 +1,4 @@
-//! Compares once a day, and shows in the metrics what was found.
+//! Runs the chain audit once a day, and shows in the metrics what it found.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,15 +14,15 @@ use crate::kernel::OperationError;
 use crate::reconcile::chain as book;
 use crate::store::{Cost, Store, Tx};
 
-/// How long after a comparison of everything the next one is due.
+/// How long after a whole audit the next one is due.
 const AUDIT_EVERY_SECONDS: i64 = 24 * 3600;
-/// How long it waits after one that failed.
+/// How long after an audit that failed the next one begins.
 const RETRY_SECONDS: i64 = 600;
-/// How often the worker looks whether one is due.
+/// How often the worker looks whether an audit is due.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Takes over from the store what the metrics show. Answers the mark and the number of open
-/// differences.
+/// Copies from the store into the metrics how far the audit came. Answers the mark and the number
+/// of open differences; `None` if the chain was never followed.
 async fn note(
     store: &Store,
     chain: &FollowedChain,
@@ -39,7 +39,7 @@ async fn note(
     Ok(Some((mark, count)))
 }
 
-/// Compares once a day until `stop`, and tells in the log how much differs.
+/// Runs the audit once a day until `stop`, and logs how many differences there are.
 pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch::Receiver<bool>) {
     let name = chain.settings.name.as_str();
     let mut tried_at = i64::MIN;
@@ -99,6 +99,6 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
             _ = stop.changed() => {}
         }
     }
-    // Another node compares from here on, and what was known here would stand still.
+    // Another process runs the audit from here on, and this process's figure would stand still.
     chain.stats.audited_at.store(0, Ordering::Relaxed);
 }
