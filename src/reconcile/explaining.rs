@@ -56,9 +56,10 @@ impl fmt::Display for ExplanationOutcome {
     }
 }
 
-/// Explains a line that belongs to `payouts`, or to none; without payouts, a difference with a
-/// chain too. The row of a line of no payout keeps the note. A difference with a chain has no place
-/// for it: the record of the operator's decision keeps it alone.
+/// Explains the line `id` that belongs to `payouts`. Without payouts, `id` is a line that belongs
+/// to none, or a difference with a chain. The row of such a line keeps the note. The row of a
+/// difference with a chain has no room for it, so only the record of the operator's decision has
+/// the note.
 pub fn explain_by_id(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -102,8 +103,9 @@ pub fn explain_by_id(
     Ok(taken(is_taken))
 }
 
-/// Explains the difference of a payout, a statement or an account. Answers the kinds that were
-/// found: one was explained, and of several none was.
+/// Explains the difference of a payout, a statement or an account. Answers the kinds of the
+/// differences that `subject` and `kind` fit. If there is one, it was explained; if there are
+/// several, none was, and the caller has to name a kind.
 pub fn explain_by_subject(
     tx: &mut dyn Tx,
     now: &Now,

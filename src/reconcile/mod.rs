@@ -1,5 +1,5 @@
 //! `hundi reconcile`: compares the book with the bank's statements and with real chains, and names
-//! every difference. It puts nothing right: what differs is the operator's to clear up.
+//! every difference. It corrects nothing: clearing up a difference is the operator's work.
 
 pub mod chain;
 pub mod explaining;
@@ -16,9 +16,9 @@ use crate::rails::files::rows as journal;
 use crate::store::Tx;
 use rows::{Differing, PayoutPage};
 
-/// Differences of one kind that are listed; all are counted.
+/// How many differences of one kind are listed at most; all are counted.
 pub const DIFFERENCES_SHOWN_MAX: usize = 1_000;
-/// Payouts that are read at once.
+/// Payouts, or lines of statements, that one statement reads.
 const PAGE_ROWS_MAX: i64 = 1_000;
 
 crate::string_enum!(
@@ -49,6 +49,7 @@ crate::string_enum!(
 );
 
 impl DifferenceKind {
+    /// For the operator: what differs, a colon, and what to do.
     pub const fn meaning(self) -> &'static str {
         match self {
             DifferenceKind::SettledWithoutLine => {
@@ -135,8 +136,8 @@ pub struct Difference {
     pub what: String,
     /// The amount that is concerned, or by how much two amounts differ.
     pub amount: Money,
-    /// What happened and what the bank says; or the movement or address, where `what` is only a
-    /// number for `--accept`.
+    /// What happened and what the bank says. For a difference with a chain, whose `what` is only
+    /// the number for `--accept`: the movement or the address.
     pub detail: Option<String>,
 }
 
@@ -166,12 +167,13 @@ pub struct Report {
     pub differences_count: usize,
 }
 
-/// A report that is being made, without what the operator explained.
+/// A report that is being made. Differences that the operator explained are left out.
 #[derive(Default)]
 struct Findings {
     report: Report,
-    /// Kind and subject of each difference that was explained, and its amount then.
+    /// Kind and subject of each difference that was explained, and the units that it had then.
     explained: HashMap<(String, String), i64>,
+    /// How many differences of each kind are listed so far.
     listed: HashMap<DifferenceKind, usize>,
 }
 
@@ -181,6 +183,8 @@ impl Findings {
         self.report.counts.push(line);
     }
 
+    /// Counts a difference, and lists it while there is room; drops one that was explained with the
+    /// same amount.
     fn add(&mut self, difference: Difference) {
         let named = (difference.kind.as_str().to_owned(), difference.what.clone());
         if self.explained.get(&named) == Some(&difference.amount.units) {
@@ -199,8 +203,8 @@ fn inr(units: i64) -> Money {
     Money::new(units, Currency::Inr)
 }
 
-/// Compares the book with itself and with the bank's statements. Chains are compared by
-/// `chain_following::audit`, which needs their nodes.
+/// Compares the book with the bank's statements, and deposits and refunds with the ledger. Chains
+/// are compared by `chain_following::audit`, which needs their nodes.
 pub fn run(tx: &mut dyn Tx) -> Result<Report, StoreError> {
     let mut findings = Findings::default();
     let explained = journal::explanations(tx)?.into_iter();
@@ -211,7 +215,7 @@ pub fn run(tx: &mut dyn Tx) -> Result<Report, StoreError> {
     Ok(findings.report)
 }
 
-/// Reads what a question about payouts answers, page by page to the end.
+/// Reads all payouts that a query finds, page by page, and hands each to `see`.
 fn each_payout<T>(
     tx: &mut dyn Tx,
     read: impl Fn(&mut dyn Tx, PayoutPage) -> Result<Vec<T>, StoreError>,
@@ -231,6 +235,7 @@ fn each_payout<T>(
     }
 }
 
+/// Compares payouts with the lines of the bank's statements.
 fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let closed = rows::closed_until(tx)?;
     // A payment of a day that no statement closes yet cannot be on one.
@@ -274,6 +279,7 @@ fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The difference that a payout with an `Attention` is.
 fn of_awaiting(waiting: rows::AwaitingOperator) -> Difference {
     let kind = match waiting.attention {
         journal::Attention::PaidAfterFailed | journal::Attention::PaidAgain => {
@@ -295,7 +301,7 @@ fn of_awaiting(waiting: rows::AwaitingOperator) -> Difference {
     }
 }
 
-/// Lines that wait for the operator.
+/// Adds the lines of statements that belong to no payout or have another amount.
 fn lines(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let listed = journal::unmatched(tx, PAGE_ROWS_MAX)?;
     let count = usize::try_from(journal::unmatched_count(tx)?).unwrap_or(usize::MAX);
@@ -316,6 +322,7 @@ fn lines(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Compares completed deposits and refunds with the ledger, account by account.
 fn custody(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let usdt = |units| Money::new(units, Currency::Usdt);
     let sums = rows::custody(tx)?;

@@ -1,5 +1,5 @@
-//! What is compared: payouts against the bank's statements, statements against themselves, deposits
-//! against the book.
+//! The queries of a comparison: payouts and the bank's statements, the statements themselves, and
+//! deposits and refunds with the ledger's figures.
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Scope, StoreError};
@@ -20,7 +20,7 @@ fn differing(rows: Vec<Row>) -> Result<Vec<Differing>, StoreError> {
         .collect()
 }
 
-/// The last day that statements close whose lines are all kept.
+/// The last day that a statement closes, among the files that were applied to the end.
 pub fn closed_until(tx: &mut dyn Tx) -> Result<Option<Day>, StoreError> {
     let sql = "SELECT MAX(s.closing_day) FROM bank_statements s JOIN bank_files f ON f.sha256 = \
                s.sha256 AND f.status = 'applied'";
@@ -28,12 +28,12 @@ pub fn closed_until(tx: &mut dyn Tx) -> Result<Option<Day>, StoreError> {
     Ok(row.map(|mut row| row.text_or_null()).transpose()?.flatten().as_deref().and_then(Day::parse))
 }
 
-/// Shares of debits. An earlier version shared credits too, and those paid nobody.
+/// Payouts' shares of debits. An earlier version also made shares of credits, which pay nobody.
 const SHARES: &str = "bank_line_shares s JOIN bank_statement_lines d ON d.id = s.line_id AND \
                       d.sign = 'debit'";
 
-/// How often a payout stands on statements as paid, and not as sent back since: a reversal and a
-/// second booking leave one.
+/// SQL for how often statements show a payout as paid, less how often as sent back. So a debit, its
+/// reversal and a second debit make 1.
 fn net_paid() -> String {
     format!(
         "((SELECT COALESCE(SUM(CASE WHEN l.sign = 'debit' THEN 1 ELSE -1 END), 0) FROM \
@@ -42,7 +42,7 @@ fn net_paid() -> String {
     )
 }
 
-/// Whether a payout stands on a statement at all, or (`and`) on a line that fits.
+/// SQL for whether any statement has a line of a payout; `and` is a further condition on the line.
 fn has_line(and: &str) -> String {
     format!(
         "(EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.matching = \
@@ -53,8 +53,7 @@ const IS_DEBIT: &str = " AND l.sign = 'debit'";
 const OF_INSTRUCTIONS: &str =
     "FROM bank_instructions i JOIN payouts p ON p.scope = i.scope AND p.id = i.payout_id";
 
-/// Which payouts are asked for: those after one, in the order of their identifiers, so that a kind
-/// is read to its end page by page.
+/// A page of a query: up to `rows_max` payouts with identifiers above `after`, in their order.
 #[derive(Clone, Copy, Debug)]
 pub struct PayoutPage {
     pub after: Id<kind::Payout>,
@@ -76,7 +75,7 @@ pub fn settled_without_line(
     differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
-/// Paid at the bank and not sent back, but neither settled nor returned here.
+/// Paid at the bank and not sent back since, but neither settled nor returned here.
 pub fn line_without_settlement(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -127,8 +126,8 @@ pub fn returned_without_line(
     differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
-/// With the bank, and nobody knows what became of them; without those that `awaiting_operator`
-/// lists.
+/// With the bank, and nobody knows what became of them. Those that `awaiting_operator` answers are
+/// left out.
 pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status = \
@@ -142,12 +141,14 @@ pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differin
 pub struct AwaitingOperator {
     pub payout_id: Id<kind::Payout>,
     pub units: i64,
+    /// It is processing, and nobody knows its outcome.
     pub is_unknown: bool,
     pub attention: Attention,
     pub reason_code: Option<String>,
     pub reason_text: Option<String>,
 }
 
+/// Those that wait for the operator, because of what the bank reported.
 pub fn awaiting_operator(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -181,6 +182,7 @@ pub struct StatementPage {
     pub opening_day: Option<String>,
     pub closing_units: Option<i64>,
     pub closing_day: Option<String>,
+    /// Credits less debits of the page's lines, in paise.
     pub moved_units: i64,
     /// When its file came, Unix seconds.
     pub received_at: i64,
@@ -217,7 +219,8 @@ pub fn statement_pages(
     tx.rows(sql, values![statements_max])?.into_iter().map(read).collect()
 }
 
-/// Lines of statements that were kept, and what the ones of payouts moved: count, paid, returned.
+/// How many lines of statements are kept; and in paise, what lines of payouts paid and what they
+/// sent back.
 pub fn line_sums(tx: &mut dyn Tx) -> Result<(i64, i64, i64), StoreError> {
     let sql = format!(
         "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN l.matching = 'payout' AND l.sign = 'debit' \
@@ -241,7 +244,7 @@ pub struct CustodySum {
     pub debited_units: i64,
 }
 
-/// Every account that has anything of this, whichever side has it.
+/// The sums of every account and mode that has deposits, refunds or custody in the ledger.
 pub fn custody(tx: &mut dyn Tx) -> Result<Vec<CustodySum>, StoreError> {
     let sql = "SELECT scope, CAST(SUM(deposited) AS BIGINT), CAST(SUM(credited) AS BIGINT), \
                CAST(SUM(refunded) AS BIGINT), CAST(SUM(debited) AS BIGINT) FROM (SELECT scope, \

@@ -1,5 +1,5 @@
-//! Statements against themselves: each opening and its movements make its closing, which the next
-//! one opens with.
+//! Compares statements with each other: the opening balance and the movements of each must make its
+//! closing balance, which must be the opening balance of the next.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use super::{Difference, DifferenceKind, Findings, inr};
 use crate::kernel::StoreError;
 use crate::store::Tx;
 
-/// Statements that are compared with each other, the newest.
+/// How many statements are compared, the newest ones.
 const STATEMENTS_MAX: i64 = 20_000;
-/// Pages that are missing and are named; more are counted.
+/// How many missing pages are named; further ones are counted.
 const PAGES_NAMED_MAX: usize = 5;
 
 /// A statement with its pages, in the order of their arrival.
@@ -19,7 +19,8 @@ struct PagedStatement {
 }
 
 impl PagedStatement {
-    /// The day of the last balance that the statement tells; `None` for inner pages alone.
+    /// The day of the closing balance, or without one of the opening balance; `None` if there are
+    /// only inner pages, which have neither.
     fn day(&self) -> Option<&str> {
         let closing = self.pages.iter().filter_map(|page| page.closing_day.as_deref()).max();
         closing.or_else(|| self.pages.iter().filter_map(|page| page.opening_day.as_deref()).max())
@@ -34,8 +35,9 @@ impl PagedStatement {
         let told = self.pages.iter().filter(|page| page.closing_units.is_some());
         told.max_by_key(|page| page.page)?.closing_units
     }
-    /// Whether a page can be one of this statement: banks give an identity again, after years or
-    /// each day.
+    /// Whether a page can belong to this statement: its number is still free, and no other page
+    /// closes another day. The identity alone does not tell, because banks use one again, after
+    /// years or every day.
     fn takes(&self, page: &StatementPage) -> bool {
         self.pages.iter().all(|other| {
             let days = other.closing_day.as_ref().zip(page.closing_day.as_ref());
@@ -80,7 +82,7 @@ fn put_together(pages: Vec<StatementPage>) -> Vec<PagedStatement> {
             }
         }
     }
-    // Inner pages alone tell no balance, and have no place in the order.
+    // A statement of inner pages alone has no balance, so it has no place in the order.
     found.retain(|statement| statement.day().is_some());
     found.sort_by_cached_key(|statement| {
         let first = statement.pages.first();
@@ -91,6 +93,8 @@ fn put_together(pages: Vec<StatementPage>) -> Vec<PagedStatement> {
     found
 }
 
+/// Adds a difference for each statement whose sum is wrong, and for each gap between two
+/// statements.
 pub fn compare(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let statements = put_together(rows::statement_pages(tx, STATEMENTS_MAX)?);
     let mut closing_before: Option<i64> = None;

@@ -1,8 +1,8 @@
 //! The book against a real chain: movement by movement, and address by address.
 //!
-//! It asks no node: what the chain shows comes from `chain_following::audit`, which reads it once
-//! more than the follower did. Differences are kept until the same things are compared again and
-//! agree, or the operator has explained them; nothing is put right by itself.
+//! Nothing here asks a node: the caller, `chain_following::audit`, reads what the chain shows. A
+//! difference is kept until the same thing is compared again and agrees. One that the operator
+//! explained stays and is listed no more. Nothing is corrected.
 
 pub mod rows;
 
@@ -16,14 +16,14 @@ use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Mode, Money, Now, StoreError};
 use crate::store::Tx;
 
-/// Open differences that are listed.
+/// How many open differences are listed at most.
 const DIFFERENCES_SHOWN_MAX: i64 = 1_000;
-/// What rounding may come to on one address of a token with more decimals than the book, in
-/// millionths: each movement is rounded down to a millionth, and what is less is not counted.
+/// By how much rounding may make a balance and the book differ, in millionths, if the token has
+/// more decimals than the book: the book rounds each movement down to a millionth.
 const ROUNDING_UNITS_MAX: u64 = 1_000;
 
-/// Where a movement stands: the transaction, as the book writes it, and the log's place in its
-/// block.
+/// Where a movement is on the chain: the transaction's hash, as the book writes it, and the log's
+/// index in its block.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LogPosition {
     pub transaction_hash: String,
@@ -37,18 +37,18 @@ pub struct ChainMovement {
     pub contract: AddressBytes,
     pub from_address: AddressBytes,
     pub to_address: AddressBytes,
-    /// Millionths; `None` for a token whose unit is not known, and beyond what the book holds.
+    /// Millionths; `None` if the token's decimals are not known, or the amount is too large for the
+    /// book.
     pub units: Option<i64>,
     pub block_number: i64,
     /// Unix seconds.
     pub block_time: i64,
 }
 
-/// What the book takes a movement for.
+/// What a movement is in the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MovementRole {
     Deposit(Id<kind::Deposit>),
-    /// Away from one of our addresses.
     Sweep,
     Refund(Id<kind::Refund>),
 }
@@ -58,26 +58,27 @@ pub enum MovementRole {
 pub struct BookMovement {
     pub role: MovementRole,
     pub place: LogPosition,
-    /// `None` for a refund: the operator sends it from wherever.
+    /// `None` for a refund: the operator may send it from any address.
     pub from_address: Option<AddressBytes>,
     pub to_address: AddressBytes,
+    /// Millionths.
     pub units: i64,
-    /// Height and time; `None` for a refund.
+    /// Height and time (Unix seconds); `None` for a refund.
     pub block: Option<(i64, i64)>,
-    /// Whether a deposit stands with the transfer that its address was handed to.
+    /// Whether a deposit belongs to the transfer that its address was handed out to.
     pub is_with_its_owner: bool,
 }
 
-/// A difference that was found now. `subject` names the object, or the movement and our address,
-/// the same each time.
+/// A difference that a comparison found. `subject` names the object, or the movement and our
+/// address, in the same way each time, so that it is recognised again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundDifference {
     pub kind: DifferenceKind,
     pub subject: String,
     /// The movement's amount, or by how much the chain shows more than the book has; millionths.
     pub units: i64,
-    /// The block among those that were compared; `None` for refunds and balances, which are not
-    /// compared by blocks.
+    /// The block in which it was found; `None` for refunds and balances, which are not compared by
+    /// blocks.
     pub block_number: Option<i64>,
 }
 
@@ -94,9 +95,9 @@ impl BookMovement {
     }
 }
 
-/// Compares movements of some blocks. `ours` are the addresses that were handed out; every movement
-/// of the token from or to them is in `shown`, and so is what the chain has at the places of
-/// `written`, whatever it is.
+/// Compares what the chain shows of some blocks with what the book has. `ours` are the addresses
+/// that were handed out. `shown` must have every movement of the token from or to them, and
+/// whatever the chain has at the places of `written`, of any token.
 pub fn compare(
     chain: ChainName,
     token: &AddressBytes,
@@ -169,7 +170,8 @@ fn differing(
             }
         }
     }
-    // Of two heights the one that was compared, so that comparing these blocks again settles it.
+    // The chain and the book may have different heights. The one among the compared blocks is kept,
+    // so that comparing these blocks again finds the difference.
     let block_number = written.block.map(|(number, _)| match seen {
         Some(seen) if !blocks.contains(&number) => seen.block_number,
         _ => number,
@@ -185,15 +187,15 @@ fn differing(
         .collect()
 }
 
-/// What an address holds by the book: completed deposits and what came from other addresses of
-/// ours, less what left.
+/// What an address holds by the book: completed deposits and sweeps from our other addresses, less
+/// sweeps out of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressHolding {
     pub transfer_id: Id<kind::Transfer>,
     pub address: AddressBytes,
-    /// The token's contract that the transfer was told.
+    /// The token's contract that the transfer's caller was told.
     pub token_contract: AddressBytes,
-    /// Millionths, whichever of the token's contracts they are in.
+    /// Millionths, over all of the token's contracts.
     pub units: i64,
 }
 
@@ -204,10 +206,11 @@ impl AddressHolding {
     }
 }
 
-/// What an address should hold, and whether its balance fits. The balance was read some time after
-/// the book, so it may hold movements that the book does not have yet: `above`, what came
-/// (positive) and went, in the order of the chain, in millionths. The answer is the first holding
-/// that fits, from the book's own to the one after all movements; where none fits, the last.
+/// What an address should hold, and whether its balance fits that. All amounts are in millionths.
+/// The balance was read after the book, so it may already include movements that the book does not
+/// have yet. They are `above`, in the order of the chain: positive came in, negative went out. The
+/// answer is the first amount that fits: the book's own, or that with one movement more each time.
+/// If none fits, it is the amount with all movements.
 pub fn should_hold(
     book_units: i64,
     balance_units: i64,
@@ -226,9 +229,9 @@ pub fn should_hold(
     (held, fits(held))
 }
 
-/// Keeps what a comparison found. `before` are the differences that are kept of what was compared:
-/// those that were not found again go, and one that the operator explained stays explained while it
-/// stays the same.
+/// Keeps what a comparison found. `before` are the differences that were kept of the same blocks or
+/// subjects. Those that were not found again are removed. Those that were found again unchanged
+/// keep their rows, so an explained one stays explained.
 pub fn keep_found(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -241,7 +244,7 @@ pub fn keep_found(
         rows::remove(tx, mode, chain, gone.kind, &gone.subject)?;
     }
     for new in found.iter().filter(|found| !before.contains(found)) {
-        // The same place can be found from two sides.
+        // A row of this kind and subject may be kept elsewhere, such as under another block.
         rows::remove(tx, mode, chain, new.kind, &new.subject)?;
         rows::insert(tx, now, mode, chain, new)?;
     }

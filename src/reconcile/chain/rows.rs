@@ -1,4 +1,4 @@
-//! What the book has of a real chain, and the differences that were found.
+//! Reads what the book has of a real chain, and keeps the differences that were found.
 
 use super::{AddressHolding, BookMovement, FoundDifference, LogPosition, MovementRole};
 use crate::chains::ChainName;
@@ -10,8 +10,8 @@ use crate::reconcile::DifferenceKind;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// What a deposit's row has to tell, and whose its address is. What a simulated chain showed is
-/// left out: test mode may have had one of the same name before.
+/// Completed deposits, each with whether its address was handed out to its transfer. Deposits of a
+/// simulated chain are left out: test mode may have had one of the same name before.
 const DEPOSITS: &str = "SELECT d.id, d.transaction_hash, d.log_index, d.from_address, \
  d.to_address, d.units, d.block_number, d.block_time, \
     CASE WHEN a.scope = d.scope AND a.transfer_id = d.transfer_id THEN 1 ELSE 0 END \
@@ -85,8 +85,8 @@ pub fn in_blocks(
     deposits.into_iter().map(deposit).chain(sweeps.into_iter().map(sweep)).collect()
 }
 
-/// Completed deposits and sweeps that the book has of one movement, whatever block it has them in.
-/// `owner` is the account of the address that it went to.
+/// What the book has of one movement, in whatever block: its completed deposits and its sweeps.
+/// `owner` is the account and mode of the recipient's address; without it no deposit is looked for.
 pub fn at_place(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -116,7 +116,7 @@ pub fn at_place(
 }
 
 /// Refunds that a real chain confirmed, completed since a moment of business time (Unix seconds),
-/// after one of them.
+/// by account and identifier; a page of those behind the refund `after`.
 pub fn refunds(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -150,8 +150,8 @@ pub fn refunds(
     rows.into_iter().map(read).collect()
 }
 
-/// What each address holds by the book: completed deposits and what came from other addresses of
-/// ours, less what left.
+/// The parts of what each address holds by the book (`AddressHolding`): completed deposits, sweeps
+/// into it and sweeps out of it.
 const HELD: &str = "SELECT t.id, t.deposit_address, t.token_contract, \
     (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND \
     d.transfer_id = t.id AND d.status = 'completed' \
@@ -173,8 +173,8 @@ fn address_holding(mut row: Row) -> Result<AddressHolding, StoreError> {
     Ok(AddressHolding { transfer_id, address, token_contract, units })
 }
 
-/// The addresses of one account and mode, in the order in which they were handed out, after that of
-/// a transfer.
+/// What the addresses of one account and mode hold, in the order in which they were handed out; a
+/// page of those behind the address of the transfer `after`.
 pub fn held_after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -190,7 +190,7 @@ pub fn held_after(
     rows.into_iter().map(address_holding).collect()
 }
 
-/// The address of one transfer.
+/// What the address of one transfer holds.
 pub fn held_of(
     tx: &mut dyn Tx,
     scope: Scope,
