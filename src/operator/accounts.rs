@@ -8,12 +8,13 @@ use crate::keys;
 use crate::services::Settings;
 use crate::store::Tx;
 
-/// What a suspension is about, as decisions name it.
+/// How the record of decisions names an account.
 pub fn account_subject(name: &str) -> String {
     format!("account {name}")
 }
 
-/// Lets no key of an account act. What is under way goes on.
+/// Stops all keys of an account. Its transfers that are under way go on. Declined if there is no
+/// such account, or if it is suspended already.
 pub fn suspend_account(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -24,7 +25,8 @@ pub fn suspend_account(
     Ok(format!("{name} is suspended; its keys stop working within a second"))
 }
 
-/// Lets the keys of a suspended account act again.
+/// Lets the keys of a suspended account work again. Declined if there is no such account, or if it
+/// is not suspended.
 pub fn resume_account(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -42,7 +44,8 @@ pub fn resume_account(
     Ok(format!("{name} is active"))
 }
 
-/// Of two who decide the same at once, one is told that it is so already.
+/// Suspends or resumes. If two persons do the same at once, one of them is told that it is done
+/// already.
 fn change(
     tx: &mut dyn Tx,
     now: &mut Now,

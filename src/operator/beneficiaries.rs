@@ -1,5 +1,5 @@
-//! The operator's decisions about beneficiaries: approving them, refusing them, and saying what a
-//! look at an account by hand found.
+//! The operator's decisions about beneficiaries: approving them, refusing them, and recording what
+//! a person found about their account.
 
 use super::{OperatorDecision, OperatorResult, decide_hits, declined, find_named, not_taken};
 use crate::account_verification::{AccountAnswer, NameMatch};
@@ -13,7 +13,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying;
 
-/// Decides about a beneficiary: whether it is paid, and what was found about its account.
+/// Decides whether a beneficiary may be paid, or applies what a person found about its account.
 pub(super) fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -42,7 +42,7 @@ pub(super) fn decide(
         _ => decide_hits(tx, now, scope, id, HitDecision::Refused, by)?,
     };
     match (beneficiary.status, decision) {
-        // Cleared by the operator is not verified by the bank: the check goes on.
+        // The operator cleared the hit, but nobody has verified the account yet: the check goes on.
         (BeneficiaryStatus::Verifying, VerificationDecision::Activate) if is_held => {
             beneficiaries::check_again(tx, now, services, &mut beneficiary)?;
             return Ok(format!("{id} is checked again{decided}"));
@@ -51,7 +51,7 @@ pub(super) fn decide(
             beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
             return Ok(format!("{id} is rejected{decided}"));
         }
-        // The lists may have changed since its check.
+        // The lists may have changed since the beneficiary was checked.
         (BeneficiaryStatus::Verifying, VerificationDecision::Activate) => {
             if let Some(answer) = beneficiaries::screening_answer(tx, now, services, &beneficiary)?
             {
@@ -59,14 +59,14 @@ pub(super) fn decide(
                 return Ok(outcome_of(&beneficiary));
             }
         }
-        // Hits that were not shown yet, and those of lists that changed.
+        // The lists may have changed since the hits were found, or have more hits than were kept.
         (BeneficiaryStatus::Active, VerificationDecision::Activate)
             if is_held && beneficiaries::has_more_hits(tx, now, services, &beneficiary)? =>
         {
             return Ok(format!("{id} stays without payouts: screening found more{decided}"));
         }
-        // Nothing leads from active to rejected: it stays unpaid, and screening again does not
-        // change that.
+        // There is no arrow from active to rejected. The beneficiary stays without payouts, also
+        // when it is screened again.
         (BeneficiaryStatus::Active, VerificationDecision::Reject) if is_held => {
             return Ok(format!("{id} stays without payouts{decided}"));
         }

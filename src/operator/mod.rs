@@ -1,6 +1,7 @@
-//! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving
-//! unmatched money back, naming the transactions of refunds, and closing payouts whose outcome the
-//! bank has not told. Each decision is one transaction with its events.
+//! What only the operator decides: suspending accounts, ending pauses, clearing senders and
+//! beneficiaries, ending reviews, giving unmatched money back, naming the transactions of refunds,
+//! and closing payouts whose outcome the bank has not reported. Each decision is one transaction
+//! with its events.
 //!
 //! [`decide`] finds the object and decides about senders, transfers and deposits itself; each other
 //! kind of object has a file.
@@ -60,17 +61,18 @@ pub enum OperatorDecision {
     /// Payout whose outcome is unknown, or that no file was written for yet: the bank did not and
     /// will not pay it.
     Fail,
-    /// Payout whose file the bank refused, or that it refused for a cause on our side: the cause is
-    /// mended, so it is sent once more, in a new file and under the same identity.
+    /// Payout that the bank refused for a cause on our side, alone or with its whole file: the
+    /// cause is mended, so it is sent once more, in a new file and with the same end-to-end
+    /// identifier.
     Resend,
-    /// Settled payout: its money came back to the account, in a way that names it nowhere.
+    /// Settled payout: its money came back to the bank account, but no report of the bank names it.
     Return,
-    /// Beneficiary in verification: what a look at its account by hand found.
+    /// Beneficiary in verification: what a person found about its account.
     Check(AccountAnswer),
 }
 
 impl OperatorDecision {
-    /// The word that it is kept under.
+    /// The decision as one word: in the record of decisions, in requests and in the audit log.
     const fn word(&self) -> &'static str {
         match self {
             OperatorDecision::Approve => "approve",
@@ -92,7 +94,10 @@ impl OperatorDecision {
     }
 }
 
-/// Carries a decision out, keeps who decided and why, and answers what happened.
+/// Carries a decision out, keeps who decided and why, and answers a sentence about what happened.
+/// If the decision needs a second person, it is kept as a request instead, and the answer says so.
+/// Declined if there is no such object, or if it does not take this decision now; then the caller's
+/// transaction has to be undone, because the record was written first.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -102,8 +107,8 @@ pub fn decide(
     by: &DecidedBy,
 ) -> OperatorResult {
     let scope = find_scope(tx, id)?.ok_or_else(|| declined(id, "there is no such object"))?;
-    // Before the first look: decisions about one object, and screening everybody again, would each
-    // miss what the other writes.
+    // Locked before the object is read. Otherwise two decisions about one object, or a decision and
+    // the screening of everybody, would each miss what the other writes.
     keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require(by, scope.mode())?;
@@ -125,8 +130,8 @@ pub fn decide(
     }
 }
 
-/// A beneficiary's full account number, for an operator who says why; `None` for what is none. That
-/// it was looked at is kept in the same transaction.
+/// A beneficiary's full account number, for an operator who says why. The audit log gets an entry
+/// in the same transaction. `None` if `id` is no beneficiary of any account.
 pub fn see_account_number(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -144,10 +149,11 @@ pub fn see_account_number(
     Ok(Some(crate::beneficiaries::open_account_number(&beneficiary, services)?))
 }
 
-/// Accounts and modes that one statement asks for.
+/// Scopes that one statement asks for.
 const SCOPES_ASKED_MAX: usize = 500;
 
-/// Whose an object is. The operator names objects of every account.
+/// Finds the account and mode of an object, over all accounts; `None` if there is no such object.
+/// Only for the operator: a caller's request never looks into other accounts.
 pub fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
     let Some(table) = id.kind.table() else { return Ok(None) };
     for some in keys::rows::scopes(tx)?.chunks(SCOPES_ASKED_MAX) {
@@ -158,7 +164,7 @@ pub fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreErro
     Ok(None)
 }
 
-/// The object that a decision is about.
+/// The object that a decision is about. Declined if it is not there.
 fn find_named<K: IdKind, T>(
     id: AnyId,
     find: impl FnOnce(Id<K>) -> Result<Option<T>, StoreError>,
@@ -186,7 +192,7 @@ fn decide_sender(
     let sender = id.typed().ok_or_else(|| declined(id, "not a sender"))?;
     let decided = decide_hits(tx, now, scope, id, decision, by)?;
     if decision == HitDecision::Cleared {
-        // Hits that were not shown yet, and those of lists that changed.
+        // The lists may have changed since the hits were found, or have more hits than were kept.
         senders::rescreen(tx, now, services, scope, sender)?;
         if hits::has_open(tx, scope, id)? {
             return Ok(format!("{id} may not send yet: screening found more{decided}"));
@@ -228,7 +234,7 @@ fn decide_transfer(
     }
     let decided = match decision {
         OperatorDecision::Approve => decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?,
-        // Without a hit there is nothing to keep a refusal for: the money goes back once.
+        // A refusal is kept with the hits. Without one, only this money goes back.
         OperatorDecision::Refuse if hits::has_open(tx, scope, id)? => {
             decide_hits(tx, now, scope, id, HitDecision::Refused, by)?
         }
@@ -249,7 +255,8 @@ fn decide_deposit(
         return Err(declined(id, "a deposit is refunded"));
     };
     let deposit = find_named(id, |id| deposits::rows::find(tx, scope, id))?;
-    // The other form would be written as this chain's, and be nobody's address there.
+    // An address in another chain's form would be written in the form of this chain, where it is
+    // nobody's address.
     if let Some(misfit) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
         return Err(declined(id, misfit.message));
     }
@@ -270,7 +277,8 @@ fn decide_deposit(
     Ok(format!("{} is {}{next}", refund.id, Status::as_str(refund.status)))
 }
 
-/// Decides about what screening found of an object; answers words to add to the outcome.
+/// Decides about all open hits of an object. Answers words to add to the outcome; empty if there
+/// was no hit.
 fn decide_hits(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -287,14 +295,14 @@ fn decide_hits(
     })
 }
 
-/// What the operator is answered: what happened, or why nothing did.
+/// The answer for the operator: a sentence about what happened, or why nothing did.
 type OperatorResult = Result<String, OperationError>;
 
 fn declined(id: AnyId, reason: impl std::fmt::Display) -> OperationError {
     OperationError::Declined(format!("{id}: {reason}"))
 }
 
-/// A refusal in words for the operator.
+/// Turns a caller's refusal into a declined decision with the same words.
 fn declined_by(id: AnyId, error: OperationError) -> OperationError {
     match error {
         OperationError::Refused(refusal) => match refusal.entries().first() {
@@ -305,7 +313,7 @@ fn declined_by(id: AnyId, error: OperationError) -> OperationError {
     }
 }
 
-/// Says in which status an object takes no such decision.
+/// Declines a decision that an object does not take in its status.
 fn not_taken<S: Status>(id: AnyId, status: S) -> OperationError {
     declined(id, format!("it is {}, which does not take this decision", status.as_str()))
 }

@@ -1,4 +1,5 @@
-//! Screening hits that nobody decided about, with the names of both sides.
+//! Screening hits that nobody has decided about, with the names of the subject and of the list
+//! entry.
 
 use crate::beneficiaries;
 use crate::kernel::StoreError;
@@ -14,8 +15,8 @@ pub struct OpenHit {
     /// The account's name.
     pub account: String,
     pub hit: HitRow,
-    /// What the subject is called: its name, and the holder name that its bank told. Empty for an
-    /// address, which the evidence names.
+    /// The subject's name, and of a beneficiary also the holder name that its bank gave. Empty for
+    /// an address, which the hit's evidence names.
     pub given_names: Vec<String>,
 }
 

@@ -28,7 +28,8 @@ pub(super) fn decide(
     match (payout.status, decision) {
         (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {
             let reference = utr(id, payout.method, reference)?;
-            // The bank cannot have paid what it was never sent.
+            // The bank cannot have paid what it was never sent. An instruction that was queued
+            // again has been with the bank before.
             let is_unsent = |status| {
                 matches!(
                     status,
@@ -37,7 +38,6 @@ pub(super) fn decide(
                         | InstructionStatus::Withdrawn
                 )
             };
-            // One that was queued again has been with the bank before.
             if journal::find(tx, payout.id)?
                 .is_some_and(|found| is_unsent(found.status) && !found.was_published)
             {
@@ -48,7 +48,7 @@ pub(super) fn decide(
             }
             journal::undo_queue_again(tx, payout.id)?;
             journal::set_attention(tx, now, payout.id, None)?;
-            // A return of the money names this reference.
+            // Keeps the reference: money that comes back may name nothing else.
             journal::stop_waiting(tx, payout.id, Some(reference.as_str()))?;
             let report =
                 BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
@@ -85,8 +85,9 @@ pub(super) fn decide(
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
         (PayoutStatus::Processing, OperatorDecision::Fail) => {
-            // Nothing may go to the bank any more once the money goes back. Withdrawn before it is
-            // looked at: whoever claims it for the bank at this moment is waited for.
+            // Once the money goes back, nothing may go to the bank any more. So a queued
+            // instruction is withdrawn first and read afterwards: the update waits for a worker
+            // that is claiming it at this moment.
             let is_withdrawn = journal::withdraw(tx, payout.id)?;
             let sent = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
             match sent.map(|found| found.status) {
@@ -105,7 +106,8 @@ pub(super) fn decide(
                 _ => {}
             }
             journal::stop_waiting(tx, payout.id, None)?;
-            // The statement may still show the payment and its return.
+            // A statement may still bring the payment and its return. This mark tells the worker
+            // that they are no news.
             let before = journal::find(tx, payout.id)?.and_then(|found| found.attention);
             let after = before
                 .filter(|attention| {
@@ -119,7 +121,7 @@ pub(super) fn decide(
             };
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
-        // Whoever is cleared by now is screened again when it is submitted.
+        // `submit` screens everybody again, with what is cleared here.
         (PayoutStatus::Hold, OperatorDecision::Approve) => {
             let decided =
                 decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Cleared, by)?;
@@ -140,7 +142,7 @@ pub(super) fn decide(
     Ok(format!("{id} is {}", Status::as_str(payout.status)))
 }
 
-/// The bank's reference, as the operator typed it.
+/// Reads the bank's reference that the operator typed, in either case of letters.
 fn utr(id: AnyId, method: PaymentMethod, reference: &str) -> Result<Utr, OperationError> {
     Utr::parse_for(method, &reference.to_ascii_uppercase()).ok_or_else(|| {
         declined(

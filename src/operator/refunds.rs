@@ -1,5 +1,6 @@
-//! The operator's decisions about refunds: where the money goes, what screening holds, which
-//! transaction sent it, and whether it may be sent although the bank paid.
+//! The operator's decisions about refunds: which address they go to, whether one that screening
+//! holds may be sent, which transaction sent one, and whether one may be sent although the bank
+//! paid its payout.
 
 use super::four_eyes::{RequestedAction, wait_for_second};
 use super::{
@@ -19,8 +20,8 @@ use crate::screening::hits;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Decides about a refund whose address screening found on a list. Refused, it stays held until it
-/// gets another address.
+/// Decides about a refund whose address screening found on a list. After a refusal it stays held
+/// until it gets another address.
 pub(super) fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -50,8 +51,9 @@ pub(super) fn decide(
     }
 }
 
-/// Declares where a refund goes that has no address, or whose address screening holds. The reason
-/// is kept with it.
+/// Sets the address of a refund that has none, or whose address screening holds. It needs a reason,
+/// which is kept with the address. Declined for any other refund, and for an address that the chain
+/// or `refunds::address_refusal` refuses.
 pub fn set_refund_address(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -87,7 +89,7 @@ pub fn set_refund_address(
         return Err(declined(any, refused.message));
     }
     if refund.is_held_by_screening {
-        // Another address takes the place of the one that was found on a list.
+        // The hits are about the address that is replaced. They must not stay open.
         hits::decide(tx, now, scope, any, HitDecision::Refused, by)?;
     }
     let declaration = AddressDeclaration {
@@ -105,9 +107,9 @@ pub fn set_refund_address(
     Ok(format!("{id} goes to {to_address}{held}"))
 }
 
-/// Takes over the transaction in which the operator sent a refund; the chain confirms it. A
-/// transaction that confirmed another refund already is a slip of the hand, unless the operator
-/// says that it is a batch that pays several.
+/// Keeps the transaction in which the operator says it sent a refund; the chain confirms it later.
+/// Declined if the transaction has confirmed another refund already, because that is usually a
+/// slip; `is_batch` says that it pays several refunds on purpose.
 pub fn mark_refund_sent(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -142,7 +144,8 @@ pub fn mark_refund_sent(
     Ok(format!("{id} waits for {given} to be final on {}", refund.chain))
 }
 
-/// Lets a refund be sent that was held because the bank paid its payout after all.
+/// Ends the hold of a refund whose payout the bank reported as paid after all. Declined if there is
+/// no such hold. Screening may still hold the refund.
 pub fn release_refund(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -1,4 +1,4 @@
-//! Ending pauses.
+//! Ends pauses, and lets the payouts go on that waited for it.
 
 use super::OperatorResult;
 use super::four_eyes::{RequestedAction, account_number, wait_for_second};
@@ -9,7 +9,7 @@ use crate::store::{Store, Tx};
 use crate::transfers::paying;
 use crate::{decisions, keys};
 
-/// What a pause is about, as decisions name it.
+/// How the record of decisions names a pause.
 pub fn pause_subject(operation: Operation, account: &Option<String>) -> String {
     match account {
         None => operation.as_str().to_owned(),
@@ -21,7 +21,8 @@ fn whom(account: &Option<String>) -> String {
     account.as_ref().map_or_else(|| "everybody".to_owned(), |name| format!("account {name:?}"))
 }
 
-/// Ends a pause of everybody or of one account. Payouts that waited go on with [`submit_waiting`].
+/// Ends a pause of everybody or of one account. The caller has to call [`submit_waiting`] after the
+/// commit, so that payouts that waited go on. Declined if there is no such pause.
 pub fn resume(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -49,8 +50,8 @@ pub fn resume(
     Ok(format!("{} go on for {}", operation.as_str(), whom(&account)))
 }
 
-/// Schedules the payouts that waited for the end of a pause, account by account; changes nothing
-/// where they still are paused.
+/// Schedules the payouts that waited for the end of a pause, each account in a transaction of its
+/// own. Accounts whose payouts are still paused are left out.
 pub async fn submit_waiting(store: &Store) -> Result<(), OperationError> {
     let count = store.write(|tx, _| Ok(keys::rows::accounts_count(tx)?)).await?;
     for number in 1..=count {

@@ -1,10 +1,10 @@
-//! Four eyes: what one person asks for and a second one approves.
+//! Four eyes: decisions that one person asks for and a second one approves.
 //!
-//! Where `four_eyes_above` is set, a decision above that amount, an address for a refund, a
-//! clearance of what screening confirmed and the end of a pause or a suspension are kept as a
-//! request. It is carried out in the transaction in which an approver other than the requester
-//! approves it. Both have to have proven who they are, by a session or a password: a name on a
-//! command line could be anybody's.
+//! If `four_eyes_above` is set, these need a second person: a decision above that amount, an
+//! address for a refund, a clearance of what screening or an operator confirmed, and the end of a
+//! pause or a suspension. The decision is first kept as a request. It is carried out in the
+//! transaction in which an approver other than the requester approves it. Both have to prove who
+//! they are, by a session or a password, because a name on a command line could be anybody's.
 
 pub mod rows;
 
@@ -25,7 +25,7 @@ use crate::staff::{self, Role};
 use crate::store::Tx;
 use crate::{deposits, keys, payouts, refunds, screening, senders, transfers};
 
-/// How long a request can be approved: what it was asked for may no longer be so.
+/// How long a request can be approved. Later its reason may no longer hold.
 pub const REQUEST_SECONDS_MAX: i64 = 7 * 86_400;
 
 crate::string_enum!(
@@ -43,7 +43,7 @@ crate::string_enum!(
     RequestStatus { Pending "pending", Approved "approved", Rejected "rejected" }
 );
 
-/// What is asked for.
+/// A decision that may need a second person, with all that carrying it out takes.
 #[derive(Clone, Debug)]
 pub enum RequestedAction {
     Decide(AnyId, OperatorDecision),
@@ -53,7 +53,7 @@ pub enum RequestedAction {
     ResumeAccount { account: String },
 }
 
-/// The same as it is stored.
+/// A [`RequestedAction`] as the store keeps it, in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case", deny_unknown_fields)]
 enum Stored {
@@ -65,7 +65,8 @@ enum Stored {
 }
 
 impl RequestedAction {
-    /// What it is about, as decisions name it.
+    /// What the action is about, as the record of decisions names it: an object's identifier, a
+    /// pause, or an account.
     pub fn subject(&self) -> String {
         match self {
             RequestedAction::Decide(id, _) => id.to_string(),
@@ -79,7 +80,7 @@ impl RequestedAction {
         }
     }
 
-    /// What is decided, in one word of the command line.
+    /// The decision, as the word of the command line.
     pub const fn word(&self) -> &'static str {
         match self {
             RequestedAction::Decide(_, decision) => decision.word(),
@@ -161,13 +162,18 @@ pub struct ApprovalRequest {
     pub word: String,
     pub cause: Cause,
     pub status: RequestStatus,
+    /// The number of the operator who asked for it.
     pub requested_by: i64,
+    /// The name of that operator.
     pub requester: String,
     pub reason: String,
+    /// Unix seconds of the store's clock.
     pub requested_at: i64,
-    /// Who approved or rejected it, and when.
+    /// The name of who approved or rejected it.
     pub decider: Option<String>,
+    /// Unix seconds of the store's clock.
     pub decided_at: Option<i64>,
+    /// The action, as `RequestedAction::stored` writes it.
     asked: String,
 }
 
@@ -181,14 +187,16 @@ impl ApprovalRequest {
             _ => None,
         }
     }
-    /// The object that it is about; a pause is none.
+    /// The object that the request is about; `None` for a pause or an account.
     pub fn object(&self) -> Option<AnyId> {
         AnyId::parse(&self.subject)
     }
 }
 
-/// Keeps a decision as a request where it needs a second person and none has approved it; answers
-/// what to tell then.
+/// Keeps a decision as a request if it needs a second person and none has approved it. Answers the
+/// text for the operator then; with `None` the caller carries the decision out. Declined if the
+/// person has not proven who they are or may not decide, or if another request about the same
+/// subject waits.
 pub(super) fn wait_for_second(
     tx: &mut dyn Tx,
     now: &Now,
@@ -212,7 +220,7 @@ pub(super) fn wait_for_second(
     if !may(tx, requested_by, Role::Operator)? {
         return Err(OperationError::Declined(format!("{subject}: this operator may not decide")));
     }
-    // Requests are numbered one after another.
+    // Locks the audit log's tail, so that no other transaction takes the same number.
     audit::rows::take_tail(tx)?;
     if let Some(open) = rows::pending_about(tx, &subject)? {
         return Err(OperationError::Declined(format!(
@@ -246,21 +254,21 @@ pub(super) fn wait_for_second(
     Ok(Some(format!("{}: {} {WAITS} {number}", request.subject, request.word)))
 }
 
-/// Whether what a decision answered is that it waits.
+/// Whether the answer of a decision says that it waits for a second person.
 pub fn is_waiting(outcome: &str) -> bool {
     outcome.contains(WAITS)
 }
 
-/// In every answer of a decision that waits, and in no other.
+/// These words are in every answer of a decision that waits, and in no other.
 const WAITS: &str = "waits for a second person: request";
 
-/// Whether an operator who is not disabled has a role.
+/// Whether an operator has at least this role and is not disabled.
 fn may(tx: &mut dyn Tx, number: i64, least: Role) -> Result<bool, StoreError> {
     let operator = staff::rows::find(tx, number)?.filter(|operator| !operator.is_disabled);
     Ok(operator.is_some_and(|operator| operator.identity.role.includes(least)))
 }
 
-/// Why this needs a second person, if it does.
+/// Why an action needs a second person; `None` if it needs none.
 fn cause(
     tx: &mut dyn Tx,
     above: Money,
@@ -293,7 +301,8 @@ fn cause(
     Ok(is_above.then_some(Cause::Amount))
 }
 
-/// Whether screening confirmed somebody, or an operator did by a refusal.
+/// Whether screening has found a confirmed match of this object, or an operator has confirmed one
+/// by a refusal.
 fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreError> {
     let is_confirmed = |row: &screening::hit::HitRow| match row.decision {
         None => row.screening == Screening::ConfirmedMatch,
@@ -309,7 +318,8 @@ fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreE
     Ok(sender.is_some_and(|sender| sender.screening == Screening::ConfirmedMatch))
 }
 
-/// What a decision moves, in dollars or a dollar's token; of a payout, what its transfer is for.
+/// The amount that a decision about this object moves, in USD or USDT. For a payout it is the
+/// amount of its transfer. `None` for kinds that have none.
 fn amount(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<Option<Money>, StoreError> {
     let transfer_amount = |tx: &mut dyn Tx, id| {
         Ok::<_, StoreError>(transfers::rows::find(tx, scope, id)?.map(|transfer| transfer.amount))
@@ -362,7 +372,9 @@ fn close(
     Ok((request, name))
 }
 
-/// Approves a request and carries it out. Who asked for it cannot.
+/// Approves a request and carries it out, with the requester's reason. Declined for the requester,
+/// for who is no approver, for a request that is older than [`REQUEST_SECONDS_MAX`], and if the
+/// requester may no longer decide.
 pub fn approve(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -407,7 +419,7 @@ pub fn approve(
     }
 }
 
-/// Ends a request without carrying it out. Who asked for it may take it back.
+/// Ends a request without carrying it out. An approver may, and so may the requester.
 pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> OperatorResult {
     let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
     let Some(person_number) = person.operator() else {
@@ -429,7 +441,8 @@ pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> Op
     Ok(format!("request {number} about {} is rejected", request.subject))
 }
 
-/// The number of an account that has to be there.
+/// The number of the account with this name; `None` without a name. Declined if there is no such
+/// account.
 pub(super) fn account_number(
     tx: &mut dyn Tx,
     name: Option<&str>,

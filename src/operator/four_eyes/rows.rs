@@ -25,6 +25,7 @@ fn read(mut row: Row) -> Result<ApprovalRequest, StoreError> {
     })
 }
 
+/// The highest number of a request; 0 if there is none.
 pub fn last_number(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     let last = tx.row("SELECT MAX(number) FROM decision_requests", &[])?;
     Ok(last.map_or(Ok(None), |mut row| row.int_or_null())?.unwrap_or(0))
@@ -54,7 +55,7 @@ pub fn find(tx: &mut dyn Tx, number: i64) -> Result<Option<ApprovalRequest>, Sto
     tx.row(&sql, values![number])?.map(read).transpose()
 }
 
-/// The request about a subject that waits.
+/// The pending request about a subject.
 pub fn pending_about(
     tx: &mut dyn Tx,
     subject: &str,
@@ -65,7 +66,7 @@ pub fn pending_about(
     tx.row(&sql, values![subject])?.map(read).transpose()
 }
 
-/// What waits for a second person, oldest first.
+/// Pending requests, oldest first.
 pub fn pending(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM decision_requests WHERE status = 'pending' ORDER BY number LIMIT ?1"
@@ -79,7 +80,7 @@ pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, St
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// Ends a request that waits; `false` where somebody else has.
+/// Ends a pending request; `false` if it is not pending. `instant` is in Unix seconds.
 pub fn close(
     tx: &mut dyn Tx,
     number: i64,
