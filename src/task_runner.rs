@@ -11,7 +11,8 @@ use crate::transfers::paying::{self, LimitCheck};
 use crate::transfers::{funding, holds, refunding};
 use crate::{beneficiaries, deposits};
 
-/// Runs one task. A task whose object has moved on changes nothing.
+/// Runs one task. The caller has taken its row and entered the account's time. Changes nothing if
+/// the object is gone or has moved on.
 pub fn run_task(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -35,7 +36,8 @@ pub fn run_task(
         TaskKind::RefundPayerAddress => {
             payer_address::take_effect(tx, now, services, scope, task.object())
         }
-        // It runs other tasks, so `workers/tasks.rs` runs it itself (`test_helpers::clock`).
+        // `workers/tasks.rs` calls `test_helpers::clock::catch_up` for it, which runs other tasks
+        // through this function.
         TaskKind::ClockCatchUp => Ok(()),
     }
 }

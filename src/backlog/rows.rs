@@ -7,10 +7,11 @@ use crate::keys;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// Rows of one kind that are counted: a longer queue is an alarm anyway.
+/// How many rows of one kind are counted at most: a longer queue is an alarm anyway.
 pub const COUNTED_MAX: i64 = 10_000;
 
-/// What is due now; `?2` is the instant in milliseconds, and `at` a time of the store's clock.
+/// Work that is due now. `?2` is the instant in milliseconds, and `at` is in seconds of the store's
+/// clock.
 const DUE: &[(&str, &str)] = &[
     (
         "tasks",
@@ -24,7 +25,7 @@ const DUE: &[(&str, &str)] = &[
     ),
 ];
 
-/// What waits whatever the time is; `at` is a time of the account's.
+/// What waits without a due time. `at` is the account's business time.
 const OPEN: &[(&str, &str)] = &[
     ("outbox", "SELECT scope, created AS at FROM outbox ORDER BY id LIMIT ?1"),
     (
@@ -41,7 +42,7 @@ const OPEN: &[(&str, &str)] = &[
     ("refunds", "SELECT scope, created AS at FROM refunds WHERE status <> 'completed' LIMIT ?1"),
 ];
 
-/// The journal of the bank, which has the store's times.
+/// What waits in the bank's journal. `at` is a time of the store's clock.
 const AT_BANK: &[(&str, &str)] = &[
     (
         "payouts_unsent",
@@ -59,7 +60,7 @@ const AT_BANK: &[(&str, &str)] = &[
     ),
 ];
 
-/// Everything that waits, each kind once for each mode.
+/// Counts everything that waits: two entries for each kind, one for each mode.
 pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<WaitingCount>, StoreError> {
     let clocks = keys::rows::account_clocks(tx)?;
     let ahead_seconds = |scope: Scope| {

@@ -1,9 +1,9 @@
-//! Moves an account's test clock: what falls due on the way runs at its own moment, in order.
+//! Advances an account's test clock. What falls due on the way runs at its own moment, in order.
 //!
-//! Where several nodes write, an object may be made while the clock is moved: its transaction began
-//! with the old clock and ends after the advance, which does not see its tasks. Tasks therefore
-//! keep the clock that they were reckoned with, and a few moments after an advance those that have
-//! an older one are brought up to it.
+//! Where several nodes write, another transaction may create an object during the advance. It began
+//! with the old clock and commits after the advance, which therefore does not see the object's
+//! tasks. So each task keeps the test clock that its due time was computed with. Some moments after
+//! an advance, tasks with an older clock are adjusted (`catch_up`).
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -16,15 +16,16 @@ use crate::tasks::{self, TaskKind};
 /// The latest time that a test clock can show, in Unix seconds: 1 January 9998. Documents show
 /// dates until the end of the year 9999, and no object has a due time more than a year ahead.
 pub const LAST_SECONDS: i64 = 253_339_228_800;
-/// Tasks that one advance runs at the moment they are due; what is beyond runs right after, by the
-/// worker.
+/// Tasks that one advance runs, each at the moment when it is due. The task worker runs further
+/// ones right after the commit.
 const ADVANCED_TASKS_MAX: usize = 20_000;
-/// When tasks with an older clock are looked for after an advance: soon, for the many transactions
-/// that end within moments, and again when every transaction that began before has ended. A node
-/// gives one up after 8 s, the server 10 s after the last it heard of it.
+/// How long after an advance tasks with an older clock are looked for: soon, because most
+/// transactions end within moments, and again when each one that began before has ended. A node
+/// gives a transaction up after 8 s, and PostgreSQL 10 s after it last heard of it.
 const CATCH_UPS_MILLISECONDS: [i64; 3] = [250, 2_000, 20_000];
 
-/// Moves the account's test clock on by this many seconds, and leaves `now` there.
+/// Advances the account's test clock by `seconds`, and leaves `now` at the new time. The caller
+/// sees to [`LAST_SECONDS`].
 pub fn advance(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -47,19 +48,19 @@ pub fn advance(
     Ok(())
 }
 
-/// Brings tasks that an advance could not see up to the account's test clock, and leaves `now`
-/// there.
+/// Adjusts tasks that an advance could not see to the account's test clock: runs those that fell
+/// due meanwhile, and makes the others due earlier. Leaves `now` at the account's time.
 pub fn catch_up(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     scope: Scope,
 ) -> Result<(), StoreError> {
-    // Of two advances at once the second begins where the first ended.
+    // Two advances at once run one after the other: the second begins where the first ended.
     keys::rows::lock_account(tx, scope)?;
     let to = keys::rows::clock_offset_seconds(tx, scope)?;
     now.enter_account(to);
-    // A store with one writer has none behind, and a look reads all tasks.
+    // A store with one writer has no such tasks, and looking for them would read all tasks.
     if tx.is_shared() {
         while let Some(behind) = tasks::clock_offset_behind(tx, scope, to)? {
             move_on(tx, now, services, scope, behind, to)?;
@@ -68,8 +69,9 @@ pub fn catch_up(
     Ok(())
 }
 
-/// Runs what falls due between two test clocks, of the tasks reckoned with the first, and reckons
-/// the others with the second.
+/// Takes the tasks whose due times were computed with the test clock `from_seconds` ahead. Runs
+/// those that fall due until it is `to_seconds` ahead, and computes the due times of the others
+/// anew.
 fn move_on(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -83,7 +85,8 @@ fn move_on(
     for _ in 0..ADVANCED_TASKS_MAX {
         let Some(task) = tasks::first_due_of(tx, scope, from_seconds, until)? else { break };
         now.step_to(task.due_milliseconds + from_seconds * 1000);
-        // This is one already, and those after the last advance are still to come.
+        // A catch-up of an earlier advance has nothing left to do, because this function does it.
+        // Those of the last advance were computed with the new clock, so they are not among these.
         if tasks::remove(tx, &task)? && task.kind != TaskKind::ClockCatchUp {
             run_task(tx, now, services, &task)?;
         }

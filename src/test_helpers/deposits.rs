@@ -48,7 +48,7 @@ fn deposit(
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     let earliest = simulated::last_block_time(context.tx, scope)?;
-    // Another node's clock, and so its last block, may be ahead by a moment.
+    // Another node may have made the last block, and its clock may be a moment ahead of ours.
     let latest = context.now.business().max(earliest);
     let block_time = form.block_time.map_or(latest, |time| time.0);
     if block_time < earliest || block_time > latest {
@@ -88,7 +88,7 @@ fn deposit(
             .into());
     }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
-    // A slip more often than a wrong token, which can have any other name.
+    // Another case is more likely a slip than a wrong token. A wrong token can have any other name.
     if asset != found.asset && asset.eq_ignore_ascii_case(&found.asset) {
         let message = format!(
             "asset must be {0} or the name of another token. Write {0} instead of {asset}.",
@@ -101,8 +101,9 @@ fn deposit(
     Ok(deposits::api::view(deposit))
 }
 
-/// Sends an amount to a transfer's address on the account's simulated chain, in the newest block
-/// that it can have unless one is named. The account's time was entered.
+/// Sends an amount to a transfer's address on the account's simulated chain, and answers the
+/// deposit. `block_time` is in Unix seconds and not before the last simulated block; `None` is the
+/// newest time that a block can have now. `now` has to have entered the account's time.
 pub fn simulate(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -13,20 +13,24 @@ use crate::{audit, key_rotation, ledger, resources, secrets};
 pub struct BookReport {
     /// One line about each thing that was looked at.
     pub counts: Vec<String>,
+    /// One line about each fault; empty if the book is sound.
     pub faults: Vec<String>,
 }
 
 /// Faults of one rule, or of the audit log, that are listed: a broken book would fill the screen
 /// otherwise. Faults of status histories are all listed.
 const FAULTS_SHOWN_MAX: i64 = 100;
+/// Histories that one statement reads.
 const ROWS_AT_ONCE: i64 = 1_000;
 
-/// Verifies a database, beside a running server too: it reads one consistent view.
+/// Verifies the whole book of a database. A server may run on it meanwhile: all is read in one
+/// consistent view.
 pub fn run(database: &Database) -> Result<BookReport, StoreError> {
     database.examine(examine)
 }
 
-/// Says whether none of the encryption keys with these verifiers is the one that seals.
+/// Checks that one of the encryption keys with these verifiers belongs to the database. Answers the
+/// fault, or `None` if one does. A new database that has no key yet is no fault.
 pub fn key_fault(
     database: &Database,
     verifiers: &[Verifier],
@@ -38,7 +42,8 @@ pub fn key_fault(
         .then(|| "the encryption key is not the one that this database was made with".to_owned()))
 }
 
-/// Opens every sealed value, and counts them by key.
+/// Opens every sealed value with one of `keys`, and counts the values of each key. Those that no
+/// key opens are a fault, and so is a key that does not belong to the database.
 pub fn sealed_values(
     database: &Database,
     keys: &[[u8; KEY_BYTES]],
@@ -50,7 +55,7 @@ pub fn sealed_values(
         return Ok(report);
     }
     let found = database.examine(|tx| {
-        // Another schema was told of already, and a new database has no values.
+        // `run` reports another schema as a fault, and a new database has no sealed values.
         if migrate::schema_version(tx)? != migrate::schema_known()
             || migrate::read_meta(tx, secrets::VERIFIER)?.is_none()
         {
@@ -81,6 +86,7 @@ pub fn sealed_values(
     Ok(report)
 }
 
+/// Runs all checks but that of sealed values. If the schema is another one, that is the only fault.
 fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
     let mut report = BookReport::default();
     let version = migrate::schema_version(tx)?;
@@ -113,7 +119,7 @@ fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
     report.counts.push(format!("{count} ledger postings"));
     let chain = audit::verify(tx)?;
     report.counts.push(format!("{} audit log entries", chain.count()));
-    // One broken entry is enough to look at all of them.
+    // Whoever sees one broken entry looks at the whole log.
     report.faults.extend(chain.faults.into_iter().take(FAULTS_SHOWN_MAX as usize));
     for status in resources::ALL.iter().filter_map(|resource| resource.status) {
         check_histories(tx, &status, &mut report)?;
@@ -121,7 +127,7 @@ fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
     Ok(report)
 }
 
-/// Reads every history of a table, a page at a time.
+/// Checks the status and the status history of every object in a table, a page at a time.
 fn check_histories(
     tx: &mut dyn Tx,
     status: &StatusTable,

@@ -5,14 +5,14 @@ use crate::resource::BookRule;
 use crate::store::Tx;
 use crate::values;
 
-/// What SQLite says of its file: nothing where it is sound.
+/// What SQLite finds wrong with its file; empty if the file is sound. For the embedded store only.
 pub fn file_faults(tx: &mut dyn Tx) -> Result<Vec<String>, StoreError> {
     let lines = tx.rows("PRAGMA quick_check", &[])?;
     let lines = lines.into_iter().map(|mut row| row.text()).collect::<Result<Vec<_>, _>>()?;
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// The rows that break a rule: what they are about, and an identifier where there is one.
+/// The rows that break a rule: what is wrong, and the object's identifier if it has one.
 pub fn broken(
     tx: &mut dyn Tx,
     rule: &BookRule,
@@ -30,7 +30,8 @@ pub struct HistoryRow {
     pub history: String,
 }
 
-/// The histories of a table after an object, in the order of account and identifier.
+/// A page of a table's histories behind an object, in the order of scope and identifier. `table` is
+/// a name from the code.
 pub fn histories(
     tx: &mut dyn Tx,
     table: &str,

@@ -1,5 +1,5 @@
-//! Looks accounts up: takes the questions that are due, asks outside any transaction, and applies
-//! what was answered.
+//! Looks accounts up: claims the questions that are due, asks the service outside any transaction,
+//! and applies its answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,9 @@ use crate::services::Services;
 use crate::store::Cost;
 use crate::store::Store;
 
-/// Questions under way at the same time: a service for names is asked gently.
+/// Questions under way at the same time: few, to be gentle with the service.
 const ASKED_MAX: usize = 8;
-/// How long the worker sleeps at most, whatever signals it missed, in milliseconds.
+/// How long the worker sleeps at most, in case it missed a signal.
 const WAIT_MILLISECONDS_MAX: i64 = 1_000;
 
 /// Asks until `stop`. What is under way then is asked again by the next run.
@@ -72,6 +72,7 @@ pub async fn run(
     }
 }
 
+/// Milliseconds until the next question is due, or until the worker has to look again.
 async fn until_next(store: &Store) -> i64 {
     match store.read(Cost::Point, |tx| Ok(look_ups::next_due(tx)?)).await {
         Ok(Some(due)) => (due - store.clock.milliseconds()).clamp(0, WAIT_MILLISECONDS_MAX),
@@ -79,8 +80,8 @@ async fn until_next(store: &Store) -> i64 {
     }
 }
 
-/// Asks one question and applies the answer. If that cannot be written the lease ends by itself and
-/// it is asked again.
+/// Asks one question and applies the answer. If the answer cannot be written, the lease ends by
+/// itself, and the question is asked again.
 async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed: Claimed) {
     let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
     let outcome = match services.ports(scope.mode()) {
@@ -98,7 +99,7 @@ async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed
         LookedUp::Answered(_) | LookedUp::Named { .. } => metrics.count("answered"),
         LookedUp::Unanswered { reason, .. } => {
             metrics.count(reason);
-            // The first silence and every tenth are told; the counter has them all.
+            // The first failure and every tenth are logged; the metric counts all.
             if attempts_count % 10 == 0 {
                 tracing::warn!(beneficiary = %beneficiary_id, reason, attempts = attempts_count + 1,
                     "an account could not be looked up; it is asked about again");

@@ -1,5 +1,6 @@
-//! Watches the machine's clock, which the embedded store's time comes from: the service goes on
-//! with the time of its start when somebody steps it, and reports the step.
+//! Watches the machine's clock, which is the clock of the embedded store. If somebody steps it
+//! while the service runs, the service goes on with the time of its start and reports the step. So
+//! that a start notices a step during a stop, the time is written down every 30 s.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,22 +15,24 @@ use crate::webhooks;
 
 /// How often the machine's clock is looked at.
 const LOOK_SECONDS: u64 = 2;
-/// A smaller difference is no step: it is what a clock is corrected by when it is kept in time.
+/// Smaller differences are no step: time services correct a clock by as much.
 const STEP_MILLISECONDS_MIN: i64 = 2_000;
 /// How often the service's time is written down, in looks.
 const LOOKS_PER_NOTE: u64 = 15;
-/// How far a start has to be from the time that was written down for its clock to count as stepped.
+/// How far the time at a start has to be from the expected one to count as a step.
 const START_MILLISECONDS_MIN: i64 = 60_000;
 
-/// Where the store keeps the latest time of the service, in milliseconds since 1970.
+/// Under which name the store keeps the time that was last written down, in Unix milliseconds.
 const CLOCK_NOTE: &str = "clock_milliseconds";
-/// Where it keeps what the machine's own count was then: the boot's name and milliseconds.
+/// Under which name it keeps the machine's uptime at that moment: the boot's identifier and
+/// milliseconds.
 const BOOT_NOTE: &str = "clock_boot";
-/// Where it keeps how much longer answers are kept, and until when: two numbers of seconds.
+/// Under which name it keeps by how many seconds longer answers are kept, and until which Unix
+/// second that holds.
 const LONGER_NOTE: &str = "clock_answers_longer";
 
-/// To be called before the first request: a clock that was put forward while the service was down
-/// must free no idempotency key.
+/// Call it before the first request: it keeps a clock that was put forward while the service was
+/// down from freeing idempotency keys.
 pub async fn begin(app: &AppState) {
     if !app.store.is_shared() && !failpoint("clock_follows_the_machine") {
         note(app).await;
@@ -66,13 +69,13 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     }
 }
 
-/// Writes the service's time down. Where a start is behind what was written, the machine's clock
-/// went back: what is due is reckoned anew, so that nothing waits for as long as the step.
+/// Writes the service's time down, and acts on a step since the last time. If the clock went back,
+/// everything due is made due earlier by the step, so that nothing waits for as long as that.
 async fn note(app: &AppState) {
     let moment = BootMoment::now();
-    let noted = app.store.write(move |tx, now| reckon(tx, now, moment.as_ref())).await;
+    let noted = app.store.write(move |tx, now| note_in(tx, now, moment.as_ref())).await;
     match noted {
-        Ok(Reckoned { step_milliseconds, answers_longer }) => {
+        Ok(NotedStep { step_milliseconds, answers_longer }) => {
             if let Some((seconds, until)) = answers_longer {
                 app.store.clock.keep_answers_longer(seconds, until);
             }
@@ -97,24 +100,28 @@ async fn note(app: &AppState) {
     }
 }
 
-struct Reckoned {
-    /// By how much the clock was stepped since the last note; 0 where it was not.
+/// What writing the time down found.
+struct NotedStep {
+    /// By how much the clock was stepped since the last time, backwards if negative; 0 if it was
+    /// not.
     step_milliseconds: i64,
-    /// How many seconds longer answers are kept, and until when.
+    /// By how many seconds longer answers are kept, and until which Unix second that holds.
     answers_longer: Option<(i64, i64)>,
 }
 
+/// Reads numbers with one space between them; `None` unless there are exactly `N`.
 fn numbers<const N: usize>(text: &str) -> Option<[i64; N]> {
     let numbers: Option<Vec<i64>> = text.split(' ').map(|word| word.parse().ok()).collect();
     numbers?.try_into().ok()
 }
 
-/// Compares the time with the one that was written down, and writes it down.
-fn reckon(
+/// Compares the time with the one that was written down, and writes it down. `moment` is the
+/// machine's uptime, if the system tells it.
+fn note_in(
     tx: &mut dyn Tx,
     now: &mut Now,
     moment: Option<&BootMoment>,
-) -> Result<Reckoned, OperationError> {
+) -> Result<NotedStep, OperationError> {
     let mut found = |name: &str| -> Result<Option<String>, OperationError> {
         let bytes = migrate::read_meta(tx, name)?;
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
@@ -132,7 +139,8 @@ fn reckon(
     }
     let passed = moment.zip(last_moment).and_then(|(now, then)| now.milliseconds_since(&then));
     let step = last.map_or(0, |last| instant_milliseconds - last - passed.unwrap_or(0));
-    // How long a machine was off is not known, so its clock can have gone on rightly.
+    // Within one boot the uptime tells how much time has passed. Across boots it does not: then a
+    // later time may be right, and only an earlier one is a step.
     let is_step =
         step <= -START_MILLISECONDS_MIN || (step >= START_MILLISECONDS_MIN && passed.is_some());
     let step_milliseconds = if is_step { step } else { 0 };
@@ -151,5 +159,5 @@ fn reckon(
         migrate::write_meta(tx, LONGER_NOTE, format!("{seconds} {until}").as_bytes())?;
         answers_longer = Some((seconds, until));
     }
-    Ok(Reckoned { step_milliseconds, answers_longer })
+    Ok(NotedStep { step_milliseconds, answers_longer })
 }

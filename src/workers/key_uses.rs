@@ -28,7 +28,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
             _ = stop.changed() => {}
         }
     }
-    // What is lost here is when keys were used in the last minute.
+    // If this fails, only the uses of the last minute are lost.
     let _ = tokio::time::timeout(END_WAITS, note(&app)).await;
 }
 

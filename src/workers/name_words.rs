@@ -1,4 +1,5 @@
-//! Keeps the words of names that were stored before their words were kept: walks through them once.
+//! Keeps the words of names that were stored by versions without `name_words`: walks once through
+//! all names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::{keys, name_words};
 
 /// Names of one transaction.
 const NAMES_AT_ONCE: i64 = 200;
-/// How far the walk has come: the last account walked, its kind of person, and the last of them.
+/// Under which name the store keeps how far the walk has come: the scope, whether its senders or
+/// beneficiaries are walked, and the last one of them.
 const PLACE: &str = "name_words_place";
 const DONE: &[u8] = b"done";
 
@@ -32,7 +34,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
             _ = stop.changed() => return,
         }
     }
-    // A worker that ends is started again.
+    // Waits for the stop, because a worker that ends is started again.
     while !*stop.borrow() {
         let _ = stop.changed().await;
     }

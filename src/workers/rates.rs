@@ -14,8 +14,8 @@ use crate::store::Store;
 /// Under which name the store keeps the live market.
 const SOURCE: &str = "http";
 
-/// Takes up what an earlier run left in the store; before the first request, so that it can be
-/// quoted while it is young.
+/// Takes up the rate that an earlier run kept in the store. Call it before the first request, so
+/// that the service can quote at once if the rate is not too old.
 pub async fn restore(store: &Store, rates: &HttpRates) {
     match store.read(Cost::Point, |tx| Ok(rows::find(tx, SOURCE)?)).await {
         Ok(Some((last, anchor))) => rates.restore(last, anchor),
@@ -46,14 +46,14 @@ pub async fn run(
     }
 }
 
-/// Polls once and keeps what is good.
+/// Polls once, and keeps the rate in the store if it is good.
 pub async fn poll(store: &Store, rates: &HttpRates, metrics: &Reasons) {
     let count = |refusal: RateRefusal| metrics.count(refusal.as_str());
     let Ok((rate, anchor)) = rates.poll(store.clock.milliseconds().div_euclid(1000), &count).await
     else {
         return;
     };
-    // A rate that cannot be written is still good; without the store nothing is quoted anyway.
+    // A rate that cannot be written is still good: quotes use the one in memory.
     if let Err(failure) =
         store.write(move |tx, _| Ok(rows::save(tx, SOURCE, &rate, &anchor)?)).await
     {

@@ -16,20 +16,21 @@ use crate::task_runner::run_task;
 use crate::tasks::{self, TASKS_AT_ONCE_MAX, Task, TaskKind};
 use crate::test_helpers::clock;
 
-/// How long one transaction goes on to take tasks. A store behind a network gives a transaction up
-/// much later. So slow statements make batches smaller, and never undo a whole batch again and
-/// again.
+/// After this time a transaction takes no more tasks. It is well below the time after which
+/// PostgreSQL's lanes give a transaction up. So slow statements make transactions smaller, instead
+/// of undoing the same tasks again and again.
 const TASKS_SECONDS_MAX: u64 = 2;
-/// How long a worker sleeps at most before it looks again, where other nodes write tasks, whose
-/// signals do not come here.
+/// How long the worker sleeps at most on a shared store. Other nodes write tasks too, and their
+/// signals do not reach this node.
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
-/// How long a task that failed rests.
+/// How long after a failure a task is tried again.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
-/// How long a task rests that met another transaction: that one will have ended by then.
+/// How long after a conflict with another transaction a task is tried again: that transaction will
+/// have ended by then.
 const TASK_MET_MILLISECONDS: i64 = 250;
 
-/// Runs tasks that are due, oldest first, each in a part of its own: up to `tasks_max`, and as many
-/// as its time allows. Answers how many.
+/// Runs tasks that are due, oldest first, each in a savepoint of its own: up to `tasks_max`, and
+/// for up to `TASKS_SECONDS_MAX`. Answers how many it took.
 pub fn run_due(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -50,8 +51,8 @@ pub fn run_due(
     Ok(count)
 }
 
-/// Puts the first task that is due off, because nothing came of it alone: the others are not to
-/// wait for it.
+/// Puts off the first task that is due. It failed as the only one of its transaction, and the
+/// others must not wait for it.
 fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), OperationError> {
     for task in &tasks::due(tx, now.instant_milliseconds(), 1)? {
         tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one \
@@ -74,7 +75,8 @@ fn run_one(
     }
 }
 
-/// Runs a task so that its failure undoes only itself; it is then put off and told in the log.
+/// Runs a task so that its failure undoes only itself. Then it is put off and logged. Only an
+/// unavailable store fails the whole transaction.
 fn run_apart(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -123,7 +125,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
                     );
                     wait = tasks::LOOK_MILLISECONDS_MAX;
                     if tasks_max == 1 {
-                        // Where the store does not answer at all this does not either.
+                        // If the store does not answer at all, this fails too, and all tasks stay.
                         let _ = app.store.write(put_off_first).await;
                     }
                     tasks_max = 1;
@@ -139,6 +141,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
+/// Milliseconds until the next task is due, or until the worker has to look again.
 async fn until_next(app: &AppState) -> i64 {
     let next = app.store.read(Cost::Point, |tx| Ok(tasks::next_due(tx)?)).await;
     let wait_max = if app.store.is_shared() {
