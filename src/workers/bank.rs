@@ -35,25 +35,26 @@ use crate::store::Tx;
 use crate::transfers::paying;
 use publish::Stopped;
 
-/// Payouts without an answer from the bank that one turn gives to the operator.
+/// How many payouts without an answer from the bank one turn gives to the operator.
 const UNANSWERED_MAX: i64 = 500;
 
-/// The bank as the worker holds it.
+/// What the worker knows of the bank: its settings and folders, and what the last turn saw.
 pub struct Bank {
     settings: Arc<BankSettings>,
     folders: Folders,
-    /// Which start of the machine this is; `None` where the system does not say.
+    /// The identifier of this start of the machine; `None` if the system does not tell it.
     boot: Option<String>,
     /// The inbox as the last look saw it.
     seen: Vec<InboxFile>,
-    /// What the log was told last of payouts that wait for a window: methods, and until when.
+    /// The waits for a window of the bank that are logged already: the method, and until when (Unix
+    /// seconds).
     waiting_told: Vec<(PaymentMethod, i64)>,
 }
 
 /// What one turn did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnReport {
-    /// Payouts that were written for the bank.
+    /// Payouts that were written into files for the bank.
     pub published_count: usize,
     /// Files from the bank that were applied.
     pub files_count: usize,
@@ -67,14 +68,14 @@ pub struct TurnReport {
 }
 
 impl Bank {
-    /// Opens the bank's folders.
+    /// Opens the bank's folders. `Err` is a text for the operator.
     pub fn open(settings: Arc<BankSettings>) -> Result<Bank, String> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
             .ok()
             .map(|text| text.trim().to_owned());
         Bank::open_in_boot(settings, boot)
     }
-    /// The same in a given start of the machine, for tests.
+    /// The same for a given start of the machine, for tests.
     pub fn open_in_boot(settings: Arc<BankSettings>, boot: Option<String>) -> Result<Bank, String> {
         let folders = Folders::open(&settings.folder)?;
         Ok(Bank { settings, folders, boot, seen: Vec::new(), waiting_told: Vec::new() })
@@ -83,15 +84,16 @@ impl Bank {
         &self.folders
     }
 
-    /// One turn: ends what a stop left unfinished, writes what waits, reads what came, and gives
-    /// the operator what the bank does not answer.
+    /// One turn: finishes files that a stop left unfinished, writes the payouts that wait, reads
+    /// the files that came, and gives the operator the payouts that the bank has not answered for
+    /// too long.
     pub async fn turn(&mut self, app: &AppState) -> Result<TurnReport, Stopped> {
         let mut turn = TurnReport::default();
         self.take_turn(app, &mut turn).await?;
         Ok(turn)
     }
 
-    /// The same; what was done before it stopped stands in `turn`.
+    /// The same. If it stops early, `turn` has what was done until then.
     async fn take_turn(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         self.recover(app, turn).await?;
         while self.publish(app, turn).await? > 0 {}
@@ -136,8 +138,8 @@ impl Bank {
         Ok(())
     }
 
-    /// Payouts that the bank has said nothing final of for too long are marked as unknown; they are
-    /// never sent again by themselves.
+    /// Marks the outcome of payouts as unknown that the bank has reported nothing final of for
+    /// `unanswered_hours_max`. They are never sent again by themselves.
     async fn give_up_unanswered(
         &self,
         app: &AppState,
@@ -164,8 +166,8 @@ impl Bank {
     }
 }
 
-/// Marks a payout that is with the bank as one whose outcome nobody knows. `false` if it ended
-/// before.
+/// Marks a payout that is with the bank as one whose outcome nobody knows. `false` if the payout is
+/// not processing any more.
 fn mark_unknown(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -211,7 +213,8 @@ async fn compare(app: &AppState) {
     }
 }
 
-/// What the agent has not taken. A folder that cannot be read fails the turns too.
+/// Shows in the metrics which files the agent has not taken. A folder that cannot be read is passed
+/// over here, because it fails the turns too.
 fn show_outbox(app: &AppState, folders: &Folders) {
     let Ok((count, oldest)) = folders.untaken() else { return };
     let now_seconds = app.store.clock.milliseconds() / 1000;
@@ -248,7 +251,7 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
                 );
             }
         }
-        // What needs the operator is not left to the comparison of the next day.
+        // The operator is needed now, so the figures do not wait for the next day's comparison.
         if turn.alarms_count > 0 {
             compare(&app).await;
         }

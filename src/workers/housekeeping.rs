@@ -1,5 +1,5 @@
-//! Housekeeping: deposit addresses are derived ahead, rows past their time are removed a few at
-//! once, and outbox rows of other processes are sequenced.
+//! Housekeeping: derives deposit addresses ahead, removes rows past their time a few at once, and
+//! has outbox rows of other processes sequenced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,15 +21,17 @@ const PURGED_ROWS_MAX: i64 = 500;
 const ACCOUNTS_PURGED_MAX: usize = 100;
 /// Accounts whose oldest events are looked up in one statement.
 const OLDEST_LOOKED_UP_MAX: i64 = 1_000;
-/// How long totals of payouts stay after their day or month.
+/// How long the totals of payouts, which limits are compared with, stay after their day or month.
 const TOTALS_KEPT_MILLISECONDS: i64 = 86_400_000;
 /// How long an account's events are left alone at least after a look.
 const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
+/// How long the purger rests once nothing more is to be removed.
 const PURGE_SECONDS: u64 = 60;
 /// Addresses derived before the thread lets others run.
 const DERIVED_AT_ONCE: usize = 64;
 
-/// Reserves derivation indices in the store and takes them over.
+/// Reserves derivation indices in the store for each pool of addresses that needs more. Logs a
+/// fault of the store; the next call tries again.
 pub async fn reserve_addresses(app: &AppState) {
     let services = app.services.clone();
     let reserved = app.store.write(move |tx, _| {
@@ -52,7 +54,7 @@ pub async fn reserve_addresses(app: &AppState) {
     }
 }
 
-/// Derives the next batch of deposit addresses while the present one is used.
+/// Derives the next batches of deposit addresses while the present ones are used, until `stop`.
 pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         if app.services.all_ports().any(|ports| ports.addresses.needs_indices()) {
@@ -89,6 +91,7 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
+/// Writes down since when the configured limits on payouts are in force.
 async fn note_limits(app: &AppState) {
     let limits = app.services.settings.payout_limits.clone();
     let note =
@@ -102,7 +105,8 @@ async fn note_limits(app: &AppState) {
 /// accounts in which nothing expires cost nothing.
 #[derive(Default)]
 pub struct Purger {
-    /// Accounts that were looked at, by the time of the next look in milliseconds.
+    /// When to look at the events of each account and mode next, in Unix milliseconds; earliest
+    /// first.
     looks: BTreeSet<(i64, Scope)>,
     /// Accounts up to this number are in `looks`.
     accounts_known: i64,
@@ -153,8 +157,8 @@ impl Purger {
 }
 
 impl Purger {
-    /// Plans the first look at accounts that are new to this process for when the oldest event of
-    /// each expires. A few statements find that out, however many accounts there are.
+    /// Plans the first look at accounts that are new to this process: when the oldest event of each
+    /// expires. It takes a few statements, however many accounts there are.
     async fn take_up_accounts(&mut self, app: &AppState) -> Result<(), OperationError> {
         let count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await?;
         if count == self.accounts_known {
@@ -184,8 +188,8 @@ impl Purger {
     }
 }
 
-/// Removes expired events of some accounts; answers for each when to look again, and whether all
-/// of them are gone.
+/// Removes expired events of some accounts, up to `PURGED_ROWS_MAX` in all. Answers for each
+/// account when to look again (Unix milliseconds), and whether all its expired events are gone.
 fn purge_events(
     tx: &mut dyn Tx,
     now: &Now,
@@ -226,8 +230,8 @@ async fn purged(
     }
 }
 
-/// Sequences what commands such as `hundi decide` wrote beside the server, and what one commit
-/// wrote beyond the events of one run.
+/// Wakes the sequencer while there are outbox rows: those that commands such as `hundi decide`
+/// wrote beside the server, and those of a commit that had more events than one run takes.
 pub async fn nudge_sequencer(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut last = None;
     while !*stop.borrow() {
@@ -246,7 +250,7 @@ pub async fn nudge_sequencer(app: Arc<AppState>, mut stop: watch::Receiver<bool>
                 tracing::error!(?failure, "the outbox could not be sequenced; tried again");
             }
         }
-        // At once as long as it moves.
+        // Without a pause as long as the sequencer makes progress.
         let moves = first.is_some() && first != last;
         last = first;
         if moves {

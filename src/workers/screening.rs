@@ -23,16 +23,18 @@ use crate::{beneficiaries, senders};
 
 /// How often the files are looked at.
 const LOOK_SECONDS: u64 = 60;
-/// How long after a change other nodes may still screen with the lists before it: until their next
-/// look, and what they have begun by then.
+/// How long after a change other nodes may still screen with the earlier lists: until their next
+/// look at the files, and as long again for transactions that they have begun by then.
 const SETTLE: Duration = Duration::from_secs(2 * LOOK_SECONDS);
-/// Senders or beneficiaries that one transaction screens, so that it never stands long in the write
-/// lane.
+/// Senders or beneficiaries that one transaction screens, so that it never keeps the write lane for
+/// long.
 pub const STEP_ROWS_MAX: i64 = 16;
-/// The lists that everybody was screened against last.
+/// Under which name the store keeps the hash of the list entries that everybody was screened with
+/// last.
 const SCREENED_META: &str = "screened_lists";
 
-/// How far the last walk over everybody came, so that people see it from any node.
+/// Under which name the store keeps how far the last walk over everybody came, for every node to
+/// show.
 const WALK_META: &str = "screening_walk";
 
 /// How far a walk over everybody has come.
@@ -42,11 +44,13 @@ pub struct ScreeningProgress {
     pub began_at: i64,
     /// The account that the walk is in, counted from 1.
     pub account_number: i64,
+    /// It is at the account's beneficiaries; before that at its senders.
     pub is_beneficiaries: bool,
     /// Senders and beneficiaries that it has gone past.
     pub count: i64,
     /// When the last of them was created, in Unix seconds: each account is walked in that order.
     pub reached: Option<i64>,
+    /// Unix seconds; `None` while it runs, or if it was cut short.
     pub ended_at: Option<i64>,
 }
 
@@ -103,7 +107,8 @@ impl Walk {
     }
 }
 
-/// Screens the next few again and answers where to go on; `None` at the end. May be run twice.
+/// Screens up to `rows_max` senders or beneficiaries again and answers where to go on; `None` at
+/// the end. Running a step twice does no harm.
 pub fn step(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -115,7 +120,7 @@ pub fn step(
         return Ok(None);
     }
     let scope = Scope::new(walk.account_number, walk.mode);
-    // The operator's decisions lock it too, so that a step writes over none of them.
+    // The operator's decisions lock the account too, so a step never overwrites one.
     keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
@@ -146,7 +151,7 @@ pub fn step(
     Ok(Some(walk))
 }
 
-/// What `step` is about to ask.
+/// The questions that `step` will ask the lists.
 fn questions(
     tx: &mut dyn Tx,
     services: &Services,
@@ -182,7 +187,7 @@ fn questions(
     Ok(questions)
 }
 
-/// What the checks of beneficiaries that are due are about to ask the lists.
+/// The questions that the due checks of beneficiaries will ask the lists.
 fn questions_of_checks(
     tx: &mut dyn Tx,
     services: &Services,
@@ -204,8 +209,9 @@ fn questions_of_checks(
     Ok(questions)
 }
 
-/// Compares with the lists whom the checks that are due ask about, before their transaction opens.
-/// What cannot be read here is the transaction's to tell.
+/// Asks the lists the questions of due checks before their transaction opens, which then finds the
+/// answers in memory. A fault of the store is ignored here, because the transaction will meet it
+/// too.
 pub async fn ahead_of_checks(app: &AppState) {
     let Some(lists) = &app.services.screening else { return };
     let (services, until) = (app.services.clone(), app.store.clock.milliseconds());
@@ -218,7 +224,7 @@ pub async fn ahead_of_checks(app: &AppState) {
     }
 }
 
-/// Whether everybody has to be screened again: the entries are not those of the last whole walk.
+/// Whether everybody has to be screened again: the last whole walk was made with other entries.
 pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
     Ok(migrate::read_meta(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
 }
@@ -246,7 +252,7 @@ pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
 /// Screens everybody in live mode again when the entries changed, or when a walk was cut short.
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
-    // A node that takes over must not walk with entries that the one before it has seen replaced.
+    // A node that takes the worker over must not walk with entries older than its predecessor's.
     reload(&lists, &app.metrics).await;
     let mut walked = None;
     while !*stop.borrow() {
@@ -288,16 +294,17 @@ async fn reload(lists: &Arc<Lists>, metrics: &Metrics) {
     }
 }
 
-/// Entries that this worker has walked over everybody with, and when the first walk began.
+/// The hash of the entries that this worker has walked over everybody with, and when it began to.
 type Walked = Option<([u8; 32], Instant)>;
 
-/// What is to be done about entries that the last whole walk was not made with.
+/// When to walk over everybody with entries that are new since the last whole walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
-    /// This worker has walked, and other nodes may not have the entries yet.
+    /// Not now: this worker has walked, and other nodes may not have the entries yet.
     Later,
+    /// Now.
     Walk {
-        /// Nobody screens with older entries by now: no walk has to follow.
+        /// No node screens with older entries any more, so no further walk is needed.
         is_last: bool,
     },
 }
@@ -310,8 +317,8 @@ fn due(walked: Walked, hash: [u8; 32], now: Instant, is_shared: bool) -> Due {
     }
 }
 
-/// Walks at once when the entries changed, and where several nodes screen once more when all have
-/// them: whom another node screened meanwhile was compared with the old ones.
+/// Walks over everybody at once when the entries changed. On a shared store it walks once more
+/// after `SETTLE`, because until then another node may have screened somebody with the old entries.
 async fn walk_if_due(
     app: &AppState,
     lists: &Arc<Lists>,

@@ -1,10 +1,10 @@
-//! What a report of the bank's does to a payout.
+//! What a report from the bank does to a payout.
 //!
 //! A payout settles once its payment is reported with a reference that no other payout has. It
 //! fails once the bank refuses the payment, unless the cause lies with us or the payment is a
-//! duplicate; within a refused file or batch, only for a reason that lies with the beneficiary.
-//! Reports that contradict each other never move money: the payout is marked for the operator, and
-//! a refund that is under way is held.
+//! duplicate. Within a refused file or batch it fails only for a reason that lies with the
+//! beneficiary. Reports that contradict each other never move money: the payout is marked for the
+//! operator, and a refund that is under way is held.
 
 use super::publish;
 use crate::kernel::id::kind;
@@ -24,7 +24,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying;
 
-/// What happened to a payment, by a report.
+/// What happened to a payment, as a report says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportedEvent {
     Processing,
@@ -44,12 +44,13 @@ pub struct PaymentReport {
     pub event: ReportedEvent,
     /// The bank refused the whole file or batch of ours that the payment is in.
     pub is_within_whole: bool,
-    /// A movement on the account, rather than a status.
+    /// The report is a booked movement of the account, and not a status.
     pub is_booked: bool,
-    /// The file of ours that the report is about.
+    /// The file of ours that the report names; `None` for a movement.
     pub message_id: Option<MessageId>,
     pub reason: Reason,
     pub references: References,
+    /// The bank's own reference of the movement.
     pub entry_reference: Option<String>,
 }
 
@@ -57,21 +58,24 @@ pub struct PaymentReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportEffect {
     Applied,
+    /// It is known already, or does not count yet: nothing changed.
     Ignored,
+    /// It fits no payment that was sent.
     Unmatched(Matching),
     /// The payout came to wait for the operator.
     Attention(Id<kind::Payout>, Attention),
 }
 
-/// A file from the bank whose reports are applied, and what that needs.
+/// The file from the bank whose reports are applied, and what applying them needs.
 #[derive(Clone, Copy)]
 pub struct AppliedFile<'a> {
     pub services: &'a Services,
     pub settings: &'a BankSettings,
+    /// The hash of the file, under which the journal has it.
     pub sha256: &'a [u8; 32],
 }
 
-/// A report's payment, with what is needed to change it.
+/// A report, the payout that it is about, and what changing that needs.
 struct ReportedPayment<'a> {
     services: &'a Services,
     settings: &'a BankSettings,
@@ -173,8 +177,8 @@ impl ReportedPayment<'_> {
         self.report.references.utr(self.instruction.method, elements, &own)
     }
 
-    /// Whether a debit is another one than the bank reported before, or the first that it reports.
-    /// Where no reference tells the two apart, they count as one.
+    /// Whether a debit is the first that the bank reports of this payment, or another one than it
+    /// reported before. If no reference tells the two apart, they count as one.
     fn is_another_debit(&self, utr: Option<&Utr>) -> bool {
         let before = &self.instruction;
         match (utr, &before.reference) {
@@ -223,8 +227,7 @@ impl ReportedPayment<'_> {
             UtrFinding::Ambiguous if self.report.is_booked => {
                 return self.raise_attention(tx, now, Attention::ReferenceUnclear);
             }
-            // Paid without a reference is not proven yet: the notification or the statement brings
-            // it.
+            // Without a reference nothing is proven yet. A notification or the statement brings it.
             UtrFinding::Ambiguous | UtrFinding::None => return Ok(ReportEffect::Ignored),
         };
         if !rows::claim_reference(tx, utr.as_str(), self.payout.id)? {
@@ -234,7 +237,7 @@ impl ReportedPayment<'_> {
             tracing::warn!(payout = %self.payout.id, "the bank's reference has a form of its own");
         }
         let settled = BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() };
-        // Queued again by the operator, and paid from the first file after all.
+        // The operator had queued it again, and the bank paid it from the first file after all.
         let is_going_out = self.instruction.status == InstructionStatus::Writing;
         rows::undo_queue_again(tx, self.payout.id)?;
         paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;
@@ -268,7 +271,7 @@ impl ReportedPayment<'_> {
         now: &mut Now,
         meaning: RefusalMeaning,
     ) -> Result<ReportEffect, StoreError> {
-        // A late answer to a file from which the operator has sent it again.
+        // A late answer to an earlier file, after which the operator has queued the payment again.
         let is_stale = self.instruction.message_id.is_none()
             || self.report.message_id.is_some_and(|id| Some(id) != self.instruction.message_id);
         if is_stale && self.instruction.was_published {
@@ -318,7 +321,7 @@ impl ReportedPayment<'_> {
 
     fn returned(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
         match self.payout.status {
-            // The payment may be booked again, and only the operator can ask.
+            // The bank may book the payment again. Only the operator can find that out.
             PayoutStatus::Processing if self.is_in_doubt() => Ok(ReportEffect::Ignored),
             PayoutStatus::Processing => {
                 self.raise_attention(tx, now, Attention::ReturnedWhileProcessing)
@@ -346,7 +349,8 @@ impl ReportedPayment<'_> {
     }
 }
 
-/// The one payment that was made under one of the references, if there is just one.
+/// The payment that was made under one of the references; `None` if there is none, or more than
+/// one.
 fn payment_under<'a>(
     tx: &mut dyn Tx,
     references: impl Iterator<Item = &'a str>,
@@ -362,7 +366,8 @@ fn payment_under<'a>(
     Ok(found)
 }
 
-/// Applies a booked movement and, if it stands on a statement, keeps it.
+/// Applies a booked movement. `place` is where on a statement it is; then it is also kept. `None`
+/// for a notification.
 pub fn line(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -380,8 +385,8 @@ pub fn line(
     };
     let mut end_to_end_id = line.end_to_end_id;
     let mut is_in_text = false;
-    // Money that comes back may name only the reference that it was sent under. A stranger can
-    // write that into a text, so it counts only where the bank writes it.
+    // Money that comes back may name only the reference that it was sent under. Anybody can write a
+    // reference into the text of a payment, so it counts only in elements that the bank fills.
     if end_to_end_id.is_none() && line.sign == Sign::Credit {
         end_to_end_id = payment_under(tx, line.references.the_banks())?;
         is_in_text = end_to_end_id.is_none() && payment_under(tx, line.references.all())?.is_some();
@@ -398,7 +403,7 @@ pub fn line(
         entry_reference: line.entry_reference.clone(),
     };
     let instruction = find_instruction(tx, &report)?;
-    // A debit that undoes a credit would be money that went twice: a person has to look.
+    // A debit that reverses a credit could be a second payment: a person has to look.
     let is_odd = line.is_reversal && line.sign == Sign::Debit;
     let matching = match &instruction {
         Ok(_) if is_odd => Matching::Reversal,
@@ -431,8 +436,8 @@ pub fn line(
     payment(tx, now, file, &report)
 }
 
-/// The payouts that one debit was booked for: the ones that it names, or those of the batch that it
-/// names, if their amounts make the debit's.
+/// The payouts that one debit paid together: those that it names, or those of the batch that it
+/// names. `None` unless all were sent and their amounts make the debit's.
 fn booked_together(
     tx: &mut dyn Tx,
     line: &StatementLine,

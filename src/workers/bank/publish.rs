@@ -1,9 +1,10 @@
-//! Writes payouts for the bank, whatever stops the process or the machine: none is sent twice
-//! unless the operator says so.
+//! Writes payouts into files for the bank. Whatever stops the process or the machine, no payout is
+//! sent twice unless the operator says so.
 //!
-//! Five steps, in this order: the claim is recorded; the file stands durably in a folder that no
-//! agent sees; that is recorded; the file is renamed into the outbox; that is recorded. What a
-//! restart concludes from the record and from `staging` ("claimed" is the status `writing`):
+//! Five steps, in this order: the claim is recorded; the file is written durably to `staging`, a
+//! folder that no agent sees; that is recorded; the file is renamed into the outbox; that is
+//! recorded. What a restart concludes from the record and from `staging` ("claimed" is the status
+//! `writing`):
 //!
 //! | recorded | file in staging | so | then |
 //! |---|---|---|---|
@@ -13,9 +14,9 @@
 //! | staged, in another boot | yes | a power cut may have undone a rename | outcome unknown |
 //! | published | yes | a power cut undid the rename | outcome unknown |
 //!
-//! An unknown outcome is the operator's, and is never sent again by itself. Each record repeats the
-//! one that it follows from, so that a worker whose lease ended within its turn and the next one
-//! never both go on with a file.
+//! A payout of unknown outcome waits for the operator, and is never sent again by itself. Each
+//! update of the record has the status before it in its condition. So if a worker's lease ends
+//! within its turn, it and the next worker never both go on with a file.
 
 use sha2::{Digest, Sha256};
 
@@ -38,7 +39,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers;
 
-/// Files that one recovery looks at.
+/// Unfinished files that one turn looks at.
 const MESSAGES_MAX: i64 = 1_000;
 
 /// One step of writing a file.
@@ -51,8 +52,8 @@ pub enum PublishStep {
     RecordPublished,
 }
 
-/// The order that lets a restart know what happened. A test tries others, to see that it would
-/// notice.
+/// The order that lets a restart know what happened. Tests also try other orders, to see that they
+/// would notice a wrong one.
 pub const ORDER: [PublishStep; 5] = [
     PublishStep::Claim,
     PublishStep::Stage,
@@ -65,7 +66,7 @@ pub const ORDER: [PublishStep; 5] = [
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultPoint {
     After(PublishStep),
-    /// With half the file written.
+    /// Within `Stage`, with half of the file written.
     WithinStage,
 }
 
@@ -93,7 +94,7 @@ impl From<std::io::Error> for Stopped {
     }
 }
 
-/// A file that was claimed.
+/// A file whose payouts were claimed, before it is written.
 struct Draft {
     id: MessageId,
     file_name: String,
@@ -163,7 +164,7 @@ impl Bank {
         let settings = self.settings.clone();
         let claim = move |tx: &mut dyn Tx, now: &mut Now| claim(tx, now, &services, &settings);
         let (draft, impossible) = app.store.write(claim).await?;
-        // Told here, because a transaction can run twice.
+        // Logged here and not in the transaction, which can run twice.
         for (payout_id, why) in &impossible {
             tracing::error!(payout = %payout_id, why,
                 "the payout was not sent and waits for the operator");
@@ -185,6 +186,9 @@ impl Bank {
             .await?)
     }
 
+    /// Records that a file has gone from the status `from` to `status`. If that is `Unknown`, its
+    /// payouts are marked as of unknown outcome. An error if another worker has recorded something
+    /// since.
     async fn record_end(
         &self,
         app: &AppState,
@@ -220,7 +224,7 @@ impl Bank {
         Ok(())
     }
 
-    /// Brings files that a stop left unfinished to an end, by the table at the head of this file.
+    /// Finishes files that a stop left unfinished, by the table at the head of this source file.
     pub async fn recover(&self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::open_messages(tx, MESSAGES_MAX)?)).await?;
         for message in open {
@@ -238,7 +242,7 @@ impl Bank {
                 _ => MessageStatus::Abandoned,
             };
             self.record_end(app, message.id, message.status, to, turn).await?;
-            // Recorded first: until then it may still be somebody's who goes on with it.
+            // Removed only after the record: until then another worker may go on with the file.
             if to == MessageStatus::Abandoned {
                 self.folders.unstage(&name)?;
             }
@@ -258,9 +262,9 @@ impl Bank {
                 continue;
             };
             match found.map(|message| message.status) {
-                // Begun since the look above, by a worker whose lease has ended.
+                // Begun since `open_messages` was read, by a worker whose lease has ended.
                 Some(MessageStatus::Writing | MessageStatus::Staged) => continue,
-                // Unless it was renamed and recorded since it was listed.
+                // Looked for once more: it may have been renamed and recorded since it was listed.
                 Some(MessageStatus::Published) if self.folders.is_staged(&name)? => {
                     let (from, to) = (MessageStatus::Published, MessageStatus::Unknown);
                     self.record_end(app, id, from, to, turn).await?;
@@ -273,7 +277,7 @@ impl Bank {
     }
 }
 
-/// Queued instructions of paused accounts that are passed over at once.
+/// How many queued instructions of paused accounts are passed over to find others.
 const PAUSED_QUEUED_MAX: i64 = 10_000;
 
 /// Takes instructions that wait, of the methods that the bank takes now, and gathers what the bank
@@ -340,10 +344,10 @@ fn claim(
     Ok((Some(draft), impossible))
 }
 
-/// The number that a file has in its name; 0 where the bank asks for none.
+/// The number that a file has in its name; 0 if the bank asks for none.
 ///
-/// Used up numbers are no failure of the store: that would undo, and refuse, all that shares a
-/// commit with this.
+/// Numbers that are used up make it decline, and not fail as the store does: a failure of the store
+/// would also refuse all transactions that share the commit.
 fn file_number(
     tx: &mut dyn Tx,
     settings: &BankSettings,
@@ -364,10 +368,11 @@ fn file_number(
 enum Unwritten {
     /// The payout was ended meanwhile.
     Ended,
-    /// For a reason that only the operator can mend.
+    /// It cannot be written, for a reason that only the operator can mend.
     Impossible(&'static str),
 }
 
+/// Gathers what the bank has to know of a payment, or says why it is not written.
 fn order(
     tx: &mut dyn Tx,
     services: &Services,
@@ -415,8 +420,8 @@ fn order(
     }))
 }
 
-/// Enters the account of an instruction, for rules that read business time. `leave_account` ends
-/// it.
+/// Enters the business time of an instruction's account, which rules read. The caller leaves it
+/// again with `Now::leave_account`.
 pub(super) fn enter(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -29,13 +29,14 @@ enum FileReading {
 
 /// What the journal knows of a file before it is applied.
 enum FileHistory {
-    /// Nothing, or that its reading was stopped.
+    /// Nothing, or that a stop interrupted its application.
     New,
     /// It was applied.
     Applied,
-    /// Another file brought the same statements, or the bank says that this is a copy.
+    /// Another file with its message identity was applied, and this one brings nothing else: it has
+    /// the same statements, or the bank says that it is a copy.
     Copy,
-    /// Another file with its identity was applied, and this one holds something else.
+    /// Another file with its message identity was applied, and this one holds something else.
     Contradicts,
 }
 
@@ -47,7 +48,8 @@ impl Bank {
         Ok(turn)
     }
 
-    /// Reads the files that have not changed since the last look.
+    /// Reads the files of the inbox that have not changed since the last look: others may still be
+    /// being written.
     pub(super) async fn receive(
         &mut self,
         app: &AppState,
@@ -57,7 +59,7 @@ impl Bank {
         let settled: Vec<InboxFile> =
             look.iter().filter(|seen| self.seen.contains(seen)).cloned().collect();
         self.seen = look;
-        // One file that cannot be read or moved keeps none of the others waiting.
+        // A file that cannot be read or moved must not keep the others waiting.
         let mut stopped = None;
         for seen in settled {
             if let Err(fault) = self.receive_one(app, &seen, turn).await {
@@ -86,7 +88,7 @@ impl Bank {
         });
         let (sha256, judged) = match read.await {
             Ok(Ok(read)) => read,
-            // The file went away, or cannot be read: the next look tries again.
+            // The file is gone, or cannot be read: the next turn tries again.
             Ok(Err(error)) => {
                 tracing::warn!(%error, "a file in the bank's inbox could not be read; tried again");
                 app.metrics.bank_files.count("unreadable");
@@ -125,7 +127,7 @@ impl Bank {
         Ok(self.folders.archive(&seen.name, &mark)?)
     }
 
-    /// Looks a file up, and records that its reading begins if it is new.
+    /// Looks a file up in the journal. If it is new, records that its application begins.
     async fn begin_if_new(
         &self,
         app: &AppState,
@@ -220,8 +222,8 @@ impl Bank {
         Ok(self.folders.refuse(&seen.name, mark, reason)?)
     }
 
-    /// Applies every report of a file, each in a transaction of its own. Doing it again changes
-    /// nothing.
+    /// Applies every report of a file, each in a transaction of its own. After a stop the whole
+    /// file is applied again: reports that were applied before change nothing.
     async fn apply(
         &self,
         app: &AppState,
@@ -298,8 +300,8 @@ impl Bank {
         Ok(app.store.write(keep).await?)
     }
 
-    /// What a status report says, payment by payment: a refusal of the whole or of a batch is one
-    /// of each of its payments.
+    /// What a status report says of each payment. A refusal of a whole file or batch becomes a
+    /// refusal of each of its payments that has no report of its own.
     async fn payment_reports(
         &self,
         app: &AppState,
@@ -320,7 +322,7 @@ impl Bank {
                 refused_wholes.push((id, Some(method), status.reason));
             }
         }
-        // The payments that each of them is about, with the reason.
+        // The payments in refused files and batches, each with its file and the reason.
         let mut refused_members = BTreeMap::new();
         for (message_id, method, reason) in refused_wholes {
             let find = move |tx: &mut dyn Tx, _: &mut Now| Ok(rows::of_message(tx, message_id)?);
@@ -356,7 +358,7 @@ impl Bank {
                 entry_reference: None,
             });
         }
-        // What is said of one payment goes before what is said of all.
+        // A report about one payment takes precedence over the refusal of the whole.
         for report in &reports {
             report.end_to_end_id.map(|id| refused_members.remove(&id));
         }
@@ -378,8 +380,8 @@ impl Bank {
     }
 }
 
-/// Counts what a report changed, and raises the alarm where the operator is needed. It is raised
-/// here and not where it is found, because a transaction can run twice.
+/// Counts what a report changed, and raises the alarm if the operator is needed. The alarm is
+/// raised here and not in the transaction, which can run twice.
 fn count(app: &AppState, counts: &mut Counts, turn: &mut TurnReport, outcome: ReportEffect) {
     match outcome {
         ReportEffect::Applied => counts.applied += 1,
