@@ -30,6 +30,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// By how much the bank or the chain shows more than the ledger.
     pub fn difference(&self) -> Option<Money> {
         self.outside.and_then(|outside| outside.minus(self.book).ok())
     }
@@ -90,7 +91,8 @@ pub fn read(tx: &mut dyn Tx, mode: Mode, day: Day) -> Result<Closing, StoreError
 }
 
 impl Closing {
-    /// As RFC 4180 text. Every value is a word or a number of ours, so none needs quoting.
+    /// The closing as CSV (RFC 4180). All values are our own words and numbers, so none needs
+    /// quotes.
     pub fn to_csv(&self) -> String {
         let mut text =
             "day,account,currency,opening,debits,credits,closing,outside,difference\r\n".to_owned();

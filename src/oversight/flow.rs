@@ -1,9 +1,9 @@
 //! How far today's transfers have come: how many entered each status since midnight in India, with
 //! their rupees.
 //!
-//! Counted from the events, which become visible in the order of their identifiers: each look goes
-//! on behind the last event that was counted, so that a look costs what happened since, and not
-//! what the day has brought. The count lives in memory; a restart counts the day again.
+//! It counts events, which become visible in the order of their identifiers. So each look begins
+//! behind the last event that was counted, and reads only what happened since. The count is in
+//! memory; after a restart the day is counted again.
 
 use std::collections::HashMap;
 
@@ -14,18 +14,20 @@ use crate::kernel::{Scope, StoreError};
 use crate::store::Tx;
 use crate::transfers::state::TransferStatus;
 
-/// Events, or quote locks, that one look reads of one account at most; the next look goes on.
+/// How many events, and how many quote locks, one look reads of one account and mode at most. The
+/// next look goes on.
 const ROWS_READ_MAX: i64 = 2_000;
-/// How many looks of that size one call takes, over all accounts.
+/// How many such full looks one call makes at most, over all accounts.
 const LOOKS_MAX: usize = 8;
 /// Quote locks of the last seconds are counted anew each time: another node may still commit one
 /// with an earlier identifier.
 const QUOTES_UNSETTLED_SECONDS: i64 = 60;
 
-/// How many, and how many paise.
+/// How many, and the sum of their rupees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCount {
     pub count: i64,
+    /// Paise.
     pub units: i64,
 }
 
@@ -51,11 +53,15 @@ impl Flow {
     }
 }
 
+/// The count of a day for one account and mode.
 #[derive(Default)]
 struct ScopeCount {
+    /// The last event that is counted.
     event_id: [u8; 16],
+    /// Quote locks up to this identifier are counted in `quotes`.
     quote_id: [u8; 16],
     quotes: FlowCount,
+    /// Those after it, which are counted anew each time.
     quotes_unsettled: FlowCount,
     entered: HashMap<TransferStatus, FlowCount>,
     is_whole: bool,
@@ -100,7 +106,7 @@ impl DayCount {
         Ok(())
     }
 
-    /// The sum over these accounts.
+    /// The sum over the accounts and modes for which `is_shown` answers true.
     pub fn sum(&self, is_shown: impl Fn(Scope) -> bool) -> Flow {
         let mut flow = Flow { is_whole: true, ..Flow::default() };
         for (_, count) in self.scopes.iter().filter(|(scope, _)| is_shown(**scope)) {
@@ -135,14 +141,14 @@ impl ScopeCount {
         let (count, units, last) =
             rows::quotes_between(tx, scope, self.quote_id, settled, ROWS_READ_MAX)?;
         self.quotes.add(FlowCount { count, units });
-        // Without the last one the range was counted to its end.
+        // `None`: the range was counted to its end.
         self.quote_id = last.unwrap_or(settled);
         self.is_whole = next.is_none() && last.is_none();
         Ok(())
     }
 
-    /// Counts the quote locks that may still get a neighbour before them: once a call, behind all
-    /// others. Where there are very many, the rest of them is counted a minute later.
+    /// Counts the newest quote locks anew, among which another node may still commit one. If there
+    /// are more than `ROWS_READ_MAX`, the rest is counted a minute later.
     fn look_at_unsettled(&mut self, tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
         self.quotes_unsettled = FlowCount::default();
         if self.is_whole {

@@ -1,9 +1,10 @@
 //! What the operator sees of the whole service: the overview, search, the story of one object, and
 //! the queues of what waits for a person.
 //!
-//! Plain values from the store. Nothing here changes anything, and nothing here knows how it is
-//! shown. Every statement reads a bounded number of rows through an index, because people keep
-//! these pages open while the service works.
+//! Everything here is a plain value from the store. Nothing here changes a row, and nothing knows
+//! how it is shown. Lists are bounded and read through indexes, because people keep these pages open
+//! while the service works. Some sums are not: the compartments read all balances, and the daily
+//! closing reads all postings.
 
 pub mod closing;
 pub mod flow;
@@ -17,7 +18,7 @@ use crate::kernel::{AnyId, InternalId, Mode, Scope, StoreError};
 use crate::keys;
 use crate::store::Tx;
 
-/// The accounts by number: for showing whose an object is, and how old by the account's own time.
+/// The names and test clocks of all accounts, for showing whose an object is and how old it is.
 #[derive(Clone, Debug, Default)]
 pub struct AccountNames(Vec<NamedClock>);
 
@@ -36,6 +37,7 @@ impl AccountNames {
     fn find(&self, scope: Scope) -> Option<&NamedClock> {
         self.0.get(usize::try_from(scope.account_number() - 1).ok()?)
     }
+    /// The account's name; `?` if there is no such account.
     pub fn of(&self, scope: Scope) -> &str {
         self.find(scope).map_or("?", |account| account.name.as_str())
     }
@@ -46,7 +48,7 @@ impl AccountNames {
             Mode::Test => self.find(scope).map_or(0, |account| account.ahead_seconds),
         }
     }
-    /// Whether any account's business time is ahead in this mode.
+    /// Whether any account's business time is ahead of the store's clock in this mode.
     pub fn is_any_ahead(&self, mode: Mode) -> bool {
         mode == Mode::Test && self.0.iter().any(|account| account.ahead_seconds > 0)
     }
@@ -55,6 +57,7 @@ impl AccountNames {
         (1..=self.0.len() as i64)
             .flat_map(|number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode)))
     }
+    /// The number and name of every account.
     pub fn all(&self) -> impl Iterator<Item = (i64, &str)> {
         (1..).zip(self.0.iter().map(|account| account.name.as_str()))
     }

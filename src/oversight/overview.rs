@@ -1,4 +1,5 @@
-//! The first page: what waits for a person, how the day goes, and whether the machinery runs.
+//! The overview, the console's first page: what waits for a person, how far today's transfers have
+//! come, and whether files, endpoints and rates are in order.
 
 use super::AccountNames;
 use super::flow::{DayCount, Flow};
@@ -10,30 +11,33 @@ use crate::pauses::{self, Pause};
 use crate::rails::files::values::Day;
 use crate::store::Tx;
 
-/// Files that are shown each way.
+/// How many files to the bank, and from it, are shown.
 const FILES_SHOWN_MAX: i64 = 5;
-/// Endpoints that are looked at.
+/// How many webhook endpoints are looked at.
 const ENDPOINTS_MAX: i64 = 500;
-/// Open payouts that are counted of each age.
+/// How many open payouts of each age are counted at most.
 const PAYOUTS_COUNTED_MAX: i64 = 5_000;
-/// Upper bounds of the ages of open payouts, in seconds; the last one has none.
+/// Upper bounds of the groups that open payouts are counted in by their age, in seconds. One more
+/// group has no upper bound.
 pub const AGES_SECONDS: [i64; 4] = [900, 3_600, 14_400, 86_400];
 
-/// What the store says of one mode.
+/// The overview of one mode. Files, rates and pauses are those of the whole service.
 #[derive(Clone, Debug)]
 pub struct Overview {
     /// Unix seconds of the store's clock.
     pub made_at: i64,
     pub queues: Vec<QueueLine>,
     pub flow: Flow,
+    /// What each ledger account holds in each currency: debits less credits.
     pub compartments: Vec<(LedgerAccount, Money)>,
-    /// Deposits that were seen and are not final.
+    /// Deposits that were seen and are not final: how many, and how much.
     pub pending: (i64, Money),
     pub files_out: Vec<FileOut>,
     pub files_in: Vec<FileIn>,
+    /// The last day that a statement of the bank closes.
     pub closed_until: Option<Day>,
     pub endpoints: Vec<EndpointLine>,
-    /// Open payouts of each age: how many, and how much.
+    /// Open payouts in each group of `AGES_SECONDS`: how many, and how much.
     pub payouts_by_age: Vec<(i64, Money)>,
     pub rates: Vec<RateLine>,
     pub pauses: Vec<Pause>,
@@ -49,7 +53,8 @@ impl Overview {
     }
 }
 
-/// Reads the overview of a mode; `instant` is the store's clock in Unix seconds.
+/// Reads the overview of a mode. `day` goes on counting from the last call; `chains` are the chains
+/// of the mode; `instant` is the store's clock in Unix seconds.
 pub fn read(
     tx: &mut dyn Tx,
     day: &mut DayCount,

@@ -18,7 +18,7 @@ use crate::store::Tx;
 use crate::transfers;
 use crate::transfers::state::TransferStatus;
 
-/// Rows of one queue that are read.
+/// How many rows of one queue are read at most.
 pub const ROWS_MAX: i64 = 200;
 
 crate::string_enum!(
@@ -35,19 +35,21 @@ crate::string_enum!(
     }
 );
 
-/// One queue: how much waits, and since when the oldest does.
+/// One queue: how many items wait, and since when the oldest does.
 #[derive(Clone, Debug)]
 pub struct QueueLine {
     pub kind: QueueKind,
     pub count: usize,
-    /// There are more than were counted.
+    /// There may be more than were counted.
     pub is_more: bool,
+    /// Unix seconds of the store's clock; `None` if nothing waits.
     pub oldest_at: Option<i64>,
 }
 
 /// One row of a queue.
 #[derive(Clone, Debug)]
 pub struct Item {
+    /// Whose it is; `None` for a difference.
     pub scope: Option<Scope>,
     /// What is decided about. `None` for a difference, which has a name instead.
     pub id: Option<AnyId>,
@@ -55,15 +57,15 @@ pub struct Item {
     pub transfer_id: Option<Id<kind::Transfer>>,
     /// Why it waits, as a word that the pages have a text for.
     pub reason: String,
-    /// What is ours: a person's name, a recipient.
+    /// What the service has: a person's name, a recipient.
     pub ours: Option<String>,
-    /// What stands against it: a list's entry, the bank's words.
+    /// What is held against it: a list's entry, the bank's words.
     pub theirs: Option<String>,
     pub amount: Option<Money>,
-    /// Since when it waits: Unix seconds on the store's clock, however far the account's test clock
-    /// was advanced meanwhile. What this lies back is the age on the account's clock.
+    /// Since when it waits, as Unix seconds of the store's clock: now less the age that the item
+    /// has on its account's test clock.
     pub since: i64,
-    /// When it decides itself.
+    /// When it is decided without the operator; business time in Unix seconds.
     pub until: Option<i64>,
 }
 
@@ -84,7 +86,7 @@ impl Item {
     }
 }
 
-/// How much waits in each queue.
+/// How many items wait in each queue. `chains` are the chains of the mode.
 pub fn lines(
     tx: &mut dyn Tx,
     accounts: &AccountNames,
@@ -104,7 +106,7 @@ pub fn lines(
     Ok(lines)
 }
 
-/// What waits in one queue, oldest first.
+/// The items of one queue, oldest first among up to `ROWS_MAX` rows that each query reads.
 pub fn read(
     tx: &mut dyn Tx,
     queue: QueueKind,
@@ -120,7 +122,7 @@ pub fn read(
     Ok(items)
 }
 
-/// The same, with times as the objects have them.
+/// The same with `since` in business time, and not in the order of age.
 fn read_by_account_time(
     tx: &mut dyn Tx,
     queue: QueueKind,
@@ -159,7 +161,7 @@ fn holds(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
     Ok(items)
 }
 
-/// Open hits with the names on both sides.
+/// Open hits of screening, with the names of subject and list entry.
 fn reviews(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
     let mut items = Vec::new();
     for hit in hits::open(tx, ROWS_MAX)?.into_iter().filter(|hit| hit.scope.mode() == mode) {
@@ -274,8 +276,8 @@ fn unmatched(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
     Ok(items)
 }
 
-/// Differences of bank and chain that were found and are kept: lines of statements without a
-/// payout, and what the audit of a chain found. A whole comparison is a report.
+/// Differences that are kept as rows: lines of statements without a payout, and what the chain
+/// audit found. The others are found only by a whole comparison (`reconcile::run`).
 fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>, StoreError> {
     let mut items = Vec::new();
     let bare = |name: String, reason: &str, amount: Money, since: i64| Item {
@@ -313,7 +315,8 @@ fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>
     Ok(items)
 }
 
-/// Whether an item is of this account, and names this text.
+/// Whether an item passes the page's filters: the account's name and the reason; an empty one lets
+/// all pass. A difference has no account and passes any.
 pub fn is_asked(item: &Item, accounts: &AccountNames, account: &str, reason: &str) -> bool {
     let of_account = item.scope.is_none_or(|scope| accounts.of(scope) == account);
     (account.is_empty() || of_account) && (reason.is_empty() || item.reason == reason)

@@ -1,4 +1,4 @@
-//! What the operator's pages read besides whole objects.
+//! The rows that the operator's pages read besides whole objects.
 
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
@@ -9,7 +9,7 @@ use crate::store::{Row, Tx, Value};
 use crate::values;
 use crate::webhooks::state::EndpointStatus;
 
-/// Accounts and modes that one statement asks for.
+/// Scopes that one statement asks for.
 const SCOPES_ASKED_MAX: usize = 500;
 
 const fn live(mode: Mode) -> i64 {
@@ -20,8 +20,8 @@ fn scoped_id<K: crate::kernel::IdKind>(mut row: Row) -> Result<(Scope, Id<K>), S
     Ok((row.scope()?, row.id()?))
 }
 
-/// Rows of `select`, which ends before the list of accounts, with `?1` for `value`, in the order of
-/// the accounts asked.
+/// Rows of `select` in these scopes, up to `rows_max`. `select` has a `WHERE` with `?1` for
+/// `value`; the condition on the scopes and the limit are added here.
 fn in_scopes(
     tx: &mut dyn Tx,
     select: &str,
@@ -111,7 +111,7 @@ pub fn names(
 /// One row of what waits: whose it is, and which object.
 pub type QueueRow<K> = (Scope, Id<K>);
 
-/// Transfers in a hold, oldest first.
+/// Transfers in `funding_hold`, oldest first.
 pub fn held_transfers(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -122,7 +122,7 @@ pub fn held_transfers(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 
-/// Deposits that matched nothing and were not refunded, oldest first.
+/// Unmatched deposits that were not refunded, oldest first.
 pub fn unmatched_deposits(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -164,7 +164,7 @@ pub fn open_refunds(
     Ok(found)
 }
 
-/// Payouts that are not at their end, oldest first.
+/// Payouts that are `initialized`, `processing` or on hold, oldest first.
 pub fn open_payouts(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -199,8 +199,8 @@ pub fn payouts_with_attention(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 
-/// How many payouts were created from one moment to before another and are open, and their sum;
-/// counted up to `rows_max`.
+/// Open payouts that were created from `from` to before `before` (business time, Unix seconds): how
+/// many, and their paise; counted up to `rows_max`.
 pub fn open_payouts_between(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -208,7 +208,8 @@ pub fn open_payouts_between(
     before: i64,
     rows_max: i64,
 ) -> Result<(i64, i64), StoreError> {
-    // The condition on the status is the index's, word for word: SQLite takes it for no other.
+    // The condition on the status repeats that of the partial index word for word. Otherwise SQLite
+    // does not use the index.
     let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM (SELECT units FROM \
                payouts WHERE (status IN ('initialized', 'processing') OR status = 'hold') AND \
                created >= ?1 AND created < ?2 AND scope % 2 = ?3 LIMIT ?4) counted";
@@ -216,8 +217,9 @@ pub fn open_payouts_between(
         .map_or(Ok((0, 0)), |mut row| Ok((row.int()?, row.int()?)))
 }
 
-/// The same where accounts have clocks of their own: by how long ago each payout was created on its
-/// account's clock. No index has those times, so all open payouts are read.
+/// The same for test mode with advanced test clocks: `from` and `before` are compared with the
+/// creation time less the account's test clock. No index has those times, so all open payouts are
+/// read.
 pub fn open_payouts_aged(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -236,7 +238,8 @@ pub fn open_payouts_aged(
 
 // The overview.
 
-/// What stands in each ledger account, over all accounts of a mode.
+/// The balance of each ledger account in each currency, debits less credits, over all callers'
+/// accounts of a mode.
 pub fn compartments(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -265,7 +268,9 @@ pub struct FileOut {
     pub id: InternalId,
     pub status: String,
     pub instructions_count: i64,
+    /// Paise.
     pub units: i64,
+    /// Unix seconds of the store's clock.
     pub created: i64,
     pub published_at: Option<i64>,
 }
@@ -339,7 +344,7 @@ pub fn file_of_reason(
     tx.row(&sql, values![payout_id])?.map(file_in).transpose()
 }
 
-/// A webhook endpoint with its backlog.
+/// A webhook endpoint with its queue.
 #[derive(Clone, Debug)]
 pub struct EndpointLine {
     pub scope: Scope,
@@ -347,8 +352,9 @@ pub struct EndpointLine {
     pub url: String,
     pub status: EndpointStatus,
     pub created: i64,
-    /// When its next delivery is due, or was.
+    /// When its next delivery is due, or was; `None` if none waits.
     pub due_milliseconds: Option<i64>,
+    /// Failed attempts in a row.
     pub failures_count: i64,
 }
 
@@ -386,7 +392,7 @@ pub fn endpoints(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(read).collect()
 }
 
-/// What a source of rates last knew that was good.
+/// The last good rate of a source.
 #[derive(Clone, Debug)]
 pub struct RateLine {
     pub source: String,
@@ -413,7 +419,8 @@ pub fn rates(tx: &mut dyn Tx) -> Result<Vec<RateLine>, StoreError> {
 
 // The flow of a day.
 
-/// The event in a place behind another one of an account, counted from 0.
+/// Of the events of one account and mode behind `after`, the identifier of the one at this place,
+/// counted from 0; `None` if there are fewer.
 pub fn event_in_place(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -425,15 +432,15 @@ pub fn event_in_place(
     row.map(|mut row| Ok(row.id::<kind::Event>()?.to_bytes())).transpose()
 }
 
-/// Events about transfers of one account behind one identifier and up to another: of each type how
-/// many, and the paise that the transfers pay out.
+/// Events about transfers of one account and mode, behind `after` and up to `last`: each type with
+/// how many there are, and the paise that their transfers pay out.
 pub fn transfer_events(
     tx: &mut dyn Tx,
     scope: Scope,
     after: [u8; 16],
     last: [u8; 16],
 ) -> Result<Vec<(String, i64, i64)>, StoreError> {
-    // The amounts one by one, so that no store reads all transfers for them.
+    // A subquery looks each amount up by key. With a join, a store might read all transfers.
     let sql = "SELECT e.type, COUNT(*), CAST(COALESCE(SUM((SELECT t.payout_units FROM transfers t \
                WHERE t.scope = e.scope AND t.id = e.linked_id)), 0) AS BIGINT) FROM events e \
                WHERE e.scope = ?1 AND e.id > ?2 AND e.id <= ?3 AND e.linked_object = 'transfer' \
@@ -442,8 +449,8 @@ pub fn transfer_events(
     tx.rows(sql, values![scope, &after, &last])?.into_iter().map(read).collect()
 }
 
-/// Quote locks of one account between two identifiers: how many, their paise, and the last one;
-/// counted up to `rows_max`.
+/// Quote locks of one account and mode between two identifiers, counted up to `rows_max`: how many,
+/// and their paise. If there may be more, also the identifier of the last one counted.
 pub fn quotes_between(
     tx: &mut dyn Tx,
     scope: Scope,

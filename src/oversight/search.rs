@@ -1,5 +1,6 @@
-//! One box: any identifier, the bank's reference, a transaction's hash, a deposit address, the
-//! caller's reference, all of them exact; and names by the beginning of a word.
+//! The search box. It finds objects by their identifier, a deposit address, the caller's reference,
+//! the bank's reference or a transaction's hash, which all have to be whole. If there is no such
+//! object, it finds persons and accounts by the beginnings of their names.
 
 use super::{AccountNames, rows};
 use crate::beneficiaries::{self, Beneficiary};
@@ -18,11 +19,11 @@ use crate::store::Tx;
 use crate::transfers::{self, Transfer};
 use crate::webhooks;
 
-/// Objects of one kind that a search shows.
+/// How many objects of one kind a query of a search finds at most.
 pub const FOUND_MAX: usize = 20;
-/// Characters of what is asked.
+/// Characters of a question; a longer one finds nothing.
 pub const ASKED_CHARACTERS_MAX: usize = 200;
-/// Persons whose words are looked at.
+/// Persons that the longest word may find; the other words choose among them.
 const PERSONS_MAX: i64 = 200;
 
 /// What was found, by kind.
@@ -134,7 +135,8 @@ fn typed<K: crate::kernel::IdKind, T>(
     Ok(id.typed().map(find).transpose()?.flatten())
 }
 
-/// The caller's reference as it is, the bank's in capitals.
+/// Finds transfers by the caller's reference, as it was typed, and payouts by the bank's, in
+/// capital letters.
 fn by_reference(
     tx: &mut dyn Tx,
     found: &mut SearchResults,
@@ -156,7 +158,7 @@ fn by_reference(
     Ok(())
 }
 
-/// The hash of a deposit or of a refund, with or without the 0x before it.
+/// Finds deposits and refunds by the hash of a transaction, with or without `0x` before it.
 fn by_transaction(
     tx: &mut dyn Tx,
     found: &mut SearchResults,
@@ -184,7 +186,7 @@ fn by_transaction(
     Ok(())
 }
 
-/// Persons of whose name every word that was typed begins a word.
+/// Finds persons. Each word that was typed has to be the beginning of a word of the name.
 fn by_name(tx: &mut dyn Tx, found: &mut SearchResults, asked: &str) -> Result<(), StoreError> {
     let words = name_words::words(asked);
     let Some(longest) = words.iter().max_by_key(|word| word.chars().count()) else {

@@ -26,11 +26,11 @@ use crate::webhooks::ENDPOINTS_MAX;
 use crate::webhooks::deliveries::{AttemptRow, Delivery};
 use rows::{BankLine, PostingRow};
 
-/// Deposits, refunds, postings and events of one transfer that are shown.
+/// How many rows of each kind are shown; of events, how many about one object.
 const ROWS_MAX: i64 = 100;
-/// Events whose deliveries are shown; the newest.
+/// How many events are shown with their deliveries, the newest.
 const EVENTS_DELIVERED_MAX: usize = 40;
-/// Newest attempts of a delivery that are shown.
+/// How many attempts of a delivery are shown, the newest.
 const ATTEMPTS_MAX: i64 = 3;
 
 /// An event, and what became of it for each endpoint that wanted it.
@@ -48,7 +48,7 @@ pub struct Delivered {
 /// All that belongs to one transfer.
 pub struct Story {
     pub account: String,
-    /// The account's business time in Unix seconds.
+    /// The account's business time when the story was read, in Unix seconds.
     pub business: i64,
     pub transfer: Transfer,
     pub sender: Option<Sender>,
@@ -57,8 +57,9 @@ pub struct Story {
     pub deposits: Vec<Deposit>,
     pub payout: Option<Payout>,
     pub instruction: Option<Journalled>,
+    /// The file that the payout was last written into.
     pub file: Option<FileOut>,
-    /// The file that brought the bank's reason.
+    /// The file from the bank that gave the reason of what became of the payout.
     pub reason_file: Option<FileIn>,
     pub bank_lines: Vec<BankLine>,
     pub refunds: Vec<Refund>,
@@ -67,7 +68,8 @@ pub struct Story {
     pub announced: Vec<Announced>,
 }
 
-/// Reads the story of a transfer, wherever it is; `instant` is the store's clock in Unix seconds.
+/// Reads the story of a transfer; `None` if the account has no such transfer. `instant` is the
+/// store's clock in Unix seconds.
 pub fn read(
     tx: &mut dyn Tx,
     accounts: &AccountNames,
@@ -137,7 +139,7 @@ pub fn read(
     }))
 }
 
-/// The events about these objects, in order, with their deliveries.
+/// The events about these objects in their order; the newest ones with their deliveries.
 pub fn announced(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -204,15 +206,14 @@ impl StoryTheme {
 /// One thing that happened.
 #[derive(Clone, Debug)]
 pub struct Moment {
-    /// Unix seconds: the account's business time, or the store's clock for what the bank did. Only
-    /// live mode has a bank with files, and there the two are the same.
+    /// Unix seconds of business time, which in live mode is the store's clock.
     pub at: i64,
     pub theme: StoryTheme,
     /// What happened, as a word that the pages have a text for.
     pub what: String,
     pub id: Option<AnyId>,
     pub amount: Option<Money>,
-    /// Names and values: the key of a label, and what stands beside it.
+    /// Further facts: the key of a label's text, and the value to show beside it.
     pub facts: Vec<(&'static str, String)>,
 }
 
@@ -220,7 +221,7 @@ impl Moment {
     fn new(at: i64, theme: StoryTheme, what: &str) -> Moment {
         Moment { at, theme, what: what.to_owned(), id: None, amount: None, facts: Vec::new() }
     }
-    /// The place among moments of the same second: what is posted and told follows its cause.
+    /// The place among moments of the same second: postings and events follow their cause.
     fn rank(&self) -> (u8, u8) {
         match self.theme {
             StoryTheme::Ledger => (posting_rank(&self.what), 1),
@@ -228,6 +229,7 @@ impl Moment {
             theme => (Moment::own_rank(theme, &self.what), 0),
         }
     }
+    /// The place of a moment that is no posting or event, in the usual course of a transfer.
     fn own_rank(theme: StoryTheme, what: &str) -> u8 {
         match (theme, what) {
             (StoryTheme::Check, "account_checked") => 0,
@@ -271,7 +273,7 @@ impl Moment {
     }
 }
 
-/// The place of an event's cause, whose type is such as `payout.status.settled`.
+/// The place of an event's cause. `event_type` is such as `payout.status.settled`.
 fn event_rank(event_type: &str) -> u8 {
     let theme = match event_type.split('.').next() {
         Some("transfer") => StoryTheme::Transfer,
@@ -283,7 +285,7 @@ fn event_rank(event_type: &str) -> u8 {
     Moment::own_rank(theme, event_type.rsplit('.').next().unwrap_or_default())
 }
 
-/// The place of what an entry of the ledger belongs to.
+/// The place of the cause of a ledger entry.
 fn posting_rank(entry: &str) -> u8 {
     let (theme, what) = match LedgerEntryKind::parse(entry) {
         Some(LedgerEntryKind::DepositCredited | LedgerEntryKind::DepositHeld) => {
@@ -441,7 +443,7 @@ impl Story {
             moments.push(moment);
         }
         for line in &self.bank_lines {
-            // A day of the bank's has no hour; this is when its statement came.
+            // The bank books by days without hours. So this is when the service read the line.
             let at = super::minted_at(line.id.any());
             let moment = Moment::new(at, StoryTheme::Bank, &line.sign)
                 .of(Money::new(line.units, Currency::Inr))

@@ -7,6 +7,7 @@ use crate::reconcile;
 use crate::store::{Row, Tx};
 use crate::values;
 
+/// What moved on one ledger account in one currency in a day, in units of the currency.
 pub struct TrialBalanceLine {
     pub account: LedgerAccount,
     pub currency: Currency,
@@ -16,8 +17,9 @@ pub struct TrialBalanceLine {
     pub credit_units: i64,
 }
 
-/// What moved on each ledger account from one moment to before another, and what stood there
-/// before, over all accounts of a mode.
+/// What moved on each ledger account from `from` to before `before` (Unix seconds), and its balance
+/// before that, over all callers' accounts of a mode. It reads all postings of the mode up to
+/// `before`.
 pub fn moved(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -52,6 +54,8 @@ pub struct ChainSums {
     pub refunded_units: i64,
 }
 
+/// The sums of deposits and refunds that were completed from `from` to before `before` (Unix
+/// seconds).
 pub fn chain(tx: &mut dyn Tx, mode: Mode, from: i64, before: i64) -> Result<ChainSums, StoreError> {
     let live = i64::from(mode.is_live());
     let mut sum =
@@ -76,7 +80,7 @@ pub struct BankSums {
     pub credit_units: i64,
 }
 
-/// `None` where no statement closes the day.
+/// Reads them for one day; `None` if no statement closes that day.
 pub fn bank(tx: &mut dyn Tx, day: Day) -> Result<Option<BankSums>, StoreError> {
     if reconcile::rows::closed_until(tx)?.is_none_or(|closed| closed < day) {
         return Ok(None);

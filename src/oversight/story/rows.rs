@@ -1,4 +1,4 @@
-//! What a story reads besides whole objects.
+//! The rows that a story reads besides whole objects.
 
 use crate::events::rows::EventRow;
 use crate::kernel::id::kind;
@@ -18,7 +18,7 @@ pub struct PostingRow {
     pub posted_at: i64,
 }
 
-/// What was posted for a transfer, in order.
+/// The postings of a transfer, oldest first.
 pub fn postings(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -40,7 +40,7 @@ pub fn postings(
     tx.rows(sql, values![scope, transfer_id, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Events about one object, in order.
+/// Events about one object, oldest first.
 pub fn events_about(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -55,13 +55,15 @@ pub fn events_about(
         .collect()
 }
 
-/// A line of the bank's statements that paid a payout, or gave it back.
+/// A line of the bank's statements that belongs to a payout: it paid it, or sent it back.
 #[derive(Clone, Debug)]
 pub struct BankLine {
     pub id: InternalId,
     pub booking_day: String,
     pub value_day: Option<String>,
+    /// Paise; of a line that paid several payouts, this one's share.
     pub units: i64,
+    /// `debit` or `credit`.
     pub sign: String,
     pub matching: String,
     pub reference: Option<String>,

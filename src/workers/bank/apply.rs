@@ -71,7 +71,6 @@ pub enum ReportEffect {
 pub struct AppliedFile<'a> {
     pub services: &'a Services,
     pub settings: &'a BankSettings,
-    /// The hash of the file, under which the journal has it.
     pub sha256: &'a [u8; 32],
 }
 
@@ -349,8 +348,7 @@ impl ReportedPayment<'_> {
     }
 }
 
-/// The payment that was made under one of the references; `None` if there is none, or more than
-/// one.
+/// The payment that was made under one of the references, if there is exactly one.
 fn payment_under<'a>(
     tx: &mut dyn Tx,
     references: impl Iterator<Item = &'a str>,
@@ -366,8 +364,7 @@ fn payment_under<'a>(
     Ok(found)
 }
 
-/// Applies a booked movement. `place` is where on a statement it is; then it is also kept. `None`
-/// for a notification.
+/// Applies a booked movement. If it has a `place` on a statement, it is also kept.
 pub fn line(
     tx: &mut dyn Tx,
     now: &mut Now,
