@@ -116,7 +116,7 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
     let owned_logs = follower.owned_logs(&logs).await?;
     let known = follower.read_receipts(node, &owned_logs).await?;
     let (movements, sweeps) =
-        follower.judged(node, &owned_logs, &known, Some(cursor.anchor.height))?;
+        follower.movements_of(node, &owned_logs, &known, Some(cursor.anchor.height))?;
     if movements.is_empty() && sweeps.is_empty() {
         return Err(CreditError::NothingOfOurs);
     }

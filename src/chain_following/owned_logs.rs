@@ -104,7 +104,7 @@ impl Follower {
     /// Checks logs of ours against `known`, and turns them into movements and sweeps. What did not
     /// happen, or does not fit into the book, is logged and left out. `final_height` is `None` for
     /// blocks above the final view.
-    pub(super) fn judged(
+    pub(super) fn movements_of(
         &self,
         lead: &dyn ChainNode,
         owned_logs: &[OwnedLog],

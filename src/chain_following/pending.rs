@@ -78,7 +78,7 @@ impl Follower {
                 }
                 let owned_logs = self.owned_logs(&range.logs).await?;
                 let known = self.read_receipts(lead, &owned_logs).await?;
-                match self.judged(lead, &owned_logs, &known, None) {
+                match self.movements_of(lead, &owned_logs, &known, None) {
                     Ok((seen, _)) => movements.extend(seen.into_iter().filter_map(|movement| {
                         let Depth::Block { number: height, .. } = movement.depth else {
                             return None;

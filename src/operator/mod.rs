@@ -277,8 +277,8 @@ fn decide_deposit(
     Ok(format!("{} is {}{next}", refund.id, Status::as_str(refund.status)))
 }
 
-/// Decides about all open hits of an object. Answers words to add to the outcome; empty if there
-/// was no hit.
+/// Decides about all hits of an object that were not withdrawn, also about those that were decided
+/// otherwise before. Answers words to add to the outcome; empty if no hit changed.
 fn decide_hits(
     tx: &mut dyn Tx,
     now: &mut Now,

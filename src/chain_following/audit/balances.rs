@@ -42,7 +42,7 @@ impl ChainAudit<'_> {
     ) -> Result<(), AuditError> {
         let (mode, name) = (self.chain.mode, self.chain.settings.name);
         let read = move |tx: &mut dyn Tx| {
-            Ok((keys::rows::accounts_count(tx)?, book::rows::kept_elsewhere(tx, mode, name)?))
+            Ok((keys::rows::accounts_count(tx)?, book::rows::kept_without_block(tx, mode, name)?))
         };
         let (accounts_count, kept) = self.store.read(Cost::Scan, read).await.map_err(unstored)?;
         let kept: HashSet<String> = kept

@@ -55,7 +55,7 @@ impl ChainAudit<'_> {
     ) -> Result<(), AuditError> {
         let (mode, name) = (self.chain.mode, self.chain.settings.name);
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
-            let mut kept = book::rows::kept_elsewhere(tx, mode, name)?;
+            let mut kept = book::rows::kept_without_block(tx, mode, name)?;
             kept.retain(|kept| subjects.contains(&kept.subject));
             if kept != found {
                 book::keep_found(tx, now, mode, name, &kept, &found)?;

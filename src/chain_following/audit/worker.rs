@@ -23,7 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Copies from the store into the metrics how far the audit came. Answers the mark and the number
 /// of open differences; `None` if the chain was never followed.
-async fn note(
+async fn update_metrics(
     store: &Store,
     chain: &FollowedChain,
 ) -> Result<Option<(AuditMark, i64)>, OperationError> {
@@ -45,7 +45,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
     let mut tried_at = i64::MIN;
     while !*stop.borrow() {
         let now = app.store.clock.milliseconds() / 1000;
-        let known = note(&app.store, &chain).await;
+        let known = update_metrics(&app.store, &chain).await;
         let is_due = match &known {
             Ok(Some((mark, _))) => {
                 now >= mark.completed_milliseconds / 1000 + AUDIT_EVERY_SECONDS
@@ -66,7 +66,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                 compared = run_once(&app.store, &chain, AuditExtent::default()) => compared,
                 _ = stop.changed() => break,
             };
-            match (compared, note(&app.store, &chain).await) {
+            match (compared, update_metrics(&app.store, &chain).await) {
                 (Ok(_), Ok(Some((_, count)))) if count > 0 => {
                     tracing::error!(
                         chain = name,

@@ -227,8 +227,9 @@ pub fn kept_in_blocks(
     tx.rows(&sql, values![mode.as_str(), chain.as_str(), from, to])?.iter_mut().map(found).collect()
 }
 
-/// Differences that are kept and belong to no block, explained ones too: of refunds and balances.
-pub fn kept_elsewhere(
+/// Differences that are kept and belong to no block: those of refunds and balances. Explained ones
+/// too.
+pub fn kept_without_block(
     tx: &mut dyn Tx,
     mode: Mode,
     chain: ChainName,
