@@ -316,7 +316,7 @@ fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>
 }
 
 /// Whether an item passes the page's filters: the account's name and the reason; an empty one lets
-/// all pass. A difference has no account and passes any.
+/// all pass. A difference has no account, so the filter of accounts lets it pass.
 pub fn is_asked(item: &Item, accounts: &AccountNames, account: &str, reason: &str) -> bool {
     let of_account = item.scope.is_none_or(|scope| accounts.of(scope) == account);
     (account.is_empty() || of_account) && (reason.is_empty() || item.reason == reason)
