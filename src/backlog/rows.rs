@@ -7,7 +7,7 @@ use crate::keys;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// How many rows of one kind are counted at most: a longer queue is an alarm anyway.
+/// Rows of one kind that are counted: a longer queue is an alarm anyway.
 pub const COUNTED_MAX: i64 = 10_000;
 
 /// Work that is due now. `?2` is the instant in milliseconds, and `at` is in seconds of the store's

@@ -20,7 +20,7 @@ pub(super) struct PendingMovement {
     pub(super) movement: Movement,
 }
 
-/// What the last look at the blocks above the cursor showed.
+/// Blocks above the cursor that were looked at last.
 #[derive(Default)]
 pub(super) struct Pending {
     /// The last block of the view. Its hash tells the next look whether the block was replaced.

@@ -91,8 +91,7 @@ pub fn read(tx: &mut dyn Tx, mode: Mode, day: Day) -> Result<Closing, StoreError
 }
 
 impl Closing {
-    /// The closing as CSV (RFC 4180). All values are our own words and numbers, so none needs
-    /// quotes.
+    /// As RFC 4180 text. Every value is a word or a number of ours, so none needs quoting.
     pub fn to_csv(&self) -> String {
         let mut text =
             "day,account,currency,opening,debits,credits,closing,outside,difference\r\n".to_owned();

@@ -1,10 +1,10 @@
 //! What the operator sees of the whole service: the overview, search, the story of one object, and
 //! the queues of what waits for a person.
 //!
-//! Everything here is a plain value from the store. Nothing here changes a row, and nothing knows
-//! how it is shown. Lists are bounded and read through indexes, because people keep these pages open
-//! while the service works. Some sums are not: the compartments read all balances, and the daily
-//! closing reads all postings.
+//! Plain values from the store. Nothing here changes anything, and nothing here knows how it is
+//! shown. Lists are bounded and read through indexes, because people keep these pages open while
+//! the service works. Some sums are not: the compartments read all balances, and the daily closing
+//! reads all postings.
 
 pub mod closing;
 pub mod flow;
@@ -48,7 +48,7 @@ impl AccountNames {
             Mode::Test => self.find(scope).map_or(0, |account| account.ahead_seconds),
         }
     }
-    /// Whether any account's business time is ahead of the store's clock in this mode.
+    /// Whether any account's business time is ahead in this mode.
     pub fn is_any_ahead(&self, mode: Mode) -> bool {
         mode == Mode::Test && self.0.iter().any(|account| account.ahead_seconds > 0)
     }

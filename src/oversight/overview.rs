@@ -11,11 +11,11 @@ use crate::pauses::{self, Pause};
 use crate::rails::files::values::Day;
 use crate::store::Tx;
 
-/// How many files to the bank, and from it, are shown.
+/// Files that are shown each way.
 const FILES_SHOWN_MAX: i64 = 5;
-/// How many webhook endpoints are looked at.
+/// Endpoints that are looked at.
 const ENDPOINTS_MAX: i64 = 500;
-/// How many open payouts of each age are counted at most.
+/// Open payouts that are counted of each age.
 const PAYOUTS_COUNTED_MAX: i64 = 5_000;
 /// Upper bounds of the groups that open payouts are counted in by their age, in seconds. One more
 /// group has no upper bound.

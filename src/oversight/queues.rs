@@ -18,7 +18,7 @@ use crate::store::Tx;
 use crate::transfers;
 use crate::transfers::state::TransferStatus;
 
-/// How many rows of one queue are read at most.
+/// Rows of one queue that are read.
 pub const ROWS_MAX: i64 = 200;
 
 crate::string_enum!(
@@ -35,7 +35,7 @@ crate::string_enum!(
     }
 );
 
-/// One queue: how many items wait, and since when the oldest does.
+/// One queue: how much waits, and since when the oldest does.
 #[derive(Clone, Debug)]
 pub struct QueueLine {
     pub kind: QueueKind,

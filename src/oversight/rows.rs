@@ -111,7 +111,7 @@ pub fn names(
 /// One row of what waits: whose it is, and which object.
 pub type QueueRow<K> = (Scope, Id<K>);
 
-/// Transfers in `funding_hold`, oldest first.
+/// Transfers in a hold, oldest first.
 pub fn held_transfers(
     tx: &mut dyn Tx,
     mode: Mode,

@@ -28,9 +28,9 @@ use rows::{BankLine, PostingRow};
 
 /// How many rows of each kind are shown; of events, how many about one object.
 const ROWS_MAX: i64 = 100;
-/// How many events are shown with their deliveries, the newest.
+/// Events whose deliveries are shown; the newest.
 const EVENTS_DELIVERED_MAX: usize = 40;
-/// How many attempts of a delivery are shown, the newest.
+/// Newest attempts of a delivery that are shown.
 const ATTEMPTS_MAX: i64 = 3;
 
 /// An event, and what became of it for each endpoint that wanted it.

@@ -16,7 +16,7 @@ use crate::rails::files::rows as journal;
 use crate::store::Tx;
 use rows::{Differing, PayoutPage};
 
-/// How many differences of one kind are listed at most; all are counted.
+/// Differences of one kind that are listed; all are counted.
 pub const DIFFERENCES_SHOWN_MAX: usize = 1_000;
 /// Payouts, or lines of statements, that one statement reads.
 const PAGE_ROWS_MAX: i64 = 1_000;

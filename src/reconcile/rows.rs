@@ -75,7 +75,7 @@ pub fn settled_without_line(
     differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
-/// Paid at the bank and not sent back since, but neither settled nor returned here.
+/// Paid at the bank and not sent back, but neither settled nor returned here.
 pub fn line_without_settlement(
     tx: &mut dyn Tx,
     page: PayoutPage,

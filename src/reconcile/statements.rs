@@ -8,9 +8,9 @@ use super::{Difference, DifferenceKind, Findings, inr};
 use crate::kernel::StoreError;
 use crate::store::Tx;
 
-/// How many statements are compared, the newest ones.
+/// Statements that are compared with each other, the newest.
 const STATEMENTS_MAX: i64 = 20_000;
-/// How many missing pages are named; further ones are counted.
+/// Pages that are missing and are named; more are counted.
 const PAGES_NAMED_MAX: usize = 5;
 
 /// A statement with its pages, in the order of their arrival.
@@ -82,7 +82,7 @@ fn put_together(pages: Vec<StatementPage>) -> Vec<PagedStatement> {
             }
         }
     }
-    // A statement of inner pages alone has no balance, so it has no place in the order.
+    // Inner pages alone tell no balance, and have no place in the order.
     found.retain(|statement| statement.day().is_some());
     found.sort_by_cached_key(|statement| {
         let first = statement.pages.first();

@@ -35,7 +35,7 @@ use crate::store::Tx;
 use crate::transfers::paying;
 use publish::Stopped;
 
-/// How many payouts without an answer from the bank one turn gives to the operator.
+/// Payouts without an answer from the bank that one turn gives to the operator.
 const UNANSWERED_MAX: i64 = 500;
 
 /// What the worker knows of the bank: its settings and folders, and what the last turn saw.
@@ -54,7 +54,7 @@ pub struct Bank {
 /// What one turn did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnReport {
-    /// Payouts that were written into files for the bank.
+    /// Payouts that were written for the bank.
     pub published_count: usize,
     /// Files from the bank that were applied.
     pub files_count: usize,
@@ -75,7 +75,7 @@ impl Bank {
             .map(|text| text.trim().to_owned());
         Bank::open_in_boot(settings, boot)
     }
-    /// The same for a given start of the machine, for tests.
+    /// The same in a given start of the machine, for tests.
     pub fn open_in_boot(settings: Arc<BankSettings>, boot: Option<String>) -> Result<Bank, String> {
         let folders = Folders::open(&settings.folder)?;
         Ok(Bank { settings, folders, boot, seen: Vec::new(), waiting_told: Vec::new() })

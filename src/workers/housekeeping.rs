@@ -54,7 +54,7 @@ pub async fn reserve_addresses(app: &AppState) {
     }
 }
 
-/// Derives the next batches of deposit addresses while the present ones are used, until `stop`.
+/// Derives the next batch of deposit addresses while the present one is used.
 pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         if app.services.all_ports().any(|ports| ports.addresses.needs_indices()) {

@@ -46,7 +46,7 @@ pub async fn run(
     }
 }
 
-/// Polls once, and keeps the rate in the store if it is good.
+/// Polls once and keeps what is good.
 pub async fn poll(store: &Store, rates: &HttpRates, metrics: &Reasons) {
     let count = |refusal: RateRefusal| metrics.count(refusal.as_str());
     let Ok((rate, anchor)) = rates.poll(store.clock.milliseconds().div_euclid(1000), &count).await

@@ -23,7 +23,7 @@ const TASKS_SECONDS_MAX: u64 = 2;
 /// How long the worker sleeps at most on a shared store. Other nodes write tasks too, and their
 /// signals do not reach this node.
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
-/// How long after a failure a task is tried again.
+/// How long a task that failed rests.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
 /// How long after a conflict with another transaction a task is tried again: that transaction will
 /// have ended by then.

@@ -1,4 +1,4 @@
-//! Compares the balances of addresses on the chain with the book.
+//! Compares what addresses hold on the chain with what the book says.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -19,7 +19,7 @@ use crate::transfers;
 /// After how many blocks the audit mark is moved.
 const BLOCKS_MARKED_AT_ONCE: i64 = 1_000;
 
-/// A movement that a node's filter showed.
+/// A movement that the filter showed.
 #[derive(Clone)]
 pub(super) struct LoggedMovement {
     pub(super) place: LogPosition,

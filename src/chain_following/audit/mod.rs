@@ -220,7 +220,7 @@ macro_rules! first_answer {
 }
 use first_answer;
 
-/// Why asking one node failed.
+/// Why one node was not enough.
 pub(super) enum StepError {
     /// The node's fault: another one is asked.
     Read(ReadError),

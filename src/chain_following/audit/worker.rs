@@ -1,4 +1,4 @@
-//! Runs the chain audit once a day, and shows in the metrics what it found.
+//! Compares once a day, and shows in the metrics what was found.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::store::{Cost, Store, Tx};
 const AUDIT_EVERY_SECONDS: i64 = 24 * 3600;
 /// How long after an audit that failed the next one begins.
 const RETRY_SECONDS: i64 = 600;
-/// How often the worker looks whether an audit is due.
+/// How often the worker looks whether one is due.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Copies from the store into the metrics how far the audit came. Answers the mark and the number

@@ -80,7 +80,7 @@ impl RequestedAction {
         }
     }
 
-    /// The decision, as the word of the command line.
+    /// What is decided, in one word of the command line.
     pub const fn word(&self) -> &'static str {
         match self {
             RequestedAction::Decide(_, decision) => decision.word(),

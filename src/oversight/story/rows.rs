@@ -1,4 +1,4 @@
-//! The rows that a story reads besides whole objects.
+//! What a story reads besides whole objects.
 
 use crate::events::rows::EventRow;
 use crate::kernel::id::kind;

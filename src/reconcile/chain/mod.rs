@@ -16,7 +16,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Mode, Money, Now, StoreError};
 use crate::store::Tx;
 
-/// How many open differences are listed at most.
+/// Open differences that are listed.
 const DIFFERENCES_SHOWN_MAX: i64 = 1_000;
 /// By how much rounding may make a balance and the book differ, in millionths, if the token has
 /// more decimals than the book: the book rounds each movement down to a millionth.

@@ -190,7 +190,7 @@ pub fn held_after(
     rows.into_iter().map(address_holding).collect()
 }
 
-/// What the address of one transfer holds.
+/// The address of one transfer.
 pub fn held_of(
     tx: &mut dyn Tx,
     scope: Scope,

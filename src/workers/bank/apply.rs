@@ -24,7 +24,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying;
 
-/// What happened to a payment, as a report says.
+/// What happened to a payment, by a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportedEvent {
     Processing,

@@ -39,7 +39,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers;
 
-/// Unfinished files that one turn looks at.
+/// Files that one recovery looks at.
 const MESSAGES_MAX: i64 = 1_000;
 
 /// One step of writing a file.
@@ -66,7 +66,7 @@ pub const ORDER: [PublishStep; 5] = [
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultPoint {
     After(PublishStep),
-    /// Within `Stage`, with half of the file written.
+    /// With half the file written.
     WithinStage,
 }
 
@@ -94,7 +94,7 @@ impl From<std::io::Error> for Stopped {
     }
 }
 
-/// A file whose payouts were claimed, before it is written.
+/// A file that was claimed.
 struct Draft {
     id: MessageId,
     file_name: String,
@@ -277,7 +277,7 @@ impl Bank {
     }
 }
 
-/// How many queued instructions of paused accounts are passed over to find others.
+/// Queued instructions of paused accounts that are passed over at once.
 const PAUSED_QUEUED_MAX: i64 = 10_000;
 
 /// Takes instructions that wait, of the methods that the bank takes now, and gathers what the bank
