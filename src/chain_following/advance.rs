@@ -235,7 +235,7 @@ impl Follower {
         Ok(Some(known))
     }
 
-    /// Reads blocks without the filter and compares them with what the lead's filter showed.
+    /// Reads blocks without a filter and compares them with what the filter showed.
     pub(super) async fn read_whole(
         &self,
         node: &dyn ChainNode,

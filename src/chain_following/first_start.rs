@@ -8,7 +8,7 @@ use crate::chains::port::ChainNode;
 use crate::kernel::{Mode, OperationError};
 use crate::store::{Cost, Store};
 
-/// Addresses that the chain is asked about. With a gateway's default limit that takes some seconds.
+/// Addresses that the chain is asked about. A gateway with the default limit takes some seconds.
 const ADDRESSES_ASKED: usize = 12;
 
 /// Asks the chain about the first addresses of its account key, if this database has never handed

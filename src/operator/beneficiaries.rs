@@ -1,5 +1,5 @@
-//! The operator's decisions about beneficiaries: approving them, refusing them, and recording what
-//! a person found about their account.
+//! The operator's decisions about beneficiaries: approving them, refusing them, and saying what a
+//! look at an account by hand found.
 
 use super::{OperatorDecision, OperatorResult, decide_hits, declined, find_named, not_taken};
 use crate::account_verification::{AccountAnswer, NameMatch};
@@ -51,7 +51,7 @@ pub(super) fn decide(
             beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
             return Ok(format!("{id} is rejected{decided}"));
         }
-        // The lists may have changed since the beneficiary was checked.
+        // The lists may have changed since its check.
         (BeneficiaryStatus::Verifying, VerificationDecision::Activate) => {
             if let Some(answer) = beneficiaries::screening_answer(tx, now, services, &beneficiary)?
             {

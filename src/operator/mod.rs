@@ -67,7 +67,7 @@ pub enum OperatorDecision {
     Resend,
     /// Settled payout: its money came back to the bank account, but no report of the bank names it.
     Return,
-    /// Beneficiary in verification: what a person found about its account.
+    /// Beneficiary in verification: what a look at its account by hand found.
     Check(AccountAnswer),
 }
 
@@ -149,7 +149,7 @@ pub fn see_account_number(
     Ok(Some(crate::beneficiaries::open_account_number(&beneficiary, services)?))
 }
 
-/// Scopes that one statement asks for.
+/// Accounts and modes that one statement asks for.
 const SCOPES_ASKED_MAX: usize = 500;
 
 /// Finds the account and mode of an object, over all accounts; `None` if there is no such object.
@@ -295,7 +295,7 @@ fn decide_hits(
     })
 }
 
-/// The answer for the operator: a sentence about what happened, or why nothing did.
+/// What the operator is answered: what happened, or why nothing did.
 type OperatorResult = Result<String, OperationError>;
 
 fn declined(id: AnyId, reason: impl std::fmt::Display) -> OperationError {

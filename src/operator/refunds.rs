@@ -20,8 +20,8 @@ use crate::screening::hits;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Decides about a refund whose address screening found on a list. After a refusal it stays held
-/// until it gets another address.
+/// Decides about a refund whose address screening found on a list. Refused, it stays held until it
+/// gets another address.
 pub(super) fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,

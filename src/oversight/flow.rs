@@ -1,9 +1,9 @@
 //! How far today's transfers have come: how many entered each status since midnight in India, with
 //! their rupees.
 //!
-//! It counts events, which become visible in the order of their identifiers. So each look begins
-//! behind the last event that was counted, and reads only what happened since. The count is in
-//! memory; after a restart the day is counted again.
+//! Counted from the events, which become visible in the order of their identifiers: each look goes
+//! on behind the last event that was counted, so that a look costs what happened since, and not
+//! what the day has brought. The count lives in memory; a restart counts the day again.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::transfers::state::TransferStatus;
 /// How many events, and how many quote locks, one look reads of one account and mode at most. The
 /// next look goes on.
 const ROWS_READ_MAX: i64 = 2_000;
-/// How many such full looks one call makes at most, over all accounts.
+/// How many looks of that size one call takes, over all accounts.
 const LOOKS_MAX: usize = 8;
 /// Quote locks of the last seconds are counted anew each time: another node may still commit one
 /// with an earlier identifier.

@@ -57,9 +57,9 @@ pub struct Item {
     pub transfer_id: Option<Id<kind::Transfer>>,
     /// Why it waits, as a word that the pages have a text for.
     pub reason: String,
-    /// What the service has: a person's name, a recipient.
+    /// What is ours: a person's name, a recipient.
     pub ours: Option<String>,
-    /// What is held against it: a list's entry, the bank's words.
+    /// What stands against it: a list's entry, the bank's words.
     pub theirs: Option<String>,
     pub amount: Option<Money>,
     /// Since when it waits, as Unix seconds of the store's clock: now less the age that the item

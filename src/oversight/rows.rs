@@ -9,7 +9,7 @@ use crate::store::{Row, Tx, Value};
 use crate::values;
 use crate::webhooks::state::EndpointStatus;
 
-/// Scopes that one statement asks for.
+/// Accounts and modes that one statement asks for.
 const SCOPES_ASKED_MAX: usize = 500;
 
 const fn live(mode: Mode) -> i64 {
@@ -392,7 +392,7 @@ pub fn endpoints(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(read).collect()
 }
 
-/// The last good rate of a source.
+/// What a source of rates last knew that was good.
 #[derive(Clone, Debug)]
 pub struct RateLine {
     pub source: String,
@@ -440,7 +440,7 @@ pub fn transfer_events(
     after: [u8; 16],
     last: [u8; 16],
 ) -> Result<Vec<(String, i64, i64)>, StoreError> {
-    // A subquery looks each amount up by key. With a join, a store might read all transfers.
+    // The amounts one by one, so that no store reads all transfers for them.
     let sql = "SELECT e.type, COUNT(*), CAST(COALESCE(SUM((SELECT t.payout_units FROM transfers t \
                WHERE t.scope = e.scope AND t.id = e.linked_id)), 0) AS BIGINT) FROM events e \
                WHERE e.scope = ?1 AND e.id > ?2 AND e.id <= ?3 AND e.linked_object = 'transfer' \

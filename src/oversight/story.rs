@@ -273,7 +273,7 @@ impl Moment {
     }
 }
 
-/// The place of an event's cause. `event_type` is such as `payout.status.settled`.
+/// The place of an event's cause, whose type is such as `payout.status.settled`.
 fn event_rank(event_type: &str) -> u8 {
     let theme = match event_type.split('.').next() {
         Some("transfer") => StoryTheme::Transfer,

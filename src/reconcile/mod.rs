@@ -1,5 +1,5 @@
 //! `hundi reconcile`: compares the book with the bank's statements and with real chains, and names
-//! every difference. It corrects nothing: clearing up a difference is the operator's work.
+//! every difference. It puts nothing right: what differs is the operator's to clear up.
 
 pub mod chain;
 pub mod explaining;
@@ -167,7 +167,7 @@ pub struct Report {
     pub differences_count: usize,
 }
 
-/// A report that is being made. Differences that the operator explained are left out.
+/// A report that is being made, without what the operator explained.
 #[derive(Default)]
 struct Findings {
     report: Report,

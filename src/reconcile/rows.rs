@@ -28,7 +28,7 @@ pub fn closed_until(tx: &mut dyn Tx) -> Result<Option<Day>, StoreError> {
     Ok(row.map(|mut row| row.text_or_null()).transpose()?.flatten().as_deref().and_then(Day::parse))
 }
 
-/// Payouts' shares of debits. An earlier version also made shares of credits, which pay nobody.
+/// Shares of debits. An earlier version shared credits too, and those paid nobody.
 const SHARES: &str = "bank_line_shares s JOIN bank_statement_lines d ON d.id = s.line_id AND \
                       d.sign = 'debit'";
 

@@ -1,4 +1,4 @@
-//! Helpers that report for the simulated bank: a payout settles, fails or comes back.
+//! Helpers that speak for the simulated bank.
 
 use crate::http::fields::{ClosedWords, EnumField};
 use crate::http::form::Nothing;

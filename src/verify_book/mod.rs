@@ -23,8 +23,7 @@ const FAULTS_SHOWN_MAX: i64 = 100;
 /// Histories that one statement reads.
 const ROWS_AT_ONCE: i64 = 1_000;
 
-/// Verifies the whole book of a database. A server may run on it meanwhile: all is read in one
-/// consistent view.
+/// Verifies a database, beside a running server too: it reads one consistent view.
 pub fn run(database: &Database) -> Result<BookReport, StoreError> {
     database.examine(examine)
 }

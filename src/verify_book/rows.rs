@@ -12,7 +12,7 @@ pub fn file_faults(tx: &mut dyn Tx) -> Result<Vec<String>, StoreError> {
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// The rows that break a rule: what is wrong, and the object's identifier if it has one.
+/// The rows that break a rule: what they are about, and an identifier where there is one.
 pub fn broken(
     tx: &mut dyn Tx,
     rule: &BookRule,

@@ -1,5 +1,5 @@
-//! Looks accounts up: claims the questions that are due, asks the service outside any transaction,
-//! and applies its answers.
+//! Looks accounts up: takes the questions that are due, asks outside any transaction, and applies
+//! what was answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,8 +80,8 @@ async fn until_next(store: &Store) -> i64 {
     }
 }
 
-/// Asks one question and applies the answer. If the answer cannot be written, the lease ends by
-/// itself, and the question is asked again.
+/// Asks one question and applies the answer. If that cannot be written the lease ends by itself and
+/// it is asked again.
 async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed: Claimed) {
     let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
     let outcome = match services.ports(scope.mode()) {

@@ -42,7 +42,7 @@ const UNANSWERED_MAX: i64 = 500;
 pub struct Bank {
     settings: Arc<BankSettings>,
     folders: Folders,
-    /// The identifier of this start of the machine; `None` if the system does not tell it.
+    /// Which start of the machine this is; `None` where the system does not say.
     boot: Option<String>,
     /// The inbox as the last look saw it.
     seen: Vec<InboxFile>,
@@ -93,7 +93,7 @@ impl Bank {
         Ok(turn)
     }
 
-    /// The same. If it stops early, `turn` has what was done until then.
+    /// The same; what was done before it stopped stands in `turn`.
     async fn take_turn(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         self.recover(app, turn).await?;
         while self.publish(app, turn).await? > 0 {}
@@ -166,8 +166,8 @@ impl Bank {
     }
 }
 
-/// Marks a payout that is with the bank as one whose outcome nobody knows. `false` if the payout is
-/// not processing any more.
+/// Marks a payout that is with the bank as one whose outcome nobody knows. `false` if it ended
+/// before.
 fn mark_unknown(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -1,5 +1,5 @@
-//! Housekeeping: derives deposit addresses ahead, removes rows past their time a few at once, and
-//! has outbox rows of other processes sequenced.
+//! Housekeeping: deposit addresses are derived ahead, rows past their time are removed a few at
+//! once, and outbox rows of other processes are sequenced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const PURGED_ROWS_MAX: i64 = 500;
 const ACCOUNTS_PURGED_MAX: usize = 100;
 /// Accounts whose oldest events are looked up in one statement.
 const OLDEST_LOOKED_UP_MAX: i64 = 1_000;
-/// How long the totals of payouts, which limits are compared with, stay after their day or month.
+/// How long totals of payouts stay after their day or month.
 const TOTALS_KEPT_MILLISECONDS: i64 = 86_400_000;
 /// How long an account's events are left alone at least after a look.
 const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
@@ -157,8 +157,8 @@ impl Purger {
 }
 
 impl Purger {
-    /// Plans the first look at accounts that are new to this process: when the oldest event of each
-    /// expires. It takes a few statements, however many accounts there are.
+    /// Plans the first look at accounts that are new to this process for when the oldest event of
+    /// each expires. A few statements find that out, however many accounts there are.
     async fn take_up_accounts(&mut self, app: &AppState) -> Result<(), OperationError> {
         let count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await?;
         if count == self.accounts_known {

@@ -26,8 +26,8 @@ const LOOK_SECONDS: u64 = 60;
 /// How long after a change other nodes may still screen with the earlier lists: until their next
 /// look at the files, and as long again for transactions that they have begun by then.
 const SETTLE: Duration = Duration::from_secs(2 * LOOK_SECONDS);
-/// Senders or beneficiaries that one transaction screens, so that it never keeps the write lane for
-/// long.
+/// Senders or beneficiaries that one transaction screens, so that it never stands long in the write
+/// lane.
 pub const STEP_ROWS_MAX: i64 = 16;
 /// Under which name the store keeps the hash of the list entries that everybody was screened with
 /// last.
@@ -120,7 +120,7 @@ pub fn step(
         return Ok(None);
     }
     let scope = Scope::new(walk.account_number, walk.mode);
-    // The operator's decisions lock the account too, so a step never overwrites one.
+    // The operator's decisions lock it too, so that a step writes over none of them.
     keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
@@ -151,7 +151,7 @@ pub fn step(
     Ok(Some(walk))
 }
 
-/// The questions that `step` will ask the lists.
+/// What `step` is about to ask.
 fn questions(
     tx: &mut dyn Tx,
     services: &Services,
@@ -187,7 +187,7 @@ fn questions(
     Ok(questions)
 }
 
-/// The questions that the due checks of beneficiaries will ask the lists.
+/// What the checks of beneficiaries that are due are about to ask the lists.
 fn questions_of_checks(
     tx: &mut dyn Tx,
     services: &Services,
@@ -224,7 +224,7 @@ pub async fn ahead_of_checks(app: &AppState) {
     }
 }
 
-/// Whether everybody has to be screened again: the last whole walk was made with other entries.
+/// Whether everybody has to be screened again: the entries are not those of the last whole walk.
 pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
     Ok(migrate::read_meta(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
 }

@@ -238,7 +238,7 @@ impl ChainAudit<'_> {
                 .filter(is_ours)
                 .filter(|moved| may_be_token(&moved.log.contract) && !known.contains(&moved.place))
             {
-                // The book may have the movement in a block outside the range.
+                // The book may have it in another block.
                 let owner = deposits::rows::address_owner(tx, &unknown.movement.to)?
                     .map(|(scope, _)| scope);
                 written.extend(book::rows::at_place(tx, mode, name, owner, &unknown.place)?);

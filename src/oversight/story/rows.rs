@@ -18,7 +18,7 @@ pub struct PostingRow {
     pub posted_at: i64,
 }
 
-/// The postings of a transfer, oldest first.
+/// What was posted for a transfer, in order.
 pub fn postings(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -40,7 +40,7 @@ pub fn postings(
     tx.rows(sql, values![scope, transfer_id, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Events about one object, oldest first.
+/// Events about one object, in order.
 pub fn events_about(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -55,7 +55,7 @@ pub fn events_about(
         .collect()
 }
 
-/// A line of the bank's statements that belongs to a payout: it paid it, or sent it back.
+/// A line of the bank's statements that paid a payout, or gave it back.
 #[derive(Clone, Debug)]
 pub struct BankLine {
     pub id: InternalId,

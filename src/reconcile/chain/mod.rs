@@ -193,9 +193,9 @@ fn differing(
 pub struct AddressHolding {
     pub transfer_id: Id<kind::Transfer>,
     pub address: AddressBytes,
-    /// The token's contract that the transfer's caller was told.
+    /// The token's contract that the transfer was told.
     pub token_contract: AddressBytes,
-    /// Millionths, over all of the token's contracts.
+    /// Millionths, whichever of the token's contracts they are in.
     pub units: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Reads what the book has of a real chain, and keeps the differences that were found.
+//! What the book has of a real chain, and the differences that were found.
 
 use super::{AddressHolding, BookMovement, FoundDifference, LogPosition, MovementRole};
 use crate::chains::ChainName;

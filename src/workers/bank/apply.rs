@@ -44,7 +44,7 @@ pub struct PaymentReport {
     pub event: ReportedEvent,
     /// The bank refused the whole file or batch of ours that the payment is in.
     pub is_within_whole: bool,
-    /// The report is a booked movement of the account, and not a status.
+    /// A movement on the account, rather than a status.
     pub is_booked: bool,
     /// The file of ours that the report names; `None` for a movement.
     pub message_id: Option<MessageId>,
@@ -66,7 +66,7 @@ pub enum ReportEffect {
     Attention(Id<kind::Payout>, Attention),
 }
 
-/// The file from the bank whose reports are applied, and what applying them needs.
+/// A file from the bank whose reports are applied, and what that needs.
 #[derive(Clone, Copy)]
 pub struct AppliedFile<'a> {
     pub services: &'a Services,
@@ -176,8 +176,8 @@ impl ReportedPayment<'_> {
         self.report.references.utr(self.instruction.method, elements, &own)
     }
 
-    /// Whether a debit is the first that the bank reports of this payment, or another one than it
-    /// reported before. If no reference tells the two apart, they count as one.
+    /// Whether a debit is another one than the bank reported before, or the first that it reports.
+    /// Where no reference tells the two apart, they count as one.
     fn is_another_debit(&self, utr: Option<&Utr>) -> bool {
         let before = &self.instruction;
         match (utr, &before.reference) {
@@ -226,7 +226,8 @@ impl ReportedPayment<'_> {
             UtrFinding::Ambiguous if self.report.is_booked => {
                 return self.raise_attention(tx, now, Attention::ReferenceUnclear);
             }
-            // Without a reference nothing is proven yet. A notification or the statement brings it.
+            // Paid without a reference is not proven yet: the notification or the statement brings
+            // it.
             UtrFinding::Ambiguous | UtrFinding::None => return Ok(ReportEffect::Ignored),
         };
         if !rows::claim_reference(tx, utr.as_str(), self.payout.id)? {
@@ -236,7 +237,7 @@ impl ReportedPayment<'_> {
             tracing::warn!(payout = %self.payout.id, "the bank's reference has a form of its own");
         }
         let settled = BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() };
-        // The operator had queued it again, and the bank paid it from the first file after all.
+        // Queued again by the operator, and paid from the first file after all.
         let is_going_out = self.instruction.status == InstructionStatus::Writing;
         rows::undo_queue_again(tx, self.payout.id)?;
         paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;

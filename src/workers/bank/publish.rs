@@ -52,8 +52,8 @@ pub enum PublishStep {
     RecordPublished,
 }
 
-/// The order that lets a restart know what happened. Tests also try other orders, to see that they
-/// would notice a wrong one.
+/// The order that lets a restart know what happened. A test tries others, to see that it would
+/// notice.
 pub const ORDER: [PublishStep; 5] = [
     PublishStep::Claim,
     PublishStep::Stage,
@@ -224,7 +224,7 @@ impl Bank {
         Ok(())
     }
 
-    /// Finishes files that a stop left unfinished, by the table at the head of this source file.
+    /// Brings files that a stop left unfinished to an end, by the table at the head of this file.
     pub async fn recover(&self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::open_messages(tx, MESSAGES_MAX)?)).await?;
         for message in open {
@@ -368,7 +368,7 @@ fn file_number(
 enum Unwritten {
     /// The payout was ended meanwhile.
     Ended,
-    /// It cannot be written, for a reason that only the operator can mend.
+    /// For a reason that only the operator can mend.
     Impossible(&'static str),
 }
 

@@ -29,7 +29,7 @@ enum FileReading {
 
 /// What the journal knows of a file before it is applied.
 enum FileHistory {
-    /// Nothing, or that a stop interrupted its application.
+    /// Nothing, or that a stop interrupted the turn that applied it.
     New,
     /// It was applied.
     Applied,
@@ -59,7 +59,7 @@ impl Bank {
         let settled: Vec<InboxFile> =
             look.iter().filter(|seen| self.seen.contains(seen)).cloned().collect();
         self.seen = look;
-        // A file that cannot be read or moved must not keep the others waiting.
+        // One file that cannot be read or moved keeps none of the others waiting.
         let mut stopped = None;
         for seen in settled {
             if let Err(fault) = self.receive_one(app, &seen, turn).await {
@@ -88,7 +88,7 @@ impl Bank {
         });
         let (sha256, judged) = match read.await {
             Ok(Ok(read)) => read,
-            // The file is gone, or cannot be read: the next turn tries again.
+            // The file went away, or cannot be read: the next look tries again.
             Ok(Err(error)) => {
                 tracing::warn!(%error, "a file in the bank's inbox could not be read; tried again");
                 app.metrics.bank_files.count("unreadable");
@@ -127,7 +127,7 @@ impl Bank {
         Ok(self.folders.archive(&seen.name, &mark)?)
     }
 
-    /// Looks a file up in the journal. If it is new, records that its application begins.
+    /// Looks a file up in the journal. If it is new, records that applying it begins.
     async fn begin_if_new(
         &self,
         app: &AppState,
