@@ -1,8 +1,10 @@
-//! Tells a release which commit it was built of: `hundi --version` says so. Finds the migrations and
-//! the languages of the console, so that another one is one file.
+//! Does three things before the compiler runs. It gives the binary the commit that it is built from,
+//! which `hundi --version` prints. It lists the migrations and the console's languages, so that a
+//! new one needs only its file.
 //!
-//! `HUNDI_COMMIT` names it where there is no repository, as in an archive. Other builds do not ask,
-//! because each commit would compile everything once more.
+//! The commit comes from `HUNDI_COMMIT`, else from git. Where there is no repository, as in an
+//! archive, set `HUNDI_COMMIT`. Only release builds ask git: in other builds each new commit would
+//! compile everything once more.
 
 #[path = "src/console/texts/languages.rs"]
 mod languages;
@@ -18,7 +20,8 @@ fn git(arguments: &[&str]) -> Option<String> {
 
 const TEXTS: &str = "src/console/texts";
 
-/// The code and the text of each language: a file below `TEXTS` named by the code.
+/// Writes the list that `src/console/texts.rs` includes: the code and the text of each language.
+/// Each file in `TEXTS` is named by its language's code.
 fn write_languages() -> Result<(), Box<dyn std::error::Error>> {
     let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join(TEXTS);
     let written = Path::new(&std::env::var("OUT_DIR")?).join("console_languages.rs");

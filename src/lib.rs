@@ -70,10 +70,10 @@ pub mod routes; // every route of the API
 pub mod guides; // the documentation for callers, served at /docs/
 pub mod pages; // health, documents, the payer's page, the advice's verification page
 pub mod console; // the operator's console
-pub mod config;
+pub mod config; // settings from file, environment and flags
 pub mod settings_log; // the settings in force, as the audit log keeps them
 pub mod live; // the parts of live mode
 pub mod app; // the service put together
-pub mod backup;
-pub mod demo;
-pub mod cli;
+pub mod backup; // a copy of the embedded database while the service runs
+pub mod demo; // `hundi demo`
+pub mod cli; // the commands, one file each
