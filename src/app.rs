@@ -74,7 +74,8 @@ pub struct App {
     holder: Holder,
     /// Sends webhooks.
     pub webhook_client: WebhookClient,
-    /// The bank that is spoken to by files, if there is one.
+    /// The bank that exchanges files with the service, if there is one: of live mode, else the one
+    /// in the place of test mode's.
     pub bank: Option<Arc<BankSettings>>,
     /// The market rates of live mode, which a worker asks for.
     pub rates: Option<Arc<HttpRates>>,
@@ -86,8 +87,8 @@ impl App {
         App::open_with(config, clock, sequence, None, true).await
     }
 
-    /// The same with a bank in test mode's place that is spoken to by files, to try one before live
-    /// mode.
+    /// Like [`App::open`], but test mode exchanges files with this bank instead of the simulated
+    /// one, as with the table `[test_bank]`.
     pub async fn open_with_bank(
         config: &Config,
         clock: Clock,
@@ -96,9 +97,9 @@ impl App {
         App::open_with(config, clock, sequence, Some(bank), true).await
     }
 
-    /// The same for a command beside a running server: it leaves its outbox rows to the server,
-    /// whose sequencer alone mints event identifiers, and does its work also where sanctions lists
-    /// are too old for a server to start.
+    /// Like [`App::open`], for a command beside a running server. It leaves its outbox rows to the
+    /// server, whose sequencer alone mints event identifiers. It works even with sanctions lists
+    /// that are too old for a server to start. `Err` where there is no database.
     pub async fn open_beside(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
         config.database.must_exist()?;
         App::open_with(config, clock, handle::no_epilogue, None, false).await
@@ -253,8 +254,8 @@ impl App {
     }
 
     /// Compares every chain with what the store knows of it, and asks its nodes whether they are of
-    /// the chain that the configuration names. `Err` names a mismatch; a node that does not answer
-    /// is none, and is asked again later.
+    /// the chain that the configuration names. `Err` names a mismatch. A node that does not answer
+    /// is no mismatch: the log says so, and the node is asked again later.
     pub async fn check_chains(&self) -> Result<(), String> {
         let unread = |failure: OperationError| {
             format!("it cannot be read which chains were followed: {failure:?}")
@@ -302,20 +303,20 @@ impl App {
         Ok(())
     }
 
-    /// Makes the bank's folders that are missing. `Err` where files cannot be given to the bank or
-    /// taken from it: payouts would wait for nobody.
+    /// Makes those of the bank's folders that are missing. `Err` where files cannot be written to
+    /// them or taken from them: payouts would wait forever.
     pub fn check_bank(&self) -> Result<(), String> {
         let Some(bank) = &self.bank else { return Ok(()) };
         Folders::open(&bank.folder)?.check_writable()
     }
 
-    /// Runs the workers and the server until `stop`; answers after running requests and deliveries
-    /// have ended.
+    /// Runs the workers and the server until `stop` is true. Returns after the running requests and
+    /// deliveries have ended and the store is closed.
     pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
         self.run_with(listener, None, stop).await;
     }
 
-    /// The same with the operator's console on a listener of its own.
+    /// Like [`App::run`], with the operator's console on a listener of its own.
     pub async fn run_with(
         self: Arc<App>,
         listener: TcpListener,
@@ -383,7 +384,8 @@ impl App {
             Worker::leading("webhook_drills", move |stop, _| {
                 webhooks::drill::run(drills.clone(), drills_client.clone(), stop)
             }),
-            // Together, so that what was sequenced is delivered without another look.
+            // Under one lease and so on one node: there the sequencer's signal wakes the delivery
+            // worker.
             Worker::leading(events::watch::SEQUENCER_LEASE, move |stop: Stop, lease| {
                 let deliver =
                     webhooks::worker::run(delivered.clone(), client.clone(), stop.clone());
@@ -409,7 +411,7 @@ impl App {
                 rates_worker::run(app.store.clone(), rates.clone(), refusals, stop)
             }));
         }
-        // Whoever takes requests or runs tasks screens.
+        // Nodes that take requests and nodes that run tasks both screen, so each needs the lists.
         if self.state.services.screening.is_some() {
             workers.push(with_app("lists", RunsOn::EveryNode, app(), screening::keep_lists));
             workers.push(leading("screening", app(), screening::run));

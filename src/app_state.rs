@@ -19,16 +19,16 @@ pub struct LivePart {
     /// What the part is for, and what to write where it is missing.
     pub purpose: &'static str,
     pub is_configured: bool,
-    /// Why what is configured does not do.
+    /// Why the configured part cannot be used, though it reads.
     pub fault: Option<String>,
 }
 
 crate::string_enum!(
-    /// Where the value of a setting comes from.
+    /// Where the value of a setting comes from; `Usual` is the default.
     SettingOrigin { Usual "usual", File "file", Environment "environment", Flag "flag" }
 );
 
-/// Made once at start by `app`; nothing in it changes afterwards but by its own locks.
+/// Made once at the start by `app`. Later only what has a lock or an atomic of its own changes.
 pub struct AppState {
     /// Which process this is among those that share a database; random, made anew at each start.
     pub node_id: [u8; 16],
@@ -37,16 +37,16 @@ pub struct AppState {
     /// The real chains that are followed: one for each mode at most.
     pub chains: Vec<Arc<FollowedChain>>,
     pub metrics: Arc<Metrics>,
-    /// The keys of requests.
+    /// Finds callers by their API keys.
     pub keys: KeyRing,
     /// What live mode is made of, and what of it is configured.
     pub live_parts: Vec<LivePart>,
-    /// Where the settings come from that somebody set; all others have their usual values.
+    /// Where each setting that is not at its default comes from.
     pub setting_origins: BTreeMap<&'static str, SettingOrigin>,
-    /// Requests a second of one key that read or write; 0 is no limit.
+    /// The rate limits of one key, in requests a second, for reads and for writes; 0 is no limit.
     pub reads_per_second_max: u32,
     pub writes_per_second_max: u32,
-    /// Folders whose free room is shown.
+    /// Folders whose file system's free room `/metrics` shows.
     pub watched_folders: Vec<WatchedFolder>,
     /// Set before the port closes, so that load balancers send requests elsewhere.
     pub is_draining: AtomicBool,
@@ -58,8 +58,8 @@ impl AppState {
         self.setting_origins.get(setting).copied().unwrap_or(SettingOrigin::Usual)
     }
 
-    /// Says that the node is about to stop: load balancers send requests elsewhere, and requests
-    /// that wait for an event are answered now.
+    /// Announces that the node is about to stop: `/readyz` answers 503, so that load balancers send
+    /// requests elsewhere, and requests that wait for an event are answered at once.
     pub fn drain(&self) {
         self.is_draining.store(true, Ordering::Relaxed);
         self.store.signals.event_waits.close();

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::store::{Database, sqlite};
 
-/// Copies the database as it stands at one moment into a new file that only its owner can read.
+/// Copies the database as it stands at one moment into a new file with mode 0600, and prints where.
+/// `Err` for PostgreSQL, where there is no database, and where the file exists already.
 pub fn write(database: &Database, file: &Path) -> Result<(), String> {
     database.must_exist()?;
     let Database::Sqlite(database) = database else {

@@ -1,4 +1,4 @@
-//! Live mode put together: its parts from the configuration, or what is missing of them.
+//! Assembles live mode from its tables of the configuration, and says which tables are missing.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::rails::files::settings::BankSettings;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
 
-/// The secret that goes with `checks.header_name`.
+/// The variable with the value of the header `checks.header_name`, by which the look-up service
+/// knows us.
 const CHECKS_SECRET_VARIABLE: &str = "HUNDI_CHECKS_SECRET";
 
 /// Every part that live mode needs.
@@ -27,7 +28,7 @@ pub struct LiveParts {
     pub lists: Arc<Lists>,
 }
 
-/// What is there of live mode, in the order in which an operator sets it up.
+/// The parts of live mode, present or missing, in the order in which an operator sets them up.
 pub fn parts(config: &Config) -> Vec<LivePart> {
     let part =
         |table, purpose, is_configured, fault| LivePart { table, purpose, is_configured, fault };
@@ -70,7 +71,8 @@ pub fn is_configured(config: &Config) -> bool {
     parts(config).iter().all(|part| part.is_configured)
 }
 
-/// Who looks accounts up, as the table says; the secret comes from the environment.
+/// Makes what looks accounts up, as the table `[checks]` says. Its secret comes from the
+/// environment. `Err` where the table's address or secret cannot be used.
 pub fn account_checks(
     table: &ChecksTable,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -86,10 +88,12 @@ pub fn account_checks(
     })
 }
 
-/// Makes the parts of live mode. `Ok(None)` where the configuration says nothing of it or leaves a
-/// part out, which is told in the log; `Err` where something is configured that cannot be.
-/// `serves_at` is the time in Unix seconds of who will serve requests, and has to have lists that
-/// are young enough; a command beside the server works with what there is.
+/// Makes the parts of live mode. `Ok(None)` where at least one of its tables is missing; if some
+/// are there, the log names the missing ones. `Err` where a table is there but cannot be used.
+///
+/// `serves_at` is the time in Unix seconds for a server, which refuses to start with sanctions
+/// lists that are too old at that time. A command beside the server gives `None` and works with
+/// the lists as they are.
 pub fn assemble(
     config: &Config,
     environment: &dyn Fn(&str) -> Option<String>,

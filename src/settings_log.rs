@@ -1,6 +1,6 @@
-//! The settings in force, as the audit log keeps them: written at a start that finds others than
-//! the last one did. Plain settings are kept as they are; tables that may hold secrets or account
-//! numbers as a keyed digest, which shows that something changed and not what.
+//! Keeps the settings in force in the audit log. A start writes an entry if its settings differ
+//! from those of the last entry. Plain settings are kept as they are. Tables that may hold secrets
+//! or account numbers are kept as a keyed digest, which shows that something changed, but not what.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ use crate::store::{Store, Tx};
 
 type Facts = BTreeMap<String, String>;
 
-/// What every node of one service should have alike.
+/// The settings that should be the same on every node of one service, by their names.
 fn facts(config: &Config, services: &Services) -> Facts {
     let settings = &services.settings;
     let digest = |name: &str, table: &dyn Debug| {
@@ -58,7 +58,7 @@ fn facts(config: &Config, services: &Services) -> Facts {
     .into()
 }
 
-/// Writes the settings down, if they are others than those of the last start.
+/// Writes an entry to the audit log, if the settings differ from those of the last entry.
 pub async fn keep(config: &Config, store: &Store, services: &Services) -> Result<(), String> {
     let facts = facts(config, services);
     let write = move |tx: &mut dyn Tx, now: &mut Now| Ok(keep_changed(tx, now, &facts)?);

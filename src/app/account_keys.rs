@@ -1,5 +1,5 @@
-//! The keys that deposit addresses come from: the operator's, and test mode's own, which a first
-//! start makes and the store keeps sealed.
+//! The account keys that deposit addresses are derived from: the operator's, from the
+//! configuration, and test mode's own, which the first start makes and the store keeps sealed.
 
 use sha2::Digest;
 
@@ -17,8 +17,9 @@ use crate::store::{Store, migrate};
 /// Where the store keeps the next address index of test mode's own account key.
 pub(super) const TEST_ADDRESS_INDEX: &str = "test_address_index_next";
 
-/// Addresses of the operator's key. The counter goes with the key, so that a key that comes back
-/// goes on where it stood, and two modes with one key never hand out the same address.
+/// The pool of addresses of the operator's key. The counter belongs to the key and not to the mode:
+/// a key that is configured again goes on where it stood, and two modes with one key never hand out
+/// the same address.
 pub(super) fn addresses_of(chain: &ChainSettings) -> AddressPool {
     let kind = kind_named(chain.name.as_str());
     AddressPool::new(kind, chain.account_key.clone(), address_index_name(chain))
@@ -36,8 +37,9 @@ pub fn address_index_names(config: &Config) -> Vec<String> {
     std::iter::once(TEST_ADDRESS_INDEX.to_owned()).chain(configured).collect()
 }
 
-/// The store's own secrets: finds the key that fits, and makes what a first start needs. A node
-/// says which keys it has.
+/// Makes the sealer, from those of `keys` that fit the store, and opens test mode's account key,
+/// which the first start makes. `node` is given by a server: the store then knows that it runs, and
+/// which encryption keys it has. `Err` where none of the keys fits.
 pub(super) async fn prepare(
     store: &Store,
     keys: &EncryptionKeys,
