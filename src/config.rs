@@ -1,9 +1,9 @@
-//! Configuration: a TOML file, environment variables over it, flags over those. Every value has a
-//! range.
+//! Configuration: a TOML file, environment variables over it, flags over those. A value that does
+//! not read or is out of its range is an error, not a default.
 
-use std::collections::BTreeMap;
 mod addresses;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -28,7 +28,7 @@ use crate::store::postgres;
 
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
 pub const DATABASE_DEFAULT: &str = "sqlite:hundi.db";
-/// Requests a second and key where the operator says nothing.
+/// Requests a second that each key may make, unless the operator sets a limit.
 const RATE_DEFAULT: u32 = 1_000;
 
 crate::string_enum!(
@@ -36,12 +36,14 @@ crate::string_enum!(
     ProcessRole { All "all", Serve "serve", Work "work" }
 );
 
-/// How long a node of several drains unless the configuration says otherwise, and the longest that
-/// it may: twice the interval at which load balancers commonly ask.
+/// How long a node on PostgreSQL drains, unless the configuration says otherwise: twice the interval
+/// at which load balancers commonly ask. With SQLite the default is 0, because no other node could
+/// take the requests.
 const DRAIN_SECONDS_DEFAULT: i64 = 5;
 const DRAIN_SECONDS_MAX: i64 = 300;
 
-/// The file's keys; each is also `HUNDI_<NAME>` in the environment.
+/// The file's keys. Each that is one value is also `HUNDI_<NAME>` in the environment. Tables are
+/// only in the file, except `[test_chain]` and `[live_chain]`: see [`ChainSources::over`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sources {
@@ -89,11 +91,10 @@ struct Sources {
     issuer_licence: Option<String>,
     issuer_logo: Option<PathBuf>,
     issuer_colour: Option<String>,
-    /// Only in the file, by account.
+    /// By the account's name.
     issuers: Option<BTreeMap<String, IssuerSource>>,
     sponsor_bank_name: Option<String>,
     security_contact: Option<String>,
-    /// Only in the file.
     screening: Option<ScreeningSource>,
 }
 
@@ -108,7 +109,7 @@ pub struct Flags {
     pub metrics: bool,
 }
 
-/// A configuration whose every value lies in its range.
+/// A configuration that was checked.
 #[derive(Debug)]
 pub struct Config {
     pub listen: String,
@@ -117,7 +118,7 @@ pub struct Config {
     pub database: Database,
     /// Connections to a database that is reached over a network.
     pub database_connections: usize,
-    /// How long a node that is told to stop says that it is not ready before its port closes.
+    /// How long `/readyz` of a node that was told to stop answers 503 before its port closes.
     pub drain_seconds: u64,
     pub role: ProcessRole,
     pub encryption_keys: GivenKeys,
@@ -126,17 +127,17 @@ pub struct Config {
     /// A directory of IFSCs newer than the one inside the binary.
     pub ifsc_file: Option<PathBuf>,
     pub settings: Settings,
-    /// Where the settings come from that somebody set, of those that are one value.
+    /// Where each setting that is one value and not at its default comes from.
     pub origins: BTreeMap<&'static str, SettingOrigin>,
-    /// Without it, links begin with the address that the service listens on.
+    /// If it is not set, links begin with the address that the service listens on.
     pub is_public_url_set: bool,
     /// A test net for test mode; without it the chain is simulated.
     pub test_chain: Option<ChainSettings>,
     pub live_chain: Option<ChainSettings>,
     /// The sponsor bank of live mode.
     pub bank: Option<BankSettings>,
-    /// A bank's test system, or a simulator, in the place of test mode's bank. Never beside `bank`:
-    /// one worker serves one bank.
+    /// A bank's test system or a simulator, in the place of test mode's simulated bank. Never set
+    /// together with `bank`: one worker serves one bank.
     pub test_bank: Option<BankSettings>,
     /// The market rates of live mode.
     pub rates: Option<RateSettings>,
@@ -146,6 +147,7 @@ pub struct Config {
     pub screening: Option<ScreeningSettings>,
 }
 
+/// The value of the variable `HUNDI_<NAME>`; an empty one counts as not set.
 fn from_environment<T: std::str::FromStr>(
     name: &str,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -174,15 +176,16 @@ impl Config {
             .filter_map(|(of, folder)| Some(WatchedFolder { of, folder: folder? }))
             .collect()
     }
-    /// Takes over the port that the operating system chose for port 0, for the links that callers
-    /// are shown.
+
+    /// Puts the port that the operating system chose into `public_url`, if the configuration
+    /// listens on port 0 and sets no `public_url` of its own.
     pub fn bound_to(&mut self, address: std::net::SocketAddr) {
         if self.settings.public_url == format!("http://{}", self.listen) {
             self.settings.public_url = format!("http://{address}");
         }
     }
 
-    /// Reads the file, then the environment, then the flags.
+    /// Reads the file, then the environment, then the flags. `Err` with the first fault.
     pub fn read(
         flags: &Flags,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -194,8 +197,8 @@ impl Config {
         }
     }
 
-    /// The same where a part of live or test mode may be wrong: it is left out, and its table is
-    /// named with the fault.
+    /// Like [`Config::read`], but a fault in a table of a chain, a bank or the sanctions lists does
+    /// not end it: that part is left out, and the second value has the table's name and its fault.
     pub fn read_parts(
         flags: &Flags,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -408,7 +411,7 @@ impl Config {
     }
 }
 
-/// A part of the configuration, or its fault kept.
+/// A part of the configuration; `None` where it is missing or has a fault, which goes to `faults`.
 fn part<T>(
     faults: &mut Vec<(&'static str, String)>,
     table: &'static str,
@@ -435,7 +438,7 @@ fn read_file(path: &Path) -> Result<Sources, String> {
     })
 }
 
-/// What a reader of settings says, without the value it says it of: that may be a password or an
+/// The TOML reader's message without the value that it quotes, which may be a password or an
 /// account number.
 fn shown(message: &str) -> String {
     if !message.starts_with("invalid ") {

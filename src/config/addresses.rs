@@ -9,9 +9,9 @@ use crate::console::openid::settings::OidcSettings;
 #[derive(Clone, Debug)]
 pub struct ConsoleSettings {
     pub listen: String,
-    /// What browsers have in their address bar; without it, the address it listens on.
+    /// The URL in the browsers' address bar; `None` where it is the address it listens on.
     pub url: Option<String>,
-    /// Whether a second factor is required before live mode too.
+    /// Whether operators need a second factor even before live mode is set up.
     pub requires_second_factor: bool,
     /// Where operators may sign in instead of with a password.
     pub oidc: Option<OidcSettings>,
@@ -25,7 +25,9 @@ pub(super) struct ConsoleTable {
 }
 
 impl ConsoleSettings {
-    /// Pages with a session's cookie leave this machine only encrypted, by a proxy in front.
+    /// `Ok(None)` where there is no console. `Err` where pages with a session's cookie could leave
+    /// this machine unencrypted: a console that is not on loopback needs an `https://` URL, which a
+    /// proxy in front of it serves.
     pub(super) fn read(
         listen: Option<String>,
         url: Option<String>,
@@ -60,7 +62,7 @@ impl ConsoleSettings {
     }
 }
 
-/// An address to listen on; a port alone is one of this machine's loopback address.
+/// An address to listen on. A port alone means that port on loopback.
 pub(super) fn with_host(listen: String) -> String {
     match listen.parse::<u16>() {
         Ok(port) => format!("127.0.0.1:{port}"),
@@ -68,7 +70,7 @@ pub(super) fn with_host(listen: String) -> String {
     }
 }
 
-/// Where reports of security faults go, as security.txt wants it (RFC 9116, 2.5.3).
+/// Checks where reports of security faults go, in the form of security.txt (RFC 9116, 2.5.3).
 pub(super) fn contact(text: Option<String>) -> Result<Option<String>, String> {
     let is_contact = |text: &str| {
         ["mailto:", "https://", "tel:"].iter().any(|scheme| {
@@ -85,7 +87,7 @@ pub(super) fn contact(text: Option<String>) -> Result<Option<String>, String> {
     }
 }
 
-/// Whether an address is one that only this machine reaches.
+/// Whether an address to listen on, `HOST:PORT`, is one that only this machine reaches.
 pub fn is_loopback(listen: &str) -> bool {
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host).trim_matches(['[', ']']);
     host == "localhost"
