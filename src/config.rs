@@ -433,14 +433,14 @@ fn read_file(path: &Path) -> Result<Sources, String> {
         format!(
             "line {line} of the configuration {} does not read: {}",
             path.display(),
-            shown(error.message())
+            without_value(error.message())
         )
     })
 }
 
 /// The TOML reader's message without the value that it quotes, which may be a password or an
 /// account number.
-fn shown(message: &str) -> String {
+fn without_value(message: &str) -> String {
     if !message.starts_with("invalid ") {
         return message.to_owned();
     }
