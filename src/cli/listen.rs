@@ -26,11 +26,11 @@ const WAIT_SECONDS: i64 = 25;
 /// How long a receiver may take to answer, as for a delivery.
 const FORWARD_SECONDS_MAX: u64 = 15;
 const FORWARD_BYTES_MAX: usize = 16 * 1024;
-/// Pauses before an event is forwarded again; the last one repeats.
+/// Pauses in seconds before an event is forwarded again; the last one repeats.
 const RETRY_SECONDS: [i64; 7] = [1, 5, 15, 30, 60, 120, 300];
-/// How long an event is forwarded again and again, in seconds, as a delivery is.
+/// How long an event that the receiver does not take is sent again, in seconds, as a delivery is.
 const RETRIED_SECONDS_MAX: i64 = 24 * 3_600;
-/// Events that wait to be forwarded again; until there is room no more are fetched. The service
+/// How many events may wait to be forwarded again. At this count no more are fetched; the service
 /// keeps them.
 const UNDELIVERED_MAX: usize = 1_000;
 /// Longest pause while the service cannot be reached, in seconds.
@@ -54,7 +54,7 @@ pub struct Listen {
     /// Only these events, separated by commas: full names, or prefixes such as transfer.status.*
     #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
     events: Vec<String>,
-    /// Where the place is kept [default: a file for this key, address and receiver below
+    /// The file that keeps the place [default: a file for this key, address and receiver below
     /// $XDG_STATE_HOME/hundi or ~/.local/state/hundi]
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
@@ -80,6 +80,7 @@ struct Event {
     livemode: bool,
 }
 
+/// An event that is still to be forwarded; times are Unix seconds.
 #[derive(Serialize, Deserialize)]
 struct Undelivered {
     event: Event,
@@ -128,10 +129,11 @@ impl Listen {
     }
 }
 
-/// The same for every start with one key, so that a receiver's setting stays right.
+/// The signing secret that belongs to an API key. Every start with the same key has the same
+/// secret, so that the receiver can keep it in its settings.
 fn secret_of(key: &str) -> String {
     let mut digest = [0; sign::SECRET_BYTES];
-    // A key of any length is taken.
+    // HMAC takes keys of any length, so this cannot fail.
     if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key.as_bytes()) {
         mac.update(b"hundi listen");
         digest.copy_from_slice(&mac.finalize().into_bytes());
@@ -155,7 +157,7 @@ fn default_path(place: &[&str]) -> Result<PathBuf, String> {
     Ok(folder.join(format!("listen-{}.json", hex::encode(&digest[..8]))))
 }
 
-/// Reads the state, and keeps others from writing it while the lock lives.
+/// Reads the state. While the returned lock lives, no other `hundi listen` opens the same file.
 fn open_state(path: &Path) -> Result<(ListenState, File), String> {
     let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let lock = File::create(beside(path, "lock")).map_err(|error| fault(&error))?;
@@ -216,7 +218,7 @@ impl Listener {
                     tokio::time::sleep(Duration::from_secs(seconds)).await;
                     pause = (pause * 2).min(RECONNECT_SECONDS_MAX);
                 }
-                // The service refuses a cursor behind which it has removed events.
+                // The service has removed the event that the cursor names.
                 Err(CallError::Refused { http_status: 400, message })
                     if self.state.cursor.is_some() =>
                 {
@@ -231,7 +233,7 @@ impl Listener {
 
     fn greet(&self, is_new: bool) -> Result<(), String> {
         let Some(url) = &self.forward_to else {
-            // A program reads the output, and a person this.
+            // To standard error, because a program may read the output.
             if !is_new {
                 eprintln!("Going on where the last start stopped.");
             }
@@ -253,7 +255,7 @@ impl Listener {
         Ok(page["data"][0]["id"].as_str().map(str::to_owned))
     }
 
-    /// Fetches the next page, and keeps it before the cursor moves past it.
+    /// Fetches the next page, and saves its events together with the cursor behind them.
     async fn fetch(&mut self, wait_seconds: u64) -> Result<(), CallError> {
         let after = self.state.cursor.as_ref();
         let after = after.map_or(String::new(), |cursor| format!("&starting_after={cursor}"));
@@ -297,7 +299,7 @@ impl Listener {
                 format!("{}  {:<38} {}  {}", clock(now), event.r#type, event.id, event.linked_id);
             let Some(receiver) = &self.receiver else {
                 let json = self.is_json.then(|| serde_json::to_string(event).unwrap_or_default());
-                // What nobody reads any more is not lost: it stays for the next start.
+                // If the output is closed, the event stays in the file for the next start.
                 writeln!(std::io::stdout(), "{}", json.unwrap_or(line))
                     .map_err(|error| format!("the output: {error}"))?;
                 self.state.undelivered.remove(index);
@@ -355,7 +357,7 @@ impl Listener {
         Ok(sent?.http_status)
     }
 
-    /// Writes the state beside its file and then in its place, so that no crash leaves half of it.
+    /// Writes the state beside its file and renames it, so that a kill never leaves half of it.
     fn save(&self) -> Result<(), String> {
         let fault = |error: std::io::Error| format!("{}: {error}", self.path.display());
         let bytes = serde_json::to_vec(&self.state).map_err(|error| error.to_string())?;

@@ -1,4 +1,5 @@
-//! Proving who acts on a command line: the operator's password, and the code of a second factor.
+//! Asks whoever runs a command to prove who they are: by the operator's password, and the code of a
+//! second factor.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
@@ -10,11 +11,12 @@ use crate::services::Services;
 use crate::staff::sign_in::{self, Attempt, Place, Proof};
 use crate::store::{Cost, Store, Tx};
 
-/// Characters of a line that is read.
+/// The longest line that is taken as a password or code.
 const LINE_BYTES_MAX: usize = 4_096;
 
 impl ByArgs {
-    /// Who decides. Where decisions may need a second person, the first has to prove who that is.
+    /// Who decides. Where decisions may need a second person (`four_eyes_above`), it asks for the
+    /// password: else one person could be both by giving two names.
     pub(super) async fn who(&self, app: &App) -> Result<DecidedBy, String> {
         let by = self.decided_by()?;
         match app.state.services.settings.four_eyes_above {
@@ -23,8 +25,8 @@ impl ByArgs {
         }
     }
 
-    /// The actor as an operator who proved it: reads the password, and the code where the operator
-    /// has a second factor, a line each from standard input.
+    /// The actor as an operator who proved to be that. Reads a line from standard input for the
+    /// password, and another for the code if the operator has a second factor.
     pub(super) async fn proven(
         &self,
         store: &Store,
@@ -78,7 +80,7 @@ fn hidden(what: &str) -> Result<String, String> {
     let is_terminal = std::io::stdin().is_terminal();
     let echo = |word: &str| {
         if is_terminal {
-            // Without stty the line shows; it is read all the same.
+            // Where there is no stty, the line is shown as it is typed.
             let _ = Command::new("stty").arg(word).stdin(Stdio::inherit()).status();
         }
     };

@@ -32,8 +32,8 @@ pub struct Serve {
     /// Address to listen on [env: HUNDI_LISTEN] [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Let test webhooks go to loopback over http; on by default only while the service itself
-    /// listens on loopback
+    /// Let test webhooks go to loopback over http; on by default only while listen and public_url
+    /// are on loopback
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     allow_loopback_webhooks: Option<bool>,
     /// Show Prometheus metrics at /metrics of the same address
@@ -61,7 +61,8 @@ impl Serve {
 
 async fn serve(mut config: Config) -> Result<(), String> {
     let _lock = secrets::lock_database(&config.database)?;
-    // The address first: a first key that nobody could read would be lost.
+    // The ports are opened before a first key is made. If one is taken, the start fails, and a key
+    // made before would be lost.
     let (listener, address) = server::bind(&config.listen).await?;
     config.bound_to(address);
     let console = match &config.console {
@@ -121,7 +122,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
     let (stop, stopping) = watch::channel(false);
     let (state, drain) = (app.state.clone(), Duration::from_secs(config.drain_seconds));
     tokio::spawn(async move {
-        // The terminal's user does not wait for load balancers.
+        // Ctrl-C comes from a person at a terminal, who should not wait for load balancers.
         if wait_for_signal().await == StopSignal::Terminate && !drain.is_zero() {
             notify("STOPPING=1");
             state.drain();
@@ -134,7 +135,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
                 _ = wait_for_signal() => {}
             }
         }
-        // What stays open, such as the streams of payers' pages, ends by itself then.
+        // Open streams of payers' pages end when the node drains; else they would delay the stop.
         state.drain();
         tracing::info!("stopping: running requests finish, new ones are refused");
         let _ = stop.send(true);
@@ -145,9 +146,9 @@ async fn serve(mut config: Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Shows the first key, and what leads to a payment with it. Only a terminal gets the key itself:
-/// what is not one may be a journal that many read, so there the key goes to a file that its owner
-/// alone can read.
+/// Prints the first key, and the commands that make a payment with it. The key itself goes to a
+/// terminal only. Other output may be a journal that many people read; then the key goes into a
+/// file with mode 0600, and the path is printed.
 fn show_first_key(database: &Database, address: SocketAddr, key: &str) -> Result<(), String> {
     let (place, key) = if std::io::stdout().is_terminal() {
         ("It is shown only now.".to_owned(), key.to_owned())
@@ -166,7 +167,7 @@ fn show_first_key(database: &Database, address: SocketAddr, key: &str) -> Result
             format!("$(cat '{path}')"),
         )
     };
-    // The name that started it, where that is a path: the binary need not be on the shell's.
+    // If the binary was started by a path, it may not be on the shell's PATH: print that path.
     let name = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
     let hundi = name.filter(|name| name.contains('/')).unwrap_or("hundi".into());
     print(&format!(
@@ -183,7 +184,8 @@ fn show_first_key(database: &Database, address: SocketAddr, key: &str) -> Result
     ))
 }
 
-/// Beside the database's file; for a database without one, in the working directory.
+/// The file for the first key: beside the database's file, or for PostgreSQL in the working
+/// directory.
 fn first_key_path(database: &Database) -> PathBuf {
     match database {
         Database::Sqlite(path) => {
@@ -242,7 +244,7 @@ fn notify(state: &str) {
     }
 }
 
-/// Makes the default account and one test key on an empty database.
+/// Makes the default account and one test key, if the database has no account yet.
 async fn first_key(store: &Store) -> Result<Option<String>, String> {
     store
         .write(|tx, now| {
