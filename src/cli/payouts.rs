@@ -21,8 +21,8 @@ use crate::transfers;
 /// Payouts that are read at once.
 const PAGE_ROWS: i64 = 500;
 
-/// What India asks to be reported of transfers across its border: above five lakh rupees
-/// (Prevention of Money-laundering (Maintenance of Records) Rules, 2005, rule 3).
+/// India wants transfers across its border reported above five lakh rupees (Prevention of
+/// Money-laundering (Maintenance of Records) Rules, 2005, rule 3).
 const REPORTED_ABOVE: Money = Money::new(50_000_000, Currency::Inr);
 
 /// List payouts on hold or on their way to the bank, and report large inward remittances
@@ -90,13 +90,14 @@ impl PayoutsArgs {
                     .filter(|_| month.len() == 7)
                     .ok_or_else(|| format!("{month:?} is no month such as 2026-10"))?;
                 let asked =
-                    PayoutClaimsQuery { first, above, mode: mode.mode(), show_account_numbers };
+                    InwardReportQuery { first, above, mode: mode.mode(), show_account_numbers };
                 inward(asked, &database).await
             }
         }
     }
 }
 
+/// Both modes of every account, with the account's name.
 async fn scopes(app: &AppState) -> Result<Vec<(String, Scope)>, String> {
     let accounts = app.store.read(Cost::Scan, |tx| Ok(keys::rows::accounts(tx)?)).await;
     let accounts = accounts.map_err(error_message)?;
@@ -137,7 +138,8 @@ async fn list_held(listing: ListingArgs, database: &DatabaseArgs) -> Result<(), 
     listing.end()
 }
 
-struct PayoutClaimsQuery {
+/// What `hundi payouts inward` is asked for.
+struct InwardReportQuery {
     /// The first day of the month.
     first: Day,
     above: Money,
@@ -171,7 +173,7 @@ const COLUMNS: &[&str] = &[
     "beneficiary_pan",
 ];
 
-async fn inward(asked: PayoutClaimsQuery, database: &DatabaseArgs) -> Result<(), String> {
+async fn inward(asked: InwardReportQuery, database: &DatabaseArgs) -> Result<(), String> {
     let app = beside(database).await?;
     let (first, next) = asked.first.month();
     let (from, until) = (first.begins_at(), next.begins_at());
@@ -279,7 +281,7 @@ fn inward_cells(
     .collect())
 }
 
-/// A spreadsheet takes a cell that begins like a formula for one.
+/// Puts an apostrophe before a cell that a spreadsheet would take for a formula.
 fn plain_cell(text: String) -> String {
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text }
 }
