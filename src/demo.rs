@@ -1,6 +1,6 @@
-//! `hundi demo`: the six steps of a payout against a server of its own, with a webhook receiver
-//! that verifies. It prints links to look at, shows each webhook as it arrives, checks the book,
-//! and stays up until Ctrl-C.
+//! `hundi demo`: makes a payout in six steps against a server of its own. A webhook receiver of its
+//! own verifies the signatures. The demo prints each webhook as it arrives, checks the book, prints
+//! links to look at, and stays up until Ctrl-C.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,10 +61,13 @@ impl Style {
     }
 }
 
-/// What the receiver has seen.
+/// What the webhook receiver has got.
 struct Inbox {
+    /// The endpoint's signing secret.
     secret: Mutex<String>,
+    /// Type and `linked_id` of each event, once.
     events: Mutex<Vec<(String, String)>>,
+    /// How many requests had a signature that does not verify.
     refused: Mutex<u32>,
     arrived: Notify,
     style: Style,
@@ -351,7 +354,8 @@ impl Inbox {
         })
     }
 
-    /// The specification's five steps.
+    /// Whether a delivery is genuine, as the webhook guide tells receivers to judge: the signature
+    /// is right, and the timestamp is at most 300 s off.
     fn verifies(&self, id: &str, timestamp: &str, signatures: &str, body: &[u8]) -> bool {
         let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(mut mac) = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()) else {

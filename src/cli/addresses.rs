@@ -61,24 +61,25 @@ pub enum OutputFormat {
     Json,
 }
 
-/// One address as it is printed. There is no key in it, and none of the service's.
+/// One address as it is printed, in one token contract. It has no key: the service has no private
+/// keys of deposit addresses.
 #[derive(Serialize)]
 struct PrintedAddress<'a> {
     address: String,
     derivation_path: String,
     derivation_index: i64,
-    /// The BIP-32 fingerprint of the account key that the path is below of.
+    /// The BIP-32 fingerprint of the account key that the path begins at.
     account_key: String,
     mode: &'static str,
     account: &'a str,
     transfer_id: Id<kind::Transfer>,
     chain: String,
     asset: String,
-    /// What its transfer was told to be paid in, or another one in which something came or went.
+    /// The contract that the caller was told, or another one in which something came or went.
     token_contract: String,
     received: Money,
     swept: Money,
-    /// What the chain showed to come, less what it showed to go.
+    /// `received` less `swept`, as the book knows them; the chain is not asked.
     balance: Money,
 }
 
@@ -145,11 +146,12 @@ async fn run(command: AddressesCommand) -> Result<(), String> {
     }
 }
 
-/// Moves the counters of all account keys, those of keys that are no longer configured too.
+/// Moves the address counter of every account key `count` further, also of keys that are no longer
+/// configured.
 async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
     let config = config(database)?;
     config.database.must_exist()?;
-    // A running server would go on with what it reserved before.
+    // A running server holds reserved addresses in memory, and would still hand them out.
     let _lock = secrets::lock_database(&config.database)?;
     let asked = config.database.clone();
     let nodes = tokio::task::spawn_blocking(move || asked.nodes_running())
@@ -188,7 +190,7 @@ async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
     )
 }
 
-/// Tells all addresses, a page at a time.
+/// Prints all addresses with `tell`, reading a page at a time.
 async fn export(
     store: &Store,
     mode: Option<Mode>,

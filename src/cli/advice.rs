@@ -8,8 +8,8 @@ use super::{DatabaseArgs, ModeFlag, beside, error_message, print};
 use crate::http::body;
 use crate::payment_advices::signing::{self, PublicKey};
 
-/// Bytes of a file that is read: an advice has a few thousand, a key set with every key it can have
-/// fewer than this.
+/// The largest file that is read. An advice has a few thousand bytes, and a key set with as many
+/// keys as there can be has fewer than this.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Verify payment advices, and rotate the key that signs them
@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
-/// What is said of a document: `Ok` for a valid one.
+/// What to print about a document: `Ok` if its signature is valid, else `Err`.
 fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
     if bytes.starts_with(b"%PDF") {
         return Err(

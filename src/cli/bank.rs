@@ -39,7 +39,8 @@ impl BankArgs {
     }
 }
 
-/// With a table `[bank]` or `[test_bank]` its format and profile count; else the defaults do.
+/// Reads the files in a folder with the format and profile of the table `[bank]` or `[test_bank]`,
+/// or with the default ones where neither table is there. `Err` if a file or a part was not read.
 fn certify(folder: &Path, database: &DatabaseArgs) -> Result<(), String> {
     let config = config(database)?;
     let mut found = match config.bank.or(config.test_bank) {

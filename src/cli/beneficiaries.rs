@@ -1,4 +1,5 @@
-//! `hundi beneficiaries`: who waits for the operator, and what a look at an account by hand found.
+//! `hundi beneficiaries`: lists beneficiaries, and records what the operator found by checking an
+//! account by hand.
 
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
@@ -109,6 +110,8 @@ async fn run(command: BeneficiariesCommand) -> Result<(), String> {
     }
 }
 
+/// `shows_account_numbers_to` is who sees full account numbers; each of them goes to the audit log
+/// before it is printed.
 async fn list(
     status: Option<&str>,
     shows_account_numbers_to: Option<&ByArgs>,
@@ -183,7 +186,7 @@ async fn list(
     }
 }
 
-/// At most one more than is listed, so that a cut list can say so.
+/// Reads at most one more than is listed, which shows that the list was cut.
 fn find(
     tx: &mut dyn Tx,
     status: Option<BeneficiaryStatus>,

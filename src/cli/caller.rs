@@ -1,4 +1,4 @@
-//! A caller of the API for commands that work from anywhere: an address and an API key.
+//! A client of the API, for the commands that work from anywhere with an address and an API key.
 
 use std::time::Duration;
 
@@ -12,13 +12,14 @@ use crate::kernel::system_random;
 use crate::outbound::{Client, HttpAnswer, OutboundEndpoint};
 use crate::tls::platform_roots;
 
-/// How long an answer may take, in seconds; a request that waits gets its wait on top.
+/// How long an answer may take, in seconds. If the request asks the service to wait for an event,
+/// that wait is added.
 const ANSWER_SECONDS_MAX: u64 = 15;
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How often a POST is sent when there is no answer, or one that says to try again.
+/// How many times a POST is sent while no answer comes, or one that says to try again.
 const ATTEMPTS_MAX: u32 = 6;
 const CORRECTED_WITH: &str = "HUNDI_BASE_URL or --base-url is the address";
-/// As every secret, it can stand in a file that the variable with `_FILE` names.
+/// The variable with the key. As with every secret, `HUNDI_API_KEY_FILE` may name a file with it.
 const API_KEY: &str = "HUNDI_API_KEY";
 
 /// Where the API is, and the key to it
@@ -50,12 +51,12 @@ pub struct ApiCaller {
     key: SecretString,
 }
 
-/// Why there is no object.
+/// Why a call brought no object.
 pub enum CallError {
-    /// No answer, or one that a later attempt may change. `retry_after_seconds` is what the
-    /// service asked for.
+    /// No answer, or one that may differ at a later attempt: 429, 5xx, `resource_locked`.
+    /// `retry_after_seconds` is the answer's `Retry-After`.
     Passing { message: String, retry_after_seconds: Option<u64> },
-    /// An answer that stays.
+    /// An answer that stays the same however often it is asked for.
     Refused { http_status: u16, message: String },
 }
 
@@ -78,7 +79,7 @@ impl ApiCaller {
         ApiCaller::of(arguments.base_url(), SecretString::from(key))
     }
 
-    /// A caller of the API at an address.
+    /// A client for the API at this address. `Err` if the key would leave the machine unencrypted.
     pub fn of(base_url: &str, key: SecretString) -> Result<ApiCaller, String> {
         let caller = ApiCaller {
             client: Client::new(platform_roots())
@@ -107,13 +108,14 @@ impl ApiCaller {
         .map_err(|error| format!("{}: {error} ({CORRECTED_WITH})", self.base_url))
     }
 
-    /// Asks once. `wait_seconds` is what the path says that the service may wait.
+    /// Sends a GET once. `wait_seconds` is the path's parameter `wait`, or 0.
     pub async fn get(&self, path: &str, wait_seconds: u64) -> Result<Value, CallError> {
         let deadline = Duration::from_secs(ANSWER_SECONDS_MAX + wait_seconds);
         self.send(Method::GET, path, &[], Vec::new(), deadline).await
     }
 
-    /// Sends under one idempotency key until there is an answer that stays.
+    /// Sends a POST until an answer stays, at most [`ATTEMPTS_MAX`] times, under one idempotency
+    /// key.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, String> {
         let random = system_random::<16>()?;
         let key = format!("{:032x}", u128::from_be_bytes(random));

@@ -1,4 +1,4 @@
-//! `hundi deposits`: takes what a node of a real chain hid from the service into the book.
+//! `hundi deposits`: credits a transaction that a node of a real chain hid from the service.
 
 use clap::{Args, Subcommand};
 
@@ -45,7 +45,8 @@ async fn run(command: DepositsCommand) -> Result<(), String> {
     let hash = Hash::parse(&hash)
         .ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
     let app = beside(&database).await?;
-    // Before what it lets happen: a decision that came to nothing may be kept too.
+    // The decision is recorded before the nodes are asked, even if nothing comes of it: what is
+    // credited must never be without its decision.
     record(&app.state.store, hash.to_string(), "credit", by).await?;
     let credited = credit::credit(&app.state, mode.mode(), hash).await;
     let Credited { deposits, known_count, sweeps_count } =

@@ -79,7 +79,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
     let table_fault = |table: &str| {
         table_faults.iter().find(|(known, _)| *known == table).map(|(_, fault)| fault.clone())
     };
-    // What every start needs is told where it is not right.
+    // What every start needs is shown only where it is wrong.
     let mut is_database_shown = false;
     for (part, fault) in foundations(&config).await {
         is_database_shown |= part == "database";
@@ -137,7 +137,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         |count: usize| if count == 1 { "1 part".to_owned() } else { format!("{count} parts") };
     match (stops_count, missing_count, fails_count) {
         (0, 0, 0) => print("live mode starts with this configuration"),
-        // Nobody has begun to set live mode up.
+        // No table of live mode is there: nobody has begun to set it up.
         (0, missing, 0) if missing == parts_count => {
             print("test mode is ready; nothing of live mode is configured")
         }
@@ -162,7 +162,8 @@ async fn awaiting_operator(config: &Config) -> Option<String> {
     })
 }
 
-/// What the operator paused, a line each. A database that does not open is another line's to say.
+/// What the operator paused, a line each. Nothing where the database does not open: the line
+/// `database` says so.
 async fn paused(config: &Config) -> Vec<String> {
     let database = config.database.clone();
     let read = move || database.examine(pauses::rows::all);
@@ -214,7 +215,7 @@ async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     match looked.await {
         Ok(Ok(None)) => {}
         Ok(Ok(Some(fault))) => faults.push(("key", fault)),
-        // Of a server that does not answer, another line tells.
+        // The line `database` says that the server does not answer.
         Ok(Err(StoreError::Unavailable(_))) => {}
         Ok(Err(fault)) => faults.push(("database", fault.to_string())),
         Err(fault) => faults.push(("database", fault.to_string())),
@@ -222,6 +223,7 @@ async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     faults
 }
 
+/// Asks a PostgreSQL server what it is and whether its settings are safe.
 async fn server(database: Database) -> Result<String, PartError> {
     let looked = tokio::task::spawn_blocking(move || database.server())
         .await
@@ -235,6 +237,7 @@ async fn server(database: Database) -> Result<String, PartError> {
     }
 }
 
+/// Asks the nodes of a chain whether they are of that chain and know the token.
 async fn reached(chain: &FollowedChain) -> Result<String, PartError> {
     match chain.check().await.map_err(PartError::Stops)? {
         true => Ok(format!(
@@ -249,7 +252,7 @@ async fn reached(chain: &FollowedChain) -> Result<String, PartError> {
     }
 }
 
-/// Whether operators can be sent to the provider that they may sign in at.
+/// Asks the OpenID Connect provider for its description and its keys.
 async fn provider(
     oidc: &OidcSettings,
     config: &Config,
@@ -265,7 +268,7 @@ async fn provider(
     openid.check(now_seconds).await.map_err(|error| PartError::Fails(error.to_string()))
 }
 
-/// Tries one part that is configured; answers what was seen.
+/// Tries one part of live mode that is configured; answers what it showed.
 async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, PartError> {
     let now_seconds = Clock::System.milliseconds() / 1000;
     let missing = || PartError::Stops("is missing".into());
@@ -350,8 +353,8 @@ fn has_room(watched: &WatchedFolder) -> Result<String, PartError> {
     Ok(what)
 }
 
-/// What keeps the bank's agent from its folders, a line each. An agent of the service's own user
-/// needs no rights of a group, so this is no fault.
+/// What keeps the bank's agent from its folders, a line each. It is a note and no fault, because an
+/// agent that runs as the service's own user needs no rights of a group.
 fn agent_notes(config: &Config) -> Vec<String> {
     let Some(bank) = &config.bank else { return Vec::new() };
     if !bank.folder.join("staging").exists() {
@@ -362,8 +365,8 @@ fn agent_notes(config: &Config) -> Vec<String> {
     notes.unwrap_or_default().into_iter().map(line).collect()
 }
 
-/// Whether files can be written below a folder, in those of the bank that are there; what is
-/// missing is made at the start.
+/// Whether the bank's files can be written below a folder. If its folders are not there yet, the
+/// nearest folder above is tried, because the start makes them.
 fn writable(folder: &Path) -> Result<String, String> {
     match folder.join("staging").exists() {
         true => Folders::open(folder)?.check_writable()?,

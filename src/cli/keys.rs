@@ -92,7 +92,8 @@ async fn run(command: KeysCommand) -> Result<(), String> {
                 expires_at,
             };
             let config = config(&database)?;
-            // Said before it is there: a key made in another directory opens nothing.
+            // A new database in another directory than the server's is probably a mistake, because
+            // the server does not know its keys. So say first where it is made.
             if config.database.must_exist().is_err() {
                 let shown = match &config.database {
                     Database::Sqlite(path) => std::path::absolute(path).map_or_else(
@@ -161,12 +162,13 @@ async fn run(command: KeysCommand) -> Result<(), String> {
     }
 }
 
-/// Tells the person at the terminal something beside the output.
+/// Prints a remark to standard error, so that standard output has the key alone.
 fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "hundi: {text}");
 }
 
-/// Unix seconds, or `30d` from now.
+/// Reads when a key expires: Unix seconds, or a duration from `now` such as `30d`. `Err` where that
+/// is not in the future.
 fn expiry(text: &str, now: i64) -> Result<i64, String> {
     let fault = || {
         format!(

@@ -14,7 +14,7 @@ pub struct ListingArgs {
     json: bool,
 }
 
-/// What stands in one place of a listing.
+/// The value of one column in one line.
 pub enum ListingCell {
     Nothing,
     Text(String),
@@ -118,7 +118,7 @@ impl ListingPrinter {
         print(&format!("{comma}{}", Value::Object(object)))
     }
 
-    /// Prints a remark for people, and ends.
+    /// Prints a remark, but not into JSON, and ends the listing.
     pub fn end_with(self, remark: &str) -> Result<(), String> {
         if !self.is_json {
             print(remark)?;

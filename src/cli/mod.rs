@@ -1,5 +1,5 @@
 //! The command line: the commands, one file each, and what they share. To add a command, write its
-//! file and name it twice here, as a module and in the list.
+//! file and name it twice here: as a module, and in `commands!`.
 
 mod accounts;
 mod addresses;
@@ -122,7 +122,7 @@ commands! {
 /// Runs the command line and returns the exit code: 0 done, 1 failed; clap uses 2 for wrong usage.
 pub fn main() -> ExitCode {
     let command = Cli::parse().command;
-    // Who watches a demonstration on a terminal is told by it what happens.
+    // The demo itself prints what happens; information in the log would come between its lines.
     start_log(match command {
         Command::Demo(_) => tracing::Level::WARN,
         _ => tracing::Level::INFO,
@@ -130,8 +130,9 @@ pub fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => runtime.block_on(async {
-            // A write beyond a limit on file sizes then fails as one on a full disk does, where
-            // SIGXFSZ would end the process. The handler stays when its receiver goes.
+            // Without a handler, SIGXFSZ ends the process at a write beyond the limit on file
+            // sizes. With one, the write fails as on a full disk. The handler stays installed after
+            // its receiver is dropped.
             drop(signal(SignalKind::from_raw(SIGXFSZ)));
             config::check_secret_files()?;
             run(command).await
@@ -169,8 +170,8 @@ fn start_log(default: tracing::Level) {
         .with_target(false)
         .with_max_level(level)
         .with_writer(std::io::stderr)
-        // A report about a log line that cannot be written would go the same way, and end the task
-        // that logged.
+        // Otherwise a line that cannot be written is reported on standard error too, which fails
+        // as well and then panics in the task that logged.
         .log_internal_errors(false);
     if std::io::stderr().is_terminal() {
         log.compact().init();
@@ -179,7 +180,7 @@ fn start_log(default: tracing::Level) {
     }
 }
 
-/// Which database a command works on. The same flags, file and variables as the server's.
+/// The database that a command works on, by the same flags, file and variables as the server's.
 #[derive(Args, Clone)]
 pub struct DatabaseArgs {
     /// The database, as sqlite:PATH or postgres://USER@HOST/NAME [env: HUNDI_DATABASE] [default:
@@ -222,7 +223,8 @@ impl ByArgs {
         DecidedBy::new(&self.actor, &self.reason)
     }
 
-    /// The same of a decision about no object: one in live mode where live mode is configured.
+    /// Like [`ByArgs::decided_by`], for a decision about no single object: once live mode is
+    /// configured, it needs an actor and a reason, as decisions in live mode do.
     fn decided_by_for(&self, config: &Config) -> Result<DecidedBy, String> {
         let by = self.decided_by()?;
         let mode = if live::is_configured(config) { Mode::Live } else { Mode::Test };
@@ -277,7 +279,7 @@ async fn open_or_make(config: &Config) -> Result<Store, String> {
     opened.map_err(|error| error.to_string())
 }
 
-/// The service of a database that is there, beside a running server.
+/// Opens the service beside a running server: see [`App::open_beside`].
 async fn beside(database: &DatabaseArgs) -> Result<Arc<App>, String> {
     App::open_beside(&config(database)?, Clock::System).await
 }
@@ -304,7 +306,7 @@ where
     print(&app.state.store.write(decision).await.map_err(error_message)?)
 }
 
-/// Keeps a decision that is carried out elsewhere.
+/// Records a decision. What it decides is carried out outside this transaction.
 async fn record(
     store: &Store,
     subject: String,

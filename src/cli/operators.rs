@@ -113,7 +113,7 @@ impl RoleFlag {
     }
 }
 
-/// A password's hash, and the password where it was made here.
+/// A password's hash, and the password itself if it was made here and has to be shown.
 struct Chosen {
     hash: String,
     made: Option<String>,

@@ -11,7 +11,7 @@ use crate::store::Cost;
 /// Payouts that one call lists at most.
 const LISTED_MAX: i64 = 1_000;
 
-/// Where a payout stands, in words.
+/// Where a payout stands, in words. `instant` is now, in Unix seconds.
 fn state(found: &Journalled, bank: Option<&BankSettings>, instant: i64) -> String {
     if let Some(attention) = found.attention {
         return format!("waits for you: {}", attention.as_str());

@@ -114,7 +114,7 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
     Err(faults.join("; "))
 }
 
-/// The configured chains, as a command reads them.
+/// The configured chains of one mode, or of both; `Err` where one mode was asked for and has none.
 fn chains(config: &Config, mode: Option<Mode>) -> Result<Vec<FollowedChain>, String> {
     let client =
         Client::new(platform_roots()).map_err(|error| format!("TLS cannot be set up: {error}"))?;

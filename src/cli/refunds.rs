@@ -165,7 +165,6 @@ async fn list(
 }
 
 fn cells(refund: &Refund) -> [ListingCell; 14] {
-    // Money of the asset, in its own decimals.
     [
         refund.id.to_string().into(),
         refund.scope.mode().as_str().into(),

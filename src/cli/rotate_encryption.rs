@@ -9,7 +9,8 @@ use crate::key_rotation::{self, Begun, Survey};
 use crate::secrets::{self, KEY_NEEDED};
 use crate::store::failpoint;
 
-/// How often everything is passed through: once, and again for what a writer had in its hand.
+/// How many times all values are passed through. After the first pass, values may be left that
+/// transactions wrote with the old key while it ran.
 const PASSES_MAX: u32 = 10;
 
 const NEXT_KEY_NEEDED: &str = "no next key is given. Make it once with `head -c 32 /dev/urandom | \
@@ -32,7 +33,8 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
     });
     let sealer = Arc::new(sealer.await.map_err(error_message)?);
 
-    // While this holds the lock of a file, nothing serves it, and nothing starts to.
+    // While this command holds the database's lock, no server runs on it and none starts. Then
+    // there is no node to ask whether it has the next key.
     let lock = secrets::lock_database(&config.database).ok().flatten();
     let (asks_nodes, sealing, who) = (lock.is_none(), sealer.clone(), by.clone());
     dies_at("begin");
@@ -109,7 +111,7 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
     Err(format!("values of the old key are left after {PASSES_MAX} passes: run this again"))
 }
 
-/// Opens every value of one view of the database.
+/// Tries to open every sealed value, in one view of the database, and counts them by their keys.
 async fn survey(config: &Config, sealer: &Arc<Sealer>) -> Result<Survey, String> {
     let (database, sealer) = (config.database.clone(), sealer.clone());
     let look = move || database.examine(|tx| key_rotation::survey(tx, &sealer));

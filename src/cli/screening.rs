@@ -42,7 +42,7 @@ enum ScreeningCommand {
     },
 }
 
-/// Open hits that one listing shows.
+/// How many open hits one listing shows, oldest first.
 const HITS_MAX: i64 = 1_000;
 
 async fn run(command: ScreeningCommand) -> Result<(), String> {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::caller::{ApiCaller, CallError, CallerArgs};
 use super::print;
 
-/// How long one request waits for the event, in seconds, and how often it is asked.
+/// How long one request waits for the event, in seconds, and how many requests wait.
 const WAIT_SECONDS: u64 = 20;
 const WAITS_MAX: usize = 6;
 
@@ -22,7 +22,8 @@ pub struct Trigger {
     caller: CallerArgs,
 }
 
-/// Account numbers by what happens to payments to them.
+/// Account numbers of test mode, named by what happens to payments to them: their last four digits
+/// decide.
 pub(super) const SETTLES: &str = "50100012345678";
 const PARTIAL_NAME: &str = "50100012340002";
 const REJECTED: &str = "50100012340003";
@@ -31,7 +32,7 @@ const RETURNS: &str = "50100012341002";
 /// Where refunds of the simulated chain go.
 const REFUND_ADDRESS: &str = "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC";
 
-/// What is done until the event comes by itself.
+/// What the command does; the event then comes by itself.
 #[derive(Clone, Copy)]
 enum Play {
     Draft,
@@ -118,13 +119,14 @@ async fn get(caller: &ApiCaller, path: &str, wait_seconds: u64) -> Result<Value,
     caller.get(path, wait_seconds).await.map_err(CallError::message)
 }
 
-/// A part of a query: what lies after the newest event.
+/// The part of a query that asks for events after the newest one; empty where there is none yet.
 pub(super) async fn newest(caller: &ApiCaller) -> Result<String, String> {
     let page = get(caller, "/v1/events?order=desc&limit=1", 0).await?;
     Ok(page["data"][0]["id"].as_str().map_or(String::new(), |id| format!("&starting_after={id}")))
 }
 
-/// Waits for the first event of a type.
+/// Waits up to two minutes for the first event of a type. `after` is a part of the query that says
+/// where to begin, as [`newest`] makes it.
 pub(super) async fn await_event(
     caller: &ApiCaller,
     name: &str,
@@ -169,7 +171,7 @@ pub(super) async fn active_beneficiary(
     Ok(made)
 }
 
-/// A transfer of 100 USD; `funding` adds to the funding's fields.
+/// Makes a sender, a quote lock and a transfer of 100 USD. `funding` adds to its field `funding`.
 pub(super) async fn transfer(
     caller: &ApiCaller,
     beneficiary: &str,
