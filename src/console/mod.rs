@@ -1,37 +1,42 @@
 //! The operator's console: pages below `/console`, on a listener of their own.
 //!
-//! Drawn by the server and usable without scripts; htmx only replaces parts of a page. Nothing is
-//! loaded from elsewhere, and no page holds a style or a script in itself, so the
-//! Content-Security-Policy names only this server. A request is judged in this order: host, route,
-//! method, origin and content type of a change, session, role, form token; see `answer.rs`.
+//! The server draws the pages, and they work without scripts; htmx only replaces parts of a page.
+//! Nothing is loaded from elsewhere, and no page has a style or a script in itself, so the
+//! Content-Security-Policy names only this server. A request is judged in this order: host, origin
+//! and content type of a change, session, route and method, role, second factor, form token; see
+//! `answer.rs`.
 //!
 //! # How to add a page
 //!
 //! 1. A row in `routes.rs`: `get("/console/transfers/{id}", Role::Viewer, transfers::one)`, or
-//!    `post(…)` for a change. The role is the least that may; nobody without a session gets there.
-//!    A part that htmx asks for again and again is `.follows()`: asking for it does not keep a
-//!    session from ending.
-//! 2. A handler beside its template: `pub async fn one(visit: Visit) -> PageOutcome`. A `Visit` has
-//!    the session (`visit.operator()`), what the path and the query say (`visit.path(0)`,
+//!    `post(…)` for a change. The role is the lowest that may use it; nobody without a session
+//!    gets there. A part that htmx asks for again and again is `.follows()`: asking for it does not
+//!    keep a session from ending.
+//! 2. A handler in `pages/`: `pub async fn one(visit: Visit) -> PageOutcome`. A `Visit` has the
+//!    session (`visit.operator()`), what the path and the query say (`visit.path(0)`,
 //!    `visit.query("state")`), the fields of a form (`visit.field("reason")`), the texts
 //!    (`visit.words`), the store (`visit.app.store`) and the services. It reads with
 //!    `visit.app.store.read(Cost::Scan, move |tx| …)` and decides with
-//!    `visit.app.store.write(…)`. SQL stands in `console/rows.rs` or `console/rows/*.rs`, or in
-//!    the rows of the slice.
-//! 3. A template `src/console/NAME.html` that begins with `{% extends "console/layout.html" %}`
-//!    and fills the blocks `title` and `content`. Its struct has `frame: Frame<'a>`, from
-//!    `visit.frame("section")`, and the handler ends with `draw(&template)`. A part of a page is a
-//!    template that extends nothing. Every form that changes something is
-//!    `<form method="post">` with `{{ frame.token_field()|safe }}` in it; links and forms name
-//!    paths of this server alone. No `style=` and no `on…=`: the policy forbids them.
+//!    `visit.app.store.write(…)`. The console has no SQL: it stands in the `rows.rs` of the room
+//!    whose tables are read, or in `oversight/`.
+//! 3. The page as data: a `ConsolePage` of sections with tables, facts and forms (`blocks/`), and
+//!    `page.draw(&visit)` at the end. All pages in `pages/` but that of a new key are made so.
+//!
+//!    A page that is unlike the others has a template of its own, `src/console/NAME.html`. It
+//!    begins with `{% extends "console/layout.html" %}` and fills the blocks `title` and
+//!    `content`. Its struct has `frame: Frame<'a>`, from `visit.frame("section")`, and the handler
+//!    ends with `draw(&template)`. A part of a page is a template that extends nothing. Every form
+//!    that changes something is `<form method="post">` with `{{ frame.token_field()|safe }}` in it;
+//!    links and forms name paths of this server alone. No `style=` and no `on…=`: the policy
+//!    forbids them.
 //! 4. Words: `{{ frame.t.get("transfers.title") }}`, or with parts
 //!    `{{ frame.t.with("transfer.attempts", [("count", count.as_str())]) }}`. Each key stands in
 //!    `texts/en.toml` and in the files of the other languages; a test compares the files with one
 //!    another and with the keys that templates and code name.
 //! 5. After a change: `visit.back_to("/console/transfers", "notice.decided")` answers
-//!    303 and the next page shows the notice. A refusal that a person should read is
-//!    `Failure::told(…)`.
-//! 6. A line in the navigation, if it is a place of its own: `nav.rs`.
+//!    303, and the next page shows the notice. A refusal that a person should read is
+//!    `Failure::told(…)`, which answers 409 with that text.
+//! 6. A line in `nav.rs`, if the navigation should lead to the page.
 //! 7. Tests: `tests/http/console.rs` asks every route of the table with every role, so a new row
 //!    is tested there by itself; what the page shows is tested beside it.
 
@@ -71,7 +76,7 @@ use openid::OpenId;
 use origin::Origins;
 use routes::RouteTable;
 
-/// Passwords that are compared at the same time; each takes 19 MiB and a processor.
+/// How many passwords are compared at the same time; each comparison takes 19 MiB and a processor.
 const COMPARISONS_MAX: usize = 2;
 
 /// The console as its listener serves it.
@@ -82,7 +87,7 @@ pub struct Console {
     request_ids: Minter,
     watch: watch::OverviewWatch,
     comparisons: Arc<Semaphore>,
-    /// Whether nobody gets further than setting up a second factor without one.
+    /// Whether an operator without a second factor can only set one up.
     requires_second_factor: bool,
     /// Where operators may sign in instead of with a password.
     openid: Option<OpenId>,
@@ -109,7 +114,8 @@ impl Console {
         })
     }
 
-    /// Lets operators sign in at a provider too.
+    /// Lets operators sign in at an OpenID Connect provider too. `Err` where a second factor is
+    /// required and the settings do not say that the provider asks for one.
     pub fn with_openid(mut self, openid: Option<OpenId>) -> Result<Console, String> {
         let is_factor_there =
             openid.as_ref().is_none_or(|openid| openid.settings.is_second_factor_there());
