@@ -1,5 +1,5 @@
-//! The style sheet and the scripts, from the binary. Their addresses name their content, so that
-//! browsers keep them and never mix those of two versions.
+//! The style sheet and the scripts, which are in the binary. Each file's path has a digest of its
+//! content, so that browsers can keep it forever and never mix the files of two versions.
 
 use std::sync::LazyLock;
 
@@ -35,20 +35,20 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
 
 const FOLDER: &str = "/console/static/";
 
-/// Where a file is, for pages.
+/// The path of a file, for the pages that load it.
 pub fn path(name: &str) -> String {
     let mark = FILES.iter().find(|file| file.name == name).map_or("", |file| &file.mark);
     format!("{FOLDER}{mark}/{name}")
 }
 
-/// The file of a path; `None` where there is none of this content.
+/// The file at a path; `None` where there is none, or its digest is of another version.
 pub fn find(path: &str) -> Option<Reply> {
     let (mark, name) = path.strip_prefix(FOLDER)?.split_once('/')?;
     let file = FILES.iter().find(|file| file.name == name && file.mark == mark)?;
     Some(kept(file.content_type, file.body.as_bytes(), &file.mark))
 }
 
-/// A file from the binary, which a browser may keep under the address that names its content.
+/// A file as an answer that a browser may keep for a year.
 fn kept(content_type: &'static str, body: &'static [u8], mark: &str) -> Reply {
     let mut reply = reply::reply(200, content_type, body.to_vec());
     reply::set_header(&mut reply, ETAG, &format!("\"{mark}\""));

@@ -16,7 +16,7 @@ use crate::staff::sign_in::{self, Attempt, Place, SignIn};
 use crate::staff::{self, rows};
 use crate::store::Cost;
 
-/// Characters of a password that are looked at; a longer one is wrong.
+/// The longest password that is compared; a longer one is wrong.
 const PASSWORD_BYTES_MAX: usize = 4 * staff::passwords::CHARACTERS_MAX;
 
 #[derive(Template)]
@@ -32,18 +32,18 @@ struct SignInPage<'a> {
     provider: Option<Provider>,
 }
 
-/// Where one may sign in instead.
+/// The button that leads to an OpenID Connect provider.
 struct Provider {
     text: String,
     path: String,
 }
 
-/// The form. It brings a cookie that its token is made of.
+/// The form. Its answer sets the cookie from which the form's token is made.
 pub async fn page(asked: ConsoleRequest) -> PageOutcome {
     shown(asked, StatusCode::OK, None).await
 }
 
-/// The form with what went wrong before.
+/// The form, with `problem` above it where something went wrong before.
 pub(super) async fn shown(
     mut asked: ConsoleRequest,
     status: StatusCode,
@@ -87,7 +87,7 @@ async fn drawn(asked: &ConsoleRequest, next: &str, problem: Option<String>) -> P
     })
 }
 
-/// Compares what was typed. Which part of it is wrong, nobody is told.
+/// Compares what was typed. If it is wrong, nobody is told which part of it is.
 pub async fn submit(asked: ConsoleRequest) -> PageOutcome {
     let attempt = Attempt {
         name: asked.field("name").to_owned(),
@@ -109,7 +109,7 @@ pub async fn submit(asked: ConsoleRequest) -> PageOutcome {
     };
     tracing::info!(operator = operator.name, "an operator signed in");
     let mut reply = asked.go_to(asked.field("next"))?;
-    // A new token, whatever the browser had before, and none of the visit's.
+    // A session always begins with a new token, so that nobody can plant one beforehand.
     asked.set_cookie(&mut reply, Cookie::Session, token.as_str());
     asked.remove_cookie(&mut reply, Cookie::Visit);
     Ok(reply)
@@ -145,8 +145,8 @@ async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, F
     Ok(store.write(conclude).await?)
 }
 
-/// The operator, if the password is right. Few passwords are compared at once, so that attempts
-/// take no memory or processor from anything else.
+/// The operator, if the password is right. Few passwords are compared at the same time, so that
+/// attempts leave memory and processors to everything else.
 async fn compare(
     asked: &ConsoleRequest,
     attempt: &Attempt,
