@@ -1,4 +1,4 @@
-//! One's own account: how the console looks, and where one is signed in.
+//! The operator's own account: language and theme, and where the operator is signed in.
 
 use askama::Template;
 
@@ -58,7 +58,7 @@ pub async fn set_preferences(visit: Visit) -> PageOutcome {
     visit.back_to("/console/account", "notice.saved")
 }
 
-/// Ends one of one's own sessions.
+/// Ends one of the operator's own sessions.
 pub async fn end_session(visit: Visit) -> PageOutcome {
     let hash = hex::decode(visit.field("session")).ok_or(Failure::NotFound)?;
     let number = visit.operator().number;
@@ -77,7 +77,7 @@ pub async fn end_session(visit: Visit) -> PageOutcome {
     }
 }
 
-/// Ends every session of an operator.
+/// Ends every session of another operator.
 pub async fn end_sessions_of(visit: Visit) -> PageOutcome {
     let name = crate::staff::name(visit.field("name")).map_err(Failure::told)?;
     let by = super::pages::decide::decided_by(&visit)?;

@@ -26,7 +26,8 @@ use crate::kernel::{Id, OperationError, Refusal, StoreError, system_random};
 use crate::staff::sessions::{self, Session};
 use crate::store::Cost;
 
-/// Everything comes from this server, nothing stands in the page itself, nobody frames it.
+/// Scripts, styles and requests only from this server and not in the page itself; no frames around
+/// it. Images may be in the page: the empty icon is.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' \
     data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -35,7 +36,7 @@ pub async fn answer(console: Arc<Console>, request: Request<Incoming>) -> Reply 
     let request_id = new_request_id(&console);
     let mut reply = match judge(&console, request).await {
         Ok(reply) => reply,
-        // Without a page, because nothing is known of who asks.
+        // As plain text: before the session is read, there is no language for a page.
         Err((status, text)) => reply::reply(
             status.as_u16(),
             "text/plain; charset=utf-8",
@@ -50,7 +51,7 @@ pub async fn answer(console: Arc<Console>, request: Request<Incoming>) -> Reply 
     reply
 }
 
-/// The answer to what no route is asked for, such as a head that is no HTTP/1.1.
+/// The answer to a request that reaches no route, such as one whose head is not HTTP/1.1.
 pub fn refuse(console: &Console, refusal: Refusal) -> Reply {
     let mut reply = reply::refusal_reply(&new_request_id(console), refusal);
     protect(console, &mut reply);
@@ -72,7 +73,7 @@ fn protect(console: &Console, reply: &mut Reply) {
     set(CONTENT_SECURITY_POLICY, POLICY);
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(X_FRAME_OPTIONS, "DENY");
-    // A form's POST names its origin only while the page may name itself to this server.
+    // With "no-referrer" a form's POST would come with the origin "null", and be refused.
     set(REFERRER_POLICY, "same-origin");
     set(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
     set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
@@ -85,6 +86,7 @@ fn protect(console: &Console, reply: &mut Reply) {
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
+/// An answer without a page: a status and its text.
 type Bare = (StatusCode, &'static str);
 
 async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Reply, Bare> {
@@ -156,13 +158,15 @@ async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Rep
             reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
             Ok(reply)
         }
-        // What there is, nobody learns who is not signed in.
+        // Who is not signed in does not learn which pages there are.
         RouteFound::Nothing if session.is_none() => Ok(to_sign_in(&asked, is_change)),
         RouteFound::Nothing => Ok(failed(&asked, session.as_ref(), Failure::NotFound)),
     }
 }
 
-/// Where a request comes from. Behind a proxy on this machine it is what the proxy says last.
+/// The address that a request comes from. Behind a TLS proxy on this machine it is the last address
+/// in `X-Forwarded-For`, which that proxy added. The header of a proxy on another machine is not
+/// believed: that proxy's own address stands for everybody behind it.
 fn address_of(console: &Console, peer: Option<IpAddr>, headers: &HeaderMap) -> String {
     let Some(peer) = peer else { return "unknown".into() };
     let forwarded = headers
@@ -203,7 +207,7 @@ async fn run(
     {
         let hash = session.token_hash;
         let touched = asked.app.store.write(move |tx, now| sessions::touch(tx, now, &hash)).await;
-        // The session only ends earlier.
+        // Without it the session only ends earlier than it could.
         if let Err(error) = touched {
             tracing::warn!(%error, "the use of a session could not be written down");
         }
@@ -217,8 +221,8 @@ async fn run(
     outcome.unwrap_or_else(|failure| failed(&again, session_again.as_ref(), failure))
 }
 
-/// Why a request is not for its handler: nobody is signed in, the role is too low, or the form is
-/// not of this session.
+/// The answer to a request that its handler must not get: nobody is signed in, the role is too low,
+/// a required second factor is missing, or the form is not of this session.
 fn refused(
     route: &ConsoleRoute,
     asked: &ConsoleRequest,
@@ -277,7 +281,7 @@ fn failed(asked: &ConsoleRequest, session: Option<&Session>, failure: Failure) -
     page(asked, session, status, text)
 }
 
-/// A page that says that there is none, and what to do.
+/// The page that is shown instead of the one asked for: what is wrong, and what to do.
 #[derive(askama::Template)]
 #[template(path = "console/problem.html")]
 struct Problem<'a> {

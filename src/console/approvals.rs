@@ -22,7 +22,7 @@ struct ApprovalsPage<'a> {
     decided: Vec<ApprovalRequest>,
     own: i64,
     may_approve: bool,
-    /// Requests of before this time are too old to approve.
+    /// In Unix seconds; requests made until then are too old to approve.
     old: i64,
 }
 

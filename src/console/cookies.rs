@@ -1,18 +1,19 @@
-//! The console's cookies: the session's token; before it the visit's, which the form that signs in
-//! is bound to; and the provider's, which a sign-in at a provider is bound to.
+//! The console's three cookies. `Session` has the session's token. `Visit` has a token before there
+//! is a session; the form that signs in is bound to it. `Provider` has a token that a sign-in at an
+//! OpenID Connect provider is bound to.
 //!
-//! Over https all have the prefix `__Host-`: browsers take such a cookie only from this host,
-//! encrypted and for all of its paths, so neither another host of the domain nor a page below
-//! another path can set or replace it. Over plain http, which the console speaks on loopback alone,
-//! browsers take no cookie of that prefix; there the names have none, and whatever else listens on
-//! this machine's loopback address is trusted with them: cookies do not know ports.
+//! Over https their names have the prefix `__Host-`. Browsers take such a cookie only over https,
+//! from this host, and for all of its paths. So neither another host of the domain nor a page below
+//! another path can set or replace it. The console speaks plain http only on loopback, where
+//! browsers take no cookie with that prefix, so the names have none. Cookies do not depend on the
+//! port: every program that listens on this machine's loopback address could read them there.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
 use super::origin::Origins;
 
-/// Which of them.
+/// One of the console's cookies.
 #[derive(Clone, Copy)]
 pub enum Cookie {
     Session,
@@ -35,7 +36,8 @@ impl Cookie {
         }
     }
 
-    /// The token that a request brings. One that comes twice, or is no token, is none.
+    /// The token that a request brings. `None` where the cookie is missing, comes twice or is no
+    /// token.
     pub fn read(self, origins: &Origins, headers: &HeaderMap) -> Option<String> {
         let name = self.name(origins);
         let mut found = headers
@@ -51,12 +53,13 @@ impl Cookie {
         (is_token && found.next().is_none()).then(|| token.to_owned())
     }
 
-    /// The header that gives it to a browser. It ends with the browser; the store ends it before.
+    /// The header `Set-Cookie` that gives a token to a browser. The browser drops it when it is
+    /// closed; the store may end the session earlier.
     pub fn set(self, origins: &Origins, token: &str) -> Option<HeaderValue> {
         self.header(origins, token, "")
     }
 
-    /// The header that takes it from a browser.
+    /// The header `Set-Cookie` that makes a browser drop the cookie.
     pub fn remove(self, origins: &Origins) -> Option<HeaderValue> {
         self.header(origins, "", "; Max-Age=0")
     }
@@ -64,7 +67,8 @@ impl Cookie {
     fn header(self, origins: &Origins, value: &str, end: &str) -> Option<HeaderValue> {
         let secure = if origins.is_secure() { "; Secure" } else { "" };
         let name = self.name(origins);
-        // Lax: a link in an alarm opens the console signed in, and no other site can post.
+        // With Lax, a link in an alarm finds the operator signed in, and a POST from another site
+        // brings no cookie.
         let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{end}");
         HeaderValue::from_str(&text).ok()
     }

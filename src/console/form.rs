@@ -1,6 +1,6 @@
 //! The fields of a form or of a query, in the order in which they came.
 
-/// Fields of one form; more are refused.
+/// The most fields of one form; a form with more is refused.
 const FIELDS_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use crate::http::reply;
 use crate::staff::OperatorIdentity;
 use crate::staff::sessions::Session;
 
-/// The frame of a page. Templates call it `frame`, and its texts `frame.t`.
+/// What every page shows around its content. Templates call it `frame`, and its texts `frame.t`.
 pub struct Frame<'a> {
     pub t: &'static Words,
     pub operator: Option<&'a OperatorIdentity>,

@@ -3,12 +3,13 @@
 use crate::staff::Role;
 
 pub struct MenuLine {
-    /// As `visit.frame(…)` names it.
+    /// The section that a page gives to `visit.frame(…)`; its line is then marked as the current
+    /// one.
     pub section: &'static str,
     pub path: &'static str,
-    /// The key of its text.
+    /// The key of the line's text.
     pub text: &'static str,
-    /// Who sees it.
+    /// The lowest role that sees the line.
     pub least: Role,
 }
 

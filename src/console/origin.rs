@@ -1,11 +1,11 @@
-//! Which host the console is asked by, and which site a change comes from.
+//! Checks by which host name the console is asked, and from which site a change comes.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use url::{Host, Url};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Where browsers reach the console.
+/// The addresses by which browsers reach the console.
 pub struct Origins {
     /// `host` or `host:port`, as in the header `Host`.
     authorities: Vec<String>,
@@ -13,7 +13,8 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// From the console's URL. One on this machine's loopback address has all of its names.
+    /// From the console's URL. If that is on loopback, all three names of loopback count:
+    /// `localhost`, `127.0.0.1` and `[::1]`. `Err` where it is no http or https URL.
     pub fn of(url: &str) -> Result<Origins, String> {
         let misfit = || format!("the console's address {url:?} is not a URL such as https://HOST");
         let parsed = Url::parse(url).map_err(|_| misfit())?;
@@ -39,13 +40,13 @@ impl Origins {
         Ok(Origins { authorities: hosts.into_iter().map(authority).collect(), scheme })
     }
 
-    /// Whether the pages travel encrypted, so that cookies can ask for it.
+    /// Whether browsers reach the console over https.
     pub fn is_secure(&self) -> bool {
         self.scheme == "https"
     }
 
-    /// The host of a request, if it is one of the console's. Another one is a name that somebody
-    /// else pointed to this address.
+    /// The host of a request, if it is one of the console's. Any other name may belong to somebody
+    /// who pointed it to this address (DNS rebinding).
     pub fn host<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let host = only(headers, &header::HOST)?;
         self.authorities.iter().any(|known| known.eq_ignore_ascii_case(host)).then_some(host)
@@ -56,8 +57,8 @@ impl Origins {
         Some(format!("{}://{}", self.scheme, self.host(headers)?))
     }
 
-    /// Whether a change was asked for by a page of the console itself, and as its forms are sent.
-    /// Browsers name the origin of every POST; what names none is refused.
+    /// Whether a change comes from a page of the console itself, in the content type of a form.
+    /// Browsers send `Origin` with every POST; a change without it is refused.
     pub fn is_own_change(&self, headers: &HeaderMap) -> bool {
         let Some(own) = self.asked(headers) else { return false };
         let is_own_site = match headers.get(&SEC_FETCH_SITE) {
@@ -76,7 +77,7 @@ fn is_form(headers: &HeaderMap) -> bool {
     media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-/// A header that is there once and reads.
+/// The value of a header that occurs exactly once and is visible ASCII.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;

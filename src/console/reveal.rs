@@ -1,5 +1,5 @@
-//! A beneficiary's full account number, which is shown on demand alone: with a reason, and a line
-//! in the audit log.
+//! A beneficiary's full account number. It is shown only on demand: the operator gives a reason,
+//! and the look goes to the audit log.
 
 use askama::Template;
 use secrecy::ExposeSecret;
@@ -30,7 +30,7 @@ pub async fn account_number(visit: Visit) -> PageOutcome {
         return Err(Failure::told(visit.words.get("account_number.needs_reason")));
     }
     let services = visit.app.services.clone();
-    // The number leaves once the line is on the disk.
+    // The number is shown only after the entry of the audit log is on the disk.
     let seen = visit
         .app
         .store

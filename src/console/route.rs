@@ -1,4 +1,4 @@
-//! What a route of the console is: a method, a path, who may, and a handler.
+//! What a route of the console is: a method, a path, who may ask for it, and a handler.
 
 use std::pin::Pin;
 
@@ -40,10 +40,11 @@ pub(super) enum Handler {
 
 pub struct ConsoleRoute {
     pub method: Method,
-    /// With `{name}` for what varies.
+    /// With `{name}` for each part that varies.
     pub path: &'static str,
     pub least: Least,
-    /// Whether the page itself asks, again and again: that is no use of the session.
+    /// Whether the page's script asks for it again and again. That does not count as a use of the
+    /// session, which would else never end.
     pub follows: bool,
     pub(super) handler: Handler,
 }
@@ -84,7 +85,7 @@ where
     signed(Method::Post, path, Least::Role(least), handler)
 }
 
-/// What whoever is signed in may.
+/// A route for anybody who is signed in.
 pub fn own<F>(method: Method, path: &'static str, handler: fn(Visit) -> F) -> ConsoleRoute
 where
     F: Future<Output = PageOutcome> + Send + 'static,
@@ -92,7 +93,7 @@ where
     signed(method, path, Least::SignedIn, handler)
 }
 
-/// What anybody may.
+/// A route for anybody, signed in or not.
 pub fn open<F>(method: Method, path: &'static str, handler: fn(ConsoleRequest) -> F) -> ConsoleRoute
 where
     F: Future<Output = PageOutcome> + Send + 'static,

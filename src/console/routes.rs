@@ -1,4 +1,4 @@
-//! Every route of the console, with the least role that may use it.
+//! Every route of the console, with the lowest role that may use it.
 
 use super::pages::{
     self, accounts, audit, decide, keys, limits, machinery, overview, persons, queues, reports,
@@ -69,7 +69,9 @@ pub struct RouteTable {
 
 /// What a path and method lead to.
 pub(super) enum RouteFound<'a> {
+    /// The route, and what stands in the path for each `{name}`.
     Route(&'a ConsoleRoute, Vec<String>),
+    /// There are routes at this path, but none with this method.
     OtherMethod,
     Nothing,
 }

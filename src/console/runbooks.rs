@@ -1,4 +1,4 @@
-//! What to do about an alarm: its part of docs/run.md, from the binary.
+//! What to do about an alarm: its part of docs/run.md, which is in the binary.
 
 use askama::Template;
 
@@ -8,7 +8,7 @@ use crate::guides::markdown;
 
 const RUN: &str = include_str!("../../docs/run.md");
 
-/// Where the runbook of an alarm is.
+/// The path of an alarm's runbook in the console.
 pub fn path_of(alarm: &str) -> String {
     format!("/console/runbooks/{alarm}")
 }

@@ -21,13 +21,13 @@ struct SecondFactorPage<'a> {
     is_confirmed: bool,
     is_required: bool,
     codes_left: String,
-    /// While it waits for its first code.
+    /// The new secret, until its first code confirms it.
     setup: Option<Setup>,
 }
 
 struct Setup {
     qr: QrSvg,
-    /// In groups of four, for who cannot scan.
+    /// In groups of four letters, for somebody who cannot scan the code.
     secret: String,
 }
 
@@ -72,8 +72,8 @@ pub async fn page(visit: Visit) -> PageOutcome {
     })
 }
 
-/// Makes a new secret. Who has a second factor already shows it first: a stolen session must not
-/// replace it.
+/// Makes a new secret. An operator who has a second factor already gives a code of it first, so
+/// that a stolen session cannot replace it.
 pub async fn begin(visit: Visit) -> PageOutcome {
     let (number, code) = (visit.operator().number, visit.field("code").to_owned());
     let services = visit.app.services.clone();
@@ -91,7 +91,8 @@ pub async fn begin(visit: Visit) -> PageOutcome {
     }
 }
 
-/// Confirms it by its first code. Every session ends, and this one goes on under a new token.
+/// Confirms the new secret by its first code. Every session of the operator ends, and this browser
+/// gets a new one.
 pub async fn confirm(mut visit: Visit) -> PageOutcome {
     let (number, code) = (visit.operator().number, visit.field("code").to_owned());
     let place = Place { address: visit.address.clone(), browser: visit.session.browser.clone() };

@@ -1,5 +1,5 @@
-//! The console's texts: one file for each language, from the binary. A third language is one more
-//! file in `texts/`, named by its code.
+//! The console's texts, which are in the binary: one file for each language. To add a language, put
+//! its file into `texts/`, named by the language's code.
 
 #[cfg(test)]
 mod languages;
@@ -7,7 +7,8 @@ mod languages;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Languages, the one that others fall back to first: the code and its file. The build finds them.
+/// The code and the text of each language's file, English first, to which the others fall back. The
+/// build script finds the files.
 const LANGUAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/console_languages.rs"));
 
 static ALL: LazyLock<Vec<Words>> = LazyLock::new(|| words_of(LANGUAGES));
@@ -18,7 +19,7 @@ fn words_of(languages: &[(&'static str, &str)]) -> Vec<Words> {
 
 /// The texts of one language.
 pub struct Words {
-    /// As in the attribute `lang`.
+    /// The language's code, as in the attribute `lang`.
     pub code: &'static str,
     texts: BTreeMap<String, String>,
 }
@@ -49,7 +50,7 @@ impl Words {
         let english = || ALL.first().and_then(|english| english.texts.get(key));
         self.texts.get(key).or_else(english).map_or(key, String::as_str)
     }
-    /// The same with values in the places of `{name}`.
+    /// Like [`Words::get`], with each `{name}` replaced by its value.
     pub fn with<const N: usize>(&self, key: &str, values: [(&str, &str); N]) -> String {
         let mut text = self.get(key).to_owned();
         for (name, value) in values {
@@ -73,8 +74,8 @@ fn find<'a>(all: &'a [Words], code: &str) -> Option<&'a Words> {
     all.iter().find(|words| words.code == code)
 }
 
-/// The language that a browser wishes for (`Accept-Language`), as far as there is one. Weights are
-/// taken as browsers send them: falling.
+/// The first language of `Accept-Language` that there is, else English. Weights are not read:
+/// browsers send the languages with falling weights.
 pub fn wished(accept_language: &str) -> &'static Words {
     static NONE: Words = Words { code: "en", texts: BTreeMap::new() };
     wished_among(&ALL, accept_language).unwrap_or(&NONE)

@@ -1,4 +1,4 @@
-//! What a handler gets, and what it may answer.
+//! What a handler of the console gets, and what it may answer.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,23 +17,26 @@ use crate::services::Services;
 use crate::staff::OperatorIdentity;
 use crate::staff::sessions::Session;
 
-/// A request whose route is known.
+/// A request to the console. Handlers that need no session get it alone, others within a [`Visit`].
 pub struct ConsoleRequest {
     pub console: Arc<Console>,
     pub app: Arc<AppState>,
     pub words: &'static Words,
-    /// Where the request comes from, as far as can be told.
+    /// The IP address that the request comes from, or `unknown`.
     pub address: String,
     pub headers: HeaderMap,
+    /// Path and query.
     pub(super) path: String,
+    /// What stands in the path for each `{name}` of its route.
     pub(super) parts: Vec<String>,
     pub(super) query: Fields,
     pub(super) form: Fields,
-    /// What the token in the page's forms is made of: the session's or the visit's cookie.
+    /// The value of the session's cookie, or without a session of the visit's. The token of the
+    /// page's forms is made of it.
     pub(super) cookie: String,
 }
 
-/// A request of somebody who is signed in and may ask it.
+/// A request of an operator who is signed in and may ask for its route.
 pub struct Visit {
     pub(super) asked: ConsoleRequest,
     pub session: Session,
@@ -47,7 +50,8 @@ impl Deref for Visit {
 }
 
 impl ConsoleRequest {
-    /// What a page about a failure needs of a request that a handler took.
+    /// A copy without the form's fields, kept for a page about a failure: the handler takes the
+    /// request itself.
     pub(super) fn twin(&self) -> ConsoleRequest {
         ConsoleRequest {
             console: self.console.clone(),
@@ -78,7 +82,7 @@ impl ConsoleRequest {
     pub fn fields<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
         self.form.all(name)
     }
-    /// Whether htmx asks for a part of a page.
+    /// Whether htmx asks, which wants a part of a page.
     pub fn wants_part(&self) -> bool {
         self.headers.contains_key("hx-request")
     }
@@ -99,11 +103,12 @@ impl ConsoleRequest {
         let given = self.field("token");
         bool::from(subtle::ConstantTimeEq::ct_eq(self.token().as_bytes(), given.as_bytes()))
     }
-    /// Sends the browser to a page of the console after a change.
+    /// Sends the browser to a page of the console (303); to the overview where `path` is not one.
     pub fn go_to(&self, path: &str) -> PageOutcome {
         let mut reply = reply::reply(StatusCode::SEE_OTHER.as_u16(), TEXT, Vec::new());
         let path = if is_own_path(path) { path } else { "/console" };
-        // htmx follows a redirect unseen, and would put a whole page into a part of one.
+        // Scripts cannot see a redirect: htmx would follow it and put the whole page into a part of
+        // this one. Its own header loads the page instead.
         if self.wants_part() {
             *reply.status_mut() = StatusCode::OK;
             reply::set_header(&mut reply, HeaderName::from_static("hx-redirect"), path);
@@ -112,7 +117,8 @@ impl ConsoleRequest {
         }
         Ok(reply)
     }
-    /// The same, and the next page shows a notice: a key of the texts that begins with `notice.`.
+    /// Like [`ConsoleRequest::go_to`], and the next page shows a notice: the key of a text that
+    /// begins with `notice.`.
     pub fn back_to(&self, path: &str, notice: &str) -> PageOutcome {
         let mark = if path.contains('?') { '&' } else { '?' };
         self.go_to(&format!("{path}{mark}notice={notice}"))
@@ -136,7 +142,8 @@ impl Visit {
     pub const fn operator(&self) -> &OperatorIdentity {
         &self.session.operator
     }
-    /// This operator as who decides. A reason is for whoever looks at the decision later.
+    /// This operator as the one who decides, proven by the session. `Err` where the reason is not
+    /// taken.
     pub fn decided_by(&self, reason: &str) -> Result<DecidedBy, Failure> {
         let operator = self.operator();
         let by = DecidedBy::new(&operator.name, reason).map_err(Failure::Told)?;
@@ -144,7 +151,8 @@ impl Visit {
     }
 }
 
-/// A path below the console that a browser may be sent to, and nothing else.
+/// Whether a text from a request is a path of the console, so that no link can send a browser to
+/// another site.
 pub fn is_own_path(path: &str) -> bool {
     let is_below =
         path == "/console" || path.starts_with("/console/") || path.starts_with("/console?");
@@ -164,9 +172,9 @@ pub enum Failure {
     NotFound,
     /// This operator may not.
     Forbidden,
-    /// Nothing changed, and the person is told why.
+    /// Nothing changed, and this text tells the person why (409).
     Told(String),
-    /// It cannot be told now; the log says more.
+    /// The store or a template failed: the page is answered 500 or 503, and the log says why.
     Broken(OperationError),
 }
 

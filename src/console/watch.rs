@@ -1,8 +1,8 @@
-//! The overview's figures, which all who look at it share: ten cost as much as one.
+//! The overview's figures, which all viewers share, so that ten viewers cost as much as one.
 //!
-//! One of them reads, for all. The others are shown what was read last, unless that is old. A
-//! reading that took long is kept longer, so that the overview takes a small share of the time of
-//! one processor, whatever the database holds.
+//! One request reads for all. Others that come meanwhile show what was read last, unless that is
+//! too old. Figures that took long to read are shown longer, so that the overview takes about a
+//! fiftieth of the time of one processor; only figures older than `KEPT_MAX` are read sooner.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ use crate::oversight::flow::DayCount;
 use crate::oversight::overview::{self, Overview};
 use crate::store::{Cost, Store};
 
-/// How long figures are shown to everybody before they are read again.
+/// Figures are shown at least this long before they are read again.
 const KEPT_MIN: Duration = Duration::from_secs(4);
-/// They are kept so many times as long as the reading took.
+/// Figures are shown this many times as long as it took to read them.
 const KEPT_PER_READING: u32 = 50;
-/// Nobody is shown older ones, however long the reading takes.
+/// Older figures are shown to nobody, however long it takes to read new ones.
 const KEPT_MAX: Duration = Duration::from_secs(20);
 
 /// Figures, and until when they are fresh.
@@ -37,12 +37,12 @@ impl Kept {
     }
 }
 
-/// What all who look share.
+/// The figures that all viewers share.
 #[derive(Default)]
 pub struct OverviewWatch {
-    /// Of each mode that somebody looked at.
+    /// The figures of each mode that somebody looked at.
     kept: Mutex<Vec<Kept>>,
-    /// The count of the day, which whoever reads goes on with.
+    /// The count of the day so far. Each reading continues it, and holds the lock meanwhile.
     day: Arc<AsyncMutex<DayCount>>,
 }
 
@@ -54,7 +54,7 @@ impl OverviewWatch {
         }
         let mut day = match self.day.clone().try_lock_owned() {
             Ok(day) => day,
-            // Somebody reads already.
+            // Another request is reading.
             Err(_) => {
                 if let Some(overview) = self.find(mode, |kept| kept.is_younger_than(KEPT_MAX)) {
                     return Ok(overview);
@@ -73,7 +73,7 @@ impl OverviewWatch {
             let accounts = AccountNames::read(tx)?;
             let chains: Vec<&str> = ChainName::ALL.iter().map(|chain| chain.as_str()).collect();
             let made = overview::read(tx, &mut day, &accounts, mode, &chains, instant)?;
-            // The next one goes on with the day only now.
+            // The lock of `day` ends with this closure.
             Ok((made, begun.elapsed()))
         });
         let (made, took) = read.await?;

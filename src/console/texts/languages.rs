@@ -1,5 +1,5 @@
 //! Finds the languages of the console: each is one file of texts, named by the language's code. The
-//! build asks this, and so do tests.
+//! build script uses this, and so do tests.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub fn find(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// The list of them as Rust has it: pairs of a code and the text of its file.
+/// The list as Rust code: pairs of a language's code and its file's text.
 pub fn list(found: &[(String, PathBuf)]) -> String {
     let line =
         |(code, path): &(String, PathBuf)| format!("    ({code:?}, include_str!({path:?})),\n");
