@@ -7,24 +7,27 @@ use subtle::ConstantTimeEq;
 
 use crate::kernel::seal::Sealer;
 
-/// How long a person may take at the provider.
+/// How long a person may take at the provider, in seconds.
 pub const FLOW_SECONDS_MAX: i64 = 600;
-/// Bytes of the path to go to afterwards; a longer one leads to the overview.
+/// The longest path to go to after the sign-in; a longer one is left out, which leads to the
+/// overview.
 const NEXT_BYTES_MAX: usize = 1_000;
 
-/// What goes to the provider and comes back. All of it follows from a browser's token by a keyed
-/// hash: nobody who has one part can tell another.
+/// The three secrets of one sign-in at a provider. All are computed from the browser's token by a
+/// keyed hash, so nobody who has one of them can compute another.
 pub struct SignInFlow {
-    /// Goes there and comes back unchanged: when it began, where to go afterwards, and a mark over
-    /// both and the browser's token.
+    /// Goes to the provider and comes back unchanged: when the sign-in began, where to go
+    /// afterwards, and a keyed hash over both and the browser's token.
     pub state: String,
-    /// Stands in the token that the provider signs.
+    /// The claim `nonce` of the token that the provider signs.
     pub nonce: String,
-    /// What the code is exchanged with (RFC 7636).
+    /// The code verifier that is sent with the code (RFC 7636).
     pub verifier: String,
 }
 
 impl SignInFlow {
+    /// Begins a sign-in for a browser's token. `instant` is in Unix seconds; `next` is the path to
+    /// go to afterwards, or "".
     pub fn begin(sealer: &Sealer, token: &str, instant: i64, next: &str) -> SignInFlow {
         let next = if next.len() <= NEXT_BYTES_MAX { next } else { "" };
         let carried = [instant.to_be_bytes().as_slice(), next.as_bytes()].concat();
@@ -39,8 +42,8 @@ impl SignInFlow {
         }
     }
 
-    /// The flow that a state belongs to, and where to go afterwards; `None` where another browser
-    /// began it, nobody did, or too long ago.
+    /// The sign-in that a state belongs to, and where to go afterwards. `None` where another
+    /// browser began it, where the state was not made here, and after [`FLOW_SECONDS_MAX`].
     pub fn resume(
         sealer: &Sealer,
         token: &str,
@@ -58,7 +61,7 @@ impl SignInFlow {
         (is_own && is_young).then(|| (flow, next.to_owned()))
     }
 
-    /// What the provider compares the verifier with.
+    /// The code challenge, which the provider compares with the verifier (RFC 7636, S256).
     pub fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()))
     }

@@ -1,9 +1,10 @@
 //! Signing in at an OpenID Connect provider, as an option beside the password.
 //!
-//! The authorization code flow with PKCE (S256). State, nonce and verifier follow from a token in a
-//! cookie of the browser that began, so an answer of the provider counts in that browser alone, and
-//! the store keeps nothing of a sign-in that never ends. `provider` asks the provider, `token`
-//! judges what it signed, `flow` binds a sign-in to its browser, `sign_in` has the two routes.
+//! The authorization code flow with PKCE (S256). State, nonce and verifier are computed from a
+//! token in a cookie of the browser that began. So the provider's answer counts in that browser
+//! alone, and the store keeps nothing of a sign-in that is never completed. `provider` asks the
+//! provider, `token` judges what it signed, `flow` binds a sign-in to its browser, and `sign_in`
+//! has the two routes.
 
 mod flow;
 pub mod provider;

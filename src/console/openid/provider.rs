@@ -25,13 +25,14 @@ pub const ANSWER_MILLISECONDS_MAX: u64 = 5_000;
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
 pub const KEYS_BYTES_MAX: usize = 256 * 1024;
 pub const TOKEN_BYTES_MAX: usize = 64 * 1024;
-/// How long the provider's description and keys are kept.
+/// How long the provider's description and keys are used before they are read again, in seconds.
 pub const KNOWN_SECONDS_MAX: i64 = 600;
-/// A key that is not known asks for the keys again, at most this often.
+/// A token with an unknown key makes the service ask for the keys again, but not more often than
+/// this, in seconds.
 pub const KEYS_AGAIN_SECONDS_MIN: i64 = 30;
-/// After an answer that did not come, nothing is asked for this long.
+/// After a failed question nothing is asked for this long, in seconds.
 pub const FAILED_SECONDS: i64 = 5;
-/// Sign-ins that talk to the provider at the same time.
+/// How many sign-ins may exchange their codes at the same time.
 const EXCHANGES_MAX: usize = 4;
 /// Characters of an error's name that are logged.
 const ERROR_CHARACTERS_MAX: usize = 64;
@@ -39,10 +40,10 @@ const ERROR_CHARACTERS_MAX: usize = 64;
 /// Why nobody is signed in.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// It does not answer, or not as a provider does.
+    /// The provider does not answer, or not as a provider does.
     #[error("{0}")]
     Unavailable(String),
-    /// It answered, and what it said does not hold.
+    /// The provider answered, but signed nobody in, or its token is not accepted.
     #[error("{0}")]
     Refused(String),
 }
@@ -78,6 +79,7 @@ struct TokenError {
     error: String,
 }
 
+/// The provider as it was read at one time; times are Unix seconds.
 struct KnownProvider {
     metadata: ProviderMetadata,
     token_endpoint: OutboundEndpoint,
@@ -89,7 +91,9 @@ struct KnownProvider {
 #[derive(Default)]
 struct Memory {
     known: Option<Arc<KnownProvider>>,
+    /// When the keys were last read again because of an unknown key.
     keys_again_at: Option<i64>,
+    /// When the provider last failed to answer.
     failed_at: Option<i64>,
 }
 
@@ -105,8 +109,8 @@ pub struct OpenId {
 }
 
 impl OpenId {
-    /// The client's secret comes from `HUNDI_CONSOLE_OIDC_SECRET`, or the file that the variable
-    /// with `_FILE` behind it names; without one the client is public.
+    /// The client's secret comes from `HUNDI_CONSOLE_OIDC_SECRET`, or from the file that
+    /// `HUNDI_CONSOLE_OIDC_SECRET_FILE` names. Without a secret the client is a public one.
     pub fn new(
         settings: OidcSettings,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -154,7 +158,7 @@ impl OpenId {
     }
 
     /// Exchanges the code that a browser brought back; answers whom the provider vouches for.
-    /// `issuer` is what the browser says that it comes from (RFC 9207), or "".
+    /// `issuer` is the parameter `iss` that the browser brought (RFC 9207), or "".
     pub(super) async fn redeem(
         &self,
         flow: &SignInFlow,
@@ -208,7 +212,8 @@ impl OpenId {
             .append_pair("code_verifier", &flow.verifier);
         let client_id = &self.settings.client_id;
         let methods = known.metadata.token_endpoint_auth_methods_supported.as_deref();
-        // What a provider supports that says nothing (OpenID Connect Discovery, 3).
+        // A provider that names no method supports client_secret_basic (OpenID Connect Discovery,
+        // 3).
         let is_basic = methods.is_none_or(|all| all.iter().any(|one| one == "client_secret_basic"));
         let mut authorization = String::new();
         match &self.secret {
@@ -269,7 +274,7 @@ impl OpenId {
         }
     }
 
-    /// The provider as it was read not long ago, or now.
+    /// The provider as it was read in the last [`KNOWN_SECONDS_MAX`], else as it is read now.
     async fn known(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let remembered = || {
             self.remember(|memory| {
@@ -298,7 +303,8 @@ impl OpenId {
         read
     }
 
-    /// The provider read anew because of a key that is not known, unless that was done just now.
+    /// The provider, read again because of an unknown key; within [`KEYS_AGAIN_SECONDS_MIN`] of the
+    /// last such reading, as it was read then.
     async fn known_again(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let _asking = self.asking.lock().await;
         let known = self.remember(|memory| {
@@ -340,7 +346,7 @@ impl OpenId {
         let token_endpoint = endpoint("token_endpoint", &metadata.token_endpoint)?;
         let keys_endpoint = endpoint("jwks_uri", &metadata.jwks_uri)?;
         let found: ProviderKeys = self.json("its keys", &keys_endpoint, KEYS_BYTES_MAX).await?;
-        // A provider may show kinds of keys that are not known here.
+        // Keys of a kind that is not known here are left out.
         let keys = found.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
         let keys = keys.collect();
         Ok(Arc::new(KnownProvider {
@@ -368,7 +374,7 @@ impl OpenId {
             .map_err(|_| Unavailable(format!("{what}: the answer does not read")))
     }
 
-    /// Asks for the description and the keys, for `hundi doctor`.
+    /// Asks for the description and the keys, and says in words what came, for `hundi doctor`.
     pub async fn check(&self, instant: i64) -> Result<String, ProviderError> {
         let known = self.known(instant).await?;
         let keys = known.keys.len();
@@ -384,7 +390,8 @@ impl OpenId {
     }
 }
 
-/// An address that the provider names, which has to keep what is sent there.
+/// An address that the provider names. `Err` unless it is https, or http on this machine, because
+/// secrets are sent there.
 fn endpoint(name: &str, address: &str) -> Result<OutboundEndpoint, ProviderError> {
     let endpoint =
         OutboundEndpoint::new(address, None).ok().filter(OutboundEndpoint::keeps_secrets);

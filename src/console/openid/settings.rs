@@ -4,9 +4,10 @@ use serde::Deserialize;
 
 use crate::outbound::OutboundEndpoint;
 
-/// The variable with the client's secret, which no file of settings holds.
+/// The variable with the client's secret, which is not a key of the settings' file.
 pub const SECRET_VARIABLE: &str = "HUNDI_CONSOLE_OIDC_SECRET";
-/// Said where a second factor is required and nobody says who asks for it.
+/// The error where a second factor is required, and the table does not say that the provider asks
+/// for one.
 pub const SECOND_FACTOR_NEEDED: &str = "a second factor is required: write second_factor = \
     \"provider\" into [console.oidc] once the provider asks for one";
 /// Characters of an issuer's address or a client's name.
@@ -23,22 +24,23 @@ pub enum SecondFactor {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OidcSettings {
-    /// As the provider writes itself, such as `https://login.example.com/realms/staff`.
+    /// The provider's `issuer`, exactly as the provider writes it, such as
+    /// `https://login.example.com/realms/staff`.
     pub issuer: String,
     pub client_id: String,
-    /// What the button calls the provider; the issuer's host where it is not said.
+    /// The provider's name on the button; if it is not set, the issuer's host.
     pub name: Option<String>,
     pub second_factor: Option<SecondFactor>,
     /// The authentication context class (`acr`) that is asked for and has to be answered.
     pub acr: Option<String>,
-    /// Whether who is not linked yet is linked to the operator whose name is the verified e-mail
-    /// address.
+    /// Whether a person who is not linked yet is linked to the operator whose name is the person's
+    /// verified e-mail address.
     #[serde(default)]
     pub link_by_email: bool,
 }
 
 impl OidcSettings {
-    /// Refuses what cannot be, before anything is asked.
+    /// Checks the lengths and the issuer's address, before the provider is asked anything.
     pub fn judge(self) -> Result<OidcSettings, String> {
         is_issuer(&self.issuer).map_err(|fault| format!("console.oidc.issuer {fault}"))?;
         for (name, text) in [
@@ -59,6 +61,7 @@ impl OidcSettings {
         Ok(self)
     }
 
+    /// Whether the provider asks for the second factor.
     pub const fn is_second_factor_there(&self) -> bool {
         matches!(self.second_factor, Some(SecondFactor::Provider))
     }
@@ -73,8 +76,8 @@ impl OidcSettings {
     }
 }
 
-/// Whether a text is an issuer's address: https, or plain http on this machine, and neither query
-/// nor fragment (OpenID Connect Discovery, 3).
+/// Checks that a text is an issuer's address: https, or plain http on this machine, and without
+/// query and fragment (OpenID Connect Discovery, 3). `Err` says what it must be.
 pub fn is_issuer(text: &str) -> Result<(), String> {
     let endpoint = OutboundEndpoint::new(text, None).ok().filter(OutboundEndpoint::keeps_secrets);
     let is_whole = text.len() <= TEXT_CHARACTERS_MAX && !text.contains(['?', '#']);

@@ -1,4 +1,4 @@
-//! The two routes of a sign-in at a provider: the way there, and the way back.
+//! The two routes of a sign-in at a provider: to it, and back from it.
 
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
@@ -16,7 +16,8 @@ use crate::staff::sessions::Token;
 use crate::staff::sign_in;
 use crate::store::Cost;
 
-/// Where the provider sends browsers back to; it has to know this address of the console.
+/// Where the provider sends browsers back to. This address of the console has to be registered at
+/// the provider.
 const DONE_PATH: &str = "/console/sign_in/oidc/done";
 
 fn redirect_uri(asked: &ConsoleRequest) -> Result<String, Failure> {
@@ -48,7 +49,8 @@ fn unreadable() -> ProviderError {
     ProviderError::Unavailable("the provider's address does not read".into())
 }
 
-/// Takes what the browser brings back. It counts in the browser that began, for ten minutes.
+/// Takes what the browser brings back from the provider. It counts only in the browser that began,
+/// and for ten minutes.
 pub async fn done(asked: ConsoleRequest) -> PageOutcome {
     let mut reply = answered(&asked).await?;
     asked.remove_cookie(&mut reply, Cookie::Provider);
@@ -126,7 +128,7 @@ async fn answered(asked: &ConsoleRequest) -> PageOutcome {
     Ok(reply)
 }
 
-/// Tells the person that it did not work, and the log why.
+/// The form to sign in, with a text that it did not work at the provider; the log says why.
 async fn failed(asked: ConsoleRequest, error: ProviderError) -> PageOutcome {
     let (status, key) = match &error {
         ProviderError::Unavailable(_) => (StatusCode::BAD_GATEWAY, "sign_in.provider_down"),

@@ -12,11 +12,12 @@ use serde::de::IgnoredAny;
 
 use crate::staff::identities::subject;
 
-/// What a provider may sign with. Never `none`, and never what shares a secret.
+/// The algorithms that a provider may sign with. Never `none`, and none with a shared secret.
 pub const ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
-/// How far the provider's clock may be from ours.
+/// How far the provider's clock may be from ours, in seconds.
 pub const CLOCK_SECONDS_MAX: i64 = 60;
-/// A token is made for the sign-in that asks for it; an older one is of another.
+/// How old a token may be, in seconds: it is made for the sign-in that asks for it, so an older one
+/// belongs to another.
 pub const AGE_SECONDS_MAX: i64 = 600;
 
 /// What a token has to say.
@@ -37,7 +38,7 @@ pub struct ProviderPerson {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    /// Signed with a key that the provider did not show: it may have a new one.
+    /// Signed with a key that was not among the provider's when they were read: it may be new.
     UnknownKey,
     Refused(&'static str),
 }
@@ -46,7 +47,7 @@ pub enum TokenFault {
 #[serde(untagged)]
 enum Audience {
     Several(Vec<String>),
-    /// Which, `jsonwebtoken` compares.
+    /// One audience; `jsonwebtoken` compares it.
     One(IgnoredAny),
 }
 
@@ -59,7 +60,7 @@ struct TokenClaims {
     nonce: Option<String>,
     acr: Option<String>,
     email: Option<String>,
-    /// Some providers write a text here, which is no statement.
+    /// Only `true` counts. Some providers write a text here.
     email_verified: Option<serde_json::Value>,
 }
 
@@ -71,7 +72,7 @@ pub fn verify(
     instant: i64,
 ) -> Result<ProviderPerson, TokenFault> {
     use TokenFault::Refused;
-    // The first use in this process makes it the one; a later one changes nothing.
+    // Only the first call in a process installs it; later ones change nothing.
     let _ = RING.install_default();
     let header = jsonwebtoken::decode_header(token)
         .map_err(|_| Refused("the token's head does not read, or names another algorithm"))?;
@@ -117,8 +118,8 @@ pub fn verify(
     Ok(ProviderPerson { subject: claims.sub, email: claims.email.filter(|_| is_verified) })
 }
 
-/// The key that a token names, if it is one for its algorithm. A token that names none is of the
-/// only one that fits.
+/// The key that a token names by its `kid`, if it is one for the token's algorithm. A token without
+/// `kid` belongs to the only key that fits; `None` if several fit.
 fn key_of<'a>(keys: &'a [Jwk], algorithm: Algorithm, kid: Option<&str>) -> Option<&'a Jwk> {
     let mut fitting = keys.iter().filter(|key| {
         let common = &key.common;
@@ -141,7 +142,7 @@ fn key_of<'a>(keys: &'a [Jwk], algorithm: Algorithm, kid: Option<&str>) -> Optio
     if kid.is_none() && fitting.next().is_some() { None } else { Some(found) }
 }
 
-/// Why a token does not hold, without what stands in it.
+/// Why a token is not accepted, without anything that is in the token.
 fn why_refused(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::InvalidSignature => "the token's signature is wrong",
@@ -154,7 +155,7 @@ fn why_refused(error: &Error) -> &'static str {
     }
 }
 
-/// What `jsonwebtoken` computes with. It signs nothing here.
+/// The cryptography that `jsonwebtoken` uses. It only verifies; the service signs no such tokens.
 static RING: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
     verifier_factory: |algorithm, key| {
