@@ -31,7 +31,7 @@ impl Tone {
             Tone::Bad => "bad",
         }
     }
-    /// How a status or a reason looks.
+    /// The tone of a status or a reason, by its word; `Plain` for a word that is not listed.
     pub fn of(word: &str) -> Tone {
         match word {
             "payout_settled" | "settled" | "completed" | "refunded" | "active" | "enabled"
@@ -52,10 +52,10 @@ impl Tone {
     }
 }
 
-/// A longer word breaks.
+/// A text without spaces that has more bytes may break anywhere.
 const WORD_LENGTH_MAX: usize = 20;
 
-/// What stands in a table's cell, beside a fact or below a figure.
+/// One value as a page shows it: in a table's cell, beside a fact or below a figure.
 #[derive(Clone, Debug)]
 pub enum PageCell {
     Text(String),
@@ -92,7 +92,8 @@ impl PageCell {
     pub fn muted(text: impl Into<String>) -> PageCell {
         PageCell::Muted(text.into())
     }
-    /// Somebody else's words; a long one without spaces must not widen its table.
+    /// A text that somebody else wrote. If it is long and has no spaces it may break, so that it
+    /// does not widen its table.
     pub fn words(text: &str) -> PageCell {
         match text.len() > WORD_LENGTH_MAX && !text.contains(' ') {
             true => PageCell::LongCode(text.to_owned()),
@@ -127,7 +128,7 @@ impl PageCell {
     }
 }
 
-/// An amount with its currency, grouped as India or the world does.
+/// An amount with its currency. Rupees are grouped as in India (1,00,000), others in thousands.
 pub fn amount(money: Money) -> String {
     match money.currency {
         Currency::Inr if money.units < 0 => {
@@ -138,7 +139,8 @@ pub fn amount(money: Money) -> String {
     }
 }
 
-/// The page of an object; pages that show an object with another one lead there.
+/// The path of an object's page. An object without a page of its own, such as a payout, has a path
+/// that leads on to the page that shows it.
 pub fn path_of(id: AnyId) -> String {
     match id.kind {
         ObjectKind::Transfer => format!("/console/transfers/{id}"),
@@ -149,7 +151,8 @@ pub fn path_of(id: AnyId) -> String {
     }
 }
 
-/// A long identifier: its kind, and the end that tells it from others.
+/// Shortens an identifier to its kind and its last characters, and another long text to its
+/// beginning and end.
 pub fn short(id: &str) -> String {
     let count = id.chars().count();
     match id.rsplit_once('_') {
@@ -172,9 +175,9 @@ pub struct Column {
 #[derive(Clone, Debug)]
 pub struct TableLine {
     pub cells: Vec<PageCell>,
-    /// What a tick of this row decides about.
+    /// The identifier that the row's tick box sends as the field `object`; `None` for no tick box.
     pub pick: Option<String>,
-    /// Where the key Enter leads.
+    /// The page that the key Enter opens.
     pub href: Option<String>,
 }
 
@@ -193,12 +196,13 @@ pub struct Table {
     pub caption: String,
     pub columns: Vec<Column>,
     pub lines: Vec<TableLine>,
-    /// What stands there without lines: what that means, and what to do next.
+    /// The text that is shown without lines: what that means, and what to do next.
     pub empty: String,
 }
 
 impl Table {
-    /// A table with these columns; a key that begins with `#` is one of numbers.
+    /// A table whose columns have the texts of these keys. `#` before a key makes its column one of
+    /// numbers, aligned right. `empty` is a key, `caption` a text.
     pub fn new(words: &Words, caption: &str, columns: &[&str], empty: &str) -> Table {
         let column = |key: &&str| Column {
             text: words.get(key.trim_start_matches('#')).to_owned(),
@@ -231,19 +235,20 @@ pub struct Figure {
     pub href: Option<String>,
 }
 
-/// One step of the flow of a day.
+/// One stage of a day's flow, from the quote to the UTR.
 #[derive(Clone, Debug)]
 pub struct Stage {
     pub label: String,
     pub count: String,
     pub amount: String,
-    /// 0 to 100, in steps of 5: how much of the first stage came this far.
+    /// The count in percent of the quotes or, if there are more of them, of the transfers: 0 to 100
+    /// in steps of 5.
     pub share: i64,
     pub tone: Tone,
     pub href: Option<String>,
 }
 
-/// One moment of a story.
+/// One moment of an object's story.
 #[derive(Clone, Debug)]
 pub struct StoryStep {
     pub at: PageCell,
@@ -252,7 +257,8 @@ pub struct StoryStep {
     pub tone: Tone,
     pub amount: Option<String>,
     pub facts: Vec<(String, PageCell)>,
-    /// It follows from the moment before, as what is posted and told does.
+    /// Whether it is shown small, because it follows from the moment before: a posting, or an event
+    /// to the caller.
     pub is_quiet: bool,
 }
 
@@ -261,8 +267,9 @@ pub struct StoryStep {
 pub struct Question {
     pub name: &'static str,
     pub label: String,
-    /// `text`, `date` or `search`; `select` where there are choices.
+    /// Value and text of each choice; with any, the question is a `select`.
     pub choices: Vec<(String, String)>,
+    /// Without choices, the input's type: `text`, `date` or `search`.
     pub kind: &'static str,
     pub value: String,
     pub is_required: bool,
@@ -291,12 +298,14 @@ pub struct PageForm {
     pub help: String,
     pub hidden: Vec<(&'static str, String)>,
     pub questions: Vec<Question>,
-    /// Buttons: the value of the field `decision`, the text, and whether it is one that takes away.
+    /// Buttons: the value of the field `decision`, the text, and whether the button is shown as a
+    /// dangerous one.
     pub buttons: Vec<(String, String, bool)>,
 }
 
 impl PageForm {
-    /// The marks of its questions in the page, which no other form has.
+    /// The HTML `id` of a question's field. It is made of the form's title and hidden fields, so
+    /// that two forms of a page do not share one.
     pub fn mark(&self, question: &Question) -> String {
         let hidden: String = self.hidden.iter().map(|(_, value)| value.as_str()).collect();
         let letters = format!("{}{hidden}-{}", self.title, question.name);
@@ -341,18 +350,20 @@ impl Section {
     }
 }
 
-/// A whole page.
+/// A whole page, as data.
 pub struct ConsolePage {
     pub title: String,
-    /// Beside the title: the status and whose it is.
+    /// Beside the title: the status, and the account and mode.
     pub chips: Vec<PageCell>,
     /// The full identifier, for copying.
     pub id: Option<String>,
-    /// Where the following part is asked for again and again; it holds no form.
+    /// The path from which htmx loads `live` again and again.
     pub live_path: Option<String>,
+    /// The part that is loaded again and again. It has no forms: what somebody types would be lost.
     pub live: Vec<Section>,
+    /// The part that stays as it was first drawn.
     pub still: Vec<Section>,
-    /// Which line of the navigation.
+    /// The section of the navigation's line that is marked as current.
     pub section: &'static str,
 }
 
@@ -373,7 +384,7 @@ impl ConsolePage {
         draw(&Whole { frame: visit.frame(self.section), page: self })
     }
 
-    /// Only the part that follows what happens.
+    /// Draws only `live`.
     pub fn draw_live(self, visit: &Visit) -> PageOutcome {
         draw(&Part { frame: visit.frame(self.section), sections: self.live })
     }

@@ -2,8 +2,8 @@
 
 use super::super::texts::Words;
 
-/// A status, a reason or another word of the service in the reader's language. One without a text
-/// is shown as it is, with spaces.
+/// A status, a reason or another word of the service in the reader's language. A word without a
+/// text is shown as it is, with spaces for underscores and a capital letter.
 pub fn word(words: &Words, word: &str) -> String {
     let key = format!("word.{word}");
     match words.find(&key) {
@@ -33,7 +33,8 @@ pub fn age(words: &Words, seconds: i64) -> String {
     }
 }
 
-/// A Unix second as `datetime` has it, and in words of Indian time. The browser adds its own zone.
+/// A time in Unix seconds, for the attribute `datetime` (UTC) and as a text in Indian time. The
+/// script adds the time of the browser's zone.
 pub fn moment(at: i64) -> (String, String) {
     let Ok(utc) = jiff::Timestamp::from_second(at) else { return (String::new(), "–".into()) };
     let ist = jiff::Timestamp::from_second(at + crate::oversight::IST_AHEAD_SECONDS)
