@@ -19,13 +19,13 @@ use crate::pauses::Operation;
 use crate::staff::Role;
 use crate::store::{Cost, Tx};
 
-/// Transfers that are shown of one account and mode.
+/// Newest transfers that are shown of one account and mode.
 const TRANSFERS_MAX: i64 = 20;
-/// Decisions of each kind, and entries about one key, that its story tells.
+/// Decisions of each kind, and entries of the audit log about one key, in an account's story.
 const STEPS_MAX: i64 = 40;
-/// Newest keys whose makers are looked up.
+/// Newest keys for which the audit log is read: who made and revoked them.
 const KEYS_TOLD_MAX: usize = 40;
-/// Endpoints of all accounts that are looked at.
+/// Endpoints of all accounts that are read to find those of one.
 const ENDPOINTS_MAX: i64 = 500;
 
 pub async fn list(visit: Visit) -> PageOutcome {
@@ -252,7 +252,7 @@ impl Told {
         Ok(Told { decided, of_keys, endpoints, created: rows::account_created(tx, number)? })
     }
 
-    /// The same and the keys themselves, in the order of time.
+    /// The account's story: this and the keys themselves, in the order of time.
     fn story(&self, visit: &Visit, keys: &[KeyLine]) -> Vec<StoryStep> {
         let mut moments: Vec<(i64, StoryStep)> = Vec::new();
         if let Some(at) = self.created {

@@ -158,7 +158,8 @@ fn table(visit: &Visit, found: &[Found]) -> Table {
     table
 }
 
-/// What an entry says more. Of settings only which changed, unless they are few: an export has all.
+/// The details of an entry. Of settings it shows only those that changed, and if these are many,
+/// only the names of a few; an export has all of them.
 fn details(visit: &Visit, entry: &Entry) -> Vec<PageCell> {
     let words = visit.words;
     let texts: BTreeMap<String, String> = serde_json::from_str(&entry.details).unwrap_or_default();
@@ -186,7 +187,7 @@ fn details(visit: &Visit, entry: &Entry) -> Vec<PageCell> {
             continue;
         }
         cells.push(PageCell::Text(match name.as_str() {
-            // A line may break behind each.
+            // With a space, so that the line may break there.
             "permissions" => text.replace(',', ", "),
             "decision" => decide::decision_word(visit, text),
             "cause" => words.get(&format!("approvals.cause_{text}")).to_owned(),

@@ -1,5 +1,5 @@
-//! What can be decided now, as forms, and the one handler that carries decisions out: through the
-//! same functions as the commands of the shell.
+//! Forms for what can be decided now, and the one handler that carries decisions out. It calls the
+//! same functions as the commands in the shell.
 
 use super::super::blocks::{PageBlock, PageForm, Question, Tone, path_of, short, word};
 use super::super::visit::{Failure, PageOutcome, Visit, is_own_path};
@@ -26,7 +26,7 @@ use crate::staff::Role;
 use crate::store::Tx;
 use crate::transfers::state::{StatusReason, TransferStatus};
 
-/// Objects that one form decides about.
+/// The most objects that one form decides about.
 const OBJECTS_MAX: usize = 100;
 
 /// What a form asks for.
@@ -44,7 +44,7 @@ enum AskedDecision {
     Explain,
 }
 
-/// Reads what a form asks for; `Err` says what is missing.
+/// Reads what a form asks for. `Err` tells the operator which field is missing or does not read.
 fn asked(visit: &Visit) -> Result<AskedDecision, Failure> {
     let words = visit.words;
     let address = || -> Result<Option<ChainAddress>, Failure> {
@@ -97,13 +97,14 @@ pub fn decided_by(visit: &Visit) -> Result<DecidedBy, Failure> {
     }
 }
 
-/// Where a form came from.
+/// The page to go back to, which the form names; the overview where that is no page of the console.
 pub fn back(visit: &Visit) -> String {
     let path = visit.field("back");
     if is_own_path(path) { path.to_owned() } else { "/console".to_owned() }
 }
 
-/// Carries out what a form asks, object by object.
+/// Carries out what a form asks, each object in a transaction of its own. If some are refused, the
+/// others stay decided, and the answer says how many.
 pub async fn submit(visit: Visit) -> PageOutcome {
     let by = decided_by(&visit)?;
     let asked = asked(&visit)?;
@@ -181,7 +182,8 @@ fn explain(
 
 // Forms.
 
-/// A form about one object: what is asked beside the reason, and the buttons.
+/// A form about one object. `asks` has the name and the label's key of each question besides the
+/// reason; `buttons` has the decisions.
 fn form(
     visit: &Visit,
     id: AnyId,
@@ -229,7 +231,7 @@ fn buttons(visit: &Visit, buttons: &[&str]) -> Vec<(String, String, bool)> {
     buttons.iter().map(button).collect()
 }
 
-/// What a page says where nothing can be decided, or not by this person.
+/// The forms, or a note where nothing can be decided, or not by this operator.
 fn or_nothing(visit: &Visit, forms: Vec<PageBlock>) -> Vec<PageBlock> {
     let note = |key: &str| {
         vec![PageBlock::Note { tone: Tone::Plain, text: visit.words.get(key).to_owned() }]
@@ -369,7 +371,8 @@ pub fn of_sender(visit: &Visit, found: &Sender) -> Vec<PageBlock> {
     or_nothing(visit, forms)
 }
 
-/// The form below a queue whose rows are decided together; `None` where each needs its own words.
+/// The form below a queue whose ticked rows are decided together. `None` for a queue where each
+/// decision needs something of its own, such as an address or a UTR.
 pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<PageForm> {
     let buttons: &[&str] = match queue {
         QueueKind::Holds => &["review", "approve", "refuse"],

@@ -1,5 +1,5 @@
-//! Keys: made, limited and revoked by administrators. A key's text stands in the answer to the form
-//! that made it, and nowhere else.
+//! API keys, which administrators make and revoke. The key itself is shown only in the answer to
+//! the form that made it.
 
 use askama::Template;
 
@@ -13,9 +13,9 @@ use crate::keys::making::{self, KeyRequest};
 use crate::keys::{Permissions, rows};
 use crate::routes::resource_names;
 
-/// Days after which a key may stop working.
+/// The choices of the form: after how many days the key stops working.
 const DAYS: [i64; 5] = [1, 7, 30, 90, 365];
-/// Keys that are revoked at once.
+/// The most keys that one form revokes.
 const KEYS_MAX: usize = 100;
 
 #[derive(Template)]
@@ -30,7 +30,7 @@ struct KeyMadePage<'a> {
     path: String,
 }
 
-/// The form that makes a key: for an account, or for one that is named in it.
+/// The form that makes a key for an account; without one, the form asks for the account's name.
 pub fn form(visit: &Visit, account: Option<&str>) -> PageForm {
     let words = visit.words;
     let ask = |name, key: &str, choices: Vec<(String, String)>| Question {

@@ -1,5 +1,5 @@
-//! The service itself: what is paused, the settings in force, who operates it, and what was
-//! decided.
+//! Pages about the service itself: what is paused, the settings in force, the operators, and what
+//! was decided.
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, Tone, age,

@@ -1,4 +1,4 @@
-//! The places of the console: what each page reads, and what it shows of it.
+//! The pages of the console: what each one reads, and what it shows.
 
 pub mod accounts;
 pub mod audit;
@@ -23,7 +23,7 @@ use crate::kernel::{AnyId, Mode, ObjectKind, Scope};
 use crate::operator;
 use crate::store::Cost;
 
-/// Which mode a page shows: what its address says, else live mode where that is set up.
+/// The mode that a page shows: the parameter `mode`, else live mode where that is set up.
 fn mode_of(visit: &Visit) -> Mode {
     match visit.query("mode") {
         "live" => Mode::Live,
@@ -33,7 +33,7 @@ fn mode_of(visit: &Visit) -> Mode {
     }
 }
 
-/// The two modes as links, the shown one first.
+/// The shown mode as a chip, and a link to the other one.
 fn mode_chips(visit: &Visit, mode: Mode, path: &str) -> Vec<PageCell> {
     let words = visit.words;
     let shown = PageCell::Chip {
@@ -46,7 +46,7 @@ fn mode_chips(visit: &Visit, mode: Mode, path: &str) -> Vec<PageCell> {
     vec![shown, PageCell::link(format!("{path}{mark}mode={other}"), words.get(key))]
 }
 
-/// Whose an object is, as a chip.
+/// An object's mode as a chip, and a link to its account.
 fn scope_chips(visit: &Visit, account: &str, scope: Scope) -> Vec<PageCell> {
     let words = visit.words;
     let key = if scope.livemode() { "page.live" } else { "page.test" };

@@ -17,7 +17,7 @@ use crate::oversight::overview::{self, Overview};
 use crate::transfers::state::TransferStatus;
 use crate::webhooks::state::EndpointStatus;
 
-/// From when on something is late: a webhook that is due, a bank file's answer.
+/// An endpoint is listed as late once its next delivery has been due for this long.
 const WEBHOOK_LATE_SECONDS: i64 = 300;
 /// Heights of a chain that are shown, a minute or more apart.
 const HEIGHTS_SHOWN: usize = 6;
@@ -70,7 +70,7 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     Ok(page)
 }
 
-/// The steps to live mode, until it is set up: first of all where no money has moved yet.
+/// The steps to live mode; `None` once it is set up.
 fn live_steps(visit: &Visit) -> Option<Section> {
     if visit.services().is_live_configured() {
         return None;
@@ -173,7 +173,7 @@ fn waiting(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<PageBlock> {
     blocks
 }
 
-/// From the quote to the UTR, then what left the way.
+/// The day's flow from the quote to the UTR, then the transfers that went another way.
 fn flow(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<PageBlock> {
     let words = visit.words;
     let flow = &overview.flow;

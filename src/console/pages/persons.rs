@@ -1,4 +1,4 @@
-//! A beneficiary and a sender: who they are, what was found of them, and what they had paid.
+//! The pages of a beneficiary and of a sender: facts, hits of screening, story and transfers.
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, word,
@@ -35,10 +35,10 @@ struct Around {
     ahead_seconds: i64,
 }
 
-/// What the page says of one kind of person.
+/// What only a beneficiary's or only a sender's page has.
 struct Shown {
     name: String,
-    /// The key of what this person is.
+    /// The key of the text for the kind: beneficiary or sender.
     what: &'static str,
     status: &'static str,
     facts: Vec<(String, PageCell)>,
@@ -48,7 +48,7 @@ struct Shown {
     form: Option<(String, PageBlock)>,
 }
 
-/// What is read around a person.
+/// What a page about a person is asked for.
 #[derive(Clone)]
 struct Asked {
     scope: Scope,
@@ -148,7 +148,7 @@ pub async fn beneficiary(visit: Visit) -> PageOutcome {
     draw(&visit, &asked, around, shown)
 }
 
-/// The button to the full account number, for whom it is shown to.
+/// The form that shows the full account number; `None` for a role that may not see it.
 fn account_number_form(visit: &Visit, id: AnyId) -> Option<(String, PageBlock)> {
     if !visit.operator().role.includes(Role::Operator) {
         return None;

@@ -101,7 +101,7 @@ fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&
 fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Item]) -> Table {
     let (words, instant) = (visit.words, visit.instant());
     let is_review = queue == QueueKind::Reviews;
-    // What differs from the bank or a chain is of no account.
+    // A difference with the bank or a chain belongs to no account.
     let is_of_account = queue != QueueKind::Differences;
     let mut columns = vec!["col.id", "col.reason"];
     if !is_review {
@@ -117,7 +117,7 @@ fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Ite
     for item in items {
         let id = match (item.id, &item.name) {
             (Some(id), _) => PageCell::id(id),
-            // Of a kind that nobody meets elsewhere: its end tells it from the others.
+            // An internal identifier, which no other page shows: its end is enough.
             (None, Some(name)) => PageCell::Code(short(name).replace("request_", "")),
             (None, None) => PageCell::none(),
         };

@@ -12,7 +12,7 @@ use crate::oversight::search::{self, SearchResults};
 use crate::store::Cost;
 use crate::{deposits, payouts, quote_locks, refunds};
 
-/// Finds what was asked; one exact answer is shown at once.
+/// Finds what was asked. If that is the full identifier of one object, it leads to its page.
 pub async fn page(visit: Visit) -> PageOutcome {
     let asked = visit.query("q").to_owned();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
@@ -210,7 +210,8 @@ pub fn whose(visit: &Visit, accounts: &AccountNames, scope: Scope) -> PageCell {
     ])
 }
 
-/// The page that shows an object, which for the smaller ones is their transfer's.
+/// The path of the page that shows an object. Payouts, deposits, refunds and quote locks are shown
+/// on their transfer's page, an event on that of its object. `None` where there is no such object.
 pub async fn page_of(visit: &Visit, id: AnyId) -> Result<Option<String>, Failure> {
     let read = visit.app.store.read(Cost::Point, move |tx| {
         let Some(scope) = operator::find_scope(tx, id)? else { return Ok(None) };

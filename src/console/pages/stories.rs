@@ -21,8 +21,8 @@ pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> StoryStep {
     }
 }
 
-/// A decision as a moment. Decisions have the store's time, and moments the account's, whose test
-/// clock is so far ahead.
+/// A decision as a moment. Decisions have instants, and stories the account's business time, which
+/// is `ahead_seconds` later.
 pub fn decided(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> (i64, StoryStep) {
     let at = decision.decided_at + ahead_seconds;
     let what = format!("decided_{}", decision.decision);
@@ -39,7 +39,7 @@ pub fn decided(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> (i64, 
     (at, made)
 }
 
-/// The same, and what it was about.
+/// Like [`decided`], with the object that the decision was about.
 pub fn decided_about(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> (i64, StoryStep) {
     let (at, mut made) = decided(visit, decision, ahead_seconds);
     if let Some(id) = AnyId::parse(&decision.subject) {
@@ -48,7 +48,7 @@ pub fn decided_about(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> 
     (at, made)
 }
 
-/// What a list has against somebody, and what a person said about it.
+/// A hit as a moment, and the operator's decision about it as another.
 pub fn found(visit: &Visit, hit: &HitRow) -> Vec<(i64, StoryStep)> {
     let about = |mut made: StoryStep| {
         let list = format!("{} {}", hit.list, hit.entry_id);

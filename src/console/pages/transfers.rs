@@ -17,10 +17,10 @@ use crate::transfers::Transfer;
 use crate::transfers::rows;
 use crate::transfers::state::TransferStatus;
 
-/// Transfers of one page of the list, and decisions of one object.
+/// The most transfers on one page of the list, and the most decisions that are read of one object.
 const ROWS_MAX: i64 = 50;
 
-/// Newest first, by account and status.
+/// The list of transfers, newest first, filtered by account and status.
 pub async fn list(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let status = TransferStatus::ALL
@@ -99,7 +99,7 @@ pub async fn list(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// Transfers as rows; with names of accounts where they may be of several.
+/// A table of transfers; with `accounts`, it has a column of the accounts' names.
 pub fn table(visit: &Visit, accounts: Option<&AccountNames>, transfers: &[Transfer]) -> Table {
     let words = visit.words;
     let mut columns = vec!["col.id", "col.status", "#col.amount", "#col.pays_out", "col.created"];
@@ -287,8 +287,8 @@ enum OnChain {
     Address,
 }
 
-/// A transaction or an address, with the page that a block explorer has of it. Of a simulated chain
-/// there is none.
+/// A transaction or an address, as a link to a block explorer. On a simulated chain, and where no
+/// explorer is known, as plain code.
 fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> PageCell {
     let ports = visit.services().ports(transfer.scope.mode()).ok();
     let explorer = ports.and_then(|ports| ports.chain.explorer(&transfer.chain));

@@ -23,9 +23,9 @@ use crate::webhooks::rows as hooks;
 const ENDPOINTS_MAX: i64 = 500;
 const DELIVERIES_MAX: i64 = 50;
 const ATTEMPTS_MAX: i64 = 5;
-/// Deliveries that wait and are looked at for the progress of a replay.
+/// The most waiting deliveries that are counted for the progress of a replay.
 const WAITING_MAX: i64 = 10_000;
-/// How far back "what failed" is replayed.
+/// How far back "Deliver what failed" goes, in seconds.
 const REPLAYED_SECONDS: i64 = 7 * 86_400;
 
 pub async fn list(visit: Visit) -> PageOutcome {
@@ -212,8 +212,9 @@ const fn failed(until: i64) -> Replay {
     Replay::Range { since: until - REPLAYED_SECONDS, until, only_failed: true }
 }
 
-/// Counts what failed before the transaction of the decision opens, so that nobody's writes wait
-/// for it; answers until when, too. An endpoint that is gone has nothing: the decision says so.
+/// Counts what failed, before the transaction of the decision opens, so that nobody's writes wait
+/// for the count. The first value is the end of the range, in the account's time. For an endpoint
+/// that is gone there is no count; the decision then says that it is gone.
 async fn count_failed(
     visit: &Visit,
     scope: Scope,

@@ -1,4 +1,4 @@
-//! Long work: how far it has come. It goes on whoever looks, and this page can be left.
+//! How far long work has come. The work does not depend on this page: it goes on when nobody looks.
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, Section, Table, TableLine, age, path_of, word,
@@ -16,9 +16,9 @@ use crate::store::{Cost, Tx};
 use crate::webhooks::rows::{self as hooks, ReplayProgress};
 use crate::workers::screening::{self, ScreeningProgress};
 
-/// Endpoints of each mode that are looked at.
+/// The most endpoints of each mode that are read.
 const ENDPOINTS_MAX: i64 = 500;
-/// Deliveries of one endpoint that are counted.
+/// The most deliveries of one endpoint that are counted; a `+` stands for more.
 const COUNTED_MAX: i64 = 10_000;
 
 /// What the store says of long work.
@@ -95,7 +95,7 @@ fn note(text: String) -> PageBlock {
     PageBlock::Note { tone: super::Tone::Plain, text }
 }
 
-/// The walk over everybody after a list has changed.
+/// The screening of everybody, which begins when a list has changed.
 fn screened(visit: &Visit, work: &Work) -> Vec<PageBlock> {
     let words = visit.words;
     let Some(progress) = &work.screening else {
@@ -152,7 +152,7 @@ fn compared(visit: &Visit, work: &Work) -> PageBlock {
     PageBlock::Table(table)
 }
 
-/// What still has to be delivered, as after a replay.
+/// The endpoints with deliveries that wait, and how far a replay has come.
 fn delivered(visit: &Visit, work: &Work) -> PageBlock {
     let (words, instant) = (visit.words, visit.instant());
     let columns = ["col.endpoint", "col.status", "#work.left", "#work.replayed", "col.backlog"];
