@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use super::cookies::Cookie;
 use super::form::Fields;
 use super::frame::{Frame, draw};
-use super::route::{ConsoleRoute, Handler, Least};
+use super::route::{ConsoleRoute, Handler, RouteAccess};
 use super::routes::RouteFound;
 use super::texts;
 use super::visit::{ConsoleRequest, Failure, Visit};
@@ -229,11 +229,11 @@ fn refused(
     session: Option<&Session>,
     is_change: bool,
 ) -> Option<Reply> {
-    let least = match (route.least, session) {
-        (Least::Anybody, _) => None,
+    let least = match (route.access, session) {
+        (RouteAccess::Anybody, _) => None,
         (_, None) => return Some(to_sign_in(asked, is_change)),
-        (Least::SignedIn, Some(_)) => None,
-        (Least::Role(least), Some(session)) => Some((least, session)),
+        (RouteAccess::SignedIn, Some(_)) => None,
+        (RouteAccess::Role(least), Some(session)) => Some((least, session)),
     };
     if least.is_some_and(|(least, session)| !session.operator.role.includes(least)) {
         return Some(failed(asked, session, Failure::Forbidden));

@@ -22,7 +22,7 @@ impl Method {
 
 /// Who may ask for a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Least {
+pub enum RouteAccess {
     /// Anybody who reaches the listener.
     Anybody,
     /// Anybody who is signed in, also before the second factor is set up.
@@ -42,7 +42,7 @@ pub struct ConsoleRoute {
     pub method: Method,
     /// With `{name}` for each part that varies.
     pub path: &'static str,
-    pub least: Least,
+    pub access: RouteAccess,
     /// Whether the page's script asks for it again and again. That does not count as a use of the
     /// session, which would else never end.
     pub follows: bool,
@@ -59,14 +59,14 @@ impl ConsoleRoute {
 fn signed<F>(
     method: Method,
     path: &'static str,
-    least: Least,
+    access: RouteAccess,
     handler: fn(Visit) -> F,
 ) -> ConsoleRoute
 where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
     let handler = Handler::Signed(Box::new(move |visit| Box::pin(handler(visit))));
-    ConsoleRoute { method, path, least, follows: false, handler }
+    ConsoleRoute { method, path, access, follows: false, handler }
 }
 
 /// A page for operators of this role and higher ones.
@@ -74,7 +74,7 @@ pub fn get<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> Conso
 where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
-    signed(Method::Get, path, Least::Role(least), handler)
+    signed(Method::Get, path, RouteAccess::Role(least), handler)
 }
 
 /// A change by operators of this role and higher ones.
@@ -82,7 +82,7 @@ pub fn post<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> Cons
 where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
-    signed(Method::Post, path, Least::Role(least), handler)
+    signed(Method::Post, path, RouteAccess::Role(least), handler)
 }
 
 /// A route for anybody who is signed in.
@@ -90,7 +90,7 @@ pub fn own<F>(method: Method, path: &'static str, handler: fn(Visit) -> F) -> Co
 where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
-    signed(method, path, Least::SignedIn, handler)
+    signed(method, path, RouteAccess::SignedIn, handler)
 }
 
 /// A route for anybody, signed in or not.
@@ -99,5 +99,5 @@ where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
     let handler = Handler::Open(Box::new(move |asked| Box::pin(handler(asked))));
-    ConsoleRoute { method, path, least: Least::Anybody, follows: false, handler }
+    ConsoleRoute { method, path, access: RouteAccess::Anybody, follows: false, handler }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
-use hundi::console::route::{Least, Method as Verb};
+use hundi::console::route::{Method as Verb, RouteAccess};
 use hundi::console::routes::routes;
 use hundi::kernel::DecidedBy;
 use hundi::staff::{self, Role, passwords, totp};
@@ -260,8 +260,8 @@ async fn every_route_asks_for_its_role() {
                     answer.status
                 );
                 assert!(answer.status < 500, "{what}: {}", answer.body);
-                let (least, role) = match (route.least, role, route.method) {
-                    (Least::Anybody, ..) => continue,
+                let (least, role) = match (route.access, role, route.method) {
+                    (RouteAccess::Anybody, ..) => continue,
                     (_, None, Verb::Get) => {
                         assert_eq!(answer.status, 303, "{what}");
                         assert!(
@@ -274,11 +274,11 @@ async fn every_route_asks_for_its_role() {
                         assert_eq!(answer.status, 401, "{what}");
                         continue;
                     }
-                    (Least::SignedIn, Some(_), _) => {
+                    (RouteAccess::SignedIn, Some(_), _) => {
                         assert_ne!(answer.status, 403, "{what}");
                         continue;
                     }
-                    (Least::Role(least), Some(role), _) => (least, *role),
+                    (RouteAccess::Role(least), Some(role), _) => (least, *role),
                 };
                 assert_eq!(answer.status == 403, !role.includes(least), "{what}");
                 if is_required && role.includes(least) {
