@@ -1,5 +1,5 @@
-//! What is around every page for people: style, script, the issuer's name, logo and colour, and the
-//! headers of a page whose address is its secret.
+//! What the payer's page and the verification page share: style, script, the issuer's name, logo
+//! and colour, and the headers that protect a page whose address is secret.
 
 use std::sync::LazyLock;
 
@@ -15,12 +15,12 @@ pub const CSS: &str =
     concat!(include_str!("../../assets/tokens.css"), include_str!("payer/page.css"));
 pub const JS: &str = include_str!("payer/page.js");
 
-/// Who stands at the top of a page.
+/// The top of a page: the issuer's name, logo and colour.
 pub struct PageFrame {
     pub issuer_name: String,
     /// The logo as a `data:` address.
     pub logo: Option<String>,
-    /// The issuer's colour as a style sheet of its own.
+    /// The issuer's colour, as the text of a second style sheet.
     pub colours: Option<String>,
     pub is_narrow: bool,
 }
@@ -46,9 +46,9 @@ fn hash(text: &str) -> String {
 static SCRIPT_HASH: LazyLock<String> = LazyLock::new(|| hash(JS));
 static STYLE_HASH: LazyLock<String> = LazyLock::new(|| hash(CSS));
 
-/// Nothing is loaded from anywhere; the only requests are the script's, for the state. Styles and
-/// script stand in the page and are named by their hashes. `data:` is for the logo, and for the
-/// empty icon, which keeps browsers from asking for `/favicon.ico`.
+/// The Content-Security-Policy. The page loads nothing; only its script asks this server for the
+/// state. Styles and script are in the page, and the policy allows them by their hashes. `data:` is
+/// for the logo, and for the empty icon, which keeps browsers from asking for `/favicon.ico`.
 fn policy(colours: Option<&str>) -> String {
     let colours = colours.map(|style| format!(" {}", hash(style))).unwrap_or_default();
     format!(
@@ -58,7 +58,8 @@ fn policy(colours: Option<&str>) -> String {
     )
 }
 
-/// The headers of a page whose address is its secret.
+/// Sets the headers of a page whose address is secret: no copies in caches and search engines, no
+/// referrer, and the policy.
 pub fn protect(reply: &mut Reply, frame: Option<&PageFrame>) {
     let headers = reply.headers_mut();
     let policy = policy(frame.and_then(|frame| frame.colours.as_deref()));

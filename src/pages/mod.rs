@@ -1,5 +1,5 @@
-//! What is answered outside the API: health, readiness, metrics, the OpenAPI document, the
-//! documentation, and the page that a payer is sent to.
+//! Everything that is answered over HTTP outside the API: health, readiness, metrics, the OpenAPI
+//! document, the documentation, the payer's page, and the pages that verify payment advices.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
     reply
 }
 
-/// The answer to what no route is asked for, such as a head that is no HTTP/1.1.
+/// The answer to a request that reaches no route, such as one whose head is not HTTP/1.1.
 pub fn refuse(site: &Site, refusal: Refusal) -> Reply {
     let request_id = new_request_id(site);
     let mut reply = dispatch::refusal_reply(&request_id, refusal);
@@ -76,7 +76,7 @@ pub fn refuse(site: &Site, refusal: Refusal) -> Reply {
     reply
 }
 
-/// The form of the payer's page that a request sends, and the page's token, if it sends one.
+/// The page's token and the form, if a request is a form of the payer's page.
 fn payer_form<B>(request: &Request<B>) -> Option<(&str, PayerForm)> {
     let rest = request.uri().path().strip_prefix("/pay/")?;
     let (token, form) = rest.split_once('/').filter(|_| request.method() == http::Method::POST)?;
@@ -92,7 +92,7 @@ fn new_request_id(site: &Site) -> String {
     id.to_string()
 }
 
-/// What every answer carries.
+/// Sets the headers that every answer has.
 fn mark(reply: &mut Reply, request_id: &str) {
     if let Ok(value) = HeaderValue::from_str(request_id) {
         reply.headers_mut().insert(REQUEST_ID, value);
@@ -168,7 +168,8 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
     }
 }
 
-/// The refusal of a path outside the API, which may have been meant to be one of its routes.
+/// The refusal of a path that has no page. It names a route or a guide of a similar path, if there
+/// is one.
 fn no_such_page(site: &Site, path: &str) -> Refusal {
     let guide = || path.starts_with("/docs/").then(|| near::meant(path, &site.guides.paths()))?;
     let message = match site.api.router.near_miss(path).or_else(guide) {
@@ -189,7 +190,7 @@ fn security_text(app: &AppState) -> Option<String> {
     const DAY_SECONDS: i64 = 86_400;
     let settings = &app.services.settings;
     let contact = settings.security_contact.as_deref()?;
-    // The same text all day.
+    // The expiry counts from the day's beginning, so that the text stays the same all day.
     let day = app.store.clock.milliseconds() / 1000 / DAY_SECONDS;
     let expires = jiff::Timestamp::from_second((day + VALID_DAYS) * DAY_SECONDS).ok()?;
     let url = &settings.public_url;
@@ -199,7 +200,7 @@ fn security_text(app: &AppState) -> Option<String> {
     ))
 }
 
-/// What Prometheus reads.
+/// The text at `/metrics`, which Prometheus reads.
 pub async fn metrics_page(app: &AppState) -> String {
     let now_milliseconds = app.store.clock.milliseconds();
     let now_seconds = now_milliseconds / 1000;
@@ -300,7 +301,8 @@ fn chain_lines(app: &AppState) -> String {
     app.chains.iter().map(line).collect()
 }
 
-/// What the documentation has at the request's path. A page goes as Markdown to who asks for that.
+/// The file of the documentation at the request's path. If the request prefers Markdown
+/// (`Accept: text/markdown`), a page is answered as Markdown.
 fn guide_page<B>(guides: &Guides, request: &Request<B>) -> Option<Reply> {
     let (path, query) = (request.uri().path(), request.uri().query());
     let Some(markdown_path) = guides.markdown_path(path) else {
@@ -312,7 +314,8 @@ fn guide_page<B>(guides: &Guides, request: &Request<B>) -> Option<Reply> {
     Some(reply)
 }
 
-/// A page or file of the documentation; its scripts and styles come from the binary.
+/// A page or file of the documentation as an answer. Its scripts and styles are served by this
+/// server too, so the policy allows nothing else.
 fn guide(file: &GuideFile) -> Reply {
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; \
                   connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -21,7 +21,7 @@ use crate::payouts::state::PayoutStatus;
 use crate::store::Cost;
 use crate::{beneficiaries, payouts};
 
-/// How long the page waits after a fault of the service before it tries again, in seconds.
+/// After how many seconds a page about a fault of the service loads itself again.
 const RELOAD_SECONDS: u32 = 15;
 
 /// The page of the request's path, if it is one of these.
@@ -60,7 +60,8 @@ fn refuse(request_id: &str, failure: OperationError) -> Reply {
     }
 }
 
-/// The public halves of all keys, as a JWK set. A new key is seen within minutes.
+/// The public halves of all keys, as a JWK set. Caches may keep it for five minutes, so a new key
+/// is seen after that time at the latest.
 async fn key_set(app: &Arc<AppState>, request_id: &str) -> Reply {
     let services = app.services.clone();
     let read =
@@ -75,8 +76,8 @@ async fn key_set(app: &Arc<AppState>, request_id: &str) -> Reply {
     }
 }
 
-/// What the page certifies: nothing that could not be read on the advice itself, and no name but
-/// the issuer's.
+/// The facts that the verification page shows. The advice itself has all of them, and the only name
+/// among them is the issuer's.
 struct CertifiedAdvice {
     issuer: Issuer,
     amount: Money,

@@ -1,7 +1,7 @@
 //! The words of the pages for people, in every language: one file for each in `languages/`.
 //!
-//! A language is chosen by `?lang=`, else by what the browser prefers. What stands in braces in a
-//! text is put in by [`fill`].
+//! The language is the one that `?lang=` names, else the one that the browser prefers. [`fill`]
+//! puts values into a text in the places of `{name}`.
 
 use std::sync::LazyLock;
 
@@ -68,7 +68,7 @@ words! {
     verify_wrong_title verify_wrong_text verify_unavailable_text
 }
 
-/// Every language that reads; a test holds that all do.
+/// Every language whose file reads; a test checks that all files do.
 static LANGUAGES: LazyLock<Vec<PageWords>> = LazyLock::new(|| {
     let read: Vec<PageWords> = FILES.iter().filter_map(|text| toml::from_str(text).ok()).collect();
     if read.is_empty() { vec![PageWords::default()] } else { read }
@@ -79,7 +79,7 @@ pub fn languages() -> &'static [PageWords] {
     &LANGUAGES
 }
 
-/// English, in which programs and logs are told.
+/// English, the language where no other is asked for or preferred.
 pub fn english() -> &'static PageWords {
     &LANGUAGES[0]
 }
@@ -114,9 +114,9 @@ fn preferred(headers: &HeaderMap) -> Option<&'static PageWords> {
 }
 
 impl PageWords {
-    /// [`fill`], with each value kept apart from the letters around it where those run from right
-    /// to left: figures and brackets would change their places otherwise (Unicode's UAX 9). Its
-    /// lines do not break behind a hyphen, so that `TRC-20` is read in one piece.
+    /// Like [`fill`]. In a language that runs from right to left it isolates each value, because
+    /// figures and brackets would change their places otherwise (Unicode's UAX 9), and keeps a line
+    /// from breaking behind a hyphen in a value, such as in `TRC-20`.
     pub fn fill(&self, text: &str, values: &[(&str, &str)]) -> String {
         if self.direction != "rtl" {
             return fill(text, values);

@@ -1,4 +1,4 @@
-//! The sentences of the payer's page: a headline with what to do, notices, and answers to usual
+//! The sentences of the payer's page: the headline, what to do, notices, and answers to frequent
 //! questions.
 
 use super::view::{HelpEntry, PageFacts, PageTime, PaymentPhase};
@@ -168,7 +168,7 @@ impl PageFacts<'_> {
             Some(RefundReason::Late) if self.has_late() => &words.cause_late,
             Some(RefundReason::Late) => &words.cause_found_late,
             Some(RefundReason::PayoutFailed | RefundReason::PayoutReturned) => &words.cause_payout,
-            // Nothing of a compliance decision is told.
+            // The payer is not told of a compliance decision.
             _ => &words.cause_other,
         }
     }
@@ -204,7 +204,7 @@ impl PageFacts<'_> {
         notices
     }
 
-    /// Answers for who is about to pay; nobody else needs them.
+    /// Questions and answers for a payer who can still pay; nobody else needs them.
     pub(super) fn help(&self, phase: PaymentPhase) -> Vec<HelpEntry> {
         if !phase.is_payable() {
             return Vec::new();

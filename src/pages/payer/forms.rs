@@ -1,5 +1,5 @@
-//! The forms of the payer's page. They have no key, so what they do is open to whoever has the
-//! page's link, and only from the page itself.
+//! The forms of the payer's page. They need no API key: whoever has the page's link can send them,
+//! but only from the page itself.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 crate::string_enum!(
-    /// What a form does; the word ends its address.
+    /// What a form does. The word is the last part of its path.
     PayerForm { RefundAddress "refund_address", SimulatePayment "simulate_payment" }
 );
 
@@ -40,7 +40,7 @@ pub async fn answer(
         Ok(None) => not_found(request_id, Some(words), &frame),
         Err(failure) => unavailable(request_id, Some(words), &frame, &failure),
     };
-    // One with a colour of its account's has its headers already.
+    // A page with the colour of its account's issuer has its headers already.
     if !reply.headers().contains_key(http::header::CONTENT_SECURITY_POLICY) {
         protect(&mut reply, Some(&frame));
     }
@@ -71,9 +71,9 @@ async fn take(
     }
 }
 
-/// Whether a form comes from the page itself, as far as the browser says. One that says nothing is
-/// judged by its token alone: the page asks browsers to name no referrer, and some then name no
-/// origin either.
+/// Whether a form comes from the page itself, as far as the browser says. If the browser says
+/// nothing, the token in the path decides alone: the page asks browsers to send no referrer, and
+/// some then send no origin either.
 fn is_from_the_page(headers: &HeaderMap, public_url: &str) -> bool {
     let text = |name| single(headers, name).and_then(|value| value.to_str().ok());
     let is_form = text(&CONTENT_TYPE)

@@ -1,12 +1,11 @@
 //! The page that a payer is sent to: `GET /pay/{token}`, its state as JSON, `GET
 //! /pay/{token}/state`, and the same as it changes, `GET /pay/{token}/stream`.
 //!
-//! The page needs nothing from elsewhere; without the script it reloads itself. `view` decides
-//! every word on it, so that what the server draws and what the script puts in its place are the
-//! same.
+//! The page loads nothing from elsewhere. Without the script it reloads itself. `view` makes every
+//! word on it, so that the server and the script show the same words.
 //!
-//! It shows what a payer needs to pay, what arrives in rupees, and a receipt in the end; and
-//! nothing of the beneficiary or the sender.
+//! The page shows what a payer needs to pay, what arrives in rupees, and at the end a receipt. It
+//! shows nothing about the beneficiary or the sender.
 
 mod explanation;
 pub mod forms;
@@ -39,23 +38,23 @@ use crate::store::Tx;
 use crate::transfers::{self, Transfer};
 use crate::{deposits, keys, payouts, refunds};
 
-/// The newest deposits and refunds that the page tells of. Sums on the page count all.
+/// The most deposits, and the most refunds, that the page lists: the newest. Its sums count all.
 const ROWS_SHOWN_MAX: i64 = 20;
 /// How often the page reloads itself where scripts are off, in seconds.
 const RELOAD_SECONDS: u32 = 15;
 
-/// What a payer has to know of a chain and of the address on it.
+/// What the page says about a transfer's chain and its deposit address.
 pub struct ChainFacts {
     /// The chain's name as wallets and exchanges show it.
     pub name: String,
-    /// The token's word, such as `USDT`.
+    /// The token's symbol, such as `USDT`.
     pub asset: String,
     pub token_contract: String,
     pub address: String,
 }
 
-/// The only place here that knows where chain facts come from: the transfer, which may be of before
-/// a change of the configuration.
+/// The chain facts of a transfer. They come from the transfer and not from the configuration, which
+/// may have changed since the transfer was made.
 fn chain_facts(transfer: &Transfer) -> ChainFacts {
     let name = match transfer.chain.as_str() {
         "tron" => "TRON (TRC-20)".to_owned(),
@@ -122,7 +121,8 @@ struct MessageTemplate<'a> {
     reload_seconds: Option<u32>,
 }
 
-/// Answers what stands below `/pay/`: the page, or with a word behind the token its state.
+/// Answers a GET below `/pay/`. `rest` is the token for the page, or the token with `/state` or
+/// `/stream` behind it.
 pub async fn answer(
     app: &Arc<AppState>,
     request_id: &str,
@@ -164,7 +164,7 @@ pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
         .any(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
 }
 
-/// All that one answer is made of.
+/// All that an answer about one transfer is made of.
 struct PayerFacts {
     transfer: Transfer,
     view: PayView,
@@ -173,8 +173,8 @@ struct PayerFacts {
     issuer_line: Option<String>,
 }
 
-/// The transfer that a token opens, or `None`. A token that was not made here is turned away before
-/// the store is asked, and its mark is compared in constant time.
+/// What an answer needs of the transfer that a token names, or `None`. The token's mark is compared
+/// first, in constant time: a token that was not made here never reaches the store.
 async fn load(
     app: &Arc<AppState>,
     token: &str,
@@ -304,7 +304,7 @@ fn with_body(
     reply
 }
 
-/// A page that says one thing. Should even that fail, its text goes out alone.
+/// A page with a headline and one text. If even this cannot be drawn, the text is sent alone.
 pub(super) fn message(
     status: StatusCode,
     words: &'static PageWords,

@@ -1,9 +1,10 @@
-//! The form in which a payer says where refunds go: `POST /pay/{token}/refund_address`, first with
-//! the address, which is shown back, then with its confirmation too.
+//! The form in which a payer says where refunds go: `POST /pay/{token}/refund_address`. It is sent
+//! twice: first with the address, which a page then shows for checking, and then with the address
+//! and its confirmation.
 //!
-//! The confirmation is a mark that only this server can make, for this transfer and this address.
-//! It stands on no page but the one that shows the address back, so a page of somebody else's can
-//! give no address, and a payer gives the one that was read.
+//! The confirmation is a keyed hash over the transfer and the address. It is only on the page that
+//! shows the address. So another site cannot send an address that counts, and what counts is the
+//! address that the payer has checked.
 
 use std::sync::Arc;
 
@@ -26,9 +27,9 @@ use crate::services::Services;
 use crate::store::{Cost, Tx};
 use crate::transfers::{self, Transfer};
 
-/// Refunds of one transfer that an address is given for at once.
+/// For how many refunds of one transfer one form gives the address.
 const REFUNDS_AT_ONCE_MAX: i64 = 20;
-/// What the mark that confirms an address is made for.
+/// What the confirmation's keyed hash is for, as its first part.
 const CONFIRMATION: &[u8] = b"payer refund address";
 
 /// What the form sends.
@@ -55,9 +56,9 @@ impl RefundAddressForm {
 /// What becomes of a form.
 enum FormOutcome {
     NoSuchPage,
-    /// Nothing waits for an address of the payer's: the page says how things stand.
+    /// No refund waits for the payer's address, or the address was taken: back to the page.
     NothingWaits,
-    /// What is shown: the form again, or the address.
+    /// The form is shown again with what is wrong, or the address for checking.
     Shown(Box<RefundAddressPage>),
 }
 
@@ -93,7 +94,8 @@ struct FormTemplate<'a> {
     livemode: bool,
 }
 
-/// Takes the form: shows the address back, or keeps it.
+/// Takes the form: shows the address for checking, or with its confirmation stores it. `None` for a
+/// transfer that is not there.
 pub(super) async fn take(
     app: &Arc<AppState>,
     sent: &SentForm<'_>,

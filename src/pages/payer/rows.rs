@@ -1,11 +1,11 @@
-//! What the payer's page reads besides whole objects.
+//! The versions of everything that a payer's page shows, in one statement.
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Scope, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// What changes whenever a page's state does, but for what follows from the clock alone.
+/// Versions that change whenever a page's state does, except for changes that come with time alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Versions {
     transfer: i64,
@@ -13,7 +13,7 @@ pub struct Versions {
     deposits_count: i64,
     refunds: i64,
     payout: i64,
-    /// Until when money was awaited.
+    /// Until when money is awaited, as business time in Unix seconds.
     pub expires_at: i64,
 }
 

@@ -10,7 +10,7 @@ use crate::kernel::Id;
 use crate::kernel::id::kind;
 use crate::pages::words::PageWords;
 
-/// A form that came from the page.
+/// A form that came from the page, and the transfer that the page's token names.
 pub(super) struct SentForm<'a> {
     pub(super) id: Id<kind::Transfer>,
     pub(super) token: &'a str,

@@ -1,6 +1,6 @@
 //! "Simulate payment" on the payer's page, in test mode: `POST /pay/{token}/simulate_payment` sends
-//! what is neither received nor on its way, on the account's simulated chain. No real chain and no
-//! live object is reached.
+//! the missing amount on the account's simulated chain. It works for no live transfer, and on no
+//! real chain.
 
 use std::sync::Arc;
 
@@ -13,12 +13,13 @@ use crate::test_helpers::deposits::simulate;
 use crate::transfers::state::TransferStatus;
 use crate::transfers::{self, Transfer, funding};
 
-/// Whether a transfer is of test mode, and its address of the chain that is simulated here.
+/// Whether a payment can be simulated: the transfer is of test mode, and its chain is simulated.
 pub(super) fn is_possible(app: &AppState, transfer: &Transfer) -> bool {
     transfer.scope.mode() == Mode::Test && transfer.is_simulated(&app.services)
 }
 
-/// Sends what is missing, once; where nothing is, the page says how things stand.
+/// Sends the amount that is neither received nor on its way, if there is one, and leads back to the
+/// page. `None` for a transfer that is not there.
 pub(super) async fn take(
     app: &Arc<AppState>,
     sent: &SentForm<'_>,

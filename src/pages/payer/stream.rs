@@ -1,8 +1,10 @@
-//! The states of a payer's page as server-sent events: one now, and one whenever it has changed.
+//! The states of a payer's page as server-sent events: one at once, and one whenever the state has
+//! changed.
 //!
-//! The store is asked every second for the versions of the rows that a page shows, which is two
-//! short statements, so a change of any node shows. A stream ends after some minutes, and the page
-//! opens the next one; where there are too many, the page asks for the state instead.
+//! Each stream asks the store every second for the versions of the rows that its page shows, with
+//! two short statements. So it also sees changes that other nodes make. A stream ends after five
+//! minutes, and the page opens the next one. If too many streams are open, the page polls the state
+//! instead.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -29,9 +31,10 @@ use crate::{keys, transfers};
 pub const STREAMS_MAX: usize = 500;
 /// Of them, for one transfer.
 pub const STREAMS_OF_TRANSFER_MAX: usize = 8;
-/// How often the store is asked.
+/// How long a stream waits before it asks the store again.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often a line is sent that says nothing, so that a reader who left is noticed.
+/// After how long without an event an empty comment is sent, so that a closed connection is
+/// noticed.
 const BEAT: Duration = Duration::from_secs(5);
 /// How long a stream stays open.
 const STREAM_MAX: Duration = Duration::from_secs(300);
@@ -72,7 +75,8 @@ impl Drop for StreamPermit {
 /// Answers with a stream that begins with the state as it was found.
 pub(super) fn open(app: &Arc<AppState>, found: PayerFacts, words: &'static PageWords) -> Reply {
     let Some(place) = StreamPermit::take(found.transfer.id.as_u128()) else {
-        // By the standard of server-sent events a browser does not come back by itself then.
+        // After a 204 the browser does not connect again (HTML, "Server-sent events"), and the page
+        // polls.
         return with_body(StatusCode::NO_CONTENT, "text/plain; charset=utf-8", "");
     };
     let (sender, parts) = mpsc::channel(2);
@@ -81,7 +85,7 @@ pub(super) fn open(app: &Arc<AppState>, found: PayerFacts, words: &'static PageW
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // nginx would keep the events until they fill a buffer.
+    // Without this, nginx holds the events back until they fill a buffer.
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     reply
 }
@@ -132,7 +136,7 @@ async fn follow(
     }
 }
 
-/// What a state depends on: the rows, and whether the time to pay is over.
+/// What a state depends on: the versions of the rows, and whether the time to pay is over.
 type Basis = (rows::Versions, bool);
 
 /// The basis of a page's state, and the state if the basis is another than the one known. `None`

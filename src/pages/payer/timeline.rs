@@ -65,7 +65,7 @@ impl PageFacts<'_> {
             }
             PaymentPhase::Confirming => {
                 let mut confirming = confirming(Current);
-                // The slowest one decides.
+                // The payment with the fewest confirmations decides.
                 let count =
                     self.unsettled().map(|deposit| deposit.confirmations).min().unwrap_or(0);
                 let count = count.to_string();

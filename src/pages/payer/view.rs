@@ -1,8 +1,8 @@
-//! What the payer's page says: one view of a transfer and its deposits and refunds, drawn by the
-//! server and sent as JSON.
+//! What the payer's page says: one view of a transfer with its deposits and refunds. The server
+//! draws the page from it, and sends it as JSON.
 //!
-//! A pure function of facts. The words are for people who never saw a blockchain; they promise
-//! nothing that the rules of `transfers` do not do.
+//! It is a pure function of [`PageFacts`]. The words are for people who never saw a blockchain.
+//! They promise nothing that the rules in `transfers` do not do.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use crate::refunds::state::{RefundKind, RefundStatus};
 use crate::transfers::state::{StatusReason, TransferStatus};
 use crate::transfers::{Transfer, funding};
 
-/// From when on the page warns that a payment may come too late, in seconds before the end.
+/// When less than this is left, in seconds, the page warns that a payment may come too late.
 pub const HURRY_SECONDS: i64 = 180;
 
 crate::string_enum!(
@@ -85,7 +85,7 @@ impl PaymentPhase {
             | PaymentPhase::TooLate
             | PaymentPhase::OnHold
             | PaymentPhase::RefundNeedsAddress => 15,
-            // Late money still moves these.
+            // Money that comes late can still change these.
             PaymentPhase::PaidOut
             | PaymentPhase::Refunded
             | PaymentPhase::Expired
@@ -180,9 +180,9 @@ pub struct PayView {
     pub object: &'static str,
     pub phase: PaymentPhase,
     pub tone: PhaseTone,
-    /// Nothing more will happen; the page stops asking.
+    /// Whether the state can no longer change; the page then stops asking.
     pub is_final: bool,
-    /// Seconds until the page asks again, at first; `null` once final.
+    /// Seconds until the page asks again; it waits longer while nothing changes. `null` once final.
     pub poll_seconds: Option<u32>,
     pub now: PageTime,
     pub expires_at: PageTime,
@@ -194,7 +194,7 @@ pub struct PayView {
     pub asset: String,
     pub amount_expected: Money,
     pub amount_received: Money,
-    /// Seen and not final.
+    /// Seen on the chain, but not final yet.
     pub amount_pending: Money,
     /// Still to be sent: neither received nor on its way.
     pub amount_missing: Money,
@@ -205,12 +205,12 @@ pub struct PayView {
     /// Whether a payment can be simulated.
     pub can_simulate: bool,
     pub receipt: Option<PayerReceipt>,
-    /// Only on the page: it does not move.
+    /// Only on the page and not in the JSON, because it does not change.
     #[serde(skip)]
     pub help: Vec<HelpEntry>,
 }
 
-/// What to do if something went wrong; these do not change with the state.
+/// A question and its answer, for a payer to whom something went wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HelpEntry {
     pub question: &'static str,
@@ -326,7 +326,7 @@ impl PageFacts<'_> {
         Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })
     }
 
-    /// Once the payout has settled.
+    /// The receipt, once the payout has settled.
     fn receipt(&self, phase: PaymentPhase) -> Option<PayerReceipt> {
         let payout = self.payout.filter(|_| phase == PaymentPhase::PaidOut)?;
         let transfer = self.transfer;
@@ -350,7 +350,7 @@ impl PageFacts<'_> {
                 Some(StatusReason::Underpaid) => PaymentPhase::TooLittle,
                 Some(StatusReason::Overpaid) => PaymentPhase::TooMuch,
                 Some(StatusReason::Late) if self.has_late() => PaymentPhase::TooLate,
-                // In time by its block, and found when the time was up.
+                // By its block the money came in time, but it was found after the time was up.
                 Some(StatusReason::Late) => PaymentPhase::OnHold,
                 // A payer is not told of a compliance review: the law may forbid it.
                 Some(StatusReason::ComplianceReview) | None => PaymentPhase::OnHold,
