@@ -9,15 +9,17 @@ use super::markdown::escape;
 /// Longest pattern that people are shown, in characters.
 const PATTERN_SHOWN_MAX: usize = 80;
 
-/// A line of a list of fields.
+/// One field in a list of fields.
 pub struct FieldLine {
     pub name: String,
     pub type_name: String,
     pub is_required: bool,
     pub description: String,
-    /// The words that it takes, if they are fixed.
+    /// The words that it may be, if these are fixed.
     pub words: Vec<String>,
+    /// Its limits, in words.
     pub bounds: Vec<String>,
+    /// The fields of the object in it.
     pub inside: Vec<FieldLine>,
 }
 
@@ -105,7 +107,7 @@ pub fn bounds(schema: &Value) -> Vec<String> {
     .collect()
 }
 
-/// Text in which `words` between backticks are code.
+/// HTML of a text, with what stands between backticks as code.
 pub fn code_words(text: &str) -> String {
     text.split('`')
         .enumerate()

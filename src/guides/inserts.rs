@@ -14,19 +14,20 @@ use crate::rate_limits::EXPENSIVE_TOKENS;
 use crate::refunds::state::RefundStatus;
 use crate::transfers::state::TransferStatus;
 
-/// Whom the text is for.
+/// What the text becomes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// A browser: graphs are pictures.
+    /// A page for browsers, with graphs as pictures.
     Page,
-    /// A reader of Markdown: graphs are tables.
+    /// Markdown, with graphs as tables.
     Text,
 }
 
 const START: &str = "<!-- insert ";
 const END: &str = " -->";
 
-/// Replaces every `<!-- insert NAME -->` that is known; the tests find one that is not.
+/// Replaces every `<!-- insert NAME -->` whose name is known. A name that is not known stays, and a
+/// test finds it.
 pub fn fill(text: &str, document: &Value, output: Output) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;

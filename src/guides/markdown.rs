@@ -1,5 +1,5 @@
-//! Guides from Markdown to HTML: headings get anchors, and code in several languages becomes one
-//! block with a choice.
+//! Renders guides from Markdown to HTML. Headings get anchors. Code blocks that say the same in
+//! several languages become one block with a choice.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html};
 
@@ -165,7 +165,7 @@ pub fn escape(text: &str) -> String {
 const LANGUAGES: [(&str, &str); 4] =
     [("bash", "Shell"), ("python", "Python"), ("typescript", "TypeScript"), ("rust", "Rust")];
 
-/// A line that stands for itself between what is for everybody and what is for some languages.
+/// A line of its own that begins or ends a part for some languages only.
 enum LanguageMark<'a> {
     /// `<!-- for python rust -->`: what follows is for these alone.
     For(&'a str),
@@ -182,8 +182,8 @@ fn mark(line: &str) -> Option<LanguageMark<'_>> {
     }
 }
 
-/// The text as readers of Markdown get it: without what only the tests read behind a fence, and
-/// without marks.
+/// The text as readers of Markdown get it: without marks, and without the options behind a fence
+/// that only the tests read.
 pub fn plain(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut lines = text.lines().peekable();
@@ -200,7 +200,7 @@ pub fn plain(text: &str) -> String {
     kept
 }
 
-/// The text with marks as elements of a page.
+/// The text with the marks replaced by HTML elements.
 fn marked(text: &str) -> String {
     let line = |line: &str| match mark(line) {
         Some(LanguageMark::For(languages)) => format!("<div data-for=\"{languages}\">\n"),
@@ -210,9 +210,9 @@ fn marked(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// The text for one language: without what is marked for others, and without the rows of tables
-/// that are about others. Code of which there is a choice is left in that language; what is not
-/// there in it stays as it is first written.
+/// The text for one language. Parts that are marked for others are left out, and so are rows of
+/// tables about others. Of code blocks that are a choice, the one in this language stays. If there
+/// is none in this language, the first row or block stays.
 pub fn only(text: &str, language: &str) -> String {
     let known = LANGUAGES.iter().find(|(name, _)| *name == language);
     let (language, row_name) = known.copied().unwrap_or(LANGUAGES[0]);
@@ -238,7 +238,7 @@ pub fn only(text: &str, language: &str) -> String {
             }
             None => {}
         }
-        // The marks' lines stay, so that they take their blank lines with them in the end.
+        // Lines with marks stay for now: `plain` removes each with the blank line behind it.
         kept.push_str(line);
         kept.push('\n');
     }
@@ -285,12 +285,12 @@ fn one_choice(text: &str, language: &str) -> String {
     kept
 }
 
-/// Whether a block is code of which there can be a choice, and not what a program prints.
+/// Whether a block is code, of which there can be a choice, and not the output of a program.
 fn is_program(language: &str) -> bool {
     !matches!(language, "text" | "json")
 }
 
-/// Moves one of the blocks to the text.
+/// Appends the block in this language to the text, else the first one, and empties the list.
 fn keep_one(kept: &mut String, codes: &mut Vec<(String, String)>, language: &str) {
     let chosen = codes.iter().find(|(found, _)| found == language).or(codes.first());
     if let Some((_, code)) = chosen {

@@ -1,9 +1,10 @@
 //! The documentation that the service serves to callers: guides, the reference of the API, search,
-//! and the same as plain text for machines. Everything is in the binary and points nowhere else.
+//! and the same as plain text for machines. Everything is in the binary, and no page loads anything
+//! from elsewhere.
 //!
-//! The guides are the Markdown files in `docs/guides/`. What a table of the code knows better than
-//! a text, such as the error codes and the status graphs, is put into them where they ask for it:
-//! `<!-- insert NAME -->`. To add a guide, write its file and add its line to `GUIDES`.
+//! The guides are the Markdown files in `docs/guides/`. What the code knows, such as the error
+//! codes and the status graphs, is put in where a guide has `<!-- insert NAME -->`. To add a guide,
+//! write its file and add its line to `GUIDES`.
 
 mod diagram;
 mod fields;
@@ -89,7 +90,7 @@ impl GuideSource {
 pub struct GuideFile {
     pub content_type: &'static str,
     pub body: Bytes,
-    /// Of Markdown, the text that tells what is for which language.
+    /// Of a Markdown file, the text with the marks that say which part is for which language.
     marked: Option<String>,
 }
 
@@ -158,7 +159,8 @@ impl Guides {
         self.file(&path).map(|_| path)
     }
 
-    /// The body of the file at a path as a query wants it: `lang` leaves one language in Markdown.
+    /// The file at a path. With the parameter `lang`, a Markdown file has code in that language
+    /// only.
     pub fn file_for(&self, path: &str, query: Option<&str>) -> Option<GuideFile> {
         let file = self.file(path)?;
         let mut pairs = url::form_urlencoded::parse(query.unwrap_or("").as_bytes());

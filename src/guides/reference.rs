@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::fields::{FieldLine, bounds, code_words, fields_html, fields_markdown, words};
 use super::markdown::{Heading, SearchSection, escape};
 
-/// Objects inside objects that are shown in full.
+/// How many levels of objects inside objects are shown.
 const DEPTH_MAX: usize = 4;
 const REFERENCE: &str = "#/components/schemas/";
 
@@ -91,7 +91,7 @@ fn page(document: &Value, tag: &Value) -> Option<ResourcePage> {
             });
         }
     }
-    // What receivers are sent has no route.
+    // A tag without routes has no page: the events that receivers are sent have such a tag.
     (!page.sections.is_empty()).then_some(page)
 }
 
@@ -102,7 +102,7 @@ fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
 /// One operation of the document.
 struct ApiOperation<'a> {
     path: &'a str,
-    /// In small letters, as the document has it.
+    /// In lower case, as the document has it.
     verb: &'a str,
     id: &'a str,
     summary: &'a str,
@@ -119,7 +119,7 @@ impl ApiOperation<'_> {
     fn answer(&self) -> &Value {
         &self.value["responses"]["200"]["content"]["application/json"]
     }
-    /// What stands in the path and behind it; headers are explained once, in the guides.
+    /// The parameters of the path and the query. Headers are left out: the guides explain them.
     fn parameters(&self) -> impl Iterator<Item = &Value> {
         let parameters = self.value["parameters"].as_array().map(Vec::as_slice);
         parameters.unwrap_or_default().iter().filter(|parameter| parameter["in"] != "header")
@@ -136,7 +136,8 @@ impl ApiOperation<'_> {
             },
         )
     }
-    /// The identifier for the path: of the resource before it, as the example's answer has it.
+    /// An identifier for `{id}` in the path: the one that the example's answer has of the resource
+    /// that stands before it.
     fn example_id(&self) -> String {
         let resource = self.path.split("/{id}").next().and_then(|path| path.rsplit('/').next());
         let resource = resource.unwrap_or_default();
@@ -185,7 +186,8 @@ fn pretty(value: &Value) -> String {
 
 struct Renderer<'a> {
     schemas: &'a Value,
-    /// Answers whose fields stand on the page already, and the operation where they do.
+    /// The schemas of answers whose fields are on the page already, and the operation that shows
+    /// them.
     shown: HashMap<String, String>,
 }
 
