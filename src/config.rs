@@ -36,9 +36,8 @@ crate::string_enum!(
     ProcessRole { All "all", Serve "serve", Work "work" }
 );
 
-/// How long a node on PostgreSQL drains, unless the configuration says otherwise: twice the
-/// interval at which load balancers commonly ask. With SQLite the default is 0, because no other
-/// node could take the requests.
+/// How long a node on PostgreSQL drains by default: twice the interval at which load balancers
+/// commonly ask. With SQLite the default is 0, because no other node could take the requests.
 const DRAIN_SECONDS_DEFAULT: i64 = 5;
 const DRAIN_SECONDS_MAX: i64 = 300;
 
