@@ -1,6 +1,8 @@
 //! Keeps the settings in force in the audit log. A start writes an entry if its settings differ
 //! from those of the last entry. Plain settings are kept as they are. Tables that may hold secrets
 //! or account numbers are kept as a keyed digest, which shows that something changed, but not what.
+//! The digest is over the table's `Debug`, so a change of what that hides does not show: the debit
+//! account's number, and the paths of nodes.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
