@@ -83,7 +83,8 @@ impl Follower {
         let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
         verify::times(known.headers.values(), earliest, latest)
             .map_err(|doubt| self.doubted(lead, doubt))?;
-        let (movements, sweeps) = self.movements_of(lead, &owned_logs, &known, Some(lead_height))?;
+        let (movements, sweeps) =
+            self.movements_of(lead, &owned_logs, &known, Some(lead_height))?;
         let mut deprecation = None;
         for log in deprecations {
             let has_happened = verify::has_happened(log, known.receipts.get(&log.transaction_hash))

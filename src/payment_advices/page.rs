@@ -195,9 +195,8 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     }
     let mut note_lines = Vec::new();
     for note in &notes {
-        note_lines.push(
-            text::wrap(note, Weight::Regular, notes_width / 7.6, 4).ok_or_else(fonts_fault)?,
-        );
+        note_lines
+            .push(text::wrap(note, Weight::Regular, notes_width / 7.6, 4).ok_or_else(fonts_fault)?);
     }
     let url_lines =
         text::wrap(&advice.verification_url, Weight::Regular, notes_width / URL_SIZE, 4)
