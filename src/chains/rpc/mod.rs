@@ -7,6 +7,8 @@
 mod block_info;
 mod error;
 mod port;
+#[cfg(test)]
+pub(super) mod scripted_gateway;
 mod transport;
 
 use std::sync::atomic::{AtomicBool, Ordering};

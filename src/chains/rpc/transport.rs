@@ -148,7 +148,8 @@ impl Transport {
 
     /// Notes what an outcome says about the node, and answers the outcome. After a fault of the
     /// node's own it rests: for `retry_after_seconds`, if it named a limit and said so, else longer
-    /// with each fault in a row.
+    /// with each fault in a row. A node that says 0 and refuses again has not said when it answers,
+    /// so that counts as nothing said.
     pub fn rest_after<T>(
         &self,
         outcome: Result<T, NodeError>,
@@ -161,7 +162,7 @@ impl Transport {
                 pause.faults_in_a_row = (pause.faults_in_a_row + 1).min(16);
                 let grown = (REST_SECONDS_MIN << (pause.faults_in_a_row - 1)).min(REST_SECONDS_MAX);
                 let is_limit = matches!(error, NodeError::Limited(_));
-                let said = retry_after_seconds.filter(|_| is_limit);
+                let said = retry_after_seconds.filter(|seconds| is_limit && *seconds > 0);
                 if is_limit {
                     let rest = said.map_or(Duration::ZERO, Duration::from_secs);
                     self.budget().note_refusal(now, rest);
@@ -217,7 +218,8 @@ impl Transport {
         match status {
             200 => {}
             403 => {
-                let rest = answer.retry_after_seconds.or(Some(REST_SECONDS_BANNED));
+                let said = answer.retry_after_seconds.filter(|seconds| *seconds > 0);
+                let rest = said.or(Some(REST_SECONDS_BANNED));
                 return self.rest_after(Err(NodeError::Limited(text())), rest);
             }
             413 => return Err(NodeError::TooMuch(text())),
@@ -438,4 +440,54 @@ fn is_rpc(body: &[u8]) -> bool {
     serde_json::from_slice::<RpcMember<'_>>(body).is_ok_and(|one| is_answer(&one))
         || serde_json::from_slice::<Vec<RpcMember<'_>>>(body)
             .is_ok_and(|all| !all.is_empty() && all.iter().all(is_answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scripted_gateway;
+    use super::*;
+
+    /// Asks patiently, and moves the time whenever the transport waits for it.
+    async fn asked(
+        script: scripted_gateway::GatewayScript,
+    ) -> (Result<Vec<Answered>, NodeError>, Duration) {
+        let timer = Timer::manual();
+        let endpoint = scripted_gateway::start(script).await;
+        let limits = RequestLimits::default();
+        let transport = Transport::new(scripted_gateway::client(), endpoint, limits, timer.clone());
+        let questions = [RpcRequest::new("eth_getTransactionReceipt", json!(["0x1"]))];
+        let ask = transport.ask(&questions, true);
+        tokio::pin!(ask);
+        loop {
+            tokio::select! {
+                answered = &mut ask => return (answered, timer.now()),
+                () = tokio::time::sleep(Duration::from_millis(1)) => {
+                    if timer.sleepers_count() > 0 {
+                        timer.advance(Duration::from_secs(1));
+                    }
+                    assert!(timer.now() <= 2 * PATIENCE, "it asks and asks");
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_that_refuses_for_good_is_given_up_whatever_it_says_of_when_to_come_again() {
+        let scripts: [(&str, scripted_gateway::GatewayScript); 5] = [
+            ("429, at once", |_| (429, "retry-after: 0\r\n", "busy".into())),
+            ("503, at once", |_| (503, "retry-after: 0\r\n", "busy".into())),
+            ("403, at once", |_| (403, "retry-after: 0\r\n", "banned".into())),
+            ("200, at once", |_| {
+                (200, "retry-after: 0\r\n", r#"{"Error":"request rate limit exceeded"}"#.into())
+            }),
+            ("429, in a second", |_| (429, "retry-after: 1\r\n", "busy".into())),
+        ];
+        for (what, script) in scripts {
+            let (answered, after) = asked(script).await;
+            let is_given_up = matches!(answered, Err(NodeError::Resting | NodeError::Limited(_)));
+            assert!(is_given_up, "{what}: {:?}", answered.map(|answers| answers.len()));
+            // The slowest pace adds a pause before the last question.
+            assert!(after <= PATIENCE + Duration::from_secs(10), "{what}: after {after:?}");
+        }
+    }
 }
