@@ -5,7 +5,7 @@
 //! arrives and not when it was sent, so the window here is a little longer than a second, and a
 //! day's calls come from a bucket that never gives more than the limit in any 24 hours. After each
 //! refusal the rate is halved. After a time without a refusal it doubles again; each further
-//! refusal makes that time longer.
+//! refusal makes that time longer, and each hour without one makes it shorter.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -35,9 +35,11 @@ const UNKNOWN_PER_SECOND: u32 = 64;
 /// How often the rate is halved below one request a window; the slowest is one request in 8.8 s.
 const HALVINGS_BELOW_ONE: u32 = 3;
 /// How long after the first refusal the rate doubles again. Each further refusal doubles this time,
-/// up to the longest. After a ban it is at least ten times as long as the ban.
+/// up to the longest, and each [`QUIET`] without one halves it. After a ban it is at least ten
+/// times as long as the ban.
 const RECOVER_AFTER_MIN: Duration = Duration::from_secs(60);
 const RECOVER_AFTER_MAX: Duration = Duration::from_secs(3_600);
+const QUIET: Duration = Duration::from_secs(3_600);
 /// A gateway that refuses for at least this long has banned the client.
 const BAN: Duration = Duration::from_secs(10);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -60,6 +62,7 @@ pub struct RequestBudget {
     filled_at: Duration,
     /// How often the rate was halved.
     halvings: u32,
+    refused_at: Duration,
     recover_after: Duration,
     recover_at: Duration,
 }
@@ -72,6 +75,7 @@ impl RequestBudget {
             day_left: f64::from(limits.per_day) * f64::from(BURST_PERCENT) / 100.0,
             filled_at: now,
             halvings: 0,
+            refused_at: Duration::ZERO,
             recover_after: Duration::ZERO,
             recover_at: Duration::ZERO,
         }
@@ -146,8 +150,11 @@ impl RequestBudget {
         let halvings = if is_ban { 2 } else { 1 };
         self.halvings = (self.halvings + halvings).min(full.ilog2() + HALVINGS_BELOW_ONE);
         let recover_after_min = if is_ban { rest * 10 } else { RECOVER_AFTER_MIN };
-        self.recover_after = (self.recover_after * 2)
-            .clamp(recover_after_min.min(RECOVER_AFTER_MAX), RECOVER_AFTER_MAX);
+        let quiet_times = now.saturating_sub(self.refused_at).as_secs() / QUIET.as_secs();
+        let before = self.recover_after / (1 << quiet_times.min(16));
+        self.refused_at = now;
+        self.recover_after =
+            (before * 2).clamp(recover_after_min.min(RECOVER_AFTER_MAX), RECOVER_AFTER_MAX);
         self.recover_at = now + self.recover_after;
     }
 
@@ -260,6 +267,36 @@ mod tests {
         assert_eq!(own.batch_max(), 8, "and for five minutes at least");
         let _ = own.take(1, Duration::from_secs(300));
         assert_eq!(own.batch_max(), 16);
+    }
+
+    #[test]
+    fn a_long_time_without_a_refusal_is_as_good_as_none_before() {
+        let recovers_after = |budget: &mut RequestBudget, refused_at: Duration| {
+            budget.note_refusal(refused_at, Duration::ZERO);
+            let is_fast = |second: &u64| {
+                let _ = budget.take(1, refused_at + Duration::from_secs(*second));
+                budget.batch_max() == 5
+            };
+            (1..=7_200).find(is_fast)
+        };
+        let mut budget = RequestBudget::new(limits(5, 0), Duration::ZERO);
+        let mut now = Duration::ZERO;
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            let wait = recovers_after(&mut budget, now).unwrap();
+            now += Duration::from_secs(wait);
+            waits.push(wait);
+        }
+        assert_eq!(waits, [60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
+        assert_eq!(recovers_after(&mut budget, now + DAY), Some(60), "after a quiet day");
+        // One quiet hour halves the time; the refusal then doubles it, as each one does.
+        let mut budget = RequestBudget::new(limits(5, 0), Duration::ZERO);
+        let mut now = Duration::ZERO;
+        for _ in 0..6 {
+            now += Duration::from_secs(recovers_after(&mut budget, now).unwrap());
+        }
+        let quiet = Duration::from_secs(3_600);
+        assert_eq!(recovers_after(&mut budget, now + quiet), Some(1_920));
     }
 
     #[test]
