@@ -2,7 +2,7 @@
 //! how far it was read.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 
 use super::address_bytes::AddressBytes;
 use super::blocks::{Header, Log};
+use super::follow_stats::FollowStats;
 use super::heights::{SeenHeight, SeenHeights};
 use super::port::{ChainKind, ChainNode, FinalBlock, NodeError};
 use super::rows::{Identity, TokenContract};
@@ -35,48 +36,14 @@ pub enum FollowError {
     Store(String),
 }
 
-/// What the metrics and the readiness page tell of a followed chain.
-#[derive(Default)]
-pub struct FollowStats {
-    /// Height of the cursor.
-    pub height: AtomicI64,
-    /// Time of the cursor's block, Unix seconds.
-    pub block_time: AtomicI64,
-    /// Height of the final view as the nodes tell it.
-    pub final_height: AtomicI64,
-    /// Height of the newest block, as the node that was read from last tells it.
-    pub head_height: AtomicI64,
-    /// Blocks that were read, deposits that were credited, and doubts, since the start.
-    pub blocks: AtomicU64,
-    pub deposits: AtomicU64,
-    pub doubts: AtomicU64,
-    pub is_in_trouble: AtomicBool,
-    /// Whether one node alone is taken at its word, because no other one answers, or there is no
-    /// other.
-    pub is_unchecked: AtomicBool,
-    /// Configured nodes that do not answer, do not fit, or are too far behind the others to be of
-    /// use.
-    pub nodes_missing: AtomicUsize,
-    /// Whether this process follows the chain now. If not, the other figures stand still.
-    pub is_followed: AtomicBool,
-    /// The place of the lead in `nodes`. The chain audit prefers another node.
-    pub lead: AtomicUsize,
-    /// Up to which block the book was compared with the chain.
-    pub audited_height: AtomicI64,
-    /// When all was last compared, in Unix seconds; 0 where another process compares.
-    pub audited_at: AtomicI64,
-    /// Differences that the operator has not explained.
-    pub differences: AtomicI64,
-}
-
 /// What every part of the service knows of a followed chain.
 pub struct FollowedChain {
     pub mode: Mode,
     pub settings: ChainSettings,
     pub nodes: Vec<Box<dyn ChainNode>>,
     pub stats: FollowStats,
-    /// The decimals of other tokens, from the first node that answered.
-    other_decimals: Mutex<HashMap<AddressBytes, u8>>,
+    /// The decimals of other tokens, from the first node that answered; `node_checks` asks them.
+    pub(super) other_decimals: Mutex<HashMap<AddressBytes, u8>>,
     /// Contracts that were the token's before the configured one. A transfer can still be paid in
     /// the one that its caller was shown.
     former: Mutex<Vec<TokenContract>>,
@@ -216,96 +183,6 @@ impl FollowedChain {
         }
     }
 
-    /// Asks a node whether it is of this chain and whether the contract is the token. The inner
-    /// `Err` says what does not fit.
-    async fn check_node(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
-        let settings = &self.settings;
-        let chain_id = node.chain_id().await?;
-        if chain_id != settings.chain_id {
-            return Ok(Err(format!(
-                "{} is of chain {chain_id} and not of {}",
-                node.label(),
-                settings.chain_id
-            )));
-        }
-        let decimals = match node.token_decimals(settings.token_contract.bytes()).await {
-            Ok(decimals) => decimals,
-            Err(NodeError::Refused(words) | NodeError::MethodMissing(words)) => {
-                return Ok(Err(call_refused(node, settings, &words)));
-            }
-            Err(fault) => return Err(fault),
-        };
-        if decimals != Some(u128::from(settings.decimals)) {
-            let found = decimals.map_or_else(|| "none".to_owned(), |decimals| decimals.to_string());
-            return Ok(Err(format!(
-                "the contract {} has {found} decimals at {} and not {}: it is not the token",
-                settings.token_contract,
-                node.label(),
-                settings.decimals
-            )));
-        }
-        if node.token_is_deprecated(settings.token_contract.bytes()).await? == Some(true) {
-            return Ok(Err(format!(
-                "the token contract {} is deprecated: configure its successor",
-                settings.token_contract
-            )));
-        }
-        for contract in settings.other_tokens.values().map(|address| *address.bytes()) {
-            let decimals = match node.token_decimals(&contract).await {
-                Ok(decimals) => decimals.and_then(|decimals| u8::try_from(decimals).ok()),
-                Err(NodeError::Refused(_)) => None,
-                Err(fault) => return Err(fault),
-            };
-            if let Some(decimals) = decimals {
-                self.other_decimals
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .entry(contract)
-                    .or_insert(decimals);
-            }
-        }
-        self.check_questions(node).await
-    }
-
-    /// Asks a node what following asks: the logs of its last final block in one batch, and all
-    /// receipts of that block. The inner `Err` names the question that it does not answer.
-    async fn check_questions(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
-        let last = node.final_block().await?.number;
-        match node.range(&self.contracts(), last, last, None).await {
-            Ok(_) => {}
-            Err(NodeError::MethodMissing(words)) => {
-                return Ok(Err(format!(
-                    "{} does not show blocks or logs (eth_getBlockByNumber, eth_getLogs): {words}",
-                    node.label()
-                )));
-            }
-            Err(fault) => return Err(fault),
-        }
-        if let Some(header) = node.header(last).await?
-            && !header.transactions.is_empty()
-        {
-            match node.receipts_in(&header).await {
-                Ok(_) | Err(NodeError::TooMuch(_)) => {}
-                Err(NodeError::MethodMissing(words)) => {
-                    return Ok(Err(format!(
-                        "{} does not show receipts (eth_getTransactionReceipt): {words}",
-                        node.label()
-                    )));
-                }
-                Err(fault) => return Err(fault),
-            }
-        }
-        let lacks = node.lacks();
-        if !lacks.is_empty() {
-            tracing::info!(
-                node = node.label(),
-                lacks = lacks.join(", "),
-                "a node lacks something; the same is read in another way, with more requests"
-            );
-        }
-        Ok(Ok(()))
-    }
-
     /// Whether the token's contract itself says that no other contract has replaced it. At least
     /// one node has to tell so, and none the contrary.
     pub async fn denies_deprecation(&self) -> bool {
@@ -335,36 +212,6 @@ impl FollowedChain {
             .get(contract)
             .copied()
             .unwrap_or(0)
-    }
-
-    /// Checks the nodes that do not rest and were not found to fit yet. `Ok` says whether any node
-    /// fits, `Err` what does not fit. Only nodes that fit are listened to.
-    pub async fn check(&self) -> Result<bool, String> {
-        let unchecked =
-            self.nodes.iter().filter(|node| !node.fits() && node.resting_for().is_none());
-        let checks = join_all(
-            unchecked.map(|node| async move { (node, self.check_node(node.as_ref()).await) }),
-        )
-        .await;
-        let mut mismatches = Vec::new();
-        for (node, checked) in checks {
-            match checked {
-                Ok(Ok(())) => node.note_fit(true),
-                Ok(Err(mismatch)) => {
-                    node.note_fit(false);
-                    mismatches.push(mismatch);
-                }
-                Err(fault) => {
-                    tracing::warn!(node = node.label(), %fault, "a node could not be checked; it \
-                     is tried again")
-                }
-            }
-        }
-        if mismatches.is_empty() {
-            Ok(self.nodes.iter().any(|node| node.fits()))
-        } else {
-            Err(mismatches.join("; "))
-        }
     }
 
     /// Asks all nodes that fit what they call final. `latest` is the latest time that a block can
@@ -462,22 +309,6 @@ impl FollowedChain {
     pub fn token_log(&self, log: &Log) -> bool {
         log.contract == *self.settings.token_contract.bytes()
     }
-}
-
-/// What to say of a node that refused to call the token's contract.
-fn call_refused(node: &dyn ChainNode, settings: &ChainSettings, words: &str) -> String {
-    let label = node.label();
-    if words.contains("does not support constant") {
-        return format!(
-            "{label} does not call contracts (eth_call: {words}). On a java-tron of your own set \
-             vm.supportConstant = true in its configuration and restart it"
-        );
-    }
-    format!(
-        "{label} refused to call decimals() of the contract {} (eth_call: {words}): the contract \
-         is not the token, or the node does not call contracts",
-        settings.token_contract
-    )
 }
 
 /// What one node calls final, and up to where it is used.

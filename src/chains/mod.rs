@@ -5,8 +5,9 @@
 //! of its kind and asks of its nodes. `tron` and `evm` are kinds, and `rpc` is their node, with the
 //! Ethereum JSON-RPC. The rest works with any kind: `blocks` are what nodes tell of, `verify`
 //! judges whether to believe it, `unfiltered_blocks` reads blocks without the index of logs, `rows`
-//! keeps how far the chain was followed; `chain_following` puts them together. `inspect` looks at
-//! one transaction that somebody asks about.
+//! keeps how far the chain was followed, `node_checks` finds out whether a node is of the chain;
+//! `chain_following` puts them together. `inspect` looks at one transaction that somebody asks
+//! about.
 //!
 //! A kind of chain is a file or folder here, a line `pub mod`, a line in [`KINDS`] and the names of
 //! its chains in [`ChainName`].
@@ -22,6 +23,7 @@ pub mod budget;
 pub mod derivation;
 pub mod evm;
 pub mod explorer;
+pub mod follow_stats;
 pub mod followed;
 pub mod heights;
 #[allow(
@@ -30,6 +32,7 @@ pub mod heights;
 )]
 mod generator_multiples;
 pub mod inspect;
+mod node_checks;
 pub mod pool;
 pub mod port;
 pub mod rows;
