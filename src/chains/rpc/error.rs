@@ -53,6 +53,9 @@ impl RpcErrorBody {
         let text = format!("{} {message}", self.code);
         let lower = message.to_lowercase();
         let says = |known: &[&str]| known.iter().any(|word| lower.contains(word));
+        // A tag such as `finalized`; "stage" and "advantage" only contain the letters.
+        let is_about_tag =
+            lower.split(|letter: char| !letter.is_alphanumeric()).any(|word| word.ends_with("tag"));
         match self.code {
             -32601 => NodeError::MethodMissing(text),
             // Before the codes: some gateways say -32005 for too many requests too.
@@ -75,8 +78,7 @@ impl RpcErrorBody {
                 "not whitelisted",
                 "not allowed",
                 "unsupported",
-                "tag",
-            ]) =>
+            ]) || is_about_tag =>
             {
                 NodeError::MethodMissing(text)
             }
@@ -94,7 +96,7 @@ mod tests {
         let sorted =
             |code: i64, message: &str| RpcErrorBody { code, message: message.into() }.sorted();
         type Is = fn(&NodeError) -> bool;
-        let table: [(i64, &str, Is); 13] = [
+        let table: [(i64, &str, Is); 16] = [
             (-32602, "exceed max block range: 5000", |error| {
                 matches!(error, NodeError::TooMuch(_))
             }),
@@ -108,6 +110,9 @@ mod tests {
             (-32602, "TAG [finalized] not supported", |error| {
                 matches!(error, NodeError::MethodMissing(_))
             }),
+            (-32000, "unknown block tag", |error| matches!(error, NodeError::MethodMissing(_))),
+            (-32000, "invalid stage 2", |error| matches!(error, NodeError::Refused(_))),
+            (-32000, "an advantage of the vintage", |error| matches!(error, NodeError::Refused(_))),
             (-32052, "method eth_getBlockReceipts is not whitelisted", |error| {
                 matches!(error, NodeError::MethodMissing(_))
             }),
