@@ -27,7 +27,7 @@ const API_KEY_HEADER_DEFAULT: &str = "TRON-PRO-API-KEY";
 /// The table `[live_chain]` or `[test_chain]` of the configuration file. Each key but
 /// `other_tokens` is also a variable of the environment, such as `HUNDI_LIVE_CHAIN_ENDPOINTS` with
 /// commas in between. API keys are no part of it: see [`ApiKeys`].
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainSources {
     pub preset: Option<String>,
@@ -144,8 +144,13 @@ impl ApiKeys {
                 index + 1
             ));
         }
+        if self.of_all.is_some() && self.by_place.iter().any(Option::is_some) {
+            return Err(format!(
+                "give {variable} or the numbered keys such as {variable}_1, not both"
+            ));
+        }
         let hosts: BTreeSet<String> = plain.iter().map(OutboundEndpoint::label).collect();
-        if self.of_all.is_some() && (hosts.len() > 1 || self.by_place.iter().any(Option::is_some)) {
+        if self.of_all.is_some() && hosts.len() > 1 {
             return Err(format!(
                 "{variable} would go to several hosts ({}): say whose key it is, {variable}_1 for \
                  the first of {table}.endpoints, {variable}_2 \
@@ -264,18 +269,16 @@ impl ChainSources {
     }
 
     /// Checks the table, fills in what the preset gives, and joins the API keys to their endpoints.
-    /// `None` where the table names no endpoints and nothing that says which chain is meant. `Err`
-    /// names the key that is wrong or missing.
+    /// `None` where the table says nothing. `Err` names the key that is wrong or missing.
     pub fn read(self, table: &str, api_keys: &ApiKeys) -> Result<Option<ChainSettings>, String> {
         let Some(endpoints) = &self.endpoints else {
-            let says_something = self.preset.is_some()
-                || self.account_key.is_some()
-                || self.name.is_some()
-                || self.chain_id.is_some();
-            return if says_something {
-                Err(format!("{table}.endpoints is missing: name one or two nodes with a JSON-RPC"))
-            } else {
+            return if self == ChainSources::default() {
                 Ok(None)
+            } else {
+                Err(format!(
+                    "{table}.endpoints is missing: name 1 to {ENDPOINTS_COUNT_MAX} nodes with a \
+                     JSON-RPC"
+                ))
             };
         };
         if endpoints.is_empty() || endpoints.len() > ENDPOINTS_COUNT_MAX {
@@ -339,7 +342,7 @@ impl ChainSources {
         let account_key = self.account_key.as_ref().ok_or_else(|| {
             format!(
                 "{table}.account_key is missing: the account's extended public key \
-             (m/44'/195'/0' on TRON), never a private one"
+             (m/44'/195'/0' on TRON, m/44'/60'/0' on Ethereum), never a private one"
             )
         })?;
         let header = self.api_key_header.as_deref().unwrap_or(API_KEY_HEADER_DEFAULT);
@@ -486,7 +489,7 @@ mod tests {
             &'static [(&'static str, &'static str)],
             Result<&'static [Option<&'static str>], &'static str>,
         );
-        let table: [Row; 12] = [
+        let table: [Row; 13] = [
             (TWO, &[], Ok(&[None, None])),
             (TWO, &[("API_KEY_1", "secret-1")], Ok(&[Some("secret-1"), None])),
             (TWO, &[("API_KEY_2", "secret-2")], Ok(&[None, Some("secret-2")])),
@@ -499,7 +502,12 @@ mod tests {
             (
                 TWO,
                 &[("API_KEY", "secret-0"), ("API_KEY_2", "secret-2")],
-                Err("HUNDI_LIVE_CHAIN_API_KEY_1 for the first"),
+                Err("HUNDI_LIVE_CHAIN_API_KEY or the numbered keys"),
+            ),
+            (
+                ONE_TWICE,
+                &[("API_KEY", "secret-0"), ("API_KEY_2", "secret-2")],
+                Err("HUNDI_LIVE_CHAIN_API_KEY or the numbered keys"),
             ),
             (TWO, &[("API_KEY_3", "secret-3")], Err("does not have")),
             (ONE_TWICE, &[("API_KEY", "secret-0")], Ok(&[Some("secret-0"), Some("secret-0")])),
@@ -549,6 +557,28 @@ mod tests {
     #[test]
     fn presets_stand_and_everything_can_be_said() {
         assert!(read(&[]).unwrap().is_none(), "nothing said is no chain");
+        for key in [
+            ("API_KEY_HEADER", "X-Key"),
+            ("TOKEN_CONTRACT", "0xdac17f958d2ee523a2206206994597c13d831ec7"),
+            ("DECIMALS", "6"),
+            ("POLL_MILLISECONDS", "3000"),
+            ("BLOCKS_AT_ONCE", "50"),
+            ("LAG_ALARM_SECONDS", "300"),
+            ("REQUESTS_PER_SECOND", "5"),
+            ("REQUESTS_PER_DAY", "5"),
+            ("PRESET", "tron"),
+            ("NAME", "tron"),
+            ("CHAIN_ID", "1"),
+            ("ACCOUNT_KEY", KEY),
+        ] {
+            let told = read(&[key]).map(|settings| settings.is_some());
+            assert!(told.is_err_and(|told| told.contains("name 1 to 4 nodes")), "{key:?}");
+        }
+        let others = ChainSources {
+            other_tokens: Some(BTreeMap::from([("USDC".to_owned(), "x".to_owned())])),
+            ..ChainSources::default()
+        };
+        assert!(others.read("live_chain", &ApiKeys::default()).is_err());
         let preset = [
             ("PRESET", "tron"),
             ("ENDPOINTS", "https://a.example/jsonrpc, http://127.0.0.1:8545"),
