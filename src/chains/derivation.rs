@@ -1,12 +1,12 @@
-//! Deposit addresses from a watch-only account key (BIP-32, path `m/44'/195'/0'/0/index`).
+//! Deposit addresses from a watch-only account key (BIP-32): the keys `0/index` below it.
 //!
 //! The service hands out a fresh address for every transfer but must not be able to spend what
 //! arrives there. It therefore knows the extended public key of the account and nothing else:
 //! [`AccountXpub::parse`] refuses private keys, and no function here gives one out.
 //!
 //! The 20 bytes of an address are the same on TRON and on the chains of Ethereum's kind. An xpub
-//! does not say which path above its account it has, so the paths here are those of TRON (coin type
-//! 195), also where another chain's account key is configured.
+//! does not say which path above its account it has: `m/44'/195'/0'` is usual on TRON and
+//! `m/44'/60'/0'` on Ethereum. So the paths here begin below the account key.
 //!
 //! The account key still deserves care. Together with a single private key below it, it gives away
 //! all the others, and with it alone anyone can list every address. `Debug` shows a fingerprint
@@ -29,6 +29,7 @@ use super::tron_address::{
 pub const ADDRESS_INDEX_MAX: u32 = HARDENED_BIT - 1;
 
 const HARDENED_BIT: u32 = 1 << 31;
+/// Above the accounts that [`AccountXpub::generate_for_test`] makes.
 const PURPOSE: u32 = 44;
 const COIN_TYPE: u32 = 195;
 const ACCOUNT: u32 = 0;
@@ -41,15 +42,15 @@ const XPUB_LENGTH_BYTES: usize = 4 + 1 + 4 + 4 + 32 + 33;
 const XPUB_CHECKED_LENGTH_BYTES: usize = XPUB_LENGTH_BYTES + CHECKSUM_LENGTH_BYTES;
 const XPUB_LENGTH_CHARS: usize = 111;
 
-/// The BIP-32 path of the address with this index, as wallets show it for TRON.
+/// The BIP-32 path of the address with this index, below the account key.
 ///
 /// Says nothing about whether the index can be derived; [`AccountXpub::address`] does.
 pub fn derivation_path(index: u32) -> String {
-    format!("m/{PURPOSE}'/{COIN_TYPE}'/{ACCOUNT}'/{EXTERNAL_CHAIN}/{index}")
+    format!("{EXTERNAL_CHAIN}/{index}")
 }
 
-/// The extended public key of an account, on TRON `m/44'/195'/0'`: enough to derive every deposit
-/// address, not enough to spend.
+/// The extended public key of an account: enough to derive every deposit address, not enough to
+/// spend.
 ///
 /// Made once at start and shared; deriving needs `&self` only. `Display` writes the xpub, for the
 /// configuration and never for a log; `Debug` is safe to log.
@@ -66,13 +67,13 @@ pub struct AccountXpub {
 pub enum AccountXpubError {
     #[error(
         "this is an extended private key, which this service must never hold; treat it as exposed \
-         and configure the public key (xpub) of the account m/44'/195'/0' instead"
+         and configure the public key (xpub) of the account instead"
     )]
     PrivateKey,
 
     #[error(
         "an account key has {XPUB_LENGTH_CHARS} characters and this has {found_chars}; \
-         copy the whole xpub of the account m/44'/195'/0', without blanks"
+         copy the whole xpub of the account, without blanks"
     )]
     Length { found_chars: usize },
 
@@ -91,18 +92,20 @@ pub enum AccountXpubError {
 
     #[error(
         "this is not an xpub (its version bytes are {found:#010x}); export the account key \
-         m/44'/195'/0' in the format that begins with xpub"
+         in the format that begins with xpub"
     )]
     Version { found: u32 },
 
     #[error(
         "this xpub is {found} levels below the master key, but an account is {ACCOUNT_DEPTH} \
-         levels below; export the key of m/44'/195'/0'"
+         levels below; export the key of account 0', which is m/44'/195'/0' on TRON and \
+         m/44'/60'/0' on Ethereum"
     )]
     Depth { found: u8 },
 
     #[error(
-        "this xpub belongs to the account {found}; export the key of account 0', m/44'/195'/0'"
+        "this xpub belongs to the account {found}; export the key of account 0', which is \
+         m/44'/195'/0' on TRON and m/44'/60'/0' on Ethereum"
     )]
     Account { found: ChildNumber },
 
@@ -144,9 +147,9 @@ impl AccountXpub {
     /// Reads the xpub of the account.
     ///
     /// Accepts only a key of account `0'` three levels below the master key; that the two levels
-    /// above are `44'/195'` is not written in an xpub and cannot be checked. A text that looks like
-    /// a private key is refused unread. The first call in a process takes some ten milliseconds to
-    /// prepare derivation.
+    /// above are such as `44'/195'` is not written in an xpub and cannot be checked. A text that
+    /// looks like a private key is refused unread. The first call in a process takes some ten
+    /// milliseconds to prepare derivation.
     pub fn parse(xpub: &str) -> Result<AccountXpub, AccountXpubError> {
         if matches!(xpub.trim_start().as_bytes(), [_, b'p', b'r', b'v', ..]) {
             return Err(AccountXpubError::PrivateKey);
@@ -258,7 +261,7 @@ impl fmt::Display for AccountXpub {
 impl fmt::Debug for AccountXpub {
     /// Shows the BIP-32 fingerprint, which wallets show for the account too.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "AccountKey(fingerprint {:08x})", self.fingerprint())
+        write!(formatter, "AccountXpub(fingerprint {:08x})", self.fingerprint())
     }
 }
 
@@ -479,7 +482,7 @@ mod tests {
             let address = key.address(index).unwrap();
             assert_eq!(address.to_string(), text_of(entry, "address_base58check"));
             assert_eq!(address.as_evm()[..], bytes_from_hex(text_of(entry, "address_evm20")));
-            assert_eq!(derivation_path(index), text_of(entry, "path"));
+            assert_eq!(format!("m/44'/195'/0'/{}", derivation_path(index)), text_of(entry, "path"));
         }
     }
 
@@ -628,7 +631,22 @@ mod tests {
         let external_chain = decode(text_of(&vectors(), "external_chain_xpub")).unwrap();
         let fingerprint: [u8; 4] = external_chain[5..9].try_into().unwrap();
         let fingerprint = u32::from_be_bytes(fingerprint);
-        assert_eq!(shown, format!("AccountKey(fingerprint {fingerprint:08x})"));
+        assert_eq!(shown, format!("AccountXpub(fingerprint {fingerprint:08x})"));
+    }
+
+    #[test]
+    fn no_fault_takes_the_chain_for_tron() {
+        let hardened = ChildNumber::hardened(1);
+        for fault in [
+            AccountXpubError::PrivateKey,
+            AccountXpubError::Length { found_chars: 1 },
+            AccountXpubError::Version { found: 1 },
+            AccountXpubError::Depth { found: 4 },
+            AccountXpubError::Account { found: hardened },
+        ] {
+            let told = fault.to_string();
+            assert!(!told.contains("195'") || told.contains("60'"), "{told}");
+        }
     }
 
     #[test]

@@ -33,8 +33,8 @@ impl AddressesArgs {
 
 #[derive(Subcommand)]
 enum AddressesCommand {
-    /// Print every deposit address with its derivation path, what it received, and what left it: a
-    /// row for each token contract
+    /// Print every deposit address with its derivation path below the account key, what it
+    /// received, and what left it: a row for each token contract
     Export {
         #[arg(long)]
         mode: Option<ModeFlag>,
@@ -66,6 +66,7 @@ pub enum OutputFormat {
 #[derive(Serialize)]
 struct PrintedAddress<'a> {
     address: String,
+    /// Below the account key: above it, an xpub does not say the path.
     derivation_path: String,
     derivation_index: i64,
     /// The BIP-32 fingerprint of the account key that the path begins at.

@@ -376,7 +376,7 @@ async fn the_export_tells_which_account_key_an_address_is_below_of() {
             .find(|line| line["transfer_id"] == transfer["id"])
             .expect("its address");
         let shown = line["account_key"].as_str().expect("the account key").to_owned();
-        assert_eq!(format!("AccountKey(fingerprint {shown})"), format!("{key:?}"));
+        assert_eq!(format!("AccountXpub(fingerprint {shown})"), format!("{key:?}"));
         let index = u32::try_from(line["derivation_index"].as_u64().unwrap()).unwrap();
         assert_eq!(key.address(index).unwrap(), address(transfer), "it is the key's own address");
         assert!(!told.stdout.contains(&key.to_string()), "the key itself is not told");
