@@ -72,7 +72,7 @@ fn watch_deposit(
     }
     let Some(sent) = simulated::find(tx, scope, &deposit.transaction_hash)? else { return Ok(()) };
     let step = services.settings.simulation_step_milliseconds;
-    let movement = sent.movement(now.business_milliseconds(), step)?;
+    let movement = sent.movement(now.business_milliseconds(), step);
     let deposit = funding::observe(tx, now, services, scope, &deposit.chain, &movement)?;
     if !deposit.is_settled() {
         let due = now.business_milliseconds() + step;

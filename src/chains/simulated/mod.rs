@@ -58,11 +58,7 @@ pub fn send(
 impl SimulatedTransaction {
     /// What a node would show of it at a moment of the account's business time: at first in no
     /// block, after one step in a block, after two steps final.
-    pub fn movement(
-        &self,
-        business_milliseconds: i64,
-        step_milliseconds: i64,
-    ) -> Result<Movement, StoreError> {
+    pub fn movement(&self, business_milliseconds: i64, step_milliseconds: i64) -> Movement {
         let age = business_milliseconds - self.sent_milliseconds;
         let (number, time) = (self.block_number, self.block_time);
         let depth = if age >= 2 * step_milliseconds {
@@ -72,7 +68,7 @@ impl SimulatedTransaction {
         } else {
             Depth::Seen
         };
-        Ok(Movement {
+        Movement {
             transaction_hash: self.transaction_hash.clone(),
             log_index: 0,
             from_address: self.from_address,
@@ -81,6 +77,6 @@ impl SimulatedTransaction {
             asset: self.asset.clone(),
             amount: self.amount,
             depth,
-        })
+        }
     }
 }

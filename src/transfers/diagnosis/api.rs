@@ -125,7 +125,7 @@ fn simulated_transaction(
     let movement = sent.movement(
         context.now.business_milliseconds(),
         context.services.settings.simulation_step_milliseconds,
-    )?;
+    );
     let block = match movement.depth {
         Depth::Seen => None,
         Depth::Block { number, time, confirmations } => {
