@@ -5,8 +5,9 @@
 //! A payment file has the columns of [`COLUMNS`]; portals let an operator map columns to their own.
 //! A file of results has a head line that names its columns in any order: `payment_reference`,
 //! `status` (`paid`, `failed`, `processing`), and where the bank gives them `amount`, `utr`,
-//! `reason`. Columns that are not known are passed over. Portals and spreadsheets write such files
-//! in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a tab or a bar between columns.
+//! `reason`. None of these may stand twice. Columns that are not known are passed over. Portals and
+//! spreadsheets write such files in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a tab
+//! or a bar between columns.
 
 use sha2::{Digest, Sha256};
 
@@ -148,16 +149,24 @@ fn read_results(text: &str, bytes: &[u8]) -> Result<Incoming, FileError> {
         .delimiter(delimiter(text))
         .from_reader(text.as_bytes());
     let head = reader.headers().map_err(|_| FileError::new("the file is no CSV"))?.clone();
-    let at = |name: &str| head.iter().position(|column| column.eq_ignore_ascii_case(name));
+    // Nobody can tell which of two columns the bank means.
+    let at = |name: &str| {
+        let is_named = |column: &(usize, &str)| column.1.eq_ignore_ascii_case(name);
+        let mut places = head.iter().enumerate().filter(is_named).map(|(place, _)| place);
+        match (places.next(), places.next()) {
+            (place, None) => Ok(place),
+            _ => Err(FileError::new(format!("the file has the column {name} twice"))),
+        }
+    };
     let required = |name: &str| {
-        at(name).ok_or_else(|| FileError::new(format!("the file has no column {name}")))
+        at(name)?.ok_or_else(|| FileError::new(format!("the file has no column {name}")))
     };
     let columns = Columns {
         reference: required("payment_reference")?,
         status: required("status")?,
-        amount: at("amount"),
-        utr: at("utr"),
-        reason: at("reason"),
+        amount: at("amount")?,
+        utr: at("utr")?,
+        reason: at("reason")?,
     };
     let mut report = StatusReport::default();
     let mut unread = Unread::default();
@@ -326,6 +335,27 @@ mod tests {
             assert_eq!(paid.references.shown(), Some("SBIN126166441955"));
             assert_eq!(paid.status.reason.text.as_deref(), Some("José’s bank"));
         }
+    }
+
+    #[test]
+    fn a_file_with_a_column_twice_is_refused() {
+        const ID: &str = "00000000000000000000000007";
+        for (head, line) in [
+            ("payment_reference,status,status", "paid,failed"),
+            ("payment_reference,status,Status", "paid,failed"),
+            ("payment_reference,status,UTR,utr", "paid,SBIN126166441955,SBIN126166441956"),
+            ("payment_reference,status,amount,AMOUNT", "paid,1.00,2.00"),
+        ] {
+            let name = head.rsplit(',').next().unwrap();
+            let refused = read(&format!("{head}\n{ID},{line}\n")).expect_err(head).reason;
+            assert!(
+                refused.contains(&name.to_lowercase()) && refused.contains("twice"),
+                "{refused}"
+            );
+        }
+        // Columns that are passed over may stand as often as the portal likes.
+        let passed = format!("payment_reference,status,,,Branch,Branch\n{ID},paid,,,x,y\n");
+        assert!(read(&passed).is_ok());
     }
 
     #[test]
