@@ -10,7 +10,7 @@ use super::characters::{Characters, Encoding};
 use super::references::ReferenceElement;
 use super::values::{AccountNumber, Day, MessageId};
 use super::windows::{Calendar, Windows};
-use crate::kernel::within;
+use crate::kernel::{Id, within};
 use crate::rails::port::PaymentMethod;
 
 crate::string_enum!(
@@ -75,8 +75,9 @@ const PLACEHOLDERS: &[&str] =
     &["{id}", "{customer_id}", "{date}", "{ddmm}", "{ddmmyy}", "{yymmdd}", "{time}"];
 /// The placeholders that name the day.
 const DAYS: &[&str] = &["{date}", "{ddmm}", "{ddmmyy}", "{yymmdd}"];
-/// The most digits of a file's number.
+/// The most digits of a file's number, and the highest number.
 const NUMBER_DIGITS_MAX: usize = 9;
+const FILE_NUMBER_MAX: i64 = 999_999_999;
 
 /// The running number in a file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,10 @@ struct FileNumber {
 impl FileNumber {
     fn placeholder(self) -> String {
         format!("{{{}:{}}}", if self.is_daily { "daily" } else { "number" }, self.digits)
+    }
+    /// The highest number that has so many digits.
+    const fn max(self) -> i64 {
+        10_i64.pow(self.digits as u32) - 1
     }
     /// The number in a pattern of a file's name; `None` where it has none.
     fn of(pattern: &str) -> Option<FileNumber> {
@@ -315,6 +320,11 @@ impl TryFrom<ProfileTable> for BankProfile {
                         characters to \"latin\" or \"neft\""
                 .into());
         }
+        let file_name = table
+            .file_name
+            .map(|pattern| file_name_pattern(pattern, customer_id.as_deref()))
+            .transpose()?;
+        let number = file_name.as_deref().and_then(FileNumber::of);
         Ok(BankProfile {
             pain_001: word(
                 "pain_001",
@@ -323,16 +333,13 @@ impl TryFrom<ProfileTable> for BankProfile {
                 Pain001::parse,
                 Pain001::WORDS,
             )?,
-            file_name: table
-                .file_name
-                .map(|pattern| file_name_pattern(pattern, customer_id.as_deref()))
-                .transpose()?,
-            file_number_first: i64::from(within(
+            file_name,
+            file_number_first: within(
                 "[bank.profile] file_number_first",
-                table.file_number_first.unwrap_or(1),
+                i64::from(table.file_number_first.unwrap_or(1)),
                 1,
-                999_999_999,
-            )?),
+                number.map_or(FILE_NUMBER_MAX, FileNumber::max),
+            )?,
             encoding,
             customer_id,
             customer_id_scheme: scheme
@@ -403,9 +410,9 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
     let customer_id = customer_id.unwrap_or_default();
     let is_named = !pattern.contains("{customer_id}")
         || !customer_id.is_empty() && customer_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    // Longer than the name as a rule: the placeholders are counted, and also what takes their
-    // place.
-    let length = pattern.len() + customer_id.len() + MessageId::LENGTH;
+    // What takes a placeholder's place is always equally long.
+    let any_id = MessageId(Id::from_u128(0));
+    let length = written_file_name(&pattern, customer_id, any_id, 0).len();
     if is_unique
         && is_plain
         && is_named
@@ -418,10 +425,30 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
     Err(format!(
         "[bank.profile] file_name must hold {{id}} once, or one number such as {{number:6}} or \
          {{daily:3}}, which needs a day beside it; apart from that letters, digits, dots, dashes \
-         and some of {}, and no other brackets; it must not begin with a dot, and {{customer_id}} \
-         needs a customer_id of letters and digits",
+         and some of {}, and no other brackets; it must not begin with a dot, {{customer_id}} \
+         needs a customer_id of letters and digits, and a name must have at most {FILE_NAME_MAX} \
+         characters",
         PLACEHOLDERS.join(", ")
     ))
+}
+
+/// A pattern with its placeholders replaced.
+fn written_file_name(pattern: &str, customer_id: &str, id: MessageId, number: i64) -> String {
+    let (date, time) = id.date_and_time();
+    let part = |from, to| date.get(from..to).unwrap_or_default();
+    let (year, month, day) = (part(2, 4), part(4, 6), part(6, 8));
+    let mut name = pattern.to_owned();
+    if let Some(place) = FileNumber::of(pattern) {
+        name =
+            name.replace(&place.placeholder(), &format!("{number:0width$}", width = place.digits));
+    }
+    name.replace("{customer_id}", customer_id)
+        .replace("{date}", &date)
+        .replace("{ddmm}", &format!("{day}{month}"))
+        .replace("{ddmmyy}", &format!("{day}{month}{year}"))
+        .replace("{yymmdd}", &format!("{year}{month}{day}"))
+        .replace("{time}", &time)
+        .replace("{id}", &id.to_string())
 }
 
 impl BankProfile {
@@ -454,26 +481,12 @@ impl BankProfile {
     pub fn file_number_series(&self, id: MessageId) -> Option<(String, i64)> {
         let number = FileNumber::of(self.file_name.as_deref()?)?;
         let series = if number.is_daily { id.date_and_time().0 } else { "all".into() };
-        Some((series, 10_i64.pow(number.digits as u32) - 1))
+        Some((series, number.max()))
     }
     /// The name of a payment file; `parts` are the format's own beginning and end.
     pub fn file_name(&self, id: MessageId, number: i64, parts: (&str, &str)) -> String {
         let Some(pattern) = &self.file_name else { return format!("{}{id}{}", parts.0, parts.1) };
-        let (date, time) = id.date_and_time();
-        let part = |from, to| date.get(from..to).unwrap_or_default();
-        let (year, month, day) = (part(2, 4), part(4, 6), part(6, 8));
-        let mut name = pattern.clone();
-        if let Some(place) = FileNumber::of(pattern) {
-            name = name
-                .replace(&place.placeholder(), &format!("{number:0width$}", width = place.digits));
-        }
-        name.replace("{customer_id}", self.customer_id.as_deref().unwrap_or_default())
-            .replace("{date}", &date)
-            .replace("{ddmm}", &format!("{day}{month}"))
-            .replace("{ddmmyy}", &format!("{day}{month}{year}"))
-            .replace("{yymmdd}", &format!("{year}{month}{day}"))
-            .replace("{time}", &time)
-            .replace("{id}", &id.to_string())
+        written_file_name(pattern, self.customer_id.as_deref().unwrap_or_default(), id, number)
     }
     /// The identity in a name that [`BankProfile::file_name`] made; `None` where the name has none,
     /// or has a number.
@@ -488,7 +501,6 @@ impl BankProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Id;
 
     fn read(text: &str) -> Result<BankProfile, String> {
         toml::from_str::<ProfileTable>(text).map_err(|error| error.to_string())?.try_into()
@@ -560,6 +572,8 @@ mod tests {
             ("encoding = 'ebcdic'", "encoding"),
             ("encoding = 'iso-8859-1'\ncharacters = 'unicode'", "encoding"),
             ("file_number_first = 0", "file_number_first"),
+            ("file_name = '{number:3}'\nfile_number_first = 1000", "file_number_first"),
+            ("file_name = '{date}{daily:2}'\nfile_number_first = 100", "file_number_first"),
             ("name_characters_maximum = 19", "name_characters_maximum"),
             ("name_characters_maximum = 141", "name_characters_maximum"),
             ("account_type = { code = 'NREXX' }", "account_type"),
@@ -579,6 +593,32 @@ mod tests {
             let refused = read(line).expect_err(line);
             assert!(refused.contains(field), "{line}: {refused}");
         }
+    }
+
+    #[test]
+    fn no_file_name_is_longer_than_a_name_may_be() {
+        let customer = "A".repeat(TEXT_MAX);
+        let id = MessageId(Id::from_u128(u128::from(1_795_285_800_000_u64) << 80 | 7));
+        let mut counted = [0, 0];
+        for times in 0..15 {
+            for dashes in 0..FILE_NAME_MAX {
+                let pattern = format!(
+                    "{}{}{}{{id}}",
+                    "{customer_id}".repeat(times % 5),
+                    "{date}".repeat(times / 5 * 6),
+                    "-".repeat(dashes)
+                );
+                let read = read(&format!("customer_id = '{customer}'\nfile_name = '{pattern}'"));
+                counted[usize::from(read.is_ok())] += 1;
+                if let Ok(profile) = read {
+                    let name = profile.file_name(id, 1, ("", ""));
+                    assert!(name.len() <= FILE_NAME_MAX, "{pattern}: {}", name.len());
+                }
+            }
+        }
+        assert!(counted.iter().all(|count| *count > 20), "{counted:?}");
+        let edge = read("file_name = '{number:3}'\nfile_number_first = 999").unwrap();
+        assert_eq!(edge.file_number_first, 999);
     }
 
     #[test]
