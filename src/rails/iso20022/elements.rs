@@ -22,7 +22,7 @@ pub fn reference_at(element: &Element, path: &str) -> Result<Option<String>, Fil
     let Some(text) = element.text_at(path)? else { return Ok(None) };
     if text.chars().count() > REFERENCE_LENGTH_MAX || text.chars().any(char::is_control) {
         return Err(FileError::new(format!(
-            "{path} is longer than {REFERENCE_LENGTH_MAX} characters"
+            "{path} has more than {REFERENCE_LENGTH_MAX} characters, or a control character"
         )));
     }
     Ok(Some(text.to_owned()))
@@ -92,4 +92,21 @@ pub fn reason_in(
     }
     reason.set_text(&texts.join(" "));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::xml;
+    use super::*;
+
+    #[test]
+    fn a_reference_is_refused_for_what_is_wrong_with_it() {
+        let long = "x".repeat(REFERENCE_LENGTH_MAX + 1);
+        for text in ["a&#9;b", long.as_str()] {
+            let document = format!("<Document xmlns='x'><B>{text}</B></Document>");
+            let (_, root) = xml::parse(document.as_bytes(), &|_| true).unwrap();
+            let refused = reference_at(&root, "B").unwrap_err().reason;
+            assert_eq!(refused, "B has more than 35 characters, or a control character", "{text}");
+        }
+    }
 }
