@@ -407,8 +407,11 @@ impl App {
         if let Some(rates) = self.rates.clone() {
             let app = app();
             workers.push(Worker::new("rates", RunsOn::EveryNode, move |stop| {
-                let refusals = app.metrics.rate_refusals.clone();
-                rates_worker::run(app.store.clone(), rates.clone(), refusals, stop)
+                let metrics = rates_worker::RateMetrics {
+                    refusals: app.metrics.rate_refusals.clone(),
+                    sources: app.metrics.rate_source_unused.clone(),
+                };
+                rates_worker::run(app.store.clone(), rates.clone(), metrics, stop)
             }));
         }
         // Nodes that take requests and nodes that run tasks both screen, so each needs the lists.

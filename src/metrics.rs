@@ -51,6 +51,29 @@ impl Reasons {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct RateSourceLabels {
+    figure: &'static str,
+    number: u32,
+}
+
+/// Which sources of market rates are silent or no good, for the worker that polls them; clones tell
+/// together.
+#[derive(Clone, Default)]
+pub struct RateSources(Family<RateSourceLabels, Gauge>);
+
+impl RateSources {
+    /// `number` counts the sources of a figure from 1, as the settings list them.
+    pub fn set(&self, figure: &'static str, number: u32, is_unused: bool) {
+        let gauge = self.0.get_or_create(&RateSourceLabels { figure, number });
+        gauge.set(i64::from(is_unused));
+    }
+    /// Whether the last answer of a source was not used.
+    pub fn is_unused(&self, figure: &'static str, number: u32) -> bool {
+        self.0.get_or_create(&RateSourceLabels { figure, number }).get() == 1
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct ListLabels {
     list: &'static str,
 }
@@ -159,6 +182,13 @@ impl RegisterMetric for Reasons {
 }
 registered!(Family<ReasonLabels, Counter>);
 
+impl RegisterMetric for RateSources {
+    fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
+        self.0.registered(registry, name, help);
+    }
+}
+registered!(Family<RateSourceLabels, Gauge>);
+
 /// Times in seconds, by the buckets of [`SECONDS`].
 #[derive(Clone)]
 pub struct Seconds(Histogram);
@@ -182,6 +212,8 @@ metrics! {
     /// Rates and answers of rate sources that were not used.
     rate_refusals: Reasons =
         "rate_refusals" "Rates that were not used, by reason",
+    rate_source_unused: RateSources =
+        "rate_source_unused" "1 while a source of rates is silent or its answers are no good",
     /// Look-ups of accounts, by how they ended.
     look_ups: Reasons =
         "account_look_ups" "Look-ups of beneficiaries' accounts by outcome",

@@ -3,7 +3,8 @@
 //!
 //! Several sources make one figure by their median. The first that answers would be quicker, but
 //! one wrong source would then set the price; the median of three stands against one that lies, and
-//! with two a disagreement refuses both.
+//! with two a disagreement refuses both. More than half of the configured sources have to agree, so
+//! that a wrong one cannot set the price while the others are silent.
 
 use super::{MarketRate, RateBounds, RateRefusal};
 use crate::kernel::Rate;
@@ -42,11 +43,19 @@ fn is_near(rate: Rate, other: Rate, basis_points: i64) -> bool {
     i128::from(rate.0.abs_diff(other.0)) * 10_000 <= i128::from(basis_points) * i128::from(other.0)
 }
 
-/// One figure from the good answers of its sources: their median, if more than half of them lie
-/// within `basis_points` of it. Of an even number of answers it is the lower one in the middle,
-/// because a mean of two would be a figure that no source gave. Its time is the earliest of the
-/// answers near it.
-pub fn agreed(observations: &[Observation], basis_points: i64) -> Result<Observation, RateRefusal> {
+/// One figure from the good answers of its sources: their median, if more than half of the
+/// `sources_count` configured sources lie within `basis_points` of it. Of an even number of answers
+/// it is the lower one in the middle, because a mean of two would be a figure that no source gave.
+/// Its time is the earliest of the answers near it.
+pub fn agreed(
+    observations: &[Observation],
+    sources_count: usize,
+    basis_points: i64,
+) -> Result<Observation, RateRefusal> {
+    let is_majority = |count: usize| count * 2 > sources_count;
+    if !observations.is_empty() && !is_majority(observations.len()) {
+        return Err(RateRefusal::TooFewSources);
+    }
     let mut sorted: Vec<Rate> = observations.iter().map(|observation| observation.rate).collect();
     sorted.sort_unstable();
     let median =
@@ -55,7 +64,7 @@ pub fn agreed(observations: &[Observation], basis_points: i64) -> Result<Observa
         .iter()
         .filter(|observation| is_near(observation.rate, median, basis_points))
         .collect();
-    if near.len() * 2 <= observations.len() {
+    if !is_majority(near.len()) {
         return Err(RateRefusal::SourcesDisagree);
     }
     let observed_at = near
@@ -95,8 +104,46 @@ impl RateMemory {
     }
 
     /// Judges the rate that a poll found at `instant`, in Unix seconds. A rate that is taken
-    /// becomes the last good one, and the day's anchor where there is none.
+    /// becomes the last good one, and the day's anchor where there is none. A jump is believed only
+    /// when polls in a row show it, so a poll that is refused for anything else ends the row.
     pub fn judge(
+        &mut self,
+        seen: MarketRate,
+        instant: i64,
+        guards: &Guards,
+    ) -> Result<MarketRate, RateRefusal> {
+        let judged = self.judge_in_row(seen, instant, guards);
+        if judged != Err(RateRefusal::Jump) {
+            self.jump = None;
+        }
+        judged
+    }
+
+    /// Judges a poll in which the sources made no rate, and ends the row of a jump. Where they were
+    /// silent, what is known of each figure can still contradict the last good rate: then the
+    /// answer says how, else it is `refusal`.
+    pub fn judge_without_rate(
+        &mut self,
+        refusal: RateRefusal,
+        inr_per_usd: &[Rate],
+        usd_per_usdt: &[Rate],
+        guards: &Guards,
+    ) -> RateRefusal {
+        self.jump = None;
+        if !refusal.is_silence() {
+            return refusal;
+        }
+        let pegged = guards.bounds.usdt_usd_min..=guards.bounds.usdt_usd_max;
+        if !usd_per_usdt.iter().all(|usdt| pegged.contains(usdt)) {
+            return RateRefusal::UsdtDepegged;
+        }
+        let near = guards.jump_basis_points_max;
+        let is_jump =
+            |last: MarketRate| !inr_per_usd.iter().all(|inr| is_near(*inr, last.mid, near));
+        if self.last.is_some_and(is_jump) { RateRefusal::Jump } else { refusal }
+    }
+
+    fn judge_in_row(
         &mut self,
         seen: MarketRate,
         instant: i64,
@@ -137,7 +184,6 @@ impl RateMemory {
             tracing::warn!(from = %last.mid, to = %seen.mid, polls = times, "a jump of the \
              exchange rate showed long enough to be believed");
         }
-        self.jump = None;
         self.last = Some(seen);
         self.anchor = Some(anchor.unwrap_or(RateAnchor { rate: seen.mid, day }));
         Ok(seen)
@@ -167,6 +213,7 @@ mod tests {
 
     #[test]
     fn the_median_is_taken_if_most_are_near_it() {
+        use RateRefusal::TooFewSources;
         use RateRefusal::{NoGoodSource, SourcesDisagree};
         let cases: [(&[(i64, i64)], Result<(i64, i64), RateRefusal>); 9] = [
             (&[], Err(NoGoodSource)),
@@ -189,7 +236,13 @@ mod tests {
                 .collect();
             let wanted =
                 wanted.map(|(rate, observed_at)| Observation { rate: Rate(rate), observed_at });
-            assert_eq!(agreed(&observations, 50), wanted, "{observations:?}");
+            let count = observations.len();
+            assert_eq!(agreed(&observations, count, 50), wanted, "{observations:?}");
+            // Silent sources count against it.
+            let among = |count| agreed(&observations, count, 50);
+            if count > 0 {
+                assert_eq!(among(2 * count), Err(TooFewSources), "{observations:?}");
+            }
         }
     }
 
@@ -248,6 +301,28 @@ mod tests {
         // The anchor of the day holds whatever was believed.
         for at in [1_120, 1_135, 1_150, 1_165] {
             assert_eq!(judge(90_000_000, at), Some(RateRefusal::AnchorDeviation));
+        }
+    }
+
+    #[test]
+    fn only_polls_in_a_row_make_a_jump_believed() {
+        use RateRefusal::{AnchorDeviation, Implausible, Jump, Stale, UsdtDepegged};
+        let now = 1_790_000_000;
+        for (between, refusal) in [
+            (seen(89_500_000, 990_000, now), UsdtDepegged),
+            (seen(895_000_000, 1_000_000, now), Implausible),
+            (seen(89_500_000, 1_000_000, now - 61), Stale),
+            (seen(90_500_000, 1_000_000, now), AnchorDeviation),
+        ] {
+            let mut memory = RateMemory::default();
+            let mut judge = |seen| memory.judge(seen, now, &guards()).err();
+            let jump = seen(89_500_000, 1_000_000, now);
+            assert_eq!(judge(seen(88_000_000, 1_000_000, now)), None);
+            assert_eq!(judge(jump), Some(Jump));
+            assert_eq!(judge(between), Some(refusal));
+            assert_eq!(judge(jump), Some(Jump));
+            assert_eq!(judge(jump), Some(Jump), "after {refusal:?} the row begins anew");
+            assert_eq!(judge(jump), None, "three times in a row");
         }
     }
 

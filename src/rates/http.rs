@@ -20,45 +20,27 @@
 //! A figure is a JSON number or a string that holds one; up to six decimals are exact, more are
 //! rounded half to even. Give `time_pointer` where a source has a time: without it, a source that
 //! repeats an old figure looks alive.
+//!
+//! A figure is good when more than half of its configured sources answer and agree. So one source
+//! of three may fail, and of two none.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use secrecy::SecretString;
 use serde::Deserialize;
 
-use super::exact::{self, Pointer};
+use super::figure_source::{FigureSource, SourceSettings};
 use super::guard::{Guards, Observation, RateAnchor, RateMemory, agreed};
 use super::{
     MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, RateSource, RateSourceKind,
     USDT_USD_MAX, USDT_USD_MIN,
 };
 use crate::kernel::{Rate, within};
-use crate::outbound::{Client, OutboundEndpoint, OutboundError};
+use crate::outbound::Client;
 
 /// The most sources of one figure.
 pub const SOURCES_MAX: usize = 8;
-/// The most bytes of one answer; lists of all currencies have about 5 kB.
-pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
-/// How far a source's time may lie ahead of ours, in seconds.
-const AHEAD_SECONDS_MAX: i64 = 30;
-/// Times above this are milliseconds: in seconds it would be the year 5138.
-const MILLISECONDS_FROM: i64 = 100_000_000_000;
-
-/// One address that tells one figure.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SourceSettings {
-    pub url: String,
-    /// Where in the answer the figure stands: a JSON pointer (RFC 6901).
-    pub pointer: String,
-    /// Where the time stands at which the figure was true, in the same form.
-    pub time_pointer: Option<String>,
-    /// The header that authorises the request, and the environment's variable that holds its value.
-    pub header_name: Option<String>,
-    pub header_variable: Option<String>,
-}
 
 /// The section `[rates]`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -91,16 +73,6 @@ pub struct RateSettings {
     pub inr_per_usd: Vec<SourceSettings>,
     #[serde(default)]
     pub usd_per_usdt: Vec<SourceSettings>,
-}
-
-struct FigureSource {
-    /// What a log may show: the figure, the source's number among its sources, and the host.
-    label: String,
-    endpoint: OutboundEndpoint,
-    pointer: Pointer,
-    time_pointer: Option<Pointer>,
-    /// The last refusal, so that the log tells a change and not each poll.
-    state: Mutex<Option<RateRefusal>>,
 }
 
 /// The market as sources over HTTP tell it.
@@ -230,7 +202,7 @@ impl RateSettings {
 }
 
 fn sources(
-    name: &str,
+    name: &'static str,
     settings: &[SourceSettings],
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<FigureSource>, String> {
@@ -238,123 +210,6 @@ fn sources(
         return Err(format!("[[rates.{name}]] must stand 1 to {SOURCES_MAX} times"));
     }
     (1..).zip(settings).map(|(number, source)| source.source(name, number, environment)).collect()
-}
-
-impl SourceSettings {
-    fn source(
-        &self,
-        name: &str,
-        number: usize,
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<FigureSource, String> {
-        let fault = |what: String| format!("[[rates.{name}]] number {number}: {what}");
-        let header = match (&self.header_name, &self.header_variable) {
-            (Some(header), Some(variable)) => {
-                let value = environment(variable).filter(|value| !value.is_empty());
-                Some((
-                    header.as_str(),
-                    SecretString::from(
-                        value
-                            .ok_or_else(|| fault(format!("the variable {variable} is not set")))?,
-                    ),
-                ))
-            }
-            (None, None) => None,
-            _ => return Err(fault("header_name and header_variable go together".into())),
-        };
-        let pointer = |text: &str| {
-            Pointer::parse(text).ok_or_else(|| {
-                fault(format!("{text:?} is no JSON pointer: write it like /rates/INR"))
-            })
-        };
-        let endpoint =
-            OutboundEndpoint::new(&self.url, header).map_err(|error| fault(error.to_string()))?;
-        Ok(FigureSource {
-            label: format!("{name} {number} ({})", endpoint.label()),
-            endpoint,
-            pointer: pointer(&self.pointer)?,
-            time_pointer: self.time_pointer.as_deref().map(pointer).transpose()?,
-            state: Mutex::default(),
-        })
-    }
-}
-
-/// The time of a figure: Unix seconds, Unix milliseconds, or RFC 3339.
-fn time(json: &str) -> Option<i64> {
-    let text = exact::number_text(json).ok()?;
-    let whole = text.split('.').next()?;
-    match whole.parse::<i64>() {
-        Ok(number) if number >= MILLISECONDS_FROM => Some(number / 1000),
-        Ok(number) => Some(number).filter(|number| *number > 0),
-        Err(_) => text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second),
-    }
-}
-
-impl FigureSource {
-    fn read(
-        &self,
-        body: &[u8],
-        instant: i64,
-        age_seconds_max: i64,
-    ) -> Result<Observation, RateRefusal> {
-        let text = exact::number_text(self.pointer.find(body)?)?;
-        let rate = exact::rate(&text).ok_or(RateRefusal::NotANumber)?;
-        let observed_at = match &self.time_pointer {
-            None => instant,
-            Some(pointer) => time(pointer.find(body)?).ok_or(RateRefusal::TimeUnreadable)?,
-        };
-        if observed_at > instant + AHEAD_SECONDS_MAX {
-            return Err(RateRefusal::TimeInFuture);
-        }
-        if instant - observed_at > age_seconds_max {
-            return Err(RateRefusal::Stale);
-        }
-        Ok(Observation { rate, observed_at: observed_at.min(instant) })
-    }
-
-    async fn ask(
-        &self,
-        client: &Client,
-        deadline: Duration,
-        instant: i64,
-        age_seconds_max: i64,
-    ) -> Result<Observation, RateRefusal> {
-        let answer =
-            client.get(&self.endpoint, deadline, ANSWER_BYTES_MAX).await.map_err(|error| {
-                match error {
-                    OutboundError::Deadline(_) => RateRefusal::Deadline,
-                    OutboundError::TooLong(_) => RateRefusal::AnswerTooLong,
-                    OutboundError::Address(_) | OutboundError::Connection(_) => {
-                        RateRefusal::Connection
-                    }
-                }
-            })?;
-        if answer.http_status != 200 {
-            return Err(RateRefusal::HttpStatus);
-        }
-        self.read(&answer.body, instant, age_seconds_max)
-    }
-
-    /// Logs a change of the state.
-    fn tell(&self, refusal: Option<RateRefusal>) {
-        let before = std::mem::replace(
-            &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner),
-            refusal,
-        );
-        match refusal {
-            Some(reason) if before != Some(reason) => {
-                tracing::warn!(
-                    source = self.label,
-                    reason = reason.as_str(),
-                    "a rate source is not used"
-                )
-            }
-            None if before.is_some() => {
-                tracing::info!(source = self.label, "a rate source is used again")
-            }
-            _ => {}
-        }
-    }
 }
 
 impl HttpRates {
@@ -386,7 +241,7 @@ impl HttpRates {
         })
     }
 
-    fn market(&self) -> std::sync::MutexGuard<'_, Market> {
+    fn market(&self) -> MutexGuard<'_, Market> {
         self.market.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -439,6 +294,19 @@ impl HttpRates {
         good
     }
 
+    /// All sources of both figures.
+    pub fn sources(&self) -> impl Iterator<Item = &FigureSource> {
+        self.inr_per_usd.iter().chain(&self.usd_per_usdt)
+    }
+
+    /// The labels of the sources whose last answer was not used.
+    fn unused(&self) -> Vec<&str> {
+        self.sources()
+            .filter(|source| source.refusal().is_some())
+            .map(|source| source.label.as_str())
+            .collect()
+    }
+
     fn judge(
         &self,
         inr_per_usd: Vec<Observation>,
@@ -447,28 +315,46 @@ impl HttpRates {
     ) -> Result<(MarketRate, RateAnchor), RateRefusal> {
         let near = self.guards.disagreement_basis_points_max;
         let mut market = self.market();
-        let judged = agreed(&inr_per_usd, near).and_then(|mid| {
-            let usdt_usd = agreed(&usd_per_usdt, near)?;
-            let observed_at = mid.observed_at.min(usdt_usd.observed_at);
-            market.memory.judge(
-                MarketRate { mid: mid.rate, usdt_usd: usdt_usd.rate, observed_at },
-                instant,
-                &self.guards,
-            )
-        });
+        let mid = agreed(&inr_per_usd, self.inr_per_usd.len(), near);
+        let usdt_usd = agreed(&usd_per_usdt, self.usd_per_usdt.len(), near);
+        let judged = match (mid, usdt_usd) {
+            (Ok(mid), Ok(usdt_usd)) => {
+                let observed_at = mid.observed_at.min(usdt_usd.observed_at);
+                let seen = MarketRate { mid: mid.rate, usdt_usd: usdt_usd.rate, observed_at };
+                market.memory.judge(seen, instant, &self.guards)
+            }
+            (mid, usdt_usd) => {
+                let refusals = [mid.err(), usdt_usd.err()].into_iter().flatten();
+                let refusal =
+                    refusals.reduce(|one, other| if one.is_silence() { other } else { one });
+                // A source that the majority outvotes says nothing against the last good rate.
+                let known = |agreed: Result<Observation, _>, all: &[Observation]| match agreed {
+                    Ok(one) => vec![one.rate],
+                    Err(_) => all.iter().map(|one| one.rate).collect(),
+                };
+                Err(market.memory.judge_without_rate(
+                    refusal.unwrap_or(RateRefusal::NoGoodSource),
+                    &known(mid, &inr_per_usd),
+                    &known(usdt_usd, &usd_per_usdt),
+                    &self.guards,
+                ))
+            }
+        };
         market.current = match judged {
             Ok(rate) => Some(rate),
-            // Where no source answers, the last good rate stays until it is too old.
-            Err(RateRefusal::NoGoodSource) => market.current,
+            // Where too few sources answer, the last good rate stays until it is too old.
+            Err(refusal) if refusal.is_silence() => market.current,
             // A contradiction ends it at once, because a source says that its price is wrong.
             Err(_) => None,
         };
         let refusal = judged.err();
         let before = std::mem::replace(&mut market.refusal, refusal);
         match refusal {
-            Some(reason) if before != refusal => {
-                tracing::warn!(reason = reason.as_str(), "no trusted exchange rate from this poll")
-            }
+            Some(reason) if before != refusal => tracing::warn!(
+                reason = reason.as_str(),
+                unused = self.unused().join(", "),
+                "no trusted exchange rate from this poll"
+            ),
             None if before.is_some() => tracing::info!("the exchange rate is trusted again"),
             _ => {}
         }
@@ -564,21 +450,82 @@ mod tests {
         }
     }
 
+    /// A market of so many sources of each figure, with one good rate of 88 and 1 at `NOW`.
+    fn market(inr: usize, usdt: usize) -> HttpRates {
+        let source = |name: &str, number: usize| {
+            format!("[[{name}]]\nurl = 'https://{name}{number}.example'\npointer = '/a'\n")
+        };
+        let text: String = (0..inr)
+            .map(|number| source("inr_per_usd", number))
+            .chain((0..usdt).map(|number| source("usd_per_usdt", number)))
+            .collect();
+        let rates = new(&text).unwrap();
+        let told = |figure, count| vec![at(figure); count];
+        let good = rates.judge(told(88_000_000, inr), told(1_000_000, usdt), NOW);
+        assert_eq!(good.unwrap().0.mid, Rate(88_000_000));
+        rates
+    }
+
+    const NOW: i64 = 1_790_000_000;
+
+    fn at(figure: i64) -> Observation {
+        Observation { rate: Rate(figure), observed_at: NOW }
+    }
+
     #[test]
-    fn times_are_read_in_three_forms() {
-        for (json, seconds) in [
-            ("1790000000", Some(1_790_000_000)),
-            ("1790000000123", Some(1_790_000_000)),
-            ("1790000000.5", Some(1_790_000_000)),
-            ("\"1790000000\"", Some(1_790_000_000)),
-            ("\"2026-09-21T14:13:20Z\"", Some(1_790_000_000)),
-            ("\"2026-09-21T19:43:20.5+05:30\"", Some(1_790_000_000)),
-            ("\"2026-09-21\"", None),
-            ("0", None),
-            ("null", None),
-            ("\"soon\"", None),
-        ] {
-            assert_eq!(time(json), seconds, "{json}");
+    fn most_of_the_configured_sources_have_to_be_good_and_agree() {
+        const KEPT: Option<i64> = Some(88_000_000);
+        // How many sources are configured, what the good ones tell, and what is quoted then.
+        let table: [(usize, &[i64], Option<i64>); 15] = [
+            (1, &[88_500_000], Some(88_500_000)),
+            (1, &[], KEPT),
+            (2, &[88_500_000, 88_500_000], Some(88_500_000)),
+            (2, &[88_500_000], KEPT),
+            (2, &[], KEPT),
+            (3, &[88_500_000, 88_500_000, 88_500_000], Some(88_500_000)),
+            (3, &[88_500_000, 88_500_000], Some(88_500_000)),
+            (3, &[88_500_000, 88_500_000, 40_000_000], Some(88_500_000)),
+            (3, &[88_500_000], KEPT),
+            (3, &[88_000_000, 88_800_000], None),
+            (4, &[88_500_000, 88_500_000], KEPT),
+            (4, &[88_500_000, 88_500_000, 88_500_000], Some(88_500_000)),
+            (5, &[88_500_000, 88_500_000, 40_000_000], None),
+            // What contradicts the last good rate ends it, however few say so.
+            (3, &[90_000_000], None),
+            (2, &[86_000_000], None),
+        ];
+        for (count, told, quoted) in table {
+            let rates = market(count, 1);
+            let told: Vec<Observation> = told.iter().map(|figure| at(*figure)).collect();
+            let judged = rates.judge(told.clone(), vec![at(1_000_000)], NOW);
+            let current = rates.current(NOW).map(|rate| rate.mid.0);
+            assert_eq!(current, quoted, "{told:?} of {count}: {judged:?}");
+            let is_new = judged.map(|(rate, _)| rate.mid.0).ok();
+            assert!(is_new.is_none() || is_new == quoted, "{told:?} of {count}: {judged:?}");
         }
+        // The same for USDT.
+        for (told, quoted) in [
+            (&[1_000_100, 1_000_100][..], Some(1_000_100)),
+            (&[1_000_100], Some(1_000_000)),
+            (&[990_000], None),
+        ] {
+            let rates = market(1, 3);
+            let told: Vec<Observation> = told.iter().map(|figure| at(*figure)).collect();
+            let _ = rates.judge(vec![at(88_000_000)], told.clone(), NOW);
+            let current = rates.current(NOW).map(|rate| rate.usdt_usd.0);
+            assert_eq!(current, quoted, "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_poll_with_too_few_sources_ends_the_row_of_a_jump() {
+        let rates = market(3, 1);
+        let poll = |inr: &[i64]| {
+            let told = inr.iter().map(|figure| at(*figure)).collect();
+            rates.judge(told, vec![at(1_000_000)], NOW).is_ok()
+        };
+        let jump = [89_500_000; 3];
+        let row = [&jump[..], &jump, &jump[..1], &jump, &jump, &jump].map(poll);
+        assert_eq!(row, [false, false, false, false, false, true]);
     }
 }

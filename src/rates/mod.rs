@@ -1,6 +1,7 @@
 //! Exchange rates: the port, and what makes a rate trustworthy.
 
 pub mod exact;
+pub mod figure_source;
 pub mod fixed;
 pub mod guard;
 pub mod http;
@@ -51,12 +52,20 @@ crate::string_enum!(
         Stale "stale",
         Implausible "implausible",
         NoGoodSource "no_good_source",
+        TooFewSources "too_few_sources",
         SourcesDisagree "sources_disagree",
         Jump "jump",
         AnchorDeviation "anchor_deviation",
         UsdtDepegged "usdt_depegged",
     }
 );
+
+impl RateRefusal {
+    /// Whether sources are silent or no good, and nothing is said against the last good rate.
+    pub const fn is_silence(self) -> bool {
+        matches!(self, RateRefusal::NoGoodSource | RateRefusal::TooFewSources)
+    }
+}
 
 /// The latest good rate of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

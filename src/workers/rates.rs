@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::metrics::Reasons;
+use crate::metrics::{RateSources, Reasons};
 use crate::rates::http::HttpRates;
 use crate::rates::{RateRefusal, rows};
 use crate::store::Cost;
@@ -13,6 +13,13 @@ use crate::store::Store;
 
 /// Under which name the store keeps the live market.
 const SOURCE: &str = "http";
+
+/// What Prometheus reads of the polls.
+#[derive(Clone, Default)]
+pub struct RateMetrics {
+    pub refusals: Reasons,
+    pub sources: RateSources,
+}
 
 /// Takes up the rate that an earlier run kept in the store. Call it before the first request, so
 /// that the service can quote at once if the rate is not too old.
@@ -31,7 +38,7 @@ pub async fn restore(store: &Store, rates: &HttpRates) {
 pub async fn run(
     store: Store,
     rates: Arc<HttpRates>,
-    metrics: Reasons,
+    metrics: RateMetrics,
     mut stop: watch::Receiver<bool>,
 ) {
     while !*stop.borrow() {
@@ -47,12 +54,13 @@ pub async fn run(
 }
 
 /// Polls once and keeps what is good.
-pub async fn poll(store: &Store, rates: &HttpRates, metrics: &Reasons) {
-    let count = |refusal: RateRefusal| metrics.count(refusal.as_str());
-    let Ok((rate, anchor)) = rates.poll(store.clock.milliseconds().div_euclid(1000), &count).await
-    else {
-        return;
-    };
+pub async fn poll(store: &Store, rates: &HttpRates, metrics: &RateMetrics) {
+    let count = |refusal: RateRefusal| metrics.refusals.count(refusal.as_str());
+    let polled = rates.poll(store.clock.milliseconds().div_euclid(1000), &count).await;
+    for source in rates.sources() {
+        metrics.sources.set(source.figure, source.number, source.refusal().is_some());
+    }
+    let Ok((rate, anchor)) = polled else { return };
     // A rate that cannot be written is still good: quotes use the one in memory.
     if let Err(failure) =
         store.write(move |tx, _| Ok(rows::save(tx, SOURCE, &rate, &anchor)?)).await

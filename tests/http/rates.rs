@@ -5,23 +5,22 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use hundi::kernel::{Code, Currency, Metadata, Money, OperationError, Rate};
-use hundi::metrics::Reasons;
 use hundi::quote_locks;
 use hundi::rates::RateSource;
 use hundi::rates::http::{HttpRates, RateSettings};
-use hundi::workers::rates::{poll, restore, run};
+use hundi::workers::rates::{RateMetrics, poll, restore, run};
 use serde_json::json;
 use tokio::sync::watch;
 
 use crate::desk::{Desk, TEST, client};
 use crate::feed::{Feed, Reply};
 
-/// A market of two sources for INR and one for USDT.
+/// A market of three sources for INR and one for USDT.
 struct Market {
     feed: Feed,
     desk: Desk,
     rates: Arc<HttpRates>,
-    metrics: Reasons,
+    metrics: RateMetrics,
 }
 
 fn settings(feed: &Feed, more: &str) -> RateSettings {
@@ -29,9 +28,11 @@ fn settings(feed: &Feed, more: &str) -> RateSettings {
         "deadline_milliseconds = 200\n{more}\n\
          [[inr_per_usd]]\nurl = '{}'\npointer = '/rates/INR'\ntime_pointer = '/at'\n\
          [[inr_per_usd]]\nurl = '{}'\npointer = '/data/0/price'\n\
+         [[inr_per_usd]]\nurl = '{}'\npointer = '/data/0/price'\n\
          [[usd_per_usdt]]\nurl = '{}'\npointer = '/price'\n",
         feed.url("/one"),
         feed.url("/two"),
+        feed.url("/three"),
         feed.url("/usdt")
     );
     toml::from_str(&text).unwrap()
@@ -42,14 +43,16 @@ impl Market {
         let feed = Feed::start().await;
         let rates = Arc::new(HttpRates::new(&settings(&feed, more), &|_| None, client()).unwrap());
         let desk = Desk::with_rates(Box::new(rates.clone())).await;
-        let market = Market { feed, desk, rates, metrics: Reasons::default() };
+        let market = Market { feed, desk, rates, metrics: RateMetrics::default() };
         market.say("88.4125", "1.0001");
         market
     }
 
     fn say(&self, inr: &str, usdt: &str) {
         self.say_one(inr, self.desk.instant());
-        self.feed.say("/two", format!(r#"{{"data":[{{"price":"{inr}"}}]}}"#));
+        for path in ["/two", "/three"] {
+            self.feed.say(path, format!(r#"{{"data":[{{"price":"{inr}"}}]}}"#));
+        }
         self.feed.say("/usdt", format!(r#"{{"price":{usdt}}}"#));
     }
     fn say_one(&self, inr: &str, at: i64) {
@@ -90,7 +93,7 @@ async fn a_polled_rate_is_quoted_until_its_age_and_survives_a_restart() {
     assert_eq!(market.quote().await, GOOD);
     assert_eq!(market.rates.current(0).unwrap().usdt_usd, Rate(1_000_100));
     // A restart, with sources that are gone.
-    for path in ["/one", "/two", "/usdt"] {
+    for path in ["/one", "/two", "/three", "/usdt"] {
         market.feed.answer(path, Reply::Closed);
     }
     let again = Arc::new(HttpRates::new(&settings(&market.feed, ""), &|_| None, client()).unwrap());
@@ -109,7 +112,7 @@ async fn a_polled_rate_is_quoted_until_its_age_and_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_counted_and_the_other_source_serves() {
+async fn an_answer_that_is_none_is_counted_and_the_other_sources_serve() {
     let market = Market::start("").await;
     let now = market.desk.instant();
     let one = |value: serde_json::Value| Reply::Json(200, value.to_string());
@@ -136,24 +139,32 @@ async fn an_answer_that_is_none_is_counted_and_the_other_source_serves() {
         ("connection", Reply::Closed),
     ];
     for (reason, reply) in cases {
-        let before = market.metrics.counted(reason);
+        let counted = |reason| market.metrics.refusals.counted(reason);
+        let before = counted(reason);
+        market.say("88.5", "1");
         market.feed.answer("/one", reply.clone());
         market.poll().await;
-        assert_eq!(market.metrics.counted(reason), before + 1, "{reason} {reply:?}");
-        assert_eq!(market.quote().await, GOOD, "the second source serves");
-        // Without the second there is no rate from this poll, and the last good one ends by its
-        // age.
-        market.feed.answer("/two", Reply::Json(503, String::new()));
-        let none = market.metrics.counted("no_good_source");
-        market.poll().await;
-        assert_eq!(market.metrics.counted("no_good_source"), none + 1);
+        assert_eq!(counted(reason), before + 1, "{reason} {reply:?}");
+        let others = Ok(Rate(88_500_000));
+        assert_eq!(market.quote().await, others, "the two other sources serve");
+        let unused = [1, 2, 3].map(|one| market.metrics.sources.is_unused("inr_per_usd", one));
+        assert_eq!(unused, [true, false, false], "{reason} {reply:?}");
+        // With one source, or none, there is no rate from this poll, and the last good one ends by
+        // its age.
+        for (path, few) in [("/two", "too_few_sources"), ("/three", "no_good_source")] {
+            market.feed.answer(path, Reply::Json(503, String::new()));
+            let before = counted(few);
+            market.poll().await;
+            assert_eq!((counted(few), market.quote().await), (before + 1, others), "{reason}");
+        }
         market.say("88.4125", "1");
         market.poll().await;
         assert_eq!(market.quote().await, GOOD, "recovery after {reason}");
     }
     // The control: a good answer counts nothing.
     let counted = || {
-        ["http_status", "not_json", "no_good_source"].map(|reason| market.metrics.counted(reason))
+        ["http_status", "not_json", "no_good_source"]
+            .map(|reason| market.metrics.refusals.counted(reason))
     };
     let before = counted();
     market.poll().await;
@@ -175,7 +186,11 @@ async fn what_contradicts_the_last_rate_stops_quotes_at_once() {
         market.desk.advance_seconds(15);
         market.say(inr, usdt);
         market.poll().await;
-        assert_eq!((market.quote().await, market.metrics.counted(reason)), (NONE, 1), "{reason}");
+        assert_eq!(
+            (market.quote().await, market.metrics.refusals.counted(reason)),
+            (NONE, 1),
+            "{reason}"
+        );
         market.say("88.4125", "1");
         market.poll().await;
         assert_eq!(market.quote().await, GOOD, "recovery after {reason}");
@@ -184,7 +199,13 @@ async fn what_contradicts_the_last_rate_stops_quotes_at_once() {
     market.poll().await;
     market.say_one("90", market.desk.instant());
     market.poll().await;
-    assert_eq!((market.quote().await, market.metrics.counted("sources_disagree")), (NONE, 1));
+    assert_eq!(market.quote().await, GOOD, "two of three outvote the one that lies");
+    market.feed.answer("/two", Reply::Closed);
+    market.poll().await;
+    assert_eq!(
+        (market.quote().await, market.metrics.refusals.counted("sources_disagree")),
+        (NONE, 1)
+    );
     // The control: with wider guards the same figures pass.
     let market = Market::start("jump_basis_points_max = 1000\nusdt_usd_minimum = '0.9'").await;
     market.poll().await;
@@ -207,7 +228,10 @@ async fn a_move_that_stays_is_believed_up_to_the_anchor() {
     }
     assert_eq!(quotes, [NONE, NONE, Ok(Rate(89_500_000)), NONE, NONE, NONE, NONE]);
     assert_eq!(
-        (market.metrics.counted("jump"), market.metrics.counted("anchor_deviation")),
+        (
+            market.metrics.refusals.counted("jump"),
+            market.metrics.refusals.counted("anchor_deviation")
+        ),
         (2, 4)
     );
     // The anchor is the day's; in India the next day begins within hours.
@@ -217,6 +241,37 @@ async fn a_move_that_stays_is_believed_up_to_the_anchor() {
         market.poll().await;
     }
     assert_eq!(market.quote().await, Ok(Rate(90_600_000)));
+}
+
+#[tokio::test]
+async fn one_source_of_three_alone_sets_no_price() {
+    let market = Market::start("").await;
+    market.poll().await;
+    for path in ["/two", "/three"] {
+        market.feed.answer(path, Reply::Silence);
+    }
+    let mut quotes = Vec::new();
+    for inr in ["88.5", "88.9", "89.1"] {
+        market.desk.advance_seconds(20);
+        market.say_one(inr, market.desk.instant());
+        market.poll().await;
+        quotes.push(market.quote().await);
+    }
+    assert_eq!(quotes, [GOOD; 3], "the last good rate stays");
+    market.desk.advance_seconds(1);
+    market.poll().await;
+    assert_eq!(market.quote().await, NONE, "until it is too old");
+    assert_eq!(market.metrics.refusals.counted("too_few_sources"), 4);
+    // What contradicts the last good rate ends it, even from one source.
+    market.say("88.4125", "1");
+    market.poll().await;
+    assert_eq!(market.quote().await, GOOD);
+    for path in ["/two", "/three"] {
+        market.feed.answer(path, Reply::Closed);
+    }
+    market.say_one("90", market.desk.instant());
+    market.poll().await;
+    assert_eq!((market.quote().await, market.metrics.refusals.counted("jump")), (NONE, 1));
 }
 
 /// What was logged, as text.
@@ -251,7 +306,7 @@ async fn a_refusal_is_logged_once_for_each_change() {
     let count = |part: &str| text.lines().filter(|line| line.contains(part)).count();
     assert_eq!((count("a rate source is not used"), count("http_status")), (1, 1), "{text}");
     assert_eq!((count("no trusted exchange rate"), count("trusted again")), (2, 1), "{text}");
-    assert_eq!(market.metrics.counted("usdt_depegged"), 4, "the counter has every one");
+    assert_eq!(market.metrics.refusals.counted("usdt_depegged"), 4, "the counter has every one");
 }
 
 #[tokio::test]
