@@ -4,6 +4,10 @@
 //! One row is one subject and one list entry. It is *open* until it is decided. A clearance holds
 //! while its basis stays the same: the entry's content and what is known of the subject. A refusal
 //! holds until the operator clears it.
+//!
+//! Several addresses of one entry may pay for a transfer. Their hits share its row, which shows the
+//! evidence of each. A clearance holds for those that it was given for; one more opens the row
+//! again.
 
 use super::hit::{HitDecision, HitRow, SubjectType};
 use super::rows;
@@ -18,18 +22,6 @@ const OPERATOR: &str = "operator";
 pub const DECISION: &str = "decision";
 /// The `decided_by` of a hit that was withdrawn.
 const LISTS: &str = "lists";
-
-const fn severity(screening: Screening) -> u8 {
-    match screening {
-        Screening::Clear => 0,
-        Screening::PossibleMatch => 1,
-        Screening::ConfirmedMatch => 2,
-    }
-}
-
-fn worse(left: Screening, right: Screening) -> Screening {
-    if severity(left) >= severity(right) { left } else { right }
-}
 
 /// Keeps what was found of a subject, and answers the screening that follows. A hit that the
 /// operator cleared no longer counts while its basis stays the same; a refused one counts as
@@ -54,32 +46,32 @@ pub fn keep(
     let hits_max = if subject.is_asked_whole() { HITS_MAX } else { usize::MAX };
     let mut waiting_count = 0;
     for hit in &finding.hits {
-        let basis = basis(hit).to_vec();
+        let basis = basis(hit);
         let row = known.iter().find(|row| row.is_of(hit));
         let is_decided = row.is_some_and(|row| match row.decision {
             Some(HitDecision::Refused) => true,
-            Some(HitDecision::Cleared) => row.basis == basis,
+            Some(HitDecision::Cleared) => row.is_based_on(&basis),
             Some(HitDecision::Withdrawn) | None => false,
         });
         if is_decided {
             continue;
         }
-        effective = worse(effective, hit.screening);
+        effective = effective.or_worse(hit.screening);
         waiting_count += 1;
         let is_open = row.is_some_and(|row| row.decision.is_none());
         if waiting_count > hits_max && !is_open && hit.list != UNREADABLE {
             continue;
         }
+        let (basis, screening, evidence) = HitRow::says(row, subject, hit, &basis);
         match row {
             Some(row) => {
                 let mut row = row.clone();
                 let is_same = is_open
                     && row.basis == basis
-                    && row.screening == hit.screening
-                    && row.evidence == hit.evidence;
+                    && row.screening == screening
+                    && row.evidence == evidence;
                 if !is_same {
-                    (row.basis, row.screening, row.evidence) =
-                        (basis, hit.screening, hit.evidence.clone());
+                    (row.basis, row.screening, row.evidence) = (basis, screening, evidence);
                     row.score_basis_points = hit.score_basis_points;
                     row.listed_name = hit.listed_name.clone();
                     (row.decision, row.decided_by, row.decided_at) = (None, None, None);
@@ -95,9 +87,9 @@ pub fn keep(
                     list: hit.list.to_owned(),
                     entry_id: hit.entry_id.clone(),
                     basis,
-                    screening: hit.screening,
+                    screening,
                     score_basis_points: hit.score_basis_points,
-                    evidence: hit.evidence.clone(),
+                    evidence,
                     listed_name: hit.listed_name.clone(),
                     decision: None,
                     decided_by: None,

@@ -1,5 +1,7 @@
 //! What is kept of findings: how many hits, which are withdrawn, and which come up next.
 
+use sha2::{Digest, Sha256};
+
 use super::hit::{HitDecision, HitRow};
 use super::{HITS_MAX, Screening, ScreeningFinding, ScreeningHit, hits, rows};
 use crate::kernel::{AnyId, Clock, DecidedBy, Mode, Now, ObjectKind, Scope};
@@ -9,6 +11,7 @@ use crate::store::{Store, Tx};
 const SCOPE: Scope = Scope::new(1, Mode::Test);
 const SENDER: AnyId = AnyId { kind: ObjectKind::Sender, value: 1 };
 const TRANSFER: AnyId = AnyId { kind: ObjectKind::Transfer, value: 2 };
+const REFUND: AnyId = AnyId { kind: ObjectKind::Refund, value: 3 };
 
 struct Kept {
     store: Store,
@@ -31,7 +34,7 @@ impl Kept {
 
     async fn keep(&self, subject: AnyId, finding: ScreeningFinding) -> Screening {
         let keep = move |tx: &mut dyn Tx, now: &mut Now| {
-            Ok(hits::keep(tx, now, SCOPE, subject, &finding, &|hit| hit.entry_hash)?)
+            Ok(hits::keep(tx, now, SCOPE, subject, &finding, &basis)?)
         };
         self.store.write(keep).await.unwrap()
     }
@@ -53,6 +56,11 @@ impl Kept {
         let rows = self.rows(subject).await.into_iter();
         rows.filter(|row| row.decision.is_none()).map(|row| row.entry_id).collect()
     }
+}
+
+/// A fingerprint of the content of the entry and of what agreed, as that of an address.
+fn basis(hit: &ScreeningHit) -> [u8; 32] {
+    Sha256::new().chain_update(hit.entry_hash).chain_update(&hit.evidence).finalize().into()
 }
 
 /// A possible hit; those of a lower number have a higher score.
@@ -118,6 +126,64 @@ async fn an_open_hit_is_withdrawn_when_its_entry_is_not_found_any_more() {
     // And decided at once, so all of its hits are shown.
     kept.keep(TRANSFER, found(0..HITS_MAX + 5)).await;
     assert_eq!(kept.open(TRANSFER).await.len(), HITS_MAX + 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_entry_of_two_addresses_is_cleared_by_one_decision() {
+    let kept = Kept::new("addresses");
+    let of = |address: u8, screening: Screening| {
+        let mut hit = hit("operator", 1);
+        hit.screening = screening;
+        hit.evidence = format!("listed digital currency address {address}");
+        ScreeningFinding::of(vec![hit])
+    };
+    let (first, second) = (of(1, Screening::ConfirmedMatch), of(2, Screening::PossibleMatch));
+    kept.keep(TRANSFER, first.clone()).await;
+    kept.keep(TRANSFER, second.clone()).await;
+    let rows = kept.rows(TRANSFER).await;
+    assert_eq!(rows.len(), 1);
+    let both = "listed digital currency address 1; listed digital currency address 2";
+    assert_eq!((rows[0].evidence.as_str(), rows[0].screening), (both, Screening::ConfirmedMatch));
+    kept.clear(TRANSFER).await;
+    for finding in [first.clone(), second.clone(), first.clone()] {
+        assert_eq!(kept.keep(TRANSFER, finding).await, Screening::Clear);
+    }
+    // A third address of the entry is new, and all of them are decided about again.
+    let third = of(3, Screening::PossibleMatch);
+    assert_eq!(kept.keep(TRANSFER, third.clone()).await, Screening::PossibleMatch);
+    assert_eq!(kept.keep(TRANSFER, first.clone()).await, Screening::ConfirmedMatch);
+    kept.clear(TRANSFER).await;
+    for finding in [third, second, first] {
+        assert_eq!(kept.keep(TRANSFER, finding).await, Screening::Clear);
+    }
+    // A clearance from before, of one address, still holds for that one.
+    let of_one = basis(&of(2, Screening::PossibleMatch).hits[0]);
+    let narrow = move |tx: &mut dyn Tx, _: &mut Now| {
+        let mut row = rows::of_subject(tx, SCOPE, TRANSFER)?.remove(0);
+        row.basis = of_one.to_vec();
+        Ok(rows::update(tx, &row)?)
+    };
+    kept.store.write(narrow).await.unwrap();
+    let [second, first] = [2, 1].map(|address| of(address, Screening::PossibleMatch));
+    assert_eq!(kept.keep(TRANSFER, second).await, Screening::Clear);
+    assert_eq!(kept.keep(TRANSFER, first).await, Screening::PossibleMatch);
+    // Other content of the entry ends the clearance. What was found of the earlier one is gone.
+    let mut changed = of(2, Screening::PossibleMatch);
+    changed.hits[0].entry_hash = [8; 32];
+    assert_eq!(kept.keep(TRANSFER, changed).await, Screening::PossibleMatch);
+    let evidence = &kept.rows(TRANSFER).await[0].evidence;
+    assert_eq!(evidence, "listed digital currency address 2");
+    // Of a person, and of a refund, what is known now takes the place of what was known.
+    for subject in [SENDER, REFUND] {
+        kept.keep(subject, of(1, Screening::PossibleMatch)).await;
+        kept.clear(subject).await;
+        kept.keep(subject, of(2, Screening::PossibleMatch)).await;
+        let evidence = &kept.rows(subject).await[0].evidence;
+        assert_eq!(evidence, "listed digital currency address 2");
+        kept.clear(subject).await;
+        let again = kept.keep(subject, of(1, Screening::PossibleMatch)).await;
+        assert_eq!(again, Screening::PossibleMatch);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

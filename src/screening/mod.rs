@@ -241,9 +241,16 @@ fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, String> {
 }
 
 crate::string_enum!(
-    /// What screening says of a subject.
+    /// What screening says of a subject, from the best to the worst.
     Screening { Clear "clear", PossibleMatch "possible_match", ConfirmedMatch "confirmed_match" }
 );
+
+impl Screening {
+    /// The worse of two.
+    fn or_worse(self, other: Screening) -> Screening {
+        if self as u8 >= other as u8 { self } else { other }
+    }
+}
 
 /// What kind of subject is screened: it is compared with listed persons, or with listed businesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,6 +11,7 @@ use hundi::payouts;
 use hundi::payouts::state::PayoutStatus;
 use hundi::quote_locks::{self, QuoteAmount};
 use hundi::rates::fixed::FixedRate;
+use hundi::screening::rows;
 use hundi::senders::{self, NewSender, SenderType};
 use hundi::transfers::{self, NewTransfer, funding};
 
@@ -161,4 +162,24 @@ async fn listed_addresses_hold_the_payout_until_cleared() {
         assert!(said.contains("screening hits cleared: 1"), "{said}");
         assert_ne!(funded.status().await, PayoutStatus::Hold, "{}", funded.transfer);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_entry_with_both_addresses_is_cleared_by_one_decision() {
+    let funded = Funded::new().await;
+    let [payer, refund_to] =
+        [PAYER, REFUND_TO].map(|address| ChainAddress::of_chain("tron", address).to_string());
+    funded.desk.write_list(&format!("{NOBODY}2,,,,,{payer};{refund_to},\n"));
+    funded.desk.run_tasks().await;
+    assert_eq!(funded.status().await, PayoutStatus::Hold);
+    let transfer = funded.transfer.any();
+    let hits = funded.desk.write(move |tx, _, _| Ok(rows::of_subject(tx, TEST, transfer)?));
+    let hits = hits.await.unwrap();
+    assert_eq!(hits.len(), 1);
+    for address in [payer, refund_to] {
+        assert!(hits[0].evidence.contains(&address), "the operator sees {address}");
+    }
+    let said = funded.decide(funded.payout.any(), OperatorDecision::Approve).await;
+    assert!(said.contains("screening hits cleared: 1"), "{said}");
+    assert_ne!(funded.status().await, PayoutStatus::Hold);
 }
