@@ -277,28 +277,23 @@ impl EntryMatcher {
         ScreeningFinding::of(hits.into_values().chain(unreadable).collect())
     }
 
-    /// Looks for an address. The same text confirms; the same key on another chain is possible.
+    /// Looks for an address. The same address confirms, in whatever case its chain writes it; the
+    /// same key on another chain is possible.
     pub fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding {
-        let written = address.to_string();
         let found = self.addresses.get(&AddressKey::Key(*address.bytes())).into_iter().flatten();
-        let hits =
-            found.filter_map(|number| self.entries.get(*number as usize)).map(|entry| match entry
-                .addresses
-                .contains(&written)
-            {
-                true => hit(
-                    entry,
+        let hits = found.filter_map(|number| self.entries.get(*number as usize)).map(|entry| {
+            let (screening, how) = match entry.addresses.iter().any(|it| address.is_listed_as(it)) {
+                true => (
                     Screening::ConfirmedMatch,
-                    1.0,
-                    format!("listed digital currency address {written}"),
+                    format!("listed digital currency address {address}"),
                 ),
-                false => hit(
-                    entry,
+                false => (
                     Screening::PossibleMatch,
-                    1.0,
-                    format!("the key of {written} is listed with an address of another chain"),
+                    format!("the key of {address} is listed with an address of another chain"),
                 ),
-            });
+            };
+            hit(entry, screening, 1.0, how)
+        });
         ScreeningFinding::of(hits.collect())
     }
 }
@@ -412,6 +407,30 @@ mod tests {
         let mut entry = ListEntry::new(ListName::Own, "own-1", EntryKind::Individual);
         entry.add_name(name, false);
         EntryMatcher::new(vec![Arc::new(entry)], Thresholds::default())
+    }
+
+    /// The examples of EIP-55, and one of their keys on TRON.
+    #[test]
+    fn a_listed_address_confirms_in_whatever_case_its_chain_takes() {
+        let checked = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+        let address = ChainAddress::parse(checked).unwrap();
+        let tron = ChainAddress::of_chain("tron", *address.bytes());
+        let found = |listed: &str, address: &ChainAddress| {
+            let mut entry = ListEntry::new(ListName::Own, "own-1", EntryKind::Any);
+            entry.add_address(listed);
+            let matcher = EntryMatcher::new(vec![Arc::new(entry)], Thresholds::default());
+            matcher.screen_address(address).screening
+        };
+        let (lower, upper) = (checked.to_lowercase(), checked.to_uppercase().replace('X', "x"));
+        // The last one's checksum is wrong: the bytes are listed all the same.
+        for listed in [checked, &lower, &upper, &checked.replace("eAed", "EAed")] {
+            assert_eq!(found(listed, &address), Screening::ConfirmedMatch, "{listed}");
+            assert_eq!(found(listed, &tron), Screening::PossibleMatch, "{listed}");
+        }
+        let text = tron.to_string();
+        assert_eq!(found(&text, &tron), Screening::ConfirmedMatch);
+        assert_eq!(found(&text, &address), Screening::PossibleMatch);
+        assert_eq!(found(&text.to_lowercase(), &tron), Screening::Clear);
     }
 
     #[test]
