@@ -426,6 +426,15 @@ mod tests {
         ("José Fernandes", "JOSE FERNANDES", M),
         ("Anand-Kumar Nair", "ANAND KUMAR NAIR", M),
         ("Madonna", "MADONNA", M),
+        // Two holders whose names meet as "a/c" or "m/s" do.
+        ("Ram Sharma", "RAM/SITA SHARMA", M),
+        ("Rama Nair", "RAMA/CHITRA NAIR", M),
+        ("Chitra Nair", "RAMA/CHITRA NAIR", M),
+        ("Asha Rao", "ASHA RAO NRE A/C", M),
+        ("Asha Rao", "A/C: ASHA RAO", M),
+        ("Asha Rao", "ASHA RAO (NREA/C.)", M),
+        ("Kumar Traders", "M/S. KUMAR TRADERS", M),
+        ("Kumar Traders", "M/S.KUMAR TRADERS", M),
         // Short forms and spellings.
         ("Mohammed Salim Khan", "MD SALIM KHAN", M),
         ("Mohd. Imran", "MOHAMMAD IMRAN", M),

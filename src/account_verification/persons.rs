@@ -1,6 +1,6 @@
 //! The persons that a name names, word by word: titles, relatives and initials told apart.
 
-use crate::screening::text::normalise;
+use crate::screening::text::{normalise, replace_mark};
 
 /// Words of one holder that are compared.
 const WORDS_MAX: usize = 16;
@@ -70,7 +70,8 @@ pub(super) struct Person {
 pub(super) fn persons(name: &str) -> Vec<Person> {
     let mut text =
         format!(" {} ", name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" "));
-    text = text.replace("a/c", " ").replace("m/s", " ");
+    text = replace_mark(&text, "a/c", ADDED, " ");
+    text = replace_mark(&text, "m/s", &[], " ");
     for relation in RELATIONS {
         // A whole word, perhaps with dots: "s/o", " S/O. ".
         text = text

@@ -55,7 +55,7 @@ pub enum CountryEvidence {
 
 /// The version of everything that decides whether a name is a hit. Raise it with every change of
 /// the rules: everybody is screened again when another version starts.
-pub const MATCHING_VERSION: u32 = 5;
+pub const MATCHING_VERSION: u32 = 6;
 
 /// The share of a name's weight that has to agree for the name to agree as a whole.
 const SHARE_WHOLE: f64 = 0.85;

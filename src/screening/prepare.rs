@@ -239,11 +239,8 @@ fn persons(text: &str) -> Vec<String> {
     let mut persons: Vec<String> = parts
         .into_iter()
         .flat_map(|part| {
-            let part = part.join(" ");
-            if part.contains("a/c") {
-                return vec![part.replace("a/c", " account ")];
-            }
-            part.split('/').map(str::to_owned).collect()
+            let part = text::replace_mark(&part.join(" "), "a/c", ACCOUNT_WORDS, " account ");
+            part.split('/').map(str::to_owned).collect::<Vec<_>>()
         })
         .filter(|person| person.chars().any(char::is_alphabetic))
         .collect();
@@ -415,6 +412,12 @@ mod tests {
             ("Masood Azhar S/o- Allah Bakhsh", "masood azhar"),
             ("Masood Azhar -OR- Asha Rao", "masood azhar"),
             ("Masood Azhar NRI NRE SAV", "masood azhar"),
+            ("Asha Gupta/Chand Khan", "asha gupta"),
+            ("Asha Gupta/Chand Khan", "chand khan"),
+            ("Rama/C. Khan", "c khan"),
+            ("Masood Azhar A/C", "masood azhar"),
+            ("Masood Azhar NREA/C", "masood azhar"),
+            ("A/c. Masood Azhar/Asha Rao", "masood azhar"),
             ("Mas-ood Az'har", "masood azhar"),
             ("M A S O O D  A Z H A R", "masoodazhar"),
             ("Mas00d Azhar", "masood azhar"),

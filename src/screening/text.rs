@@ -119,6 +119,22 @@ pub fn normalise(name: &str) -> String {
     out
 }
 
+/// The text with `by` for each `mark`, such as "a/c", that stands alone or right behind one of
+/// `words`: "NRE A/C", "NREA/C". Inside other words it stays: "Gupta/Chand". In lower case.
+pub fn replace_mark(text: &str, mark: &str, words: &[&str], by: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once(mark) {
+        let front = before.rsplit(|letter: char| !letter.is_alphanumeric()).next().unwrap_or("");
+        let is_alone = (front.is_empty() || words.contains(&front))
+            && !after.starts_with(char::is_alphanumeric);
+        out.push_str(before);
+        out.push_str(if is_alone { by } else { mark });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
 /// At most `TOKEN_BYTES_MAX` bytes of a token, cut between characters.
 fn cut(token: &str) -> &str {
     let end = (0..=token.len().min(TOKEN_BYTES_MAX))
