@@ -59,6 +59,8 @@ struct NameSearch {
     is_comparable: bool,
     /// It names more persons than were compared.
     is_cut: bool,
+    /// It shares words with more listed names than were compared.
+    is_common: bool,
     /// The listed names that it may be (entry, place among its names), and how alike they are.
     found: Vec<((u32, u32), NameEvidence)>,
 }
@@ -82,11 +84,12 @@ impl Persons {
     fn search(&self, name: &str) -> NameSearch {
         let Readings { all: readings, is_cut } = readings(name);
         let is_comparable = readings.first().is_some_and(|plain| is_comparable(&plain.words));
-        let found = self.index.search(&readings).into_iter().filter_map(|candidate| {
+        let searched = self.index.search(&readings);
+        let found = searched.candidates.into_iter().filter_map(|candidate| {
             let place = *self.places.get(candidate.name as usize)?;
             Some((place, NameEvidence::of_person(candidate.similarity, candidate.alignment)))
         });
-        NameSearch { is_comparable, is_cut, found: found.collect() }
+        NameSearch { is_comparable, is_cut, is_common: searched.is_cut, found: found.collect() }
     }
 }
 
@@ -112,7 +115,8 @@ impl Businesses {
             let place = *self.places.get(found.name as usize)?;
             Some((place, NameEvidence::of_business(found.score)))
         });
-        NameSearch { is_comparable: is_comparable(&words), is_cut: false, found: found.collect() }
+        let is_comparable = is_comparable(&words);
+        NameSearch { is_comparable, is_cut: false, is_common: false, found: found.collect() }
     }
 }
 
@@ -218,7 +222,7 @@ impl EntryMatcher {
         let countries: Vec<CountryCode> =
             question.countries.iter().filter_map(|code| CountryCode::parse(code)).collect();
         let mut hits: HashMap<u32, ScreeningHit> = HashMap::new();
-        let (mut unreadable, mut is_cut) = (None, false);
+        let (mut unreadable, mut is_cut, mut is_common) = (None, false, false);
         for name in std::iter::once(&question.name).chain(question.aliases.iter().take(ALIASES_MAX))
         {
             let search = match question.kind {
@@ -231,6 +235,7 @@ impl EntryMatcher {
                 unreadable = unreadable.or(Some(Unreadable::Script));
             }
             is_cut |= search.is_cut;
+            is_common |= search.is_common;
             for ((number, place), evidence) in search.found {
                 let Some(entry) = self.entries.get(number as usize) else { continue };
                 let Some(listed) = entry.names.get(place as usize) else { continue };
@@ -273,7 +278,8 @@ impl EntryMatcher {
             }
         }
         let too_long = is_cut.then_some(Unreadable::Length);
-        let unreadable = unreadable.into_iter().chain(too_long).map(Unreadable::hit);
+        let common = is_common.then_some(Unreadable::Commonness);
+        let unreadable = unreadable.into_iter().chain(too_long).chain(common).map(Unreadable::hit);
         ScreeningFinding::of(hits.into_values().chain(unreadable).collect())
     }
 
@@ -325,6 +331,7 @@ enum Unreadable {
     Script,
     Direction,
     Length,
+    Commonness,
 }
 
 impl Unreadable {
@@ -345,6 +352,11 @@ impl Unreadable {
                 "length",
                 "a name is too long to be compared: it names more persons than are looked up one \
                  by one; compare the last ones with the lists",
+            ),
+            Unreadable::Commonness => (
+                "common",
+                "a name has words of more listed names than are compared with it: those with its \
+                 rarest words were compared; look for the others in the lists",
             ),
         };
         ScreeningHit {
@@ -375,6 +387,7 @@ fn keep(hits: &mut HashMap<u32, ScreeningHit>, number: u32, hit: ScreeningHit) {
 mod tests {
     use super::*;
     use crate::screening::ListName;
+    use crate::screening::person_index::CANDIDATES_MAX;
 
     #[test]
     fn a_name_that_cannot_be_compared_is_looked_at() {
@@ -431,6 +444,25 @@ mod tests {
         assert_eq!(found(&text, &tron), Screening::ConfirmedMatch);
         assert_eq!(found(&text, &address), Screening::PossibleMatch);
         assert_eq!(found(&text.to_lowercase(), &tron), Screening::Clear);
+    }
+
+    #[test]
+    fn listed_names_that_are_too_many_to_compare_are_looked_at() {
+        let listing = |count: usize| {
+            let entry = |number: usize| {
+                let mut entry = ListEntry::new(ListName::Own, "own", EntryKind::Individual);
+                let letters: String =
+                    format!("{number:04}").bytes().map(|digit| (digit + 49) as char).collect();
+                entry.add_name(&format!("Quackenbush {letters}ph{letters}"), false);
+                Arc::new(entry)
+            };
+            EntryMatcher::new((0..count).map(entry).collect(), Thresholds::default())
+        };
+        let found = |count: usize| {
+            let finding = listing(count).screen(&ScreeningQuestion::person("Asha Quackenbush"));
+            finding.hits.into_iter().map(|hit| hit.list).filter(|list| *list == UNREADABLE).count()
+        };
+        assert_eq!((found(CANDIDATES_MAX - 100), found(CANDIDATES_MAX + 100)), (0, 1));
     }
 
     #[test]

@@ -414,6 +414,8 @@ fn evasions_are_caught_and_ordinary_names_pass() {
             let started = Instant::now();
             let finding = matcher.screen(&question);
             time += started.elapsed();
+            let is_readable = finding.hits.iter().all(|hit| hit.list != UNREADABLE);
+            assert!(is_readable, "{name} is compared with all that it may be");
             if !has_birth {
                 let started = Instant::now();
                 alarmed_before += usize::from(!before(&name));
