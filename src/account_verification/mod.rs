@@ -13,12 +13,18 @@ crate::string_enum!(
     /// How the name given compares with the one the bank holds.
     NameMatch { Match "match", Partial "partial", Mismatch "mismatch", Unavailable "unavailable" }
 );
-/// An account to be checked. Its `Debug` shows no account number.
-#[derive(Clone, Debug)]
+/// An account to be checked. Its `Debug` shows no name and no account number.
+#[derive(Clone)]
 pub struct AccountQuestion {
     pub name: String,
     pub account_number: SecretString,
     pub ifsc: String,
+}
+
+impl std::fmt::Debug for AccountQuestion {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "AccountQuestion({}, …)", self.ifsc)
+    }
 }
 
 /// What a check of an account found.
@@ -102,5 +108,22 @@ pub trait AccountVerifier: Send + Sync {
             reason: "not_configured",
             retry_after_seconds: None,
         }))
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_is_logged_names_nobody() {
+        let question = AccountQuestion {
+            name: "Asha Rao".into(),
+            account_number: "50100012345678".to_owned().into(),
+            ifsc: "HDFC0000001".into(),
+        };
+        let shown = format!("{question:?}");
+        assert!(shown.contains("HDFC0000001"), "{shown}");
+        assert!(!shown.contains("Rao") && !shown.contains("5678"), "{shown}");
+    }
+}
     }
 }
