@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::kernel::{DecidedBy, Now, Via};
 use crate::services::Services;
 use crate::staff::sign_in::{self, Attempt, Place, Proof};
-use crate::store::{Cost, Store, Tx};
+use crate::store::{Store, Tx};
 
 /// The longest line that is taken as a password or code.
 const LINE_BYTES_MAX: usize = 4_096;
@@ -43,27 +43,23 @@ impl ByArgs {
             code: String::new(),
             place: Place { address: "shell".into(), browser: String::new() },
         };
-        let looked_for = attempt.clone();
-        let (shared, instant) = (services.clone(), store.clock.milliseconds() / 1000);
-        let look = store
-            .read(Cost::Point, move |tx| Ok(sign_in::look(tx, &shared, &looked_for, instant)?));
-        let operator = look
+        let (asked, shared) = (attempt.clone(), services.clone());
+        let count =
+            move |tx: &mut dyn Tx, now: &mut Now| Ok(sign_in::count(tx, now, &shared, &asked)?);
+        let counted = store
+            .write(count)
             .await
             .map_err(error_message)?
             .map_err(|seconds| format!("too many attempts failed: try again in {seconds} s"))?;
-        if operator.as_ref().is_some_and(|operator| operator.is_totp_confirmed) {
+        if counted.needs_code() {
             attempt.code = hidden("Code")?;
         }
-        let compared = {
-            let password = attempt.password.clone();
-            let compare = tokio::task::spawn_blocking(move || {
-                operator.filter(|found| sign_in::is_password_right(Some(found), &password))
-            });
-            compare.await.map_err(|error| error.to_string())?
-        };
+        let password = attempt.password.clone();
+        let compare = tokio::task::spawn_blocking(move || counted.compare(&password));
+        let compared = compare.await.map_err(|error| error.to_string())?;
         let shared = services.clone();
         let prove = move |tx: &mut dyn Tx, now: &mut Now| {
-            sign_in::prove(tx, now, &shared, &attempt, compared.as_ref(), Via::Shell)
+            sign_in::prove(tx, now, &shared, &attempt, &compared, Via::Shell)
         };
         match store.write(prove).await.map_err(error_message)? {
             Proof::Right(operator) => {

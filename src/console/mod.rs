@@ -64,20 +64,16 @@ mod watch;
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
 pub use answer::{answer, refuse};
 pub use frame::{Frame, draw};
 pub use visit::{ConsoleRequest, Failure, PageOutcome, Visit};
 
 use crate::app_state::AppState;
 use crate::kernel::id::Minter;
+use crate::staff::comparisons::Comparisons;
 use openid::OpenId;
 use origin::Origins;
 use routes::RouteTable;
-
-/// How many passwords are compared at the same time; each comparison takes 19 MiB and a processor.
-const COMPARISONS_MAX: usize = 2;
 
 /// The console as its listener serves it.
 pub struct Console {
@@ -86,7 +82,7 @@ pub struct Console {
     table: RouteTable,
     request_ids: Minter,
     watch: watch::OverviewWatch,
-    comparisons: Arc<Semaphore>,
+    comparisons: Arc<Comparisons>,
     /// Whether an operator without a second factor can only set one up.
     requires_second_factor: bool,
     /// Where operators may sign in instead of with a password.
@@ -108,7 +104,7 @@ impl Console {
             table: RouteTable::new(routes::routes())?,
             request_ids: Minter::above(0),
             watch: watch::OverviewWatch::default(),
-            comparisons: Arc::new(Semaphore::new(COMPARISONS_MAX)),
+            comparisons: Arc::default(),
             requires_second_factor,
             openid: None,
         })

@@ -9,15 +9,14 @@ use http::header::USER_AGENT;
 use super::cookies::Cookie;
 use super::frame::{Frame, draw};
 use super::visit::{ConsoleRequest, Failure, PageOutcome, Visit, is_own_path};
+use crate::app_state::AppState;
 use crate::audit::{self, Action, Fact};
-use crate::kernel::{OperationError, StoreError, system_random};
+use crate::kernel::{Now, OperationError, StoreError, system_random};
+use crate::staff::comparisons::AttemptTurn;
 use crate::staff::sessions::Token;
 use crate::staff::sign_in::{self, Attempt, Place, SignIn};
 use crate::staff::{self, rows};
-use crate::store::Cost;
-
-/// The longest password that is compared; a longer one is wrong.
-const PASSWORD_BYTES_MAX: usize = 4 * staff::passwords::CHARACTERS_MAX;
+use crate::store::{Cost, Tx};
 
 #[derive(Template)]
 #[template(path = "console/sign_in.html")]
@@ -128,41 +127,40 @@ async fn refused(asked: &ConsoleRequest, status: StatusCode, text: String) -> Pa
 }
 
 async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, Failure> {
-    let store = &asked.app.store;
+    let app = asked.app.clone();
     let instant = asked.instant();
-    let (services, looked_for) = (asked.app.services.clone(), attempt.clone());
-    let look =
-        store.read(Cost::Point, move |tx| Ok(sign_in::look(tx, &services, &looked_for, instant)?));
-    let operator = match look.await? {
-        Err(seconds) => return Ok(SignIn::Locked { seconds }),
-        Ok(operator) => operator,
-    };
-    let compared = compare(asked, &attempt, operator).await?;
-    let services = asked.app.services.clone();
-    let conclude = move |tx: &mut dyn crate::store::Tx, now: &mut crate::kernel::Now| {
-        sign_in::conclude(tx, now, &services, &attempt, compared.as_ref())
-    };
-    Ok(store.write(conclude).await?)
+    let (services, looked_for) = (app.services.clone(), attempt.clone());
+    let look = app
+        .store
+        .read(Cost::Point, move |tx| Ok(sign_in::locked_for(tx, &services, &looked_for, instant)?));
+    if let Some(seconds) = look.await? {
+        return Ok(SignIn::Locked { seconds });
+    }
+    let turn = asked.console.comparisons.turn(&attempt.place.address).await?;
+    // What is counted comes to its end, and into the log, also when the browser has gone.
+    let ended = tokio::spawn(judged(app, turn, attempt)).await;
+    Ok(ended.map_err(|_| StoreError::Broken("a sign-in did not come to its end".into()))??)
 }
 
-/// The operator, if the password is right. Few passwords are compared at the same time, so that
-/// attempts leave memory and processors to everything else.
-async fn compare(
-    asked: &ConsoleRequest,
-    attempt: &Attempt,
-    operator: Option<staff::Operator>,
-) -> Result<Option<staff::Operator>, OperationError> {
-    let busy = || StoreError::Unavailable("passwords cannot be compared now".into());
-    let permit = Arc::clone(&asked.console.comparisons).acquire_owned().await;
-    let permit = permit.map_err(|_| busy())?;
-    let password = attempt.password.clone();
-    let compared = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        let fits = password.len() <= PASSWORD_BYTES_MAX;
-        let is_right = fits && sign_in::is_password_right(operator.as_ref(), &password);
-        operator.filter(|_| is_right)
-    });
-    compared.await.map_err(|_| busy().into())
+/// Counts an attempt, compares it and concludes, in the turn of its address.
+async fn judged(
+    app: Arc<AppState>,
+    turn: AttemptTurn,
+    attempt: Attempt,
+) -> Result<SignIn, OperationError> {
+    let (services, asked) = (app.services.clone(), attempt.clone());
+    let count =
+        move |tx: &mut dyn Tx, now: &mut Now| Ok(sign_in::count(tx, now, &services, &asked)?);
+    let counted = match app.store.write(count).await? {
+        Err(seconds) => return Ok(SignIn::Locked { seconds }),
+        Ok(counted) => counted,
+    };
+    let compared = turn.compare(counted, attempt.password.clone()).await?;
+    let services = app.services.clone();
+    let conclude = move |tx: &mut dyn Tx, now: &mut Now| {
+        sign_in::conclude(tx, now, &services, &attempt, &compared)
+    };
+    app.store.write(conclude).await
 }
 
 /// Ends this session, here and in the browser.

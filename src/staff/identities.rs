@@ -134,7 +134,7 @@ fn refuse(
     name: &str,
     place: &Place,
 ) -> Result<(), StoreError> {
-    sign_in::count_failure(tx, now, &[sign_in::of_address(services, place)])?;
+    sign_in::count_failure_of(tx, now, services, place)?;
     log(tx, now, Action::SignInRefused, name, vouched, place)
 }
 

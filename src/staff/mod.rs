@@ -1,5 +1,6 @@
 //! The people who operate the service: their roles, their passwords and where they are signed in.
 
+pub mod comparisons;
 pub mod identities;
 pub mod passwords;
 pub mod rows;

@@ -208,26 +208,51 @@ pub fn failures(
     row.map(|mut row| Ok((row.int()?, row.int()?))).transpose()
 }
 
-pub fn set_failures(
+/// Counts one more failure of a subject, unless as many as `failures_max` failed after
+/// `ended_until`; then it answers `false`. Failures that began earlier count no more. One statement
+/// judges and counts, so none is lost where two transactions meet.
+pub fn count_failure(
     tx: &mut dyn Tx,
     subject_hash: &[u8; 32],
-    count: i64,
+    failures_max: i64,
+    instant: i64,
+    ended_until: i64,
+) -> Result<bool, StoreError> {
+    let counted = tx.execute(
+        "INSERT INTO sign_in_failures AS f (subject_hash, count, first_at) VALUES (?1, 1, ?2) ON \
+         CONFLICT (subject_hash) DO UPDATE SET count = CASE WHEN f.first_at > ?3 THEN f.count + 1 \
+         ELSE 1 END, first_at = CASE WHEN f.first_at > ?3 THEN f.first_at ELSE ?2 END WHERE \
+         f.first_at <= ?3 OR f.count < ?4",
+        values![subject_hash, instant, ended_until, failures_max],
+    )?;
+    Ok(counted > 0)
+}
+
+/// Takes back one of the failures of a subject that began to fail at `first_at`.
+pub fn take_back_failure(
+    tx: &mut dyn Tx,
+    subject_hash: &[u8; 32],
     first_at: i64,
 ) -> Result<(), StoreError> {
-    tx.execute_one(
-        "INSERT INTO sign_in_failures (subject_hash, count, first_at) VALUES (?1, ?2, ?3) ON \
-         CONFLICT (subject_hash) DO UPDATE SET count = ?2, first_at = ?3",
-        values![subject_hash, count, first_at],
+    let by = values![subject_hash, first_at];
+    tx.execute(
+        "UPDATE sign_in_failures SET count = count - 1 WHERE subject_hash = ?1 AND first_at = ?2",
+        by,
+    )?;
+    tx.execute(
+        "DELETE FROM sign_in_failures WHERE subject_hash = ?1 AND first_at = ?2 AND count <= 0",
+        by,
     )
 }
 
 pub fn forget_failures(tx: &mut dyn Tx, subject_hash: &[u8; 32]) -> Result<(), StoreError> {
     tx.execute("DELETE FROM sign_in_failures WHERE subject_hash = ?1", values![subject_hash])
         .map(|_| ())
+    .map(|_| ())
 }
 
 /// Gives an operator a secret that is not confirmed yet.
-pub fn set_totp_secret(tx: &mut dyn Tx, number: i64, sealed: &[u8]) -> Result<(), StoreError> {
+pub fn set_next_totp_secret(tx: &mut dyn Tx, number: i64, sealed: &[u8]) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE operators SET totp_secret = ?2 WHERE number = ?1",
         values![number, sealed],

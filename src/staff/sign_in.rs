@@ -1,4 +1,8 @@
 //! Signing in: how often one may try, and what is compared.
+//!
+//! An attempt is judged and counted as a failure in one transaction, before anything is compared,
+//! so attempts that come together cannot be more than those that come one by one. One that turns
+//! out to be right is taken back.
 
 pub use super::session::Place;
 use super::{Operator, OperatorIdentity, passwords, rows, sessions, totp};
@@ -12,6 +16,9 @@ use crate::store::Tx;
 pub const NAME_FAILURES_MAX: i64 = 10;
 pub const ADDRESS_FAILURES_MAX: i64 = 50;
 pub const FAILURES_SECONDS: i64 = 15 * 60;
+
+/// Bytes of a password that are looked at; a longer one is wrong.
+const PASSWORD_BYTES_MAX: usize = 4 * passwords::CHARACTERS_MAX;
 
 /// The hash that is compared where there is no such operator, so that the answer takes as long.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2R5$\
@@ -48,7 +55,7 @@ fn hash(services: &Services, kind: &[u8], text: &str) -> [u8; 32] {
     services.sealer.fingerprint(&[b"sign-in failures", kind, text.as_bytes()])
 }
 
-pub(super) fn of_address(services: &Services, place: &Place) -> Subject {
+fn of_address(services: &Services, place: &Place) -> Subject {
     (hash(services, b"address", &place.address), ADDRESS_FAILURES_MAX)
 }
 
@@ -83,26 +90,81 @@ fn rest_of_lock(
     Ok(None)
 }
 
-/// The operator whom an attempt names. The caller then compares the password outside any
-/// transaction, because that is slow. The inner `Err` says for how many seconds more the name or
-/// the address is locked.
-pub fn look(
+/// For how many seconds more no attempt of this name, or from this address, is looked at.
+pub fn locked_for(
     tx: &mut dyn Tx,
     services: &Services,
     attempt: &Attempt,
     instant: i64,
-) -> Result<Result<Option<Operator>, i64>, StoreError> {
-    if let Some(seconds) = rest_of_lock(tx, &subjects(services, attempt), instant)? {
-        return Ok(Err(seconds));
+) -> Result<Option<i64>, StoreError> {
+    rest_of_lock(tx, &subjects(services, attempt), instant)
+}
+
+/// An attempt that was counted and may be compared.
+pub struct CountedAttempt {
+    /// The operator whom it names.
+    operator: Option<Operator>,
+    /// When the first failure of its address was, among which it counts.
+    address_first_at: i64,
+}
+
+/// An attempt whose password was compared.
+pub struct ComparedAttempt {
+    counted: CountedAttempt,
+    is_right: bool,
+}
+
+impl CountedAttempt {
+    /// Whether the operator has a second factor, whose code is asked for too.
+    pub fn needs_code(&self) -> bool {
+        self.operator.as_ref().is_some_and(|operator| operator.is_totp_confirmed)
+    }
+
+    /// Compares the password. That is slow: the caller does it outside any transaction and on
+    /// another thread.
+    pub fn compare(self, password: &str) -> ComparedAttempt {
+        let is_right = is_password_right(self.operator.as_ref(), password);
+        ComparedAttempt { counted: self, is_right }
+    }
+}
+
+fn locked(
+    tx: &mut dyn Tx,
+    now: &Now,
+    subject: Subject,
+) -> Result<Result<CountedAttempt, i64>, StoreError> {
+    Ok(Err(rest_of_lock(tx, &[subject], now.instant())?.unwrap_or(FAILURES_SECONDS)))
+}
+
+/// Counts an attempt as failed and answers what it is compared with. The inner `Err` says for how
+/// many seconds more the name or the address is locked; such an attempt does not count.
+pub fn count(
+    tx: &mut dyn Tx,
+    now: &Now,
+    services: &Services,
+    attempt: &Attempt,
+) -> Result<Result<CountedAttempt, i64>, StoreError> {
+    let [by_name, by_address] = subjects(services, attempt);
+    // The row of the address comes first here and in `prove`, so that no two attempts wait for each
+    // other.
+    if !count_failure(tx, now, by_address)? {
+        return locked(tx, now, by_address);
+    }
+    let (_, address_first_at) = rows::failures(tx, &by_address.0)?.unwrap_or((1, now.instant()));
+    if !count_failure(tx, now, by_name)? {
+        rows::take_back_failure(tx, &by_address.0, address_first_at)?;
+        return locked(tx, now, by_name);
     }
     let name = super::name(&attempt.name).unwrap_or_default();
-    Ok(Ok(rows::find_by_name(tx, &name)?.filter(|operator| !operator.is_disabled)))
+    let operator = rows::find_by_name(tx, &name)?.filter(|operator| !operator.is_disabled);
+    Ok(Ok(CountedAttempt { operator, address_first_at }))
 }
 
 /// Compares a password; takes as long without an operator, and is then `false`.
-pub fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
+fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
     let stored = operator.map_or(NOBODY, |operator| operator.password_hash.as_str());
-    passwords::matches(password, stored) && operator.is_some()
+    let is_usual = password.len() <= PASSWORD_BYTES_MAX;
+    is_usual && passwords::matches(password, stored) && operator.is_some()
 }
 
 /// What an attempt came to.
@@ -111,22 +173,25 @@ pub enum Proof {
     Wrong,
 }
 
-/// Takes the code of the second factor, if the operator has one. Counts one more failure if the
-/// code or the password is wrong. `compared` is the operator if the password was right.
+/// Takes the code of the second factor, if the operator has one, of an attempt whose password was
+/// compared. One that is right counts as a failure no more; one that is wrong is logged.
 pub fn prove(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     attempt: &Attempt,
-    compared: Option<&Operator>,
+    compared: &ComparedAttempt,
     via: Via,
 ) -> Result<Proof, OperationError> {
     // The operator may have been disabled, or got another password, since the comparison.
-    let operator = match compared {
-        Some(compared) => rows::find_by_name(tx, &compared.identity.name)?.filter(|operator| {
-            !operator.is_disabled && operator.password_hash == compared.password_hash
-        }),
-        None => None,
+    let ComparedAttempt { counted, is_right } = compared;
+    let operator = match &counted.operator {
+        Some(known) if *is_right => {
+            rows::find_by_name(tx, &known.identity.name)?.filter(|operator| {
+                !operator.is_disabled && operator.password_hash == known.password_hash
+            })
+        }
+        _ => None,
     };
     let operator = match operator {
         Some(operator) if operator.is_totp_confirmed => {
@@ -135,10 +200,11 @@ pub fn prove(
         other => other,
     };
     let Some(operator) = operator else {
-        refuse(tx, now, services, attempt, via)?;
+        refuse(tx, now, attempt, via)?;
         return Ok(Proof::Wrong);
     };
-    let [(by_name, _), _] = subjects(services, attempt);
+    let [(by_name, _), (by_address, _)] = subjects(services, attempt);
+    rows::take_back_failure(tx, &by_address, counted.address_first_at)?;
     rows::forget_failures(tx, &by_name)?;
     Ok(Proof::Right(operator.identity))
 }
@@ -149,7 +215,7 @@ pub fn conclude(
     now: &mut Now,
     services: &Services,
     attempt: &Attempt,
-    compared: Option<&Operator>,
+    compared: &ComparedAttempt,
 ) -> Result<SignIn, OperationError> {
     let operator = match prove(tx, now, services, attempt, compared, Via::Console)? {
         Proof::Right(operator) => operator,
@@ -160,34 +226,22 @@ pub fn conclude(
     Ok(SignIn::Done { token, operator })
 }
 
-/// Counts a failed attempt and logs it. The log has the name only if it is an operator's: any other
-/// text may be a password in the wrong field.
-fn refuse(
-    tx: &mut dyn Tx,
-    now: &Now,
-    services: &Services,
-    attempt: &Attempt,
-    via: Via,
-) -> Result<(), StoreError> {
-    count_failure(tx, now, &subjects(services, attempt))?;
+/// Logs a failed attempt. The log has the name only if it is an operator's: any other text may be a
+/// password in the wrong field.
+fn refuse(tx: &mut dyn Tx, now: &Now, attempt: &Attempt, via: Via) -> Result<(), StoreError> {
     let name = super::name(&attempt.name).unwrap_or_default();
     let known = rows::find_by_name(tx, &name)?.map(|operator| operator.identity.name);
     log(tx, now, Action::SignInRefused, &known.unwrap_or_default(), attempt, via)
 }
 
-/// Counts one more failure of each subject.
-pub(super) fn count_failure(
+/// Counts one more failure of a subject; `false` where it is locked already.
+fn count_failure(
     tx: &mut dyn Tx,
     now: &Now,
-    subjects: &[Subject],
-) -> Result<(), StoreError> {
-    for (subject, _) in subjects {
-        let earlier = rows::failures(tx, subject)?
-            .filter(|(_, first_at)| now.instant() < first_at + FAILURES_SECONDS);
-        let (count, first_at) = earlier.unwrap_or((0, now.instant()));
-        rows::set_failures(tx, subject, count + 1, first_at)?;
-    }
-    Ok(())
+    (subject_hash, failures_max): Subject,
+) -> Result<bool, StoreError> {
+    let ended_until = now.instant() - FAILURES_SECONDS;
+    rows::count_failure(tx, &subject_hash, failures_max, now.instant(), ended_until)
 }
 
 /// Counts a failure of a place, such as a provider's answer that does not hold.
@@ -197,7 +251,7 @@ pub fn count_failure_of(
     services: &Services,
     place: &Place,
 ) -> Result<(), StoreError> {
-    count_failure(tx, now, &[of_address(services, place)])
+    count_failure(tx, now, of_address(services, place)).map(|_| ())
 }
 
 fn log(
@@ -221,5 +275,6 @@ mod tests {
         let parsed = argon2::password_hash::phc::PasswordHash::new(NOBODY).unwrap();
         assert_eq!(parsed.params.get_decimal("m"), Some(19 * 1024));
         assert!(!is_password_right(None, "nobody"));
+        assert!(!is_password_right(None, &"x".repeat(PASSWORD_BYTES_MAX + 1)));
     }
 }

@@ -316,6 +316,58 @@ async fn too_many_failures_lock_a_name_and_an_address_for_a_while() {
     signed_in(&server, "admin").await;
 }
 
+/// How many of many attempts that come together are answered with a status.
+async fn at_once(server: &Server, attempts: Vec<[String; 3]>) -> BTreeMap<u16, usize> {
+    let attempts = attempts.into_iter().map(|[name, password, code]| async move {
+        Browser::new(server).try_sign_in(&name, &password, &code).await.status
+    });
+    let mut counts = BTreeMap::new();
+    for status in futures_util::future::join_all(attempts).await {
+        *counts.entry(status).or_default() += 1;
+    }
+    counts
+}
+
+#[tokio::test]
+async fn attempts_that_come_together_are_limited_as_those_one_by_one() {
+    let server = manual_console(&[]).await;
+    let max = staff::sign_in::NAME_FAILURES_MAX as usize;
+    let wrong = |number: usize| ["admin".into(), format!("wrong password {number}"), String::new()];
+    let counts = at_once(&server, (0..40).map(wrong).collect()).await;
+    assert_eq!(counts, BTreeMap::from([(401, max), (429, 40 - max)]));
+    // As many of any names, from one address.
+    server.advance_seconds(staff::sign_in::FAILURES_SECONDS);
+    let other = |number: usize| [format!("nobody{number}"), "wrong".into(), String::new()];
+    let counts = at_once(&server, (0..60).map(other).collect()).await;
+    let max = staff::sign_in::ADDRESS_FAILURES_MAX as usize;
+    assert_eq!(counts, BTreeMap::from([(401, max), (429, 60 - max)]));
+    // An attempt that is right leaves no failure behind.
+    server.advance_seconds(staff::sign_in::FAILURES_SECONDS);
+    for _ in 0..=max {
+        signed_in(&server, "viewer").await;
+    }
+}
+
+#[tokio::test]
+async fn codes_that_come_together_are_limited_too() {
+    let server = manual_console(&[]).await;
+    let mut browser = signed_in(&server, "admin").await;
+    browser.submit(SECOND_FACTOR, BEGIN, &[]).await;
+    let page = browser.get(SECOND_FACTOR).await;
+    let secret = from_base32(&page.between("<code id=\"secret\">", "<"));
+    let instant = server.clock.load(std::sync::atomic::Ordering::SeqCst) / 1000;
+    let code = totp::code(&secret, instant);
+    assert_eq!(browser.submit(SECOND_FACTOR, CONFIRM, &[("code", &code)]).await.status, 200);
+    let right: Vec<String> =
+        (-2..=2).map(|step| totp::code(&secret, instant + 30 * step)).collect();
+    let wrong = (0..1_000_000).map(|code| format!("{code:06}"));
+    let wrong = wrong.filter(|code| !right.contains(code)).take(40);
+    let attempts = wrong.map(|code| ["admin".to_owned(), PASSWORD.to_owned(), code]).collect();
+    let counts = at_once(&server, attempts).await;
+    let max = staff::sign_in::NAME_FAILURES_MAX as usize;
+    assert_eq!(counts, BTreeMap::from([(401, max), (429, 40 - max)]));
+}
+
 #[tokio::test]
 async fn a_session_ends_by_itself_and_by_its_owner() {
     use hundi::staff::sessions::{IDLE_SECONDS_MAX, SESSION_SECONDS_MAX};

@@ -31,6 +31,7 @@ mod patroni;
 mod same_time;
 mod screening;
 mod settings;
+mod sign_in;
 mod signals;
 mod standby;
 mod stops;

@@ -1,0 +1,153 @@
+//! Whose password is compared when. A comparison takes 19 MiB and a processor, so few run at once,
+//! and those of one address come one by one: however many somebody sends, another address waits
+//! behind one of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::sign_in::{ComparedAttempt, CountedAttempt};
+use crate::kernel::StoreError;
+
+/// Passwords that are compared at the same time.
+const COMPARISONS_MAX: usize = 2;
+/// Attempts that wait: of one address, behind which may be a whole office, and of all.
+const OF_ADDRESS_MAX: usize = 64;
+const OF_ALL_MAX: usize = 1_024;
+
+/// The attempts of an address that have or await their turn.
+struct AddressQueue {
+    turn: Arc<Semaphore>,
+    count: usize,
+}
+
+#[derive(Default)]
+struct WaitingAttempts {
+    by_address: HashMap<String, AddressQueue>,
+    count: usize,
+}
+
+/// The attempts to sign in that are under way in this process.
+pub struct Comparisons {
+    threads: Arc<Semaphore>,
+    waiting: Mutex<WaitingAttempts>,
+}
+
+impl Default for Comparisons {
+    fn default() -> Comparisons {
+        let threads = Arc::new(Semaphore::new(COMPARISONS_MAX));
+        Comparisons { threads, waiting: Mutex::default() }
+    }
+}
+
+/// A place in the queue of an address; it is left when this is dropped.
+struct EnteredQueue {
+    comparisons: Arc<Comparisons>,
+    address: String,
+}
+
+impl Drop for EnteredQueue {
+    fn drop(&mut self) {
+        let mut waiting = self.comparisons.waiting();
+        waiting.count -= 1;
+        if let Some(queue) = waiting.by_address.get_mut(&self.address) {
+            queue.count -= 1;
+            if queue.count == 0 {
+                waiting.by_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// The turn of an address. Its next attempt waits until this is dropped.
+pub struct AttemptTurn {
+    _permit: OwnedSemaphorePermit,
+    entered: EnteredQueue,
+}
+
+fn busy() -> StoreError {
+    StoreError::Unavailable("passwords cannot be compared now".into())
+}
+
+impl Comparisons {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, WaitingAttempts> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the turn of an address; refuses at once where too many wait already.
+    pub async fn turn(self: &Arc<Comparisons>, address: &str) -> Result<AttemptTurn, StoreError> {
+        let (entered, turn) = self.enter(address).ok_or_else(busy)?;
+        let permit = turn.acquire_owned().await.map_err(|_| busy())?;
+        Ok(AttemptTurn { _permit: permit, entered })
+    }
+
+    fn enter(self: &Arc<Comparisons>, address: &str) -> Option<(EnteredQueue, Arc<Semaphore>)> {
+        let mut waiting = self.waiting();
+        let of_address = waiting.by_address.get(address).map_or(0, |queue| queue.count);
+        if of_address >= OF_ADDRESS_MAX || waiting.count >= OF_ALL_MAX {
+            return None;
+        }
+        waiting.count += 1;
+        let queue = waiting
+            .by_address
+            .entry(address.to_owned())
+            .or_insert_with(|| AddressQueue { turn: Arc::new(Semaphore::new(1)), count: 0 });
+        queue.count += 1;
+        let turn = queue.turn.clone();
+        Some((EnteredQueue { comparisons: self.clone(), address: address.to_owned() }, turn))
+    }
+}
+
+impl AttemptTurn {
+    /// Compares a password on a thread of its own, when one is free.
+    pub async fn compare(
+        &self,
+        counted: CountedAttempt,
+        password: String,
+    ) -> Result<ComparedAttempt, StoreError> {
+        let threads = self.entered.comparisons.threads.clone();
+        let thread = threads.acquire_owned().await.map_err(|_| busy())?;
+        let compared = tokio::task::spawn_blocking(move || {
+            let _thread = thread;
+            counted.compare(&password)
+        });
+        compared.await.map_err(|_| busy())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn an_address_waits_for_itself_alone() {
+        let comparisons = Arc::new(Comparisons::default());
+        let first = comparisons.turn("a").now_or_never().unwrap().unwrap();
+        let mut others: Vec<_> =
+            (1..OF_ADDRESS_MAX).map(|_| Box::pin(comparisons.turn("a"))).collect();
+        for other in &mut others {
+            assert!(other.now_or_never().is_none(), "one at a time");
+        }
+        assert!(comparisons.turn("a").now_or_never().unwrap().is_err(), "too many wait");
+        assert!(comparisons.turn("b").now_or_never().unwrap().is_ok());
+        drop(first);
+        let second = others.remove(0).now_or_never().expect("the next one's turn").unwrap();
+        drop((second, others));
+        assert!(comparisons.waiting().by_address.is_empty(), "who is gone is forgotten");
+        assert_eq!(comparisons.waiting().count, 0);
+    }
+
+    #[test]
+    fn so_many_wait_at_most() {
+        let comparisons = Arc::new(Comparisons::default());
+        let all: Vec<_> = (0..OF_ALL_MAX)
+            .map(|number| comparisons.turn(&number.to_string()).now_or_never().unwrap().unwrap())
+            .collect();
+        assert!(comparisons.turn("one more").now_or_never().unwrap().is_err());
+        drop(all);
+        assert!(comparisons.turn("one more").now_or_never().unwrap().is_ok());
+    }
+}
