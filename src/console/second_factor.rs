@@ -51,10 +51,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
     let (operator, codes_left) = own(&visit).await?;
     let count = codes_left.to_string();
     let codes_left = visit.words.with("second_factor.codes_left", [("count", count.as_str())]);
-    let secret = match operator.is_totp_confirmed {
-        true => None,
-        false => totp::secret(visit.services(), &operator)?,
-    };
+    let secret = totp::next_secret(visit.services(), &operator, visit.instant())?;
     let setup = secret.map(|secret| {
         let issuer = &visit.services().settings.issuers.default.name;
         let text = totp::base32(&secret);

@@ -109,6 +109,9 @@ places! {
     TOTP_SECRET = SealedPlace::column(
         "operators.totp_secret", "operators", "totp_secret", RowKey::Number, false,
     );
+    NEXT_TOTP_SECRET = SealedPlace::column(
+        "operators.next_totp_secret", "operators", "next_totp_secret", RowKey::Number, false,
+    );
     // The form is `idempotency::BodyForm::Sealed`.
     STORED_ANSWER = SealedPlace {
         name: "idempotency_answers.body",

@@ -48,6 +48,8 @@ pub struct Operator {
     pub totp_secret: Option<Vec<u8>>,
     /// Whether a code of the secret was taken: from then on each sign-in needs one.
     pub is_totp_confirmed: bool,
+    /// Sealed: a secret that waits for its first code, and when it was made.
+    pub next_totp_secret: Option<Vec<u8>>,
     /// The last step (`totp.rs`) whose code was taken.
     pub totp_step: i64,
     /// Of the console; empty until the operator chose one.

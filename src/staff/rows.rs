@@ -9,7 +9,7 @@ use crate::store::{Row, Tx};
 use crate::values;
 
 const OPERATOR: &str = "number, name, role, password_hash, is_disabled, totp_secret, \
-    is_totp_confirmed, totp_step, language, theme, created";
+    is_totp_confirmed, next_totp_secret, totp_step, language, theme, created";
 
 fn operator(mut row: Row) -> Result<Operator, StoreError> {
     Ok(Operator {
@@ -22,6 +22,7 @@ fn operator(mut row: Row) -> Result<Operator, StoreError> {
         is_disabled: row.bool()?,
         totp_secret: row.bytes_or_null()?,
         is_totp_confirmed: row.bool()?,
+        next_totp_secret: row.bytes_or_null()?,
         totp_step: row.int()?,
         language: row.text()?,
         theme: row.word(Theme::parse)?,
@@ -95,10 +96,14 @@ pub fn set_preferences(
 
 pub fn remove_second_factor(tx: &mut dyn Tx, number: i64) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE operators SET totp_secret = NULL, is_totp_confirmed = ?2, totp_step = 0 WHERE \
-         number = ?1",
+        "UPDATE operators SET totp_secret = NULL, is_totp_confirmed = ?2, totp_step = 0, \
+         next_totp_secret = NULL WHERE number = ?1",
         values![number, false],
     )?;
+    remove_recovery_codes(tx, number)
+}
+
+fn remove_recovery_codes(tx: &mut dyn Tx, number: i64) -> Result<(), StoreError> {
     tx.execute("DELETE FROM operator_recovery_codes WHERE operator_number = ?1", values![number])
         .map(|_| ())
 }
@@ -243,27 +248,35 @@ pub fn take_back_failure(
         "DELETE FROM sign_in_failures WHERE subject_hash = ?1 AND first_at = ?2 AND count <= 0",
         by,
     )
+    .map(|_| ())
 }
 
 pub fn forget_failures(tx: &mut dyn Tx, subject_hash: &[u8; 32]) -> Result<(), StoreError> {
     tx.execute("DELETE FROM sign_in_failures WHERE subject_hash = ?1", values![subject_hash])
         .map(|_| ())
-    .map(|_| ())
 }
 
 /// Gives an operator a secret that is not confirmed yet.
 pub fn set_next_totp_secret(tx: &mut dyn Tx, number: i64, sealed: &[u8]) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE operators SET totp_secret = ?2 WHERE number = ?1",
+        "UPDATE operators SET next_totp_secret = ?2 WHERE number = ?1",
         values![number, sealed],
     )
 }
 
-pub fn confirm_totp(tx: &mut dyn Tx, number: i64, step: i64) -> Result<(), StoreError> {
+/// Puts a confirmed secret in the place of an earlier one, whose recovery codes end with it.
+pub fn confirm_totp(
+    tx: &mut dyn Tx,
+    number: i64,
+    sealed: &[u8],
+    step: i64,
+) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE operators SET is_totp_confirmed = ?2, totp_step = ?3 WHERE number = ?1",
-        values![number, true, step],
-    )
+        "UPDATE operators SET totp_secret = ?2, is_totp_confirmed = ?3, totp_step = ?4, \
+         next_totp_secret = NULL WHERE number = ?1",
+        values![number, sealed, true, step],
+    )?;
+    remove_recovery_codes(tx, number)
 }
 
 /// Takes the code of a step, unless it or a later one was taken.

@@ -16,6 +16,10 @@ pub const SECRET_BYTES: usize = 20;
 /// Steps before and after now that are taken: clocks differ, and people type slowly.
 const STEPS_BESIDE: i64 = 1;
 
+/// How long a new secret waits for its first code. After that, who comes upon an open session
+/// cannot confirm it.
+pub const SETUP_SECONDS_MAX: i64 = 15 * 60;
+
 pub const RECOVERY_CODES: usize = 10;
 /// 50 bits each, from the letters of passwords that are made here.
 const RECOVERY_CHARACTERS: usize = 10;
@@ -73,8 +77,8 @@ pub fn uri(issuer: &str, name: &str, secret: &[u8]) -> String {
     format!("otpauth://totp/{issuer}:{name}?secret={secret}&issuer={issuer}")
 }
 
-/// Gives an operator a new secret, which counts once [`confirm`] took a code of it. An earlier
-/// secret is gone, confirmed or not, and so are its recovery codes.
+/// Gives an operator a new secret, which counts once [`confirm`] took a code of it. Until then an
+/// earlier one that was confirmed counts, and so do its recovery codes.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -82,15 +86,32 @@ pub fn begin(
     number: i64,
 ) -> Result<(), StoreError> {
     let secret: [u8; SECRET_BYTES] = now.random_bytes();
+    let begun = [secret.as_slice(), &now.instant().to_be_bytes()].concat();
     let key = services.sealing_key(tx)?;
     let nonce = now.random_bytes();
-    let sealed = key.seal(nonce, &SealedPlace::TOTP_SECRET, &number.to_be_bytes(), &secret)?;
-    rows::remove_second_factor(tx, number)?;
-    rows::set_totp_secret(tx, number, &sealed)
+    let sealed = key.seal(nonce, &SealedPlace::NEXT_TOTP_SECRET, &number.to_be_bytes(), &begun)?;
+    rows::set_next_totp_secret(tx, number, &sealed)
 }
 
-/// The secret of an operator, opened; `None` where there is none.
-pub fn secret(services: &Services, operator: &Operator) -> Result<Option<Vec<u8>>, StoreError> {
+/// The secret that waits for its first code, opened; `None` where there is none, or it was made too
+/// long ago.
+pub fn next_secret(
+    services: &Services,
+    operator: &Operator,
+    instant: i64,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(sealed) = &operator.next_totp_secret else { return Ok(None) };
+    let number = operator.identity.number.to_be_bytes();
+    let mut secret = services.open(&SealedPlace::NEXT_TOTP_SECRET, &number, sealed)?;
+    let made_at = secret.split_off(SECRET_BYTES.min(secret.len()));
+    let made_at = made_at.try_into().map(i64::from_be_bytes).map_err(|_| {
+        StoreError::Broken("a secret that is being set up does not say when that began".into())
+    })?;
+    Ok(Some(secret).filter(|_| instant < made_at + SETUP_SECONDS_MAX))
+}
+
+/// The confirmed secret of an operator, opened; `None` where there is none.
+fn secret(services: &Services, operator: &Operator) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(sealed) = &operator.totp_secret else { return Ok(None) };
     services
         .open(&SealedPlace::TOTP_SECRET, &operator.identity.number.to_be_bytes(), sealed)
@@ -103,8 +124,8 @@ fn recovery_hash(services: &Services, number: i64, code: &str) -> [u8; 32] {
     services.sealer.fingerprint(&[b"recovery code", &number.to_be_bytes(), code.as_bytes()])
 }
 
-/// Confirms a secret by its first code; answers recovery codes, which are shown once. `None` where
-/// the code is wrong, or no secret waits to be confirmed.
+/// Confirms a secret by its first code, in the place of an earlier one; answers recovery codes,
+/// which are shown once. `None` where the code is wrong, or no secret waits to be confirmed.
 pub fn confirm(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -112,11 +133,13 @@ pub fn confirm(
     number: i64,
     code: &str,
 ) -> Result<Option<Vec<String>>, OperationError> {
-    let operator = rows::find(tx, number)?.filter(|operator| !operator.is_totp_confirmed);
-    let Some(operator) = operator else { return Ok(None) };
-    let Some(secret) = secret(services, &operator)? else { return Ok(None) };
+    let Some(operator) = rows::find(tx, number)? else { return Ok(None) };
+    let Some(secret) = next_secret(services, &operator, now.instant())? else { return Ok(None) };
     let Some(step) = step_of(&secret, code, now.instant(), 0) else { return Ok(None) };
-    rows::confirm_totp(tx, number, step)?;
+    let key = services.sealing_key(tx)?;
+    let nonce = now.random_bytes();
+    let sealed = key.seal(nonce, &SealedPlace::TOTP_SECRET, &number.to_be_bytes(), &secret)?;
+    rows::confirm_totp(tx, number, &sealed, step)?;
     let mut codes = Vec::new();
     for _ in 0..RECOVERY_CODES {
         let made = super::passwords::letters(now.random_bytes::<RECOVERY_CHARACTERS>());

@@ -481,10 +481,43 @@ async fn a_second_factor_is_set_up_asked_for_and_replaced() {
     let code = totp::code(&secret, instant());
     assert_eq!(browser.submit(SECOND_FACTOR, BEGIN, &[("code", &code)]).await.status, 303);
     let page = browser.get(SECOND_FACTOR).await;
-    assert_ne!(from_base32(&page.between("<code id=\"secret\">", "<")), secret);
+    let next = from_base32(&page.between("<code id=\"secret\">", "<"));
+    assert_ne!(next, secret);
+    // Until the new one is confirmed, the confirmed one counts, and its recovery codes.
+    let try_with =
+        async |code: &str| Browser::new(&server).try_sign_in("admin", PASSWORD, code).await.status;
+    assert_eq!(try_with("").await, 401);
+    server.advance_seconds(30);
+    assert_eq!(try_with(&totp::code(&next, instant())).await, 401);
+    assert_eq!(try_with(&totp::code(&secret, instant())).await, 303);
+    assert_eq!(try_with(codes[4]).await, 303);
+    // A code of the earlier one confirms nothing.
+    server.advance_seconds(30);
+    let code = totp::code(&secret, instant());
+    assert_eq!(browser.submit(SECOND_FACTOR, CONFIRM, &[("code", &code)]).await.status, 409);
+    let code = totp::code(&next, instant());
+    assert_eq!(browser.submit(SECOND_FACTOR, CONFIRM, &[("code", &code)]).await.status, 200);
+    server.advance_seconds(30);
+    assert_eq!(try_with(&totp::code(&secret, instant())).await, 401);
+    assert_eq!(try_with(codes[5]).await, 401);
+    assert_eq!(try_with(&totp::code(&next, instant())).await, 303);
+    // One that is not confirmed in time is shown and taken no more.
+    server.advance_seconds(30);
+    let code = totp::code(&next, instant());
+    assert_eq!(browser.submit(SECOND_FACTOR, BEGIN, &[("code", &code)]).await.status, 303);
+    let page = browser.get(SECOND_FACTOR).await;
+    let late = from_base32(&page.between("<code id=\"secret\">", "<"));
+    server.advance_seconds(totp::SETUP_SECONDS_MAX);
+    let page = browser.get(SECOND_FACTOR).await;
+    assert!(page.body.contains(BEGIN) && !page.body.contains("<svg"), "{}", page.body);
+    let code = totp::code(&late, instant());
+    let fields = [("token", page.token()), ("code", code)];
+    let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(browser.post(CONFIRM, &fields).await.status, 409);
+    assert_eq!(try_with(&totp::code(&next, instant())).await, 303);
     // Neither the secret nor the codes stand anywhere in the store.
     for (place, bytes) in server.stored_bytes() {
-        for plain in [secret.as_slice(), codes[3].as_bytes(), PASSWORD.as_bytes()] {
+        for plain in [secret.as_slice(), &next, codes[3].as_bytes(), PASSWORD.as_bytes()] {
             assert!(!bytes.windows(plain.len()).any(|part| part == plain), "{place}");
         }
     }

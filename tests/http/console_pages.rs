@@ -736,7 +736,8 @@ async fn a_provider_signs_in_whom_an_operator_is_linked_to() {
     assert_eq!(arrives(&server, vouched("c", asha, false)).await, "not linked");
     assert_eq!(arrives(&server, vouched("b", None, false)).await, "asha@example.com");
     // An operator with a second factor here needs one there.
-    let confirm = server.app.state.store.write(|tx, _| Ok(staff::rows::confirm_totp(tx, 1, 0)?));
+    let confirm =
+        server.app.state.store.write(|tx, _| Ok(staff::rows::confirm_totp(tx, 1, b"sealed", 0)?));
     confirm.await.unwrap();
     assert_eq!(arrives(&server, vouched("a", None, false)).await, "factor needed");
     assert_eq!(arrives(&server, vouched("a", None, true)).await, "viewer");
