@@ -20,6 +20,10 @@ pub fn subject(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The reason of a link that a sign-in makes by itself.
+const LINKED_BY_EMAIL: &str =
+    "the provider verified the e-mail address that is the operator's name";
+
 /// Somebody for whom a provider vouches.
 pub struct Vouched {
     pub issuer: String,
@@ -107,7 +111,8 @@ pub fn sign_in(
         return Ok(OutsideSignIn::SecondFactorNeeded);
     }
     if is_new {
-        let by = DecidedBy::default();
+        let by = DecidedBy::new(name, LINKED_BY_EMAIL).map_err(StoreError::Broken)?;
+        let by = by.proven(operator.identity.number, Via::Console);
         link(tx, now, name, &vouched.issuer, &vouched.subject, &by)?;
     }
     let number = operator.identity.number;

@@ -369,6 +369,35 @@ async fn codes_that_come_together_are_limited_too() {
 }
 
 #[tokio::test]
+async fn a_link_that_a_sign_in_makes_says_who_and_why() {
+    use hundi::staff::identities::{self, OutsideSignIn, Vouched};
+    let server = manual_console(&[]).await;
+    let services = server.app.state.services.clone();
+    let signed = server.app.state.store.write(move |tx, now| {
+        let hash = passwords::hash(PASSWORD, [7; 16]).unwrap();
+        let by = DecidedBy::default();
+        staff::create(tx, now, "asha@example.com", Role::Viewer, &hash, &by)?;
+        let vouched = Vouched {
+            issuer: "https://id.example".into(),
+            subject: "a-1".into(),
+            email: Some("Asha@example.com".into()),
+            has_second_factor: true,
+        };
+        let place = staff::sign_in::Place { address: "::1".into(), browser: String::new() };
+        identities::sign_in(tx, now, &services, &vouched, &place)
+    });
+    assert!(matches!(signed.await.unwrap(), OutsideSignIn::Done { .. }));
+    let newest =
+        server.app.state.store.write(|tx, _| {
+            Ok(hundi::audit::rows::newest_of(tx, "operator_linked")?.expect("a link"))
+        });
+    let linked = newest.await.unwrap();
+    assert_eq!((linked.actor.as_str(), linked.via.as_str()), ("asha@example.com", "console"));
+    let reason = "the provider verified the e-mail address that is the operator's name";
+    assert_eq!(linked.detail("reason").as_deref(), Some(reason));
+}
+
+#[tokio::test]
 async fn a_session_ends_by_itself_and_by_its_owner() {
     use hundi::staff::sessions::{IDLE_SECONDS_MAX, SESSION_SECONDS_MAX};
     let server = manual_console(&[]).await;
