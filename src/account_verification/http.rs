@@ -174,9 +174,6 @@ fn read(body: &[u8], given: &str, thresholds: &NameThresholds) -> LookedUp {
 }
 
 impl AccountVerifier for HttpVerifier {
-    fn name(&self) -> &'static str {
-        "http"
-    }
     fn account(&self, _: &AccountQuestion) -> AccountCheck {
         AccountCheck::LookUp
     }

@@ -9,9 +9,6 @@ use super::{AccountCheck, AccountQuestion, AccountVerifier};
 pub struct ManualVerifier;
 
 impl AccountVerifier for ManualVerifier {
-    fn name(&self) -> &'static str {
-        "manual"
-    }
     fn account(&self, _: &AccountQuestion) -> AccountCheck {
         AccountCheck::Review
     }

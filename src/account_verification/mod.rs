@@ -97,8 +97,6 @@ pub enum ChecksTable {
 
 /// Who says whether an account can be paid, in one mode.
 pub trait AccountVerifier: Send + Sync {
-    /// `http`, `manual` or `simulated`.
-    fn name(&self) -> &'static str;
     /// Called inside a transaction: answers at once, or says who will.
     fn account(&self, question: &AccountQuestion) -> AccountCheck;
     /// Asks the network what `account` could not answer. A worker calls it, outside any
@@ -108,6 +106,8 @@ pub trait AccountVerifier: Send + Sync {
             reason: "not_configured",
             retry_after_seconds: None,
         }))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -123,7 +123,5 @@ mod tests {
         let shown = format!("{question:?}");
         assert!(shown.contains("HDFC0000001"), "{shown}");
         assert!(!shown.contains("Rao") && !shown.contains("5678"), "{shown}");
-    }
-}
     }
 }

@@ -11,9 +11,6 @@ fn last4(text: &str) -> &str {
 }
 
 impl AccountVerifier for SimulatedVerifier {
-    fn name(&self) -> &'static str {
-        "simulated"
-    }
     fn account(&self, question: &AccountQuestion) -> AccountCheck {
         match last4(question.account_number.expose_secret()) {
             "0002" => AccountCheck::Answered(AccountAnswer::Name(NameMatch::Partial)),

@@ -296,8 +296,10 @@ pub fn variations(tokens: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// Similarity of two names with short words tried joined to their neighbours.
-pub fn name_similarity(searched: &[String], listed: &[String]) -> f64 {
+/// Similarity of two names with short words tried joined to their neighbours: what the index works
+/// out, name by name.
+#[cfg(test)]
+fn name_similarity(searched: &[String], listed: &[String]) -> f64 {
     let listed = variations(listed);
     variations(searched)
         .iter()

@@ -4,7 +4,7 @@
 const SPELLINGS: &[&[&str]] = &[
     &[
         "mohammed", "muhammad", "mohammad", "mohamed", "mohamad", "muhammed", "muhamad",
-        "mohammod", "mohamad", "mohamet", "mahomed", "mohd", "mohmd", "muhd", "mohd", "mhd", "md",
+        "mohammod", "mohamet", "mahomed", "mohd", "mohmd", "muhd", "mhd", "md",
     ],
     &["ahmed", "ahmad", "ahamed", "ahmet", "ahmmed", "achmad", "ahamad", "ehmed"],
     &[
