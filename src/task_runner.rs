@@ -32,7 +32,7 @@ pub fn run_task(
         TaskKind::PayoutInquire => paying::inquire(tx, now, services, scope, task.object()),
         TaskKind::PayoutHoldExpiry => paying::look_at_held(tx, now, services, scope, task.object()),
         TaskKind::AdviceIssue => paying::issue_advice(tx, now, scope, task.object()),
-        TaskKind::RefundConfirm => refunding::confirm_due(tx, now, scope, task.object()),
+        TaskKind::RefundConfirm => refunding::confirm_due(tx, now, services, scope, task.object()),
         TaskKind::RefundPayerAddress => {
             payer_address::take_effect(tx, now, services, scope, task.object())
         }

@@ -3,11 +3,11 @@
 use crate::http::form::Nothing;
 use crate::http::route::{self, Context, Route};
 use crate::kernel::state::Status;
-use crate::kernel::{Code, OperationError, Refusal};
+use crate::kernel::{Code, OperationError, Refusal, StoreError};
 use crate::refunds::Refund;
 use crate::refunds::api::{RefundView, locate, view};
 use crate::refunds::state::RefundStatus;
-use crate::transfers::refunding;
+use crate::transfers::{self, refunding};
 
 pub fn routes() -> Vec<Route> {
     vec![
@@ -34,8 +34,19 @@ fn complete(
         );
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
-    if found.bank_hold_reason.is_some() {
-        let message = "The refund is held by the operator, who has to release it first.";
+    let transfer = transfers::rows::find(context.tx, found.scope, found.transfer_id)?
+        .ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", found.id)))?;
+    let message = if !transfer.is_simulated(context.services) {
+        "The refund is on a chain that is not simulated here: the operator sends it, and the chain \
+         confirms it."
+    } else if found.is_held_by_screening {
+        "The refund is held by screening: the operator decides about its address first."
+    } else if found.bank_hold_reason.is_some() {
+        "The refund is held by the operator, who has to release it first."
+    } else {
+        ""
+    };
+    if !message.is_empty() {
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     refunding::confirm_simulated(context.tx, context.now, &mut found)?;

@@ -135,17 +135,23 @@ pub fn confirm_simulated(
 }
 
 /// Confirms a refund of the simulated chain when its time has come. One that was completed, or that
-/// screening or the bank holds, stays as it is.
+/// screening or the bank holds, stays as it is, and so does one of a test net that has the name of
+/// the simulated chain and is not configured any more.
 pub fn confirm_due(
     tx: &mut dyn Tx,
     now: &mut Now,
+    services: &Services,
     scope: Scope,
     id: Id<kind::Refund>,
 ) -> Result<(), StoreError> {
-    match refunds::rows::find(tx, scope, id)? {
-        Some(mut refund) if refund.status == RefundStatus::Processing && refund.is_free() => {
-            confirm_simulated(tx, now, &mut refund)
-        }
-        _ => Ok(()),
+    let found = refunds::rows::find(tx, scope, id)?;
+    let is_due = |refund: &Refund| refund.status == RefundStatus::Processing && refund.is_free();
+    let Some(mut refund) = found.filter(is_due) else { return Ok(()) };
+    let transfer = rows::find(tx, scope, refund.transfer_id)?;
+    let is_of_test_net = services.simulates(scope.mode(), &refund.chain)
+        && transfer.is_some_and(|transfer| !transfer.is_simulated(services));
+    if is_of_test_net {
+        return Ok(());
     }
+    confirm_simulated(tx, now, &mut refund)
 }

@@ -5,6 +5,7 @@ use http::Method;
 use hundi::deposits;
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, Mode, Scope};
+use hundi::values;
 use serde_json::{Value, json};
 
 use crate::stage::{self, ADDRESS, ADDRESS_OTHER, Actor, DAY, SETTLES, STEP, event_types, faults};
@@ -337,4 +338,41 @@ async fn nobody_else_and_nothing_else_becomes_the_payers_address() {
         (&json!("requires_address"), &Value::Null)
     );
     assert!(browse(&actor, &page_of(&transfer)).await.contains("/refund_address?lang=en\""));
+}
+
+/// Changes a refund's rows as nothing over HTTP does in test mode.
+async fn change(server: &Server, sql: &'static str, refund: &str) {
+    let id: Id<kind::Refund> = Id::parse(refund).unwrap();
+    let changed = server.app.state.store.write(move |tx, _| Ok(tx.execute(sql, values![id])?));
+    assert_eq!(changed.await.unwrap(), 1, "{sql}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_complete_helper_confirms_only_what_may_be_sent_on_a_simulated_chain() {
+    const HELD: &str = "UPDATE refunds SET is_held = TRUE WHERE id = ?1";
+    const ELSEWHERE: &str = "UPDATE transfers SET account_fingerprint = account_fingerprint + 1 \
+                             WHERE refund_id = ?1";
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    for (sql, why) in [(HELD, "screening"), (ELSEWHERE, "simulated")] {
+        let transfer = actor.transfer(SETTLES, json!({ "refund_address": ADDRESS })).await;
+        actor.pay(&transfer, "1250.00").await;
+        actor.finalise().await;
+        let refund = actor.shown(&transfer).await["refund"].clone();
+        assert_eq!(refund["status"], "processing");
+        change(&server, sql, &id(&refund)).await;
+        let held = actor.client.get("/v1/balance").await.ok()["hold"].clone();
+        let path = format!("/v1/test_helpers/refunds/{}/complete", id(&refund));
+        let answer = actor.client.post(&path, json!({})).await;
+        assert_eq!(answer.error(400), "test_helper_not_applicable", "{why}");
+        let message = answer.json()["errors"][0]["message"].as_str().unwrap().to_owned();
+        assert!(message.contains(why), "{message}");
+        let path = format!("/v1/refunds/{}", id(&refund));
+        assert_eq!(actor.client.get(&path).await.ok(), refund, "{why}");
+        // Nor does it complete by itself.
+        actor.advance(10 * STEP).await;
+        assert_eq!(actor.client.get(&path).await.ok(), refund, "{why}");
+        assert_eq!(actor.client.get("/v1/balance").await.ok()["hold"], held, "{why}");
+    }
+    stage::assert_book(&server);
 }
