@@ -38,8 +38,10 @@ pub struct StatementRow {
     pub transfer_id: Id<kind::Transfer>,
     pub status: TransferStatus,
     pub created: i64,
-    /// Hashes of the final deposits, in chain order.
+    /// Hashes of the final deposits, in chain order; at most 100.
     pub deposit_transaction_hashes: Vec<String>,
+    /// Final deposits, also those whose hashes are not listed.
+    pub deposits_count: i64,
     /// USDT that came in and left in the period, fee and refunds included.
     pub usdt_in: Money,
     pub usdt_out: Money,
@@ -57,7 +59,10 @@ pub struct StatementRow {
     pub inr_out: Money,
     /// USDT of refunds that are confirmed on chain.
     pub refunded: Money,
+    /// Hashes of the confirmed refunds, oldest first; at most 100.
     pub refund_transaction_hashes: Vec<String>,
+    /// Confirmed refunds, also those whose hashes are not listed.
+    pub refunds_count: i64,
 }
 
 /// One currency over the period.
@@ -162,13 +167,15 @@ fn row(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Statemen
     let transfer = transfers::rows::find(tx, scope, id)?.ok_or_else(lost)?;
     let payout =
         transfer.payout_id.map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
-    let (refunded, refund_transaction_hashes) = rows::refunded(tx, scope, id)?;
+    let deposits = rows::completed_deposits(tx, scope, id)?;
+    let refunds = rows::completed_refunds(tx, scope, id)?;
     let (inr, usdt) = (Money::zero(Currency::Inr), Money::zero(Currency::Usdt));
     Ok(StatementRow {
         transfer_id: id,
         status: transfer.status,
         created: transfer.created,
-        deposit_transaction_hashes: rows::deposit_hashes(tx, scope, id)?,
+        deposit_transaction_hashes: deposits.hashes,
+        deposits_count: deposits.count,
         usdt_in: usdt,
         usdt_out: usdt,
         rate: transfer.rate,
@@ -182,13 +189,15 @@ fn row(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Statemen
         settled_at: payout.as_ref().and_then(|payout| payout.settled_at),
         inr_in: inr,
         inr_out: inr,
-        refunded: Money::new(refunded, Currency::Usdt),
-        refund_transaction_hashes,
+        refunded: Money::new(refunds.units, Currency::Usdt),
+        refund_transaction_hashes: refunds.hashes,
+        refunds_count: refunds.count,
     })
 }
 
 const CSV_HEAD: &str = "row,transfer_id,status,created,deposit_transaction_hashes,usdt_in,usdt_out,rate,fee_usd,payout_id,payout_amount_inr,\
-method,unique_transaction_reference,settled_at,inr_in,inr_out,refunded_usdt,refund_transaction_hashes,currency,opening,movements,closing\r\n";
+method,unique_transaction_reference,settled_at,inr_in,inr_out,refunded_usdt,refund_transaction_hashes,currency,opening,movements,closing,\
+deposits_count,refunds_count\r\n";
 
 impl Statement {
     /// The statement as RFC 4180 text: a line for each transfer, then one for each currency. Every
@@ -219,12 +228,12 @@ impl Statement {
                 row.refund_transaction_hashes.join(" "),
             ];
             text.push_str(&cells.join(","));
-            text.push_str(",,,,\r\n");
+            text.push_str(&format!(",,,,,{},{}\r\n", row.deposits_count, row.refunds_count));
         }
         for total in &self.totals {
             let (currency, commas) = (total.currency.as_str(), ",".repeat(17));
             text.push_str(&format!(
-                "total{commas},{currency},{},{},{}\r\n",
+                "total{commas},{currency},{},{},{},,\r\n",
                 total.opening, total.movements, total.closing
             ));
         }

@@ -68,34 +68,62 @@ pub fn moved(
     tx.rows(&sql, values![scope, from, before, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The hashes of a transfer's final deposits, in chain order; at most 100.
-pub fn deposit_hashes(
-    tx: &mut dyn Tx,
-    scope: Scope,
-    transfer_id: Id<kind::Transfer>,
-) -> Result<Vec<String>, StoreError> {
-    let sql = "SELECT transaction_hash FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND \
-     status = 'completed' \
-               ORDER BY block_number, log_index LIMIT 100";
-    tx.rows(sql, values![scope, transfer_id])?.into_iter().map(|mut row| row.text()).collect()
+/// Completed movements of a transfer on its chain: its deposits, or its refunds.
+pub struct Completed {
+    /// The hashes of the first [`HASHES_MAX`] of them.
+    pub hashes: Vec<String>,
+    /// How many there are, and their sum in millionths of a token.
+    pub count: i64,
+    pub units: i64,
 }
 
-/// What was refunded of a transfer, in millionths of a USDT, with the hashes: its first 100
-/// completed refunds.
-pub fn refunded(
+/// Hashes that a statement lists for one transfer, of deposits and of refunds each.
+const HASHES_MAX: usize = 100;
+
+/// A transfer's final deposits, in chain order.
+pub fn completed_deposits(
     tx: &mut dyn Tx,
     scope: Scope,
     transfer_id: Id<kind::Transfer>,
-) -> Result<(i64, Vec<String>), StoreError> {
-    let sql = "SELECT units, transaction_hash FROM refunds WHERE scope = ?1 AND transfer_id = ?2 \
-     AND status = 'completed' ORDER BY id LIMIT 100";
-    let mut hashes = Vec::new();
-    let mut sum = 0_i64;
-    for mut row in tx.rows(sql, values![scope, transfer_id])? {
-        sum = sum
+) -> Result<Completed, StoreError> {
+    completed(tx, scope, transfer_id, "deposits", "block_number, log_index")
+}
+
+/// A transfer's completed refunds, oldest first.
+pub fn completed_refunds(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+) -> Result<Completed, StoreError> {
+    completed(tx, scope, transfer_id, "refunds", "id")
+}
+
+fn completed(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    table: &str,
+    order: &str,
+) -> Result<Completed, StoreError> {
+    let of_transfer =
+        format!("FROM {table} WHERE scope = ?1 AND transfer_id = ?2 AND status = 'completed'");
+    let sql =
+        format!("SELECT units, transaction_hash {of_transfer} ORDER BY {order} LIMIT {HASHES_MAX}");
+    let rows = tx.rows(&sql, values![scope, transfer_id])?;
+    let mut found = Completed { hashes: Vec::new(), count: rows.len() as i64, units: 0 };
+    let is_whole = rows.len() < HASHES_MAX;
+    for mut row in rows {
+        found.units = found
+            .units
             .checked_add(row.int()?)
-            .ok_or_else(|| StoreError::Broken("refunds overflow".into()))?;
-        hashes.extend(row.text_or_null()?);
+            .ok_or_else(|| StoreError::Broken("a statement's sum overflows".into()))?;
+        found.hashes.extend(row.text_or_null()?);
     }
-    Ok((sum, hashes))
+    if !is_whole {
+        let sql = format!("SELECT COUNT(*), CAST(SUM(units) AS BIGINT) {of_transfer}");
+        if let Some(mut row) = tx.row(&sql, values![scope, transfer_id])? {
+            (found.count, found.units) = (row.int()?, row.int()?);
+        }
+    }
+    Ok(found)
 }

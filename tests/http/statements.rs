@@ -1,8 +1,12 @@
 //! `GET /v1/statements`: what a period moved, as JSON and as CSV, with totals that add up.
 
+use hundi::chains::address::ChainAddress;
+use hundi::kernel::id::kind;
+use hundi::kernel::{Id, Mode, Scope};
+use hundi::transfers::refunding;
 use serde_json::{Value, json};
 
-use crate::stage::{self, Actor, DAY, SETTLES, keys, micros};
+use crate::stage::{self, ADDRESS, Actor, DAY, SETTLES, keys, micros};
 use crate::support::id;
 
 /// An amount in millionths, which may be below zero.
@@ -95,4 +99,57 @@ async fn a_statement_tells_a_period_from_the_deposit_to_the_reference() {
         let refused = actor.client.get(&format!("/v1/statements?{query}")).await;
         assert_eq!(refused.error(400), "request_query_parameter_invalid", "{query}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_sums_every_refund_and_says_where_its_lists_of_hashes_end() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let begun = actor.now();
+    let transfer = actor.transfer(SETTLES, json!({})).await;
+    actor.pay(&transfer, "1000.00").await;
+    actor.advance(DAY).await;
+    // 101 payments after the end, each given back.
+    let mut unmatched: Vec<Id<kind::Deposit>> = Vec::new();
+    for _ in 0..101 {
+        unmatched.push(Id::parse(&id(&actor.pay(&transfer, "1.01").await)).unwrap());
+    }
+    actor.finalise().await;
+    let services = server.app.state.services.clone();
+    let refunded = server.app.state.store.write(move |tx, now| {
+        let scope = Scope::new(1, Mode::Test);
+        now.enter_account(hundi::keys::rows::clock_offset_seconds(tx, scope)?);
+        for id in &unmatched {
+            let deposit = hundi::deposits::rows::find(tx, scope, *id)?.unwrap();
+            let to = ChainAddress::parse(ADDRESS);
+            refunding::refund_unmatched(tx, now, &services, &deposit, to.ok())?;
+        }
+        Ok(())
+    });
+    refunded.await.unwrap();
+    actor.finalise().await;
+
+    let path = format!("/v1/statements?from={begun}&to={}", actor.now() + 1);
+    let statement = actor.client.get(&path).await.ok();
+    let row = &statement["data"][0];
+    assert_eq!((&row["usdt_in"], &row["refunded"]), (&json!("1102.01"), &json!("102.01")));
+    let listed = |name: &str| row[name].as_array().unwrap().len();
+    assert_eq!(
+        (listed("deposit_transaction_hashes"), &row["deposits_count"]),
+        (100, &json!(102)),
+        "a list that is cut says so"
+    );
+    assert_eq!((listed("refund_transaction_hashes"), &row["refunds_count"]), (100, &json!(101)));
+    let csv = actor.client.get(&format!("{path}&format=csv")).await;
+    let text = String::from_utf8(csv.body.to_vec()).unwrap();
+    let lines: Vec<Vec<&str>> =
+        text.split_terminator("\r\n").map(|line| line.split(',').collect()).collect();
+    let cell = |name: &str| lines[1][lines[0].iter().position(|head| *head == name).unwrap()];
+    for (name, wanted) in
+        [("refunded_usdt", "102.01"), ("deposits_count", "102"), ("refunds_count", "101")]
+    {
+        assert_eq!(cell(name), wanted, "{name}");
+    }
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()));
+    closing(&statement);
 }
