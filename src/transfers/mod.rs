@@ -7,6 +7,7 @@
 
 pub mod api;
 pub mod diagnosis;
+mod exchange;
 pub mod funding;
 pub mod holds;
 pub mod paying;

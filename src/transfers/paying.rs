@@ -1,12 +1,13 @@
 //! The INR leg: creating the payout of a funded transfer, instructing the bank, and what the bank's
 //! reports do to the transfer.
 
+use super::exchange::{exchange, undo_exchange};
 use super::state::TransferStatus;
 use super::{HOLD_SECONDS, Transfer, become_status, refunding, rows, save, screening};
 use crate::beneficiaries::state::PayoutsDisabledReason;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Money, Now, Scope, StoreError};
+use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::ledger::{self, LedgerAccount, LedgerEntryKind, Posting};
 use crate::pauses;
 use crate::payouts::limits;
@@ -15,6 +16,8 @@ use crate::payouts::{self, Payout, PayoutFailure};
 use crate::rails::{BankReport, FailureCode, FailureSource, PaymentMethod, Reporting};
 use crate::refunds;
 use crate::refunds::state::{RefundKind, RefundReason};
+use crate::screening::hit::HitDecision;
+use crate::screening::rows as hits;
 use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
@@ -31,17 +34,6 @@ fn transfer_and_beneficiary(
     transfer.zip(beneficiary).ok_or_else(|| {
         StoreError::Broken(format!("{} has lost its transfer or beneficiary", payout.id))
     })
-}
-
-/// The USDT side of a payout: what is exchanged, and the fee.
-fn exchanged_and_fee(transfer: &Transfer) -> Result<(Money, Money), StoreError> {
-    let fee = transfer.fee.at_par(transfer.expected.currency)?;
-    Ok((transfer.expected.minus(fee)?, fee))
-}
-
-/// The GST that was deducted from the rupees, owed to the state while the payout stands.
-fn tax(transfer: &Transfer, payout: &Payout) -> Money {
-    transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount)
 }
 
 /// Begins the payout of a transfer whose amount is final on chain. What came above it is owed back.
@@ -143,11 +135,16 @@ pub fn submit(
     }
     let (mut transfer, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
     if !beneficiary.is_payable() {
+        let is_review = is_under_review(tx, &beneficiary)?;
+        let reason = if is_review { HoldReason::Screening } else { HoldReason::Beneficiary };
         if payout.status == PayoutStatus::Initialized {
             // So that whoever makes the beneficiary payable again finds this payout on hold.
             beneficiaries::rows::lock(tx, &beneficiary)?;
-            payouts::hold(tx, now, &mut payout, HoldReason::Beneficiary)?;
+            payouts::hold(tx, now, &mut payout, reason)?;
             look_again_in_a_day(tx, now, &payout)?;
+        } else if is_review && payout.held_for != Some(reason) {
+            // The other reason begins 24 hours: `look_at_held` notes it.
+            payouts::hold(tx, now, &mut payout, reason)?;
         }
         return Ok(());
     }
@@ -178,13 +175,7 @@ pub fn submit(
     payout.submitted_milliseconds = Some(now.business_milliseconds());
     payouts::become_status(tx, now, &mut payout, PayoutStatus::Processing)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutProcessing, None)?;
-    let (exchanged, fee) = exchanged_and_fee(&transfer)?;
-    let postings = [
-        Posting::new(LedgerAccount::Processing, LedgerAccount::Conversion, exchanged),
-        Posting::new(LedgerAccount::Conversion, LedgerAccount::PayoutProcessing, payout.amount),
-        Posting::new(LedgerAccount::Processing, LedgerAccount::FeeIncome, fee),
-        Posting::new(LedgerAccount::Conversion, LedgerAccount::TaxPayable, tax(&transfer, &payout)),
-    ];
+    let postings = exchange(&transfer, &payout)?;
     ledger::post(tx, now, scope, LedgerEntryKind::PayoutExchanged, transfer.id, &postings)?;
     let instruction = payout.instruction(&beneficiary, now.business_milliseconds());
     let report = services.ports(scope.mode())?.rail.submit(tx, now, &instruction)?;
@@ -334,22 +325,6 @@ fn settled(
     inquire_at(tx, now, services, payout, due)
 }
 
-/// Postings that undo the exchange: the INR goes back to `conversion`, the USDT with its fee to
-/// `hold`, and the GST is no longer owed.
-fn undo_exchange(
-    transfer: &Transfer,
-    inr_from: LedgerAccount,
-    payout: &Payout,
-) -> Result<[Posting; 4], StoreError> {
-    let (exchanged, fee) = exchanged_and_fee(transfer)?;
-    Ok([
-        Posting::new(inr_from, LedgerAccount::Conversion, payout.amount),
-        Posting::new(LedgerAccount::Conversion, LedgerAccount::Hold, exchanged),
-        Posting::new(LedgerAccount::FeeIncome, LedgerAccount::Hold, fee),
-        Posting::new(LedgerAccount::TaxPayable, LedgerAccount::Conversion, tax(transfer, payout)),
-    ])
-}
-
 fn failed(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -413,6 +388,16 @@ pub fn hold_refund(tx: &mut dyn Tx, payout: &Payout, reason: &str) -> Result<(),
     }
 }
 
+/// Whether a beneficiary is not payable because the operator has to decide about what screening
+/// found.
+fn is_under_review(tx: &mut dyn Tx, beneficiary: &Beneficiary) -> Result<bool, StoreError> {
+    if beneficiary.payouts_disabled_reason != Some(PayoutsDisabledReason::ComplianceHold) {
+        return Ok(false);
+    }
+    let hits = hits::of_subject(tx, beneficiary.scope, beneficiary.id.any())?;
+    Ok(hits.iter().all(|hit| hit.decision != Some(HitDecision::Refused)))
+}
+
 /// Ends a payout that was never sent: refused in review, or held for 24 hours because its
 /// beneficiary cannot be paid.
 pub fn refuse_held(
@@ -436,8 +421,10 @@ fn look_again_in_a_day(tx: &mut dyn Tx, now: &mut Now, payout: &Payout) -> Resul
     tasks::schedule(tx, now, payout.scope, TaskKind::PayoutHoldExpiry, payout.id, due)
 }
 
-/// Looks at a payout that was on hold for 24 hours: refuses it if its beneficiary cannot be paid,
-/// and otherwise judges it again, each day as long as it is on hold.
+/// Looks at a payout on hold, each day. It is judged again if its beneficiary can be paid. It waits
+/// without end while the operator has to decide what screening found of the beneficiary, and is
+/// refused once the operator has refused it. If the beneficiary cannot be paid for another reason,
+/// the payout is refused when that was so for 24 hours.
 pub fn look_at_held(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -445,30 +432,30 @@ pub fn look_at_held(
     scope: Scope,
     id: Id<kind::Payout>,
 ) -> Result<(), StoreError> {
-    match payouts::rows::find(tx, scope, id)? {
-        Some(mut payout) if payout.status == PayoutStatus::Hold => {
-            let (_, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
-            if beneficiary.is_payable() {
-                submit(tx, now, services, scope, id, LimitCheck::Apply)?;
-                // Still held: look again in a day. A listed sender or address is held until it is
-                // cleared or off the list. A listed beneficiary cannot be paid: see below.
-                return match payouts::rows::find(tx, scope, id)? {
-                    Some(payout) if payout.status == PayoutStatus::Hold => {
-                        look_again_in_a_day(tx, now, &payout)
-                    }
-                    _ => Ok(()),
-                };
+    let found = payouts::rows::find(tx, scope, id)?;
+    let Some(mut payout) = found.filter(|payout| payout.status == PayoutStatus::Hold) else {
+        return Ok(());
+    };
+    let (_, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
+    if beneficiary.is_payable() || is_under_review(tx, &beneficiary)? {
+        submit(tx, now, services, scope, id, LimitCheck::Apply)?;
+        return match payouts::rows::find(tx, scope, id)? {
+            Some(payout) if payout.status == PayoutStatus::Hold => {
+                look_again_in_a_day(tx, now, &payout)
             }
-            let code = match beneficiary.payouts_disabled_reason {
-                Some(PayoutsDisabledReason::ReturnedPayout) => {
-                    FailureCode::ReturnedByBeneficiaryBank
-                }
-                _ => FailureCode::ComplianceRejected,
-            };
-            refuse_held(tx, now, services, &mut payout, code)
-        }
-        _ => Ok(()),
+            _ => Ok(()),
+        };
     }
+    let code = match beneficiary.payouts_disabled_reason {
+        Some(PayoutsDisabledReason::ComplianceHold) => FailureCode::ComplianceRejected,
+        _ if payout.held_for != Some(HoldReason::Beneficiary) => {
+            payouts::hold(tx, now, &mut payout, HoldReason::Beneficiary)?;
+            return look_again_in_a_day(tx, now, &payout);
+        }
+        Some(PayoutsDisabledReason::ReturnedPayout) => FailureCode::ReturnedByBeneficiaryBank,
+        _ => FailureCode::ComplianceRejected,
+    };
+    refuse_held(tx, now, services, &mut payout, code)
 }
 
 /// Schedules all payouts to a beneficiary that are on hold, once it is payable again. Those that

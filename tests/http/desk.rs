@@ -16,20 +16,26 @@ use hundi::chains::{ChainName, ChainProfile, Following};
 use hundi::ifsc::Directory;
 use hundi::kernel::id::kind;
 use hundi::kernel::seal::Sealer;
-use hundi::kernel::{Clock, Currency, Id, Metadata, Mode, Now, OperationError, Rate, Scope};
+use hundi::kernel::{Clock, Currency, Id, Metadata, Mode, Money, Now, OperationError, Rate, Scope};
 use hundi::keys::Permissions;
 use hundi::outbound::Client;
+use hundi::quote_locks::{self, QuoteAmount};
 use hundi::rails::simulated::SimulatedBank;
 use hundi::rates::RateSource;
 use hundi::rates::fixed::FixedRate;
 use hundi::screening::lists::{Lists, Reload};
 use hundi::screening::settings::ScreeningSource;
+use hundi::senders::{self, NewSender, SenderType};
 use hundi::services::{Ports, Services, Settings};
 use hundi::store::{Store, Tx};
+use hundi::transfers::{self, NewTransfer, Transfer};
 use hundi::workers::tasks;
 
 pub const TEST: Scope = Scope::new(1, Mode::Test);
 pub const LIVE: Scope = Scope::new(1, Mode::Live);
+
+/// Where refunds of [`Desk::transfer`] go.
+pub const REFUND_TO: AddressBytes = AddressBytes::of_20([8; 20]);
 
 const LIST_HEADER: &str = "id,name,aliases,date_of_birth,country,address,note\n";
 
@@ -51,6 +57,11 @@ impl Desk {
     }
     pub async fn with_rates(rates: Box<dyn RateSource>) -> Desk {
         Desk::new(rates, Box::new(SimulatedVerifier)).await
+    }
+
+    /// One whose rates stand still.
+    pub async fn with_rates_fixed() -> Desk {
+        Desk::with_verifier(Box::new(SimulatedVerifier)).await
     }
 
     async fn new(rates: Box<dyn RateSource>, accounts: Box<dyn AccountVerifier>) -> Desk {
@@ -159,6 +170,38 @@ impl Desk {
         created.await.unwrap()
     }
 
+    /// A transfer of 100.00 USD from Ravi Menon to Asha Rao that awaits its deposit, with a refund
+    /// address.
+    pub async fn transfer(&self) -> Transfer {
+        let indices = self.write(|tx, _, services| Ok(services.test.addresses.reserve(tx)?));
+        self.services.test.addresses.restock(indices.await.unwrap());
+        self.services.test.addresses.derive(8, 0);
+        let beneficiary = self.beneficiary(TEST, "50100012345678", "HDFC0000001").await;
+        self.run_tasks().await;
+        let made = self.write(move |tx, now, services| {
+            let sender = senders::create(tx, now, services, TEST, sender("Ravi Menon"))?.id;
+            let sell = Money::new(10_000, Currency::Usd);
+            let ask = QuoteAmount::Sell(sell);
+            let lock = quote_locks::create(tx, now, services, TEST, ask, Metadata::default())?;
+            let ask = NewTransfer {
+                sender_id: sender.into(),
+                beneficiary_id: beneficiary.into(),
+                quote_lock_id: lock.id.into(),
+                amount: sell,
+                payout_currency: Currency::Inr,
+                purpose_code: None,
+                refund_address: Some(ChainAddress::of_chain("tron", REFUND_TO)),
+                payer_sets_refund_address: false,
+                return_url: None,
+                policy: Default::default(),
+                reference: None,
+                metadata: Metadata::default(),
+            };
+            transfers::create(tx, now, services, TEST, ask)
+        });
+        made.await.unwrap()
+    }
+
     /// Runs the tasks that are due within a second.
     pub async fn run_tasks(&self) {
         self.advance_seconds(1);
@@ -174,6 +217,20 @@ impl Desk {
             .await
             .unwrap()
             .unwrap()
+    }
+}
+
+fn sender(name: &str) -> NewSender {
+    NewSender {
+        name: name.into(),
+        sender_type: SenderType::Individual,
+        country: "AE".into(),
+        email: None,
+        address: None,
+        date_of_birth: None,
+        nationality: None,
+        identification: None,
+        metadata: Metadata::default(),
     }
 }
 

@@ -351,3 +351,28 @@ async fn metrics_count_what_waits_and_for_how_long() {
     assert_eq!(backlog(&server, "_oldest_seconds", "hits", "live").await, 50);
     assert_eq!(actor.shown(&held).await["status"], "funded");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_payout_whose_beneficiary_becomes_unpayable_has_24_hours_from_then() {
+    let server = stage::server_with(&[("HUNDI_ACCOUNT_MONTH_INR_MAX", "100000.00")]).await;
+    let actor = Actor::new(&server, "default").await;
+    let beneficiary = actor.beneficiary(SETTLES).await;
+    let first = funded(&actor, &beneficiary, None).await;
+    actor.advance(4 * STEP).await;
+    let held = funded(&actor, &beneficiary, None).await;
+    assert_eq!(held_for(&server), ["account_limit"]);
+    actor.advance(DAY / 2).await;
+    let first = payout_id(&actor.shown(&first).await);
+    let path = format!("/v1/test_helpers/payouts/{first}/return");
+    actor.client.post(&path, json!({})).await.ok();
+    // The hold is a day old now, and the beneficiary has been unpayable for half a day.
+    actor.advance(DAY / 2).await;
+    assert_eq!(actor.payout_of(&held).await["status"], "hold");
+    assert_eq!(held_for(&server), ["beneficiary"]);
+    actor.advance(DAY).await;
+    let failed = actor.payout_of(&held).await;
+    let told = (&failed["status"], &failed["failure"]["code"]);
+    assert_eq!(told, (&json!("failed"), &json!("returned_by_beneficiary_bank")));
+    assert_eq!(actor.shown(&held).await["status"], "refund_processing");
+    stage::assert_book(&server);
+}

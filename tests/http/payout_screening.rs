@@ -5,22 +5,17 @@ use crate::support::by;
 use hundi::chains::address::{AddressBytes, ChainAddress};
 use hundi::chains::{Depth, Movement};
 use hundi::kernel::id::kind;
-use hundi::kernel::{AnyId, Currency, Id, Metadata, Money, Rate};
+use hundi::kernel::{AnyId, Id};
 use hundi::operator::{OperatorDecision, decide};
 use hundi::payouts;
 use hundi::payouts::state::PayoutStatus;
-use hundi::quote_locks::{self, QuoteAmount};
-use hundi::rates::fixed::FixedRate;
 use hundi::screening::rows;
-use hundi::senders::{self, NewSender, SenderType};
-use hundi::transfers::{self, NewTransfer, funding};
+use hundi::transfers::{self, funding};
 
-use crate::desk::{Desk, TEST};
+use crate::desk::{Desk, REFUND_TO, TEST};
 
-const IFSC: &str = "HDFC0000001";
 const NOBODY: &str = "1,Zebulon Quackenbush,,,,,\n";
 const PAYER: AddressBytes = AddressBytes::of_20([9; 20]);
-const REFUND_TO: AddressBytes = AddressBytes::of_20([8; 20]);
 
 /// A desk with a transfer whose money has come and whose payout is about to be instructed.
 struct Funded {
@@ -33,40 +28,9 @@ struct Funded {
 
 impl Funded {
     async fn new() -> Funded {
-        let fixed = FixedRate { mid: Rate(88_000_000), usdt_usd: Rate(1_000_000) };
-        let desk = Desk::with_rates(Box::new(fixed)).await;
-        let indices = desk.write(|tx, _, services| Ok(services.test.addresses.reserve(tx)?));
-        let indices = indices.await.unwrap();
-        desk.services.test.addresses.restock(indices);
-        desk.services.test.addresses.derive(8, 0);
-        let beneficiary = desk.beneficiary(TEST, "50100012345678", IFSC).await;
-        desk.run_tasks().await;
+        let desk = Desk::with_rates_fixed().await;
+        let transfer = desk.transfer().await;
         let made = desk.write(move |tx, now, services| {
-            let sender = senders::create(tx, now, services, TEST, sender("Ravi Menon"))?.id;
-            let sell = Money::new(10_000, Currency::Usd);
-            let lock = quote_locks::create(
-                tx,
-                now,
-                services,
-                TEST,
-                QuoteAmount::Sell(sell),
-                Metadata::default(),
-            )?;
-            let ask = NewTransfer {
-                sender_id: sender.into(),
-                beneficiary_id: beneficiary.into(),
-                quote_lock_id: lock.id.into(),
-                amount: sell,
-                payout_currency: Currency::Inr,
-                purpose_code: None,
-                refund_address: Some(ChainAddress::of_chain("tron", REFUND_TO)),
-                payer_sets_refund_address: false,
-                return_url: None,
-                policy: Default::default(),
-                reference: None,
-                metadata: Metadata::default(),
-            };
-            let transfer = transfers::create(tx, now, services, TEST, ask)?;
             let movement = Movement {
                 transaction_hash: format!("{:064x}", 7),
                 log_index: 0,
@@ -79,10 +43,16 @@ impl Funded {
             };
             funding::observe(tx, now, services, TEST, "tron", &movement)?;
             let funded = transfers::rows::find(tx, TEST, transfer.id)?.unwrap();
-            Ok((sender, transfer.id, funded.payout_id.unwrap()))
+            Ok(funded)
         });
-        let (sender, transfer, payout) = made.await.unwrap();
-        Funded { desk, sender, beneficiary, transfer, payout }
+        let funded = made.await.unwrap();
+        Funded {
+            desk,
+            sender: funded.sender_id,
+            beneficiary: funded.beneficiary_id,
+            transfer: funded.id,
+            payout: funded.payout_id.unwrap(),
+        }
     }
 
     async fn status(&self) -> PayoutStatus {
@@ -96,20 +66,6 @@ impl Funded {
             .desk
             .write(move |tx, now, services| decide(tx, now, services, id, &decision, &by()));
         decided.await.unwrap()
-    }
-}
-
-fn sender(name: &str) -> NewSender {
-    NewSender {
-        name: name.into(),
-        sender_type: SenderType::Individual,
-        country: "AE".into(),
-        email: None,
-        address: None,
-        date_of_birth: None,
-        nationality: None,
-        identification: None,
-        metadata: Metadata::default(),
     }
 }
 
@@ -145,9 +101,27 @@ async fn beneficiary_listed_after_the_transfer_holds_the_payout_until_cleared() 
     funded.desk.write_list(&format!("{NOBODY}2,Asha Rao,,,,,\n"));
     funded.desk.run_tasks().await;
     assert_eq!(funded.status().await, PayoutStatus::Hold);
+    // Days later it still waits for the operator.
+    for _ in 0..3 {
+        funded.desk.advance_seconds(25 * 3_600);
+        funded.desk.run_tasks().await;
+        assert_eq!(funded.status().await, PayoutStatus::Hold);
+    }
     funded.decide(funded.beneficiary.any(), OperatorDecision::Approve).await;
     funded.desk.run_tasks().await;
     assert_ne!(funded.status().await, PayoutStatus::Hold);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payout_ends_within_a_day_after_its_beneficiary_was_refused() {
+    let funded = Funded::new().await;
+    funded.desk.write_list(&format!("{NOBODY}2,Asha Rao,,,,,\n"));
+    funded.desk.run_tasks().await;
+    assert_eq!(funded.status().await, PayoutStatus::Hold);
+    funded.decide(funded.beneficiary.any(), OperatorDecision::Refuse).await;
+    funded.desk.advance_seconds(25 * 3_600);
+    funded.desk.run_tasks().await;
+    assert_eq!(funded.status().await, PayoutStatus::Failed);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,10 +2,14 @@
 //! advice.
 
 use http::Method;
+use hundi::kernel::Id;
+use hundi::kernel::id::kind;
+use hundi::operator::{OperatorDecision, decide};
+use hundi::screening::simulated::POSSIBLE_NAME;
 use serde_json::{Value, json};
 
 use crate::stage::{self, ADDRESS, Actor, DAY, SETTLES, STEP, event_types, faults};
-use crate::support::{Answer, id, payout_id};
+use crate::support::{Answer, by, id, payout_id};
 
 async fn help(actor: &Actor, payout: &Value, helper: &str) -> Answer {
     actor.client.post(&format!("/v1/test_helpers/payouts/{}/{helper}", id(payout)), json!({})).await
@@ -660,4 +664,42 @@ async fn the_payment_advice_is_json_or_pdf_by_what_is_accepted() {
             .error(404),
         "object_not_found"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_held_for_what_screening_found_of_its_beneficiary_waits_for_the_operator() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    for is_cleared in [true, false] {
+        let body = json!({ "name": POSSIBLE_NAME, "account_number": SETTLES,
+            "ifsc": "HDFC0000001", "account_type": "nre" });
+        let beneficiary = id(&actor.client.post("/v1/beneficiaries", body).await.ok());
+        actor.advance(STEP).await;
+        // The helper speaks for the bank, and decides nothing about the list.
+        let path = format!("/v1/test_helpers/beneficiaries/{beneficiary}/activate");
+        assert_eq!(actor.client.post(&path, json!({})).await.ok()["payouts_enabled"], true);
+        let transfer = actor.transfer_to(&beneficiary, "1000.00", json!({})).await;
+        actor.pay(&transfer, "1000.00").await;
+        actor.finalise().await;
+        for _ in 0..3 {
+            assert_eq!(actor.shown(&transfer).await["status"], "funded");
+            assert_eq!(actor.payout_of(&transfer).await["status"], "hold");
+            actor.advance(DAY).await;
+        }
+        let services = server.app.state.services.clone();
+        let decision =
+            if is_cleared { OperatorDecision::Approve } else { OperatorDecision::Refuse };
+        let subject: Id<kind::Beneficiary> = Id::parse(&beneficiary).unwrap();
+        let decided = server
+            .app
+            .state
+            .store
+            .write(move |tx, now| decide(tx, now, &services, subject.any(), &decision, &by()));
+        decided.await.unwrap();
+        actor.advance(DAY).await;
+        let wanted = if is_cleared { "settled" } else { "failed" };
+        assert_eq!(actor.payout_of(&transfer).await["status"], wanted);
+        actor.assert_consistent(&transfer).await;
+    }
+    stage::assert_book(&server);
 }
