@@ -56,7 +56,8 @@ fn check_beneficiary(
     beneficiaries::check(tx, now, services, &mut beneficiary)
 }
 
-/// Looks at the simulated chain for a deposit that is not final yet.
+/// Looks at the simulated chain for a deposit that is not final yet. Once a real chain has taken
+/// the simulated one's place, nobody sees the deposit any more.
 fn watch_deposit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -64,10 +65,14 @@ fn watch_deposit(
     task: &Task,
 ) -> Result<(), StoreError> {
     let scope = task.scope;
-    let Some(deposit) = deposits::rows::find(tx, scope, task.object::<kind::Deposit>())? else {
+    let found = deposits::rows::find(tx, scope, task.object::<kind::Deposit>())?;
+    let Some(mut deposit) = found.filter(|deposit| !deposit.is_settled()) else {
         return Ok(());
     };
-    if !services.ports(scope.mode())?.chain.is_simulated() || deposit.is_settled() {
+    if !services.ports(scope.mode())?.chain.is_simulated() {
+        if deposit.unseen_since.is_none() {
+            deposits::lose_sight(tx, now, &mut deposit)?;
+        }
         return Ok(());
     }
     let Some(sent) = simulated::find(tx, scope, &deposit.transaction_hash)? else { return Ok(()) };

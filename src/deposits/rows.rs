@@ -180,20 +180,21 @@ pub fn classified_units(
 }
 
 /// Whether there is a deposit, neither completed nor failed, that may still count as in time: it is
-/// in no block yet, or in a block of at most `time`.
+/// in a block of at most `time`, or in no block where `may_enter_block` says that such a block may
+/// still come.
 pub fn any_unsettled_until(
     tx: &mut dyn Tx,
     scope: Scope,
     transfer_id: Id<kind::Transfer>,
     time: i64,
+    may_enter_block: bool,
 ) -> Result<bool, StoreError> {
-    let row = tx.row(
+    let in_no_block = if may_enter_block { "OR block_time IS NULL" } else { "" };
+    let sql = format!(
         "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status IN \
-         ('initialized', 'processing') \
-         AND (block_time IS NULL OR block_time <= ?3) LIMIT 1",
-        values![scope, transfer_id, time],
-    )?;
-    Ok(row.is_some())
+         ('initialized', 'processing') AND (block_time <= ?3 {in_no_block}) LIMIT 1"
+    );
+    Ok(tx.row(&sql, values![scope, transfer_id, time])?.is_some())
 }
 
 /// The sum of what was seen and is not final: the balance's `pending`.

@@ -26,6 +26,7 @@ mod deposits;
 mod diagnosis;
 mod drills;
 mod events;
+mod expiry;
 mod four_eyes;
 mod gst;
 mod hostile;
