@@ -395,5 +395,5 @@ fn following(id: EventId) -> EventId {
 }
 
 fn is_wanted(endpoint: &Endpoint, event: &EventRow) -> bool {
-    endpoint.enabled_events.matches(&event.event_type) && event.linked != endpoint.id.any()
+    endpoint.enabled_events.matches(&event.event_type)
 }

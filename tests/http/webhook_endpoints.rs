@@ -742,6 +742,24 @@ async fn an_endpoint_that_fails_for_days_is_disabled_and_can_come_back() {
     wait_deliveries(&client, &endpoint, |list| list.len() == 16 && attempts_count(&list[15]) == 1)
         .await;
     assert_eq!(client.get(&path).await.ok()["status"], "enabled");
+
+    // With another filter a replay brings what it was not told before, of itself too.
+    broken.answer_with(Reply::status(200));
+    client.post(&path, json!({ "enabled_events": ["*"] })).await.ok();
+    let own = client.get(&format!("/v1/events?linked_id={}", id(&endpoint))).await.ok();
+    let failing = &own["data"][0];
+    assert_eq!(failing["type"], "webhook_endpoint.status.failing");
+    let replay = format!("{path}/replay");
+    let one = client.post(&replay, json!({ "event_id": failing["id"] })).await.ok();
+    assert_eq!(one["deliveries_count"], 1);
+    let count = crate::stage::all(&client, "/v1/events").await.len();
+    let range = client.post(&replay, json!({ "since": start })).await.ok();
+    assert_eq!(range["deliveries_count"], count);
+    broken
+        .wait_until(|deliveries| {
+            types(deliveries).contains(&"webhook_endpoint.status.disabled".to_owned())
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
