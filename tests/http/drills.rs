@@ -250,3 +250,19 @@ async fn drills_of_one_account_take_turns() {
     }
     assert!(running >= COUNT - 1, "{running} of {COUNT} still run");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_answer_does_not_answer_quickly() {
+    let (_server, client) = ready().await;
+    // A port where nobody listens: it is refused at once.
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let body = json!({ "url": format!("http://{address}/"), "enabled_events": ["*"] });
+    let endpoint = client.post("/v1/webhook_endpoints", body).await.ok();
+    let path = format!("/v1/webhook_endpoints/{}/drill", id(&endpoint));
+    client.post(&path, json!({})).await.ok();
+    let report = client.wait_status(&path, "completed").await;
+    assert_eq!(failed(&report).len(), 13, "{report}");
+    assert_eq!(report["grade"], "failed");
+}

@@ -10,6 +10,8 @@ use crate::webhooks::sending::sign::{secret_text, signature_header};
 const TIMESTAMP_OFF_SECONDS: i64 = 600;
 /// How long a receiver should take at most, in milliseconds; a delivery is cut off after 10 s.
 const QUICK_MILLISECONDS_MAX: u32 = 5_000;
+/// Stands among the HTTP statuses for a delivery that was not answered.
+const NO_ANSWER: u16 = 0;
 /// A type that no event of the service has.
 const UNKNOWN_TYPE: &str = "drill.status.unknown";
 
@@ -97,8 +99,8 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
             is_at_once: true,
             ..step(
                 "duplicate",
-                "The same event comes again, twice at the same moment. Dedupe on Webhook-Id, and \
-                 take a duplicate with 2xx, or it is sent again for 24 hours.",
+                "The same event comes again, twice at the same moment. Ignore a Webhook-Id that \
+                 you have seen, and take it with 2xx, or it is sent again for 24 hours.",
                 true,
                 Twist::None,
                 &[&older, &older],
@@ -212,7 +214,8 @@ impl DrillStep {
     pub fn judge(&self, outcomes: &[Option<AttemptOutcome>]) -> DrillCheck {
         let http_statuses: Vec<u16> = outcomes
             .iter()
-            .map(|outcome| outcome.as_ref().and_then(|outcome| outcome.http_status).unwrap_or(0))
+            .map(|outcome| outcome.as_ref().and_then(|outcome| outcome.http_status))
+            .map(|status| status.unwrap_or(NO_ANSWER))
             .collect();
         let range = if self.is_to_be_taken { 200..300 } else { 400..500 };
         let passed =
@@ -239,14 +242,14 @@ impl DrillStep {
     }
 }
 
-/// Whether the receiver was quick each time; a slow body takes its own time.
+/// Whether the receiver answered each time, and quickly; a slow body takes its own time.
 pub fn quickness(checks: &[DrillCheck]) -> DrillCheck {
-    let durations =
-        checks.iter().filter(|check| check.name != "slow").map(|check| check.duration_milliseconds);
-    let slowest = durations.max().unwrap_or(0);
+    let timed = || checks.iter().filter(|check| check.name != "slow");
+    let slowest = timed().map(|check| check.duration_milliseconds).max().unwrap_or(0);
+    let is_answered = timed().all(|check| !check.http_statuses.contains(&NO_ANSWER));
     DrillCheck {
         name: "answers_quickly".to_owned(),
-        passed: slowest <= QUICK_MILLISECONDS_MAX,
+        passed: is_answered && slowest <= QUICK_MILLISECONDS_MAX,
         expected: "2xx".to_owned(),
         event_types: Vec::new(),
         http_statuses: Vec::new(),
