@@ -107,10 +107,12 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         issuer_right += LOGO_ROOM;
     }
     let issuer_width = issuer_right - issuer_left;
+    let mut is_replaced = false;
     for (shown, weight, size, color) in issuer {
         let Some(shown) = shown else { continue };
         for line in text::wrap(shown, weight, issuer_width / size, 2).ok_or_else(fonts_fault)? {
             ids.push(pen.line(&line, issuer_left, y, size, color));
+            is_replaced |= line.has_replacements;
             y += size * 1.4;
         }
     }
@@ -184,9 +186,10 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let notes_width = if code.is_some() { WIDTH - CODE_WIDTH - 22.0 } else { WIDTH };
     let table = sections(advice);
     let mut notes = notes(advice);
-    if table.iter().flat_map(|section| &section.rows).any(|row| {
+    is_replaced |= table.iter().flat_map(|section| &section.rows).any(|row| {
         text::shape(&row.value, Weight::Regular).is_some_and(|line| line.has_replacements)
-    }) {
+    });
+    if is_replaced {
         notes.push(format!(
             "{} stands for a character that this page's fonts do not have; the \
          JSON document shows it.",

@@ -485,3 +485,19 @@ async fn the_last_day_of_a_test_clock_has_documents() {
         "parameter_range_invalid"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issuer_with_a_letter_that_no_font_has_gets_the_note_too() {
+    for (variable, value) in [
+        ("HUNDI_ISSUER_NAME", "王 Payments"),
+        ("HUNDI_ISSUER_ADDRESS", "1 王 Street"),
+        ("HUNDI_ISSUER_LICENCE", "Licence 王"),
+    ] {
+        let server = stage::server_with(&[(variable, value)]).await;
+        let actor = Actor::new(&server, "default").await;
+        let payout = settled(&actor, beneficiary("Asha Rao"), sender("Ravi Rao")).await;
+        let text = text_of(&pdf_of(&actor, &payout).await.body);
+        assert!(text.contains('\u{FFFD}') && !text.contains('王'), "{text}");
+        assert!(text.contains("stands for a character"), "{variable}: {text}");
+    }
+}
