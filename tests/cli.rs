@@ -1,6 +1,8 @@
 //! The command line as an operator uses it: what is refused at start, the short commands beside a
 //! running server, keys and their ends, and a shutdown that finishes what is running.
 
+#[path = "cli/advices.rs"]
+mod advices;
 #[path = "cli/connections.rs"]
 mod connections;
 #[path = "cli/encryption_key.rs"]

@@ -18,8 +18,9 @@ use crate::deposits;
 use crate::issuers::{Colour, Logo};
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Rate, StoreError, rupees};
-use crate::payouts::Payout;
+use crate::payouts::advice_texts::AdviceTexts;
 use crate::payouts::state::PayoutStatus;
+use crate::payouts::{self, Payout};
 use crate::quote_locks;
 use crate::quote_locks::gst::GST_PERCENT;
 use crate::rails::PaymentMethod;
@@ -208,8 +209,9 @@ fn advice_number(id: Id<kind::Payout>) -> String {
 }
 
 /// Puts the advice of a settled payout together and signs it with the newest key of its mode. The
-/// same payout gives the same document, until it is returned, the key is rotated, or the operator
-/// changes what the document says of the issuer or the bank.
+/// same payout gives the same document, until it is returned, the key is rotated, or the service's
+/// public address changes. What it says of the issuer and the bank is from when the payout was
+/// instructed; the logo and the colour of the page are today's.
 pub fn compose(
     tx: &mut dyn Tx,
     services: &Services,
@@ -223,6 +225,11 @@ pub fn compose(
         beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
     let lock = quote_locks::rows::find(tx, scope, transfer.quote_lock_id)?;
     let issuer = services.settings.issuers.of_scope(tx, scope)?;
+    let texts = match payout.advice_texts_number {
+        Some(number) => payouts::rows::find_advice_texts(tx, number)?.ok_or_else(lost)?,
+        // From before these texts were kept.
+        None => AdviceTexts::of_settings(tx, services, scope)?,
+    };
     let (deposits, deposits_count) = deposits::rows::counted_for_transfer(
         tx,
         scope,
@@ -238,9 +245,9 @@ pub fn compose(
     let mut advice = Advice {
         object: AdviceWord::PaymentAdvice,
         advice_number: advice_number(payout.id),
-        issuer: issuer.name.clone(),
-        issuer_address: issuer.address.clone(),
-        issuer_licence: issuer.licence.clone(),
+        issuer: texts.issuer,
+        issuer_address: texts.issuer_address,
+        issuer_licence: texts.issuer_licence,
         colour: issuer.colour,
         logo: issuer.logo.clone(),
         issued_at: payout.advice_available_at,
@@ -297,12 +304,8 @@ pub fn compose(
             })
             .collect(),
         deposits_count,
-        sponsor_bank: services.settings.sponsor_bank_name.clone(),
-        debited_account_last4: services
-            .settings
-            .debit_account_last4
-            .clone()
-            .filter(|_| mode.is_live()),
+        sponsor_bank: texts.sponsor_bank,
+        debited_account_last4: texts.debited_account_last4,
         statement: match mode {
             kernel::Mode::Test => STATEMENT_TEST,
             kernel::Mode::Live if is_returned => STATEMENT_RETURNED,

@@ -1,6 +1,7 @@
 //! Payouts: the INR leg of a transfer, from the instruction to the bank to its reference or its
 //! return.
 
+pub mod advice_texts;
 pub mod api;
 pub mod limits;
 pub mod rows;
@@ -53,6 +54,8 @@ pub struct Payout {
     pub settled_at: Option<i64>,
     pub failure: Option<PayoutFailure>,
     pub advice_available_at: Option<i64>,
+    /// Which [`advice_texts::AdviceTexts`] were in force when it was instructed.
+    pub advice_texts_number: Option<i64>,
     pub status_history: History<PayoutStatus>,
     /// Why it is on hold; `None` in any other status.
     pub held_for: Option<HoldReason>,
@@ -108,6 +111,7 @@ pub fn begin(
         settled_at: None,
         failure: None,
         advice_available_at: None,
+        advice_texts_number: None,
         status_history: History::begun(PayoutStatus::Initialized, now.business()),
         held_for: None,
         created: now.business(),

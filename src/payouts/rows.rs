@@ -1,5 +1,6 @@
 //! The rows of payouts.
 
+use super::advice_texts::AdviceTexts;
 use super::state::{HoldReason, PayoutStatus};
 use super::totals::{DAY_LETTERS, LimitSubject, MONTH_LETTERS, Total};
 use super::{Payout, PayoutFailure};
@@ -40,6 +41,7 @@ crate::stored! {
             => row.word_or_null(FailureSource::parse)?;
         advice_available_at: payout.advice_available_at => row.int_or_null()?;
         status_history: &payout.status_history.to_text() => History::from_text(&row.text()?)?;
+        advice_texts_number: payout.advice_texts_number => row.int_or_null()?;
         held_for: payout.held_for.map(HoldReason::as_str) => row.word_or_null(HoldReason::parse)?;
     }
     into Payout {
@@ -62,10 +64,44 @@ crate::stored! {
             _ => None,
         },
         advice_available_at,
+        advice_texts_number,
         status_history,
         held_for,
         created,
     }
+}
+
+/// Keeps texts of payment advices, unless they are kept already; answers their number.
+pub fn keep_advice_texts(tx: &mut dyn Tx, texts: &AdviceTexts) -> Result<i64, StoreError> {
+    let number = texts.number();
+    tx.execute(
+        "INSERT INTO advice_texts (number, issuer, issuer_address, issuer_licence, sponsor_bank, \
+         debited_account_last4) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (number) DO NOTHING",
+        values![
+            number,
+            &texts.issuer,
+            &texts.issuer_address,
+            &texts.issuer_licence,
+            &texts.sponsor_bank,
+            &texts.debited_account_last4,
+        ],
+    )?;
+    Ok(number)
+}
+
+pub fn find_advice_texts(tx: &mut dyn Tx, number: i64) -> Result<Option<AdviceTexts>, StoreError> {
+    let sql = "SELECT issuer, issuer_address, issuer_licence, sponsor_bank, \
+               debited_account_last4 FROM advice_texts WHERE number = ?1";
+    let read = |mut row: Row| {
+        Ok(AdviceTexts {
+            issuer: row.text()?,
+            issuer_address: row.text_or_null()?,
+            issuer_licence: row.text_or_null()?,
+            sponsor_bank: row.text_or_null()?,
+            debited_account_last4: row.text_or_null()?,
+        })
+    };
+    tx.row(sql, values![number])?.map(read).transpose()
 }
 
 /// A payout of any account, for a link whose mark was checked. Accounts are few, so each is

@@ -10,6 +10,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::ledger::{self, LedgerAccount, LedgerEntryKind, Posting};
 use crate::pauses;
+use crate::payouts::advice_texts::AdviceTexts;
 use crate::payouts::limits;
 use crate::payouts::state::{HoldReason, PayoutStatus};
 use crate::payouts::{self, Payout, PayoutFailure};
@@ -173,6 +174,8 @@ pub fn submit(
         return if is_new { look_again_in_a_day(tx, now, &payout) } else { Ok(()) };
     }
     payout.submitted_milliseconds = Some(now.business_milliseconds());
+    let texts = AdviceTexts::of_settings(tx, services, scope)?;
+    payout.advice_texts_number = Some(payouts::rows::keep_advice_texts(tx, &texts)?);
     payouts::become_status(tx, now, &mut payout, PayoutStatus::Processing)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutProcessing, None)?;
     let postings = exchange(&transfer, &payout)?;

@@ -49,6 +49,7 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
         "few rows",
         &[
             "meta",
+            "advice_texts",
             "leases",
             "rate_limits",
             "accounts",
