@@ -32,7 +32,7 @@ pub struct ChainView {
     pub seconds_behind: Option<i64>,
 }
 
-/// What can be sent, with limits and clocks.
+/// What can be sent, with its limits and time limits.
 #[derive(Serialize, JsonSchema)]
 pub struct Corridor {
     pub object: CorridorWord,
@@ -61,7 +61,11 @@ pub struct CorridorFunding {
 }
 
 pub fn routes() -> Vec<Route> {
-    vec![route::get("/v1/corridors", "What can be sent, with limits and clocks", corridors)]
+    vec![route::get(
+        "/v1/corridors",
+        "What can be sent, with its limits and time limits",
+        corridors,
+    )]
 }
 
 /// How far the mode's chain is followed; `None` where it is simulated.

@@ -6,4 +6,4 @@ pub mod api;
 use crate::resource::Resource;
 
 pub const RESOURCE: Resource =
-    Resource::new(api::routes).at("corridors", "What can be sent now, with limits and clocks.");
+    Resource::new(api::routes).at("corridors", "What can be sent now, with its limits and time limits.");

@@ -71,7 +71,7 @@ pub struct AdviceDeposit {
 }
 
 crate::string_enum!(
-    /// What a payment passed on its way.
+    /// A milestone of a payment.
     Milestone {
         RateLocked "rate_locked",
         Funded "funded",
@@ -81,10 +81,10 @@ crate::string_enum!(
     }
 );
 
-/// When a payment passed it.
+/// A milestone, and when the payment reached it.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct AdviceMilestone {
-    /// What the payment passed.
+    /// The milestone.
     pub milestone: Milestone,
     pub at: i64,
 }
@@ -127,7 +127,7 @@ pub struct Advice {
     pub method: PaymentMethod,
     pub settled_at: Option<i64>,
     pub returned_at: Option<i64>,
-    /// When the payment passed what, in that order.
+    /// The milestones that the payment has reached, oldest first.
     pub milestones: Vec<AdviceMilestone>,
     pub sender: AdviceSender,
     pub beneficiary: AdviceBeneficiary,

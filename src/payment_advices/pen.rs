@@ -97,7 +97,7 @@ impl Pen<'_, '_> {
         (x, y): (f32, f32),
         (width, height): (f32, f32),
     ) -> Result<Identifier, StoreError> {
-        let broken = || StoreError::Broken("the logo of the payment advice does not read".into());
+        let broken = || StoreError::Broken("the logo of the payment advice cannot be read".into());
         let image = Image::from_png(png.to_vec().into(), false).map_err(|_| broken())?;
         let size = Size::from_wh(width, height).ok_or_else(broken)?;
         let id = self.surface.start_tagged(ContentTag::Other);

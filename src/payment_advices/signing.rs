@@ -64,7 +64,7 @@ pub struct SigningKey {
 
 impl SigningKey {
     fn from_seed(seed: &[u8], mode: Mode, created: i64) -> Result<SigningKey, StoreError> {
-        let unreadable = || StoreError::Broken("a signing key does not read".into());
+        let unreadable = || StoreError::Broken("a signing key cannot be read".into());
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| unreadable())?;
         let bytes = pair.public_key().as_ref().try_into().map_err(|_| unreadable())?;
         Ok(SigningKey { pair, public: PublicKey { bytes, mode, created } })
@@ -104,7 +104,7 @@ fn keys(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<Vec<SigningKey>,
     let read = |entry: &[u8]| {
         let (created, seed) = entry
             .split_first_chunk()
-            .ok_or_else(|| StoreError::Broken("a signing key does not read".into()))?;
+            .ok_or_else(|| StoreError::Broken("a signing key cannot be read".into()))?;
         SigningKey::from_seed(seed, mode, i64::from_be_bytes(*created))
     };
     entries.map(read).collect()
@@ -178,7 +178,7 @@ pub fn key_set(keys: &[PublicKey]) -> Value {
 pub fn read_key_set(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
     let fault = |what: &str| {
         format!(
-            "the key set does not read: {what}; save it anew from \
+            "the key set cannot be read: {what}; save it anew from \
              /.well-known/hundi-advice-keys.json"
         )
     };

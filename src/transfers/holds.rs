@@ -245,6 +245,10 @@ pub(super) fn hold_for_review(
 /// is paid, and the rest, late money too, is owed back. In two cases the caller has 24 hours to
 /// decide instead, whatever `policy.underpaid` and `policy.late` say: too little came in time, or
 /// more than the amount was received and `policy.overpaid` is `hold`.
+///
+/// A block's time says what came in time, also where the transfer had expired before the money was
+/// seen. The approval then stands for the decision that the caller has without a review
+/// (`funding.rs`).
 pub fn end_review(
     tx: &mut dyn Tx,
     now: &mut Now,

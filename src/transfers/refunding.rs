@@ -54,7 +54,7 @@ pub fn refund_unmatched(
     if deposit.classification != Some(Classification::Unmatched) {
         return Err(Refusal::new(
             Code::TransferActionInvalid,
-            "Only an unmatched deposit is refunded by itself.",
+            "Only an unmatched deposit can be refunded alone.",
         )
         .into());
     }
@@ -64,12 +64,12 @@ pub fn refund_unmatched(
         let Some(address) = to_address.filter(|_| refund.status == RefundStatus::RequiresAddress)
         else {
             let waits = if refund.status == RefundStatus::RequiresAddress {
-                " and still needs an address"
+                ", which needs an address"
             } else {
                 ""
             };
             let message = format!(
-                "This deposit is refunded already: {} is {}{waits}.",
+                "This deposit already has a refund: {} ({}){waits}.",
                 refund.id,
                 refund.status.as_str()
             );

@@ -320,7 +320,7 @@ pub fn open_secrets(
     )?;
     // The parser's words may quote a secret, so they are not passed on.
     serde_json::from_slice(&plain)
-        .map_err(|_| StoreError::Broken("stored webhook secrets do not read".into()))
+        .map_err(|_| StoreError::Broken("stored webhook secrets cannot be read".into()))
 }
 
 fn become_status(

@@ -116,7 +116,7 @@ async fn a_deposit_is_refunded_once_whoever_decides() {
     for deciding in both {
         match deciding.await.unwrap() {
             Ok(_) => taken_count += 1,
-            Err(told) => assert!(told.contains("refunded already"), "{told}"),
+            Err(told) => assert!(told.contains("already has a refund"), "{told}"),
         }
     }
     assert_eq!((taken_count, database.value("SELECT COUNT(*) FROM refunds").as_str()), (1, "1"));

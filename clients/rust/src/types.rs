@@ -57,9 +57,9 @@ pub struct AdviceGst {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdviceMilestone {
-    /// What the payment passed.
+    /// The milestone.
     pub milestone: AdviceMilestoneMilestone,
-    /// When the payment passed it, in Unix seconds.
+    /// When the payment reached it, in Unix seconds.
     pub at: i64,
 }
 
@@ -1483,7 +1483,7 @@ pub struct PaymentAdviceDocument {
     /// When the bank sent the money back, in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub returned_at: Option<i64>,
-    /// When the payment passed what, in that order.
+    /// The milestones that the payment has reached, oldest first.
     pub milestones: Vec<AdviceMilestone>,
     /// Who sent the money.
     pub sender: AdviceSender,
@@ -2259,8 +2259,10 @@ pub struct StatementRow {
     pub status: StatementRowStatus,
     /// When the transfer was created, in Unix seconds.
     pub created: i64,
-    /// Hashes of the final deposits, in chain order.
+    /// Hashes of the final deposits, in chain order; at most 100.
     pub deposit_transaction_hashes: Vec<String>,
+    /// Final deposits, also those whose hashes are not listed.
+    pub deposits_count: i64,
     /// USDT that came in and left in the period, fee and refunds included.
     pub usdt_in: Decimal,
     /// USDT that left.
@@ -2289,8 +2291,10 @@ pub struct StatementRow {
     pub inr_out: Decimal,
     /// USDT of refunds that are confirmed on chain.
     pub refunded: Decimal,
-    /// Hashes of the transactions that paid refunds.
+    /// Hashes of the confirmed refunds, oldest first; at most 100.
     pub refund_transaction_hashes: Vec<String>,
+    /// Confirmed refunds, also those whose hashes are not listed.
+    pub refunds_count: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

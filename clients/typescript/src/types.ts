@@ -46,9 +46,9 @@ export interface AdviceGst {
 }
 
 export interface AdviceMilestone {
-  /** What the payment passed. */
+  /** The milestone. */
   milestone: "rate_locked" | "funded" | "instructed" | "settled" | "returned";
-  /** When the payment passed it, in Unix seconds. */
+  /** When the payment reached it, in Unix seconds. */
   at: number;
 }
 
@@ -770,7 +770,7 @@ export interface PaymentAdviceDocument {
   settled_at?: number | null;
   /** When the bank sent the money back, in Unix seconds. */
   returned_at?: number | null;
-  /** When the payment passed what, in that order. */
+  /** The milestones that the payment has reached, oldest first. */
   milestones: Array<AdviceMilestone>;
   /** Who sent the money. */
   sender: AdviceSender;
@@ -1123,8 +1123,10 @@ export interface StatementRow {
   status: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
   /** When the transfer was created, in Unix seconds. */
   created: number;
-  /** Hashes of the final deposits, in chain order. */
+  /** Hashes of the final deposits, in chain order; at most 100. */
   deposit_transaction_hashes: Array<string>;
+  /** Final deposits, also those whose hashes are not listed. */
+  deposits_count: number;
   /** USDT that came in and left in the period, fee and refunds included. */
   usdt_in: Decimal;
   /** USDT that left. */
@@ -1149,8 +1151,10 @@ export interface StatementRow {
   inr_out: Decimal;
   /** USDT of refunds that are confirmed on chain. */
   refunded: Decimal;
-  /** Hashes of the transactions that paid refunds. */
+  /** Hashes of the confirmed refunds, oldest first; at most 100. */
   refund_transaction_hashes: Array<string>;
+  /** Confirmed refunds, also those whose hashes are not listed. */
+  refunds_count: number;
 }
 
 export interface StatementTotal {

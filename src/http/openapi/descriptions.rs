@@ -61,7 +61,7 @@ pub const ERROR_METADATA: &[(&str, &str, &str)] = &[
 /// Names that mean something else from place to place, and what they mean there.
 const PLACES: &[(&str, &str)] = &[
     ("AdviceBeneficiary.name", "Name of the account holder."),
-    ("AdviceMilestone.at", "When the payment passed it, in Unix seconds."),
+    ("AdviceMilestone.at", "When the payment reached it, in Unix seconds."),
     ("AdviceSender.name", "Name of the remitter."),
     ("ApiErrorEntry.message", "Text for humans; may change."),
     ("Beneficiary.name", "Name of the account holder, as the bank holds it."),

@@ -69,8 +69,8 @@ pub fn message(transfer: &Transfer, finding: &Finding) -> String {
         }
         DiagnosisCode::Unmatched => {
             format!(
-                "{amount} arrived when the transfer was through with its funding. The \
-             operator holds it and decides about it."
+                "{amount} arrived after the transfer's funding had ended. The operator holds it \
+             and decides about it."
             )
         }
         DiagnosisCode::NotCredited => {
@@ -85,8 +85,8 @@ pub fn message(transfer: &Transfer, finding: &Finding) -> String {
         ),
         DiagnosisCode::LookAlikeToken => {
             format!(
-                "What arrived is not {asset}, but another token that calls itself so. It is \
-             worth nothing here and is not credited."
+                "What arrived is not {asset}, but another token with the same or a similar name. \
+             It is worth nothing here and is not credited."
             )
         }
         DiagnosisCode::WrongToken => format!(
@@ -103,13 +103,13 @@ pub fn message(transfer: &Transfer, finding: &Finding) -> String {
         ),
         DiagnosisCode::NoToken => {
             format!(
-                "The transaction moved no token. If it sent the chain's own coin, such as \
-             TRX, that is not credited: send {asset}."
+                "The transaction moved no token. If it sent the chain's own coin, that is not \
+             credited: send {asset}."
             )
         }
         DiagnosisCode::Reverted => {
-            "The transaction failed on the chain, for example because it ran out of energy or of \
-             funds, so nothing was moved. Send it again."
+            "The transaction failed on the chain, for example because it ran out of energy or gas, \
+             or of funds, so nothing was moved. Send it again."
                 .to_owned()
         }
         DiagnosisCode::NotFound => {

@@ -16,7 +16,7 @@ fn read(mut row: Row) -> Result<Drill, StoreError> {
         endpoint_id: row.id()?,
         status: row.word(DrillStatus::parse)?,
         checks: serde_json::from_str(&row.text()?)
-            .map_err(|_| StoreError::Broken("a drill's report does not read".into()))?,
+            .map_err(|_| StoreError::Broken("a drill's report cannot be read".into()))?,
         lease_ends_milliseconds: row.int()?,
         created: row.int()?,
         completed_at: row.int_or_null()?,

@@ -83,9 +83,9 @@ class AdviceGst(TypedDict):
 
 class AdviceMilestone(TypedDict):
     milestone: Literal["rate_locked", "funded", "instructed", "settled", "returned"]
-    """What the payment passed."""
+    """The milestone."""
     at: int
-    """When the payment passed it, in Unix seconds."""
+    """When the payment reached it, in Unix seconds."""
 
 
 class AdviceSender(TypedDict):
@@ -808,7 +808,7 @@ class PaymentAdviceDocument(TypedDict):
     returned_at: NotRequired[int | None]
     """When the bank sent the money back, in Unix seconds."""
     milestones: list[AdviceMilestone]
-    """When the payment passed what, in that order."""
+    """The milestones that the payment has reached, oldest first."""
     sender: AdviceSender
     """Who sent the money."""
     beneficiary: AdviceBeneficiary
@@ -1159,7 +1159,9 @@ class StatementRow(TypedDict):
     created: int
     """When the transfer was created, in Unix seconds."""
     deposit_transaction_hashes: list[str]
-    """Hashes of the final deposits, in chain order."""
+    """Hashes of the final deposits, in chain order; at most 100."""
+    deposits_count: int
+    """Final deposits, also those whose hashes are not listed."""
     usdt_in: Decimal
     """USDT that came in and left in the period, fee and refunds included."""
     usdt_out: Decimal
@@ -1185,7 +1187,9 @@ class StatementRow(TypedDict):
     refunded: Decimal
     """USDT of refunds that are confirmed on chain."""
     refund_transaction_hashes: list[str]
-    """Hashes of the transactions that paid refunds."""
+    """Hashes of the confirmed refunds, oldest first; at most 100."""
+    refunds_count: int
+    """Confirmed refunds, also those whose hashes are not listed."""
 
 
 class StatementTotal(TypedDict):
