@@ -885,3 +885,42 @@ async fn keys_are_made_shown_once_and_revoked_by_administrators() {
         assert_eq!(row.matches("<td").count(), 8, "a row without a tick has its place: {row}");
     }
 }
+
+/// What the links of a page to transfers lead to, each once.
+fn listed_transfers(body: &str) -> Vec<String> {
+    let mut found: Vec<String> = body
+        .split("href=\"/console/transfers/")
+        .skip(1)
+        .map(|link| link.split(['"', '#']).next().unwrap().to_owned())
+        .filter(|link| link.starts_with("transfer_"))
+        .collect();
+    found.dedup();
+    found
+}
+
+/// The list goes on behind its fiftieth transfer, and a change of the mode keeps the filter.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_of_transfers_goes_on_to_the_last_one() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let mut made = Vec::new();
+    for _ in 0..51 {
+        made.push(id(&client.transfer().await));
+    }
+    let mut viewer = signed_in(&server, "viewer").await;
+    let asked = "/console/transfers?mode=test&status=funding&account=1";
+    let first = viewer.get(asked).await.body;
+    let mut shown = listed_transfers(&first);
+    assert_eq!(shown.len(), 50);
+    let kept = "status=funding&#38;account=1&#38;mode=live";
+    assert!(first.contains(kept), "the other mode of the same account: {first}");
+    let older = first.split("href=\"").find(|link| link.contains("after=transfer_"));
+    let older = older.expect("a link to the older ones").split('"').next().unwrap();
+    let rest = viewer.get(&older.replace("&#38;", "&")).await.body;
+    assert_eq!(listed_transfers(&rest).len(), 1, "{rest}");
+    assert!(!rest.contains("after=transfer_"), "there are no older ones: {rest}");
+    shown.extend(listed_transfers(&rest));
+    made.sort_unstable();
+    shown.sort_unstable();
+    assert_eq!(shown, made);
+}

@@ -32,6 +32,7 @@ pub async fn list(visit: Visit) -> PageOutcome {
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = AccountNames::read(tx)?;
         let mut found: Vec<Transfer> = Vec::new();
+        let mut is_more = false;
         let filters =
             status.map(|status| ("status", FilterValue::Text(Status::as_str(status).to_owned())));
         let scopes = accounts.scopes().filter(|scope| {
@@ -45,19 +46,21 @@ pub async fn list(visit: Visit) -> PageOutcome {
                 filters: filters.clone().into_iter().collect(),
                 ..ListPage::default()
             };
-            for row in rows::list(tx, scope, &page)?.0 {
+            let (rows, has_next) = rows::list(tx, scope, &page)?;
+            is_more |= has_next;
+            for row in rows {
                 found.push(rows::read(row)?);
             }
         }
         found.sort_unstable_by_key(|transfer| std::cmp::Reverse(transfer.id));
-        let is_more = found.len() as i64 > ROWS_MAX;
+        is_more |= found.len() as i64 > ROWS_MAX;
         found.truncate(ROWS_MAX as usize);
         Ok((accounts, found, is_more))
     });
     let (accounts, found, is_more) = read.await?;
     let words = visit.words;
     let mut page = ConsolePage::new("transfers", words.get("transfers.title"));
-    let own_path = format!("/console/transfers?status={}", visit.query("status"));
+    let own_path = format!("/console/transfers?status={}&account={account}", visit.query("status"));
     page.chips = mode_chips(&visit, mode, &own_path);
     let mut choices = vec![(String::new(), words.get("page.all").to_owned())];
     choices.extend(TransferStatus::ALL.iter().map(|status| {
