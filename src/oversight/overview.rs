@@ -9,6 +9,7 @@ use crate::kernel::{Currency, Mode, Money, StoreError};
 use crate::ledger::LedgerAccount;
 use crate::pauses::{self, Pause};
 use crate::rails::files::values::Day;
+use crate::reconcile::kept;
 use crate::store::Tx;
 
 /// Files that are shown each way.
@@ -36,6 +37,8 @@ pub struct Overview {
     pub files_in: Vec<FileIn>,
     /// The last day that a statement of the bank closes.
     pub closed_until: Option<Day>,
+    /// Differences that the last comparison with the bank found, and that are not explained.
+    pub bank_differences_count: usize,
     pub endpoints: Vec<EndpointLine>,
     /// Open payouts in each group of `AGES_SECONDS`: how many, and how much.
     pub payouts_by_age: Vec<(i64, Money)>,
@@ -86,6 +89,7 @@ pub fn read(
         files_out: rows::files_out(tx, FILES_SHOWN_MAX)?,
         files_in: rows::files_in(tx, FILES_SHOWN_MAX)?,
         closed_until: crate::reconcile::rows::closed_until(tx)?,
+        bank_differences_count: kept::of_mode(tx, mode)?.len(),
         endpoints: rows::endpoints(tx, mode, ENDPOINTS_MAX)?,
         payouts_by_age,
         rates: rows::rates(tx)?,

@@ -10,6 +10,7 @@ use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreEr
 use crate::payouts;
 use crate::rails::files::rows as journal;
 use crate::reconcile::chain::rows as chain_differences;
+use crate::reconcile::{self, kept};
 use crate::refunds;
 use crate::refunds::state::RefundStatus;
 use crate::screening::hit::HitRow;
@@ -54,6 +55,9 @@ pub struct Item {
     /// What is decided about. `None` for a difference, which has a name instead.
     pub id: Option<AnyId>,
     pub name: Option<String>,
+    /// Whether its name is that of a payout, a statement or an account: then its reason is needed
+    /// too to explain it.
+    pub is_explained_by_kind: bool,
     pub transfer_id: Option<Id<kind::Transfer>>,
     /// Why it waits, as a word that the pages have a text for.
     pub reason: String,
@@ -75,6 +79,7 @@ impl Item {
             scope: Some(scope),
             id: Some(id),
             name: None,
+            is_explained_by_kind: false,
             transfer_id: None,
             reason: reason.to_owned(),
             ours: None,
@@ -276,14 +281,15 @@ fn unmatched(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
     Ok(items)
 }
 
-/// Differences that are kept as rows: lines of statements without a payout, and what the chain
-/// audit found. The others are found only by a whole comparison (`reconcile::run`).
+/// Differences of bank and chain that were found and are kept: lines of statements without a
+/// payout, what the last comparison with the bank found, and what the chain audit found.
 fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>, StoreError> {
     let mut items = Vec::new();
     let bare = |name: String, reason: &str, amount: Money, since: i64| Item {
         scope: None,
         id: None,
         name: Some(name),
+        is_explained_by_kind: false,
         transfer_id: None,
         reason: reason.to_owned(),
         ours: None,
@@ -292,7 +298,7 @@ fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>
         since,
         until: None,
     };
-    if mode.is_live() {
+    if reconcile::rows::bank_mode(tx)? == mode {
         for line in journal::unmatched(tx, ROWS_MAX)? {
             let amount = Money::new(line.units, Currency::Inr);
             let since = super::minted_at(line.id.any());
@@ -302,6 +308,12 @@ fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>
             item.theirs = line.reference;
             items.push(item);
         }
+    }
+    for found in kept::of_mode(tx, mode)? {
+        let mut item = bare(found.what.clone(), &found.kind, found.amount(), found.since);
+        item.is_explained_by_kind = true;
+        item.theirs = found.detail;
+        items.push(item);
     }
     for chain in chains.iter().filter_map(|name| crate::chains::ChainName::parse(name)) {
         for (id, found) in chain_differences::open(tx, mode, chain, ROWS_MAX)? {

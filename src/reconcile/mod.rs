@@ -3,6 +3,7 @@
 
 pub mod chain;
 pub mod explaining;
+pub mod kept;
 pub mod rows;
 mod statements;
 

@@ -2,7 +2,7 @@
 //! deposits and refunds with the ledger's figures.
 
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Scope, StoreError};
+use crate::kernel::{Id, Mode, Scope, StoreError};
 use crate::rails::files::rows::Attention;
 use crate::rails::files::values::Day;
 use crate::store::{Row, Tx};
@@ -26,6 +26,14 @@ pub fn closed_until(tx: &mut dyn Tx) -> Result<Option<Day>, StoreError> {
                s.sha256 AND f.status = 'applied'";
     let row = tx.row(sql, &[])?;
     Ok(row.map(|mut row| row.text_or_null()).transpose()?.flatten().as_deref().and_then(Day::parse))
+}
+
+/// The mode that the bank pays for: that of the newest payout it was given, and live mode where it
+/// was given none. A bank's test system pays for test mode.
+pub fn bank_mode(tx: &mut dyn Tx) -> Result<Mode, StoreError> {
+    let sql = "SELECT scope FROM bank_instructions ORDER BY payout_id DESC LIMIT 1";
+    let row = tx.row(sql, &[])?;
+    row.map_or(Ok(Mode::Live), |mut row| Ok(row.scope()?.mode()))
 }
 
 /// Shares of debits. An earlier version shared credits too, and those paid nobody.

@@ -28,7 +28,7 @@ use crate::rails::files::rows::{self, Counts, Journalled};
 use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{Day, date_time};
 use crate::rails::{BankReport, PaymentMethod};
-use crate::reconcile;
+use crate::reconcile::kept;
 use crate::services::Services;
 use crate::store::Cost;
 use crate::store::Tx;
@@ -185,9 +185,19 @@ fn mark_unknown(
     Ok(is_marked)
 }
 
-/// Compares the book with the bank's statements and logs how many differences there are.
-async fn compare(app: &AppState) {
-    match app.store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await {
+/// Compares the book with the bank's statements, keeps what differs for the console, and logs how
+/// many differences there are.
+pub async fn compare(app: &AppState) {
+    let instant = app.store.clock.milliseconds() / 1000;
+    let compared = app.store.read(Cost::Scan, move |tx| Ok(kept::compare(tx, instant)?)).await;
+    let kept = match compared {
+        Ok((report, compared)) => {
+            let keep = move |tx: &mut dyn Tx, _: &mut Now| Ok(kept::keep(tx, &compared)?);
+            app.store.write(keep).await.map(|()| report)
+        }
+        Err(failure) => Err(failure),
+    };
+    match kept {
         Ok(report) if report.differences_count == 0 => {
             app.metrics.bank_comparisons.count("agreed");
             app.metrics.bank_differences.set(0);
@@ -251,8 +261,10 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
                 );
             }
         }
-        // The operator is needed now, so the figures do not wait for the next day's comparison.
-        if turn.alarms_count > 0 {
+        // The operator is needed now, so the figures do not wait for the next day's comparison. Nor
+        // does what a decision or a statement has changed.
+        let is_outdated = app.store.read(Cost::Scan, |tx| Ok(kept::is_outdated(tx)?)).await;
+        if turn.alarms_count > 0 || is_outdated.is_ok_and(|is_outdated| is_outdated) {
             compare(&app).await;
         }
         show_outbox(&app, bank.folders());

@@ -279,3 +279,43 @@ async fn ages_are_counted_on_the_clock_of_each_account() {
     assert!(rows(ages).len() == 1 && shows(&rows(ages)[0], &["over 1 d", "₹"]), "{ages}");
     server.assert_book();
 }
+
+/// What a comparison found of an account is explained in the console as a line is, with a reason,
+/// and is gone at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_difference_without_a_row_of_its_own_is_explained_in_its_queue() {
+    let server = stage::server_with(&[LISTEN]).await;
+    make_operators(&server).await;
+    let actor = Actor::new(&server, "default").await;
+    let paid = actor.transfer(SETTLES, json!({})).await;
+    actor.pay(&paid, "1000.00").await;
+    actor.finalise().await;
+    let harm = "DELETE FROM ledger_balances WHERE account = 'custody'";
+    let harmed = server.app.state.store.write(move |tx, _| Ok(tx.execute(harm, &[])?));
+    assert!(harmed.await.unwrap() > 0);
+    hundi::workers::bank::compare(&server.app.state).await;
+    let mut browser = signed_in(&server, "operator").await;
+    let page = queue(&mut browser, QueueKind::Differences, "").await;
+    let shown = rows(&page);
+    assert_eq!(shown.len(), 1, "{page}");
+    assert!(shows(&shown[0], &["Deposits and book differ", "account 1 test", "1,000"]), "{page}");
+    let live = browser.get("/console/queues/differences?mode=live").await.body;
+    assert!(rows(&live).is_empty(), "it is of test mode: {live}");
+    let object = page.split("name=\"object\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let path = "/console/queues/differences?mode=test";
+    let fields = |object: &'static str, reason| {
+        [("object", object), ("decision", "accept"), ("reason", reason), ("back", path)]
+    };
+    let object: &'static str = object.to_owned().leak();
+    let unsaid = browser.submit(path, "/console/decide", &fields(object, "")).await;
+    assert_eq!(unsaid.status, 409, "without a reason");
+    let nobodys = fields("deposits_book account 2 test", "x");
+    assert_eq!(browser.submit(path, "/console/decide", &nobodys).await.status, 409);
+    let done = browser.submit(path, "/console/decide", &fields(object, "a test took it")).await;
+    assert_eq!((done.status, done.header("location").contains(path)), (303, true), "{}", done.body);
+    assert!(rows(&queue(&mut browser, QueueKind::Differences, "").await).is_empty());
+    let log = browser.get("/console/audit?action=decision").await.body;
+    assert!(log.contains("a test took it") && log.contains("account 1 test"), "{log}");
+    let again = browser.submit(path, "/console/decide", &fields(object, "twice")).await;
+    assert_eq!(again.status, 409, "{}", again.body);
+}

@@ -7,14 +7,16 @@ use hundi::oversight::closing;
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::files::rows;
 use hundi::rails::files::values::{Day, EndToEndId};
-use hundi::reconcile::{self, DifferenceKind, Report};
-use hundi::store::Tx;
+use hundi::reconcile::{self, DifferenceKind, Report, explaining, kept};
+use hundi::store::{Cost, Tx};
 use hundi::values;
+use hundi::workers::bank;
 
 use crate::bank::{PAID, Scene};
 use crate::money::{
     Entry, UTR, credit, debit, entry, notification, reason, refs, refusal, statement, status,
 };
+use crate::viewer::Viewer;
 
 /// A day that every payment of a test is settled before.
 const DAY: &str = "2099-01-01";
@@ -160,7 +162,10 @@ async fn a_statement_closes_its_day_once_its_file_is_applied() {
     // Its head is kept, and its lines are still to come.
     scene.execute("UPDATE bank_files SET status = 'reading' WHERE message_id = 'D1'").await;
     let ask = |tx: &mut dyn Tx, _: &mut Now| {
-        Ok((reconcile::rows::closed_until(tx)?, closing::rows::bank(tx, day(DAY))?.is_none()))
+        Ok((
+            reconcile::rows::closed_until(tx)?,
+            closing::rows::bank(tx, day(DAY))?.is_none(),
+        ))
     };
     assert_eq!(scene.server.app.state.store.write(ask).await.unwrap(), (None, true));
     assert_eq!(scene.differences().await, Vec::new());
@@ -350,4 +355,88 @@ async fn a_payment_that_goes_out_once_more_is_told_as_such() {
     assert_eq!(told.kind, DifferenceKind::HeldForDecision, "it neither failed nor came back");
     assert!(detail.contains("have the bank stop the second payment"), "{detail}");
     assert!(!detail.contains("refund"), "there is none: {detail}");
+}
+
+/// What the worker's comparison has found stands in the console, until it is explained or gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_comparison_found_stands_in_the_console_until_it_is_explained() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let state = scene.server.app.state.clone();
+    let viewer = Viewer::of(state.clone()).await;
+    let ([first, second], [one, two]) = scene.two_settled().await;
+    let queue = "/console/queues/differences?mode=test";
+    bank::compare(&state).await;
+    let page = viewer.page(queue).await;
+    assert!(!page.contains("Paid twice") && page.contains("class=\"empty\""), "{page}");
+    let work = viewer.page("/console/work").await;
+    assert!(work.contains("Compared with the book") && work.contains("Agrees"), "{work}");
+
+    let paid = |other: &'static str| {
+        [debit(one, refs(first, UTR)), debit(one, refs(first, other)), debit(two, refs(second, ""))]
+    };
+    let closing = -one.units - one.units - two.units - 1;
+    scene.hear(&[late("D1", closing, &paid("<ClrSysRef>AXISP00494478999</ClrSysRef>"))]).await;
+    assert_eq!(
+        scene.differences().await,
+        [DifferenceKind::PaidTwice, DifferenceKind::StatementSum]
+    );
+    bank::compare(&state).await;
+    let page = viewer.page(queue).await;
+    let row = |page: &str, text: &str| {
+        page.split("<tr").skip(1).find(|row| row.contains(text)).map(str::to_owned)
+    };
+    let twice = row(&page, "Paid twice").unwrap_or_else(|| panic!("no payout paid twice: {page}"));
+    assert!(twice.contains(&format!("/console/objects/{first}")), "{twice}");
+    let sum = row(&page, "D1").unwrap_or_else(|| panic!("no statement: {page}"));
+    assert!(sum.contains("0.01"), "{sum}");
+    // Of live mode there is nothing: this bank is test mode's.
+    let live = viewer.page("/console/queues/differences?mode=live").await;
+    assert!(!live.contains("Paid twice"), "{live}");
+    let work = viewer.page("/console/work").await;
+    assert!(work.contains("/console/queues/differences?mode=test\">2<"), "{work}");
+    viewer.page_with("/console?mode=test", "/console/runbooks/HundiBankDiffers").await;
+
+    // Explained, it is gone at once; the other one stays.
+    let explain = move |tx: &mut dyn Tx, now: &mut Now| {
+        let subject = first.to_string();
+        Ok(explaining::explain_by_subject(tx, now, &subject, None, "the bank sends it back")?)
+    };
+    assert_eq!(state.store.write(explain).await.unwrap(), [DifferenceKind::PaidTwice]);
+    let page = viewer.page(queue).await;
+    assert!(!page.contains("Paid twice") && row(&page, "D1").is_some(), "{page}");
+    // It stays away after the next comparison, and the other keeps its age.
+    bank::compare(&state).await;
+    let again = viewer.page(queue).await;
+    assert!(!again.contains("Paid twice") && row(&again, "D1").is_some(), "{again}");
+}
+
+/// The worker compares again once somebody has decided, or a statement has come.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_has_the_worker_compare_again() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let state = scene.server.app.state.clone();
+    let ([first, second], [_, two]) = scene.two_settled().await;
+    // The bank's statement does not show the first one.
+    scene.hear(&[late("D1", -two.units, &[debit(two, refs(second, OTHER_UTR))])]).await;
+    let is_outdated = async || {
+        let read = |tx: &mut dyn Tx| Ok(kept::is_outdated(tx)?);
+        state.store.read(Cost::Scan, read).await.unwrap()
+    };
+    assert!(is_outdated().await, "nothing was compared yet");
+    bank::compare(&state).await;
+    assert!(!is_outdated().await);
+    let kept = |tx: &mut dyn Tx| Ok(kept::read(tx)?.unwrap());
+    let found = state.store.read(Cost::Scan, kept).await.unwrap();
+    assert_eq!(found.differences.len(), 1, "{found:?}");
+    assert_eq!(found.differences[0].kind, DifferenceKind::SettledWithoutLine.as_str());
+    scene.decide(first, OperatorDecision::Return).await.unwrap();
+    assert!(is_outdated().await, "somebody has decided");
+    bank::compare(&state).await;
+    assert!(!is_outdated().await);
+    // What is still different keeps the time at which it was found first.
+    let again = state.store.read(Cost::Scan, kept).await.unwrap();
+    assert!(again.differences.contains(&found.differences[0]), "{again:?}");
+    // A statement that closes another day.
+    scene.hear(&[late("D2", -two.units, &[]).replace(DAY, "2099-01-02")]).await;
+    assert!(is_outdated().await);
 }

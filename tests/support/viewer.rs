@@ -1,6 +1,7 @@
 //! Somebody who looks at the console before a service that a test put together.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hundi::app_state::AppState;
 use hundi::console::{self, Console};
@@ -11,6 +12,9 @@ use hundi::staff::{self, Role, sessions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+
+/// How long a page may take to show what has happened.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The console, and the cookie of somebody who is signed in.
 pub struct Viewer {
@@ -51,6 +55,20 @@ impl Viewer {
         stream.read_to_string(&mut answer).await.expect("an answer");
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         answer
+    }
+
+    /// A page once it shows a text: the overview's figures are read again after seconds.
+    #[allow(dead_code, reason = "tests/iso20022 asks")]
+    pub async fn page_with(&self, path: &str, text: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let page = self.page(path).await;
+            if page.contains(text) {
+                return page;
+            }
+            assert!(Instant::now() < end, "no {text} in {page}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// The moments of the story on a page.

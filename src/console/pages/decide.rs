@@ -108,13 +108,17 @@ pub fn back(visit: &Visit) -> String {
 pub async fn submit(visit: Visit) -> PageOutcome {
     let by = decided_by(&visit)?;
     let asked = asked(&visit)?;
-    let objects: Vec<AnyId> = visit.fields("object").filter_map(AnyId::parse).collect();
+    let is_explained = matches!(asked, AskedDecision::Explain);
+    let objects: Vec<&str> = visit
+        .fields("object")
+        .filter(|text| is_explained || AnyId::parse(text).is_some())
+        .collect();
     if objects.is_empty() || objects.len() > OBJECTS_MAX {
         return Err(Failure::told(visit.words.get("decide.nothing_picked")));
     }
     let (mut refused, mut waits) = (Vec::new(), false);
-    for id in &objects {
-        match carry_out(&visit, *id, asked.clone(), by.clone()).await {
+    for object in &objects {
+        match carry_out(&visit, object, asked.clone(), by.clone()).await {
             Ok(outcome) => waits |= four_eyes::is_waiting(&outcome),
             Err(OperationError::Store(error)) => return Err(error.into()),
             Err(other) => refused.push(other.to_string()),
@@ -136,19 +140,24 @@ pub async fn submit(visit: Visit) -> PageOutcome {
 
 async fn carry_out(
     visit: &Visit,
-    id: AnyId,
+    object: &str,
     asked: AskedDecision,
     by: DecidedBy,
 ) -> Result<String, OperationError> {
     let services = visit.app.services.clone();
+    let object = object.to_owned();
     let decide = move |tx: &mut dyn Tx, now: &mut Now| {
+        let id = || {
+            let none = || OperationError::Declined(format!("{object}: there is no such object"));
+            AnyId::parse(&object).ok_or_else(none)
+        };
         let refund = || {
-            let wrong = || OperationError::Declined(format!("{id}: this is about a refund"));
-            id.typed::<kind::Refund>().ok_or_else(wrong)
+            let wrong = || OperationError::Declined(format!("{object}: this is about a refund"));
+            id()?.typed::<kind::Refund>().ok_or_else(wrong)
         };
         match &asked {
             AskedDecision::Decision(decision) => {
-                operator::decide(tx, now, &services, id, decision, &by)
+                operator::decide(tx, now, &services, id()?, decision, &by)
             }
             AskedDecision::Address(to) => {
                 operator::set_refund_address(tx, now, &services, refund()?, *to, &by)
@@ -157,27 +166,38 @@ async fn carry_out(
                 operator::mark_refund_sent(tx, now, &services, refund()?, hash, false, &by)
             }
             AskedDecision::Release => operator::release_refund(tx, now, &services, refund()?, &by),
-            AskedDecision::Explain => explain(tx, now, id, &by),
+            AskedDecision::Explain => explain(tx, now, &object, &by),
         }
     };
     visit.app.store.write(decide).await
 }
 
-/// A line of a statement or a difference of a chain that the operator explains.
+/// A difference that the operator explains: the number of a line of a statement or of a chain's
+/// difference, or the kind of another one and what it is about.
 fn explain(
     tx: &mut dyn Tx,
     now: &mut Now,
-    id: AnyId,
+    object: &str,
     by: &DecidedBy,
 ) -> Result<String, OperationError> {
-    let waits = || OperationError::Declined(format!("{id}: no such difference waits"));
-    let typed: InternalId = id.typed().ok_or_else(waits)?;
-    let outcome = explaining::explain_by_id(tx, now, typed, &[], Some(by.reason()))?;
-    if outcome != ExplanationOutcome::Taken {
+    let waits = || OperationError::Declined(format!("{object}: no such difference waits"));
+    let (kind, subject) = object.split_once(' ').unwrap_or(("", object));
+    let is_taken = match (kind, InternalId::parse(subject)) {
+        ("", None) => false,
+        ("", Some(id)) => {
+            let outcome = explaining::explain_by_id(tx, now, id, &[], Some(by.reason()))?;
+            outcome == ExplanationOutcome::Taken
+        }
+        (kind, _) => {
+            let found = explaining::explain_by_subject(tx, now, subject, Some(kind), by.reason())?;
+            found.len() == 1
+        }
+    };
+    if !is_taken {
         return Err(waits());
     }
-    decisions::record(tx, now, &id.to_string(), "accept", by)?;
-    Ok(format!("accepted {id}"))
+    decisions::record(tx, now, subject, "accept", by)?;
+    Ok(format!("accepted {subject}"))
 }
 
 // Forms.

@@ -125,6 +125,10 @@ fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<TableLine> {
             alarm("HundiChainDiffers", figures.chain.to_owned(), Tone::Attention);
         }
     }
+    if overview.bank_differences_count > 0 {
+        let what = overview.bank_differences_count.to_string();
+        alarm("HundiBankDiffers", what, Tone::Attention);
+    }
     for pause in &overview.pauses {
         let whom = pause.account_number.map_or_else(
             || words.get("pauses.everybody").to_owned(),

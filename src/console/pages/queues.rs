@@ -6,7 +6,7 @@ use super::super::blocks::{
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{chain_names, decide, mode_chips, mode_of};
-use crate::kernel::ObjectKind;
+use crate::kernel::{AnyId, ObjectKind};
 use crate::oversight::AccountNames;
 use crate::oversight::queues::{self, Item, QueueKind};
 use crate::staff::Role;
@@ -48,7 +48,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
     let list = match together {
         Some(form) => {
             for (line, item) in table.lines.iter_mut().zip(&items) {
-                line.pick = item.id.map(|id| id.to_string()).or_else(|| item.name.clone());
+                line.pick = item.id.map(|id| id.to_string()).or_else(|| named(item));
             }
             PageBlock::Picked { table, form }
         }
@@ -57,6 +57,12 @@ pub async fn page(visit: Visit) -> PageOutcome {
     let note = PageBlock::Note { tone: super::Tone::Plain, text: help };
     page.still.push(Section::wide("", vec![note, PageBlock::Form(filter), list]));
     page.draw(&visit)
+}
+
+/// How a form names a difference: its number, or its kind and what it is about.
+fn named(item: &Item) -> Option<String> {
+    let name = item.name.clone()?;
+    Some(if item.is_explained_by_kind { format!("{} {name}", item.reason) } else { name })
 }
 
 /// The other queues.
@@ -98,6 +104,16 @@ fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&
     }
 }
 
+/// What a difference is about. The number of a line or of a chain's difference is shown on no other
+/// page: its end is enough.
+fn difference_cell(name: &str) -> PageCell {
+    match AnyId::parse(name) {
+        Some(id) if id.kind != ObjectKind::Request => PageCell::id(id),
+        Some(_) => PageCell::Code(short(name).replace("request_", "")),
+        None => PageCell::Code(name.to_owned()),
+    }
+}
+
 fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Item]) -> Table {
     let (words, instant) = (visit.words, visit.instant());
     let is_review = queue == QueueKind::Reviews;
@@ -117,8 +133,7 @@ fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Ite
     for item in items {
         let id = match (item.id, &item.name) {
             (Some(id), _) => PageCell::id(id),
-            // An internal identifier, which no other page shows: its end is enough.
-            (None, Some(name)) => PageCell::Code(short(name).replace("request_", "")),
+            (None, Some(name)) => difference_cell(name),
             (None, None) => PageCell::none(),
         };
         let mut reason = vec![PageCell::chip(words, &item.reason)];

@@ -12,6 +12,7 @@ use crate::oversight::AccountNames;
 use crate::oversight::rows::{self, EndpointLine};
 use crate::rails::files::values::Day;
 use crate::reconcile;
+use crate::reconcile::kept::{self, KeptComparison};
 use crate::store::{Cost, Tx};
 use crate::webhooks::rows::{self as hooks, ReplayProgress};
 use crate::workers::screening::{self, ScreeningProgress};
@@ -27,6 +28,8 @@ struct Work {
     screening: Option<ScreeningProgress>,
     chains: Vec<Compared>,
     closed_until: Option<Day>,
+    bank: Option<KeptComparison>,
+    bank_mode: Mode,
     deliveries: Vec<(EndpointLine, i64, Option<ReplayProgress>)>,
 }
 
@@ -65,6 +68,8 @@ fn read(
         screening: screening::progress(tx)?,
         chains: compared,
         closed_until: reconcile::rows::closed_until(tx)?,
+        bank: kept::read(tx)?,
+        bank_mode: reconcile::rows::bank_mode(tx)?,
         deliveries,
     })
 }
@@ -85,7 +90,7 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     let mut page = ConsolePage::new("work", words.get("work.title"));
     page.live_path = Some("/console/work/live".into());
     page.live.push(Section::half(words.get("work.screening"), screened(visit, &work)));
-    page.live.push(Section::half(words.get("work.bank"), vec![bank(visit, &work)]));
+    page.live.push(Section::half(words.get("work.bank"), bank(visit, &work)));
     page.live.push(Section::wide(words.get("work.chains"), vec![compared(visit, &work)]));
     page.live.push(Section::wide(words.get("work.deliveries"), vec![delivered(visit, &work)]));
     Ok(page)
@@ -125,12 +130,25 @@ fn screened(visit: &Visit, work: &Work) -> Vec<PageBlock> {
     vec![PageBlock::Facts(facts)]
 }
 
-fn bank(visit: &Visit, work: &Work) -> PageBlock {
+/// Up to which day the bank's statements have come, and what the last comparison with them found.
+fn bank(visit: &Visit, work: &Work) -> Vec<PageBlock> {
     let words = visit.words;
-    note(work.closed_until.map_or_else(
+    let mut blocks = vec![note(work.closed_until.map_or_else(
         || words.get("overview.no_statement").to_owned(),
         |day| words.with("overview.closed_until", [("day", day.to_string().as_str())]),
-    ))
+    ))];
+    if let Some(compared) = &work.bank {
+        let path = format!("/console/queues/differences?mode={}", work.bank_mode.as_str());
+        let found = match compared.differences_count {
+            0 => PageCell::chip(words, "match"),
+            count => PageCell::link(path, count.to_string()),
+        };
+        blocks.push(PageBlock::Facts(vec![
+            fact(visit, "work.compared_at", PageCell::time(compared.compared_at)),
+            fact(visit, "work.differences", found),
+        ]));
+    }
+    blocks
 }
 
 /// The comparison of the book with each chain.

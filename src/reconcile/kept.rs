@@ -1,0 +1,151 @@
+//! What the last comparison with the bank found, for the pages. A comparison reads every payout
+//! that the bank was given, so no page makes one: the bank's worker does, and keeps what it found.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Difference, DifferenceKind, Report, rows};
+use crate::decisions;
+use crate::kernel::{Currency, Mode, Money, StoreError};
+use crate::rails::files::rows as journal;
+use crate::store::{Tx, migrate};
+
+const KEPT_META: &str = "bank_comparison";
+/// Differences that are kept; [`KeptComparison::differences_count`] counts all.
+pub const KEPT_MAX: usize = 200;
+
+/// A difference as it was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptDifference {
+    /// A word of [`DifferenceKind`].
+    pub kind: String,
+    /// A payout, a statement, or an account with its mode.
+    pub what: String,
+    pub units: i64,
+    pub currency: String,
+    pub detail: Option<String>,
+    /// When a comparison found it first, in Unix seconds.
+    pub since: i64,
+}
+
+impl KeptDifference {
+    fn of(found: &Difference, since: i64) -> KeptDifference {
+        KeptDifference {
+            kind: found.kind.as_str().to_owned(),
+            what: found.what.clone(),
+            units: found.amount.units,
+            currency: found.amount.currency.as_str().to_owned(),
+            detail: found.detail.clone(),
+            since,
+        }
+    }
+
+    pub fn amount(&self) -> Money {
+        Money::new(self.units, Currency::parse(&self.currency).unwrap_or(Currency::Inr))
+    }
+
+    /// The mode of the account that it names; `None` for what is the bank's.
+    fn own_mode(&self) -> Option<Mode> {
+        match DifferenceKind::parse(&self.kind)? {
+            DifferenceKind::DepositsBook | DifferenceKind::RefundsBook => {
+                let modes = [Mode::Test, Mode::Live];
+                modes.into_iter().find(|mode| self.what.ends_with(mode.as_str()))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A comparison as it is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptComparison {
+    /// Unix seconds.
+    pub compared_at: i64,
+    /// All that were found, also those that have a row of their own.
+    pub differences_count: usize,
+    /// Those without a row of their own, the first [`KEPT_MAX`].
+    pub differences: Vec<KeptDifference>,
+    /// The newest decision and the last closed day then: after others it is outdated.
+    decision: Option<String>,
+    closed_until: Option<String>,
+}
+
+/// Whether what differs stands in a queue by itself: a line, or a payout that waits for a decision.
+const fn has_row(kind: DifferenceKind) -> bool {
+    matches!(
+        kind,
+        DifferenceKind::LineUnmatched
+            | DifferenceKind::AmountDiffers
+            | DifferenceKind::HeldForDecision
+            | DifferenceKind::OutcomeUnknown
+    )
+}
+
+fn stored(tx: &mut dyn Tx) -> Result<Option<KeptComparison>, StoreError> {
+    let kept = migrate::read_meta(tx, KEPT_META)?;
+    Ok(kept.and_then(|text| serde_json::from_slice(&text).ok()))
+}
+
+/// The newest decision of a person, and the last day that statements close.
+fn marks(tx: &mut dyn Tx) -> Result<(Option<String>, Option<String>), StoreError> {
+    let decision = decisions::rows::newest(tx, 1)?.pop().map(|made| made.id.to_string());
+    Ok((decision, rows::closed_until(tx)?.map(|day| day.to_string())))
+}
+
+/// Compares at an instant, in Unix seconds; [`keep`] then keeps it. The first only reads, and may
+/// take long.
+pub fn compare(tx: &mut dyn Tx, instant: i64) -> Result<(Report, KeptComparison), StoreError> {
+    let report = super::run(tx)?;
+    let before = stored(tx)?.unwrap_or_default().differences;
+    let (decision, closed_until) = marks(tx)?;
+    let since = |found: &Difference| {
+        let is_it =
+            |kept: &&KeptDifference| kept.kind == found.kind.as_str() && kept.what == found.what;
+        before.iter().find(is_it).map_or(instant, |kept| kept.since)
+    };
+    let without_row = report.differences.iter().filter(|found| !has_row(found.kind));
+    let differences =
+        without_row.take(KEPT_MAX).map(|found| KeptDifference::of(found, since(found))).collect();
+    let kept = KeptComparison {
+        compared_at: instant,
+        differences_count: report.differences_count,
+        differences,
+        decision,
+        closed_until,
+    };
+    Ok((report, kept))
+}
+
+/// Keeps a comparison in the place of the one before it.
+pub fn keep(tx: &mut dyn Tx, compared: &KeptComparison) -> Result<(), StoreError> {
+    let text = serde_json::to_vec(compared)
+        .map_err(|error| StoreError::Broken(format!("a comparison with the bank: {error}")))?;
+    migrate::write_meta(tx, KEPT_META, &text)
+}
+
+/// Whether somebody has decided since, or a statement has closed another day.
+pub fn is_outdated(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    let Some(kept) = stored(tx)? else { return Ok(true) };
+    Ok((kept.decision, kept.closed_until) != marks(tx)?)
+}
+
+/// The last comparison, without what was explained since; `None` before the first.
+pub fn read(tx: &mut dyn Tx) -> Result<Option<KeptComparison>, StoreError> {
+    let Some(mut kept) = stored(tx)? else { return Ok(None) };
+    if !kept.differences.is_empty() {
+        let explained = journal::explanations(tx)?;
+        kept.differences.retain(|found| {
+            !explained.iter().any(|(kind, subject, units)| {
+                (kind, subject, *units) == (&found.kind, &found.what, found.units)
+            })
+        });
+    }
+    Ok(Some(kept))
+}
+
+/// What of the last comparison is of a mode.
+pub fn of_mode(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<KeptDifference>, StoreError> {
+    let mut found = read(tx)?.unwrap_or_default().differences;
+    let bank_mode = rows::bank_mode(tx)?;
+    found.retain(|found| found.own_mode().unwrap_or(bank_mode) == mode);
+    Ok(found)
+}
