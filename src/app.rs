@@ -216,6 +216,7 @@ impl App {
         let is_draining = false.into();
         let live_parts = live::parts(config);
         let watched_folders = config.watched_folders();
+        let settings_shown = settings_log::shown(config, &services);
         let state = Arc::new(AppState {
             node_id,
             store,
@@ -224,6 +225,7 @@ impl App {
             metrics,
             keys: KeyRing::default(),
             live_parts,
+            settings_shown,
             setting_origins: config.origins.clone(),
             reads_per_second_max: config.rate_limits.reads,
             writes_per_second_max: config.rate_limits.writes,

@@ -1,11 +1,13 @@
 //! What one running process holds, shared by requests and workers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chains::followed::FollowedChain;
 use crate::disk::WatchedFolder;
+use crate::kernel::Money;
 use crate::keys::KeyRing;
 use crate::metrics::Metrics;
 use crate::services::Services;
@@ -28,6 +30,47 @@ crate::string_enum!(
     SettingOrigin { Usual "usual", File "file", Environment "environment", Flag "flag" }
 );
 
+/// The value of a setting, as the console shows it and the audit log keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingValue {
+    Text(String),
+    /// A text that is not set.
+    NotSet,
+    Number(i64),
+    Seconds(i64),
+    YesOrNo(bool),
+    Money(Money),
+    /// The most of something; `None` is no limit.
+    Most(Option<Money>),
+    /// Requests a second; 0 is no limit.
+    EachSecond(u32),
+    /// A table that may hold secrets, by a keyed digest over all of it.
+    Digest(String),
+}
+
+impl fmt::Display for SettingValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingValue::Text(text) | SettingValue::Digest(text) => f.write_str(text),
+            SettingValue::NotSet | SettingValue::Most(None) => f.write_str("off"),
+            SettingValue::Number(number) | SettingValue::Seconds(number) => number.fmt(f),
+            SettingValue::YesOrNo(is) => is.fmt(f),
+            SettingValue::Money(money) | SettingValue::Most(Some(money)) => money.fmt(f),
+            SettingValue::EachSecond(count) => count.fmt(f),
+        }
+    }
+}
+
+/// A setting in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownSetting {
+    /// The key in the configuration.
+    pub name: &'static str,
+    pub value: SettingValue,
+    /// Whether nodes that share a database may differ in it.
+    pub is_of_node: bool,
+}
+
 /// Made once at the start by `app`. Later only what has a lock or an atomic of its own changes.
 pub struct AppState {
     /// Which process this is among those that share a database; random, made anew at each start.
@@ -41,6 +84,8 @@ pub struct AppState {
     pub keys: KeyRing,
     /// What live mode is made of, and what of it is configured.
     pub live_parts: Vec<LivePart>,
+    /// Every setting in force.
+    pub settings_shown: Vec<ShownSetting>,
     /// Where each setting that is not at its default comes from.
     pub setting_origins: BTreeMap<&'static str, SettingOrigin>,
     /// The rate limits of one key, in requests a second, for reads and for writes; 0 is no limit.

@@ -2,24 +2,24 @@
 //! not read or is out of its range is an error, not a default.
 
 mod addresses;
+mod sources;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
 pub use self::addresses::{ConsoleSettings, is_loopback};
-use self::addresses::{ConsoleTable, contact, is_loopback_url, with_host};
+use self::addresses::{contact, is_loopback_url, with_host};
+use self::sources::Sources;
 use crate::account_verification::ChecksTable;
 use crate::app_state::SettingOrigin;
 use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
 use crate::disk::WatchedFolder;
 use crate::issuers::{self, IssuerSource, Issuers};
 use crate::kernel::{Currency, Money, Rate, within};
-use crate::rails::files::settings::{BankSettings, BankTable};
+use crate::rails::files::settings::BankSettings;
 use crate::rate_limits::Rates;
 use crate::rates::http::RateSettings;
-use crate::screening::settings::{ScreeningSettings, ScreeningSource};
+use crate::screening::settings::ScreeningSettings;
 use crate::secrets::GivenKeys;
 pub use crate::secrets::{check_secret_files, environment};
 use crate::services::{PayoutLimits, Settings};
@@ -40,62 +40,6 @@ crate::string_enum!(
 /// commonly ask. With SQLite the default is 0, because no other node could take the requests.
 const DRAIN_SECONDS_DEFAULT: i64 = 5;
 const DRAIN_SECONDS_MAX: i64 = 300;
-
-/// The file's keys. Each that is one value is also `HUNDI_<NAME>` in the environment. Tables are
-/// only in the file, except `[test_chain]` and `[live_chain]`: see [`ChainSources::over`].
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sources {
-    listen: Option<String>,
-    console_listen: Option<String>,
-    console_url: Option<String>,
-    console_second_factor: Option<bool>,
-    console: Option<ConsoleTable>,
-    database: Option<String>,
-    database_connections: Option<i64>,
-    drain_seconds: Option<i64>,
-    role: Option<String>,
-    public_url: Option<String>,
-    metrics: Option<bool>,
-    rate_limit_reads: Option<u32>,
-    rate_limit_writes: Option<u32>,
-    allow_loopback_webhooks: Option<bool>,
-    quote_lock_seconds: Option<i64>,
-    funding_seconds: Option<i64>,
-    amount_minimum: Option<String>,
-    amount_maximum: Option<String>,
-    fee: Option<String>,
-    spread_basis_points: Option<i64>,
-    purpose_code: Option<String>,
-    simulation_step_milliseconds: Option<i64>,
-    test_mid_market_rate: Option<String>,
-    test_usdt_usd: Option<String>,
-    ifsc_file: Option<PathBuf>,
-    gst: Option<bool>,
-    sender_day_inr_max: Option<String>,
-    sender_month_inr_max: Option<String>,
-    beneficiary_day_inr_max: Option<String>,
-    beneficiary_month_inr_max: Option<String>,
-    account_day_inr_max: Option<String>,
-    account_month_inr_max: Option<String>,
-    four_eyes_above: Option<String>,
-    test_chain: Option<ChainSources>,
-    live_chain: Option<ChainSources>,
-    bank: Option<BankTable>,
-    test_bank: Option<BankTable>,
-    rates: Option<RateSettings>,
-    checks: Option<ChecksTable>,
-    issuer_name: Option<String>,
-    issuer_address: Option<String>,
-    issuer_licence: Option<String>,
-    issuer_logo: Option<PathBuf>,
-    issuer_colour: Option<String>,
-    /// By the account's name.
-    issuers: Option<BTreeMap<String, IssuerSource>>,
-    sponsor_bank_name: Option<String>,
-    security_contact: Option<String>,
-    screening: Option<ScreeningSource>,
-}
 
 /// What flags say; they win over the file and the environment.
 #[derive(Clone, Debug, Default)]
@@ -208,6 +152,11 @@ impl Config {
             None => Sources::default(),
         };
         let mut origins = BTreeMap::new();
+        for (table, is_there) in file.tables() {
+            if is_there {
+                origins.insert(table, SettingOrigin::File);
+            }
+        }
         macro_rules! value {
             ($name:ident) => {{
                 let name = stringify!($name);
@@ -397,6 +346,13 @@ impl Config {
             is_public_url_set: public_url.is_some(),
             screening: part(&mut faults, "screening", screening),
         };
+        for (table, chain) in
+            [("test_chain", &config.test_chain), ("live_chain", &config.live_chain)]
+        {
+            if chain.is_some() {
+                origins.entry(table).or_insert(SettingOrigin::Environment);
+            }
+        }
         let flagged = [
             ("listen", flags.listen.is_some()),
             ("database", flags.database.is_some()),

@@ -128,6 +128,11 @@ impl OutboundEndpoint {
         )
     }
 
+    /// All of the address, which may have a key in its path: only for a keyed digest.
+    pub fn whole_address(&self) -> SecretString {
+        SecretString::from(self.uri.to_string())
+    }
+
     /// The same host with another path, such as a node's second interface.
     pub fn with_path(&self, path: &str) -> Result<OutboundEndpoint, OutboundError> {
         let mut parts = self.uri.clone().into_parts();

@@ -1,90 +1,189 @@
-//! Keeps the settings in force in the audit log. A start writes an entry if its settings differ
-//! from those of the last entry. Plain settings are kept as they are. Tables that may hold secrets
-//! or account numbers are kept as a keyed digest, which shows that something changed, but not what.
-//! The digest is over the table's `Debug`, so a change of what that hides does not show: the debit
-//! account's number, and the paths of nodes.
+//! The settings in force: one list of them, which the console shows and the audit log keeps. A
+//! start writes an entry if its settings differ from those before. Plain settings are kept as they
+//! are. Tables that may hold secrets or account numbers are kept as a keyed digest over all of
+//! them, which shows that something changed, but not what.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::path::PathBuf;
 
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::app_state::{SettingValue, ShownSetting};
+use crate::audit::rows::Sought;
 use crate::audit::{self, Action, Fact};
+use crate::chains::settings::ChainSettings;
 use crate::config::Config;
+use crate::console::openid::settings::OidcSettings;
 use crate::kernel::{Now, StoreError, Via, hex};
+use crate::rails::files::settings::BankSettings;
 use crate::services::Services;
 use crate::store::{Store, Tx};
 
+/// Earlier entries that a start looks at: those of nodes whose own settings differ.
+const ENTRIES_MAX: i64 = 100;
+
 type Facts = BTreeMap<String, String>;
 
-/// The settings that should be the same on every node of one service, by their names.
-fn facts(config: &Config, services: &Services) -> Facts {
-    let settings = &services.settings;
-    let digest = |name: &str, table: &dyn Debug| {
-        let text = format!("{table:?}");
-        let mark = services.sealer.fingerprint(&[b"settings", name.as_bytes(), text.as_bytes()]);
-        hex::encode(&mark[..8])
-    };
-    let shown = |value: &Option<String>| value.clone().unwrap_or_default();
-    let console = config.console.as_ref();
-    [
-        ("quote_lock_seconds", settings.quote_lock_seconds.to_string()),
-        ("funding_seconds", settings.funding_seconds.to_string()),
-        ("amount_minimum", settings.amount_min.to_string()),
-        ("amount_maximum", settings.amount_max.to_string()),
-        ("fee", settings.fee.to_string()),
-        ("spread_basis_points", settings.spread_basis_points.to_string()),
-        ("purpose_code", settings.purpose_code_default.clone()),
-        ("four_eyes_above", settings.four_eyes_above.map_or("off".into(), |at| at.to_string())),
-        ("payout_limits", format!("{:?}", settings.payout_limits)),
-        ("gst", settings.is_gst_charged.to_string()),
-        ("issuer_name", settings.issuers.default.name.clone()),
-        ("sponsor_bank_name", shown(&settings.sponsor_bank_name)),
-        ("allow_loopback_webhooks", settings.loopback_webhooks_allowed.to_string()),
-        ("console", console.is_some().to_string()),
-        (
-            "console.oidc",
-            console.and_then(|console| console.oidc.as_ref()).map_or("off".into(), |oidc| {
-                let factor = if oidc.is_second_factor_there() { " second_factor" } else { "" };
-                let email = if oidc.link_by_email { " link_by_email" } else { "" };
-                format!("{} {}{factor}{email}", oidc.issuer, oidc.client_id)
-            }),
-        ),
-        ("live", services.is_live_configured().to_string()),
-        ("test_chain", digest("test_chain", &config.test_chain)),
-        ("live_chain", digest("live_chain", &config.live_chain)),
-        ("bank", digest("bank", &config.bank)),
-        ("rates", digest("rates", &config.rates)),
-        ("checks", digest("checks", &config.checks)),
-        ("screening", digest("screening", &config.screening)),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+/// What a digest is over besides the table's `Debug`, which hides it.
+fn hidden_of_bank(bank: &BankSettings) -> SecretString {
+    SecretString::from(bank.debit_account_number())
 }
 
-/// Writes an entry to the audit log, if the settings differ from those of the last entry.
+fn hidden_of_chain(chain: &ChainSettings) -> SecretString {
+    let mut hidden = chain.account_key.to_string();
+    for endpoint in &chain.endpoints {
+        hidden.push('\n');
+        hidden.push_str(endpoint.whole_address().expose_secret());
+    }
+    SecretString::from(hidden)
+}
+
+fn oidc_text(oidc: &OidcSettings) -> String {
+    let mut text = format!("{} {}", oidc.issuer, oidc.client_id);
+    for (name, value) in [("name", &oidc.name), ("acr", &oidc.acr)] {
+        if let Some(value) = value {
+            text.push_str(&format!(" {name}={value}"));
+        }
+    }
+    for (name, is) in
+        [("second_factor", oidc.is_second_factor_there()), ("link_by_email", oidc.link_by_email)]
+    {
+        if is {
+            text.push_str(&format!(" {name}"));
+        }
+    }
+    text
+}
+
+/// Every setting, by its key in the configuration and in the order of the example.
+pub fn shown(config: &Config, services: &Services) -> Vec<ShownSetting> {
+    use SettingValue::{EachSecond, Money, Most, NotSet, Number, Seconds, YesOrNo};
+    let settings = &config.settings;
+    let digest = |name: &str, bytes: &[u8]| {
+        let mark = services.sealer.fingerprint(&[b"settings", name.as_bytes(), bytes]);
+        SettingValue::Digest(hex::encode(&mark[..8]))
+    };
+    let table = |name: &str, table: Option<&dyn Debug>, hidden: Option<SecretString>| {
+        let Some(table) = table else { return NotSet };
+        let hidden = hidden.unwrap_or_default();
+        let text = SecretString::from(format!("{table:?}\n{}", hidden.expose_secret()));
+        digest(name, text.expose_secret().as_bytes())
+    };
+    let text = |text: &str| SettingValue::Text(text.to_owned());
+    let or_not = |value: Option<String>| value.map_or(NotSet, SettingValue::Text);
+    let path =
+        |path: &Option<PathBuf>| or_not(path.as_ref().map(|path| path.display().to_string()));
+    let bank = |name: &str, bank: &Option<BankSettings>| {
+        table(name, bank.as_ref().map(|bank| bank as &dyn Debug), bank.as_ref().map(hidden_of_bank))
+    };
+    let chain = |name: &str, chain: &Option<ChainSettings>| {
+        let shown = chain.as_ref().map(|chain| chain as &dyn Debug);
+        table(name, shown, chain.as_ref().map(hidden_of_chain))
+    };
+    let (console, issuer) = (config.console.as_ref(), &settings.issuers.default);
+    let limits = &settings.payout_limits;
+    let has_second_factor = console.is_some_and(|console| console.requires_second_factor);
+    let of_accounts = &settings.issuers.by_account;
+    let of_accounts = (!of_accounts.is_empty()).then_some(of_accounts as &dyn Debug);
+    let oidc = console.and_then(|console| console.oidc.as_ref());
+    let own = [
+        ("listen", text(&config.listen)),
+        ("console_listen", or_not(console.map(|console| console.listen.clone()))),
+        ("database_connections", Number(config.database_connections as i64)),
+        ("role", text(config.role.as_str())),
+        ("drain_seconds", Seconds(config.drain_seconds as i64)),
+        ("metrics", YesOrNo(config.shows_metrics)),
+    ];
+    let shared = [
+        ("console_url", or_not(console.and_then(|console| console.url.clone()))),
+        ("console_second_factor", YesOrNo(has_second_factor || services.is_live_configured())),
+        ("database", text(&config.database.to_string())),
+        ("public_url", text(&settings.public_url)),
+        ("four_eyes_above", Most(settings.four_eyes_above)),
+        ("rate_limit_reads", EachSecond(config.rate_limits.reads)),
+        ("rate_limit_writes", EachSecond(config.rate_limits.writes)),
+        ("allow_loopback_webhooks", YesOrNo(settings.loopback_webhooks_allowed)),
+        ("quote_lock_seconds", Seconds(settings.quote_lock_seconds)),
+        ("funding_seconds", Seconds(settings.funding_seconds)),
+        ("amount_minimum", Money(settings.amount_min)),
+        ("amount_maximum", Money(settings.amount_max)),
+        ("fee", Money(settings.fee)),
+        ("spread_basis_points", Number(settings.spread_basis_points)),
+        ("gst", YesOrNo(settings.is_gst_charged)),
+        ("sender_day_inr_max", Most(limits.sender_day)),
+        ("sender_month_inr_max", Most(limits.sender_month)),
+        ("beneficiary_day_inr_max", Most(limits.beneficiary_day)),
+        ("beneficiary_month_inr_max", Most(limits.beneficiary_month)),
+        ("account_day_inr_max", Most(limits.account_day)),
+        ("account_month_inr_max", Most(limits.account_month)),
+        ("purpose_code", text(&settings.purpose_code_default)),
+        ("issuer_name", text(&issuer.name)),
+        ("issuer_address", or_not(issuer.address.clone())),
+        ("issuer_licence", or_not(issuer.licence.clone())),
+        (
+            "issuer_logo",
+            issuer.logo.as_ref().map_or(NotSet, |logo| digest("issuer_logo", &logo.png)),
+        ),
+        ("issuer_colour", or_not(issuer.colour.map(|colour| colour.to_string()))),
+        ("sponsor_bank_name", or_not(settings.sponsor_bank_name.clone())),
+        ("security_contact", or_not(settings.security_contact.clone())),
+        ("simulation_step_milliseconds", Number(settings.simulation_step_milliseconds)),
+        ("test_mid_market_rate", text(&settings.test_mid_market_rate.to_string())),
+        ("test_usdt_usd", text(&settings.test_usdt_usd.to_string())),
+        ("ifsc_file", path(&config.ifsc_file)),
+        ("live", YesOrNo(services.is_live_configured())),
+        ("console.oidc", or_not(oidc.map(oidc_text))),
+        ("test_chain", chain("test_chain", &config.test_chain)),
+        ("live_chain", chain("live_chain", &config.live_chain)),
+        ("bank", bank("bank", &config.bank)),
+        ("test_bank", bank("test_bank", &config.test_bank)),
+        ("rates", table("rates", config.rates.as_ref().map(|table| table as &dyn Debug), None)),
+        ("checks", table("checks", config.checks.as_ref().map(|table| table as &dyn Debug), None)),
+        (
+            "screening",
+            table("screening", config.screening.as_ref().map(|table| table as &dyn Debug), None),
+        ),
+        ("issuers", table("issuers", of_accounts, None)),
+    ];
+    let own = own.into_iter().map(|setting| (setting, true));
+    let all = own.chain(shared.into_iter().map(|setting| (setting, false)));
+    all.map(|((name, value), is_of_node)| ShownSetting { name, value, is_of_node }).collect()
+}
+
+/// Writes an entry to the audit log, if the settings differ from those before.
 pub async fn keep(config: &Config, store: &Store, services: &Services) -> Result<(), String> {
-    let facts = facts(config, services);
-    let write = move |tx: &mut dyn Tx, now: &mut Now| Ok(keep_changed(tx, now, &facts)?);
+    let shown = shown(config, services);
+    let write = move |tx: &mut dyn Tx, now: &mut Now| Ok(keep_changed(tx, now, &shown)?);
     let kept = store.write(write).await;
     kept.map_err(|error| format!("the settings in force cannot be written down: {error}"))
 }
 
-fn keep_changed(tx: &mut dyn Tx, now: &Now, facts: &Facts) -> Result<(), StoreError> {
-    let last = audit::rows::newest_of(tx, Action::Settings.as_str())?;
-    let before: Facts = match &last {
-        Some(entry) => serde_json::from_str(&entry.details).unwrap_or_default(),
-        None => Facts::new(),
-    };
-    let changed: Vec<&str> = facts
-        .iter()
-        .filter(|(name, value)| before.get(*name) != Some(value))
-        .map(|(name, _)| name.as_str())
+/// Nodes that share a database may have settings of their own. So an entry is not needed either if
+/// an earlier one has the same, since the others changed last.
+fn keep_changed(tx: &mut dyn Tx, now: &Now, shown: &[ShownSetting]) -> Result<(), StoreError> {
+    let action = Action::Settings.as_str().to_owned();
+    let sought = Sought { action, before: i64::MAX, ..Sought::default() };
+    let entries = audit::rows::sought(tx, &sought, ENTRIES_MAX)?.into_iter();
+    let before: Vec<Facts> = entries
+        .map(|(entry, _)| serde_json::from_str(&entry.details).unwrap_or_default())
         .collect();
-    if changed.is_empty() {
+    let facts: Vec<(&ShownSetting, String)> =
+        shown.iter().map(|setting| (setting, setting.value.to_string())).collect();
+    let differing = |before: &Facts, is_of_node: bool| {
+        let of_kind = facts.iter().filter(move |(setting, _)| setting.is_of_node == is_of_node);
+        let names = of_kind.filter(|(setting, value)| before.get(setting.name) != Some(value));
+        names.map(|(setting, _)| setting.name).collect::<Vec<_>>()
+    };
+    let mut alike = before.iter().take_while(|facts| differing(facts, false).is_empty());
+    if alike.any(|facts| differing(facts, true).is_empty()) {
         return Ok(());
     }
-    let changed = changed.join(" ");
+    let none = Facts::new();
+    let last = before.first().unwrap_or(&none);
+    let changed = [differing(last, true), differing(last, false)].concat().join(" ");
     let mut details: Vec<(&str, &str)> =
-        facts.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        facts.iter().map(|(setting, value)| (setting.name, value.as_str())).collect();
     details.push(("changed", &changed));
     let fact = Fact {
         actor: "",

@@ -924,3 +924,112 @@ async fn the_list_of_transfers_goes_on_to_the_last_one() {
     shown.sort_unstable();
     assert_eq!(shown, made);
 }
+
+/// The keys of the example configuration: those that are one value, and the tables.
+fn keys_of_the_example() -> Vec<String> {
+    let text = include_str!("../../hundi.example.toml");
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_'))
+    };
+    // The example only writes of these two.
+    let mut keys = vec!["issuer_logo".to_owned(), "test_bank".to_owned(), "test_chain".to_owned()];
+    let mut is_top = true;
+    for line in text.lines() {
+        let line = line.strip_prefix("# ").unwrap_or(line);
+        if let Some(table) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            is_top = false;
+            let table = table.trim_start_matches('[').trim_end_matches(']');
+            let whole = table == "console.oidc";
+            let name = if whole { table } else { table.split('.').next().unwrap() };
+            keys.push(name.to_owned());
+        } else if let (true, Some((name, _))) = (is_top, line.split_once(" = "))
+            && is_name(name)
+        {
+            keys.push(name.to_owned());
+        }
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// The newest entry about settings, and how many there are.
+async fn settings_kept(server: &Server) -> (hundi::audit::Entry, usize) {
+    let read = |tx: &mut dyn hundi::store::Tx| {
+        let newest = audit::rows::newest_of(tx, Action::Settings.as_str())?;
+        let all = audit::rows::of_subject(tx, "settings", 1_000)?;
+        Ok((newest.expect("an entry about the settings"), all.len()))
+    };
+    server.app.state.store.read(Cost::Point, read).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_setting_is_on_the_page_and_in_the_log() {
+    let server = console_with(&[("HUNDI_SECURITY_CONTACT", "mailto:security@example.com")]).await;
+    let mut viewer = signed_in(&server, "viewer").await;
+    let page = viewer.get("/console/settings").await.body;
+    let (entry, _) = settings_kept(&server).await;
+    let keys = keys_of_the_example();
+    assert!(keys.len() > 45, "{keys:?}");
+    let hidden: Vec<&String> =
+        keys.iter().filter(|key| !page.contains(&format!("<code>{key}</code>"))).collect();
+    let unlogged: Vec<&String> = keys.iter().filter(|key| entry.detail(key).is_none()).collect();
+    assert_eq!((hidden, unlogged), (Vec::<&String>::new(), Vec::<&String>::new()));
+    assert_eq!(entry.detail("security_contact").as_deref(), Some("mailto:security@example.com"));
+    assert_eq!(entry.detail("four_eyes_above").as_deref(), Some("off"));
+}
+
+/// The next start with a file of these settings, as far as the log goes.
+async fn start_with_file(server: &Server, text: &str) {
+    let path = server.folder.join("next.toml");
+    std::fs::write(&path, text).unwrap();
+    let flags = hundi::config::Flags {
+        config: Some(path),
+        database: Some(server.database_url.clone()),
+        listen: Some("127.0.0.1:0".into()),
+        metrics: true,
+        ..Default::default()
+    };
+    let config = hundi::config::Config::read(&flags, &|name| {
+        (name == "HUNDI_CHECKS_SECRET").then(|| "secret".to_owned())
+    });
+    let state = &server.app.state;
+    hundi::settings_log::keep(&config.unwrap(), &state.store, &state.services).await.unwrap();
+}
+
+/// Nothing that is masked in the log can be changed unseen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_secret_part_of_a_table_is_in_the_log() {
+    let server = console_with(&[]).await;
+    let key = concat!(
+        "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7",
+        "dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd"
+    );
+    let usual = format!(
+        "[bank]\nfolder = '{}'\ndebit_account_name = 'Hundi & Co'\ndebit_account_number = \
+         '00112233445566'\ndebit_account_ifsc = 'YESB0000240'\nsupports_nre = true\n\
+         [live_chain]\npreset = \"nile\"\nendpoints = [\"https://127.0.0.1:9/first\", \
+         \"https://127.0.0.2:9/second\"]\naccount_key = \"{key}\"\n[issuers.acme]\nname = \
+         \"Acme\"\n",
+        server.folder.display()
+    );
+    start_with_file(&server, &usual).await;
+    let (_, count) = settings_kept(&server).await;
+    start_with_file(&server, &usual).await;
+    let mut expected = count;
+    assert_eq!(settings_kept(&server).await.1, expected, "nothing changed");
+    for (from, to, changed) in [
+        ("00112233445566", "00112233445567", "bank"),
+        ("9/first", "9/other", "live_chain"),
+        ("Acme", "Another", "issuers"),
+    ] {
+        start_with_file(&server, &usual.replace(from, to)).await;
+        let (entry, count) = settings_kept(&server).await;
+        expected += 1;
+        assert_eq!((count, entry.detail("changed").as_deref()), (expected, Some(changed)));
+        assert!(!entry.details.contains(from) && !entry.details.contains(to), "{entry:?}");
+        start_with_file(&server, &usual).await;
+        expected += 1;
+    }
+}

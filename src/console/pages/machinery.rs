@@ -7,9 +7,9 @@ use super::super::blocks::{
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::decide;
-use crate::app_state::SettingOrigin;
+use crate::app_state::{SettingOrigin, SettingValue};
 use crate::decisions;
-use crate::kernel::{Money, Now};
+use crate::kernel::Now;
 use crate::operator::{self, four_eyes};
 use crate::oversight::AccountNames;
 use crate::pauses::{self, Operation};
@@ -132,7 +132,7 @@ pub async fn set_pause(visit: Visit) -> PageOutcome {
     visit.back_to("/console/pauses", notice)
 }
 
-/// The settings that rules read, and what live mode is made of.
+/// Every setting in force with where it comes from, and what live mode is made of.
 pub async fn settings(visit: Visit) -> PageOutcome {
     let words = visit.words;
     let mut page = ConsolePage::new("settings", words.get("settings.title"));
@@ -142,15 +142,17 @@ pub async fn settings(visit: Visit) -> PageOutcome {
         &["col.setting", "col.value", "col.origin"],
         "search.nothing",
     );
-    for (name, value) in in_force(&visit) {
-        let origin = match visit.app.origin_of(name) {
+    for setting in &visit.app.settings_shown {
+        let value = value_cell(&visit, &setting.value);
+        let origin = match visit.app.origin_of(setting.name) {
             SettingOrigin::Usual => "settings.usual",
             SettingOrigin::File => "settings.file",
             SettingOrigin::Environment => "settings.environment",
             SettingOrigin::Flag => "settings.flag",
         };
         let origin = PageCell::muted(words.get(origin));
-        table.lines.push(TableLine::new(vec![PageCell::Code(name.to_owned()), value, origin]));
+        let name = PageCell::Code(setting.name.to_owned());
+        table.lines.push(TableLine::new(vec![name, value, origin]));
     }
     page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
     let columns = ["col.mode", "col.chain", "col.source", "col.state"];
@@ -180,45 +182,25 @@ pub async fn settings(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// The settings that are one value, by their names in the configuration.
-fn in_force(visit: &Visit) -> Vec<(&'static str, PageCell)> {
-    let (words, settings) = (visit.words, &visit.services().settings);
-    let seconds = |count: i64| PageCell::Text(age(words, count));
-    let yes_or_no = |is: bool| PageCell::chip(words, if is { "yes" } else { "no" });
-    let text = |text: &Option<String>| text.as_ref().map_or(PageCell::none(), PageCell::text);
-    let most = |money: Option<Money>| {
-        money.map_or(PageCell::muted(words.get("limits.none")), PageCell::money)
-    };
-    let rate = |count: u32| match count {
-        0 => PageCell::muted(words.get("limits.none")),
-        count => PageCell::number(count),
-    };
-    let limits = &settings.payout_limits;
-    vec![
-        ("public_url", PageCell::text(&settings.public_url)),
-        ("quote_lock_seconds", seconds(settings.quote_lock_seconds)),
-        ("funding_seconds", seconds(settings.funding_seconds)),
-        ("amount_minimum", PageCell::money(settings.amount_min)),
-        ("amount_maximum", PageCell::money(settings.amount_max)),
-        ("fee", PageCell::money(settings.fee)),
-        ("spread_basis_points", PageCell::number(settings.spread_basis_points)),
-        ("purpose_code", PageCell::text(&settings.purpose_code_default)),
-        ("gst", yes_or_no(settings.is_gst_charged)),
-        ("four_eyes_above", most(settings.four_eyes_above)),
-        ("sender_day_inr_max", most(limits.sender_day)),
-        ("sender_month_inr_max", most(limits.sender_month)),
-        ("beneficiary_day_inr_max", most(limits.beneficiary_day)),
-        ("beneficiary_month_inr_max", most(limits.beneficiary_month)),
-        ("account_day_inr_max", most(limits.account_day)),
-        ("account_month_inr_max", most(limits.account_month)),
-        ("rate_limit_reads", rate(visit.app.reads_per_second_max)),
-        ("rate_limit_writes", rate(visit.app.writes_per_second_max)),
-        ("issuer_name", PageCell::text(&settings.issuers.default.name)),
-        ("sponsor_bank_name", text(&settings.sponsor_bank_name)),
-        ("security_contact", text(&settings.security_contact)),
-        ("allow_loopback_webhooks", yes_or_no(settings.loopback_webhooks_allowed)),
-        ("console_second_factor", yes_or_no(visit.console.requires_second_factor)),
-    ]
+/// A setting's value in the reader's language.
+fn value_cell(visit: &Visit, value: &SettingValue) -> PageCell {
+    let words = visit.words;
+    let no_limit = || PageCell::muted(words.get("limits.none"));
+    match value {
+        SettingValue::Text(text) => PageCell::text(text),
+        SettingValue::NotSet => PageCell::none(),
+        SettingValue::Number(number) => PageCell::number(number),
+        SettingValue::Seconds(count) => PageCell::Text(age(words, *count)),
+        SettingValue::YesOrNo(is) => PageCell::chip(words, if *is { "yes" } else { "no" }),
+        SettingValue::Money(money) => PageCell::money(*money),
+        SettingValue::Most(most) => most.map_or_else(no_limit, PageCell::money),
+        SettingValue::EachSecond(0) => no_limit(),
+        SettingValue::EachSecond(count) => PageCell::number(count),
+        SettingValue::Digest(text) => PageCell::Several(vec![
+            PageCell::Code(text.clone()),
+            PageCell::muted(words.get("settings.digest")),
+        ]),
+    }
 }
 
 /// Who may sign in.
