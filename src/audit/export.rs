@@ -1,5 +1,7 @@
 //! The audit log as JSON lines, and an earlier export against the database.
 
+use std::io::ErrorKind;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -54,17 +56,32 @@ pub fn entry(line: &str) -> Option<Entry> {
 }
 
 /// Compares an earlier export of the whole log with what the database has now: every entry of it
-/// must be there as it was. Answers how many there are.
+/// must be there as it was. Answers how many there are. A line that does not read is a fault; the
+/// lines after it are compared too. Only where the file itself cannot be read on, the comparison
+/// ends.
 pub fn compare(
     tx: &mut dyn Tx,
-    lines: impl Iterator<Item = String>,
+    lines: impl Iterator<Item = std::io::Result<String>>,
 ) -> Result<(i64, Vec<String>), StoreError> {
     let mut chain = Chain::default();
     let mut faults = Vec::new();
     for (index, text) in (1..).zip(lines) {
-        let Some(exported) = entry(&text) else {
+        let exported = match text {
+            Ok(text) => entry(&text),
+            Err(error) if error.kind() == ErrorKind::InvalidData => None,
+            Err(error) => {
+                faults.push(format!("line {index} of the export cannot be read: {error}"));
+                break;
+            }
+        };
+        let Some(exported) = exported else {
             faults.push(format!("line {index} of the export is no entry"));
-            break;
+            // The lines of an export are the entries from the first one on, so the chain goes on
+            // from what the database has in this place.
+            if let Some(stored) = rows::after(tx, index - 1, 1)?.first() {
+                chain.take(stored);
+            }
+            continue;
         };
         chain.take(&exported);
         let stored = rows::after(tx, exported.number - 1, 1)?.into_iter().next();

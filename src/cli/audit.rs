@@ -59,7 +59,7 @@ impl Audit {
                 let opened = std::fs::File::open(&file)
                     .map_err(|error| format!("cannot read {shown}: {error}"))?;
                 let compared = tokio::task::spawn_blocking(move || {
-                    let lines = BufReader::new(opened).lines().map_while(Result::ok);
+                    let lines = BufReader::new(opened).lines();
                     database.examine(|tx| export::compare(tx, lines))
                 });
                 let compared = compared.await.map_err(|error| error.to_string())?;

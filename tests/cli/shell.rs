@@ -204,3 +204,36 @@ fn listings_are_json_for_programs_and_readable_for_people() {
     let text = home.run(&["keys", "list"]).expect_success("keys list").stdout;
     assert!(text.contains(" IST (") && text.contains(" UTC)"), "{text}");
 }
+
+/// An export with a byte that no text has is no success, and what comes after it is compared too.
+#[test]
+fn a_line_that_does_not_read_ends_no_comparison_of_the_audit_log() {
+    let home = Home::new("cli-audit-unreadable");
+    assert!(home.start().stop().success());
+    for _ in 0..7 {
+        home.key();
+    }
+    let exported = home.run(&["audit", "export"]).expect_success("the export").stdout;
+    let lines: Vec<Vec<u8>> = exported.lines().map(|line| line.as_bytes().to_vec()).collect();
+    assert!(lines.len() > 7);
+    let file = home.directory.join("export.jsonl");
+    let verify = |lines: &[Vec<u8>]| {
+        std::fs::write(&file, [lines.join(&b'\n'), b"\n".to_vec()].concat()).expect("a file");
+        home.run(&["audit", "verify", file.to_str().unwrap()])
+    };
+    verify(&lines).expect_success("the export as it is");
+    let mut harmed = lines.clone();
+    harmed[4][20] = 0xFF;
+    let told = verify(&harmed);
+    assert!(!told.status.success() && told.stdout.contains("line 5"), "{told:?}");
+    assert_eq!(told.stdout.matches("WRONG").count(), 1, "one fault: {told:?}");
+    let sixth = String::from_utf8(harmed[5].clone()).unwrap();
+    harmed[5] = sixth.replace("\"key_created\"", "\"key_revoked\"").into_bytes();
+    assert_ne!(harmed[5], lines[5]);
+    let told = verify(&harmed);
+    assert!(told.stdout.contains("line 5") && told.stdout.contains("entry 6 "), "{told:?}");
+    // The same where the harmed line is text, and no entry.
+    harmed[4] = b"{}".to_vec();
+    let told = verify(&harmed);
+    assert!(told.stdout.contains("line 5") && told.stdout.contains("entry 6 "), "{told:?}");
+}
