@@ -866,6 +866,31 @@ fn wrong_command_lines_are_refused() {
     );
 }
 
+/// A start that cannot keep the first key makes none, so that the next one does.
+#[test]
+fn a_first_key_that_cannot_be_kept_is_not_made() {
+    let home = Home::new("cli-first-lost").with("HUNDI_CONSOLE_LISTEN", "127.0.0.1:0");
+    let path = home.directory.join("hundi.db.first-key");
+    // Even root cannot write a file where a folder is.
+    std::fs::create_dir(&path).expect("a folder in its place");
+    let refused = refused_start(&home);
+    assert!(refused.stderr.contains("first-key"), "{}", refused.stderr);
+    std::fs::remove_dir(&path).expect("the folder goes");
+    let listed = home.run(&["keys", "list"]).expect_success("keys list").stdout;
+    assert!(!listed.contains("default"), "a key that nobody has: {listed}");
+    // Neither does one whose console cannot be.
+    let mut home = home;
+    home.set("HUNDI_CONSOLE_URL", "https://");
+    let refused = refused_start(&home);
+    assert!(refused.stderr.contains("console's address"), "{}", refused.stderr);
+    assert!(!path.exists(), "an empty file is left");
+    home.unset("HUNDI_CONSOLE_URL");
+    let server = home.start();
+    let key = std::fs::read_to_string(&path).expect("the first key").trim().to_owned();
+    server.client(&key).get("/v1/balance").expect_success("a read with the first key");
+    assert!(server.stop().success());
+}
+
 /// A first start on an empty database makes one test key. Its output is no terminal here, so the
 /// key goes to a file that its owner alone reads, and the output names it.
 #[cfg(unix)]

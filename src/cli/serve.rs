@@ -1,10 +1,10 @@
 //! `hundi serve`: runs the service until a signal.
 
-use std::fs::OpenOptions;
-use std::io::{IsTerminal, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{IsTerminal, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +21,11 @@ use crate::kernel::{Clock, Mode};
 use crate::keys::{self, Permissions};
 use crate::outbound::Client;
 use crate::secrets;
-use crate::store::{Database, Store};
+use crate::store::{Cost, Database, Store};
 use crate::tls::platform_roots;
+
+/// The most bytes of a key that room is made for.
+const KEY_BYTES_MAX: usize = 100;
 
 /// Run the service
 #[derive(Args)]
@@ -91,8 +94,6 @@ async fn serve(mut config: Config) -> Result<(), String> {
     warn_of_settings(&config).await;
     app.check_chains().await?;
     app.check_bank()?;
-    let first_key = first_key(&app.state.store).await?;
-    print(&format!("listening on http://{address}"))?;
     let console = match console {
         None => None,
         Some((listener, url, settings)) => {
@@ -104,12 +105,21 @@ async fn serve(mut config: Config) -> Result<(), String> {
             });
             let console = Console::new(app.state.clone(), &url, second_factor)?
                 .with_openid(openid.transpose()?)?;
+            Some((listener, Arc::new(console), url))
+        }
+    };
+    // The last thing that can fail: a key that is made is shown.
+    let first_key = first_key(&app.state.store, &config.database).await?;
+    print(&format!("listening on http://{address}"))?;
+    let console = match console {
+        None => None,
+        Some((listener, console, url)) => {
             print(&format!("console at {url}/console"))?;
-            Some((listener, Arc::new(console)))
+            Some((listener, console))
         }
     };
     match first_key {
-        Some(key) => show_first_key(&config.database, address, &key)?,
+        Some((key, place)) => show_first_key(place, address, &key)?,
         None => {
             print(&format!("guides at http://{address}/docs/"))?;
             let path = first_key_path(&config.database);
@@ -146,26 +156,73 @@ async fn serve(mut config: Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints the first key, and the commands that make a payment with it. The key itself goes to a
-/// terminal only. Other output may be a journal that many people read; then the key goes into a
-/// file with mode 0600, and the path is printed.
-fn show_first_key(database: &Database, address: SocketAddr, key: &str) -> Result<(), String> {
-    let (place, key) = if std::io::stdout().is_terminal() {
-        ("It is shown only now.".to_owned(), key.to_owned())
-    } else {
+/// Where the first key goes. The key itself goes to a terminal only. Other output may be a journal
+/// that many people read; then the key goes into a file with mode 0600, and the path is printed.
+enum FirstKeyPlace {
+    Terminal,
+    /// The file is open before the key is made, so that one that cannot be written makes none.
+    File {
+        file: File,
+        path: PathBuf,
+        is_new: bool,
+    },
+}
+
+impl FirstKeyPlace {
+    fn open(database: &Database) -> Result<FirstKeyPlace, String> {
+        if std::io::stdout().is_terminal() {
+            return Ok(FirstKeyPlace::Terminal);
+        }
         let path = first_key_path(database);
         let path = std::path::absolute(&path).unwrap_or(path);
+        let is_new = !path.exists();
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let written = options.open(&path).and_then(|mut file| writeln!(file, "{key}"));
-        written.map_err(|error| {
-            format!("the first key cannot be written to {}: {error}", path.display())
-        })?;
-        let path = path.display();
-        (
-            format!("It is in {path}: delete the file once you have stored it."),
-            format!("$(cat '{path}')"),
-        )
+        // Whatever it holds stays until a key is made.
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(|error| unwritten(&path, &error))?;
+        // Room for a key, while it can still be refused.
+        let mut place = FirstKeyPlace::File { file, path, is_new };
+        if is_new {
+            place.write(&" ".repeat(KEY_BYTES_MAX))?;
+        }
+        Ok(place)
+    }
+
+    /// Writes a text in the place of what is there.
+    fn write(&mut self, text: &str) -> Result<(), String> {
+        let FirstKeyPlace::File { file, path, .. } = self else { return Ok(()) };
+        let line = format!("{text}\n");
+        let mut write = || {
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(line.as_bytes())?;
+            file.set_len(line.len() as u64)?;
+            file.sync_all()
+        };
+        write().map_err(|error| unwritten(path, &error))
+    }
+
+    /// Takes the file away that was opened for a key that was not made.
+    fn close(self) {
+        if let FirstKeyPlace::File { path, is_new: true, .. } = self
+            && let Err(error) = std::fs::remove_file(&path)
+        {
+            tracing::warn!(%error, path = %path.display(), "an empty file could not be removed");
+        }
+    }
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> String {
+    format!("the first key cannot be written to {}: {error}", path.display())
+}
+
+/// Prints where the first key is, and the commands that make a payment with it.
+fn show_first_key(place: FirstKeyPlace, address: SocketAddr, key: &str) -> Result<(), String> {
+    let (place, key) = match place {
+        FirstKeyPlace::Terminal => ("It is shown only now.".to_owned(), key.to_owned()),
+        FirstKeyPlace::File { path, .. } => (
+            format!("It is in {}: delete the file once you have stored it.", path.display()),
+            format!("$(cat '{}')", path.display()),
+        ),
     };
     // If the binary was started by a path, it may not be on the shell's PATH: print that path.
     let name = std::env::args_os().next().map(|name| name.to_string_lossy().into_owned());
@@ -244,21 +301,44 @@ fn notify(state: &str) {
     }
 }
 
-/// Makes the default account and one test key, if the database has no account yet.
-async fn first_key(store: &Store) -> Result<Option<String>, String> {
-    store
-        .write(|tx, now| {
-            if keys::rows::accounts_count(tx)? > 0 {
-                return Ok(None);
-            }
-            let request = KeyRequest {
-                account: ACCOUNT_DEFAULT.into(),
-                mode: Mode::Test,
-                permissions: Permissions::All,
-                expires_at: None,
-            };
-            Ok(Some(app::create_key(tx, now, &request)?))
-        })
-        .await
-        .map_err(error_message)
+/// Makes the default account and one test key, if the database has no account yet, and keeps the
+/// key where it is shown. `Err` leaves no key behind that nobody has: what can fail is tried before.
+async fn first_key(
+    store: &Store,
+    database: &Database,
+) -> Result<Option<(String, FirstKeyPlace)>, String> {
+    let count = store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await;
+    if count.map_err(error_message)? > 0 {
+        return Ok(None);
+    }
+    let mut place = FirstKeyPlace::open(database)?;
+    let made = store.write(|tx, now| {
+        // Another node may have been first.
+        if keys::rows::accounts_count(tx)? > 0 {
+            return Ok(None);
+        }
+        let request = KeyRequest {
+            account: ACCOUNT_DEFAULT.into(),
+            mode: Mode::Test,
+            permissions: Permissions::All,
+            expires_at: None,
+        };
+        Ok(Some(app::create_key(tx, now, &request)?))
+    });
+    match made.await {
+        Ok(Some(key)) => {
+            place.write(&key).map_err(|fault| {
+                format!("{fault}; `hundi keys create --mode test` makes another one")
+            })?;
+            Ok(Some((key, place)))
+        }
+        Ok(None) => {
+            place.close();
+            Ok(None)
+        }
+        Err(error) => {
+            place.close();
+            Err(error_message(error))
+        }
+    }
 }
