@@ -2,7 +2,10 @@
 //! the bank's reference or a transaction's hash, which all have to be whole. If there is no such
 //! object, it finds persons and accounts by the beginnings of their names.
 
-use super::{AccountNames, rows};
+pub mod rows;
+
+use super::AccountNames;
+use super::rows as lists;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::chains::ChainName;
 use crate::chains::address::ChainAddress;
@@ -93,6 +96,14 @@ pub fn find(
 }
 
 fn add_object(tx: &mut dyn Tx, found: &mut SearchResults, id: AnyId) -> Result<(), StoreError> {
+    if let Some((scope, endpoint_id)) = rows::endpoint_of(tx, id)? {
+        found.endpoints.extend(webhooks::rows::find(tx, scope, endpoint_id)?);
+        return Ok(());
+    }
+    if let Some(number) = rows::account_of(tx, id)? {
+        found.accounts.push(number);
+        return Ok(());
+    }
     let Some(scope) = operator::find_scope(tx, id)? else { return Ok(()) };
     match id.kind {
         ObjectKind::Transfer => {
@@ -143,11 +154,11 @@ fn by_reference(
     asked: &str,
     scopes: &[Scope],
 ) -> Result<(), StoreError> {
-    for (scope, id) in rows::transfers_referenced(tx, asked, scopes, FOUND_MAX)? {
+    for (scope, id) in lists::transfers_referenced(tx, asked, scopes, FOUND_MAX)? {
         found.transfers.extend(transfers::rows::find(tx, scope, id)?);
     }
     let utr = asked.to_ascii_uppercase();
-    for (scope, id) in rows::payouts_under(tx, &utr, scopes, FOUND_MAX)? {
+    for (scope, id) in lists::payouts_under(tx, &utr, scopes, FOUND_MAX)? {
         let Some(payout) = payouts::rows::find(tx, scope, id)? else { continue };
         // The transfer is what a person who has a UTR looks for.
         if found.transfers.iter().all(|transfer| transfer.id != payout.transfer_id) {
@@ -170,7 +181,7 @@ fn by_transaction(
         return Ok(());
     }
     for hash in [digits.clone(), format!("0x{digits}")] {
-        for (scope, id) in rows::deposits_of(tx, &hash, scopes, FOUND_MAX)? {
+        for (scope, id) in lists::deposits_of(tx, &hash, scopes, FOUND_MAX)? {
             let Some(deposit) = deposits::rows::find(tx, scope, id)? else { continue };
             if found.transfers.iter().all(|transfer| transfer.id != deposit.transfer_id) {
                 found.transfers.extend(transfers::rows::find(tx, scope, deposit.transfer_id)?);
@@ -178,7 +189,7 @@ fn by_transaction(
             found.deposits.push(deposit);
         }
         for chain in ChainName::ALL {
-            for (scope, id) in rows::refunds_of(tx, chain.as_str(), &hash, FOUND_MAX as i64)? {
+            for (scope, id) in lists::refunds_of(tx, chain.as_str(), &hash, FOUND_MAX as i64)? {
                 found.refunds.extend(refunds::rows::find(tx, scope, id)?);
             }
         }
@@ -200,7 +211,7 @@ fn by_name(tx: &mut dyn Tx, found: &mut SearchResults, asked: &str) -> Result<()
     {
         let Some((scope, first)) = group.first().copied() else { continue };
         let ids: Vec<AnyId> = group.iter().map(|(_, id)| *id).collect();
-        for (id, name) in rows::names(tx, first.kind, scope, &ids)? {
+        for (id, name) in lists::names(tx, first.kind, scope, &ids)? {
             if !name_words::matches(&name, &words) {
                 continue;
             }

@@ -2,7 +2,7 @@
 //! the way to live mode, and full account numbers.
 
 use hundi::audit::{self, Action, Fact};
-use hundi::kernel::{Currency, DecidedBy, Money, Via, rupees};
+use hundi::kernel::{AnyId, Currency, DecidedBy, Money, ObjectKind, Via, rupees};
 use hundi::staff::identities::{self, OutsideSignIn, Vouched};
 use hundi::staff::sign_in::Place;
 use hundi::staff::{self, Role};
@@ -923,6 +923,77 @@ async fn the_list_of_transfers_goes_on_to_the_last_one() {
     made.sort_unstable();
     shown.sort_unstable();
     assert_eq!(shown, made);
+}
+
+/// The search box leads from an identifier of each kind to a page.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_identifier_leads_to_a_page() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let wanted = json!({ "url": "http://127.0.0.1:1/", "enabled_events": ["*"] });
+    let endpoint = client.post("/v1/webhook_endpoints", wanted).await.ok();
+    let transfer = client.transfer().await;
+    client.deposit(&transfer, json!({})).await;
+    let path = format!("/v1/transfers/{}", id(&transfer));
+    let paid = client.wait_status(&path, "payout_settled").await;
+    let payout = paid["payout_id"].as_str().unwrap().to_owned();
+    let mut operator = signed_in(&server, "operator").await;
+    let decide =
+        [("object", payout.as_str()), ("decision", "return"), ("reason", "the bank called")];
+    let done = operator.submit("/console/account", "/console/decide", &decide).await;
+    assert_eq!(done.status, 303, "{}", done.body);
+    let returned = client.wait_until(&path, |found| found["refund"] != json!(null)).await;
+    let is_any = |page: &Value| !page["data"].as_array().unwrap().is_empty();
+    let deliveries = format!("/v1/webhook_endpoints/{}/deliveries", id(&endpoint));
+    let delivery = client.wait_until(&deliveries, is_any).await["data"][0]["id"].clone();
+    let events = format!("/v1/events?linked_id={}", id(&transfer));
+    let event = client.wait_until(&events, is_any).await["data"][0]["id"].clone();
+    let deposits = client.get("/v1/deposits").await.ok();
+    let read = |tx: &mut dyn hundi::store::Tx| {
+        let keys = hundi::keys::rows::list(tx)?;
+        let key = keys.first().expect("a key").id.to_string();
+        let row = tx.row("SELECT id FROM accounts WHERE number = 1", &[])?;
+        let account: hundi::kernel::Id<hundi::kernel::id::kind::Account> = row.unwrap().id()?;
+        Ok((key, account.to_string()))
+    };
+    let (key, account) = server.app.state.store.read(Cost::Point, read).await.unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let to_transfer = format!("/console/transfers/{}", id(&transfer));
+    let to_endpoint = format!("/console/webhooks/{}", id(&endpoint));
+    let page = |kind: &str, value: &Value| format!("/console/{kind}/{}", text(value));
+    let found = [
+        (id(&transfer), to_transfer.clone()),
+        (payout, to_transfer.clone()),
+        (id(&deposits["data"][0]), to_transfer.clone()),
+        (text(&returned["refund"]["id"]), to_transfer.clone()),
+        (text(&transfer["quote_lock_id"]), to_transfer.clone()),
+        (text(&event), to_transfer),
+        (text(&transfer["beneficiary_id"]), page("beneficiaries", &transfer["beneficiary_id"])),
+        (text(&transfer["sender_id"]), page("senders", &transfer["sender_id"])),
+        (id(&endpoint), to_endpoint.clone()),
+        (text(&delivery), to_endpoint),
+        (key, "/console/accounts/1".to_owned()),
+        (account, "/console/accounts/1".to_owned()),
+    ];
+    let mut kinds: Vec<ObjectKind> = Vec::new();
+    for (asked, wanted) in &found {
+        kinds.push(AnyId::parse(asked).unwrap().kind);
+        let answer = operator.get(&format!("/console/search?q={asked}")).await;
+        assert_eq!((answer.status, answer.header("location")), (303, wanted.as_str()), "{asked}");
+        assert_eq!(operator.get(wanted).await.status, 200, "{wanted}");
+        // The same by the path that links to any object have.
+        let direct = operator.get(&format!("/console/objects/{asked}")).await;
+        assert_eq!((direct.status, direct.header("location")), (303, wanted.as_str()), "{asked}");
+    }
+    // What is named `request_…` is no object of a caller's.
+    let missing = ObjectKind::ALL.iter().filter(|kind| !kinds.contains(kind));
+    assert_eq!(missing.collect::<Vec<_>>(), [&ObjectKind::Request]);
+    // One that is nobody's leads nowhere.
+    for kind in ObjectKind::ALL {
+        let none = AnyId { kind: *kind, value: 7 }.to_string();
+        let answer = operator.get(&format!("/console/search?q={none}")).await;
+        assert!(answer.status == 200 && answer.body.contains("Nothing was found"), "{none}");
+    }
 }
 
 /// The keys of the example configuration: those that are one value, and the tables.

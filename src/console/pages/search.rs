@@ -211,9 +211,16 @@ pub fn whose(visit: &Visit, accounts: &AccountNames, scope: Scope) -> PageCell {
 }
 
 /// The path of the page that shows an object. Payouts, deposits, refunds and quote locks are shown
-/// on their transfer's page, an event on that of its object. `None` where there is no such object.
+/// on their transfer's page, an event on that of its object, a delivery on that of its endpoint, a
+/// key on that of its account. `None` where there is no such object.
 pub async fn page_of(visit: &Visit, id: AnyId) -> Result<Option<String>, Failure> {
     let read = visit.app.store.read(Cost::Point, move |tx| {
+        if let Some((_, endpoint_id)) = search::rows::endpoint_of(tx, id)? {
+            return Ok(Some(path_of(endpoint_id.any())));
+        }
+        if let Some(number) = search::rows::account_of(tx, id)? {
+            return Ok(Some(format!("/console/accounts/{number}")));
+        }
         let Some(scope) = operator::find_scope(tx, id)? else { return Ok(None) };
         let transfer_id = match id.kind {
             ObjectKind::Payout => match id.typed() {
