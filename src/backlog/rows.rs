@@ -42,6 +42,15 @@ const OPEN: &[(&str, &str)] = &[
     ("refunds", "SELECT scope, created AS at FROM refunds WHERE status <> 'completed' LIMIT ?1"),
 ];
 
+/// Deliveries that are not made yet, whether the next attempt is due or not, since their schedules
+/// began by the store's clock. Every one counts, however many endpoints they are of.
+const DELIVERIES: &[(&str, &str)] = &[(
+    "deliveries",
+    "SELECT q.scope, d.schedule_start_milliseconds / 1000 AS at FROM webhook_queues q JOIN \
+     webhook_deliveries d ON d.endpoint_id = q.endpoint_id AND d.due_milliseconds >= 0 WHERE NOT \
+     q.closed LIMIT ?1",
+)];
+
 /// What waits in the bank's journal. `at` is a time of the store's clock.
 const AT_BANK: &[(&str, &str)] = &[
     (
@@ -68,12 +77,12 @@ pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<WaitingCoun
         let clock = place.and_then(|place| clocks.get(place)).map_or(0, |(_, ahead)| *ahead);
         if scope.mode().is_live() { 0 } else { clock }
     };
-    let mut found = Vec::with_capacity(2 * (DUE.len() + AT_BANK.len() + OPEN.len()));
+    let mut found = Vec::new();
     for (of, sql) in DUE {
         let values = values![COUNTED_MAX, now_milliseconds];
         found.extend(counted(of, tx.rows(&grouped(sql), values)?, |_| 0)?);
     }
-    for (of, sql) in AT_BANK {
+    for (of, sql) in DELIVERIES.iter().chain(AT_BANK) {
         found.extend(counted(of, tx.rows(&grouped(sql), values![COUNTED_MAX])?, |_| 0)?);
     }
     for (of, sql) in OPEN {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::refunds::command;
 use crate::stage::{self, Actor, DAY, SETTLES, STEP};
-use crate::support::{Server, by, payout_id};
+use crate::support::{Server, by, id, payout_id};
 
 const TEST: Scope = Scope::new(1, Mode::Test);
 
@@ -375,4 +375,40 @@ async fn a_held_payout_whose_beneficiary_becomes_unpayable_has_24_hours_from_the
     assert_eq!(told, (&json!("failed"), &json!("returned_by_beneficiary_bank")));
     assert_eq!(actor.shown(&held).await["status"], "refund_processing");
     stage::assert_book(&server);
+}
+
+/// Deliveries that are not made yet, however many endpoints they wait at and whether the next
+/// attempt is due.
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_count_the_deliveries_that_wait() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    for mode in ["test", "live"] {
+        assert_eq!(backlog(&server, "", "deliveries", mode).await, 0, "{mode}");
+    }
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let events = ["beneficiary.status.active"];
+        let wanted = json!({ "url": "http://127.0.0.1:1/", "enabled_events": events });
+        let endpoint = actor.client.post("/v1/webhook_endpoints", wanted).await.ok();
+        waiting.push(format!("/v1/webhook_endpoints/{}/deliveries", id(&endpoint)));
+    }
+    for _ in 0..3 {
+        actor.beneficiary(SETTLES).await;
+    }
+    for path in &waiting {
+        let were_tried = |found: &Value| {
+            let all = found["data"].as_array().unwrap();
+            all.len() == 3 && all.iter().all(|one| one["attempts_count"] != 0)
+        };
+        actor.client.wait_until(path, were_tried).await;
+    }
+    assert_eq!(backlog(&server, "", "deliveries", "test").await, 6);
+    assert_eq!(backlog(&server, "", "deliveries", "live").await, 0);
+    // They age with the service's clock, and no test clock ages them.
+    let age = backlog(&server, "_oldest_seconds", "deliveries", "test").await;
+    actor.advance(3_600).await;
+    assert_eq!(backlog(&server, "_oldest_seconds", "deliveries", "test").await, age);
+    server.clock.fetch_add(600_000, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(backlog(&server, "_oldest_seconds", "deliveries", "test").await, age + 600);
 }
