@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{DatabaseArgs, ModeFlag, beside, error_message, print};
+use super::{ByArgs, DatabaseArgs, ModeFlag, beside, error_message, print};
+use crate::decisions;
 use crate::http::body;
+use crate::kernel::Now;
 use crate::payment_advices::signing::{self, PublicKey};
+use crate::store::Tx;
 
 /// The largest file that is read. An advice has a few thousand bytes, and a key set with as many
 /// keys as there can be has fewer than this.
@@ -44,6 +47,8 @@ enum AdviceCommand {
         #[arg(long)]
         mode: ModeFlag,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
 }
@@ -57,16 +62,18 @@ async fn run(command: AdviceCommand) -> Result<(), String> {
             };
             print(&verdict(&read(&file)?, &keys)?)
         }
-        AdviceCommand::RotateKey { mode, database } => {
+        AdviceCommand::RotateKey { mode, by, database } => {
             let mode = mode.mode();
+            let by = by.decided_by()?;
             let app = beside(&database).await?;
             let services = app.state.services.clone();
-            let key = app
-                .state
-                .store
-                .write(move |tx, now| Ok(signing::rotate(tx, now, &services.sealer, mode)?))
-                .await
-                .map_err(error_message)?;
+            let rotate = move |tx: &mut dyn Tx, now: &mut Now| {
+                decisions::require(&by, mode)?;
+                let subject = format!("advice key of {} mode", mode.as_str());
+                decisions::record(tx, now, &subject, "rotate_advice_key", &by)?;
+                Ok(signing::rotate(tx, now, &services.sealer, mode)?)
+            };
+            let key = app.state.store.write(rotate).await.map_err(error_message)?;
             print(&format!("payment advices are signed with {} from now on", key.key_id()))
         }
     }

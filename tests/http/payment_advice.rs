@@ -260,8 +260,22 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
     assert!(code == Some(0) && told.starts_with("valid: PA-") && told.contains("TEST"), "{told}");
 
     let database = &server.database_url;
-    let (code, told) = hundi(&["advice", "rotate-key", "--mode", "test", "--database", database]);
+    let rotate = ["advice", "rotate-key", "--mode", "test", "--database", database];
+    let by = ["--actor", "asha", "--reason", "the yearly change"];
+    let (code, told) = hundi(&[&rotate[..], &by].concat());
     assert_eq!(code, Some(0), "{told}");
+    let kept = server.app.state.store.write(|tx, _| {
+        let subject = "advice key of test mode";
+        Ok((
+            hundi::decisions::rows::of_subject(tx, subject, 10)?,
+            hundi::audit::rows::of_subject(tx, subject, 10)?,
+        ))
+    });
+    let (decided, logged) = kept.await.unwrap();
+    assert_eq!((decided.len(), logged.len()), (1, 1));
+    assert_eq!(decided[0].decision, "rotate_advice_key");
+    assert_eq!((decided[0].by.actor(), decided[0].by.reason()), ("asha", "the yearly change"));
+    assert_eq!(logged[0].actor, "asha");
     let second = json_of(&actor, &payout).await;
     let (before, after) = (first.json(), second.json());
     assert_ne!(
