@@ -17,9 +17,9 @@ use super::caller::{ApiCaller, CallError, CallerArgs};
 use super::print;
 use crate::kernel::{Clock, hex};
 use crate::outbound::{OutboundEndpoint, OutboundError};
-use crate::webhooks::EventFilters;
 use crate::webhooks::sending::attempt::USER_AGENT_TEXT;
 use crate::webhooks::sending::sign;
+use crate::webhooks::{self, EventFilters};
 
 /// How long one request waits for an event, in seconds.
 const WAIT_SECONDS: i64 = 25;
@@ -110,10 +110,7 @@ impl Listen {
                 OutboundEndpoint::new(url, None).map_err(|error| format!("--forward-to: {error}"))
             })
             .transpose()?;
-        let filters = match self.events.is_empty() {
-            true => EventFilters::all(),
-            false => EventFilters::from_list(&self.events),
-        };
+        let filters = filters(&self.events)?;
         let place = [caller.base_url.as_str(), caller.key(), forward_to.as_deref().unwrap_or("")];
         let path = self.state.map_or_else(|| default_path(&place), Ok)?;
         let (state, lock) = open_state(&path)?;
@@ -126,6 +123,21 @@ impl Listen {
         };
         drop(lock);
         listened
+    }
+}
+
+/// The filters of `--events`; `Err` names the first that no event can ever fit.
+fn filters(events: &[String]) -> Result<EventFilters, String> {
+    if events.is_empty() {
+        return Ok(EventFilters::all());
+    }
+    let catalogue = webhooks::event_types();
+    match events.iter().find(|event| !webhooks::is_filter(event, &catalogue)) {
+        None => Ok(EventFilters::from_list(events)),
+        Some(wrong) => Err(format!(
+            "--events: {wrong:?} is no event, and no beginning of one such as transfer.status.*; \
+             the page \"Webhooks\" of the guides lists every event"
+        )),
     }
 }
 
@@ -366,6 +378,8 @@ impl Listener {
         options.write(true).create(true).truncate(true).mode(0o600);
         let mut file = options.open(&fresh).map_err(fault)?;
         file.write_all(&bytes).map_err(fault)?;
+        // On the disk before it takes the other's name: a crash of the machine leaves one of both.
+        file.sync_data().map_err(fault)?;
         std::fs::rename(&fresh, &self.path).map_err(fault)
     }
 }

@@ -101,3 +101,32 @@ fn events_are_lines_of_json_and_one_that_nobody_read_comes_again() {
     let both = home.run_plain(&["listen", "--json", "--forward-to", "localhost:1"]);
     assert!(!both.status.success(), "a receiver and lines of JSON");
 }
+
+#[test]
+fn a_misspelt_event_is_told_at_once() {
+    let home = Home::new("listen-misspelt");
+    let state = home.directory.join("place.json");
+    let listen = |events: &str| {
+        home.run_plain(&[
+            "listen",
+            "--state",
+            state.to_str().unwrap(),
+            "--api-key",
+            "sk_test_none",
+            "--base-url",
+            "http://127.0.0.1:9",
+            "--events",
+            events,
+        ])
+    };
+    for wrong in ["transfer.status.setled", "transfer.status.", "transfers.*", "*.created", ""] {
+        let told = listen(&format!("transfer.status.*,{wrong}"));
+        assert!(!told.status.success());
+        let names_it = told.stderr.contains(&format!("{wrong:?}"));
+        assert!(names_it && told.stderr.contains("--events"), "{wrong}: {}", told.stderr);
+    }
+    assert!(!state.exists(), "nothing was begun");
+    // What there is goes on to the service, which is not there.
+    let told = listen("transfer.status.*,payout.status.settled,*");
+    assert!(!told.status.success() && !told.stderr.contains("--events"), "{}", told.stderr);
+}
