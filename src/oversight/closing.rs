@@ -64,7 +64,7 @@ pub fn read(tx: &mut dyn Tx, mode: Mode, day: Day) -> Result<Closing, StoreError
     };
     let (inr, usdt) = (Currency::Inr, Currency::Usdt);
     let chain = rows::chain(tx, mode, from, before)?;
-    let bank = if mode.is_live() { rows::bank(tx, day)? } else { None };
+    let bank = rows::bank(tx, mode, day)?;
     let comparisons = vec![
         Comparison {
             what: "paid_out",

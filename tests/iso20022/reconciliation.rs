@@ -1,7 +1,7 @@
 //! Ways in which a real difference could stay unseen, or a false one be shown.
 
 use hundi::kernel::id::kind;
-use hundi::kernel::{Id, Money, Now};
+use hundi::kernel::{Id, Mode, Money, Now};
 use hundi::operator::OperatorDecision;
 use hundi::oversight::closing;
 use hundi::payouts::state::PayoutStatus;
@@ -145,7 +145,7 @@ async fn what_one_debit_paid_to_several_is_in_the_sums() {
     let told = format!("3 lines; payouts: {sum} INR paid, {one} INR sent back");
     assert!(report.counts.iter().any(|line| line.contains(&told)), "{:?}", report.counts);
     let bank = |tx: &mut dyn Tx, _: &mut Now| {
-        let bank = |tx: &mut dyn Tx, day| closing::rows::bank(tx, day);
+        let bank = |tx: &mut dyn Tx, day| closing::rows::bank(tx, Mode::Test, day);
         Ok((bank(tx, day(DAY))?.unwrap(), bank(tx, day("2098-12-31"))?.unwrap()))
     };
     let (day, before) = scene.server.app.state.store.write(bank).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_statement_closes_its_day_once_its_file_is_applied() {
     let ask = |tx: &mut dyn Tx, _: &mut Now| {
         Ok((
             reconcile::rows::closed_until(tx)?,
-            closing::rows::bank(tx, day(DAY))?.is_none(),
+            closing::rows::bank(tx, Mode::Test, day(DAY))?.is_none(),
         ))
     };
     assert_eq!(scene.server.app.state.store.write(ask).await.unwrap(), (None, true));

@@ -80,19 +80,21 @@ pub struct BankSums {
     pub credit_units: i64,
 }
 
-/// Reads them for one day; `None` if no statement closes that day.
-pub fn bank(tx: &mut dyn Tx, day: Day) -> Result<Option<BankSums>, StoreError> {
-    if reconcile::rows::closed_until(tx)?.is_none_or(|closed| closed < day) {
+/// Reads them for one day; `None` if the mode has no bank that sends statements, or if no statement
+/// closes that day.
+pub fn bank(tx: &mut dyn Tx, mode: Mode, day: Day) -> Result<Option<BankSums>, StoreError> {
+    let is_closed = reconcile::rows::closed_until(tx)?.is_some_and(|closed| closed >= day);
+    if !is_closed || reconcile::rows::bank_mode(tx)? != mode {
         return Ok(None);
     }
     // A debit that paid several payouts counts with the share of each.
     let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN l.sign = 'debit' THEN l.units ELSE 0 END), 0) + \
                (SELECT COALESCE(SUM(s.units), 0) FROM bank_line_shares s JOIN \
                bank_statement_lines d ON d.id = s.line_id AND d.sign = 'debit' AND d.booking_day \
-               = ?1) AS BIGINT), CAST(COALESCE(SUM(CASE WHEN l.sign = 'credit' THEN l.units ELSE \
-               0 END), 0) AS BIGINT) FROM bank_statement_lines l WHERE l.matching = 'payout' AND \
-               l.booking_day = ?1";
-    let row = tx.row(sql, values![&day.to_string()])?;
+               = ?1 WHERE s.scope % 2 = ?2) AS BIGINT), CAST(COALESCE(SUM(CASE WHEN l.sign = \
+               'credit' THEN l.units ELSE 0 END), 0) AS BIGINT) FROM bank_statement_lines l WHERE \
+               l.matching = 'payout' AND l.booking_day = ?1 AND l.scope % 2 = ?2";
+    let row = tx.row(sql, values![&day.to_string(), i64::from(mode.is_live())])?;
     row.map(|mut row| Ok(BankSums { debit_units: row.int()?, credit_units: row.int()? }))
         .transpose()
 }
