@@ -1104,3 +1104,56 @@ async fn a_changed_secret_part_of_a_table_is_in_the_log() {
         expected += 1;
     }
 }
+
+/// Each alarm that a service can have without a chain, with the way to its runbook.
+#[tokio::test(flavor = "multi_thread")]
+async fn alarms_stand_on_the_overview_with_their_runbooks() {
+    let folder = std::env::temp_dir().join(format!("hundi-alarms-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (list, config) = (folder.join("own.csv"), folder.join("hundi.toml"));
+    let columns = "id,name,aliases,date_of_birth,country,address,note\n";
+    std::fs::write(&list, format!("{columns}1,Somebody Listed,,,,,\n")).unwrap();
+    let text = format!("[screening]\noperator_file = '{}'\n", list.display());
+    std::fs::write(&config, text).unwrap();
+    let server = console_with(&[("CONFIG", config.to_str().unwrap())]).await;
+    let client = server.client().await;
+    let wanted = json!({ "url": "http://127.0.0.1:1/", "enabled_events": ["*"] });
+    let endpoint = client.post("/v1/webhook_endpoints", wanted).await.ok();
+    assert_eq!(endpoint["status"], "enabled");
+    let pause = server.app.state.store.write(|tx, now| {
+        let by = DecidedBy::new("asha", "a drill").unwrap();
+        // As the worker does after days without an answer.
+        let sql = "UPDATE webhook_endpoints SET status = 'disabled', disabled_reason = \
+                   'delivery_failures', disabled_milliseconds = 1, version = version + 1";
+        tx.execute_one(sql, &[])?;
+        Ok(hundi::pauses::pause(tx, now, hundi::pauses::Operation::Payouts, None, &by)?)
+    });
+    pause.await.unwrap();
+    let mut viewer = signed_in(&server, "viewer").await;
+    let alarms = async |viewer: &mut Browser<'_>, mode: &str| {
+        let page = viewer.get(&format!("/console?mode={mode}")).await.body;
+        let rows = page.split("<tr").filter(|row| row.contains("/console/runbooks/"));
+        rows.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let of_test = alarms(&mut viewer, "test").await;
+    let of_live = alarms(&mut viewer, "live").await;
+    let is_there = |rows: &[String], name: &str, what: &str| {
+        let link = format!("/console/runbooks/{name}\"");
+        rows.iter().any(|row| row.contains(&link) && row.contains(what))
+    };
+    assert!(is_there(&of_test, "HundiPaused", "everybody"), "{of_test:#?}");
+    assert!(is_there(&of_test, "HundiWebhooksFail", "http://127.0.0.1:1/"), "{of_test:#?}");
+    assert!(is_there(&of_live, "HundiSanctionsListOld", "ofac"), "{of_live:#?}");
+    assert!(!is_there(&of_live, "HundiWebhooksFail", ""), "the endpoint is of test mode");
+    for name in ["HundiPaused", "HundiWebhooksFail", "HundiSanctionsListOld"] {
+        assert_eq!(viewer.get(&format!("/console/runbooks/{name}")).await.status, 200, "{name}");
+    }
+    // The lists, and the endpoint that fails, below.
+    let page = viewer.get("/console?mode=test").await.body;
+    let row = |text: &str| page.split("<tr").find(|row| row.contains(text)).map(str::to_owned);
+    let listed = row("operator").unwrap_or_else(|| panic!("no list in {page}"));
+    assert!(listed.contains(">1<"), "its entries: {listed}");
+    let failing = page.matches("http://127.0.0.1:1/").count();
+    assert!(failing >= 2, "among the alarms and among the endpoints: {page}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
