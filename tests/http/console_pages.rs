@@ -1157,3 +1157,49 @@ async fn alarms_stand_on_the_overview_with_their_runbooks() {
     assert!(failing >= 2, "among the alarms and among the endpoints: {page}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// How far the long work has come, as the store has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn work_under_way_shows_its_place_and_its_end() {
+    const ACCOUNT_KEY: &str = concat!(
+        "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7",
+        "dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd"
+    );
+    let server = console_with(&[
+        ("HUNDI_TEST_CHAIN_PRESET", "nile"),
+        ("HUNDI_TEST_CHAIN_ENDPOINTS", "http://127.0.0.1:9/a,http://127.0.0.2:9/b"),
+        ("HUNDI_TEST_CHAIN_ACCOUNT_KEY", ACCOUNT_KEY),
+    ])
+    .await;
+    server.client().await;
+    let mut viewer = signed_in(&server, "viewer").await;
+    let before = viewer.get("/console/work").await.body;
+    assert!(before.contains("Nobody was screened again yet"), "{before}");
+    let plant = async |ended_at: Option<i64>, completed_milliseconds: i64| {
+        let walk = json!({ "began_at": 1_790_000_000, "account_number": 1, "is_beneficiaries":
+            true, "count": 4_711, "reached": 1_780_000_000, "ended_at": ended_at });
+        let planted = server.app.state.store.write(move |tx, _| {
+            let text = serde_json::to_vec(&walk).unwrap();
+            hundi::store::migrate::write_meta(tx, "screening_walk", &text)?;
+            tx.execute("DELETE FROM chain_audits", &[])?;
+            let sql = "INSERT INTO chain_audits (mode, chain, height, block_hash, \
+                       completed_milliseconds) VALUES ('test', 'tron', 8150, ?1, ?2)";
+            Ok(tx.execute(sql, hundi::values![&"ab".repeat(32), completed_milliseconds])?)
+        });
+        assert_eq!(planted.await.unwrap(), 1);
+    };
+    plant(None, 0).await;
+    let page = viewer.get("/console/work").await.body;
+    for text in ["4711", "account 1 of 1", "Beneficiaries", ">8150<"] {
+        assert!(page.contains(text), "no {text} in {page}");
+    }
+    assert!(!page.contains("Ended") && !page.contains("2026-09-20"), "{page}");
+    plant(Some(1_790_000_500), 1_789_900_000_000).await;
+    let page = viewer.get("/console/work").await.body;
+    for text in ["Completed", "4711", "Ended"] {
+        assert!(page.contains(text), "no {text} in {page}");
+    }
+    assert!(!page.contains("account 1 of 1"), "{page}");
+    let row = page.split("<tr").find(|row| row.contains(">8150<")).unwrap();
+    assert!(row.contains("<time"), "when the whole was compared last: {row}");
+}

@@ -1,7 +1,7 @@
 //! How far long work has come. The work does not depend on this page: it goes on when nobody looks.
 
 use super::super::blocks::{
-    ConsolePage, PageBlock, PageCell, Section, Table, TableLine, age, path_of, word,
+    ConsolePage, PageBlock, PageCell, Section, Table, TableLine, Tone, age, path_of, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::fact;
@@ -97,7 +97,7 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
 }
 
 fn note(text: String) -> PageBlock {
-    PageBlock::Note { tone: super::Tone::Plain, text }
+    PageBlock::Note { tone: Tone::Plain, text }
 }
 
 /// The screening of everybody, which begins when a list has changed.
@@ -106,9 +106,12 @@ fn screened(visit: &Visit, work: &Work) -> Vec<PageBlock> {
     let Some(progress) = &work.screening else {
         return vec![note(words.get("work.no_screening").to_owned())];
     };
-    let state = if progress.ended_at.is_some() { "completed" } else { "pending" };
+    let state = match progress.ended_at {
+        Some(_) => PageCell::Chip { text: words.get("work.done").to_owned(), tone: Tone::Good },
+        None => PageCell::chip(words, "pending"),
+    };
     let mut facts = vec![
-        fact(visit, "col.state", PageCell::chip(words, state)),
+        fact(visit, "col.state", state),
         fact(visit, "work.began", PageCell::time(progress.began_at)),
         fact(visit, "work.persons", PageCell::number(progress.count)),
     ];
