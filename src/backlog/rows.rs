@@ -43,12 +43,13 @@ const OPEN: &[(&str, &str)] = &[
 ];
 
 /// Deliveries that are not made yet, whether the next attempt is due or not, since their schedules
-/// began by the store's clock. Every one counts, however many endpoints they are of.
+/// began by the store's clock. The order is that of the index over such deliveries, so that a
+/// PostgreSQL with old statistics does not read all that were ever made.
 const DELIVERIES: &[(&str, &str)] = &[(
     "deliveries",
     "SELECT q.scope, d.schedule_start_milliseconds / 1000 AS at FROM webhook_queues q JOIN \
      webhook_deliveries d ON d.endpoint_id = q.endpoint_id AND d.due_milliseconds >= 0 WHERE NOT \
-     q.closed LIMIT ?1",
+     q.closed ORDER BY d.endpoint_id, d.due_milliseconds LIMIT ?1",
 )];
 
 /// What waits in the bank's journal. `at` is a time of the store's clock.
