@@ -182,8 +182,9 @@ impl FirstKeyPlace {
         let file = options.open(&path).map_err(|error| unwritten(&path, &error))?;
         // Room for a key, while it can still be refused.
         let mut place = FirstKeyPlace::File { file, path, is_new };
-        if is_new {
-            place.write(&" ".repeat(KEY_BYTES_MAX))?;
+        if is_new && let Err(fault) = place.write(&" ".repeat(KEY_BYTES_MAX)) {
+            place.close();
+            return Err(fault);
         }
         Ok(place)
     }
@@ -302,7 +303,7 @@ fn notify(state: &str) {
 }
 
 /// Makes the default account and one test key, if the database has no account yet, and keeps the
-/// key where it is shown. `Err` leaves no key behind that nobody has: what can fail is tried before.
+/// key where it is shown. What can fail is tried before, so that no key is made that nobody has.
 async fn first_key(
     store: &Store,
     database: &Database,
