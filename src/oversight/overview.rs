@@ -37,7 +37,7 @@ pub struct Overview {
     pub files_in: Vec<FileIn>,
     /// The last day that a statement of the bank closes.
     pub closed_until: Option<Day>,
-    /// Differences that the last comparison with the bank found, and that are not explained.
+    /// Differences with the bank that are not explained.
     pub bank_differences_count: usize,
     pub endpoints: Vec<EndpointLine>,
     /// Open payouts in each group of `AGES_SECONDS`: how many, and how much.
@@ -89,7 +89,7 @@ pub fn read(
         files_out: rows::files_out(tx, FILES_SHOWN_MAX)?,
         files_in: rows::files_in(tx, FILES_SHOWN_MAX)?,
         closed_until: crate::reconcile::rows::closed_until(tx)?,
-        bank_differences_count: kept::of_mode(tx, mode)?.len(),
+        bank_differences_count: kept::count(tx, mode)?,
         endpoints: rows::endpoints(tx, mode, ENDPOINTS_MAX)?,
         payouts_by_age,
         rates: rows::rates(tx)?,

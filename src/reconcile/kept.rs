@@ -122,10 +122,13 @@ pub fn keep(tx: &mut dyn Tx, compared: &KeptComparison) -> Result<(), StoreError
     migrate::write_meta(tx, KEPT_META, &text)
 }
 
-/// Whether somebody has decided since, or a statement has closed another day.
+/// Whether a statement has closed another day since, or somebody has decided while there were
+/// differences, which may have ended one.
 pub fn is_outdated(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let Some(kept) = stored(tx)? else { return Ok(true) };
-    Ok((kept.decision, kept.closed_until) != marks(tx)?)
+    let (decision, closed_until) = marks(tx)?;
+    let may_have_ended = kept.differences_count > 0 && kept.decision != decision;
+    Ok(may_have_ended || kept.closed_until != closed_until)
 }
 
 /// The last comparison, without what was explained since; `None` before the first.
@@ -140,6 +143,13 @@ pub fn read(tx: &mut dyn Tx) -> Result<Option<KeptComparison>, StoreError> {
         });
     }
     Ok(Some(kept))
+}
+
+/// How many differences with the bank a mode has: those of the last comparison, and lines that
+/// wait.
+pub fn count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
+    let lines = if rows::bank_mode(tx)? == mode { journal::unmatched_count(tx)? } else { 0 };
+    Ok(of_mode(tx, mode)?.len() + usize::try_from(lines).unwrap_or(0))
 }
 
 /// What of the last comparison is of a mode.

@@ -186,8 +186,8 @@ fn mark_unknown(
 }
 
 /// Compares the book with the bank's statements, keeps what differs for the console, and logs how
-/// many differences there are.
-pub async fn compare(app: &AppState) {
+/// many differences there are. `false` where it failed.
+pub async fn compare(app: &AppState) -> bool {
     let instant = app.store.clock.milliseconds() / 1000;
     let compared = app.store.read(Cost::Scan, move |tx| Ok(kept::compare(tx, instant)?)).await;
     let kept = match compared {
@@ -197,6 +197,7 @@ pub async fn compare(app: &AppState) {
         }
         Err(failure) => Err(failure),
     };
+    let is_compared = kept.is_ok();
     match kept {
         Ok(report) if report.differences_count == 0 => {
             app.metrics.bank_comparisons.count("agreed");
@@ -221,6 +222,7 @@ pub async fn compare(app: &AppState) {
             );
         }
     }
+    is_compared
 }
 
 /// Shows in the metrics which files the agent has not taken. A folder that cannot be read is passed
@@ -244,10 +246,11 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
         }
     };
     let mut reconciled: Option<Day> = None;
+    let mut is_compared = false;
     while !*stop.borrow() {
         let today = Day::at(app.store.clock.milliseconds() / 1000);
         if today != reconciled {
-            compare(&app).await;
+            is_compared = compare(&app).await;
             reconciled = today;
         }
         let mut turn = TurnReport::default();
@@ -262,10 +265,10 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
             }
         }
         // The operator is needed now, so the figures do not wait for the next day's comparison. Nor
-        // does what a decision or a statement has changed.
-        let is_outdated = app.store.read(Cost::Scan, |tx| Ok(kept::is_outdated(tx)?)).await;
-        if turn.alarms_count > 0 || is_outdated.is_ok_and(|is_outdated| is_outdated) {
-            compare(&app).await;
+        // does what a decision or a statement has changed, unless the last comparison failed.
+        let outdated = app.store.read(Cost::Scan, |tx| Ok(kept::is_outdated(tx)?)).await;
+        if turn.alarms_count > 0 || (is_compared && outdated.is_ok_and(|is_it| is_it)) {
+            is_compared = compare(&app).await;
         }
         show_outbox(&app, bank.folders());
         tokio::select! {
