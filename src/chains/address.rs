@@ -33,7 +33,7 @@ impl ChainAddress {
     /// Whether a list's text is this address in the form of its chain, also where its checksum is
     /// not right.
     pub fn is_listed_as(&self, text: &str) -> bool {
-        self.chain.listed_address(text).is_some_and(|listed| listed == self.bytes)
+        self.kind.listed_address(text).is_some_and(|listed| listed == self.bytes)
     }
 
     /// Reads text in the form of any chain: the first kind that claims it says what is wrong with

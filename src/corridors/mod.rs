@@ -5,5 +5,5 @@ pub mod api;
 
 use crate::resource::Resource;
 
-pub const RESOURCE: Resource =
-    Resource::new(api::routes).at("corridors", "What can be sent now, with its limits and time limits.");
+pub const RESOURCE: Resource = Resource::new(api::routes)
+    .at("corridors", "What can be sent now, with its limits and time limits.");
