@@ -48,6 +48,7 @@ use crate::services::{Ports, Services};
 use crate::store::handle::{self, Epilogue};
 use crate::store::{Cost, Store, Tx};
 use crate::tls::platform_roots;
+use crate::webhooks::handover::Handover;
 use crate::webhooks::sending::attempt::WebhookClientOptions;
 use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sequencer::sequence;
@@ -389,11 +390,13 @@ impl App {
             // Under one lease and so on one node: there the sequencer's signal wakes the delivery
             // worker.
             Worker::leading(events::watch::SEQUENCER_LEASE, move |stop: Stop, lease| {
-                let deliver =
-                    webhooks::worker::run(delivered.clone(), client.clone(), stop.clone());
+                let handover = Arc::<Handover>::default();
+                let (app, client) = (delivered.clone(), client.clone());
+                let deliver = webhooks::worker::run(app, client, handover.clone(), stop.clone());
                 let chain = events::chain::run(sequenced.clone(), stop.clone());
                 let replays = webhooks::replay::run(replayed.clone(), stop.clone());
-                let sequence = webhooks::sequencer::run(sequenced.clone(), lease, stop);
+                let app = sequenced.clone();
+                let sequence = webhooks::sequencer::run(app, lease, handover, stop);
                 async {
                     tokio::join!(deliver, sequence, chain, replays);
                 }

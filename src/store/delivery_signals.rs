@@ -53,6 +53,11 @@ impl DeliverySignals {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether something was told that was not taken.
+    pub fn has_told(&self) -> bool {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) != DueSince::default()
+    }
+
     fn change(&self, change: impl FnOnce(&mut DueSince)) {
         change(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         self.told.notify_one();
@@ -73,7 +78,9 @@ mod tests {
         signals.tell_endpoint(endpoint(2));
         signals.tell_endpoint(endpoint(1));
         let expected = DueSince { endpoints: vec![endpoint(2), endpoint(1)], others: false };
+        assert!(signals.has_told());
         assert_eq!(signals.take(), expected);
+        assert!(!signals.has_told());
         assert_eq!(signals.take(), DueSince::default());
         signals.tell();
         assert_eq!(signals.take(), DueSince { endpoints: Vec::new(), others: true });

@@ -135,6 +135,28 @@ pub fn begun_late(
     delivery
 }
 
+/// A delivery that begins claimed: its worker has it as soon as the transaction has committed.
+/// Answers what is written, and what the worker is handed.
+pub fn begun_claimed(
+    now: &mut Now,
+    endpoint_id: EndpointId,
+    event: &Arc<EventRow>,
+) -> (Delivery, DueDelivery) {
+    let mut delivery = begun(now, endpoint_id, event.id, event.created, DeliveryStatus::Pending);
+    let start_milliseconds = delivery.schedule_start_milliseconds;
+    delivery.due_milliseconds = Some(start_milliseconds + LEASE_MILLISECONDS);
+    let due = DueDelivery {
+        id: delivery.id,
+        schedule_start_milliseconds: start_milliseconds,
+        step: delivery.step,
+        attempts_count: delivery.attempts_count,
+        due_milliseconds: start_milliseconds,
+        event: Some(event.clone()),
+        watched: None,
+    };
+    (delivery, due)
+}
+
 /// Claims due deliveries of one endpoint under a lease; answers which of them are claimed, because
 /// they were still as they had been read. `is_drained` says that no others are due.
 pub fn claim(

@@ -8,6 +8,7 @@ use crate::store::sqlite::SqliteTx;
 use crate::values;
 use crate::webhooks::EventFilters;
 use crate::webhooks::fan_out::{NAMED_MAX, Subscribers};
+use crate::webhooks::handover::{Handover, Offer};
 
 const START: i64 = 1_764_000_000_000;
 const HOUR: i64 = 3_600_000;
@@ -641,5 +642,65 @@ fn the_due_queries_walk_their_indexes() {
             let text: String = plan.into_iter().map(|row| format!("{row:?}")).collect();
             assert!(text.contains(index) && !text.contains("TEMP B-TREE"), "{sql}: {text}");
         }
+    });
+}
+
+/// A run of the sequencer with so many events, where the worker offers this for an endpoint; answers
+/// the ends of the leases and the due times that were written, in the order of the events, and how
+/// many deliveries were handed over.
+fn handed_over(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &Endpoint,
+    (offer, places): (Offer, usize),
+    events_count: usize,
+) -> (Vec<Option<i64>>, usize) {
+    tx.execute("DELETE FROM webhook_deliveries", &[]).unwrap();
+    tx.execute("UPDATE webhook_queues SET due_milliseconds = NULL", &[]).unwrap();
+    let handover = Handover::default();
+    handover.publish(vec![(endpoint.id, Some(offer))], places);
+    for _ in 0..events_count {
+        let linked = now.mint::<kind::Transfer>().any();
+        events::emit(tx, now, SCOPE, "transfer.status.funded", linked).unwrap();
+    }
+    let subscribers = Subscribers::handed_over_by(&handover);
+    crate::webhooks::sequencer::sequence_for(tx, now, subscribers).unwrap();
+    handover.hand_over();
+    let due = all(tx, endpoint).iter().map(|delivery| delivery.due_milliseconds).collect();
+    (due, handover.take().len())
+}
+
+#[test]
+fn deliveries_begin_claimed_where_the_worker_offers_to_send_them() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "*");
+        let due = Some(START);
+        let leased = Some(START + LEASE_MILLISECONDS);
+        let offer = |version, room| Offer { version, room };
+        assert_eq!(
+            handed_over(tx, now, &endpoint, (offer(1, 8), 9), 2),
+            (vec![leased; 2], 2),
+            "there is room for both"
+        );
+        assert_eq!(due_at(tx, &endpoint), leased, "a dead process's are found then");
+        // The first ones of more than there is room for. What comes later does not overtake.
+        for few in [(offer(1, 2), 9), (offer(1, 8), 2)] {
+            let (written, handed) = handed_over(tx, now, &endpoint, few, 4);
+            assert_eq!((written, handed), (vec![leased, leased, due, due], 2));
+            assert_eq!(due_at(tx, &endpoint), due);
+        }
+        let changed = handed_over(tx, now, &endpoint, (offer(2, 8), 9), 1);
+        assert_eq!(changed, (vec![due], 0), "another version");
+        let full = handed_over(tx, now, &endpoint, (offer(1, 8), 0), 1);
+        assert_eq!(full, (vec![due], 0), "no place");
+        let stranger = Endpoint { id: Id::from_u128(7), ..endpoint.clone() };
+        let none = handed_over(tx, now, &stranger, (offer(1, 8), 9), 1);
+        assert_eq!((none.1, all(tx, &endpoint)[0].due_milliseconds), (0, due));
+        let set = |tx: &mut dyn Tx, sql: &str| tx.execute(sql, values![endpoint.id]).unwrap();
+        set(tx, "UPDATE webhook_endpoints SET status = 'disabled' WHERE id = ?1");
+        let disabled = handed_over(tx, now, &endpoint, (offer(1, 8), 9), 1);
+        assert_eq!(disabled, (vec![None], 0), "only recorded");
+        set(tx, "UPDATE webhook_endpoints SET status = 'enabled', chaos_key_id = id WHERE id = ?1");
+        assert_eq!(handed_over(tx, now, &endpoint, (offer(1, 8), 9), 1).1, 0, "a chaos profile");
     });
 }

@@ -3,14 +3,16 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
-use super::deliveries::{self, Delivery};
+use super::deliveries::{self, Delivery, LEASE_MILLISECONDS};
+use super::handover::{Handover, LeasedDelivery, Offer, WrittenDeliveries};
 use super::rows::{self, SubscriberRow};
 use super::state::DeliveryStatus;
 use crate::chaos::{self, events::Passage};
 use crate::events::rows::EventRow;
 use crate::kernel::{Now, Scope, StoreError};
-use crate::store::{Signal, Tx};
+use crate::store::{self, Signal, Tx};
 
 /// Endpoints that one run of the sequencer tells the worker by name. The worker finds further ones
 /// by looking.
@@ -20,23 +22,38 @@ pub const NAMED_MAX: usize = 64;
 /// each account.
 #[derive(Default)]
 #[must_use = "deliveries are written by `finish`"]
-pub struct Subscribers {
+pub struct Subscribers<'h> {
     scopes: HashMap<Scope, Vec<Subscriber>>,
     /// What [`Subscribers::finish`] writes.
     deliveries: Vec<Delivery>,
     /// Endpoints that the worker was told by name.
     named_count: usize,
+    /// Where the worker of this process offers to take deliveries that are claimed already.
+    handover: Option<&'h Handover>,
+    /// How many more it takes.
+    places: usize,
+    written: WrittenDeliveries,
 }
 
 struct Subscriber {
     endpoint: SubscriberRow,
     /// Its queue is already due in this run.
     is_due: bool,
+    /// Its queue is already due at the end of this run's leases.
+    is_leased: bool,
+    /// How many more deliveries may begin claimed.
+    offer: Offer,
 }
 
-impl Subscribers {
-    /// Begins one delivery for each endpoint that wants the event: due now, or only recorded where
-    /// it is disabled. A chaos profile may withhold it or make it late.
+impl<'h> Subscribers<'h> {
+    /// Lets deliveries begin claimed where the worker offers to send them at once.
+    pub fn handed_over_by(handover: &'h Handover) -> Subscribers<'h> {
+        let places = handover.begin_run();
+        Subscribers { handover: Some(handover), places, ..Subscribers::default() }
+    }
+
+    /// Begins one delivery for each endpoint that wants the event: due now, or claimed, or only
+    /// recorded where it is disabled. A chaos profile may withhold it or make it late.
     pub fn fan_out(
         &mut self,
         tx: &mut dyn Tx,
@@ -44,20 +61,24 @@ impl Subscribers {
         scope: Scope,
         event: &EventRow,
     ) -> Result<(), StoreError> {
-        let Subscribers { scopes, deliveries: begun, named_count } = self;
+        let Subscribers {
+            scopes, deliveries: begun, named_count, handover, places, written, ..
+        } = self;
         let subscribers = match scopes.entry(scope) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 let endpoints = rows::subscribers(tx, scope)?;
-                place.insert(
-                    endpoints
-                        .into_iter()
-                        .map(|endpoint| Subscriber { endpoint, is_due: false })
-                        .collect(),
-                )
+                let subscriber = |endpoint| {
+                    let offer = handover.and_then(|handover| valid_offer(handover, &endpoint));
+                    let offer = offer.unwrap_or(Offer { version: endpoint.version, room: 0 });
+                    Subscriber { endpoint, is_due: false, is_leased: false, offer }
+                };
+                place.insert(endpoints.into_iter().map(subscriber).collect())
             }
         };
-        for Subscriber { endpoint, is_due } in subscribers {
+        // Made for the first one that begins claimed.
+        let mut shared_event: Option<Arc<EventRow>> = None;
+        for Subscriber { endpoint, is_due, is_leased, offer } in subscribers {
             if !endpoint.enabled_events.matches(&event.event_type) {
                 continue;
             }
@@ -66,6 +87,29 @@ impl Subscribers {
                 begun.push(deliveries::begun(now, endpoint.id, event.id, event.created, status));
                 continue;
             }
+            if offer.room > 0 && *places > 0 {
+                (offer.room, *places) = (offer.room - 1, *places - 1);
+                let event = shared_event.get_or_insert_with(|| Arc::new(event.clone()));
+                let (delivery, due) = deliveries::begun_claimed(now, endpoint.id, event);
+                let lease_ends_milliseconds = due.due_milliseconds + LEASE_MILLISECONDS;
+                begun.push(delivery);
+                let (endpoint_id, version) = (endpoint.id, offer.version);
+                written.leased.push(LeasedDelivery {
+                    scope,
+                    endpoint_id,
+                    version,
+                    due,
+                    lease_ends_milliseconds,
+                });
+                if !*is_leased {
+                    // Where this process ends, the queue is found when the lease does.
+                    rows::queue_due_by(tx, endpoint.id, lease_ends_milliseconds)?;
+                    *is_leased = true;
+                }
+                continue;
+            }
+            // What comes later in this run is not sent before this one.
+            offer.room = 0;
             let passage = match endpoint.chaos_key_id {
                 Some(key_id) => {
                     let (of, linked) = ((key_id, endpoint.id), event.linked.to_string());
@@ -93,6 +137,7 @@ impl Subscribers {
                 } else {
                     Signal::Deliveries
                 });
+                written.due.push(endpoint.id);
                 *is_due = true;
             }
         }
@@ -101,6 +146,22 @@ impl Subscribers {
 
     /// Writes the deliveries, many with one statement.
     pub fn finish(self, tx: &mut dyn Tx) -> Result<(), StoreError> {
-        rows::deliveries_insert(tx, &self.deliveries)
+        rows::deliveries_insert(tx, &self.deliveries)?;
+        if let Some(handover) = self.handover {
+            handover.note_written(self.written);
+        }
+        Ok(())
     }
+}
+
+/// What the worker offers to take of an endpoint. Nothing where the endpoint has changed since the
+/// worker read it, or where a chaos profile draws what becomes of each delivery.
+fn valid_offer(handover: &Handover, endpoint: &SubscriberRow) -> Option<Offer> {
+    if endpoint.is_disabled || endpoint.chaos_key_id.is_some() {
+        return None;
+    }
+    let is_valid = |offer: &Offer| {
+        offer.version == endpoint.version || store::failpoint("changed_endpoints_are_handed_over")
+    };
+    handover.offer(endpoint.id).filter(is_valid)
 }

@@ -5,6 +5,7 @@ pub mod api;
 pub mod deliveries;
 pub mod drill;
 pub mod fan_out;
+pub mod handover;
 pub mod replay;
 pub mod rows;
 pub mod schedule;

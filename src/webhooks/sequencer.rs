@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::deliveries;
 use super::fan_out::Subscribers;
+use super::handover::{Handover, LeasedDelivery};
 use crate::app_state::AppState;
 use crate::background::leader::WorkerLease;
 use crate::events;
@@ -31,6 +33,15 @@ const FAULT_PAUSE_MILLISECONDS: u64 = 250;
 /// Turns outbox rows into events with strictly rising identifiers, and into deliveries. On the
 /// embedded store this runs at the end of every group that wrote outbox rows, inside its commit.
 pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
+    sequence_for(tx, now, Subscribers::default())
+}
+
+/// The same where deliveries may be handed over to the worker of this process.
+pub fn sequence_for(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    mut subscribers: Subscribers<'_>,
+) -> Result<(), StoreError> {
     let outbox = events::rows::outbox(tx, SEQUENCED_MAX)?;
     let mut sequenced = Vec::with_capacity(outbox.len());
     for row in &outbox {
@@ -43,7 +54,6 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
         sequenced.push((row.scope, event));
     }
     events::rows::insert_all(tx, &sequenced)?;
-    let mut subscribers = Subscribers::default();
     for (scope, event) in &sequenced {
         subscribers.fan_out(tx, now, *scope, event)?;
         tx.signal(Signal::Event(*scope));
@@ -68,12 +78,18 @@ impl Drop for Sequencing<'_> {
     }
 }
 
-/// Sequences until `stop`.
-pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiver<bool>) {
+/// Sequences until `stop`, and hands deliveries over to the worker of this node.
+pub async fn run(
+    app: Arc<AppState>,
+    lease: WorkerLease,
+    handover: Arc<Handover>,
+    mut stop: watch::Receiver<bool>,
+) {
     // The embedded store sequences in its own commits, and gives no lease.
     let Some(lease) = lease else { return };
     // A commit of this node says that there is something. For those of other nodes it has to look.
     let mut is_told = false;
+    let mut doubtful = Vec::new();
     while !*stop.borrow() {
         let waiting = match is_told {
             true => Ok(true),
@@ -84,21 +100,29 @@ pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiv
             }
         };
         is_told = false;
+        give_back(&app, &mut doubtful).await;
         let mut pause = LOOK_MILLISECONDS;
         match waiting {
             Ok(false) => {}
             Ok(true) => {
                 let sequencing = Sequencing::begin(&app.store.signals.is_sequencing);
+                let subscribing = handover.clone();
                 let sequenced = app.store.write(move |tx, now| {
+                    let subscribers = Subscribers::handed_over_by(&subscribing);
                     // Goes to the server together with the lock, and is answered once that is held.
                     events::rows::prefetch_outbox(tx, SEQUENCED_MAX)?;
                     if let Some(last) = lease.lock(tx)? {
                         now.mint_above(last.as_u128());
                     }
-                    sequence(tx, now)?;
+                    sequence_for(tx, now, subscribers)?;
                     Ok(lease.keep_last_id(tx, now.minter().last())?)
                 });
                 let sequenced = sequenced.await;
+                match &sequenced {
+                    Ok(()) => handover.hand_over(),
+                    Err(_) => doubtful.extend(handover.take_doubtful()),
+                }
+                // The worker relies on it that nothing is handed over afterwards.
                 drop(sequencing);
                 match sequenced {
                     Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,
@@ -115,6 +139,31 @@ pub async fn run(app: Arc<AppState>, lease: WorkerLease, mut stop: watch::Receiv
             () = app.store.signals.outbox.notified() => is_told = true,
             _ = stop.changed() => {}
         }
+    }
+    give_back(&app, &mut doubtful).await;
+}
+
+/// Gives back deliveries that were written as claimed by a transaction of which nobody knows
+/// whether it committed: the worker was not told of them. Where it did not commit, this does
+/// nothing. What cannot be given back is due again when its lease ends.
+async fn give_back(app: &AppState, doubtful: &mut Vec<LeasedDelivery>) {
+    let now_milliseconds = app.store.clock.milliseconds();
+    doubtful.retain(|delivery| delivery.lease_ends_milliseconds > now_milliseconds);
+    if doubtful.is_empty() {
+        return;
+    }
+    let held = doubtful.clone();
+    let given_back = app.store.write(move |tx, _| {
+        for delivery in &held {
+            let claim = (delivery.due.clone(), delivery.lease_ends_milliseconds);
+            deliveries::release(tx, delivery.endpoint_id, &[claim])?;
+        }
+        tx.signal(Signal::Deliveries);
+        Ok(())
+    });
+    // A fault of the store is told with the outbox.
+    if given_back.await.is_ok() {
+        doubtful.clear();
     }
 }
 

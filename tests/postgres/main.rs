@@ -20,6 +20,7 @@ mod equal;
 mod events;
 mod fencing;
 mod growth;
+mod handover;
 mod kills;
 mod limits;
 mod network;

@@ -134,6 +134,11 @@ impl Receiver {
         seen(&self.seen).records.values().filter(|record| record.valid_count > 0).count()
     }
 
+    /// Attempts that arrived, those with an invalid signature included.
+    pub fn attempts_count(&self) -> usize {
+        seen(&self.seen).records.values().map(|record| record.count as usize).sum()
+    }
+
     /// How many deliveries were wrong, and the first of the reasons.
     pub fn problems(&self) -> (u64, Vec<String>) {
         let seen = seen(&self.seen);

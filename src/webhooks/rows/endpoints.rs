@@ -121,6 +121,7 @@ pub fn remove(tx: &mut dyn Tx, e: &Endpoint) -> Result<(), StoreError> {
 /// What the sequencer needs of an endpoint: which events it takes, and whether it is disabled.
 pub struct SubscriberRow {
     pub id: EndpointId,
+    pub version: i64,
     pub enabled_events: EventFilters,
     pub is_disabled: bool,
     pub chaos_key_id: Option<chaos::KeyId>,
@@ -128,8 +129,8 @@ pub struct SubscriberRow {
 
 /// The endpoints of an account. None of them is disabled or deleted from here until the commit.
 pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, StoreError> {
-    let sql = "SELECT id, enabled_events, status, chaos_key_id FROM webhook_endpoints WHERE scope \
-     = ?1 ORDER BY id LIMIT ?2";
+    let sql = "SELECT id, version, enabled_events, status, chaos_key_id FROM webhook_endpoints WHERE \
+     scope = ?1 ORDER BY id LIMIT ?2";
     let values = values![scope, ENDPOINTS_MAX];
     if tx.is_shared() {
         // `prefetch` sends the query behind the next statement, which locks the queues. So the
@@ -147,6 +148,7 @@ pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, 
         .map(|mut row| {
             Ok(SubscriberRow {
                 id: row.id()?,
+                version: row.int()?,
                 enabled_events: EventFilters::from_text(row.text()?),
                 is_disabled: row.word(EndpointStatus::parse)? == EndpointStatus::Disabled,
                 chaos_key_id: row.id_or_null()?,

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::DueDelivery;
+use crate::webhooks::handover::Offer;
 use crate::webhooks::rows::DeliveryId;
 use crate::webhooks::state::EndpointStatus;
 
@@ -85,6 +86,8 @@ pub(super) struct EndpointLane {
     pub(super) is_due_listed: bool,
     /// It is in `ready_lanes`.
     pub(super) is_ready_listed: bool,
+    /// It is in `changed_lanes`.
+    pub(super) is_change_listed: bool,
 }
 
 impl EndpointLane {
@@ -105,6 +108,7 @@ impl EndpointLane {
             rests_until: now,
             is_due_listed: false,
             is_ready_listed: false,
+            is_change_listed: false,
         }
     }
 
@@ -149,6 +153,16 @@ impl EndpointLane {
         };
         // Only once half is sent, so that a turn claims many at once.
         if self.claimed.len() * 2 > claimed_max { 0 } else { claimed_max - self.claimed.len() }
+    }
+
+    /// How many deliveries may come claimed already: as many as can be sent at once, where the
+    /// endpoint works and nothing else of it is known to be due.
+    pub(super) fn offer(&self, now: Instant) -> Option<Offer> {
+        let version = self.target.as_ref()?.version;
+        let works = self.reliability == Reliability::Reliable && !self.is_probed();
+        let is_caught_up = !self.has_due && !self.has_backlog && now >= self.rests_until;
+        let room = self.running_max().saturating_sub(self.claimed.len() + self.running_count);
+        (works && is_caught_up && room > 0).then_some(Offer { version, room })
     }
 
     pub(super) fn is_ready(&self) -> bool {

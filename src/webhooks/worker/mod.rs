@@ -10,10 +10,14 @@
 //! endpoints with a backlog, and one look or turn for all the others. Sending goes on meanwhile, so
 //! that commits and attempts do not wait for one another. A backlog yields to all the others
 //! (`backlog_yield`).
+//!
+//! On a store that nodes share, the sequencer of this node hands over deliveries that it wrote as
+//! claimed (`handover`). They are sent without a step with the store.
 
 mod attempt;
 mod backlog_yield;
 mod claims;
+mod ending;
 mod endpoint_lane;
 mod finished_attempts;
 mod looks;
@@ -28,14 +32,14 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::app_state::AppState;
 use crate::kernel::{Now, OperationError, StoreError};
-use crate::store::{Cost, Tx};
+use crate::store::{Cost, Tx, failpoint};
 use crate::webhooks::deliveries::{self, FinishedAttempt};
+use crate::webhooks::handover::Handover;
 use crate::webhooks::rows::{self, DueQueue, EndpointId};
-use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 use crate::webhooks::sending::client::WebhookClient;
 use attempt::AttemptReport;
 use endpoint_lane::Share;
@@ -55,12 +59,15 @@ const ATTEMPTS_WRITTEN_MAX: usize = 512;
 const BESIDE_OTHERS_MAX: usize = 64;
 /// How long the worker pauses after an error of the store, in milliseconds.
 const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
-/// How long running attempts are awaited at the end, in seconds: the longest attempt and a little.
-const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 
 /// Delivers until `stop`, then lets running attempts end. Claims that were not sent are given back;
 /// those that cannot be given back are due again when their leases end.
-pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: watch::Receiver<bool>) {
+pub async fn run(
+    app: Arc<AppState>,
+    client: WebhookClient,
+    handover: Arc<Handover>,
+    mut stop: watch::Receiver<bool>,
+) {
     if !app.store.is_shared() {
         // The database's lock proves that no other server runs, so claims of an earlier run belong
         // to nobody. On a shared store an earlier process may still send what it claimed.
@@ -78,7 +85,7 @@ pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: watch::Rec
             }
         }
     }
-    let mut worker = DeliveryWorker::new(app, client);
+    let mut worker = DeliveryWorker::new(app, client, handover);
     worker.work(&mut stop).await;
     worker.finish().await;
 }
@@ -109,6 +116,7 @@ type StepFuture = Pin<Box<dyn Future<Output = StoreStep> + Send>>;
 struct DeliveryWorker {
     app: Arc<AppState>,
     client: WebhookClient,
+    handover: Arc<Handover>,
     scheduler: Scheduler,
     finished: FinishedAttempts,
     /// What running attempts report.
@@ -136,13 +144,14 @@ struct DeliveryWorker {
 }
 
 impl DeliveryWorker {
-    fn new(app: Arc<AppState>, client: WebhookClient) -> DeliveryWorker {
+    fn new(app: Arc<AppState>, client: WebhookClient, handover: Arc<Handover>) -> DeliveryWorker {
         let (reporter, reports) = unbounded_channel();
         let now = Instant::now();
         let sequencing = app.store.signals.is_sequencing.subscribe();
         DeliveryWorker {
             app,
             client,
+            handover,
             scheduler: Scheduler::default(),
             finished: FinishedAttempts::default(),
             reports,
@@ -161,9 +170,15 @@ impl DeliveryWorker {
 
     async fn work(&mut self, stop: &mut watch::Receiver<bool>) {
         loop {
+            if !failpoint("handed_deliveries_wait") && self.take_handed() {
+                // These first: they are others' work, so a backlog yields to them.
+                self.scheduler.note_others(true, Instant::now());
+                self.begin_attempts();
+            }
             self.note_others();
             self.begin_attempts();
             self.begin_steps();
+            self.publish_offers();
             let has_work = self.looks.is_woken || self.is_told;
             let alarm_at =
                 if has_work { self.rests_until } else { self.looks.wakes_at.max(self.rests_until) };
@@ -182,77 +197,11 @@ impl DeliveryWorker {
                 Some(report) = self.reports.recv() => self.take_reports(report),
                 () = self.app.store.signals.deliveries.notified(),
                     if !self.is_told => self.is_told = true,
+                () = self.handover.notified() => {}
                 Ok(()) = self.sequencing.changed() => {}
                 () = sleep_until(self.yields_until.unwrap_or(alarm_at)),
                     if self.yields_until.is_some() => {}
                 () = sleep_until(alarm_at), if self.step.is_none() => self.looks.is_woken = true,
-            }
-        }
-    }
-
-    /// Ends in order: gives claims back, and awaits and records running attempts.
-    async fn finish(mut self) {
-        let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
-        for step in [self.step.take(), self.backlog_step.take()].into_iter().flatten() {
-            if let Ok(step) = timeout_at(deadline, step).await
-                && matches!(step, StoreStep::Turned { .. })
-            {
-                self.take_step(step);
-            }
-        }
-        self.release_claims().await;
-        while self.scheduler.running_count() > 0 {
-            let Ok(Some(report)) = timeout_at(deadline, self.reports.recv()).await else { break };
-            self.take_reports(report);
-            if self.finished.len() >= ATTEMPTS_WRITTEN_MAX {
-                self.record_finished().await;
-            }
-        }
-        self.record_finished().await;
-        let attempts = self.scheduler.running_count();
-        if attempts > 0 {
-            tracing::warn!(
-                attempts,
-                "webhook attempts were cut off at the end; they are made again after a minute"
-            );
-        }
-    }
-
-    /// Gives back what is claimed and not sent, so that it is due at once.
-    async fn release_claims(&mut self) {
-        let claimed = self.scheduler.drain_claimed();
-        if claimed.is_empty() {
-            return;
-        }
-        let released = self
-            .app
-            .store
-            .write(move |tx, _| {
-                for (endpoint_id, claimed) in &claimed {
-                    deliveries::release(tx, *endpoint_id, claimed)?;
-                }
-                Ok(())
-            })
-            .await;
-        if let Err(failure) = released {
-            tracing::error!(
-                ?failure,
-                "cannot give back claimed webhook deliveries; they are sent after a minute"
-            );
-        }
-    }
-
-    async fn record_finished(&mut self) {
-        while !self.finished.is_empty() {
-            let finished = Arc::new(self.finished.take_any(ATTEMPTS_WRITTEN_MAX));
-            let app = self.app.clone();
-            let turn = turn::run(app, Vec::new(), finished, self.clock_milliseconds).await;
-            if let Err(failure) = turn.outcome {
-                tracing::error!(
-                    ?failure,
-                    "cannot record finished webhook attempts; they are made again"
-                );
-                return;
             }
         }
     }
@@ -276,6 +225,37 @@ impl DeliveryWorker {
         let is_woken = self.looks.is_woken || self.is_told;
         let others_work = self.step.is_some() || is_woken || is_sequencing;
         self.yields_until = self.scheduler.note_others(others_work, Instant::now());
+    }
+
+    /// Takes what the sequencer handed over, if anything.
+    fn take_handed(&mut self) -> bool {
+        let handed = self.handover.take();
+        let has_some = !handed.is_empty();
+        if has_some {
+            let now_milliseconds = self.milliseconds();
+            self.scheduler.take_handed(handed, Instant::now(), now_milliseconds);
+        }
+        has_some
+    }
+
+    /// Offers to the sequencer what could be sent at once. Nothing new while commits have told of
+    /// something due that is not noted yet: it would be overtaken. Nothing at all while the store
+    /// fails.
+    fn publish_offers(&mut self) {
+        let now = Instant::now();
+        let store = &self.app.store;
+        if !store.is_shared() {
+            self.scheduler.take_offers(now);
+            return;
+        }
+        let is_failing = self.is_cautious || now < self.rests_until;
+        let offers_none = is_failing || failpoint("nothing_is_offered");
+        let places = if offers_none { 0 } else { self.scheduler.places() };
+        let offers = match store.signals.deliveries.has_told() {
+            true => Vec::new(),
+            false => self.scheduler.take_offers(now),
+        };
+        self.handover.publish(offers, places);
     }
 
     fn begin_attempts(&mut self) {

@@ -15,6 +15,7 @@ use super::endpoint_lane::{ClaimedDelivery, EndpointLane, Reliability, Share};
 use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::{DueDelivery, FinishedAttempt};
+use crate::webhooks::handover::{LeasedDelivery, Offer};
 use crate::webhooks::rows::EndpointId;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
@@ -96,6 +97,8 @@ pub(super) struct Scheduler {
     ready_lanes: VecDeque<EndpointId>,
     /// Lanes with something claimed whose target has to be read again.
     stale_lanes: Vec<EndpointId>,
+    /// Lanes of which something else may be offered than before.
+    changed_lanes: Vec<EndpointId>,
     claimed_count: usize,
     running: RunningAttempts,
     backlog_yield: BacklogYield,
@@ -124,13 +127,15 @@ impl Scheduler {
     /// full look finds it again.
     pub(super) fn note_due(&mut self, endpoint_id: EndpointId, scope: Scope, now: Instant) {
         if self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&endpoint_id) {
-            self.lanes.retain(|_, lane| !lane.is_idle());
+            let idle = self.lanes.extract_if(|_, lane| lane.is_idle());
+            self.changed_lanes.extend(idle.map(|(endpoint_id, _)| endpoint_id));
             if self.lanes.len() >= LANES_MAX {
                 return;
             }
         }
         let lane = self.lanes.entry(endpoint_id).or_insert_with(|| EndpointLane::new(scope, now));
         lane.has_due = true;
+        list_changed(&mut self.changed_lanes, endpoint_id, lane);
         if !lane.is_due_listed {
             lane.is_due_listed = true;
             self.due_lanes.push_back(endpoint_id);
@@ -219,6 +224,7 @@ impl Scheduler {
         now: Instant,
     ) {
         let Some(lane) = self.lanes.get_mut(&reading.endpoint_id) else { return };
+        list_changed(&mut self.changed_lanes, reading.endpoint_id, lane);
         let is_new = lane.target.is_none();
         if reading.is_broken {
             lane.rests_until = now + Duration::from_secs(BROKEN_PAUSE_SECONDS);
@@ -252,6 +258,52 @@ impl Scheduler {
         list_ready(&mut self.ready_lanes, reading.endpoint_id, lane);
     }
 
+    /// Takes deliveries that the sequencer wrote as claimed. It read their endpoints at the start
+    /// of their schedules: of one that is still as it is known here, the target is as fresh as
+    /// that, and of another one it is read before anything is sent.
+    pub(super) fn take_handed(
+        &mut self,
+        handed: Vec<LeasedDelivery>,
+        now: Instant,
+        now_milliseconds: i64,
+    ) {
+        for delivery in handed {
+            let LeasedDelivery { scope, endpoint_id, version, due, lease_ends_milliseconds } =
+                delivery;
+            let lane =
+                self.lanes.entry(endpoint_id).or_insert_with(|| EndpointLane::new(scope, now));
+            list_changed(&mut self.changed_lanes, endpoint_id, lane);
+            if lane.target.as_ref().is_some_and(|target| target.version == version) {
+                let age = now_milliseconds.saturating_sub(due.schedule_start_milliseconds);
+                let left = TARGET_KEPT_MILLISECONDS.saturating_sub(age.max(0).unsigned_abs());
+                lane.target_ends_at = lane.target_ends_at.max(now + Duration::from_millis(left));
+            } else {
+                lane.target_ends_at = now;
+            }
+            lane.claimed.push_back(ClaimedDelivery { due, lease_ends_milliseconds });
+            self.claimed_count += 1;
+            list_ready(&mut self.ready_lanes, endpoint_id, lane);
+        }
+    }
+
+    /// What is offered to the sequencer from now on, of the endpoints of which it may have changed.
+    pub(super) fn take_offers(&mut self, now: Instant) -> Vec<(EndpointId, Option<Offer>)> {
+        let offer = |endpoint_id: EndpointId| {
+            let lane = self.lanes.get_mut(&endpoint_id);
+            let offer = lane.and_then(|lane| {
+                lane.is_change_listed = false;
+                lane.offer(now)
+            });
+            (endpoint_id, offer)
+        };
+        self.changed_lanes.drain(..).map(offer).collect()
+    }
+
+    /// How many more attempts can begin at once.
+    pub(super) fn places(&self) -> usize {
+        RUNNING_MAX.saturating_sub(self.running.total())
+    }
+
     /// Begins attempts, one endpoint after the other, as far as there is room.
     pub(super) fn begin_attempts(
         &mut self,
@@ -281,6 +333,7 @@ impl Scheduler {
             waiting_count = 0;
             if let Some(claimed) = lane.claimed.pop_front() {
                 self.claimed_count -= 1;
+                list_changed(&mut self.changed_lanes, endpoint_id, lane);
                 // What waited too long is due again when its lease ends.
                 if claimed.lease_ends_milliseconds - now_milliseconds >= LEASE_LEFT_MILLISECONDS_MIN
                 {
@@ -297,6 +350,7 @@ impl Scheduler {
     /// Makes an endpoint a suspect as soon as one of its attempts takes long.
     pub(super) fn attempt_is_slow(&mut self, endpoint_id: EndpointId) {
         if let Some(lane) = self.lanes.get_mut(&endpoint_id) {
+            list_changed(&mut self.changed_lanes, endpoint_id, lane);
             set_reliability(&mut self.running, lane, Reliability::Suspect);
         }
     }
@@ -310,6 +364,7 @@ impl Scheduler {
     ) {
         // A lane with running attempts is never forgotten.
         let Some(lane) = self.lanes.get_mut(&endpoint_id) else { return };
+        list_changed(&mut self.changed_lanes, endpoint_id, lane);
         lane.running_count -= 1;
         *self.running.of(lane.reliability) -= 1;
         let is_success = finished.is_some_and(|finished| finished.is_success);
@@ -360,6 +415,17 @@ fn set_reliability(
     *running.of(lane.reliability) -= lane.running_count;
     *running.of(reliability) += lane.running_count;
     lane.reliability = reliability;
+}
+
+fn list_changed(
+    changed_lanes: &mut Vec<EndpointId>,
+    endpoint_id: EndpointId,
+    lane: &mut EndpointLane,
+) {
+    if !lane.is_change_listed {
+        lane.is_change_listed = true;
+        changed_lanes.push(endpoint_id);
+    }
 }
 
 fn list_ready(

@@ -267,3 +267,154 @@ fn attempts_of_a_backlog_begin_beside_others_who_never_stop() {
     assert_eq!(scheduler.note_others(true, until), None);
     assert_eq!(scheduler.begin_attempts(until, 0)[0].endpoint_id, behind);
 }
+
+/// An endpoint that has had a success, of which nothing is due and nothing runs.
+fn scheduler_with_a_caught_up_endpoint(now: Instant) -> (Scheduler, EndpointId) {
+    let mut scheduler = Scheduler::default();
+    let endpoint_id = Id::from_u128(7);
+    scheduler.note_due(endpoint_id, SCOPE, now);
+    read_drained(&mut scheduler, endpoint_id, 1, now);
+    assert_eq!(scheduler.take_offers(now), [(endpoint_id, None)], "it has not been tried");
+    succeed(&mut scheduler, endpoint_id, now);
+    (scheduler, endpoint_id)
+}
+
+/// A turn that claims this one delivery and finds nothing else.
+fn read_drained(scheduler: &mut Scheduler, endpoint_id: EndpointId, number: u128, now: Instant) {
+    let mut wakes_at = now;
+    let mut requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at);
+    assert_eq!(requests.len(), 1);
+    let mut reading = EndpointReading::empty(&requests.remove(0));
+    assert_eq!(reading.endpoint_id, endpoint_id);
+    reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
+    reading.due = vec![due(number)];
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true], now);
+}
+
+/// The one attempt that may begin begins and succeeds.
+fn succeed(scheduler: &mut Scheduler, endpoint_id: EndpointId, now: Instant) {
+    let starts = scheduler.begin_attempts(now, 0);
+    assert_eq!(starts.len(), 1);
+    let finished = finished(&starts[0].claimed.due, true);
+    scheduler.attempt_ended(endpoint_id, Some(&finished), now);
+}
+
+fn finished(due: &DueDelivery, is_success: bool) -> FinishedAttempt {
+    FinishedAttempt {
+        delivery_id: due.id,
+        schedule_start_milliseconds: due.schedule_start_milliseconds,
+        step: due.step,
+        attempts_count: due.attempts_count,
+        lease_ends_milliseconds: LEASE_MILLISECONDS,
+        attempted_milliseconds: 0,
+        is_success,
+        http_status: None,
+        error: None,
+        duration_milliseconds: 1,
+        answer: String::new(),
+        retry_after_seconds: None,
+        watched: None,
+        attacked_http_status: None,
+    }
+}
+
+/// A delivery that the sequencer wrote as claimed at the time 0, of version 1 of its endpoint.
+fn leased(endpoint_id: EndpointId, number: u128) -> LeasedDelivery {
+    let lease_ends_milliseconds = LEASE_MILLISECONDS;
+    let due = due(number);
+    LeasedDelivery { scope: SCOPE, endpoint_id, version: 1, due, lease_ends_milliseconds }
+}
+
+fn offer(room: usize) -> Option<Offer> {
+    Some(Offer { version: 1, room })
+}
+
+#[test]
+fn an_endpoint_that_works_and_is_caught_up_is_offered_with_its_room() {
+    let now = Instant::now();
+    let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
+    let places = scheduler.places();
+    assert_eq!(places, RUNNING_MAX);
+    assert_eq!(scheduler.take_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX))]);
+    assert_eq!(scheduler.take_offers(now), [], "said once");
+
+    // What is handed over is sent without a turn, and takes room while it is.
+    scheduler.take_handed(vec![leased(endpoint_id, 2), leased(endpoint_id, 3)], now, 0);
+    let starts = scheduler.begin_attempts(now, 0);
+    let numbers: Vec<u128> = starts.iter().map(|start| start.claimed.due.id.as_u128()).collect();
+    assert_eq!(numbers, [2, 3]);
+    assert_eq!(scheduler.places(), places - 2);
+    assert_eq!(scheduler.take_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 2))]);
+    scheduler.attempt_ended(endpoint_id, Some(&finished(&starts[0].claimed.due, true)), now);
+    assert_eq!(scheduler.take_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 1))]);
+
+    // An attempt that fails ends the offer, and so does one that is slow.
+    scheduler.attempt_ended(endpoint_id, Some(&finished(&starts[1].claimed.due, false)), now);
+    assert_eq!(scheduler.take_offers(now), [(endpoint_id, None)]);
+    let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
+    scheduler.attempt_is_slow(endpoint_id);
+    assert_eq!(scheduler.take_offers(now), [(endpoint_id, None)]);
+}
+
+#[test]
+fn an_endpoint_with_something_due_is_not_offered_until_a_turn_has_found_the_last_of_it() {
+    let now = Instant::now();
+    let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
+    scheduler.note_due(endpoint_id, SCOPE, now);
+    assert_eq!(scheduler.take_offers(now), [(endpoint_id, None)]);
+    read_drained(&mut scheduler, endpoint_id, 2, now);
+    // One is claimed, so there is less room.
+    assert_eq!(scheduler.take_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 1))]);
+    // What is handed over stands behind it.
+    scheduler.take_handed(vec![leased(endpoint_id, 3)], now, 0);
+    let starts = scheduler.begin_attempts(now, 0);
+    let numbers: Vec<u128> = starts.iter().map(|start| start.claimed.due.id.as_u128()).collect();
+    assert_eq!(numbers, [2, 3]);
+}
+
+/// A handed delivery is sent with what is known of its endpoint where the sequencer read the same
+/// version a moment ago; else the endpoint is read first.
+#[test]
+fn a_handed_delivery_is_sent_to_an_endpoint_as_it_was_read_a_moment_ago() {
+    let now = Instant::now();
+    let later = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
+    let begun = |version, at: Instant, at_milliseconds| {
+        let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
+        let leased = LeasedDelivery { version, ..leased(endpoint_id, 2) };
+        scheduler.take_handed(vec![leased], at, at_milliseconds);
+        scheduler.begin_attempts(at, at_milliseconds).len()
+    };
+    let kept = TARGET_KEPT_MILLISECONDS as i64;
+    assert_eq!(begun(1, later, 0), 1, "as fresh as the sequencer's look");
+    assert_eq!(begun(1, later, kept - 1), 1);
+    assert_eq!(begun(1, later, kept), 0, "that is too long ago");
+    assert_eq!(begun(2, now, 0), 0, "it has changed");
+
+    // Of an endpoint that is not known, or deleted, as well.
+    let mut scheduler = Scheduler::default();
+    let endpoint_id = Id::from_u128(8);
+    scheduler.take_handed(vec![leased(endpoint_id, 1)], now, 0);
+    assert!(scheduler.begin_attempts(now, 0).is_empty());
+    let mut wakes_at = now;
+    let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at);
+    assert_eq!((requests.len(), requests[0].count), (1, 0));
+    let reading = EndpointReading::empty(&requests[0]);
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], now);
+    assert!(scheduler.begin_attempts(now, 0).is_empty() && scheduler.drain_claimed().is_empty());
+}
+
+#[test]
+fn what_was_handed_over_and_is_not_sent_is_given_back() {
+    let now = Instant::now();
+    let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
+    scheduler.take_handed(vec![leased(endpoint_id, 2)], now, 0);
+    let given_back = scheduler.drain_claimed();
+    assert_eq!(given_back.len(), 1);
+    let (delivery, lease_ends_milliseconds) = &given_back[0].1[0];
+    assert_eq!((delivery.id, *lease_ends_milliseconds), (Id::from_u128(2), LEASE_MILLISECONDS));
+    // One whose lease would end during the attempt is not sent either.
+    scheduler.take_handed(vec![leased(endpoint_id, 3)], now, 0);
+    let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
+    assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
+    assert_eq!(scheduler.claimed_count, 0);
+}

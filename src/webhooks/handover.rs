@@ -1,0 +1,232 @@
+//! What the sequencer and the delivery worker of one node tell each other, so that a delivery of an
+//! endpoint that is caught up is sent without another look at the store.
+//!
+//! The worker offers: to these endpoints it could send so many deliveries at once. The sequencer
+//! writes such deliveries as claimed already, and hands them over once its commit has succeeded.
+//! Nothing that was undone is handed over. What was handed over and is not sent, because the
+//! process ended, is due again when its lease ends.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::deliveries::DueDelivery;
+use super::rows::EndpointId;
+use crate::kernel::Scope;
+
+/// What the worker could send to an endpoint at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// The endpoint as the worker knows it. One that has changed since gets nothing this way.
+    pub version: i64,
+    /// Deliveries.
+    pub room: usize,
+}
+
+/// A delivery that was written as claimed.
+#[derive(Clone)]
+pub struct LeasedDelivery {
+    pub scope: Scope,
+    pub endpoint_id: EndpointId,
+    /// The endpoint's version when the delivery was written, at the start of its schedule.
+    pub version: i64,
+    pub due: DueDelivery,
+    pub lease_ends_milliseconds: i64,
+}
+
+/// What one run of the sequencer wrote.
+#[derive(Default)]
+pub struct WrittenDeliveries {
+    pub leased: Vec<LeasedDelivery>,
+    /// Endpoints with deliveries that nobody has claimed.
+    pub due: Vec<EndpointId>,
+}
+
+/// One for each time in which a node has the sequencer's lease.
+#[derive(Default)]
+pub struct Handover {
+    state: Mutex<HandoverState>,
+    told: Notify,
+}
+
+#[derive(Default)]
+struct HandoverState {
+    offers: HashMap<EndpointId, Offer>,
+    /// What the worker could send at once to all endpoints together.
+    places: usize,
+    is_closed: bool,
+    /// By the run of the sequencer that is under way.
+    written: WrittenDeliveries,
+    handed: Vec<LeasedDelivery>,
+}
+
+impl Handover {
+    fn state(&self) -> MutexGuard<'_, HandoverState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // The worker's side.
+
+    /// Replaces what is offered to these endpoints, and to all of them together.
+    pub fn publish(&self, changed: Vec<(EndpointId, Option<Offer>)>, places: usize) {
+        let state = &mut *self.state();
+        if state.is_closed {
+            return;
+        }
+        state.places = places;
+        for (endpoint_id, offer) in changed {
+            match offer {
+                Some(offer) => state.offers.insert(endpoint_id, offer),
+                None => state.offers.remove(&endpoint_id),
+            };
+        }
+    }
+
+    /// Waits until something was handed over since the last wait.
+    pub async fn notified(&self) {
+        self.told.notified().await;
+    }
+
+    pub fn take(&self) -> Vec<LeasedDelivery> {
+        std::mem::take(&mut self.state().handed)
+    }
+
+    /// Ends all offers. A run of the sequencer that is under way may still hand something over.
+    pub fn close(&self) {
+        let state = &mut *self.state();
+        state.is_closed = true;
+        state.places = 0;
+        state.offers = HashMap::new();
+    }
+
+    // The sequencer's side.
+
+    /// Begins a run, and forgets what an undone one wrote; answers how many deliveries it may write
+    /// as claimed.
+    pub fn begin_run(&self) -> usize {
+        let state = &mut *self.state();
+        state.written = WrittenDeliveries::default();
+        state.places
+    }
+
+    pub fn offer(&self, endpoint_id: EndpointId) -> Option<Offer> {
+        self.state().offers.get(&endpoint_id).copied()
+    }
+
+    /// Notes what a run wrote. Nobody is told before the commit.
+    pub fn note_written(&self, written: WrittenDeliveries) {
+        self.state().written = written;
+    }
+
+    /// The run has committed.
+    pub fn hand_over(&self) {
+        let state = &mut *self.state();
+        let WrittenDeliveries { leased, due } = std::mem::take(&mut state.written);
+        // Until the worker has said more, nothing overtakes what is due.
+        for endpoint_id in due {
+            state.offers.remove(&endpoint_id);
+        }
+        for delivery in &leased {
+            if let Some(offer) = state.offers.get_mut(&delivery.endpoint_id) {
+                offer.room = offer.room.saturating_sub(1);
+            }
+        }
+        state.places = state.places.saturating_sub(leased.len());
+        if leased.is_empty() {
+            return;
+        }
+        state.handed.extend(leased);
+        self.told.notify_one();
+    }
+
+    /// The run failed; answers what it may have written all the same, where nobody knows whether
+    /// its commit took place.
+    pub fn take_doubtful(&self) -> Vec<LeasedDelivery> {
+        std::mem::take(&mut self.state().written).leased
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Id, Mode};
+
+    const ONE: EndpointId = Id::from_u128(1);
+    const OTHER: EndpointId = Id::from_u128(2);
+
+    fn leased(endpoint_id: EndpointId, number: u128) -> LeasedDelivery {
+        let due = DueDelivery {
+            id: Id::from_u128(number),
+            schedule_start_milliseconds: 0,
+            step: 0,
+            attempts_count: 0,
+            due_milliseconds: 0,
+            event: None,
+            watched: None,
+        };
+        let (scope, lease_ends_milliseconds) = (Scope::new(1, Mode::Test), 1);
+        LeasedDelivery { scope, endpoint_id, version: 1, due, lease_ends_milliseconds }
+    }
+
+    fn numbers(deliveries: &[LeasedDelivery]) -> Vec<u128> {
+        deliveries.iter().map(|delivery| delivery.due.id.as_u128()).collect()
+    }
+
+    fn offered() -> Handover {
+        let handover = Handover::default();
+        let offer = Some(Offer { version: 1, room: 2 });
+        handover.publish(vec![(ONE, offer), (OTHER, offer)], 5);
+        handover
+    }
+
+    #[test]
+    fn only_what_the_last_run_wrote_is_handed_over_and_only_once_it_has_committed() {
+        let handover = offered();
+        assert_eq!(handover.begin_run(), 5);
+        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 1)], due: vec![OTHER] });
+        // It met another transaction, and runs again.
+        assert_eq!(handover.begin_run(), 5, "nothing is taken before the commit");
+        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 2)], due: Vec::new() });
+        assert!(handover.take().is_empty());
+        handover.hand_over();
+        assert_eq!(numbers(&handover.take()), [2]);
+        assert!(handover.take().is_empty(), "once");
+        assert_eq!(handover.offer(ONE), Some(Offer { version: 1, room: 1 }));
+        assert_eq!(handover.offer(OTHER), Some(Offer { version: 1, room: 2 }));
+        assert_eq!(handover.begin_run(), 4);
+    }
+
+    #[test]
+    fn what_a_failed_run_wrote_is_doubtful_and_not_handed_over() {
+        let handover = offered();
+        handover.begin_run();
+        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 1)], due: Vec::new() });
+        assert_eq!(numbers(&handover.take_doubtful()), [1]);
+        handover.hand_over();
+        assert!(handover.take().is_empty() && handover.take_doubtful().is_empty());
+    }
+
+    #[test]
+    fn nothing_overtakes_what_is_due() {
+        let handover = offered();
+        handover.begin_run();
+        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 1)], due: vec![ONE] });
+        handover.hand_over();
+        assert_eq!((handover.offer(ONE), handover.take().len()), (None, 1));
+        handover.publish(vec![(OTHER, None)], 3);
+        assert_eq!((handover.offer(OTHER), handover.begin_run()), (None, 3));
+    }
+
+    #[test]
+    fn a_closed_one_offers_nothing_and_hands_over_what_was_under_way() {
+        let handover = offered();
+        handover.begin_run();
+        handover.close();
+        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 1)], due: Vec::new() });
+        handover.hand_over();
+        assert_eq!(numbers(&handover.take()), [1]);
+        handover.publish(vec![(ONE, Some(Offer { version: 1, room: 2 }))], 5);
+        assert_eq!((handover.offer(ONE), handover.begin_run()), (None, 0));
+    }
+}

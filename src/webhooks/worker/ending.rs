@@ -1,0 +1,87 @@
+//! The end of the worker: claims go back, and running attempts are awaited and recorded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::turn;
+use super::{ATTEMPTS_WRITTEN_MAX, DeliveryWorker, StoreStep};
+use crate::webhooks::deliveries;
+use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
+
+/// How long running attempts are awaited at the end, in seconds: the longest attempt and a little.
+const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
+
+impl DeliveryWorker {
+    /// Ends in order: gives claims back, and awaits and records running attempts.
+    pub(super) async fn finish(mut self) {
+        let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
+        self.handover.close();
+        for step in [self.step.take(), self.backlog_step.take()].into_iter().flatten() {
+            if let Ok(step) = timeout_at(deadline, step).await
+                && matches!(step, StoreStep::Turned { .. })
+            {
+                self.take_step(step);
+            }
+        }
+        // A commit of the sequencer that is under way may hand deliveries over.
+        let sequenced = self.sequencing.wait_for(|is_sequencing| !is_sequencing);
+        let _ = timeout_at(deadline, sequenced).await;
+        self.take_handed();
+        self.release_claims().await;
+        while self.scheduler.running_count() > 0 {
+            let Ok(Some(report)) = timeout_at(deadline, self.reports.recv()).await else { break };
+            self.take_reports(report);
+            if self.finished.len() >= ATTEMPTS_WRITTEN_MAX {
+                self.record_finished().await;
+            }
+        }
+        self.record_finished().await;
+        let attempts = self.scheduler.running_count();
+        if attempts > 0 {
+            tracing::warn!(
+                attempts,
+                "webhook attempts were cut off at the end; they are made again after a minute"
+            );
+        }
+    }
+
+    async fn release_claims(&mut self) {
+        let claimed = self.scheduler.drain_claimed();
+        if claimed.is_empty() {
+            return;
+        }
+        let released = self
+            .app
+            .store
+            .write(move |tx, _| {
+                for (endpoint_id, claimed) in &claimed {
+                    deliveries::release(tx, *endpoint_id, claimed)?;
+                }
+                Ok(())
+            })
+            .await;
+        if let Err(failure) = released {
+            tracing::error!(
+                ?failure,
+                "cannot give back claimed webhook deliveries; they are sent after a minute"
+            );
+        }
+    }
+
+    async fn record_finished(&mut self) {
+        while !self.finished.is_empty() {
+            let finished = Arc::new(self.finished.take_any(ATTEMPTS_WRITTEN_MAX));
+            let app = self.app.clone();
+            let turn = turn::run(app, Vec::new(), finished, self.clock_milliseconds).await;
+            if let Err(failure) = turn.outcome {
+                tracing::error!(
+                    ?failure,
+                    "cannot record finished webhook attempts; they are made again"
+                );
+                return;
+            }
+        }
+    }
+}
