@@ -645,9 +645,9 @@ fn the_due_queries_walk_their_indexes() {
     });
 }
 
-/// A run of the sequencer with so many events, where the worker offers this for an endpoint; answers
-/// the ends of the leases and the due times that were written, in the order of the events, and how
-/// many deliveries were handed over.
+/// A run of the sequencer with so many events, where the worker offers this for an endpoint.
+/// Answers the ends of the leases and the due times that were written, in the order of the events,
+/// and how many deliveries were handed over.
 fn handed_over(
     tx: &mut dyn Tx,
     now: &mut Now,

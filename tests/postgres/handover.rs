@@ -199,6 +199,35 @@ fn what_a_node_was_handed_is_given_back_when_it_ends() {
     stage.assert_arrived(4);
 }
 
+/// A node is asked to end while the sequencer commits: its worker waits for that commit.
+#[test]
+fn what_is_handed_over_while_a_node_ends_is_given_back() {
+    let database = Database::fresh();
+    let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
+    let url = database.url_at(proxy.address);
+    let mut stage = Stage::new(database, &url, Some(WAITING));
+    proxy.change(|faults| faults.holds_commits = true);
+    stage.emit(1);
+    // It has written everything, and its COMMIT is held.
+    let is_written = "SELECT COUNT(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE \
+                      l.relation = 'webhook_deliveries'::regclass AND l.mode = \
+                      'RowExclusiveLock' AND a.state = 'idle in transaction'";
+    until("the sequencer to have written", steps::PATIENCE, || {
+        (stage.database.value(is_written) == "1").then_some(())
+    });
+    // Without a drain.
+    stage.node.signal("INT");
+    until("the node to end", steps::PATIENCE, || (!stage.node.is_ready()).then_some(()));
+    proxy.heal();
+    stage.node.await_end();
+    let is_due = "SELECT due_milliseconds = schedule_start_milliseconds FROM webhook_deliveries \
+                  WHERE status = 'pending'";
+    assert_eq!(stage.database.value(is_due), "t");
+    let _other = Node::start(home(&stage.database.url()));
+    stage.until_succeeded(2);
+    stage.assert_arrived(2);
+}
+
 /// An endpoint is deleted between the sequencer's commit and the attempt.
 #[test]
 fn what_was_handed_for_an_endpoint_that_is_deleted_is_not_sent() {

@@ -65,6 +65,11 @@ impl Node {
         let server = self.server.take().expect("a node that is up");
         assert!(server.stop().success(), "a node did not end well");
     }
+    /// Waits until a node that was asked to end has ended.
+    pub fn await_end(&mut self) {
+        let mut server = self.server.take().expect("a node that is up");
+        assert!(server.await_end(Duration::from_secs(30)).success(), "a node did not end well");
+    }
     /// A page that needs no key.
     pub fn page(&self, path: &str) -> String {
         Client::new(self.address, "").get(path).text()

@@ -129,8 +129,8 @@ pub struct SubscriberRow {
 
 /// The endpoints of an account. None of them is disabled or deleted from here until the commit.
 pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, StoreError> {
-    let sql = "SELECT id, version, enabled_events, status, chaos_key_id FROM webhook_endpoints WHERE \
-     scope = ?1 ORDER BY id LIMIT ?2";
+    let sql = "SELECT id, version, enabled_events, status, chaos_key_id FROM webhook_endpoints \
+     WHERE scope = ?1 ORDER BY id LIMIT ?2";
     let values = values![scope, ENDPOINTS_MAX];
     if tx.is_shared() {
         // `prefetch` sends the query behind the next statement, which locks the queues. So the
