@@ -100,13 +100,19 @@ async fn every_planted_damage_is_named_and_a_right_book_is_silent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_writing_connection_refuses_to_change_a_posting() {
+async fn the_writing_connection_refuses_to_change_a_posting_or_the_audit_log() {
     if is_on_postgres() {
         // It has no such guard of its own; docs/postgresql.md has the rights that stand for it.
         return;
     }
     let server = Server::start().await;
-    for sql in ["UPDATE ledger_postings SET units = 1", "DELETE FROM ledger_postings"] {
+    for sql in [
+        "UPDATE ledger_postings SET units = 1",
+        "DELETE FROM ledger_postings",
+        "UPDATE audit_log SET actor = 'asha'",
+        "DELETE FROM audit_log",
+        "DROP TABLE audit_log",
+    ] {
         let refused = server.app.state.store.write(move |tx, _| Ok(tx.execute(sql, &[])?)).await;
         assert!(format!("{refused:?}").contains("not authorized"), "{sql}: {refused:?}");
     }

@@ -303,7 +303,7 @@ fn a_user_that_does_not_own_the_schema_serves() {
         "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA public TO {role}; \
          GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}; \
          GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}; REVOKE UPDATE, DELETE ON \
-         ledger_postings FROM {role}"
+         ledger_postings, audit_log FROM {role}"
     ));
     let url = database.url().replacen("postgres@", &format!("{role}@"), 1);
     let serving = home(&url);
@@ -311,12 +311,16 @@ fn a_user_that_does_not_own_the_schema_serves() {
     steps::six_steps(&mut server.client(&serving.key()), "42.00");
     serving.check().expect_success("the check");
     assert!(server.stop().success());
-    let changed = try_sql(&url, "UPDATE ledger_postings SET units = units + 1");
-    assert!(changed.is_err_and(|told| told.starts_with("42501")), "the book can be changed");
-    // The control: the owner could.
-    assert!(
-        try_sql(&database.url(), "UPDATE ledger_postings SET units = units WHERE FALSE").is_ok()
-    );
+    for (table, column) in [("ledger_postings", "units"), ("audit_log", "number")] {
+        let update = format!("UPDATE {table} SET {column} = {column} WHERE FALSE");
+        let delete = format!("DELETE FROM {table} WHERE FALSE");
+        for sql in [update, delete] {
+            let changed = try_sql(&url, &sql);
+            assert!(changed.is_err_and(|told| told.starts_with("42501")), "allowed: {sql}");
+            // The control: the owner could.
+            assert!(try_sql(&database.url(), &sql).is_ok(), "{sql}");
+        }
+    }
     database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 
