@@ -95,11 +95,32 @@ fn a_beneficiary_in_verification_is_listed_and_reviewed() {
         "{line}"
     );
     assert!(!listed.contains("50100012340004"));
-    let full = home
-        .run(&["beneficiaries", "list", "--status", "verifying", "--show-account-numbers"])
-        .expect_success("list")
-        .stdout;
+    let whole = ["beneficiaries", "list", "--status", "verifying", "--show-account-numbers"];
+    let log = || home.run(&["audit", "export"]).expect_success("audit export").stdout;
+    let looks = |log: &str| log.matches("account_number_seen").count();
+    let without = home.run(&whole);
+    assert!(!without.status.success() && without.stderr.contains("--reason TEXT"));
+    assert!(!without.stdout.contains("50100012340004"));
+    assert_eq!(looks(&log()), 0);
+    let with_reason = [&whole[..], &["--reason", "a look at the bank"]].concat();
+    let full = home.run(&with_reason).expect_success("list").stdout;
     assert!(full.contains("50100012340004"));
+    let kept = log();
+    assert_eq!(looks(&kept), 1, "one for each beneficiary that is shown: {kept}");
+    assert!(kept.contains(&waiting) && kept.contains("a look at the bank"), "{kept}");
+    // Once there are operators, it is one of them who may decide.
+    for (name, role) in [("asha", "admin"), ("vimala", "viewer"), ("omar", "operator")] {
+        let by = ["--actor", "asha", "--reason", "a test"];
+        let made = [&["operators", "create", name, "--role", role], &by[..]].concat();
+        home.run(&made).expect_success("operators create");
+    }
+    for (name, is_shown) in [("", false), ("vimala", false), ("nobody", false), ("omar", true)] {
+        let shown = home.run(&[&with_reason[..], &["--actor", name]].concat());
+        assert_eq!(shown.status.success(), is_shown, "{name}: {}", shown.stderr);
+        assert_eq!(shown.stdout.contains("50100012340004"), is_shown, "{name}");
+    }
+    assert_eq!(looks(&log()), 2);
+    let by = ["--actor", "omar", "--reason", "a test"];
     for arguments in [
         &["beneficiaries", "review", &waiting][..],
         &["beneficiaries", "review", &waiting, "--match", "--invalid"],
@@ -108,11 +129,11 @@ fn a_beneficiary_in_verification_is_listed_and_reviewed() {
     ] {
         assert!(!home.run(arguments).status.success(), "{arguments:?}");
     }
-    let outcome =
-        home.run(&["beneficiaries", "review", &waiting, "--match"]).expect_success("review");
+    let review = [&["beneficiaries", "review", &waiting, "--match"], &by[..]].concat();
+    let outcome = home.run(&review).expect_success("review");
     assert!(outcome.stdout.contains("is active"));
     status_is(&waiting, "active");
-    let again = home.run(&["beneficiaries", "review", &waiting, "--invalid"]);
+    let again = home.run(&[&["beneficiaries", "review", &waiting, "--invalid"], &by[..]].concat());
     assert!(!again.status.success() && again.stderr.contains("does not take"), "{}", again.stderr);
     assert!(home.check().status.success());
 }

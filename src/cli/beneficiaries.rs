@@ -5,14 +5,13 @@ use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
-use super::{ByArgs, DatabaseArgs, beside, config, decide, error_message};
+use super::{ByArgs, DatabaseArgs, beside, config, decide, error_message, see_account_numbers};
 use crate::account_verification::{AccountAnswer, NameMatch};
-use crate::audit::{self, Action, Fact};
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Mode, Now, OperationError, Scope};
+use crate::kernel::{AnyId, Mode, OperationError, Scope};
 use crate::keys;
 use crate::operator::OperatorDecision;
 use crate::store::Tx;
@@ -40,7 +39,8 @@ enum BeneficiariesCommand {
         /// Only those in this status
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Show full account numbers, as a look at the bank needs them; mind who sees your screen
+        /// Show full account numbers, as a look at the bank needs them; mind who sees your screen.
+        /// It takes --reason, which the audit log keeps for each beneficiary
         #[arg(long)]
         show_account_numbers: bool,
         #[command(flatten)]
@@ -130,19 +130,8 @@ async fn list(
         app.state.store.write(move |tx, _| find(tx, status)).await.map_err(error_message)?;
     if let Some(by) = shows_account_numbers_to {
         let by = by.decided_by_for(&config(database)?)?;
-        let seen: Vec<String> = found
-            .iter()
-            .take(LISTED_MAX)
-            .map(|(_, beneficiary)| beneficiary.id.to_string())
-            .collect();
-        let log = move |tx: &mut dyn Tx, now: &mut Now| {
-            for id in &seen {
-                let details = [("reason", by.reason())];
-                audit::append(tx, now, &Fact::by(&by, Action::AccountNumberSeen, id, &details))?;
-            }
-            Ok(())
-        };
-        app.state.store.write(log).await.map_err(error_message)?;
+        let seen = found.iter().take(LISTED_MAX).map(|(_, beneficiary)| beneficiary.id.any());
+        see_account_numbers(&app, seen.collect(), &by).await?;
     }
     let columns = &[
         "id",

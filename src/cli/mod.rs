@@ -306,6 +306,14 @@ where
     print(&app.state.store.write(decision).await.map_err(error_message)?)
 }
 
+/// Records who sees the full account numbers of beneficiaries, and why, before they are printed.
+async fn see_account_numbers(app: &App, ids: Vec<AnyId>, by: &DecidedBy) -> Result<(), String> {
+    let by = by.clone();
+    let keep =
+        move |tx: &mut dyn Tx, now: &mut Now| operator::see_account_numbers(tx, now, &ids, &by);
+    app.state.store.write(keep).await.map_err(error_message)
+}
+
 /// Records a decision. What it decides is carried out outside this transaction.
 async fn record(
     store: &Store,

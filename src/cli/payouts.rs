@@ -1,15 +1,19 @@
 //! `hundi payouts`: what is on hold or on its way to the bank, and the month's large inward
 //! remittances.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
-use super::{DatabaseArgs, ModeFlag, beside, error_message, payouts_list, print};
+use super::{
+    ByArgs, DatabaseArgs, ModeFlag, beside, error_message, payouts_list, print, see_account_numbers,
+};
 use crate::app_state::AppState;
 use crate::beneficiaries;
 use crate::kernel::state::Status;
-use crate::kernel::{Currency, Mode, Money, OperationError, Scope, StoreError};
+use crate::kernel::{Currency, Id, Mode, Money, OperationError, Scope, StoreError};
 use crate::keys;
 use crate::payouts::{Payout, rows};
 use crate::rails::files::values::{Day, date_time};
@@ -65,9 +69,11 @@ enum PayoutsCommand {
         #[arg(long, value_enum, default_value = "live")]
         mode: ModeFlag,
         /// Write full account numbers and identity numbers, as the report needs them; mind where
-        /// the file goes
+        /// the file goes. It takes --reason, which the audit log keeps for each beneficiary
         #[arg(long)]
         show_account_numbers: bool,
+        #[command(flatten)]
+        by: ByArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -80,7 +86,7 @@ impl PayoutsArgs {
                 payouts_list::list(show_names, listing, &database).await
             }
             PayoutsCommand::Held { listing, database } => list_held(listing, &database).await,
-            PayoutsCommand::Inward { month, above, mode, show_account_numbers, database } => {
+            PayoutsCommand::Inward { month, above, mode, show_account_numbers, by, database } => {
                 let above = match above {
                     None => REPORTED_ABOVE,
                     Some(text) => Money::parse(&text, Currency::Inr)
@@ -89,9 +95,8 @@ impl PayoutsArgs {
                 let first = Day::parse(&format!("{month}-01"))
                     .filter(|_| month.len() == 7)
                     .ok_or_else(|| format!("{month:?} is no month such as 2026-10"))?;
-                let asked =
-                    InwardReportQuery { first, above, mode: mode.mode(), show_account_numbers };
-                inward(asked, &database).await
+                let asked = InwardReportQuery { first, above, mode: mode.mode() };
+                inward(asked, show_account_numbers.then_some(&by), &database).await
             }
         }
     }
@@ -144,7 +149,6 @@ struct InwardReportQuery {
     first: Day,
     above: Money,
     mode: Mode,
-    show_account_numbers: bool,
 }
 
 const COLUMNS: &[&str] = &[
@@ -173,11 +177,26 @@ const COLUMNS: &[&str] = &[
     "beneficiary_pan",
 ];
 
-async fn inward(asked: InwardReportQuery, database: &DatabaseArgs) -> Result<(), String> {
+async fn inward(
+    asked: InwardReportQuery,
+    shows_account_numbers_to: Option<&ByArgs>,
+    database: &DatabaseArgs,
+) -> Result<(), String> {
     let app = beside(database).await?;
+    let seen_by = match shows_account_numbers_to {
+        None => None,
+        Some(by) => {
+            let by = by.decided_by()?;
+            by.missing(asked.mode).map_or(Ok(()), |missing| Err(missing.to_owned()))?;
+            // Judged before anything is opened.
+            see_account_numbers(&app, Vec::new(), &by).await?;
+            Some(by)
+        }
+    };
+    let mut seen = BTreeSet::new();
     let (first, next) = asked.first.month();
     let (from, until) = (first.begins_at(), next.begins_at());
-    let (above, shows_numbers) = (asked.above.units, asked.show_account_numbers);
+    let (above, shows_numbers) = (asked.above.units, seen_by.is_some());
     let mut csv = csv::Writer::from_writer(Vec::new());
     csv.write_record(COLUMNS).map_err(|error| error.to_string())?;
     let scopes = scopes(&app.state).await?;
@@ -188,21 +207,26 @@ async fn inward(asked: InwardReportQuery, database: &DatabaseArgs) -> Result<(),
             let read = move |tx: &mut dyn Tx| {
                 let found = rows::settled_above(tx, scope, from, until, above, after, PAGE_ROWS)?;
                 let last = found.last().map(|payout| payout.id.to_bytes());
+                let paid: Vec<_> = found.iter().map(|payout| payout.beneficiary_id).collect();
                 let cells =
                     |payout: &Payout| inward_cells(tx, &services, &account, payout, shows_numbers);
                 let lines = found.iter().map(cells).collect::<Result<Vec<_>, StoreError>>()?;
-                Ok::<_, OperationError>((lines, last))
+                Ok::<_, OperationError>((lines, paid, last))
             };
-            let (lines, last) =
+            let (lines, paid, last) =
                 app.state.store.read(Cost::Scan, read).await.map_err(error_message)?;
             for line in &lines {
                 csv.write_record(line).map_err(|error| error.to_string())?;
             }
+            seen.extend(paid);
             match last {
                 Some(last) => after = last,
                 None => break,
             }
         }
+    }
+    if let Some(by) = seen_by {
+        see_account_numbers(&app, seen.into_iter().map(Id::any).collect(), &by).await?;
     }
     let bytes = csv.into_inner().map_err(|error| error.to_string())?;
     print(String::from_utf8_lossy(&bytes).trim_end())

@@ -4,7 +4,7 @@
 pub mod rows;
 
 use crate::audit::{self, Action, Fact};
-use crate::kernel::{AnyId, DecidedBy, InternalId, Mode, Now, OperationError, Via};
+use crate::kernel::{AnyId, DecidedBy, InternalId, Mode, Now, OperationError, Role, Via};
 use crate::store::{Signal, Tx};
 
 /// A decision as it is kept.
@@ -25,20 +25,39 @@ pub fn require(by: &DecidedBy, mode: Mode) -> Result<(), OperationError> {
     by.missing(mode).map_or(Ok(()), |missing| Err(OperationError::Declined(missing.to_owned())))
 }
 
-/// Once there are operators, refuses a decision from the command line whose actor is not the name
-/// of an operator who may decide.
-fn require_operator(tx: &mut dyn Tx, by: &DecidedBy) -> Result<(), OperationError> {
+/// Once there are operators, refuses a command line that does not name one of at least a role, and
+/// say why. Managing operators and keys takes an administrator; where none may sign in, any name
+/// does, because else nobody could make one.
+pub fn require_operator(
+    tx: &mut dyn Tx,
+    by: &DecidedBy,
+    least: Role,
+) -> Result<(), OperationError> {
     if by.via() != Via::Shell || !rows::is_any_operator(tx)? {
         return Ok(());
     }
-    if rows::may_decide(tx, by.actor())? {
+    let declined = |text: &str| Err(OperationError::Declined(text.to_owned()));
+    if !by.is_told() {
+        return declined(
+            "say who decides and why: once there are operators, this needs --actor NAME and \
+             --reason TEXT",
+        );
+    }
+    let role = rows::role_of(tx, by.actor())?;
+    if role.is_some_and(|role| role.includes(least)) {
         return Ok(());
     }
-    Err(OperationError::Declined(
-        "say who decides: --actor NAME must name an operator who may decide, and \
-         `hundi operators list` shows them"
-            .into(),
-    ))
+    match least {
+        Role::Admin if rows::is_any_admin(tx)? => declined(
+            "say who decides: --actor NAME must name an administrator, and `hundi operators list` \
+             shows them",
+        ),
+        Role::Admin => Ok(()),
+        _ => declined(
+            "say who decides: --actor NAME must name an operator who may decide, and `hundi \
+             operators list` shows them",
+        ),
+    }
 }
 
 /// Stores a decision in its table and in the audit log.
@@ -49,7 +68,7 @@ pub fn record(
     decision: &str,
     by: &DecidedBy,
 ) -> Result<(), OperationError> {
-    require_operator(tx, by)?;
+    require_operator(tx, by, Role::Operator)?;
     let row = Decision {
         id: now.mint(),
         subject: subject.to_owned(),

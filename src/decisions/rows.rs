@@ -1,7 +1,7 @@
 //! The rows of decisions.
 
 use super::Decision;
-use crate::kernel::{DecidedBy, StoreError};
+use crate::kernel::{DecidedBy, Role, StoreError};
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -53,12 +53,20 @@ pub fn is_any_operator(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(tx.row("SELECT number FROM operators LIMIT 1", &[])?.is_some())
 }
 
-/// Whether this is the name of an operator who may decide: one who is not disabled and not a
-/// viewer.
-pub fn may_decide(tx: &mut dyn Tx, name: &str) -> Result<bool, StoreError> {
+/// The role of the operator of a name who is not disabled.
+pub fn role_of(tx: &mut dyn Tx, name: &str) -> Result<Option<Role>, StoreError> {
     let found = tx.row(
-        "SELECT number FROM operators WHERE name = ?1 AND is_disabled = ?2 AND role <> 'viewer'",
+        "SELECT role FROM operators WHERE name = ?1 AND is_disabled = ?2",
         values![&name.to_ascii_lowercase(), false],
+    )?;
+    found.map(|mut row| row.word(Role::parse)).transpose()
+}
+
+/// Whether an administrator may sign in.
+pub fn is_any_admin(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    let found = tx.row(
+        "SELECT number FROM operators WHERE role = 'admin' AND is_disabled = ?1 LIMIT 1",
+        values![false],
     )?;
     Ok(found.is_some())
 }

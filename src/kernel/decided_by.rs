@@ -11,6 +11,18 @@ crate::string_enum!(
     Via { Console "console", Shell "shell", Service "service" }
 );
 
+crate::string_enum!(
+    /// What an operator may do; each role may do what those before it may.
+    Role { Viewer "viewer", Operator "operator", Approver "approver", Admin "admin" }
+);
+
+impl Role {
+    /// Whether this role includes another.
+    pub const fn includes(self, least: Role) -> bool {
+        self as u8 >= least as u8
+    }
+}
+
 /// Who decides, and why; each is empty where it was not told. Kept with every decision of the
 /// operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,10 +100,15 @@ impl DecidedBy {
         &self.reason
     }
 
-    /// What is missing for a decision in a mode: live mode needs both.
+    /// Whether it is told who decides and why.
+    pub const fn is_told(&self) -> bool {
+        !self.actor.is_empty() && !self.reason.is_empty()
+    }
+
+    /// What is missing for a decision in a mode: live mode needs both. Once there are operators,
+    /// test mode does too (`decisions::require_operator`).
     pub fn missing(&self, mode: Mode) -> Option<&'static str> {
-        let is_told = !self.actor.is_empty() && !self.reason.is_empty();
-        (mode.is_live() && !is_told).then_some(
+        (mode.is_live() && !self.is_told()).then_some(
             "say who decides and why: a decision in live mode needs --actor NAME and --reason TEXT",
         )
     }

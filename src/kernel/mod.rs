@@ -20,8 +20,7 @@ pub mod seal;
 pub mod state;
 
 pub use clock::{Carried, Clock, Now, system_random};
-pub use decided_by::DecidedBy;
-pub use decided_by::Via;
+pub use decided_by::{DecidedBy, Role, Via};
 pub use history::History;
 pub use id::{AnyId, Id, IdKind, InternalId, ObjectKind};
 pub use metadata::{Metadata, MetadataPatch};

@@ -25,7 +25,7 @@ use crate::deposits;
 use crate::deposits::state::Classification;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    AnyId, DecidedBy, Id, IdKind, Money, Now, ObjectKind, OperationError, Scope, StoreError,
+    AnyId, DecidedBy, Id, IdKind, Money, Now, ObjectKind, OperationError, Role, Scope, StoreError,
 };
 use crate::keys;
 use crate::refunds::address_refusal;
@@ -144,9 +144,30 @@ pub fn see_account_number(
     }
     let Some(scope) = find_scope(tx, id)? else { return Ok(None) };
     let beneficiary = find_named(id, |id| crate::beneficiaries::rows::find(tx, scope, id))?;
-    let (subject, details) = (id.to_string(), [("reason", by.reason())]);
-    audit::append(tx, now, &Fact::by(by, Action::AccountNumberSeen, &subject, &details))?;
+    see_account_numbers(tx, now, &[id], by)?;
     Ok(Some(crate::beneficiaries::open_account_number(&beneficiary, services)?))
+}
+
+/// Keeps in the audit log who sees the full account numbers of beneficiaries, and why. Refuses
+/// without a reason, and once there are operators for anybody else; with no beneficiary it only
+/// judges that.
+pub fn see_account_numbers(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiaries: &[AnyId],
+    by: &DecidedBy,
+) -> Result<(), OperationError> {
+    decisions::require_operator(tx, by, Role::Operator)?;
+    if by.reason().is_empty() {
+        let text = "say why you need full account numbers: --reason TEXT; the audit log keeps it";
+        return Err(OperationError::Declined(text.into()));
+    }
+    let details = [("reason", by.reason())];
+    for id in beneficiaries {
+        let subject = id.to_string();
+        audit::append(tx, now, &Fact::by(by, Action::AccountNumberSeen, &subject, &details))?;
+    }
+    Ok(())
 }
 
 /// Accounts and modes that one statement asks for.

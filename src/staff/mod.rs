@@ -10,20 +10,9 @@ pub mod sign_in;
 pub mod totp;
 
 use crate::audit::{self, Action, Fact};
+pub use crate::kernel::Role;
 use crate::kernel::{DecidedBy, Now, OperationError, StoreError};
 use crate::store::Tx;
-
-crate::string_enum!(
-    /// What an operator may do; each role may do what those before it may.
-    Role { Viewer "viewer", Operator "operator", Approver "approver", Admin "admin" }
-);
-
-impl Role {
-    /// Whether this role includes another.
-    pub const fn includes(self, least: Role) -> bool {
-        self as u8 >= least as u8
-    }
-}
 
 crate::string_enum!(
     /// How the console looks.

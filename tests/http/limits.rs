@@ -274,9 +274,23 @@ async fn the_month_of_large_inward_remittances_is_written_as_csv() {
     assert!(row["settled_at"].starts_with("2026-09-21T"), "{}", row["settled_at"]);
     assert_eq!(row["sender_id"], shown["sender_id"].as_str().unwrap());
     assert_eq!(row["beneficiary_account_number"], "…5678");
-    let mut whole = asked.to_vec();
-    whole.push("--show-account-numbers");
+    // A full number takes a reason, and leaves a trace for each beneficiary that is shown.
+    let whole = [&asked[..], &["--show-account-numbers"]].concat();
+    let refused = command(&server, &whole);
+    assert!(!refused.status.success());
+    let printed = [&refused.stdout[..], &refused.stderr[..]].map(String::from_utf8_lossy).concat();
+    assert!(printed.contains("--reason TEXT") && !printed.contains(SETTLES), "{printed}");
+    assert!(seen(&server).await.is_empty());
+    let whole = [&whole[..], &["--actor", "asha", "--reason", "the month's report"]].concat();
     assert_eq!(rows(&whole)[0]["beneficiary_account_number"], SETTLES);
+    let both = [&whole[..], &["--above", "400000.00"]].concat();
+    assert_eq!(rows(&both).len(), 2, "two payouts of one beneficiary");
+    let entries = seen(&server).await;
+    assert_eq!(entries.len(), 2, "one for each command: {entries:?}");
+    for entry in entries {
+        assert_eq!((entry.actor.as_str(), &entry.subject), ("asha", &beneficiary));
+        assert!(entry.details.contains("the month's report"), "{}", entry.details);
+    }
     let lower = [&asked[..], &["--above", "400000.00"]].concat();
     assert_eq!(rows(&lower).len(), 2);
     assert!(rows(&["payouts", "inward", "--month", "2026-10", "--mode", "test"]).is_empty());
@@ -285,6 +299,16 @@ async fn the_month_of_large_inward_remittances_is_written_as_csv() {
         let refused = command(&server, &["payouts", "inward", "--month", month]);
         assert!(!refused.status.success(), "{month}");
     }
+}
+
+/// The looks at full account numbers that the audit log has.
+async fn seen(server: &Server) -> Vec<hundi::audit::Entry> {
+    let read = server.app.state.store.read(Cost::Scan, |tx| {
+        let mut entries = hundi::audit::rows::after(tx, 0, 1_000)?;
+        entries.retain(|entry| entry.action == "account_number_seen");
+        Ok(entries)
+    });
+    read.await.unwrap()
 }
 
 /// A figure of the metrics page.
