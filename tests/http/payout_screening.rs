@@ -5,11 +5,12 @@ use crate::support::by;
 use hundi::chains::address::{AddressBytes, ChainAddress};
 use hundi::chains::{Depth, Movement};
 use hundi::kernel::id::kind;
-use hundi::kernel::{AnyId, Id};
-use hundi::operator::{OperatorDecision, decide};
+use hundi::kernel::{AnyId, Currency, DecidedBy, Id, Money, Via};
+use hundi::operator::{OperatorDecision, decide, four_eyes};
 use hundi::payouts;
 use hundi::payouts::state::PayoutStatus;
 use hundi::screening::rows;
+use hundi::staff::{self, Role};
 use hundi::transfers::{self, funding};
 
 use crate::desk::{Desk, REFUND_TO, TEST};
@@ -110,6 +111,45 @@ async fn beneficiary_listed_after_the_transfer_holds_the_payout_until_cleared() 
     funded.decide(funded.beneficiary.any(), OperatorDecision::Approve).await;
     funded.desk.run_tasks().await;
     assert_ne!(funded.status().await, PayoutStatus::Hold);
+}
+
+/// A listed address is a confirmed hit, which is kept under the transfer: one person alone does not
+/// clear it by approving the payout.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listed_address_takes_two_persons_where_four_eyes_are_asked_for() {
+    for address in [PAYER, REFUND_TO] {
+        let mut funded = Funded::new().await;
+        let services = std::sync::Arc::get_mut(&mut funded.desk.services).unwrap();
+        // The transfer is of 100.00 USD.
+        services.settings.four_eyes_above = Some(Money::new(500_000, Currency::Usd));
+        let operators = funded.desk.write(|tx, now, _| {
+            for (name, role) in [("asha", Role::Operator), ("ravi", Role::Approver)] {
+                staff::create(tx, now, name, role, "no password", &DecidedBy::default())?;
+            }
+            Ok(())
+        });
+        operators.await.unwrap();
+        let text = ChainAddress::of_chain("tron", address).to_string();
+        funded.desk.write_list(&format!("{NOBODY}2,,,,,{text},\n"));
+        funded.desk.run_tasks().await;
+        assert_eq!(funded.status().await, PayoutStatus::Hold, "{text}");
+        let payout = funded.payout.any();
+        let asked = funded.desk.write(move |tx, now, services| {
+            let by = by().proven(1, Via::Console);
+            decide(tx, now, services, payout, &OperatorDecision::Approve, &by)
+        });
+        let said = asked.await.unwrap();
+        assert!(four_eyes::is_waiting(&said), "{said}");
+        funded.desk.run_tasks().await;
+        assert_eq!(funded.status().await, PayoutStatus::Hold, "{text}");
+        let approved = funded.desk.write(|tx, now, services| {
+            let by = DecidedBy::new("ravi", "a test").unwrap().proven(2, Via::Console);
+            four_eyes::approve(tx, now, services, 1, &by)
+        });
+        let said = approved.await.unwrap();
+        assert!(said.contains("screening hits cleared: 1"), "{said}");
+        assert_ne!(funded.status().await, PayoutStatus::Hold, "{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

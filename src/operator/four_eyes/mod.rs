@@ -302,13 +302,19 @@ fn cause(
 }
 
 /// Whether screening has found a confirmed match of this object, or an operator has confirmed one
-/// by a refusal.
+/// by a refusal. The addresses of a payout are its transfer's, whose hits an approval of the payout
+/// clears.
 fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreError> {
     let is_confirmed = |row: &screening::hit::HitRow| match row.decision {
         None => row.screening == Screening::ConfirmedMatch,
         Some(decision) => decision == HitDecision::Refused,
     };
-    if screening::rows::of_subject(tx, scope, id)?.iter().any(is_confirmed) {
+    let payout = match (id.kind, id.typed()) {
+        (ObjectKind::Payout, Some(id)) => payouts::rows::find(tx, scope, id)?,
+        _ => None,
+    };
+    let subject = payout.map_or(id, |payout| payout.transfer_id.any());
+    if screening::rows::of_subject(tx, scope, subject)?.iter().any(is_confirmed) {
         return Ok(true);
     }
     let sender = match (id.kind, id.typed()) {
