@@ -31,6 +31,7 @@ crate::string_enum!(
         OperatorUnlinked "operator_unlinked",
         Decision "decision",
         DecisionRequested "decision_requested",
+        DecisionApproved "decision_approved",
         DecisionRejected "decision_rejected",
         KeyCreated "key_created",
         KeyRevoked "key_revoked",

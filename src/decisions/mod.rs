@@ -60,7 +60,8 @@ pub fn require_operator(
     }
 }
 
-/// Stores a decision in its table and in the audit log.
+/// Stores a decision in its table and in the audit log. There, the person who approved it has an
+/// entry too.
 pub fn record(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -82,5 +83,17 @@ pub fn record(
     if !by.approved_by().is_empty() {
         details.push(("approved_by", by.approved_by()));
     }
-    Ok(audit::append(tx, now, &Fact::by(by, Action::Decision, subject, &details))?)
+    audit::append(tx, now, &Fact::by(by, Action::Decision, subject, &details))?;
+    if !by.approved_by().is_empty() {
+        let details = [("decision", decision), ("requested_by", by.actor())];
+        let approval = Fact {
+            actor: by.approved_by(),
+            via: by.via(),
+            action: Action::DecisionApproved,
+            subject,
+            details: &details,
+        };
+        audit::append(tx, now, &approval)?;
+    }
+    Ok(())
 }

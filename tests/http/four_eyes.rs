@@ -571,6 +571,49 @@ async fn what_moves_much_or_undoes_a_refusal_waits() {
     assert_eq!(screening(&server, &sender).await, Screening::Clear);
 }
 
+/// What a decision of one person comes to.
+async fn decided(server: &Server, id: &str, decision: OperatorDecision) -> String {
+    let (id, services) = (AnyId::parse(id).unwrap(), server.app.state.services.clone());
+    let decided = write(server, move |tx, now| {
+        let by = person(Role::Operator, Via::Console);
+        operator::decide(tx, now, &services, id, &decision, &by)
+    });
+    decided.await.unwrap()
+}
+
+/// Whether that waits for a second person.
+async fn waits(server: &Server, id: &str, decision: OperatorDecision) -> bool {
+    four_eyes::is_waiting(&decided(server, id, decision).await)
+}
+
+/// What waits about a transfer stands on its page, and the audit log finds who approved it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_seen_where_it_belongs() {
+    let server = console_with(&[ABOVE]).await;
+    let client = server.client().await;
+    let body = client.transfer_body("50100012345678", "200.00").await;
+    let made = client.post("/v1/transfers", body).await.ok();
+    client.deposit(&made, json!({ "amount": "40.00" })).await;
+    let path = format!("/v1/transfers/{}", id(&made));
+    client.wait_until(&path, |found| found["funding"]["amount_received"] == "40.00").await;
+    let page = format!("/console/transfers/{}", id(&made));
+    assert!(!waits(&server, &id(&made), OperatorDecision::Review).await);
+    let mut browser = signed_in(&server, "viewer").await;
+    let note = "Approve: asked by operator";
+    assert!(!browser.get(&page).await.body.contains(note));
+    assert!(waits(&server, &id(&made), OperatorDecision::Approve).await);
+    let shown = browser.get(&page).await.body;
+    assert!(shown.contains(note), "the request is not on the page: {shown}");
+    let number = pending(&server).await[0];
+    approve(&server, number, person(Role::Approver, Via::Console)).await.unwrap();
+    assert!(!browser.get(&page).await.body.contains(note));
+    for name in ["operator", "approver"] {
+        let log = browser.get(&format!("/console/audit?actor={name}")).await.body;
+        let table = log.split("<tbody").nth(1).expect("a table");
+        assert!(table.contains(&id(&made)), "{name}: {table}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_account_number_takes_a_reason_and_leaves_a_trace() {
     let server = console_with(&[]).await;

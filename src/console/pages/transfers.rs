@@ -10,6 +10,7 @@ use crate::decisions::{self, Decision};
 use crate::kernel::page::{FilterValue, Page as ListPage};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Id, ObjectKind, Scope};
+use crate::operator::four_eyes::{self, ApprovalRequest};
 use crate::oversight::story::{self, Moment, Story, StoryTheme};
 use crate::oversight::{AccountNames, search};
 use crate::store::Cost;
@@ -148,14 +149,16 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
         let Some(story) = story::read(tx, &accounts, scope, id, instant)? else {
             return Ok(None);
         };
-        let mut decided = Vec::new();
+        let (mut decided, mut waiting) = (Vec::new(), Vec::new());
         for subject in subjects(&story) {
-            decided.extend(decisions::rows::of_subject(tx, &subject.to_string(), ROWS_MAX)?);
+            let subject = subject.to_string();
+            decided.extend(decisions::rows::of_subject(tx, &subject, ROWS_MAX)?);
+            waiting.extend(four_eyes::rows::pending_about(tx, &subject)?);
         }
-        Ok(Some((story, decided)))
+        Ok(Some((story, decided, waiting)))
     });
-    let (story, decided) = read.await?.ok_or(Failure::NotFound)?;
-    Ok(draw(visit, scope, &story, &decided))
+    let (story, decided, waiting) = read.await?.ok_or(Failure::NotFound)?;
+    Ok(draw(visit, scope, &story, &decided, &waiting))
 }
 
 /// What decisions about a transfer are about.
@@ -171,7 +174,27 @@ fn subjects(story: &Story) -> Vec<AnyId> {
     subjects
 }
 
-fn draw(visit: &Visit, scope: Scope, story: &Story, decided: &[Decision]) -> ConsolePage {
+/// What waits for a second person, and where it is approved.
+fn waits_for_second(visit: &Visit, waiting: &[ApprovalRequest]) -> Section {
+    let words = visit.words;
+    let note = |request: &ApprovalRequest| {
+        let key = format!("act.{}", request.word);
+        let values = [("act", words.get(&key)), ("person", request.requester.as_str())];
+        PageBlock::Note { tone: Tone::Attention, text: words.with("approvals.asked_by", values) }
+    };
+    let mut blocks: Vec<PageBlock> = waiting.iter().map(note).collect();
+    let link = ("/console/approvals".to_owned(), words.get("nav.approvals").to_owned());
+    blocks.push(PageBlock::Links(vec![link]));
+    Section::wide(words.get("approvals.title"), blocks)
+}
+
+fn draw(
+    visit: &Visit,
+    scope: Scope,
+    story: &Story,
+    decided: &[Decision],
+    waiting: &[ApprovalRequest],
+) -> ConsolePage {
     let words = visit.words;
     let transfer = &story.transfer;
     let title = format!("{} → {}", amount(transfer.amount), amount(transfer.payout_amount));
@@ -180,6 +203,9 @@ fn draw(visit: &Visit, scope: Scope, story: &Story, decided: &[Decision]) -> Con
     page.chips.extend(scope_chips(visit, &story.account, scope));
     page.id = Some(transfer.id.to_string());
     page.live_path = Some(format!("/console/transfers/{}/live", transfer.id));
+    if !waiting.is_empty() {
+        page.live.push(waits_for_second(visit, waiting));
+    }
     page.live.push(Section::half(words.get("transfer.facts"), vec![facts(visit, story)]));
     page.live.push(Section::half(words.get("transfer.persons"), vec![persons(visit, story)]));
     let steps = steps(visit, story, decided);
