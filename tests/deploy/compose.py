@@ -60,6 +60,25 @@ def locations(path):
 
 assert locations("nginx.conf") == locations("compose/nginx.conf"), "the two examples of nginx differ in what they do with a path"
 
+# The other node has to be asked while the caller still waits: before a node's own limit, which is ANSWER_SECONDS, and for waiting
+# requests that much after the longest wait.
+ANSWER_SECONDS, WAIT_SECONDS_MAX, DRAIN_SECONDS, FINISH_SECONDS = 10, 30, 5, 20
+config = pathlib.Path("src/config.rs").read_text() + "".join(path.read_text() for path in pathlib.Path("src/config").glob("*.rs"))
+for text in locations("nginx.conf"):
+    if "proxy_pass" not in text:
+        continue
+    place = re.search(r"location (?:= )?(\S+)", text).group(1)
+    limit = ANSWER_SECONDS + (WAIT_SECONDS_MAX if place == "/v1/events" else 0)
+    seconds = int(re.search(r"proxy_read_timeout (\d+)s;", text).group(1))
+    assert limit - 2 < seconds < limit, f"{place}: nginx waits {seconds} s, and a node answers within {limit} s"
+    assert "proxy_connect_timeout 1s;" in text, place
+# Who stops a node waits for longer than the node takes.
+STOP_SECONDS = DRAIN_SECONDS + FINISH_SECONDS
+unit = (folder / "hundi.service").read_text()
+waits = [int(services["node1"]["stop_grace_period"].removesuffix("s")), int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.M).group(1))]
+assert all(seconds > STOP_SECONDS for seconds in waits), f"a stop takes {STOP_SECONDS} s, and is waited for {waits}"
+assert re.search(r"^Type=notify$", unit, re.M), "systemd does not learn when the service is ready, or that it stops"
+
 
 def free_port():
     with socket.socket() as free:
