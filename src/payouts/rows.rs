@@ -299,10 +299,23 @@ pub fn purge_totals(
     before_milliseconds: i64,
     rows_max: i64,
 ) -> Result<u64, StoreError> {
-    let sql = "DELETE FROM payout_totals WHERE (scope, subject, subject_id, period) IN ( \
-               SELECT scope, subject, subject_id, period FROM payout_totals \
-               WHERE until_milliseconds < ?1 LIMIT ?2)";
-    tx.execute(sql, values![before_milliseconds, rows_max])
+    let old = tx.rows(
+        "SELECT scope, subject, subject_id, period FROM payout_totals WHERE until_milliseconds < \
+         ?1 LIMIT ?2",
+        values![before_milliseconds, rows_max],
+    )?;
+    let count = old.len() as u64;
+    // Each by its whole key: for one statement that removes many, the planner may read the table
+    // for each of them.
+    for mut row in old {
+        let (scope, subject, subject_id) = (row.scope()?, row.text()?, row.bytes()?);
+        tx.execute_one(
+            "DELETE FROM payout_totals WHERE scope = ?1 AND subject = ?2 AND subject_id = ?3 AND \
+             period = ?4",
+            values![scope, &subject, &subject_id, &row.text()?],
+        )?;
+    }
+    Ok(count)
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {

@@ -302,14 +302,19 @@ pub fn deliveries_record(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     rows_max: i64,
-) -> Result<u64, StoreError> {
-    tx.execute(
-        "UPDATE webhook_deliveries SET status = ?2, due_milliseconds = NULL WHERE endpoint_id = \
-         ?1 AND id IN \
-         (SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = ?1 AND d.due_milliseconds \
-         IS NOT NULL ORDER BY d.due_milliseconds, d.id LIMIT ?3)",
-        values![endpoint_id, DeliveryStatus::Recorded.as_str(), rows_max],
-    )
+) -> Result<(), StoreError> {
+    // Read first: whether the rows of one statement are found by their keys is the planner's to
+    // decide, and one whose statistics do not know the endpoint reads all of its deliveries.
+    let rows = tx.rows(
+        "SELECT id, due_milliseconds FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
+         due_milliseconds IS NOT NULL ORDER BY due_milliseconds, id LIMIT ?2",
+        values![endpoint_id, rows_max],
+    )?;
+    let mut waiting = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        waiting.push((row.id()?, row.int()?));
+    }
+    deliveries_end(tx, endpoint_id, waiting.into_iter(), DeliveryStatus::Recorded, 0).map(drop)
 }
 
 /// Removes the oldest deliveries of an endpoint below an identifier, with their attempts, a bounded
