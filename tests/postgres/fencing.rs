@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::nodes::{Node, home};
+use crate::proxy::Proxy;
 use crate::support::postgres::{Cluster, Database, sql, try_sql};
 use crate::support::{Client, Home, steps, until};
 
@@ -33,9 +34,18 @@ fn signal(data: &std::path::Path, name: &str) {
     assert!(is_sent(&leader), "the server is gone");
 }
 
+/// How a node reaches the two servers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// By a URL with both of them.
+    BothNamed,
+    /// By one address, which leads to the new primary once it is promoted.
+    AddressMoves,
+}
+
 /// Freezes the primary, promotes the standby, wakes the old one; answers how many of the objects
 /// that were acknowledged afterwards cannot be read, and how many of `count` there were.
-fn zombie(fault: Option<&str>) -> (usize, usize, Home) {
+fn zombie(reach: Reach, fault: Option<&str>) -> (usize, usize, Home) {
     let cluster = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
     let copied = cluster.base_backup(STANDBY, &["-R"]);
     let standby = cluster.start_copy(copied, &[]);
@@ -44,7 +54,11 @@ fn zombie(fault: Option<&str>) -> (usize, usize, Home) {
         let sql = "SELECT COUNT(*) FROM pg_stat_replication WHERE state = 'streaming'";
         (database.value(sql) == "1").then_some(())
     });
-    let servers = format!("{},{}", database.server_address(), standby.place());
+    let proxy = Proxy::start(database.server_address(), &cluster.url, 1);
+    let servers = match reach {
+        Reach::BothNamed => format!("{},{}", database.server_address(), standby.place()),
+        Reach::AddressMoves => proxy.address.to_string(),
+    };
     let url = format!("postgres://postgres@{servers}/{}", database.name);
     let mut node =
         Node::start(home(&url).with("HUNDI_DATABASE_CONNECTIONS", "6").with_fault(fault));
@@ -58,6 +72,8 @@ fn zombie(fault: Option<&str>) -> (usize, usize, Home) {
     let (data, _) = cluster.places();
     signal(data, "STOP");
     standby.promote();
+    // Connections that are open stay with the old one.
+    proxy.lead_to(standby.place().parse().expect("an address"));
     made.push(until("a write on the new primary", PATIENCE, || sender(&mut client)));
     signal(data, "CONT");
     let (server, _) = standby.url.rsplit_once('/').expect("a URL");
@@ -89,7 +105,7 @@ fn zombie(fault: Option<&str>) -> (usize, usize, Home) {
 
 #[test]
 fn an_old_primary_that_wakes_is_not_used() {
-    let (lost_count, made_count, home) = zombie(None);
+    let (lost_count, made_count, home) = zombie(Reach::BothNamed, None);
     assert!(made_count > 10, "only {made_count} senders were made");
     assert_eq!(lost_count, 0);
     assert!(home.log().contains("old_primary"), "no alarm");
@@ -97,8 +113,64 @@ fn an_old_primary_that_wakes_is_not_used() {
 
 #[test]
 fn control_without_the_fence_an_old_primary_is_used() {
-    let (lost_count, ..) = zombie(Some("no_fence"));
+    let (lost_count, ..) = zombie(Reach::BothNamed, Some("no_fence"));
     assert!(lost_count > 0, "nothing was lost without the fence");
+}
+
+/// The URL has one host, such as a floating address. Connections that were open go on with the old
+/// primary when it wakes.
+#[test]
+fn an_old_primary_behind_an_address_that_moved_is_not_used() {
+    let (lost_count, made_count, _) = zombie(Reach::AddressMoves, None);
+    assert!(made_count > 10, "only {made_count} senders were made");
+    assert_eq!(lost_count, 0);
+}
+
+/// A database that was made anew takes the place of the one that a node works with.
+fn replaced(replace: impl FnOnce(&Cluster, &Database, &Proxy)) {
+    let cluster = Cluster::start(&[]);
+    let database = Database::in_cluster(&cluster.url);
+    let proxy = Proxy::start(database.server_address(), &cluster.url, 1);
+    let url = format!("postgres://postgres@{}/{}", proxy.address, database.name);
+    let node = Node::start(home(&url).with("HUNDI_DATABASE_CONNECTIONS", "6"));
+    let api_key = node.home.key();
+    sender(&mut node.client(&api_key)).expect("a sender");
+    let marks = "SELECT convert_from(value, 'UTF8') FROM meta WHERE name = 'database_mark'";
+    until("a mark", PATIENCE, || (database.value(marks).len() > 2).then_some(()));
+    replace(&cluster, &database, &proxy);
+    until("the node to notice", PATIENCE, || node.home.log().contains(WENT_BACK).then_some(()));
+    until("the node to say what to do", PATIENCE, || {
+        let ready = node.client("").get("/readyz");
+        (ready.status == 503 && ready.text().contains("hundi resume database")).then_some(())
+    });
+    // The key is known for a second, and then looked up in what is there now.
+    for _ in 0..3 {
+        let made = steps::sender_once(&mut node.client(&api_key)).expect("an answer");
+        assert_eq!(made.status, 503, "{}", made.text());
+        std::thread::sleep(Duration::from_millis(700));
+    }
+    node.home.run(&["resume", "database"]).expect_success("resume");
+    let made_anew = node.home.key();
+    until("the node to go on", PATIENCE, || sender(&mut node.client(&made_anew)));
+    until("the node to be ready", PATIENCE, || node.is_ready().then_some(()));
+}
+
+#[test]
+fn a_database_made_anew_is_not_written_until_the_operator_resumes() {
+    replaced(|cluster, database, _| {
+        sql(&cluster.url, &format!("DROP DATABASE {} WITH (FORCE)", database.name));
+        sql(&cluster.url, &format!("CREATE DATABASE {} TEMPLATE template0", database.name));
+    });
+}
+
+#[test]
+fn another_cluster_is_not_written_until_the_operator_resumes() {
+    let other = Cluster::start(&[]);
+    replaced(|_, database, proxy| {
+        sql(&other.url, &format!("CREATE DATABASE {} TEMPLATE template0", database.name));
+        proxy.lead_to(Database::in_cluster(&other.url).server_address());
+        proxy.cut();
+    });
 }
 
 #[test]

@@ -51,7 +51,8 @@ pub struct Faults {
 }
 
 struct Shared {
-    server: SocketAddr,
+    /// Where new connections lead.
+    server: Mutex<SocketAddr>,
     admin_url: String,
     faults: watch::Sender<Faults>,
     /// A new number cuts every connection that began before it.
@@ -79,7 +80,7 @@ impl Proxy {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared {
-            server,
+            server: Mutex::new(server),
             admin_url: admin_url.to_owned(),
             faults: watch::Sender::new(Faults::default()),
             cuts: watch::Sender::new(0),
@@ -109,6 +110,10 @@ impl Proxy {
     /// A network as it should be, from now on.
     pub fn heal(&self) {
         self.shared.faults.send_replace(Faults::default());
+    }
+    /// New connections lead to another server; those that are open stay.
+    pub fn lead_to(&self, server: SocketAddr) {
+        *self.shared.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
     }
     /// Resets every connection that is open now.
     pub fn cut(&self) {
@@ -182,7 +187,8 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) {
     cuts.borrow_and_update();
     let connect_delay = shared.faults.borrow().connect_delay;
     tokio::time::sleep(connect_delay).await;
-    let Ok(server) = TcpStream::connect(shared.server).await else { return };
+    let server = *shared.server.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(server) = TcpStream::connect(server).await else { return };
     // Half of the connections end with a reset when they are cut, the others with a close.
     let is_reset = shared.random.lock().unwrap_or_else(PoisonError::into_inner).chance(50);
     for stream in [&client, &server] {

@@ -17,15 +17,19 @@ pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, S
     let timeline = position.timeline;
     let sql =
         format!("SELECT convert_from(value, 'UTF8') FROM meta WHERE name = '{}'", fence::MARK_NAME);
-    let mark = match client.simple_query(&sql).await {
-        Ok(messages) => first_row(&messages)
-            .and_then(|row| Mark::parse(row.get(0)?.as_bytes()))
-            .unwrap_or_default(),
-        // A database that has no schema yet.
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Mark::default(),
+    let (mark, has_schema) = match client.simple_query(&sql).await {
+        Ok(messages) => {
+            let mark = first_row(&messages).and_then(|row| Mark::parse(row.get(0)?.as_bytes()));
+            (mark.unwrap_or_default(), true)
+        }
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => (Mark::default(), false),
         Err(error) => return Err(fault(&error).into_error()),
     };
     let (generation, transactions) = fence.admit(before, position, mark)?;
+    // A database that was made anew in the place of the node's own has nothing to read either.
+    if !has_schema && let Some(reason) = fence.halted() {
+        return Err(StoreError::Unavailable(reason.into()));
+    }
     if !transactions.is_empty() {
         fence.hear(before, timeline, lacks_one(client, &transactions).await?);
     }

@@ -16,7 +16,7 @@
 //! A fail-over is judged exactly. Other ways back in time are found by the mark, which rises every
 //! [`WATCH_SECONDS`], so a loss of less than that can stay unnoticed.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -112,6 +112,7 @@ struct FenceState {
     /// Why the node does not write.
     halted: Option<&'static str>,
     is_old_primary_reported: bool,
+    is_other_cluster_reported: bool,
 }
 
 /// The memory of one node.
@@ -126,6 +127,9 @@ pub(super) struct Fence {
     pub(super) is_node: bool,
     /// Connections to old primaries that were refused or dropped.
     pub(super) refused_count: AtomicU64,
+    /// A connection ran statements of another one: a pooler gives them out by transaction. Nothing
+    /// is read or written until the watch finds that it no longer does.
+    pub(super) is_pooled: AtomicBool,
 }
 
 pub(super) const OLD_PRIMARY: &str = "this server is a primary of before a fail-over (its timeline \
@@ -202,8 +206,12 @@ impl Fence {
             return Ok((self.generation(), Vec::new()));
         };
         if position.system != highest.system {
+            if !std::mem::replace(&mut state.is_other_cluster_reported, true) {
+                tracing::error!(alarm = "database_went_back", "{OTHER_CLUSTER}");
+            }
             return Err(StoreError::Unavailable(OTHER_CLUSTER.into()));
         }
+        state.is_other_cluster_reported = false;
         if position.timeline < highest.timeline {
             self.refused_count.fetch_add(1, Ordering::Relaxed);
             report_old_primary(&mut state, position.timeline, highest.timeline);

@@ -17,6 +17,7 @@ mod kind;
 mod lane;
 mod many_rows;
 mod presence;
+mod queue;
 mod session;
 mod tx;
 mod url;
@@ -162,6 +163,8 @@ impl Postgres {
 /// Says for the operator that the database as it is now is the one to work with. Not to be called
 /// on a thread of a runtime.
 pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
+    // One that was made anew has no schema yet.
+    migrate(&mut PgSession::connect(url, soon())?)?;
     watch::resume(url)
 }
 

@@ -13,7 +13,7 @@ use super::kind::TransactionKind;
 use super::session::PgSession;
 use super::tx::PgTx;
 use super::url::PostgresUrl;
-use super::{CLOCK_SECONDS, read_clock, soon};
+use super::{CLOCK_SECONDS, read_clock, refuse_pooler, soon};
 use crate::kernel::{Carried, StoreError};
 use crate::store::Tx;
 use crate::store::jobs::LaneStats;
@@ -49,11 +49,13 @@ impl Watcher {
     fn look(&mut self) {
         let before = self.fence.seen();
         ask_each_host(&self.url, |position| self.fence.notice(before, position));
-        let fault = match self.write_mark() {
+        let fault = match self.check_pooler().and_then(|()| self.write_mark()) {
             Ok(()) => self.fence.halted().map(str::to_owned),
             Err(error) => {
                 self.session = None;
-                Some(error.to_string())
+                // The steps to take say more than an error that follows from it, such as that a
+                // database made anew has no tables.
+                Some(self.fence.halted().map_or_else(|| error.to_string(), str::to_owned))
             }
         };
         // A read-only look at the clock may still work.
@@ -66,6 +68,17 @@ impl Watcher {
              written to the database");
         }
         *known = fault;
+    }
+
+    /// Fails as long as a pooler that was met gives out connections by transaction.
+    fn check_pooler(&self) -> Result<(), StoreError> {
+        if !self.fence.is_pooled.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        refuse_pooler(&self.url, &mut PgSession::connect(&self.url, soon())?)?;
+        self.fence.is_pooled.store(false, Ordering::Relaxed);
+        tracing::warn!("no pooler gives out connections by transaction any more: the node goes on");
+        Ok(())
     }
 
     /// Raises the mark in the database, or says in it what stops this node.
