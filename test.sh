@@ -50,6 +50,8 @@ say "schemas of the bank's files"
 tests/iso20022/xsd.sh
 # With this set, a missing schema fails the tests that need it instead of being told.
 export HUNDI_TEST_SCHEMAS_REQUIRED=1
+# Likewise a missing PgBouncer.
+export HUNDI_TEST_POOLER_REQUIRED=1
 
 # One PostgreSQL for the whole run. It removes itself when its input ends, that is, when this script does, however it ends.
 cluster=$(mktemp)

@@ -9,6 +9,8 @@ use crate::nodes::home;
 use crate::support::postgres::Database;
 use crate::support::{steps, until};
 
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A pooler that ends with its value.
 struct Pooler {
     child: Child,
@@ -42,6 +44,8 @@ fn start(database: &Database, mode: &str) -> Option<Pooler> {
         .into_iter()
         .find(|path| std::path::Path::new(path).exists());
     let Some(program) = program else {
+        let is_required = std::env::var_os("HUNDI_TEST_POOLER_REQUIRED").is_some();
+        assert!(!is_required, "PgBouncer is not installed: run tests/postgres/install.sh");
         println!("skipped: PgBouncer is not installed (tests/postgres/install.sh)");
         return None;
     };
@@ -113,9 +117,25 @@ fn a_pooler_that_becomes_one_by_transaction_is_named_with_the_remedy() {
     steps::six_steps(&mut server.client(&api_key), "100.00");
     pooler.change("session", "transaction");
     database.terminate_connections();
-    until("the pooler to be named", Duration::from_secs(60), || {
-        let mut client = server.client(&api_key);
-        let _ = steps::sender_once(&mut client);
+    let make = || steps::sender_once(&mut server.client(&api_key)).expect("an answer").status;
+    until("the pooler to be named", PATIENCE, || {
+        make();
         home.log().contains("pool_mode = session").then_some(())
     });
+    // From then on nothing is written: a statement may be another connection's.
+    let ready = || server.client("").get("/readyz");
+    until("the node to be out of service", PATIENCE, || (ready().status == 503).then_some(()));
+    until("the remedy", PATIENCE, || ready().text().contains("pool_mode = session").then_some(()));
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..50).map(|_| server.client(&api_key)).collect();
+        let make = |mut client| steps::sender_once(&mut client).expect("an answer").status;
+        let made: Vec<_> =
+            clients.into_iter().map(|client| scope.spawn(move || make(client))).collect();
+        made.into_iter().map(|made| made.join().expect("a status")).collect()
+    });
+    assert_eq!(statuses, [503; 50]);
+    pooler.change("transaction", "session");
+    database.terminate_connections();
+    until("the node to serve again", PATIENCE, || (make() == 200).then_some(()));
+    until("the node to be ready", PATIENCE, || server.is_ready().then_some(()));
 }

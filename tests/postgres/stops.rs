@@ -118,3 +118,30 @@ fn leases_waits_and_reconnects_are_counted() {
         (connections() > before).then_some(())
     });
 }
+
+/// A connection that nothing else can be read on keeps eight requests waiting.
+#[test]
+fn waits_of_reads_are_counted() {
+    const HELD: Duration = Duration::from_millis(500);
+    let database = Database::fresh();
+    let home = home(&database.url()).with("HUNDI_DATABASE_CONNECTIONS", "6");
+    let node = Node::start(home.with("HUNDI_METRICS", "true"));
+    let api_key = node.home.key();
+    let id = steps::sender_once(&mut node.client(&api_key)).expect("an answer").id();
+    let waited = || figure(node.address, "hundi_database_wait_microseconds_total");
+    let before = waited();
+    // Reads wait for the table, on as many connections as read; the others wait for those.
+    let held = database.hold("LOCK TABLE senders IN ACCESS EXCLUSIVE MODE");
+    let path = format!("/v1/senders/{id}");
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            let mut client = node.client(&api_key);
+            let path = &path;
+            scope.spawn(move || client.get(path));
+        }
+        std::thread::sleep(HELD);
+        drop(held);
+    });
+    let microseconds = waited() - before;
+    assert!(microseconds > HELD.as_micros() as f64, "{microseconds} microseconds were counted");
+}

@@ -1,9 +1,8 @@
 //! Threads with a connection each: they take transactions from one queue, and reads from another.
 
-use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -11,18 +10,19 @@ use tokio::sync::watch;
 
 use super::TRANSACTION_SECONDS_MAX;
 use super::connect::{Connecting, Waited};
-use super::faults::CommitError;
+use super::faults::{CommitError, POOLER};
 use super::fence::{Fence, OLD_PRIMARY};
 use super::id_floor::IdFloor;
 use super::kind::TransactionKind;
 use super::many_rows::UpdateForm;
+use super::queue::{JOB_MAX, Queue};
 use super::session::PgSession;
 use super::tx::PgTx;
 use super::url::PostgresUrl;
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Now, StoreError, system_random};
 use crate::store::failpoint;
-use crate::store::jobs::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
+use crate::store::jobs::{Job, LaneStats, Ran, ReadJob, Signals};
 
 /// A connection that was not used for so long is asked something small before it gets a read: the
 /// server may have closed it meanwhile.
@@ -33,66 +33,6 @@ const BEGIN_MILLISECONDS_MIN: u64 = 500;
 /// Pauses between attempts to connect, and between runs of a transaction that met another one.
 const CONNECT_PAUSE_MILLISECONDS: u64 = 100;
 const CONFLICT_PAUSE_MILLISECONDS_MAX: u64 = 20;
-
-/// How long a job may take from when it was put into the queue: its wait and all its runs.
-const JOB_MAX: Duration = Duration::from_secs(TRANSACTION_SECONDS_MAX);
-
-/// What waits for a lane, and the moment at which it has to be over.
-struct Queue<J: ?Sized> {
-    waiting: Mutex<QueuedJobs<J>>,
-    ready: Condvar,
-}
-
-struct QueuedJobs<J: ?Sized> {
-    jobs: VecDeque<(Box<J>, Instant)>,
-    is_closing: bool,
-}
-
-impl<J: ?Sized> Queue<J> {
-    fn new() -> Queue<J> {
-        Queue {
-            waiting: Mutex::new(QueuedJobs { jobs: VecDeque::new(), is_closing: false }),
-            ready: Condvar::new(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueuedJobs<J>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, job: Box<J>) -> Result<(), StoreError> {
-        let mut waiting = self.lock();
-        if waiting.is_closing {
-            return Err(StoreError::Unavailable("the store is closing".into()));
-        }
-        if waiting.jobs.len() >= QUEUE_JOBS_MAX {
-            return Err(StoreError::Unavailable("the store's queue is full".into()));
-        }
-        waiting.jobs.push_back((job, Instant::now() + JOB_MAX));
-        drop(waiting);
-        self.ready.notify_one();
-        Ok(())
-    }
-
-    /// The next job with the moment at which it has to be over; `None` at the end.
-    fn take(&self) -> Option<(Box<J>, Instant)> {
-        let mut waiting = self.lock();
-        loop {
-            if let Some(job) = waiting.jobs.pop_front() {
-                return Some(job);
-            }
-            if waiting.is_closing {
-                return None;
-            }
-            waiting = self.ready.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn close(&self) {
-        self.lock().is_closing = true;
-        self.ready.notify_all();
-    }
-}
 
 pub(super) struct Lanes {
     writes: Arc<Queue<dyn Job>>,
@@ -110,6 +50,14 @@ struct Shared {
     id_floor: Arc<IdFloor>,
     fence: Arc<Fence>,
     update_form: UpdateForm,
+}
+
+impl Shared {
+    /// Counts how long a job that has to be over at `end` waited for a lane.
+    fn count_wait(&self, end: Instant) {
+        let waited = Instant::now().saturating_duration_since(end - JOB_MAX);
+        self.stats.wait_microseconds.fetch_add(waited.as_micros() as u64, Ordering::Relaxed);
+    }
 }
 
 impl Lanes {
@@ -285,6 +233,7 @@ impl Drop for Link<'_> {
 fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
     let mut link = Link::new(shared);
     while let Some((job, end)) = queue.take() {
+        shared.count_wait(end);
         if Instant::now() >= latest_begin(end) {
             job.refuse(StoreError::Unavailable("the read waited too long".into()));
             continue;
@@ -296,6 +245,10 @@ fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
                 continue;
             }
         };
+        if shared.fence.is_pooled.load(Ordering::Relaxed) {
+            job.refuse(StoreError::Unavailable(POOLER.into()));
+            continue;
+        }
         let mut tx = PgTx::begin(open, TransactionKind::Read, end).with_floor(&shared.id_floor);
         let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx)));
         if ran.is_err() {
@@ -328,9 +281,7 @@ enum Run {
 impl WriteLane<'_> {
     fn run(mut self, queue: &Queue<dyn Job>) {
         while let Some((mut job, end)) = queue.take() {
-            let waited = Instant::now().saturating_duration_since(end - JOB_MAX);
-            let waits = &self.shared.stats.wait_microseconds;
-            waits.fetch_add(waited.as_micros() as u64, Ordering::Relaxed);
+            self.shared.count_wait(end);
             let started = Instant::now();
             let outcome = self.carry_out(&mut *job, end);
             let stats = &self.shared.stats;
@@ -406,6 +357,9 @@ impl WriteLane<'_> {
         };
         if let Some(reason) = self.shared.fence.halted() {
             return Run::Over(Err(StoreError::Unavailable(reason.into())));
+        }
+        if self.shared.fence.is_pooled.load(Ordering::Relaxed) {
+            return Run::Over(Err(StoreError::Unavailable(POOLER.into())));
         }
         let round_trips_before = session.round_trips;
         self.now.set_to(self.shared.clock.milliseconds());

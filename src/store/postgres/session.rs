@@ -13,7 +13,7 @@ use tokio_postgres::{Client, NoTls, Statement};
 use super::CONNECT_SECONDS_MAX;
 use super::acknowledged::Footprint;
 use super::admit::admit;
-use super::faults::{SessionError, fault};
+use super::faults::{POOLER, SessionError, fault};
 use super::fence::{Admission, Fence};
 use super::url::connector;
 use crate::kernel::StoreError;
@@ -265,8 +265,13 @@ impl PgSession {
     }
 
     fn noted(&mut self, fault: SessionError) -> SessionError {
-        if matches!(fault, SessionError::Lost(_)) {
+        if let SessionError::Lost(reason) = &fault {
             self.is_lost = true;
+            if reason == POOLER
+                && let Some((fence, _)) = &self.admission
+            {
+                fence.is_pooled.store(true, Ordering::Relaxed);
+            }
         }
         fault
     }
