@@ -8,7 +8,7 @@ use crate::{events, resources, test_helpers, webhooks};
 /// are these.
 pub fn resource_paths() -> Vec<ResourcePath> {
     let declared = resources::ALL.iter().filter_map(|resource| resource.path);
-    let others = [events::PATH, webhooks::PATH, test_helpers::PATH];
+    let others = [events::api::PATH, webhooks::api::PATH, test_helpers::PATH];
     let mut paths: Vec<ResourcePath> = declared.chain(others).collect();
     paths.sort_by_key(|path| path.name);
     paths

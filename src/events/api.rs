@@ -6,10 +6,13 @@ use serde::Serialize;
 use super::chain;
 use super::rows::{self, EventRow};
 use crate::http::query::{CREATED_FILTERS, Filter, FilterKind, WAIT};
-use crate::http::route::{self, Context, List, Route};
+use crate::http::route::{self, Context, List, ResourcePath, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{AnyId, Code, Id, ObjectKind, OperationError, Refusal, hex};
+
+pub const PATH: ResourcePath =
+    ResourcePath { name: "events", description: "What changed, kept for 30 days." };
 
 crate::string_enum!(EventWord { Event "event" });
 crate::string_enum!(CheckpointWord { EventCheckpoint "event_checkpoint" });

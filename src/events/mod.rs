@@ -6,13 +6,9 @@ pub mod chain;
 pub mod rows;
 pub mod watch;
 
-use crate::http::route::ResourcePath;
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, InternalId, Now, Scope, StoreError};
 use crate::store::{self, Signal, Tx};
-
-pub const PATH: ResourcePath =
-    ResourcePath { name: "events", description: "What changed, kept for 30 days." };
 
 /// Seconds an event is kept.
 pub const EVENT_KEPT_SECONDS: i64 = 30 * 24 * 3600;

@@ -17,7 +17,7 @@ use crate::http::fields::{EnumField, Int, NamedId, Text, TextList};
 use crate::http::form::{Field, Replace, read_alone};
 use crate::http::preflight::{Asking, PreflightFuture, PreflightResult};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
-use crate::http::route::{self, Context, List, Route};
+use crate::http::route::{self, Context, List, ResourcePath, Route};
 use crate::kernel::id::{Minter, kind};
 use crate::kernel::page::Page;
 use crate::kernel::{
@@ -28,6 +28,11 @@ use crate::keys;
 use crate::services::Services;
 use crate::store::{Cost, Tx};
 use crate::webhooks::sending::vet::{self, URL_CHARACTERS_MAX, UrlPolicy};
+
+pub const PATH: ResourcePath = ResourcePath {
+    name: "webhook_endpoints",
+    description: "Receivers of events, and the deliveries to them.",
+};
 
 /// Attempts that a delivery shows: the newest ones, those of two whole schedules.
 const ATTEMPTS_SHOWN_MAX: i64 = 28;

@@ -17,7 +17,6 @@ pub mod worker;
 use serde::{Deserialize, Serialize};
 
 use crate::events;
-use crate::http::route::ResourcePath;
 use crate::kernel::id::kind;
 use crate::kernel::seal::SealedPlace;
 use crate::kernel::state::Status;
@@ -32,11 +31,6 @@ use crate::webhooks::sending::vet::{UrlError, UrlPolicy};
 use crate::{keys, resource, resources};
 use schedule::EndpointHealth;
 use state::{EndpointDisabledReason, EndpointStatus};
-
-pub const PATH: ResourcePath = ResourcePath {
-    name: "webhook_endpoints",
-    description: "Receivers of events, and the deliveries to them.",
-};
 
 /// Webhook endpoints of one account in one mode.
 pub const ENDPOINTS_MAX: i64 = 16;
