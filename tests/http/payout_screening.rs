@@ -119,6 +119,10 @@ async fn beneficiary_listed_after_the_transfer_holds_the_payout_until_cleared() 
 async fn a_listed_address_takes_two_persons_where_four_eyes_are_asked_for() {
     for address in [PAYER, REFUND_TO] {
         let mut funded = Funded::new().await;
+        // The transaction before lets go of it a moment after its answer.
+        while std::sync::Arc::get_mut(&mut funded.desk.services).is_none() {
+            tokio::task::yield_now().await;
+        }
         let services = std::sync::Arc::get_mut(&mut funded.desk.services).unwrap();
         // The transfer is of 100.00 USD.
         services.settings.four_eyes_above = Some(Money::new(500_000, Currency::Usd));

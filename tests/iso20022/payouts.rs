@@ -653,7 +653,7 @@ async fn a_statement_goes_from_the_deposit_to_the_reference_and_adds_up() {
     assert_eq!(lines.len(), 1 + 3 + 2);
     let columns = lines[0].split(',').count();
     assert!(lines.iter().all(|line| line.split(',').count() == columns), "{text}");
-    assert!(lines[5].ends_with(",USDT,0.00,207.00,207.00"), "{text}");
+    assert!(lines[5].ends_with(",USDT,0.00,207.00,207.00,,"), "{text}");
 
     for (query, field) in [
         ("from=5&to=5", "from"),
