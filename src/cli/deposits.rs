@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::prove::ApproverArgs;
 use super::{ByArgs, DatabaseArgs, ModeFlag, beside, print, record};
 use crate::chain_following::credit::{self, Credited};
 use crate::chains::blocks::Hash;
@@ -34,17 +35,20 @@ enum DepositsCommand {
         #[command(flatten)]
         by: ByArgs,
         #[command(flatten)]
+        approver: ApproverArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
 }
 
 async fn run(command: DepositsCommand) -> Result<(), String> {
-    let DepositsCommand::Credit { hash, mode, by, database } = command;
-    let by = by.decided_by()?;
-    by.missing(mode.mode()).map_or(Ok(()), |missing| Err(missing.to_owned()))?;
+    let DepositsCommand::Credit { hash, mode, by, approver, database } = command;
+    by.decided_by()?.missing(mode.mode()).map_or(Ok(()), |missing| Err(missing.to_owned()))?;
     let hash = Hash::parse(&hash)
         .ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
     let app = beside(&database).await?;
+    // What it moves is known only once the nodes have shown it, so its amount is not asked for.
+    let by = by.both(&approver, &app).await?;
     // The decision is recorded before the nodes are asked, even if nothing comes of it: what is
     // credited must never be without its decision.
     record(&app.state.store, hash.to_string(), "credit", by).await?;

@@ -3,6 +3,7 @@
 
 use clap::{Args, ValueEnum};
 
+use super::prove::ApproverArgs;
 use super::{ByArgs, DatabaseArgs, beside, carry_out, config, error_message, open, print, record};
 use crate::kernel::{Now, OperationError};
 use crate::pauses::{self, Operation};
@@ -68,6 +69,8 @@ pub struct Resume {
     #[command(flatten)]
     by: ByArgs,
     #[command(flatten)]
+    approver: ApproverArgs,
+    #[command(flatten)]
     database: DatabaseArgs,
 }
 
@@ -94,7 +97,9 @@ impl Resume {
             ResumeFlag::Quotes => Operation::Quotes,
             ResumeFlag::Transfers => Operation::Transfers,
             ResumeFlag::Payouts => Operation::Payouts,
-            ResumeFlag::Database => return resume_database(&self.by, &self.database).await,
+            ResumeFlag::Database => {
+                return resume_database(&self.by, &self.approver, &self.database).await;
+            }
         };
         let config = config(&self.database)?;
         self.by.decided_by_for(&config)?;
@@ -112,9 +117,14 @@ impl Resume {
     }
 }
 
-async fn resume_database(by: &ByArgs, arguments: &DatabaseArgs) -> Result<(), String> {
+async fn resume_database(
+    by: &ByArgs,
+    approver: &ApproverArgs,
+    arguments: &DatabaseArgs,
+) -> Result<(), String> {
     let config = config(arguments)?;
-    let by = by.decided_by_for(&config)?;
+    // Before the database takes writes again, so nothing can wait in it for a second person.
+    let by = by.both_by_reading(approver, &config).await?;
     let resumed = tokio::task::spawn_blocking(move || config.database.resume());
     match resumed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())? {
         true => {

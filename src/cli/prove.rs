@@ -3,13 +3,21 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use clap::Args;
 
 use super::{ByArgs, error_message};
 use crate::app::App;
-use crate::kernel::{DecidedBy, Now, Via};
+use crate::config::Config;
+use crate::kernel::{Clock, DecidedBy, Now, OperationError, Role, Via};
+use crate::operator::four_eyes;
+use crate::secrets::{self, KEY_NEEDED};
 use crate::services::Services;
 use crate::staff::sign_in::{self, Attempt, Place, Proof};
-use crate::store::{Store, Tx};
+use crate::staff::{self, totp};
+use crate::store::{Cost, Store, Tx};
+use crate::{decisions, key_rotation};
 
 /// The longest line that is taken as a password or code.
 const LINE_BYTES_MAX: usize = 4_096;
@@ -30,44 +38,151 @@ impl ByArgs {
     pub(super) async fn proven(
         &self,
         store: &Store,
-        services: &std::sync::Arc<Services>,
+        services: &Arc<Services>,
     ) -> Result<DecidedBy, String> {
         let by = self.decided_by()?;
         if by.actor().is_empty() {
             return Err("say who you are: --actor NAME".into());
         }
-        let password = hidden("Password")?;
-        let mut attempt = Attempt {
-            name: by.actor().to_owned(),
-            password,
-            code: String::new(),
-            place: Place { address: "shell".into(), browser: String::new() },
-        };
-        let (asked, shared) = (attempt.clone(), services.clone());
-        let count =
-            move |tx: &mut dyn Tx, now: &mut Now| Ok(sign_in::count(tx, now, &shared, &asked)?);
-        let counted = store
-            .write(count)
-            .await
-            .map_err(error_message)?
-            .map_err(|seconds| format!("too many attempts failed: try again in {seconds} s"))?;
-        if counted.needs_code() {
-            attempt.code = hidden("Code")?;
+        prove(&by, store, services).await
+    }
+
+    /// The same of a command that cannot wait for a second person: where a second one is needed,
+    /// both prove at once who they are.
+    pub(super) async fn both(
+        &self,
+        approver: &ApproverArgs,
+        app: &App,
+    ) -> Result<DecidedBy, String> {
+        let by = self.decided_by()?;
+        if app.state.services.settings.four_eyes_above.is_none() {
+            return Ok(by);
         }
-        let password = attempt.password.clone();
-        let compare = tokio::task::spawn_blocking(move || counted.compare(&password));
-        let compared = compare.await.map_err(|error| error.to_string())?;
-        let shared = services.clone();
-        let prove = move |tx: &mut dyn Tx, now: &mut Now| {
-            sign_in::prove(tx, now, &shared, &attempt, &compared, Via::Shell)
-        };
-        match store.write(prove).await.map_err(error_message)? {
-            Proof::Right(operator) => {
-                let named = DecidedBy::new(&operator.name, by.reason())?;
-                Ok(named.proven(operator.number, Via::Shell))
-            }
-            Proof::Wrong => Err("the name, the password or the code is wrong".into()),
+        let second = approver.beside(&by)?;
+        let (store, services) = (&app.state.store, &app.state.services);
+        let first = self.proven(store, services).await?;
+        let second = prove(&second, store, services).await?;
+        let judge = move |tx: &mut dyn Tx| four_eyes::together(tx, &first, &second);
+        store.read(Cost::Point, judge).await.map_err(error_message)
+    }
+
+    /// The same beside a database that takes no writes: nothing is kept of an attempt that fails,
+    /// and a recovery code, which counts once, is not taken.
+    pub(super) async fn both_by_reading(
+        &self,
+        approver: &ApproverArgs,
+        config: &Config,
+    ) -> Result<DecidedBy, String> {
+        let by = self.decided_by_for(config)?;
+        if config.settings.four_eyes_above.is_none() {
+            let named = by.clone();
+            let judge =
+                move |tx: &mut dyn Tx| decisions::require_operator(tx, &named, Role::Operator);
+            return look(config, judge).await.map(|()| by);
         }
+        let second = approver.beside(&by)?;
+        let first = prove_by_reading(&by, config).await?;
+        let second = prove_by_reading(&second, config).await?;
+        look(config, move |tx| four_eyes::together(tx, &first, &second)).await
+    }
+}
+
+/// The second person of a command that cannot wait for one.
+#[derive(Args, Clone)]
+pub struct ApproverArgs {
+    /// Who approves it; needed where four_eyes_above is set, and proves who that is after --actor
+    #[arg(long, value_name = "NAME")]
+    approver: Option<String>,
+}
+
+impl ApproverArgs {
+    /// The second person beside the first one.
+    fn beside(&self, first: &DecidedBy) -> Result<DecidedBy, String> {
+        if first.actor().is_empty() {
+            return Err("say who you are: --actor NAME".into());
+        }
+        let name = self.approver.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        let name = name.ok_or("this takes two persons at once: --approver NAME is the second")?;
+        DecidedBy::new(name, first.reason())
+    }
+}
+
+/// Reads one view of the database, without its lanes.
+async fn look<T: Send + 'static>(
+    config: &Config,
+    work: impl FnOnce(&mut dyn Tx) -> Result<T, OperationError> + Send + 'static,
+) -> Result<T, String> {
+    let database = config.database.clone();
+    let look = tokio::task::spawn_blocking(move || database.examine(|tx| Ok(work(tx))));
+    let looked = look.await.map_err(|error| error.to_string())?;
+    looked.map_err(|error| error.to_string())?.map_err(error_message)
+}
+
+const WRONG: &str = "the name, the password or the code is wrong";
+
+async fn prove_by_reading(by: &DecidedBy, config: &Config) -> Result<DecidedBy, String> {
+    let password = hidden("Password")?;
+    let given = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
+    let keys = given.ok_or(KEY_NEEDED)?.all();
+    let name = staff::name(by.actor()).unwrap_or_default();
+    let find = move |tx: &mut dyn Tx| {
+        let found = staff::rows::find_by_name(tx, &name)?;
+        Ok((found.filter(|found| !found.is_disabled), key_rotation::sealer(tx, &keys)?))
+    };
+    let (operator, sealer) = look(config, find).await?;
+    let code = match &operator {
+        Some(operator) if operator.is_totp_confirmed => hidden("Code")?,
+        _ => String::new(),
+    };
+    let instant = Clock::System.milliseconds() / 1000;
+    let compare = tokio::task::spawn_blocking(move || {
+        let is_right = sign_in::is_password_right(operator.as_ref(), &password);
+        let operator = operator.filter(|_| is_right).ok_or_else(|| WRONG.to_owned())?;
+        let is_right = !operator.is_totp_confirmed
+            || totp::fits(&sealer, &operator, &code, instant).map_err(|error| error.to_string())?;
+        if is_right { Ok(operator.identity) } else { Err(WRONG.to_owned()) }
+    });
+    let proven = compare.await.map_err(|error| error.to_string())??;
+    Ok(DecidedBy::new(&proven.name, by.reason())?.proven(proven.number, Via::Shell))
+}
+
+/// Somebody as an operator who proved it.
+async fn prove(
+    by: &DecidedBy,
+    store: &Store,
+    services: &Arc<Services>,
+) -> Result<DecidedBy, String> {
+    let password = hidden("Password")?;
+    let mut attempt = Attempt {
+        name: by.actor().to_owned(),
+        password,
+        code: String::new(),
+        place: Place { address: "shell".into(), browser: String::new() },
+    };
+    let (asked, shared) = (attempt.clone(), services.clone());
+    let count =
+        move |tx: &mut dyn Tx, now: &mut Now| Ok(sign_in::count(tx, now, &shared, &asked)?);
+    let counted = store
+        .write(count)
+        .await
+        .map_err(error_message)?
+        .map_err(|seconds| format!("too many attempts failed: try again in {seconds} s"))?;
+    if counted.needs_code() {
+        attempt.code = hidden("Code")?;
+    }
+    let password = attempt.password.clone();
+    let compare = tokio::task::spawn_blocking(move || counted.compare(&password));
+    let compared = compare.await.map_err(|error| error.to_string())?;
+    let shared = services.clone();
+    let prove = move |tx: &mut dyn Tx, now: &mut Now| {
+        sign_in::prove(tx, now, &shared, &attempt, &compared, Via::Shell)
+    };
+    match store.write(prove).await.map_err(error_message)? {
+        Proof::Right(operator) => {
+            let named = DecidedBy::new(&operator.name, by.reason())?;
+            Ok(named.proven(operator.number, Via::Shell))
+        }
+        Proof::Wrong => Err(WRONG.into()),
     }
 }
 

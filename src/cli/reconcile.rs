@@ -2,18 +2,17 @@
 
 use clap::Args;
 
-use super::{ByArgs, DatabaseArgs, ModeFlag, config, error_message, open, print};
+use super::{
+    ByArgs, DatabaseArgs, ModeFlag, beside, carry_out, config, error_message, open, print,
+};
 use crate::chain_following::audit::{self, AuditError, AuditExtent, AuditSummary};
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
-use crate::decisions;
-use crate::kernel::id::kind;
-use crate::kernel::{DecidedBy, Id, InternalId, Mode, Now};
+use crate::kernel::{Id, Mode};
+use crate::operator::{self, ExplainedDifference};
 use crate::outbound::Client;
-use crate::reconcile::explaining::{self, ExplanationOutcome};
 use crate::reconcile::{self, chain};
 use crate::store::Cost;
-use crate::store::{Store, Tx};
 use crate::tls::platform_roots;
 
 /// Compare the book with the bank's statements and with real chains, and name every difference;
@@ -63,9 +62,8 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
     let store = open(&command.database).await?;
     if let Some(text) = command.accept {
         let by = ByArgs { actor: command.actor, reason: command.reason.unwrap_or_default() };
-        let by = by.decided_by_for(&config)?;
-        let explained = Explained { payouts: command.payout, by, kind: command.kind };
-        return explain(&store, &text, explained).await;
+        let asked = explained(text, &command.payout, command.kind)?;
+        return explain(asked, &by, &config, &command.database).await;
     }
     let report =
         store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await.map_err(error_message)?;
@@ -144,63 +142,28 @@ fn line(what: &str, compared: &AuditSummary) -> String {
 }
 
 /// What the operator says about a difference.
-struct Explained {
-    payouts: Vec<String>,
-    by: DecidedBy,
+fn explained(
+    what: String,
+    payouts: &[String],
     kind: Option<String>,
-}
-
-/// Explains what `--accept` names: by its number, or otherwise by its subject.
-async fn explain(store: &Store, text: &str, explained: Explained) -> Result<(), String> {
-    let payouts: Vec<Id<kind::Payout>> = explained
-        .payouts
+) -> Result<ExplainedDifference, String> {
+    let payouts = payouts
         .iter()
         .map(|text| Id::parse(text).ok_or_else(|| format!("{text:?} is no payout's ID")))
         .collect::<Result<_, _>>()?;
-    let Some(id) = InternalId::parse(text) else {
-        return explain_by_subject(store, text.to_owned(), explained).await;
-    };
-    let by = explained.by;
-    let explain = move |tx: &mut dyn Tx, now: &mut Now| {
-        let note = Some(by.reason()).filter(|note| !note.is_empty());
-        let outcome = explaining::explain_by_id(tx, now, id, &payouts, note)?;
-        if outcome == ExplanationOutcome::Taken {
-            decisions::record(tx, now, &id.to_string(), "accept", &by)?;
-        }
-        Ok(outcome)
-    };
-    match store.write(explain).await.map_err(error_message)? {
-        ExplanationOutcome::Taken => print(&format!("accepted {id}")),
-        refused => Err(format!("{id}: {refused}")),
-    }
+    Ok(ExplainedDifference { what, payouts, kind })
 }
 
-/// Explains a difference of a payout, a statement or an account.
-async fn explain_by_subject(
-    store: &Store,
-    subject: String,
-    explained: Explained,
+async fn explain(
+    asked: ExplainedDifference,
+    by: &ByArgs,
+    config: &Config,
+    database: &DatabaseArgs,
 ) -> Result<(), String> {
-    let by = explained.by;
-    if by.reason().is_empty() {
-        return Err("say why the difference is right: --reason TEXT".into());
-    }
-    let kind = explained.kind;
-    let text = subject.clone();
-    let explain = move |tx: &mut dyn Tx, now: &mut Now| {
-        let found =
-            explaining::explain_by_subject(tx, now, &subject, kind.as_deref(), by.reason())?;
-        if let [_] = found.as_slice() {
-            decisions::record(tx, now, &subject, "accept", &by)?;
-        }
-        Ok(found)
-    };
-    match store.write(explain).await.map_err(error_message)?.as_slice() {
-        [] => Err(format!("{text:?} is no line and no difference: `hundi reconcile` shows them")),
-        [kind] => print(&format!("closed {} of {text}", kind.as_str())),
-        several => {
-            let kinds: Vec<&str> = several.iter().map(|kind| kind.as_str()).collect();
-            Err(format!("{text} has several differences: add --kind {}", kinds.join(" or ")))
-        }
-    }
+    by.decided_by_for(config)?;
+    let app = beside(database).await?;
+    let by = by.who(&app).await?;
+    let services = app.state.services.clone();
+    carry_out(&app, move |tx, now| operator::explain(tx, now, &services.settings, &asked, &by))
+        .await
 }

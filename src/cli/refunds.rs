@@ -232,8 +232,10 @@ async fn complete(
     by: &ByArgs,
     database: &DatabaseArgs,
 ) -> Result<(), String> {
-    let (id, by) = (refund_id(id)?, by.decided_by()?);
+    let id = refund_id(id)?;
+    by.decided_by()?;
     let app = beside(database).await?;
+    let by = by.who(&app).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| {
         operator::mark_refund_sent(tx, now, &services, id, &hash, is_batch, &by)

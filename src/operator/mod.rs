@@ -8,6 +8,7 @@
 
 mod accounts;
 mod beneficiaries;
+mod explaining;
 pub mod four_eyes;
 pub mod open_hits;
 mod payouts;
@@ -39,6 +40,7 @@ use crate::transfers::{self, holds, refunding};
 use four_eyes::{RequestedAction, wait_for_second};
 
 pub use accounts::{account_subject, resume_account, suspend_account};
+pub use explaining::{ExplainedDifference, explain};
 pub use refunds::{mark_refund_sent, release_refund, set_refund_address};
 pub use resuming::{pause_subject, resume, submit_waiting};
 
@@ -320,7 +322,11 @@ fn decide_hits(
 type OperatorResult = Result<String, OperationError>;
 
 fn declined(id: AnyId, reason: impl std::fmt::Display) -> OperationError {
-    OperationError::Declined(format!("{id}: {reason}"))
+    declined_about(&id.to_string(), reason)
+}
+
+fn declined_about(what: &str, reason: impl std::fmt::Display) -> OperationError {
+    OperationError::Declined(format!("{what}: {reason}"))
 }
 
 /// Turns a caller's refusal into a declined decision with the same words.

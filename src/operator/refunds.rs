@@ -122,12 +122,17 @@ pub fn mark_refund_sent(
     let any = id.any();
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
     decisions::require(by, scope.mode())?;
-    decisions::record(tx, now, &id.to_string(), "complete", by)?;
     let mut refund = refunds::rows::find(tx, scope, id)?
         .ok_or_else(|| declined(any, "there is no such refund"))?;
     if services.simulates(scope.mode(), &refund.chain) {
         return Err(declined(any, "its chain is simulated, where refunds complete by themselves"));
     }
+    let hash = transaction_hash.to_owned();
+    let asked = RequestedAction::RefundSent { id, transaction_hash: hash, is_batch };
+    if let Some(waits) = wait_for_second(tx, now, &services.settings, Some(scope), &asked, by)? {
+        return Ok(waits);
+    }
+    decisions::record(tx, now, &id.to_string(), "complete", by)?;
     refunds::mark_sent(tx, &mut refund, transaction_hash)
         .map_err(|error| declined_by(any, error))?;
     let given = refund.sent_transaction_hash.clone().unwrap_or_default();

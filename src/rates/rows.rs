@@ -6,6 +6,9 @@ use crate::kernel::{Rate, StoreError};
 use crate::store::Tx;
 use crate::values;
 
+/// Under which name the store keeps the live market.
+pub const SOURCE: &str = "http";
+
 pub fn find(tx: &mut dyn Tx, source: &str) -> Result<Option<(MarketRate, RateAnchor)>, StoreError> {
     let row = tx.row(
         "SELECT inr_per_usd, usd_per_usdt, observed_at, anchor, anchor_day FROM \

@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use super::{DifferenceKind, chain};
+use super::{Difference, DifferenceKind, chain};
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, InternalId, Money, Now, StoreError};
 use crate::rails::files::reports::Sign;
@@ -54,6 +54,39 @@ impl fmt::Display for ExplanationOutcome {
             ),
         }
     }
+}
+
+/// The amount of the one difference that would be explained: by its number, or otherwise by its
+/// subject. `None` where there is no such one, or several.
+pub fn amount_of(
+    tx: &mut dyn Tx,
+    what: &str,
+    kind: Option<&str>,
+) -> Result<Option<Money>, StoreError> {
+    if let Some(id) = InternalId::parse(what) {
+        if let Some(line) = journal::find_unmatched(tx, id)? {
+            return Ok(Some(Money::new(line.units, Currency::Inr)));
+        }
+        let units = chain::rows::open_units(tx, id)?;
+        return Ok(units.map(|units| Money::new(units, Currency::Usdt)));
+    }
+    Ok(match found_of(tx, what, kind)?.as_slice() {
+        [difference] => Some(difference.amount),
+        _ => None,
+    })
+}
+
+/// The differences of a subject.
+fn found_of(
+    tx: &mut dyn Tx,
+    subject: &str,
+    kind: Option<&str>,
+) -> Result<Vec<Difference>, StoreError> {
+    let mut found = super::run(tx)?.differences;
+    found.retain(|difference| {
+        difference.what == subject && kind.is_none_or(|kind| kind == difference.kind.as_str())
+    });
+    Ok(found)
 }
 
 /// Explains the line `id` that belongs to `payouts`. Without payouts, `id` is a line that belongs
@@ -113,10 +146,7 @@ pub fn explain_by_subject(
     kind: Option<&str>,
     note: &str,
 ) -> Result<Vec<DifferenceKind>, StoreError> {
-    let mut found = super::run(tx)?.differences;
-    found.retain(|difference| {
-        difference.what == subject && kind.is_none_or(|kind| kind == difference.kind.as_str())
-    });
+    let found = found_of(tx, subject, kind)?;
     if let [difference] = found.as_slice() {
         let (kind, units) = (difference.kind.as_str(), difference.amount.units);
         journal::keep_explanation(tx, now, kind, subject, units, note)?;

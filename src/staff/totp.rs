@@ -3,7 +3,7 @@
 use ring::hmac;
 
 use super::{Operator, rows};
-use crate::kernel::seal::SealedPlace;
+use crate::kernel::seal::{SealedPlace, Sealer};
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::services::Services;
 use crate::store::Tx;
@@ -149,6 +149,19 @@ pub fn confirm(
     Ok(Some(codes))
 }
 
+/// Whether a code of the app fits now, without taking it: for a database that takes no writes.
+pub fn fits(
+    sealer: &Sealer,
+    operator: &Operator,
+    code: &str,
+    instant: i64,
+) -> Result<bool, StoreError> {
+    let Some(sealed) = &operator.totp_secret else { return Ok(false) };
+    let number = operator.identity.number.to_be_bytes();
+    let secret = sealer.open(&SealedPlace::TOTP_SECRET, &number, sealed)?;
+    Ok(step_of(&secret, code, instant, operator.totp_step).is_some())
+}
+
 /// Takes a code of the app, or a recovery code; each is taken once. `false` where it is wrong.
 pub fn take(
     tx: &mut dyn Tx,
@@ -172,6 +185,7 @@ pub fn take(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::staff::{OperatorIdentity, Role, Theme};
 
     /// RFC 6238, appendix B, the rows for SHA-1.
     #[test]
@@ -211,6 +225,43 @@ mod tests {
         for text in ["", "005924x", "05924", "0005924", "-05924", "+05924"] {
             assert_eq!(step_of(secret, text, 1_234_567_890, 0), None, "{text}");
         }
+    }
+
+    /// The same of a stored secret, which no code changes.
+    #[test]
+    fn a_code_fits_without_being_taken() {
+        let (secret, instant) = (b"12345678901234567890", 1_234_567_890);
+        let sealer = Sealer::new(&[7; 32]);
+        let key = sealer.sealing_key(None).unwrap();
+        let seal = |number: i64| {
+            let id = number.to_be_bytes();
+            key.seal([1; 12], &SealedPlace::TOTP_SECRET, &id, secret).unwrap()
+        };
+        let mut operator = Operator {
+            identity: OperatorIdentity { number: 3, name: "asha".into(), role: Role::Approver },
+            password_hash: String::new(),
+            is_disabled: false,
+            totp_secret: None,
+            is_totp_confirmed: true,
+            totp_step: 0,
+            language: String::new(),
+            theme: Theme::Auto,
+            created: 0,
+        };
+        let right = code(secret, instant);
+        assert!(!fits(&sealer, &operator, &right, instant).unwrap(), "there is no secret");
+        operator.totp_secret = Some(seal(3));
+        for _ in 0..2 {
+            assert!(fits(&sealer, &operator, &right, instant).unwrap());
+        }
+        assert!(!fits(&sealer, &operator, &right, instant + 90).unwrap(), "too old");
+        for wrong in ["", "000000", &code(secret, instant + 300)] {
+            assert!(!fits(&sealer, &operator, wrong, instant).unwrap(), "{wrong:?}");
+        }
+        operator.totp_step = instant / 30;
+        assert!(!fits(&sealer, &operator, &right, instant).unwrap(), "it was taken to sign in");
+        operator.totp_secret = Some(seal(4));
+        assert!(fits(&sealer, &operator, &right, instant).is_err(), "another operator's secret");
     }
 
     /// RFC 4648, section 10, without the padding.

@@ -11,9 +11,6 @@ use crate::rates::{RateRefusal, rows};
 use crate::store::Cost;
 use crate::store::Store;
 
-/// Under which name the store keeps the live market.
-const SOURCE: &str = "http";
-
 /// What Prometheus reads of the polls.
 #[derive(Clone, Default)]
 pub struct RateMetrics {
@@ -24,7 +21,7 @@ pub struct RateMetrics {
 /// Takes up the rate that an earlier run kept in the store. Call it before the first request, so
 /// that the service can quote at once if the rate is not too old.
 pub async fn restore(store: &Store, rates: &HttpRates) {
-    match store.read(Cost::Point, |tx| Ok(rows::find(tx, SOURCE)?)).await {
+    match store.read(Cost::Point, |tx| Ok(rows::find(tx, rows::SOURCE)?)).await {
         Ok(Some((last, anchor))) => rates.restore(last, anchor),
         Ok(None) => {}
         Err(failure) => tracing::error!(
@@ -63,7 +60,7 @@ pub async fn poll(store: &Store, rates: &HttpRates, metrics: &RateMetrics) {
     let Ok((rate, anchor)) = polled else { return };
     // A rate that cannot be written is still good: quotes use the one in memory.
     if let Err(failure) =
-        store.write(move |tx, _| Ok(rows::save(tx, SOURCE, &rate, &anchor)?)).await
+        store.write(move |tx, _| Ok(rows::save(tx, rows::SOURCE, &rate, &anchor)?)).await
     {
         tracing::error!(?failure, "the exchange rate could not be kept in the store");
     }

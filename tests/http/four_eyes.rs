@@ -3,12 +3,21 @@
 use std::io::Write;
 use std::process::{Output, Stdio};
 
+use hundi::beneficiaries;
+use hundi::beneficiaries::state::PayoutsDisabledReason;
+use hundi::chains::ChainName;
 use hundi::chains::address::ChainAddress;
-use hundi::kernel::{AnyId, DecidedBy, Id, Mode, Now, OperationError, Scope, Via};
+use hundi::kernel::{AnyId, Currency, DecidedBy, Id, Mode, Money, Now, OperationError, Scope, Via};
 use hundi::keys;
 use hundi::operator::four_eyes::{self, RequestStatus, rows};
 use hundi::operator::{self, OperatorDecision};
 use hundi::pauses::{self, Operation};
+use hundi::rails::files::reports::{Sign, StatementLine};
+use hundi::rails::files::rows::{self as journal, LinePlace, Matching};
+use hundi::rails::files::values::Day;
+use hundi::reconcile::DifferenceKind;
+use hundi::reconcile::chain::{FoundDifference, rows as chain_differences};
+use hundi::refunds::{self, Refund};
 use hundi::screening::Screening;
 use hundi::senders;
 use hundi::staff::{self, Role};
@@ -16,7 +25,7 @@ use hundi::store::{Cost, Tx};
 use serde_json::json;
 
 use crate::console::{Browser, PASSWORD, console_with, signed_in};
-use crate::support::{Server, id};
+use crate::support::{Client, Server, id, is_on_postgres, payout_id};
 
 const ABOVE: (&str, &str) = ("HUNDI_FOUR_EYES_ABOVE", "100.00");
 
@@ -93,6 +102,89 @@ async fn without_the_setting_one_person_decides() {
     assert!(!is_paused(&server).await);
 }
 
+/// What the chain shows and the book has not, in units of a USDT; answers its number.
+async fn plant_difference(server: &Server, units: i64) -> String {
+    let known = open_differences(server).await;
+    let planted = write(server, move |tx, now| {
+        let subject = hundi::kernel::hex::encode(now.random_bytes::<32>());
+        let kind = DifferenceKind::MovementNotInBook;
+        let found = FoundDifference { kind, subject, units, block_number: Some(70) };
+        Ok(chain_differences::insert(tx, now, Mode::Test, ChainName::Tron, &found)?)
+    });
+    planted.await.unwrap();
+    let open = open_differences(server).await;
+    open.into_iter().find(|id| !known.contains(id)).expect("a new difference")
+}
+
+async fn open_differences(server: &Server) -> Vec<String> {
+    let read = server.app.state.store.read(Cost::Point, |tx| {
+        Ok(chain_differences::open(tx, Mode::Test, ChainName::Tron, 1_000)?)
+    });
+    read.await.unwrap().into_iter().map(|(id, _)| id.to_string()).collect()
+}
+
+async fn refund(server: &Server, id: &str) -> Refund {
+    let (id, scope) = (Id::parse(id).unwrap(), Scope::new(1, Mode::Test));
+    let read =
+        server.app.state.store.read(Cost::Point, move |tx| Ok(refunds::rows::find(tx, scope, id)?));
+    read.await.unwrap().expect("a refund")
+}
+
+/// A deposit that nothing waited for.
+async fn unmatched(client: &Client, paid: &serde_json::Value, amount: &str) -> String {
+    let extra = client.deposit(paid, json!({ "amount": amount })).await;
+    let path = format!("/v1/deposits/{}", id(&extra));
+    let extra = client.wait_status(&path, "completed").await;
+    assert_eq!(extra["classification"], "unmatched");
+    id(&extra)
+}
+
+/// A transfer that was paid out.
+async fn paid(client: &Client) -> serde_json::Value {
+    let made =
+        client.post("/v1/transfers", client.transfer_body("50100012345678", "20.00").await).await;
+    let made = made.ok();
+    client.deposit(&made, json!({})).await;
+    client.wait_status(&format!("/v1/transfers/{}", id(&made)), "payout_settled").await
+}
+
+/// The refund of an unmatched deposit, without an address.
+async fn refund_of(server: &Server, deposit: &str) -> String {
+    let (asked, services) = (AnyId::parse(deposit).unwrap(), server.app.state.services.clone());
+    let decided = write(server, move |tx, now| {
+        let by = person(Role::Operator, Via::Shell).approved("admin");
+        operator::decide(tx, now, &services, asked, &OperatorDecision::Refund(None), &by)
+    });
+    named_first(&decided.await.unwrap())
+}
+
+/// What an outcome begins with.
+fn named_first(outcome: &str) -> String {
+    outcome.split(' ').next().expect("an ID").to_owned()
+}
+
+/// A refund that the operator has to send: its chain is not the simulated one.
+async fn refund_to_send(
+    server: &Server,
+    client: &Client,
+    paid: &serde_json::Value,
+    amount: &str,
+) -> String {
+    const TO: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+    let deposit = unmatched(client, paid, amount).await;
+    let refund = refund_of(server, &deposit).await;
+    let (asked, services) = (Id::parse(&refund).unwrap(), server.app.state.services.clone());
+    let declared = write(server, move |tx, now| {
+        let by = person(Role::Operator, Via::Shell).approved("admin");
+        let sql = "UPDATE refunds SET chain = 'ethereum' WHERE id = ?1";
+        tx.execute_one(sql, hundi::values![asked])?;
+        let to = ChainAddress::parse(TO).unwrap();
+        operator::set_refund_address(tx, now, &services, asked, to, &by)
+    });
+    declared.await.unwrap();
+    refund
+}
+
 /// What takes two persons, each kind of it once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Case {
@@ -106,21 +198,37 @@ enum Case {
     RefundAddress,
     /// The end of an account's suspension.
     Account,
+    /// The transaction of a refund above the amount.
+    RefundSent,
+    /// A difference above the amount that is explained.
+    Difference,
 }
 
-const CASES: [Case; 5] =
-    [Case::Resume, Case::Clearance, Case::Amount, Case::RefundAddress, Case::Account];
+const CASES: [Case; 7] = [
+    Case::Resume,
+    Case::Clearance,
+    Case::Amount,
+    Case::RefundAddress,
+    Case::Account,
+    Case::RefundSent,
+    Case::Difference,
+];
 const REFUNDS: usize = 4;
 const GOES_TO: &str = "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC";
 
 /// Objects that all of it is tried on, and people who try.
 struct Trial<'a> {
     server: &'a Server,
-    client: crate::support::Client,
+    client: Client,
     sender: String,
     transfer: String,
     /// Those without an address; the last one is next.
     refunds: Vec<String>,
+    /// One above the amount, and which transaction is named next.
+    large_refund: String,
+    sent_count: usize,
+    /// The last one that was planted.
+    difference: String,
     people: Vec<(Browser<'a>, String)>,
 }
 
@@ -135,8 +243,17 @@ impl<'a> Trial<'a> {
             let token = browser.get("/console/account").await.token();
             people.push((browser, token));
         }
-        let mut trial =
-            Trial { server, client, sender, transfer: String::new(), refunds: Vec::new(), people };
+        let mut trial = Trial {
+            server,
+            client,
+            sender,
+            transfer: String::new(),
+            refunds: Vec::new(),
+            large_refund: String::new(),
+            sent_count: 0,
+            difference: String::new(),
+            people,
+        };
         // Below the amount one person puts them back.
         for _ in 0..REFUNDS {
             let small = trial.under_review("50.00").await;
@@ -148,6 +265,8 @@ impl<'a> Trial<'a> {
             trial.refunds.push(id(&found["data"][0]));
         }
         trial.transfer = trial.under_review("200.00").await;
+        let paid = paid(&trial.client).await;
+        trial.large_refund = refund_to_send(server, &trial.client, &paid, "150.00").await;
         trial
     }
 
@@ -161,6 +280,11 @@ impl<'a> Trial<'a> {
         client.wait_until(&path, |found| found["funding"]["amount_received"] == "40.00").await;
         self.decide(&id(&made), OperatorDecision::Review, Role::Operator).await.unwrap();
         id(&made)
+    }
+
+    /// The transaction that is named of the large refund.
+    fn hash(&self) -> String {
+        format!("{:064x}", self.sent_count)
     }
 
     async fn decide(
@@ -183,6 +307,8 @@ impl<'a> Trial<'a> {
             Case::Amount => Some(self.transfer.clone()),
             Case::RefundAddress => self.refunds.last().cloned(),
             Case::Account => Some(operator::account_subject(SHOP)),
+            Case::RefundSent => Some(self.large_refund.clone()),
+            Case::Difference => Some(self.difference.clone()),
         }
     }
 
@@ -196,6 +322,11 @@ impl<'a> Trial<'a> {
             Case::Amount => shown("transfers").await["status_reason"] != "compliance_review",
             Case::RefundAddress => shown("refunds").await["status"] != "requires_address",
             Case::Account => !is_suspended(self.server).await,
+            Case::RefundSent => {
+                let sent = refund(self.server, &subject).await.sent_transaction_hash;
+                sent.is_some_and(|sent| sent.ends_with(&self.hash()))
+            }
+            Case::Difference => !open_differences(self.server).await.contains(&subject),
         }
     }
 
@@ -217,6 +348,14 @@ impl<'a> Trial<'a> {
                 suspend(self.server).await;
                 return;
             }
+            Case::RefundSent => {
+                self.sent_count += 1;
+                return;
+            }
+            Case::Difference => {
+                self.difference = plant_difference(self.server, 250_000_000).await;
+                return;
+            }
         };
         let done = done.unwrap_or_else(|error| panic!("{case:?}: {error}"));
         assert!(!four_eyes::is_waiting(&done), "{case:?}: {done}");
@@ -224,6 +363,7 @@ impl<'a> Trial<'a> {
 
     /// Asks for it in the browser; whether that was taken.
     async fn ask_in_browser(&mut self, case: Case, subject: &str, role: Role) -> bool {
+        let hash = self.hash();
         let (browser, token) = &mut self.people[role as usize];
         let (path, fields) = match case {
             Case::Resume => (
@@ -235,6 +375,13 @@ impl<'a> Trial<'a> {
                 "/console/decide",
                 vec![("object", subject), ("decision", "address"), ("to", GOES_TO)],
             ),
+            Case::RefundSent => (
+                "/console/decide",
+                vec![("object", subject), ("decision", "sent"), ("hash", hash.as_str())],
+            ),
+            Case::Difference => {
+                ("/console/decide", vec![("object", subject), ("decision", "accept")])
+            }
             Case::Clearance | Case::Amount => {
                 ("/console/decide", vec![("object", subject), ("decision", "approve")])
             }
@@ -264,6 +411,24 @@ impl<'a> Trial<'a> {
                 })
                 .await
             }
+            Case::RefundSent => {
+                let (id, hash) = (Id::parse(subject).unwrap(), self.hash());
+                write(self.server, move |tx, now| {
+                    operator::mark_refund_sent(tx, now, &services, id, &hash, false, &by)
+                })
+                .await
+            }
+            Case::Difference => {
+                let asked = operator::ExplainedDifference {
+                    what: subject.to_owned(),
+                    payouts: Vec::new(),
+                    kind: None,
+                };
+                write(self.server, move |tx, now| {
+                    operator::explain(tx, now, &services.settings, &asked, &by)
+                })
+                .await
+            }
             Case::Clearance | Case::Amount => {
                 let id = AnyId::parse(subject).unwrap();
                 let decision = OperatorDecision::Approve;
@@ -285,10 +450,13 @@ impl<'a> Trial<'a> {
     /// The same by a process of the command line.
     fn ask_by_command(&self, case: Case, subject: &str, role: Role) -> bool {
         let by = ["--actor", role.as_str(), "--reason", "a test"];
+        let hash = self.hash();
         let words: Vec<&str> = match case {
             Case::Resume => vec!["resume", "quotes"],
             Case::Account => vec!["accounts", "resume", SHOP],
             Case::RefundAddress => vec!["refunds", "address", subject, "--to", GOES_TO],
+            Case::RefundSent => vec!["refunds", "complete", subject, "--hash", &hash],
+            Case::Difference => vec!["reconcile", "--accept", subject],
             Case::Clearance | Case::Amount => vec!["decide", subject, "approve"],
         };
         let output = run(self.server, &[&words[..], &by].concat(), &format!("{PASSWORD}\n"));
@@ -331,12 +499,13 @@ async fn no_sequence_lets_one_person_do_what_takes_two() {
     };
     let mut enabled = [true; 4];
     // What is carried out and was not brought back yet.
-    let mut before = [true, true, false, false, true];
+    let mut before = [true, true, false, false, true, true, true];
     for sequence in 0..SEQUENCES {
         for step in 0..STEPS {
             for (index, case) in CASES.into_iter().enumerate() {
                 // Decided by the operator, who therefore has to be one.
-                if before[index] && (enabled[1] || matches!(case, Case::Resume | Case::Account)) {
+                let takes_operator = matches!(case, Case::Clearance | Case::Amount);
+                if before[index] && (enabled[1] || !takes_operator) {
                     trial.renew(case).await;
                     before[index] = trial.is_done(case).await;
                 }
@@ -584,6 +753,255 @@ async fn decided(server: &Server, id: &str, decision: OperatorDecision) -> Strin
 /// Whether that waits for a second person.
 async fn waits(server: &Server, id: &str, decision: OperatorDecision) -> bool {
     four_eyes::is_waiting(&decided(server, id, decision).await)
+}
+
+/// Below the limit and at it one person decides; above it, by the smallest unit too, two do: about
+/// payouts, deposits, the release of a refund, and the transaction in which one was sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_amount_waits_above_the_limit_alone() {
+    let server = console_with(&[ABOVE, ("HUNDI_ACCOUNT_DAY_INR_MAX", "2000.00")]).await;
+    let client = server.client().await;
+    let paid = paid(&client).await;
+    for (amount, is_above) in [("99.99", false), ("100.00", false), ("100.01", true)] {
+        let body = client.transfer_body("50100012345678", amount).await;
+        let made = client.post("/v1/transfers", body).await.ok();
+        client.deposit(&made, json!({})).await;
+        let path = format!("/v1/transfers/{}", id(&made));
+        let payout = payout_id(&client.wait_until(&path, |t| t["payout_id"].is_string()).await);
+        client.wait_status(&format!("/v1/payouts/{payout}"), "hold").await;
+        for decision in [OperatorDecision::Approve, OperatorDecision::Refuse] {
+            // The one that is refused is above the limit, or was approved before.
+            if matches!(decision, OperatorDecision::Refuse) && !is_above {
+                continue;
+            }
+            if is_above {
+                reject_all(&server).await;
+            }
+            assert_eq!(waits(&server, &payout, decision).await, is_above, "payout of {amount}");
+        }
+        let status = client.get(&format!("/v1/payouts/{payout}")).await.ok()["status"].clone();
+        assert_eq!(status == "hold", is_above, "{amount}: {status}");
+    }
+    for (amount, is_above) in [("99.99", false), ("100.00", false), ("100.000001", true)] {
+        let deposit = unmatched(&client, &paid, amount).await;
+        let said = decided(&server, &deposit, OperatorDecision::Refund(None)).await;
+        assert_eq!(four_eyes::is_waiting(&said), is_above, "deposit of {amount}: {said}");
+        reject_all(&server).await;
+        let refund = match is_above {
+            true => refund_of(&server, &deposit).await,
+            false => named_first(&said),
+        };
+        let (asked, services) = (Id::parse(&refund).unwrap(), server.app.state.services.clone());
+        let released = write(&server, move |tx, now| {
+            let scope = Scope::new(1, Mode::Test);
+            let mut refund = refunds::rows::find(tx, scope, asked)?.expect("a refund");
+            refunds::hold_for_bank(tx, &mut refund, "a test")?;
+            let by = person(Role::Operator, Via::Console);
+            operator::release_refund(tx, now, &services, asked, &by)
+        });
+        let said = released.await.unwrap();
+        assert_eq!(four_eyes::is_waiting(&said), is_above, "release of {amount}: {said}");
+        let is_held = self::refund(&server, &refund).await.bank_hold_reason.is_some();
+        assert_eq!(is_held, is_above, "{amount}");
+        reject_all(&server).await;
+    }
+    for (amount, is_above) in [("99.99", false), ("100.00", false), ("100.000001", true)] {
+        let refund = refund_to_send(&server, &client, &paid, amount).await;
+        let mut browser = signed_in(&server, "operator").await;
+        let hash = "ab".repeat(32);
+        let fields = [
+            ("object", refund.as_str()),
+            ("decision", "sent"),
+            ("hash", hash.as_str()),
+            ("reason", "a test"),
+        ];
+        let done = browser.submit("/console/account", "/console/decide", &fields).await;
+        assert_eq!(done.status, 303, "{}", done.body);
+        let is_named = self::refund(&server, &refund).await.sent_transaction_hash.is_some();
+        assert_eq!(is_named, !is_above, "{amount}");
+        reject_all(&server).await;
+        if is_above {
+            // The shell asks for the password, and one person is not enough.
+            let words = ["refunds", "complete", &refund, "--hash", &hash];
+            let all = [&words[..], &["--actor", "operator", "--reason", "a test"]].concat();
+            let output = run(&server, &all, "");
+            assert!(!output.status.success(), "without a password: {}", said(&output));
+            let output = run(&server, &all, &format!("{PASSWORD}\n"));
+            assert!(said(&output).contains("waits for a second person"), "{}", said(&output));
+            assert!(self::refund(&server, &refund).await.sent_transaction_hash.is_none());
+            let number = pending(&server).await[0];
+            approve(&server, number, person(Role::Approver, Via::Console)).await.unwrap();
+            let sent = self::refund(&server, &refund).await.sent_transaction_hash;
+            assert!(sent.is_some_and(|sent| sent.ends_with(&hash)));
+        }
+    }
+}
+
+async fn reject_all(server: &Server) {
+    for number in pending(server).await {
+        let rejected = write(server, move |tx, now| {
+            four_eyes::reject(tx, now, number, &person(Role::Admin, Via::Console))
+        });
+        rejected.await.unwrap();
+    }
+}
+
+/// A difference above the limit takes two: one in a dollar's token as it is, one in rupees at the
+/// last market rate, and without a rate any of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_difference_above_the_limit_takes_two_to_explain() {
+    let server = console_with(&[ABOVE]).await;
+    let mut browser = signed_in(&server, "operator").await;
+    let mut accept = async |difference: &str| {
+        let fields = [("object", difference), ("decision", "accept"), ("reason", "a test")];
+        let done = browser.submit("/console/account", "/console/decide", &fields).await;
+        assert_eq!(done.status, 303, "{}", done.body);
+        done.header("location").contains("notice.waits_second")
+    };
+    for (units, is_above) in [(99_999_999, false), (100_000_000, false), (100_000_001, true)] {
+        let difference = plant_difference(&server, units).await;
+        assert_eq!(accept(&difference).await, is_above, "{units}");
+        assert_eq!(open_differences(&server).await.contains(&difference), is_above, "{units}");
+        if is_above {
+            let output = run(
+                &server,
+                &["reconcile", "--accept", &difference, "--actor", "operator", "--reason", "no"],
+                "",
+            );
+            assert!(!output.status.success(), "without a password: {}", said(&output));
+            let number = pending(&server).await[0];
+            approve(&server, number, person(Role::Approver, Via::Console)).await.unwrap();
+            assert!(!open_differences(&server).await.contains(&difference));
+        }
+    }
+    // At 88.00 INR for a dollar, 8800.00 INR are the limit.
+    for (rate, number, units, is_above) in [
+        (None, 1, 100, true),
+        (Some(88_000_000), 2, 880_000, false),
+        (Some(88_000_000), 3, 880_001, true),
+    ] {
+        let planted = write(&server, move |tx, now| {
+            if let Some(rate) = rate {
+                let sql = "INSERT INTO market_rates (source, inr_per_usd, usd_per_usdt, \
+                           observed_at, anchor, anchor_day) VALUES ('http', ?1, 1000000, 1, ?1, 1) \
+                           ON CONFLICT (source) DO NOTHING";
+                tx.execute(sql, hundi::values![rate])?;
+            }
+            let mut line = StatementLine::zero(Sign::Credit, Day::parse("2026-11-20").unwrap());
+            line.amount = Money::new(units, Currency::Inr);
+            let place = LinePlace { sha256: [number; 32], statement_number: 1, number: 1 };
+            journal::insert_line(tx, now, &place, &line, Matching::NoReference, None, None)?;
+            let waiting = journal::unmatched(tx, 100)?;
+            Ok(waiting.last().expect("the line").id.to_string())
+        });
+        let line = planted.await.unwrap();
+        assert_eq!(accept(&line).await, is_above, "{units} paise at {rate:?}");
+        let read = server.app.state.store.read(Cost::Point, |tx| Ok(journal::unmatched(tx, 100)?));
+        let is_open = read.await.unwrap().iter().any(|waiting| waiting.id.to_string() == line);
+        assert_eq!(is_open, is_above, "{units}");
+    }
+}
+
+/// Approving a beneficiary lets its held payouts go out: the largest of them is its amount.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_beneficiary_s_approval_is_worth_its_held_payouts() {
+    let server = console_with(&[ABOVE]).await;
+    let client = server.client().await;
+    for (account_number, amounts, is_above) in [
+        ("50100012345678", &["60.00", "60.00"][..], false),
+        ("50100012345679", &["60.00", "100.01"], true),
+        ("50100012345680", &[], false),
+    ] {
+        let mut transfers = Vec::new();
+        let beneficiary = id(&client.active_beneficiary(account_number).await);
+        for amount in amounts {
+            let mut body = client.transfer_body(account_number, amount).await;
+            body["beneficiary_id"] = json!(beneficiary);
+            transfers.push(client.post("/v1/transfers", body).await.ok());
+        }
+        let disabled = Id::parse(&beneficiary).unwrap();
+        write(&server, move |tx, now| {
+            let scope = Scope::new(1, Mode::Test);
+            now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+            let mut found = beneficiaries::rows::find(tx, scope, disabled)?.expect("one");
+            let reason = PayoutsDisabledReason::ReturnedPayout;
+            Ok(beneficiaries::disable_payouts(tx, now, &mut found, reason)?)
+        })
+        .await
+        .unwrap();
+        for transfer in &transfers {
+            client.deposit(transfer, json!({})).await;
+            let path = format!("/v1/transfers/{}", id(transfer));
+            let shown = client.wait_until(&path, |t| t["payout_id"].is_string()).await;
+            client.wait_status(&format!("/v1/payouts/{}", payout_id(&shown)), "hold").await;
+        }
+        let is_waiting = waits(&server, &beneficiary, OperatorDecision::Approve).await;
+        assert_eq!(is_waiting, is_above, "{amounts:?}");
+        if is_above {
+            let number = pending(&server).await[0];
+            approve(&server, number, person(Role::Approver, Via::Console)).await.unwrap();
+        }
+        for transfer in &transfers {
+            client.wait_status(&format!("/v1/transfers/{}", id(transfer)), "payout_settled").await;
+        }
+    }
+}
+
+/// Two commands act outside the transaction that a second person could approve: both persons prove
+/// who they are in one call.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_commands_take_both_persons_at_once() {
+    let server = console_with(&[ABOVE]).await;
+    let hash = "ab".repeat(32);
+    let credit = ["deposits", "credit", &hash, "--mode", "test"];
+    let both = format!("{PASSWORD}\n{PASSWORD}\n");
+    for words in [&credit[..], &["resume", "database"]] {
+        let kept = async || {
+            let read = server
+                .app
+                .state
+                .store
+                .read(Cost::Scan, |tx| Ok(hundi::decisions::rows::newest(tx, 100)?));
+            read.await.unwrap()
+        };
+        let before = kept().await.len();
+        for (actor, approver, input) in [
+            ("operator", None, both.as_str()),
+            ("operator", Some("operator"), &both),
+            ("approver", Some("approver"), &both),
+            ("operator", Some("viewer"), &both),
+            ("approver", Some("operator"), &both),
+            ("viewer", Some("approver"), &both),
+            ("nobody", Some("approver"), &both),
+            ("operator", Some("approver"), &format!("{PASSWORD}\nwrong password\n")),
+            ("operator", Some("approver"), &format!("wrong password\n{PASSWORD}\n")),
+            ("operator", Some("approver"), &format!("{PASSWORD}\n")),
+        ] {
+            let mut all = [words, &["--actor", actor, "--reason", "a test"]].concat();
+            all.extend(approver.iter().flat_map(|name| ["--approver", name]));
+            let output = run(&server, &all, input);
+            let what = format!("{words:?} {actor} {approver:?}: {}", said(&output));
+            assert!(!output.status.success(), "{what}");
+            // Refused for who asked, before anything was looked at.
+            let told = ["--approver", "password", "may not", "operator who may decide"];
+            assert!(told.iter().any(|told| what.contains(told)), "{what}");
+            assert!(!what.contains("no chain is configured"), "{what}");
+            assert!(!what.contains("this database has no server"), "{what}");
+        }
+        assert_eq!(kept().await.len(), before, "{words:?}");
+        let by = ["--actor", "operator", "--approver", "approver", "--reason", "a test"];
+        let output = run(&server, &[words, &by].concat(), &both);
+        if words == credit {
+            assert!(said(&output).contains("no chain is configured"), "{}", said(&output));
+        } else if is_on_postgres() {
+            assert!(output.status.success(), "{}", said(&output));
+        } else {
+            assert!(said(&output).contains("this database has no server"), "{}", said(&output));
+            continue;
+        }
+        let newest = &kept().await[0];
+        assert_eq!((newest.by.actor(), newest.by.approved_by()), ("operator", "approver"));
+    }
 }
 
 /// What waits about a transfer stands on its page, and the audit log finds who approved it.

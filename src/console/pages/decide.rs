@@ -7,17 +7,15 @@ use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::Beneficiary;
 use crate::beneficiaries::state::{BeneficiaryStatus, PayoutsDisabledReason};
 use crate::chains::address::ChainAddress;
-use crate::decisions;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, DecidedBy, InternalId, Mode, Now, ObjectKind, OperationError};
-use crate::operator::{self, OperatorDecision, four_eyes};
+use crate::kernel::{AnyId, DecidedBy, Mode, Now, ObjectKind, OperationError};
+use crate::operator::{self, ExplainedDifference, OperatorDecision, four_eyes};
 use crate::oversight::queues::QueueKind;
 use crate::oversight::story::Story;
 use crate::payouts::Payout;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::files::rows::Attention;
-use crate::reconcile::explaining::{self, ExplanationOutcome};
 use crate::refunds::Refund;
 use crate::refunds::state::RefundStatus;
 use crate::screening::Screening;
@@ -166,38 +164,18 @@ async fn carry_out(
                 operator::mark_refund_sent(tx, now, &services, refund()?, hash, false, &by)
             }
             AskedDecision::Release => operator::release_refund(tx, now, &services, refund()?, &by),
-            AskedDecision::Explain => explain(tx, now, &object, &by),
+            AskedDecision::Explain => {
+                let (kind, what) = object.split_once(' ').unwrap_or(("", &object));
+                let asked = ExplainedDifference {
+                    what: what.to_owned(),
+                    payouts: Vec::new(),
+                    kind: (!kind.is_empty()).then(|| kind.to_owned()),
+                };
+                operator::explain(tx, now, &services.settings, &asked, &by)
+            }
         }
     };
     visit.app.store.write(decide).await
-}
-
-/// A difference that the operator explains: the number of a line of a statement or of a chain's
-/// difference, or the kind of another one and what it is about.
-fn explain(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    object: &str,
-    by: &DecidedBy,
-) -> Result<String, OperationError> {
-    let waits = || OperationError::Declined(format!("{object}: no such difference waits"));
-    let (kind, subject) = object.split_once(' ').unwrap_or(("", object));
-    let is_taken = match (kind, InternalId::parse(subject)) {
-        ("", None) => false,
-        ("", Some(id)) => {
-            let outcome = explaining::explain_by_id(tx, now, id, &[], Some(by.reason()))?;
-            outcome == ExplanationOutcome::Taken
-        }
-        (kind, _) => {
-            let found = explaining::explain_by_subject(tx, now, subject, Some(kind), by.reason())?;
-            found.len() == 1
-        }
-    };
-    if !is_taken {
-        return Err(waits());
-    }
-    decisions::record(tx, now, subject, "accept", by)?;
-    Ok(format!("accepted {subject}"))
 }
 
 // Forms.

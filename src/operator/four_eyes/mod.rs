@@ -6,24 +6,25 @@
 //! transaction in which an approver other than the requester approves it. Both have to prove who
 //! they are, by a session or a password, because a name on a command line could be anybody's.
 
+mod amounts;
 pub mod rows;
 
 use serde::{Deserialize, Serialize};
 
-use super::{OperatorDecision, OperatorResult, declined};
+use super::{ExplainedDifference, OperatorDecision, OperatorResult, declined};
 use crate::audit::{self, Action, Fact};
 use crate::chains::address::ChainAddress;
 use crate::kernel::id::kind;
 use crate::kernel::{
-    AnyId, Currency, DecidedBy, Id, Money, Now, ObjectKind, OperationError, Scope, StoreError,
+    AnyId, DecidedBy, Id, Money, Now, ObjectKind, OperationError, Role, Scope, StoreError,
 };
 use crate::pauses::Operation;
+use crate::reconcile::explaining::amount_of;
 use crate::screening::Screening;
 use crate::screening::hit::HitDecision;
 use crate::services::{Services, Settings};
-use crate::staff::{self, Role};
 use crate::store::Tx;
-use crate::{deposits, keys, payouts, refunds, screening, senders, transfers};
+use crate::{decisions, keys, payouts, screening, senders, staff};
 
 /// How long a request can be approved. Later its reason may no longer hold.
 pub const REQUEST_SECONDS_MAX: i64 = 7 * 86_400;
@@ -49,6 +50,8 @@ pub enum RequestedAction {
     Decide(AnyId, OperatorDecision),
     RefundAddress(Id<kind::Refund>, ChainAddress),
     ReleaseRefund(Id<kind::Refund>),
+    RefundSent { id: Id<kind::Refund>, transaction_hash: String, is_batch: bool },
+    Explain(ExplainedDifference),
     Resume { operation: Operation, account: Option<String> },
     ResumeAccount { account: String },
 }
@@ -60,6 +63,8 @@ enum Stored {
     Decide { id: String, decision: String, argument: Option<String> },
     RefundAddress { id: String, to: String },
     ReleaseRefund { id: String },
+    RefundSent { id: String, transaction_hash: String, is_batch: bool },
+    Explain { difference: String, payouts: Vec<String>, kind: Option<String> },
     Resume { operation: String, account: Option<String> },
     ResumeAccount { account: String },
 }
@@ -70,9 +75,10 @@ impl RequestedAction {
     pub fn subject(&self) -> String {
         match self {
             RequestedAction::Decide(id, _) => id.to_string(),
-            RequestedAction::RefundAddress(id, _) | RequestedAction::ReleaseRefund(id) => {
-                id.to_string()
-            }
+            RequestedAction::RefundAddress(id, _)
+            | RequestedAction::ReleaseRefund(id)
+            | RequestedAction::RefundSent { id, .. } => id.to_string(),
+            RequestedAction::Explain(asked) => asked.what.clone(),
             RequestedAction::Resume { operation, account } => {
                 super::pause_subject(*operation, account)
             }
@@ -86,6 +92,8 @@ impl RequestedAction {
             RequestedAction::Decide(_, decision) => decision.word(),
             RequestedAction::RefundAddress(..) => "address",
             RequestedAction::ReleaseRefund(_) => "release",
+            RequestedAction::RefundSent { .. } => "complete",
+            RequestedAction::Explain(_) => "accept",
             RequestedAction::Resume { .. } | RequestedAction::ResumeAccount { .. } => "resume",
         }
     }
@@ -111,6 +119,16 @@ impl RequestedAction {
                 Stored::RefundAddress { id: id.to_string(), to: to.to_string() }
             }
             RequestedAction::ReleaseRefund(id) => Stored::ReleaseRefund { id: id.to_string() },
+            RequestedAction::RefundSent { id, transaction_hash, is_batch } => Stored::RefundSent {
+                id: id.to_string(),
+                transaction_hash: transaction_hash.clone(),
+                is_batch: *is_batch,
+            },
+            RequestedAction::Explain(asked) => Stored::Explain {
+                difference: asked.what.clone(),
+                payouts: asked.payouts.iter().map(Id::to_string).collect(),
+                kind: asked.kind.clone(),
+            },
             RequestedAction::Resume { operation, account } => Stored::Resume {
                 operation: operation.as_str().to_owned(),
                 account: account.clone(),
@@ -146,6 +164,13 @@ impl RequestedAction {
                 RequestedAction::RefundAddress(Id::parse(&id)?, ChainAddress::parse(&to).ok()?)
             }
             Stored::ReleaseRefund { id } => RequestedAction::ReleaseRefund(Id::parse(&id)?),
+            Stored::RefundSent { id, transaction_hash, is_batch } => {
+                RequestedAction::RefundSent { id: Id::parse(&id)?, transaction_hash, is_batch }
+            }
+            Stored::Explain { difference, payouts, kind } => {
+                let payouts = payouts.iter().map(|id| Id::parse(id)).collect::<Option<_>>()?;
+                RequestedAction::Explain(ExplainedDifference { what: difference, payouts, kind })
+            }
             Stored::Resume { operation, account } => {
                 RequestedAction::Resume { operation: Operation::parse(&operation)?, account }
             }
@@ -178,12 +203,18 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// What was typed with the decision: the address or the bank's reference.
+    /// What was typed with the decision: the address, the bank's reference, the transaction's hash,
+    /// or the payouts that a line belongs to.
     pub fn argument(&self) -> Option<String> {
         match RequestedAction::read(&self.asked)? {
             RequestedAction::Decide(_, OperatorDecision::Refund(to)) => to.map(|to| to.to_string()),
             RequestedAction::Decide(_, OperatorDecision::Settle(reference)) => Some(reference),
             RequestedAction::RefundAddress(_, to) => Some(to.to_string()),
+            RequestedAction::RefundSent { transaction_hash, .. } => Some(transaction_hash),
+            RequestedAction::Explain(asked) if !asked.payouts.is_empty() => {
+                let payouts: Vec<String> = asked.payouts.iter().map(Id::to_string).collect();
+                Some(payouts.join(", "))
+            }
             _ => None,
         }
     }
@@ -280,7 +311,13 @@ fn cause(
             return Ok(Some(Cause::Resume));
         }
         RequestedAction::RefundAddress(..) => return Ok(Some(Cause::RefundAddress)),
-        RequestedAction::ReleaseRefund(id) => (id.any(), None),
+        RequestedAction::Explain(asked) => {
+            let amount = amount_of(tx, &asked.what, asked.kind.as_deref())?;
+            return amounts::cause(tx, above, amount);
+        }
+        RequestedAction::ReleaseRefund(id) | RequestedAction::RefundSent { id, .. } => {
+            (id.any(), None)
+        }
         RequestedAction::Decide(id, decision) => (*id, Some(decision)),
     };
     let Some(scope) = scope else { return Ok(None) };
@@ -288,17 +325,15 @@ fn cause(
         // A review only stops what would go on. A check by hand stands in for the answer of a
         // look-up, which needs no second person either.
         Some(OperatorDecision::Review | OperatorDecision::Check(_)) => return Ok(None),
+        Some(OperatorDecision::Refuse) if id.kind == ObjectKind::Beneficiary => return Ok(None),
         Some(OperatorDecision::Refund(Some(_))) => return Ok(Some(Cause::RefundAddress)),
         Some(OperatorDecision::Approve) if is_confirmed(tx, scope, id)? => {
             return Ok(Some(Cause::ConfirmedHit));
         }
         _ => {}
     }
-    let is_above = match amount(tx, scope, id)? {
-        Some(amount) => amount.at_par(Currency::Usd)?.units > above.units,
-        None => false,
-    };
-    Ok(is_above.then_some(Cause::Amount))
+    let amount = amounts::moved(tx, scope, id)?;
+    amounts::cause(tx, above, amount)
 }
 
 /// Whether screening has found a confirmed match of this object, or an operator has confirmed one
@@ -324,34 +359,27 @@ fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreE
     Ok(sender.is_some_and(|sender| sender.screening == Screening::ConfirmedMatch))
 }
 
-/// The amount that a decision about this object moves, in USD or USDT. For a payout it is the
-/// amount of its transfer. `None` for kinds that have none.
-fn amount(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<Option<Money>, StoreError> {
-    let transfer_amount = |tx: &mut dyn Tx, id| {
-        Ok::<_, StoreError>(transfers::rows::find(tx, scope, id)?.map(|transfer| transfer.amount))
+/// Two persons who prove at once who they are, where no request can wait for the second: who asks
+/// and who approves.
+pub fn together(
+    tx: &mut dyn Tx,
+    first: &DecidedBy,
+    second: &DecidedBy,
+) -> Result<DecidedBy, OperationError> {
+    let no = |text: &str| Err(OperationError::Declined(text.to_owned()));
+    let (Some(one), Some(other)) = (first.operator(), second.operator()) else {
+        return no("both persons have to prove who they are");
     };
-    match id.kind {
-        ObjectKind::Transfer => match id.typed() {
-            Some(id) => transfer_amount(tx, id),
-            None => Ok(None),
-        },
-        ObjectKind::Payout => {
-            let found = id.typed().map(|id| payouts::rows::find(tx, scope, id)).transpose()?;
-            match found.flatten() {
-                Some(payout) => transfer_amount(tx, payout.transfer_id),
-                None => Ok(None),
-            }
-        }
-        ObjectKind::Deposit => {
-            let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?;
-            Ok(found.flatten().map(|deposit| deposit.amount))
-        }
-        ObjectKind::Refund => {
-            let found = id.typed().map(|id| refunds::rows::find(tx, scope, id)).transpose()?;
-            Ok(found.flatten().map(|refund| refund.amount))
-        }
-        _ => Ok(None),
+    if one == other {
+        return no("--approver NAME must name another person than --actor NAME");
     }
+    if !may(tx, one, Role::Operator)? {
+        return no("--actor NAME must name an operator who may decide");
+    }
+    if !may(tx, other, Role::Approver)? {
+        return no("--approver NAME must name an approver");
+    }
+    Ok(first.clone().approved(second.actor()))
 }
 
 /// Gives a pending request its end, in the name of an approver who is not disabled. Answers the
@@ -416,6 +444,10 @@ pub fn approve(
             super::set_refund_address(tx, now, services, id, to, &by)
         }
         RequestedAction::ReleaseRefund(id) => super::release_refund(tx, now, services, id, &by),
+        RequestedAction::RefundSent { id, transaction_hash, is_batch } => {
+            super::mark_refund_sent(tx, now, services, id, &transaction_hash, is_batch, &by)
+        }
+        RequestedAction::Explain(asked) => super::explain(tx, now, &services.settings, &asked, &by),
         RequestedAction::Resume { operation, account } => {
             super::resume(tx, now, &services.settings, operation, account, &by)
         }
@@ -431,6 +463,7 @@ pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> Op
     let Some(person_number) = person.operator() else {
         return Err(no("who rejects it has to prove who that is"));
     };
+    decisions::require_operator(tx, person, Role::Operator)?;
     let is_own = rows::find(tx, number)?.is_some_and(|found| found.requested_by == person_number);
     let request = if is_own {
         if !rows::close(tx, number, RequestStatus::Rejected, person.actor(), now.instant())? {

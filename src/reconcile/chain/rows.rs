@@ -251,6 +251,12 @@ pub fn open(
     rows.into_iter().map(|mut row| Ok((row.id()?, found(&mut row)?))).collect()
 }
 
+/// The units of a difference that nobody has explained.
+pub fn open_units(tx: &mut dyn Tx, id: InternalId) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT units FROM chain_differences WHERE id = ?1 AND accepted_at IS NULL";
+    tx.row(sql, values![id])?.map(|mut row| row.int()).transpose()
+}
+
 /// How many differences nobody has explained.
 pub fn open_count(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<i64, StoreError> {
     let sql = "SELECT COUNT(*) FROM chain_differences WHERE mode = ?1 AND chain = ?2 AND \

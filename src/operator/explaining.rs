@@ -1,0 +1,68 @@
+//! Explaining what a comparison of the book with the bank or with a chain found.
+
+use super::four_eyes::{RequestedAction, wait_for_second};
+use super::{OperatorResult, declined_about};
+use crate::decisions;
+use crate::kernel::id::kind;
+use crate::kernel::{DecidedBy, Id, InternalId, Now, OperationError, Role};
+use crate::reconcile::explaining::{ExplanationOutcome, explain_by_id, explain_by_subject};
+use crate::services::Settings;
+use crate::store::Tx;
+
+/// A difference that somebody explains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExplainedDifference {
+    /// The number of a line or of a difference with a chain, or otherwise its subject.
+    pub what: String,
+    /// The payouts that a line belongs to.
+    pub payouts: Vec<Id<kind::Payout>>,
+    /// The kind, where the subject has several differences.
+    pub kind: Option<String>,
+}
+
+/// Explains a difference: by its number, or otherwise by its subject.
+pub fn explain(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    settings: &Settings,
+    asked: &ExplainedDifference,
+    by: &DecidedBy,
+) -> OperatorResult {
+    let what = asked.what.as_str();
+    let note = by.reason();
+    decisions::require_operator(tx, by, Role::Operator)?;
+    let id = InternalId::parse(what).filter(|_| asked.kind.is_none());
+    if id.is_none() && note.is_empty() {
+        let text = "say why the difference is right: --reason TEXT";
+        return Err(OperationError::Declined(text.into()));
+    }
+    let request = RequestedAction::Explain(asked.clone());
+    if let Some(waits) = wait_for_second(tx, now, settings, None, &request, by)? {
+        return Ok(waits);
+    }
+    if let Some(id) = id {
+        let kept = Some(note).filter(|note| !note.is_empty());
+        let outcome = explain_by_id(tx, now, id, &asked.payouts, kept)?;
+        if outcome != ExplanationOutcome::Taken {
+            return Err(declined_about(what, outcome));
+        }
+        decisions::record(tx, now, what, "accept", by)?;
+        return Ok(format!("accepted {what}"));
+    }
+    match explain_by_subject(tx, now, what, asked.kind.as_deref(), note)?.as_slice() {
+        [] => Err(OperationError::Declined(format!(
+            "{what:?} is no line and no difference: `hundi reconcile` shows them"
+        ))),
+        [kind] => {
+            decisions::record(tx, now, what, "accept", by)?;
+            Ok(format!("closed {} of {what}", kind.as_str()))
+        }
+        several => {
+            let kinds: Vec<&str> = several.iter().map(|kind| kind.as_str()).collect();
+            Err(OperationError::Declined(format!(
+                "{what} has several differences: add --kind {}",
+                kinds.join(" or ")
+            )))
+        }
+    }
+}
