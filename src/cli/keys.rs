@@ -10,8 +10,9 @@ use super::{
     rotate_encryption,
 };
 use crate::app::{self, ACCOUNT_DEFAULT, KeyRequest};
+use crate::decisions;
 use crate::kernel::id::kind;
-use crate::kernel::{Clock, Id, Now};
+use crate::kernel::{Clock, Id, Now, Role};
 use crate::keys::making::{account_name_fault, revoke_key_by};
 use crate::keys::{self, Permissions};
 use crate::routes::resource_names;
@@ -106,6 +107,7 @@ async fn run(command: KeysCommand) -> Result<(), String> {
             }
             let account = request.account.clone();
             let create = move |tx: &mut dyn Tx, now: &mut Now| {
+                decisions::require_operator(tx, &by, Role::Admin)?;
                 let is_known = keys::rows::accounts(tx)?.iter().any(|(name, _)| *name == account);
                 Ok((app::create_key_by(tx, now, &request, &by)?, is_known, account.clone()))
             };
@@ -150,7 +152,10 @@ async fn run(command: KeysCommand) -> Result<(), String> {
                 .ok_or_else(|| format!("{id:?} is no key's ID: `hundi keys list` shows them"))?;
             let revoked = open(&database)
                 .await?
-                .write(move |tx, now| Ok(revoke_key_by(tx, now, parsed, &by)?))
+                .write(move |tx, now| {
+                    decisions::require_operator(tx, &by, Role::Admin)?;
+                    Ok(revoke_key_by(tx, now, parsed, &by)?)
+                })
                 .await
                 .map_err(error_message)?;
             if revoked {

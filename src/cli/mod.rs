@@ -210,10 +210,10 @@ impl ModeFlag {
 /// Who decides, and why. Every command that decides takes both.
 #[derive(Args, Clone)]
 pub struct ByArgs {
-    /// Who decides; live mode needs it
+    /// Who decides; needed in live mode, and once there are operators
     #[arg(long, value_name = "NAME", env = "HUNDI_ACTOR", default_value = "")]
     actor: String,
-    /// Why; live mode needs it, and callers do not see it
+    /// Why; needed as --actor is, and callers do not see it
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 }
@@ -330,6 +330,10 @@ async fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::id::kind;
+    use crate::staff::{self, Role};
+    use crate::store::Cost;
+    use crate::{audit, decisions, keys};
     use clap::CommandFactory;
 
     /// The commands without commands of their own, by their whole names.
@@ -361,6 +365,130 @@ mod tests {
         for (name, command) in listing {
             let has_json = command.get_arguments().any(|argument| argument.get_id() == "json");
             assert!(has_json, "{name} lists and has no --json");
+        }
+    }
+
+    /// Commands that say who decides, with arguments, and whether they take an administrator. An ID
+    /// stands for an object that is not there: who decides is judged before it is looked for.
+    const DECIDING: &[(&str, bool)] = &[
+        ("keys create --mode test", true),
+        ("keys rotate-encryption", true),
+        ("keys revoke API_KEY", true),
+        ("accounts suspend default", false),
+        ("accounts resume default", false),
+        ("operators create ravi --role viewer", true),
+        ("operators disable ravi", true),
+        ("operators link ravi --issuer https://login.example.com --subject 7", true),
+        ("operators unlink ravi", true),
+        ("operators reset ravi", true),
+        ("approvals approve 1", false),
+        ("approvals reject 1", false),
+        ("decide SENDER approve", false),
+        ("pause quotes", false),
+        ("resume quotes", false),
+        ("resume database", false),
+        ("beneficiaries list --show-account-numbers", false),
+        ("beneficiaries review BENEFICIARY --match", false),
+        ("deposits credit HASH --mode test", false),
+        ("payouts inward --month 2026-10 --mode test --show-account-numbers", false),
+        ("refunds address REFUND --to TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC", false),
+        ("refunds complete REFUND --hash HASH", false),
+        ("refunds release REFUND", false),
+        ("reconcile --accept DIFFERENCE", false),
+    ];
+
+    /// Once there are operators, each decision of the command line has one of them and a reason, in
+    /// test mode too; keys and operators are an administrator's. What is refused leaves nothing.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_command_that_decides_takes_a_person_who_may_and_a_reason() {
+        let command = Cli::command();
+        let mut all = Vec::new();
+        leaves(&command, "hundi", &mut all);
+        let named = |command: &clap::Command| {
+            command.get_arguments().any(|argument| argument.get_id() == "actor")
+        };
+        for (name, _) in all.iter().filter(|(_, command)| named(command)) {
+            let words = name.trim_start_matches("hundi ");
+            assert!(DECIDING.iter().any(|(line, _)| line.starts_with(words)), "{name} is missing");
+        }
+        let folder = std::env::temp_dir().join(format!("hundi-deciding-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("test.db");
+        let database = format!("sqlite:{}", path.display());
+        let store = Store::open(&path, Clock::System, handle::no_epilogue).unwrap();
+        let made = store.write(|tx, now| {
+            let by = DecidedBy::default();
+            keys::rows::account_number(tx, now, "default")?;
+            let nobody = now.mint::<kind::Sender>().to_string();
+            let ids = [
+                ("SENDER", nobody),
+                ("BENEFICIARY", now.mint::<kind::Beneficiary>().to_string()),
+                ("REFUND", now.mint::<kind::Refund>().to_string()),
+                ("API_KEY", now.mint::<kind::ApiKey>().to_string()),
+                ("DIFFERENCE", now.mint::<kind::Request>().to_string()),
+                ("HASH", "ab".repeat(32)),
+            ];
+            for role in Role::ALL {
+                staff::create(tx, now, role.as_str(), *role, "no password", &by)?;
+            }
+            Ok(ids)
+        });
+        let ids = made.await.unwrap();
+        let kept = async || {
+            let read = store.read(Cost::Scan, |tx| {
+                Ok((audit::rows::tail(tx)?, decisions::rows::newest(tx, 100)?.len()))
+            });
+            read.await.unwrap()
+        };
+        let run = async |line: &str, by: &[&str]| {
+            let mut words = vec!["hundi"];
+            words.extend(line.split(' ').map(|word| {
+                ids.iter().find(|(name, _)| *name == word).map_or(word, |(_, id)| id.as_str())
+            }));
+            words.extend(by);
+            words.extend(["--database", database.as_str()]);
+            let parsed = Cli::try_parse_from(words).unwrap_or_else(|fault| panic!("{fault}"));
+            super::run(parsed.command).await
+        };
+        for (line, takes_admin) in DECIDING {
+            let before = kept().await;
+            let mut wrong = vec![vec!["--actor", ""], vec!["--actor", "", "--reason", "a test"]];
+            // These read a password first, which nobody types here.
+            let asks_password = line.starts_with("approvals");
+            if !asks_password {
+                wrong.push(vec!["--actor", "admin"]);
+                wrong.push(vec!["--actor", "nobody", "--reason", "a test"]);
+                wrong.push(vec!["--actor", "viewer", "--reason", "a test"]);
+            }
+            if *takes_admin {
+                wrong.push(vec!["--actor", "approver", "--reason", "a test"]);
+            }
+            for by in &wrong {
+                let refused = run(line, by).await;
+                let told = refused.expect_err(&format!("{line} {by:?} was taken"));
+                assert!(
+                    told.contains("--actor NAME") || told.contains("--reason TEXT"),
+                    "{line} {by:?}: {told}"
+                );
+            }
+            assert_eq!(kept().await, before, "{line}");
+            if asks_password {
+                continue;
+            }
+            let name = if *takes_admin { "admin" } else { "operator" };
+            if let Err(told) = run(line, &["--actor", name, "--reason", "a test"]).await {
+                assert!(!told.contains("--actor NAME"), "{line}: {told}");
+            }
+        }
+        // Nobody has to be named where nobody is an operator.
+        let (path, database) = (folder.join("first.db"), folder.join("first.db"));
+        drop(Store::open(&path, Clock::System, handle::no_epilogue).unwrap());
+        let database = format!("sqlite:{}", database.display());
+        for line in ["keys create --mode test", "operators create asha --role admin"] {
+            let words = line.split(' ').chain(["--database", database.as_str()]);
+            let words = std::iter::once("hundi").chain(words);
+            let parsed = Cli::try_parse_from(words).unwrap_or_else(|fault| panic!("{fault}"));
+            super::run(parsed.command).await.unwrap();
         }
     }
 

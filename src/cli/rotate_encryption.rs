@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::{ByArgs, DatabaseArgs, config, error_message, open_or_make, print};
 use crate::config::Config;
+use crate::decisions;
+use crate::kernel::Role;
 use crate::kernel::seal::{Sealer, key_name, verifier_of};
 use crate::key_rotation::{self, Begun, Survey};
 use crate::secrets::{self, KEY_NEEDED};
@@ -22,10 +24,13 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
     let config = config(database)?;
     config.database.must_exist()?;
     let by = by.decided_by_for(&config)?;
+    let store = open_or_make(&config).await?;
+    let named = by.clone();
+    let judge = store.write(move |tx, _| decisions::require_operator(tx, &named, Role::Admin));
+    judge.await.map_err(error_message)?;
     let given = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
     let keys = given.ok_or(KEY_NEEDED)?;
     let next = verifier_of(&keys.next.ok_or(NEXT_KEY_NEEDED)?);
-    let store = open_or_make(&config).await?;
     let (all, verifiers) = (keys.all(), keys.verifiers());
     let sealer = store.write(move |tx, _| {
         key_rotation::refuse_half(tx, &verifiers)?;

@@ -3,7 +3,7 @@
 use super::OperatorResult;
 use super::four_eyes::{RequestedAction, wait_for_second};
 use crate::decisions;
-use crate::kernel::{DecidedBy, Now, OperationError};
+use crate::kernel::{DecidedBy, Now, OperationError, Role};
 use crate::keys;
 use crate::services::Settings;
 use crate::store::Tx;
@@ -34,6 +34,7 @@ pub fn resume_account(
     name: &str,
     by: &DecidedBy,
 ) -> OperatorResult {
+    decisions::require_operator(tx, by, Role::Operator)?;
     if keys::rows::is_suspended(tx, name)? == Some(true) {
         let asked = RequestedAction::ResumeAccount { account: name.to_owned() };
         if let Some(waits) = wait_for_second(tx, now, settings, None, &asked, by)? {
@@ -53,6 +54,7 @@ fn change(
     is_suspended: bool,
     by: &DecidedBy,
 ) -> Result<(), OperationError> {
+    decisions::require_operator(tx, by, Role::Operator)?;
     if !keys::rows::suspend(tx, name, is_suspended)? {
         let fault = match keys::rows::is_suspended(tx, name)? {
             Some(true) => format!("{name} is suspended already"),

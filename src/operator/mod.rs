@@ -108,6 +108,7 @@ pub fn decide(
     decision: &OperatorDecision,
     by: &DecidedBy,
 ) -> OperatorResult {
+    decisions::require_operator(tx, by, Role::Operator)?;
     let scope = find_scope(tx, id)?.ok_or_else(|| declined(id, "there is no such object"))?;
     // Locked before the object is read. Otherwise two decisions about one object, or a decision and
     // the screening of everybody, would each miss what the other writes.

@@ -11,7 +11,7 @@ use crate::chains::address::ChainAddress;
 use crate::decisions;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, DecidedBy, Id, Now, Scope};
+use crate::kernel::{AnyId, DecidedBy, Id, Now, Role, Scope};
 use crate::keys;
 use crate::refunds::state::{AddressDeclarer, RefundStatus};
 use crate::refunds::{self, AddressDeclaration};
@@ -63,6 +63,7 @@ pub fn set_refund_address(
     by: &DecidedBy,
 ) -> OperatorResult {
     let any = id.any();
+    decisions::require_operator(tx, by, Role::Operator)?;
     if by.reason().is_empty() {
         return Err(declined(any, "say why, and who said so: --reason TEXT"));
     }
@@ -120,6 +121,7 @@ pub fn mark_refund_sent(
     by: &DecidedBy,
 ) -> OperatorResult {
     let any = id.any();
+    decisions::require_operator(tx, by, Role::Operator)?;
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
     decisions::require(by, scope.mode())?;
     let mut refund = refunds::rows::find(tx, scope, id)?
@@ -159,6 +161,7 @@ pub fn release_refund(
     by: &DecidedBy,
 ) -> OperatorResult {
     let any = id.any();
+    decisions::require_operator(tx, by, Role::Operator)?;
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
     decisions::require(by, scope.mode())?;
     let asked = RequestedAction::ReleaseRefund(id);

@@ -2,7 +2,7 @@
 
 use super::OperatorResult;
 use super::four_eyes::{RequestedAction, account_number, wait_for_second};
-use crate::kernel::{DecidedBy, Mode, Now, OperationError, Scope};
+use crate::kernel::{DecidedBy, Mode, Now, OperationError, Role, Scope};
 use crate::pauses::{self, Operation};
 use crate::services::Settings;
 use crate::store::{Store, Tx};
@@ -31,6 +31,7 @@ pub fn resume(
     account: Option<String>,
     by: &DecidedBy,
 ) -> OperatorResult {
+    decisions::require_operator(tx, by, Role::Operator)?;
     let number = account_number(tx, account.as_deref())?;
     let is_it =
         |pause: &pauses::Pause| (pause.operation, pause.account_number) == (operation, number);

@@ -4,7 +4,8 @@
 use super::sign_in::{self, Place};
 use super::{Operator, OperatorIdentity, named, rows, sessions};
 use crate::audit::{self, Action, Fact};
-use crate::kernel::{DecidedBy, Now, OperationError, StoreError, Via};
+use crate::decisions;
+use crate::kernel::{DecidedBy, Now, OperationError, Role, StoreError, Via};
 use crate::services::Services;
 use crate::store::Tx;
 
@@ -55,6 +56,7 @@ pub fn link(
     subject: &str,
     by: &DecidedBy,
 ) -> Result<(), OperationError> {
+    decisions::require_operator(tx, by, Role::Admin)?;
     let operator = named(tx, name)?;
     if rows::identity_of(tx, operator.identity.number)?.is_some() {
         return Err(OperationError::Declined(format!(
@@ -79,6 +81,7 @@ pub fn unlink(
     name: &str,
     by: &DecidedBy,
 ) -> Result<(), OperationError> {
+    decisions::require_operator(tx, by, Role::Admin)?;
     let operator = named(tx, name)?;
     if !rows::remove_identity(tx, operator.identity.number)? {
         return Err(OperationError::Declined(format!("{name:?} is not linked")));

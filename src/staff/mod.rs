@@ -10,6 +10,7 @@ pub mod sign_in;
 pub mod totp;
 
 use crate::audit::{self, Action, Fact};
+use crate::decisions;
 pub use crate::kernel::Role;
 use crate::kernel::{DecidedBy, Now, OperationError, StoreError};
 use crate::store::Tx;
@@ -64,7 +65,7 @@ pub fn name(text: &str) -> Result<String, String> {
 }
 
 /// Makes an operator. `name` comes from [`name`] and must be new; `password_hash` comes from
-/// [`passwords::hash`].
+/// [`passwords::hash`]. On a command line an administrator does it, except for the first one.
 pub fn create(
     tx: &mut dyn Tx,
     now: &Now,
@@ -73,6 +74,7 @@ pub fn create(
     password_hash: &str,
     by: &DecidedBy,
 ) -> Result<OperatorIdentity, OperationError> {
+    decisions::require_operator(tx, by, Role::Admin)?;
     if rows::find_by_name(tx, name)?.is_some() {
         return Err(OperationError::Declined(format!("there is an operator {name:?} already")));
     }
@@ -101,6 +103,7 @@ pub fn reset(
     password_hash: &str,
     by: &DecidedBy,
 ) -> Result<(), OperationError> {
+    decisions::require_operator(tx, by, Role::Admin)?;
     let operator = named(tx, name)?;
     let number = operator.identity.number;
     rows::set_password(tx, number, password_hash)?;
@@ -119,6 +122,7 @@ pub fn disable(
     name: &str,
     by: &DecidedBy,
 ) -> Result<(), OperationError> {
+    decisions::require_operator(tx, by, Role::Admin)?;
     let operator = named(tx, name)?;
     rows::set_disabled(tx, operator.identity.number, true)?;
     let details = [("reason", by.reason())];

@@ -161,7 +161,7 @@ pub fn count(
 }
 
 /// Compares a password; takes as long without an operator, and is then `false`.
-fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
+pub fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
     let stored = operator.map_or(NOBODY, |operator| operator.password_hash.as_str());
     let is_usual = password.len() <= PASSWORD_BYTES_MAX;
     is_usual && passwords::matches(password, stored) && operator.is_some()

@@ -242,6 +242,7 @@ mod tests {
             password_hash: String::new(),
             is_disabled: false,
             totp_secret: None,
+            next_totp_secret: None,
             is_totp_confirmed: true,
             totp_step: 0,
             language: String::new(),

@@ -56,7 +56,7 @@ try {
     /^console at (http.*)\/console$/m.exec(readFileSync(join(folder, "out"), "utf8"))?.[1]);
   provider.set({ redirect: `${address}/console/sign_in/oidc/done` });
   for (const name of ["asha", "meera@example.com", "ravi"]) {
-    execFileSync(hundi, ["operators", "create", name, "--role", "operator", "--password-stdin", "--database", database], { input: PASSWORD });
+    execFileSync(hundi, ["operators", "create", name, "--role", "operator", "--password-stdin", "--actor", "asha", "--reason", "the checks", "--database", database], { input: PASSWORD });
   }
   browser = await launch();
   const visit = async () => {

@@ -15,5 +15,6 @@ export HUNDI_TEST_DATABASE="$folder/hundi.db" HUNDI_API_KEY HUNDI_TEST_PASSWORD=
 for operator in "asha operator" "vijay viewer" "meera approver" "ravi approver" "tara viewer" "nila admin"; do
   read -r name role <<< "$operator"
   printf %s "$HUNDI_TEST_PASSWORD" \
-    | target/debug/hundi operators create "$name" --role "$role" --password-stdin --database "sqlite:$folder/hundi.db" > "$folder/made"
+    | target/debug/hundi operators create "$name" --role "$role" --password-stdin --actor asha --reason "the checks" \
+      --database "sqlite:$folder/hundi.db" > "$folder/made"
 done
