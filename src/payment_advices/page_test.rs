@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::super::layout::TRIALS;
 use super::super::signing::AdviceSignature;
 use super::super::{
-    AdviceBeneficiary, AdviceDeposit, AdviceMilestone, AdviceSender, AdviceWord, Milestone,
-    STATEMENT, STATEMENT_RETURNED,
+    AdviceBeneficiary, AdviceDeposit, AdviceGst, AdviceMilestone, AdviceSender, AdviceWord,
+    Milestone, STATEMENT, STATEMENT_RETURNED,
 };
 use super::*;
 use crate::issuers::{Logo, png_for_test};
@@ -167,6 +167,89 @@ fn long_values_make_the_table_smaller_and_then_lose_lines() {
     assert_eq!(TableLayout::fitting(&sections(&sample()), space).unwrap().size, TRIALS[0].0);
 }
 
+/// What a program of poppler-utils makes of the page.
+fn made_by(program: &str, options: &[&str], pdf: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut child = std::process::Command::new(program)
+        .args(options)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{program} of poppler-utils: {error}"));
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(pdf).unwrap();
+    drop(input);
+    child.wait_with_output().unwrap().stdout
+}
+
+fn said_by(program: &str, options: &[&str], pdf: &[u8]) -> String {
+    String::from_utf8(made_by(program, options, pdf)).unwrap()
+}
+
+/// Each word on the page with its right end in points, in the order of reading.
+fn words_and_ends(pdf: &[u8]) -> Vec<(String, f32)> {
+    let text = said_by("pdftotext", &["-bbox", "-", "-"], pdf);
+    let word = |line: &str| {
+        let (_, rest) = line.split_once("xMax=\"")?;
+        let (end, rest) = rest.split_once('"')?;
+        let (_, word) = rest.split_once('>')?;
+        Some((word.strip_suffix("</word>")?.to_owned(), end.parse().ok()?))
+    };
+    text.lines().filter_map(word).collect()
+}
+
+/// Figures whose last word does not end within a point of where the amount that was paid ends.
+fn figures_out_of_line(advice: &Advice, words: &[(String, f32)]) -> Vec<String> {
+    let end_of = |figure: &str| {
+        let parts: Vec<&str> = figure.split(' ').collect();
+        let found = words
+            .windows(parts.len())
+            .find(|window| window.iter().map(|(word, _)| word.as_str()).eq(parts.iter().copied()));
+        found.unwrap_or_else(|| panic!("{figure} is not in {words:?}")).last().unwrap().1
+    };
+    let edge = end_of(&format!("₹ {}", grouped(advice.amount)));
+    let figures = amounts(advice).into_iter().map(|row| row.figure);
+    figures.filter(|figure| (end_of(figure) - edge).abs() > 1.0).collect()
+}
+
+#[test]
+fn figures_end_at_one_edge() {
+    let mut taxed = sample();
+    taxed.gst = Some(AdviceGst {
+        taxable_value: Money::new(88_413, Currency::Inr),
+        rate_percent: "18".into(),
+        amount: Money::new(15_914, Currency::Inr),
+    });
+    for (advice, count) in [(sample(), 3), (taxed, 4), (longest(), 3)] {
+        assert_eq!(amounts(&advice).len(), count);
+        let mut words = words_and_ends(&advice.to_pdf().unwrap());
+        assert_eq!(figures_out_of_line(&advice, &words), Vec::<String>::new());
+        // The control: one figure that ends a little further left.
+        let gross = with_currency(advice.amount_gross);
+        let last = gross.split(' ').next_back().unwrap();
+        words.iter_mut().filter(|(word, _)| word == last).for_each(|(_, end)| *end -= 1.5);
+        assert_eq!(figures_out_of_line(&advice, &words), [gross]);
+    }
+}
+
+#[test]
+fn page_leads_to_the_explorer_and_to_its_verification() {
+    let links = |advice: &Advice| {
+        let text = said_by("pdfinfo", &["-url", "-"], &advice.to_pdf().unwrap());
+        let mut found: Vec<String> =
+            text.lines().filter_map(|line| Some(line.split_once("http")?.1.to_owned())).collect();
+        found.sort();
+        found.into_iter().map(|rest| format!("http{rest}")).collect::<Vec<_>>()
+    };
+    let mut advice = sample();
+    let explorer_url = advice.deposits[0].explorer_url.clone().unwrap();
+    assert_eq!(links(&advice), [advice.verification_url.clone(), explorer_url]);
+    // The control: of a simulated chain there is no page.
+    advice.deposits[0].explorer_url = None;
+    assert_eq!(links(&advice), [advice.verification_url.clone()]);
+}
+
 /// Pixels of the page that a person sees as red.
 fn red_pixels(pdf: &[u8]) -> usize {
     pixels(pdf, |pixel| pixel[0] > 140 && pixel[1] < 70 && pixel[2] < 70)
@@ -174,18 +257,7 @@ fn red_pixels(pdf: &[u8]) -> usize {
 
 /// Pixels of the page as people see it, at 40 to the inch.
 fn pixels(pdf: &[u8], counts: impl Fn(&[u8]) -> bool) -> usize {
-    use std::io::Write;
-    let mut command = std::process::Command::new("pdftoppm");
-    command
-        .args(["-r", "40", "-"])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::null());
-    let mut child = command.spawn().expect("pdftoppm of poppler-utils");
-    let mut input = child.stdin.take().unwrap();
-    input.write_all(pdf).unwrap();
-    drop(input);
-    let image = child.wait_with_output().unwrap().stdout;
+    let image = made_by("pdftoppm", &["-r", "40", "-"], pdf);
     assert!(image.starts_with(b"P6"), "a colour image");
     image.rchunks_exact(3).filter(|pixel| counts(pixel)).count()
 }
