@@ -48,9 +48,12 @@ async fn the_console_shows_the_chain_and_where_to_look_things_up() {
     let state = stage.client.get(&format!("{path}/state")).await.ok();
     let explorer_url = format!("https://nile.tronscan.org/#/transaction/{hash}");
     assert_eq!(state["payments"][0]["explorer_url"], explorer_url);
-    let accept = [("accept", "text/html"), ("authorization", "")];
-    let page = stage.client.send(http::Method::GET, path, &accept, bytes::Bytes::new()).await;
-    let page = String::from_utf8_lossy(&page.body);
+    let payers_page = async |path: &str| {
+        let accept = [("accept", "text/html"), ("authorization", "")];
+        let page = stage.client.send(http::Method::GET, path, &accept, bytes::Bytes::new()).await;
+        String::from_utf8(page.body.to_vec()).unwrap()
+    };
+    let page = payers_page(path).await;
     assert!(page.contains(&format!("href=\"{explorer_url}\" rel=\"noreferrer")), "{page}");
 
     // Where money went back, too.
@@ -64,6 +67,13 @@ async fn the_console_shows_the_chain_and_where_to_look_things_up() {
     let page = viewer.page(&format!("/console/transfers/{of_refund}")).await;
     let link = format!("href=\"https://nile.tronscan.org/#/transaction/{}\"", sent.plain());
     assert!(page.contains(&link), "no {link} in {page}");
+    let shown = stage.client.get(&format!("/v1/transfers/{of_refund}")).await.ok();
+    let url = shown["funding"]["instructions_url"].as_str().unwrap();
+    let path = &url[url.find("/pay/").unwrap()..];
+    let page = payers_page(path).await;
+    assert!(page.contains(&format!("{link} rel=\"noreferrer")), "no {link} in {page}");
+    let state = stage.client.get(&format!("{path}/state")).await.ok();
+    assert_eq!(state["refunds"][0]["text"], "5.00 USDT", "{state}");
 
     // A minute or more between any two heights.
     let seen = stage.followed_chain().seen.all().len();

@@ -4,6 +4,7 @@ import { address, axe, call, fail, launch, open, same, until } from "../browser/
 
 const PAGE_BYTES_MAX = 300 * 1024;
 const PAGES_MIN = 25;
+const MISSING = "/docs/no_such_page";
 const views = [{ width: 360, height: 740, scheme: "light" }, { width: 1440, height: 900, scheme: "dark" }];
 
 const browser = await launch();
@@ -36,7 +37,7 @@ const judge = async ({ page, weight }) => {
   if (over > 0) fail(`the page is ${over} pixels too wide`);
   const bytes = await weight();
   if (bytes > PAGE_BYTES_MAX) fail(`${bytes} bytes`);
-  const complaints = page.complaints.filter((text) => !text.includes("axe"));
+  const complaints = page.complaints.filter((text) => !text.includes("axe") && !(page.url().endsWith(MISSING) && text.includes("404")));
   if (complaints.length) fail(complaints.join("\n"));
 };
 
@@ -49,6 +50,8 @@ for (const path of paths) {
   }
 }
 if (paths.size < PAGES_MIN) fail(`only ${paths.size} pages were found`);
+same((await fetch(address + MISSING, { headers: { accept: "text/html" } })).status, 404, "the answer where there is no page");
+paths.add(MISSING);
 for (const path of paths) {
   for (const view of views) {
     await check(`${path} at ${view.width} in ${view.scheme}`, async () => {
@@ -65,12 +68,33 @@ const faults = {
   "a line that does not break": [/too wide/, (html) => html.replace('<h1 id="quick-start">', `<pre>${"x".repeat(400)}</pre>$&`)],
   "a heavy comment": [/bytes/, (html) => html.replace("</body>", `<!--${"x".repeat(PAGE_BYTES_MAX)}--></body>`)],
   "a script of the page's own": [/Content Security Policy/, (html) => html.replace("</body>", "<script>1</script></body>")],
+  "a field without a label, in a closed form": [/^label: /, (html) => html.replace(/<label>(Body <textarea[^]*?)<\/label>/, "<p>$1</p>"), "/docs/api/transfers"],
+  "nothing": [/^nothing$/, (html) => html, "/docs/api/transfers"],
 };
-for (const [name, [reason, change]] of Object.entries(faults)) {
+for (const [name, [reason, change, path = "/docs/quick-start"]] of Object.entries(faults)) {
   await check(name, async () => {
-    const seen = await opened("/docs/quick-start", views[0], change);
+    const seen = await opened(path, views[0], change);
     const found = await judge(seen).then(() => "nothing", (error) => error.message);
     if (!reason.test(found)) fail(`noticed ${found}`);
+    await seen.page.context().close();
+  });
+}
+
+for (const view of views) {
+  await check(`what is found and the menu at ${view.width} in ${view.scheme}`, async () => {
+    const seen = await opened("/docs/", view);
+    const asked = seen.page.locator("#search");
+    for (const words of ["idempotency key", "nothing of the kind"]) {
+      await asked.fill(words);
+      await seen.page.locator("#results li").first().waitFor();
+      await judge(seen);
+    }
+    await asked.fill("");
+    if (await seen.page.locator("#menu").isVisible()) {
+      await seen.page.locator("#menu").click();
+      await seen.page.locator("#navigation").waitFor();
+      await judge(seen);
+    }
     await seen.page.context().close();
   });
 }
@@ -115,6 +139,7 @@ await check("the requests of the reference, sent one after the other, lead to a 
     const text = await output.innerText();
     const answer = JSON.parse(text.slice(text.indexOf("{")));
     if (answer.object === "error") fail(`${operation}: ${text}`);
+    await axe(page);
     return answer;
   };
   const beneficiary = await sent("beneficiaries", "create_beneficiary");

@@ -139,6 +139,17 @@ impl Seen {
             assert!(reference.starts_with("TEST") && html.contains(reference), "{html}");
         }
         assert!(html.contains(&id(transfer)), "the reference");
+        // What was sent back is listed, without a link: no page shows a simulated chain.
+        for refund in state["refunds"].as_array().unwrap() {
+            assert!(refund["explorer_url"].is_null() && refund["at"].is_i64(), "{refund}");
+            let text = format!("<span class=\"label\">{}</span>", refund["text"].as_str().unwrap());
+            assert!(html.contains(&text), "{refund} is not in {html}");
+        }
+        assert_eq!(
+            html.contains("<div id=\"refunds-part\" hidden>"),
+            state["refunds"] == json!([]),
+            "{html}"
+        );
         // Nothing of the people, their bank or the paying address.
         for secret in [
             "Asha",
@@ -241,14 +252,17 @@ async fn every_phase_is_shown_as_it_is() {
     seen.expect(
         &transfer,
         PaymentPhase::PayingOut,
-        &["250.00 USDT more than needed arrived. 250.00 USDT is on its way"],
+        &["250.00 USDT more than needed arrived. 250.00 USDT is on its way", "\"refunds\":[]"],
     )
     .await;
     actor.advance(2 * STEP).await;
     seen.expect(
         &transfer,
         PaymentPhase::PayingOut,
-        &["250.00 USDT more than needed arrived. 250.00 USDT was sent"],
+        &[
+            "250.00 USDT more than needed arrived. 250.00 USDT was sent",
+            "\"refunds\":[{\"text\":\"250.00 USDT\",",
+        ],
     )
     .await;
 
@@ -606,10 +620,13 @@ async fn a_store_that_fails_is_told_in_plain_words() {
     let page = browse(&client, &path).await;
     assert_eq!((page.status, page.header("retry-after")), (503, Some("15")));
     let html = text_of(&page);
+    // The script asks for the page again; without scripts the browser does.
+    let (told, _script) = html.split_once("<script>").unwrap();
     assert!(
-        html.contains("The page cannot be shown right now")
-            && html.contains("http-equiv=\"refresh\"")
-            && !html.contains("refunds"),
+        told.contains("The page cannot be shown right now")
+            && told.contains("<noscript><meta http-equiv=\"refresh\" content=\"15\"></noscript>")
+            && told.contains("<main class=\"narrow\" data-reload-seconds=\"15\">")
+            && !told.contains("refunds"),
         "{html}"
     );
     assert_eq!(page.header("cache-control"), Some("no-store"));
@@ -796,4 +813,85 @@ async fn an_account_has_a_name_and_a_colour_of_its_own() {
         assert_eq!(policy.matches("'sha256-").count(), if has_colour { 3 } else { 2 }, "{policy}");
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The largest page that an issuer can have: with the largest logo, the longest texts and a way
+/// back, in every language.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_with_a_logo_is_light_in_every_language() {
+    const PAGE_BYTES_MAX: usize = 60 * 1024;
+    let folder = std::env::temp_dir().join(format!("hundi-logo-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (path, logo) = (folder.join("hundi.toml"), folder.join("logo.png"));
+    std::fs::write(&logo, png(hundi::issuers::LOGO_BYTES_MAX)).unwrap();
+    let long = "A & B ".repeat(20)[..hundi::issuers::TEXT_LENGTH_MAX].to_owned();
+    let text = format!(
+        "issuer_name = '{long}'\nissuer_address = '{long}'\nissuer_licence = '{long}'\n\
+         issuer_colour = '#ffcc00'\nissuer_logo = '{}'\n",
+        logo.display()
+    );
+    std::fs::write(&path, text).unwrap();
+    let server = stage::server_with(&[("CONFIG", path.to_str().unwrap())]).await;
+    let actor = Actor::new(&server, "default").await;
+    let beneficiary_id = actor.beneficiary(SETTLES).await;
+    let funding = json!({ "payer_sets_refund_address": true });
+    let mut body = actor.transfer_body(&beneficiary_id, "1000.00", funding).await;
+    body["return_url"] = json!(format!("https://shop.example.com/{}", "order".repeat(40)));
+    let transfer = actor.client.post("/v1/transfers", body).await.ok();
+    let mut pages = vec![path_of(&transfer)];
+    let picture = format!(
+        "<img src=\"data:image/png;base64,{}\" alt=\"\">",
+        base64::engine::general_purpose::STANDARD.encode(std::fs::read(&logo).unwrap())
+    );
+    let mut heaviest = 0;
+    for step in 0..3 {
+        match step {
+            0 => {}
+            // What is told beside an amount that is still to be paid.
+            1 => {
+                actor.client.deposit(&transfer, json!({ "amount": "5.00", "asset": "TRX" })).await;
+                actor.pay(&transfer, "400.00").await;
+                actor.finalise().await;
+            }
+            _ => {
+                actor.pay(&transfer, "700.00").await;
+                actor.advance(10 * STEP).await;
+                let payout_id = actor.shown(&transfer).await["payout_id"].clone();
+                let advice = format!("/v1/payouts/{}/payment_advice", payout_id.as_str().unwrap());
+                let advice = actor.client.get(&advice).await.ok();
+                let url = advice["verification_url"].as_str().unwrap();
+                pages.push(url[url.find("/verify/").unwrap()..].to_owned());
+            }
+        }
+        for path in &pages {
+            for language in ["en", "hi", "ml", "ta", "te", "gu", "pa", "ar"] {
+                let page = browse(&actor.client, &format!("{path}?lang={language}")).await;
+                let html = text_of(&page);
+                assert_eq!(page.status, 200, "{html}");
+                assert!(html.contains(&format!("<html lang=\"{language}\"")), "{html}");
+                assert_eq!(html.matches(&picture).count(), 1, "{path} in {language}");
+                assert!(
+                    html.len() <= PAGE_BYTES_MAX,
+                    "{path} in {language} has {} bytes in step {step}",
+                    html.len()
+                );
+                heaviest = heaviest.max(html.len());
+            }
+        }
+    }
+    // The control: what was measured is a page that the logo makes heavier.
+    assert!(heaviest > hundi::issuers::LOGO_BYTES_MAX * 4 / 3, "{heaviest}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A PNG of as many bytes as are asked for; they are filled up behind its end.
+fn png(length: usize) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, 64, 16);
+    encoder.set_color(png::ColorType::Rgba);
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(&[224, 33, 138, 255].repeat(64 * 16)).unwrap();
+    writer.finish().unwrap();
+    file.resize(length, 0);
+    file
 }

@@ -17,10 +17,25 @@ for language in hi ml ta te gu pa ar; do
 done
 
 cargo build --locked --quiet
-source tests/serve.sh
-# Slow enough for the page to meet a payment on its way.
-serve 3000
 
-HUNDI_API_KEY="$HUNDI_API_KEY" node tests/pay_page/check.mjs "$address" target/pay-page
-
-refuse_panics
+# Each part has a server of its own.
+(
+  source tests/serve.sh
+  # Slow enough for the page to meet a payment on its way.
+  serve 3000
+  HUNDI_API_KEY="$HUNDI_API_KEY" node tests/pay_page/check.mjs "$address" target/pay-page
+  refuse_panics
+)
+(
+  source tests/serve.sh
+  node tests/pay_page/logo.mjs "$folder/logo.png"
+  export HUNDI_ISSUER_LOGO="$folder/logo.png" HUNDI_ISSUER_COLOUR="#e0218a"
+  export HUNDI_ISSUER_NAME="Gulf & Malabar Remittance Services L.L.C"
+  export HUNDI_ISSUER_ADDRESS="Office 1203, Marina Heights Tower, Al Marsa Street, Dubai, United Arab Emirates"
+  export HUNDI_ISSUER_LICENCE="Licensed by the Central Bank of the United Arab Emirates, no. 4711"
+  # So slow that only the test clock brings a state about.
+  export HUNDI_TEST_STEP_SECONDS=60 HUNDI_TEST_DATABASE="$folder/hundi.db"
+  serve 60000
+  HUNDI_API_KEY="$HUNDI_API_KEY" node tests/pay_page/states.mjs "$address" target/pay-page
+  refuse_panics
+)

@@ -112,6 +112,7 @@ impl PayerTemplate<'_> {
 #[template(path = "pages/payer/message.html")]
 struct MessageTemplate<'a> {
     css: &'static str,
+    js: &'static str,
     frame: &'a PageFrame,
     words: &'static PageWords,
     languages: &'static [PageWords],
@@ -313,8 +314,8 @@ pub(super) fn message(
     reload_seconds: Option<u32>,
 ) -> Reply {
     let languages = languages();
-    let page =
-        MessageTemplate { css: CSS, frame, words, languages, headline, text, reload_seconds };
+    let (css, js) = (CSS, JS);
+    let page = MessageTemplate { css, js, frame, words, languages, headline, text, reload_seconds };
     match page.render() {
         Ok(html) => with_body(status, "text/html; charset=utf-8", html),
         Err(_) => with_body(status, "text/plain; charset=utf-8", text.to_owned()),

@@ -2,6 +2,17 @@
 // The words all come from the server.
 "use strict";
 (() => {
+  // A page that could not be shown asks for itself until it can be. A form's address cannot be asked for: its page is.
+  const waiting = document.querySelector("[data-reload-seconds]");
+  if (waiting) {
+    const path = location.pathname.replace(/\/(refund_address|simulate_payment)$/, "");
+    setInterval(async () => {
+      const answer = await fetch(path, { cache: "no-store", credentials: "omit" }).catch(() => null);
+      if (answer && answer.status < 500) location.replace(path + location.search);
+    }, Number(waiting.dataset.reloadSeconds) * 1000);
+    return;
+  }
+
   const page = document.getElementById("page");
   const one = (id) => document.getElementById(id);
   let now = Number(page.dataset.now);
@@ -94,9 +105,12 @@
     if (step.at !== null) item.append(timeOf(step.at));
     return item;
   };
+  // Of a payment that was seen, or a refund that was sent, which has no note.
   const paymentItem = (payment) => {
     const item = element("li", "", "");
-    item.append(element("span", "label", payment.text), element("span", "", payment.note), timeOf(payment.at));
+    item.append(element("span", "label", payment.text));
+    if (payment.note) item.append(element("span", "", payment.note));
+    item.append(timeOf(payment.at));
     if (payment.explorer_url !== null) {
       const link = element("a", "small", words.explorer);
       link.href = payment.explorer_url;
@@ -142,6 +156,8 @@
     isChanged = fill("steps", state.steps, stepItem) || isChanged;
     isChanged = fill("payments", state.payments, paymentItem) || isChanged;
     one("payments-part").hidden = state.payments.length === 0;
+    isChanged = fill("refunds", state.refunds, paymentItem) || isChanged;
+    one("refunds-part").hidden = state.refunds.length === 0;
     setText(one("amount"), state.amount_missing);
     setText(one("expected"), state.amount_expected);
     setText(one("received"), state.amount_received);

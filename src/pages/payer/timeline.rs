@@ -1,13 +1,31 @@
-//! The timeline of the payer's page, and the list of payments that were seen.
+//! The timeline of the payer's page, and the lists of payments that were seen and of refunds that
+//! were sent.
 
-use super::view::{PageFacts, PageTime, PaymentPhase, SeenPayment, StepState, TimelineStep};
+use super::view::{
+    PageFacts, PageTime, PaymentPhase, SeenPayment, SentRefund, StepState, TimelineStep,
+};
 use crate::deposits::Deposit;
 use crate::deposits::state::{Classification, DepositStatus, ReasonCode};
+use crate::refunds::Refund;
 use crate::transfers::state::TransferStatus;
 
 impl PageFacts<'_> {
     pub(super) fn payments(&self) -> Vec<SeenPayment> {
         self.deposits.iter().map(|deposit| self.payment(deposit)).collect()
+    }
+
+    pub(super) fn sent_refunds(&self) -> Vec<SentRefund> {
+        let sent = |refund: &Refund| {
+            Some(SentRefund {
+                text: self.amount(refund.amount),
+                at: PageTime(refund.completed_at?),
+                explorer_url: refund
+                    .transaction_hash
+                    .as_deref()
+                    .and_then(|hash| self.explorer_url(hash)),
+            })
+        };
+        self.refunds.iter().filter_map(sent).collect()
     }
 
     pub(super) fn steps(&self, phase: PaymentPhase) -> Vec<TimelineStep> {

@@ -164,6 +164,15 @@ pub struct SeenPayment {
     pub explorer_url: Option<String>,
 }
 
+/// One refund that was sent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct SentRefund {
+    pub text: String,
+    pub at: PageTime,
+    /// As of a payment.
+    pub explorer_url: Option<String>,
+}
+
 /// What a payer keeps of a payment that was paid out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PayerReceipt {
@@ -200,6 +209,8 @@ pub struct PayView {
     pub amount_missing: Money,
     pub steps: Vec<TimelineStep>,
     pub payments: Vec<SeenPayment>,
+    /// The newest ones, newest first.
+    pub refunds: Vec<SentRefund>,
     /// Whether the payer can say where money goes back to.
     pub takes_refund_address: bool,
     /// Whether a payment can be simulated.
@@ -312,6 +323,7 @@ pub fn view(facts: &PageFacts<'_>) -> Result<PayView, StoreError> {
         amount_missing: missing,
         steps: facts.steps(phase),
         payments: facts.payments(),
+        refunds: facts.sent_refunds(),
         takes_refund_address: facts.takes_refund_address(),
         can_simulate: facts.is_simulated && phase.is_payable(),
         receipt: facts.receipt(phase),
