@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::{ByArgs, DatabaseArgs, ModeFlag, beside, error_message, print};
 use crate::decisions;
 use crate::http::body;
-use crate::kernel::Now;
+use crate::kernel::{Now, Role};
 use crate::payment_advices::signing::{self, PublicKey};
 use crate::store::Tx;
 
@@ -69,6 +69,7 @@ async fn run(command: AdviceCommand) -> Result<(), String> {
             let services = app.state.services.clone();
             let rotate = move |tx: &mut dyn Tx, now: &mut Now| {
                 decisions::require(&by, mode)?;
+                decisions::require_operator(tx, &by, Role::Admin)?;
                 let subject = format!("advice key of {} mode", mode.as_str());
                 decisions::record(tx, now, &subject, "rotate_advice_key", &by)?;
                 Ok(signing::rotate(tx, now, &services.sealer, mode)?)

@@ -374,6 +374,7 @@ mod tests {
         ("keys create --mode test", true),
         ("keys rotate-encryption", true),
         ("keys revoke API_KEY", true),
+        ("advice rotate-key --mode test", true),
         ("accounts suspend default", false),
         ("accounts resume default", false),
         ("operators create ravi --role viewer", true),

@@ -16,7 +16,7 @@ use crate::secrets::{self, KEY_NEEDED};
 use crate::services::Services;
 use crate::staff::sign_in::{self, Attempt, Place, Proof};
 use crate::staff::{self, totp};
-use crate::store::{Cost, Store, Tx};
+use crate::store::{Cost, Store, Tx, migrate};
 use crate::{decisions, key_rotation};
 
 /// The longest line that is taken as a password or code.
@@ -74,6 +74,10 @@ impl ByArgs {
         config: &Config,
     ) -> Result<DecidedBy, String> {
         let by = self.decided_by_for(config)?;
+        // One that was made anew knows no operators yet, so there is nobody to compare with.
+        if !look(config, |tx| Ok(migrate::schema_version(tx)? > 0)).await? {
+            return Ok(by);
+        }
         if config.settings.four_eyes_above.is_none() {
             let named = by.clone();
             let judge =
