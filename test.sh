@@ -7,7 +7,8 @@ cd "$(dirname "$0")"
 quick=false
 [ "${1:-}" = "--quick" ] && quick=true
 
-say() { printf '\n== %s\n' "$*"; }
+# Names the step that begins, and the seconds since the beginning.
+say() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
 
 # Runs a script of tests. Where the runner repeats a test that failed (its profile `ci`), a script is run once more too, and
 # named at the end if it passed then: that is a fault to be mended, but it does not throw away what everybody else has done.
