@@ -39,7 +39,12 @@ pub fn render(text: &str) -> Rendered {
                     CodeBlockKind::Fenced(info) => info.to_string(),
                     CodeBlockKind::Indented => String::new(),
                 };
-                codes.push(CodeBlock::new(&info, text));
+                let code = CodeBlock::new(&info, text);
+                // What a program prints stands below the choice.
+                if codes.last().is_some_and(|last| last.is_program() != code.is_program()) {
+                    push_codes(&mut rendered.html, &mut codes);
+                }
+                codes.push(code);
             }
             Event::Start(Tag::Heading { level, .. }) => {
                 push_codes(&mut rendered.html, &mut codes);
@@ -118,11 +123,14 @@ impl CodeBlock {
             escape(&self.text)
         )
     }
+    fn is_program(&self) -> bool {
+        is_program(&self.language)
+    }
 }
 
 /// Code blocks that follow one another in different languages say the same: the reader chooses.
 fn push_codes(html: &mut String, codes: &mut Vec<CodeBlock>) {
-    let is_choice = codes.len() > 1 && codes.iter().all(|code| is_program(&code.language));
+    let is_choice = codes.len() > 1 && codes.iter().all(CodeBlock::is_program);
     if is_choice {
         html.push_str("<div class=\"choice\">\n");
     }
@@ -312,6 +320,10 @@ mod tests {
         assert_eq!(html.matches("<div class=\"choice\">").count(), 1, "{html}");
         assert!(html.contains("a &lt;b&gt;") && html.contains("<figcaption>x.py"), "{html}");
         assert!(html.ends_with("d\n</code></pre></figure>\n"), "{html}");
+        // What a program prints ends the choice and is not one of it.
+        let html = render("```bash\na\n```\n\n```python\nb\n```\n\n```text\nc\n```\n").html;
+        assert_eq!(html.matches("<div class=\"choice\">").count(), 1, "{html}");
+        assert!(html.find("</div>") < html.find("data-language=\"text\""), "{html}");
     }
 
     #[test]
