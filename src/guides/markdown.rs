@@ -40,8 +40,8 @@ pub fn render(text: &str) -> Rendered {
                     CodeBlockKind::Indented => String::new(),
                 };
                 let code = CodeBlock::new(&info, text);
-                // What a program prints stands below the choice.
-                if codes.last().is_some_and(|last| last.is_program() != code.is_program()) {
+                let last = codes.last().map(|last| last.language.as_str());
+                if !continues_choice(last, &code.language) {
                     push_codes(&mut rendered.html, &mut codes);
                 }
                 codes.push(code);
@@ -123,14 +123,12 @@ impl CodeBlock {
             escape(&self.text)
         )
     }
-    fn is_program(&self) -> bool {
-        is_program(&self.language)
-    }
 }
 
-/// Code blocks that follow one another in different languages say the same: the reader chooses.
+/// Writes the blocks that [`continues_choice`] put together, and empties the list. Of several the
+/// reader chooses one.
 fn push_codes(html: &mut String, codes: &mut Vec<CodeBlock>) {
-    let is_choice = codes.len() > 1 && codes.iter().all(CodeBlock::is_program);
+    let is_choice = codes.len() > 1;
     if is_choice {
         html.push_str("<div class=\"choice\">\n");
     }
@@ -276,7 +274,8 @@ fn one_choice(text: &str, language: &str) -> String {
             continue;
         };
         let code_language = info.split_whitespace().next().unwrap_or("text").to_owned();
-        if !is_program(&code_language) || codes.last().is_some_and(|(last, _)| !is_program(last)) {
+        let last = codes.last().map(|(last, _)| last.as_str());
+        if !continues_choice(last, &code_language) {
             keep_one(&mut kept, &mut codes, language);
         }
         let mut code = format!("{line}\n");
@@ -291,6 +290,12 @@ fn one_choice(text: &str, language: &str) -> String {
     }
     keep_one(&mut kept, &mut codes, language);
     kept
+}
+
+/// Whether a block says the same as the one right before it, in another language. What a program
+/// prints belongs to no choice and ends one.
+fn continues_choice(last: Option<&str>, next: &str) -> bool {
+    last.is_some_and(is_program) && is_program(next)
 }
 
 /// Whether a block is code, of which there can be a choice, and not the output of a program.
@@ -321,9 +326,12 @@ mod tests {
         assert!(html.contains("a &lt;b&gt;") && html.contains("<figcaption>x.py"), "{html}");
         assert!(html.ends_with("d\n</code></pre></figure>\n"), "{html}");
         // What a program prints ends the choice and is not one of it.
-        let html = render("```bash\na\n```\n\n```python\nb\n```\n\n```text\nc\n```\n").html;
+        let text = "```bash\na\n```\n\n```python\nb\n```\n\n```text\nc\n```\n\n```text\nd\n```\n";
+        let html = render(text).html;
         assert_eq!(html.matches("<div class=\"choice\">").count(), 1, "{html}");
         assert!(html.find("</div>") < html.find("data-language=\"text\""), "{html}");
+        let (choice, printed) = html.split_once("</div>\n").unwrap();
+        assert_eq!((choice.matches("<figure").count(), printed.matches("<figure").count()), (2, 2));
     }
 
     #[test]
