@@ -1,8 +1,12 @@
-//! `hundi listen` over a sleep of its machine, and without a receiver.
+//! `hundi listen` over a sleep of its machine, over a connection that dies without a word, and
+//! without a receiver.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -15,11 +19,15 @@ const SLEPT_COUNT: usize = 30;
 
 /// A listener that keeps its place in the home's folder.
 fn listen(home: &Home, server: &Server, key: &str, more: &[&str]) -> Child {
+    listen_at(home, server.address(), key, more)
+}
+
+fn listen_at(home: &Home, address: SocketAddr, key: &str, more: &[&str]) -> Child {
     let state = home.directory.join("place.json");
     let mut command = Command::new(env!("CARGO_BIN_EXE_hundi"));
     command.args(["listen", "--state", state.to_str().unwrap()]).args(more);
     command.env("HUNDI_API_KEY", key);
-    command.env("HUNDI_BASE_URL", format!("http://{}", server.address()));
+    command.env("HUNDI_BASE_URL", format!("http://{address}"));
     command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
     command.spawn().unwrap()
 }
@@ -71,6 +79,93 @@ fn a_listener_that_slept_while_its_connection_closed_loses_nothing() {
         assert_eq!((&record.event, record.count, record.valid_count), (event, 1, 1));
     }
     assert_eq!(receiver.problems().0, 0, "{:?}", receiver.problems());
+}
+
+/// A way to the server, as a network translates addresses: it can forget the connections that it
+/// carries. Nothing of them comes through any more, and nobody is told. New ones work.
+struct Way {
+    address: SocketAddr,
+    connections_count: Arc<AtomicUsize>,
+    forgotten_count: Arc<AtomicUsize>,
+}
+
+impl Way {
+    fn to(server: SocketAddr) -> Way {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let way = Way {
+            address: listener.local_addr().unwrap(),
+            connections_count: Arc::default(),
+            forgotten_count: Arc::default(),
+        };
+        let (connections, forgotten) = (way.connections_count.clone(), way.forgotten_count.clone());
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let number = connections.fetch_add(1, Ordering::SeqCst) + 1;
+                let far = TcpStream::connect(server).unwrap();
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let forgotten = forgotten.clone();
+                    std::thread::spawn(move || carry(from, to, number, &forgotten));
+                }
+            }
+        });
+        way
+    }
+
+    fn forget(&self) {
+        let count = self.connections_count.load(Ordering::SeqCst);
+        self.forgotten_count.store(count, Ordering::SeqCst);
+    }
+}
+
+/// Carries bytes while the connection is not forgotten; then it swallows them, and the end as well.
+fn carry(mut from: TcpStream, mut to: TcpStream, number: usize, forgotten_count: &AtomicUsize) {
+    let mut bytes = [0; 16 * 1024];
+    loop {
+        let count = from.read(&mut bytes).unwrap_or(0);
+        let is_forgotten = number <= forgotten_count.load(Ordering::SeqCst);
+        if count == 0 {
+            if !is_forgotten {
+                let _ = to.shutdown(std::net::Shutdown::Write);
+            }
+            return;
+        }
+        if !is_forgotten && to.write_all(&bytes[..count]).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_listener_whose_connection_died_without_a_word_goes_on_within_a_minute() {
+    let home = Home::new("listen-silent");
+    let server = home.start();
+    let key = home.key();
+    let mut client = server.client(&key);
+    let receiver = Receiver::start();
+    let secret = home.run_plain(&["listen", "--print-secret", "--api-key", &key]);
+    receiver.trust(&secret.expect_success("the secret").last_line());
+    let way = Way::to(server.address());
+    let arguments = ["--forward-to", receiver.url.as_str()];
+    let _listener = Running(listen_at(&home, way.address, &key, &arguments));
+    let state = home.directory.join("place.json");
+    until("the listener to know its place", PATIENCE, || state.exists().then_some(()));
+    draft(&mut client);
+    until("the first event", PATIENCE, || (receiver.events_count() == 1).then_some(()));
+
+    way.forget();
+    let forgotten = Instant::now();
+    for _ in 0..SLEPT_COUNT {
+        draft(&mut client);
+    }
+    until("every event", PATIENCE, || (receiver.events_count() == 1 + SLEPT_COUNT).then_some(()));
+    println!("every event was there {:?} after the silence began", forgotten.elapsed());
+    let events = client.list("/v1/events", "");
+    assert_eq!(events.len(), 1 + SLEPT_COUNT);
+    for event in &events {
+        let record = receiver.record(event["id"].as_str().unwrap()).expect("a forwarded event");
+        assert_eq!((&record.event, record.count, record.valid_count), (event, 1, 1));
+    }
 }
 
 #[test]
