@@ -1,6 +1,6 @@
 //! `hundi demo`: makes a payout in six steps against a server of its own. A webhook receiver of its
 //! own verifies the signatures. The demo prints each webhook as it arrives, checks the book, prints
-//! links to look at, and stays up until Ctrl-C.
+//! links to look at, and stays up until Ctrl-C or another signal that ends.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
 
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
@@ -86,8 +87,10 @@ struct DemoSetup {
 }
 
 /// Runs the demo; `Ok` only when the UTR and its webhooks arrived. Unless `once`, it waits for a
-/// viewer before the deposit, and serves until Ctrl-C.
+/// viewer before the deposit, and serves until a signal ends it. However it ends, its folder goes.
 pub async fn run(once: bool) -> Result<(), String> {
+    // Before the folder is made: from here on no signal ends the process by itself.
+    let mut signals = EndSignals::watch().map_err(|error| format!("signals: {error}"))?;
     let folder = TemporaryFolder::new()?;
     let flags = Flags {
         database: Some(format!("sqlite:{}", folder.path.join("demo.db").display())),
@@ -151,14 +154,41 @@ pub async fn run(once: bool) -> Result<(), String> {
         is_once: once,
         style,
     };
-    let mut outcome = stage.steps().await;
+    let outcome = tokio::select! {
+        outcome = stage.steps() => outcome,
+        () = signals.receive() => Err("the demo was ended before its end".into()),
+    };
     if outcome.is_ok() && !once {
         println!("\nThe server stays up. Press Ctrl-C to end it and remove its database.");
-        outcome = tokio::signal::ctrl_c().await.map_err(|error| error.to_string());
+        signals.receive().await;
     }
     let _ = stop.send(true);
     let _ = tokio::time::timeout(Duration::from_secs(WAIT_SECONDS_MAX), serving).await;
     outcome
+}
+
+/// The signals that end a demo: Ctrl-C, a service manager's, and the end of its terminal.
+struct EndSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl EndSignals {
+    fn watch() -> std::io::Result<EndSignals> {
+        Ok(EndSignals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+    async fn receive(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
 }
 
 struct TemporaryFolder {

@@ -5,6 +5,8 @@
 mod advices;
 #[path = "cli/connections.rs"]
 mod connections;
+#[path = "cli/demo.rs"]
+mod demo;
 #[path = "cli/encryption_key.rs"]
 mod encryption_key;
 #[path = "cli/exposure.rs"]
