@@ -34,3 +34,21 @@ pub fn routes() -> Vec<Route> {
     routes.extend(test_helpers::chaos::routes());
     routes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_of_birth_is_judged_wherever_a_form_has_one() {
+        let mut count = 0;
+        for route in routes() {
+            let schema = route.body.as_ref().map(|body| &body.schema);
+            let has_one =
+                schema.is_some_and(|schema| !schema["properties"]["date_of_birth"].is_null());
+            assert_eq!(route.takes_birth_date, has_one, "{}", route.path);
+            count += usize::from(has_one);
+        }
+        assert_eq!(count, 4, "routes with a date of birth");
+    }
+}

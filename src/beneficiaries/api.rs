@@ -174,6 +174,7 @@ const FILTERS: &[Filter] = &[
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/beneficiaries", "Create a beneficiary", route::refuse_before_live, create)
+            .with_birth_date()
             .prefetching(|tx, _, _: &CreateBeneficiary| secrets::prefetch_sealing_key(tx)),
         route::list(
             "/v1/beneficiaries",
@@ -188,11 +189,13 @@ pub fn routes() -> Vec<Route> {
             "Judge what a beneficiary would be created with, and store nothing",
             route::nothing,
             validate,
-        ),
+        )
+        .with_birth_date(),
         route::get("/v1/beneficiaries/{id}", "Get a beneficiary", |context| {
             Ok(view(locate(context)?))
         }),
         route::post("/v1/beneficiaries/{id}", "Update a beneficiary", locate, update)
+            .with_birth_date()
             .codes(&[Code::BeneficiaryNotEditable]),
     ]
 }
@@ -208,7 +211,6 @@ fn create(
     _: (),
     form: CreateBeneficiary,
 ) -> Result<BeneficiaryView, OperationError> {
-    form.date_of_birth.as_ref().map_or(Ok(()), |date| date.check_past(context.now))?;
     let scope = context.scope();
     let new = NewBeneficiary {
         name: form.name.0,
@@ -235,7 +237,6 @@ fn validate(
     _: (),
     form: ValidateBeneficiary,
 ) -> Result<ValidationView, OperationError> {
-    form.date_of_birth.as_ref().map_or(Ok(()), |date| date.check_past(context.now))?;
     let amount = form.amount.map(|amount| amount.of(Currency::Inr));
     let mode = context.scope().mode();
     let bank_code = context.services.ports(mode).map_or("", |ports| ports.rail.bank_code());
@@ -298,9 +299,6 @@ fn update(
     found: Beneficiary,
     form: UpdateBeneficiary,
 ) -> Result<BeneficiaryView, OperationError> {
-    if let Patch::Set(date) = &form.date_of_birth {
-        date.check_past(context.now)?;
-    }
     let change = BeneficiaryChange {
         name: form.name.0.map(|name| name.0),
         account_number: form.account_number.0.map(|number| number.0),

@@ -21,7 +21,7 @@ use super::preflight::{self, Asking, Permits, PreflightResult};
 use super::query;
 pub use super::reply::{Reply, ReplyBody, refusal_reply};
 use super::reply::{refuse, reply, set_header};
-use super::route::{Context, RequestWork, Route, Verb};
+use super::route::{BesideFields, Context, RequestWork, Route, Verb};
 use super::router::{self, PathMatch, Router};
 use crate::app_state::AppState;
 use crate::kernel::id::Minter;
@@ -313,7 +313,7 @@ async fn get(api: &Api, asked: &RoutedRequest) -> Result<(Answer, bool), Operati
         Cost::Report => Some(api.report_turns.take(asked.caller.scope).await?),
         Cost::Point | Cost::Scan => None,
     };
-    let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
+    let mut work = (route.prepare)(Ok(&Node::Null), BesideFields::default());
     let (shared, asking) = (app.clone(), asked.clone());
     let read = app
         .store
@@ -373,7 +373,7 @@ async fn delete(api: &Api, asked: RoutedRequest) -> Result<Reply, OperationError
     let app = &api.app;
     let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
-    let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
+    let mut work = (route.prepare)(Ok(&Node::Null), BesideFields::default());
     let shared = app.clone();
     let answer =
         app.store.write(move |tx, now| asked.run(&shared, tx, now, &mut work, None)).await?;
@@ -410,7 +410,8 @@ async fn post(
         (Some(check), Ok(body)) => check(&app.services, asked.caller.scope, body),
         _ => Vec::new(),
     };
-    let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), entries);
+    let beside = BesideFields { entries, birth_date: route.birth_date(parsed.as_ref().ok()) };
+    let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), beside);
     // While the key is held, so that a retry that overtakes it is told to wait.
     let _turn = match is_expensive && permitted.is_ok() {
         true => Some(api.report_turns.take(asked.caller.scope).await?),

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::body::Node;
-use super::form::Form;
+use super::fields::{BIRTH_DATE_NAME, BirthDate};
+use super::form::{Form, read_alone};
 use super::preflight::{Asking, Preflight, PreflightFuture, PreflightResult};
 use super::query::{self, Filter};
 use crate::kernel::page::{FilterValue, Page};
@@ -93,9 +94,18 @@ impl<T> List<T> {
 /// The work of one request. It may run any number of times, as `Store::write` says, so it keeps
 /// what it needs.
 pub type RequestWork = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
-/// Makes the work from the body and what is wrong with it for this caller; runs before the
+/// Makes the work from the body and what is judged of its form beside its fields; runs before the
 /// transaction, outside the write lane.
-type Prepare = Box<dyn Fn(Result<&Node, Refusal>, Vec<RefusalEntry>) -> RequestWork + Send + Sync>;
+type Prepare = Box<dyn Fn(Result<&Node, Refusal>, BesideFields) -> RequestWork + Send + Sync>;
+
+/// What is judged of a form beside its fields.
+#[derive(Default)]
+pub struct BesideFields {
+    /// What is wrong for this caller.
+    pub entries: Vec<RefusalEntry>,
+    /// A day that has to be past by the account's time, which only the transaction knows.
+    pub birth_date: Option<BirthDate>,
+}
 
 /// Judges of a body's form what the settings of the caller's mode decide, such as the chain that it
 /// takes. What is wrong for every caller is the form's to say, and is not said here.
@@ -147,6 +157,8 @@ pub struct Route {
     pub codes: &'static [Code],
     /// What the caller's mode decides of the form.
     pub form_check: Option<FormCheck>,
+    /// Whether the form has a `date_of_birth`.
+    pub takes_birth_date: bool,
     /// What is asked of the outside world before the transaction opens.
     pub preflight: Option<Preflight>,
     /// What the work looks up by identifiers in the body, so that a store that is reached over a
@@ -176,6 +188,7 @@ impl Route {
             renews_caller: false,
             codes: &[],
             form_check: None,
+            takes_birth_date: false,
             preflight: None,
             prefetch: None,
         }
@@ -206,6 +219,15 @@ impl Route {
     pub fn checking_form(mut self, check: FormCheck) -> Route {
         self.form_check = Some(check);
         self
+    }
+    /// Refuses a `date_of_birth` that is not past, together with the other problems of the form.
+    pub fn with_birth_date(mut self) -> Route {
+        self.takes_birth_date = true;
+        self
+    }
+    /// The `date_of_birth` in a body, where it has the form of one.
+    pub fn birth_date(&self, body: Option<&Node>) -> Option<BirthDate> {
+        read_alone(body.filter(|_| self.takes_birth_date)?.get(BIRTH_DATE_NAME))
     }
     /// Asks the outside world before the transaction opens, for requests that nothing refuses
     /// before that; see `http::preflight`.
@@ -407,12 +429,14 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
     act: fn(&mut Context<'_>, L, F) -> Result<T, OperationError>,
 ) -> Route {
     Route {
-        prepare: Box::new(move |body, entries| {
-            let form = body.and_then(|node| F::read_body(node, entries));
+        prepare: Box::new(move |body, beside| {
+            let form = body.and_then(|node| F::read_body(node, beside.entries));
             Box::new(move |context| {
                 let located = locate(context)?;
                 query::none(context.raw_query)?;
-                let form = form.clone()?;
+                let birth_date = beside.birth_date.as_ref();
+                let is_past = birth_date.map_or(Ok(()), |date| date.check_past(context.now));
+                let form = Refusal::both(form.clone(), is_past)?;
                 json_answer(&act(context, located, form)?, holds_secret)
             })
         }),

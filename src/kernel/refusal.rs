@@ -202,6 +202,18 @@ impl Refusal {
             Err(Refusal { entries, retry_after_seconds: None })
         }
     }
+    /// The value where two judgements of one stage both let it pass, else all that they refuse.
+    pub fn both<T>(value: Result<T, Refusal>, more: Result<(), Refusal>) -> Result<T, Refusal> {
+        match (value, more) {
+            (value, Ok(())) => value,
+            (Ok(_), Err(refusal)) => Err(refusal),
+            (Err(mut refusal), Err(more)) => {
+                refusal.entries.extend(more.entries);
+                refusal.entries.truncate(ENTRIES_MAX);
+                Err(refusal)
+            }
+        }
+    }
     /// The one answer for an object that is not there, is another account's, or is of the other
     /// mode.
     pub fn not_found() -> Refusal {

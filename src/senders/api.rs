@@ -92,6 +92,7 @@ pub fn view(sender: Sender) -> SenderView {
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/senders", "Create a sender", route::refuse_before_live, create)
+            .with_birth_date()
             .preflight(screen_ahead)
             .prefetching(|tx, _, form: &CreateSender| {
                 form.identification.as_ref().map_or(Ok(()), |_| secrets::prefetch_sealing_key(tx))
@@ -115,7 +116,6 @@ fn create(
     _: (),
     form: CreateSender,
 ) -> Result<SenderView, OperationError> {
-    form.date_of_birth.as_ref().map_or(Ok(()), |date| date.check_past(context.now))?;
     let scope = context.scope();
     Ok(view(super::create(context.tx, context.now, context.services, scope, new_sender(form))?))
 }

@@ -243,6 +243,17 @@ async fn a_date_of_birth_is_past_and_not_before_1900() {
                 "{path} {date}"
             );
             assert_eq!(answer.json()["errors"][0]["message"], message, "{path} {date}");
+            // It is told together with the other problems of the form.
+            let mut body = of(date);
+            body["email"] = json!("asha");
+            let answer = client.post(path, body).await;
+            let mut told = answer.errors(400);
+            told.sort();
+            let both = [
+                ("parameter_value_invalid", "date_of_birth"),
+                ("parameter_value_invalid", "email"),
+            ];
+            assert_eq!(told, faults(&both), "{path} {date}");
         }
         client.post(path, of("1900-01-01")).await.ok();
     }

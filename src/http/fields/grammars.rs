@@ -143,8 +143,11 @@ text_fields! {
         "must be an ISO 3166-1 alpha-2 country code in upper case, such as AE.";
 }
 
+/// What a field with a [`BirthDate`] is called.
+pub const BIRTH_DATE_NAME: &str = "date_of_birth";
+
 impl BirthDate {
-    /// Refuses a day that is not over yet in UTC. The field is called `date_of_birth`.
+    /// Refuses a day that is not over yet in UTC.
     pub fn check_past(&self, now: &Now) -> Result<(), Refusal> {
         let today = jiff::Timestamp::from_second(now.business())
             .map(|at| jiff::tz::Offset::UTC.to_datetime(at).date().to_string());
@@ -153,7 +156,7 @@ impl BirthDate {
             return Ok(());
         }
         let message = "date_of_birth must be a past date.";
-        Err(Refusal::field(Code::ParameterValueInvalid, "date_of_birth", message))
+        Err(Refusal::field(Code::ParameterValueInvalid, BIRTH_DATE_NAME, message))
     }
 }
 
