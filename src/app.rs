@@ -59,7 +59,7 @@ use crate::workers::{
 use crate::{events, ifsc, live, secrets, settings_log, webhooks};
 
 pub use account_keys::address_index_names;
-use account_keys::{TEST_ADDRESS_INDEX, address_index_name, addresses_of, prepare};
+use account_keys::{TEST_ADDRESS_INDEX, addresses_of, prepare};
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
 const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
@@ -300,8 +300,8 @@ impl App {
                      taken until one does"
                 );
             }
-            let index_name = address_index_name(&chain.settings);
-            first_start::refuse_used_key(&self.state.store, chain, index_name).await?;
+            let ports = self.state.services.ports(mode).map_err(|error| error.to_string())?;
+            first_start::refuse_used_key(&self.state.store, chain, &ports.addresses).await?;
         }
         Ok(())
     }
@@ -425,10 +425,14 @@ impl App {
             workers.push(leading("screening", app(), screening::run));
         }
         for chain in &self.state.chains {
-            let (follow, audit) = match chain.mode {
-                Mode::Live => ("live_chain", "live_chain_audit"),
-                Mode::Test => ("test_chain", "test_chain_audit"),
+            let (follow, audit, account_key) = match chain.mode {
+                Mode::Live => ("live_chain", "live_chain_audit", "live_account_key"),
+                Mode::Test => ("test_chain", "test_chain_audit", "test_account_key"),
             };
+            let (app_of_key, chain_of_key) = (app(), chain.clone());
+            workers.push(Worker::new(account_key, RunsOn::Servers, move |stop| {
+                first_start::run(app_of_key.clone(), chain_of_key.clone(), stop)
+            }));
             let (app_of_follow, chain_of_follow) = (app(), chain.clone());
             workers.push(Worker::leading(follow, move |stop, _| {
                 follow::run(app_of_follow.clone(), chain_of_follow.clone(), stop)

@@ -297,7 +297,7 @@ metrics! {
     chain_behind_seconds: Family<ChainLabels, Gauge> =
         "chain_behind_seconds" "How far the last block that was read lies behind the clock",
     chain_in_trouble: Family<ChainLabels, Gauge> =
-        "chain_in_trouble" "1 while the chain cannot be followed, or its token handed over",
+        "chain_in_trouble" "1 while the chain cannot be followed, its token handed over, or addresses are held",
     chain_unchecked: Family<ChainLabels, Gauge> =
         "chain_unchecked" "1 while one node alone is believed, because no other answers",
     chain_nodes_missing: Family<ChainLabels, Gauge> =

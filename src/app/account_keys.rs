@@ -25,7 +25,7 @@ pub(super) fn addresses_of(chain: &ChainSettings) -> AddressPool {
     AddressPool::new(kind, chain.account_key.clone(), address_index_name(chain))
 }
 
-pub(super) fn address_index_name(chain: &ChainSettings) -> String {
+fn address_index_name(chain: &ChainSettings) -> String {
     let digest = sha2::Sha256::digest(chain.account_key.to_string().as_bytes());
     format!("address_index_next_{}", hex::encode(&digest[..8]))
 }

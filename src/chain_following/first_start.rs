@@ -1,41 +1,149 @@
 //! Whether an account key was used before this database was made: then its first addresses belong
-//! to somebody else's transfers already.
+//! to somebody else's transfers already. No address is handed out before a node has told.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::log_throttle::LogThrottle;
+use crate::app_state::AppState;
+use crate::background::Stop;
 use crate::chains::address::{AddressBytes, ChainAddress};
 use crate::chains::followed::FollowedChain;
-use crate::chains::pool;
-use crate::chains::port::ChainNode;
+use crate::chains::pool::{self, AddressPool};
+use crate::chains::port::{ChainNode, NodeError};
 use crate::kernel::{Mode, OperationError};
 use crate::store::{Cost, Store};
 
 /// Addresses that the chain is asked about. A gateway with the default limit takes some seconds.
 const ADDRESSES_ASKED: usize = 12;
+/// Longest wait until the nodes are asked again.
+const ASK_SECONDS_MAX: u64 = 30;
+/// How often the log says again that a key was used before.
+const TOLD_SECONDS: u64 = 60;
+
+/// What is known of an account key.
+enum KeyHistory {
+    /// The nodes know no history, or this database has handed out addresses of the key before.
+    Unused,
+    /// Its addresses have a history: a text for the operator that says what to do.
+    Used(String),
+    /// No node has told.
+    Unknown,
+}
 
 /// Asks the chain about the first addresses of its account key, if this database has never handed
 /// one out. `Err` is a text for the operator: the addresses have a history, and what to do; or the
-/// store or the derivation failed. If no node answers, that is only logged.
+/// store or the derivation failed. If no node answers, the pool is held: [`run`] asks again.
 pub async fn refuse_used_key(
     store: &Store,
     chain: &FollowedChain,
-    index_name: String,
+    addresses: &AddressPool,
 ) -> Result<(), String> {
+    match history(store, chain, addresses).await? {
+        KeyHistory::Unused => Ok(()),
+        KeyHistory::Used(text) => Err(text),
+        KeyHistory::Unknown => {
+            addresses.hold();
+            tracing::warn!(
+                chain = chain.settings.name.as_str(),
+                mode = chain.mode.as_str(),
+                "no node answers, so it is not known whether the account key was used before; no \
+                 deposit address is handed out until one does"
+            );
+            Ok(())
+        }
+    }
+}
+
+/// Asks again for a pool that is held, until a node answers. If the key was used before, the pool
+/// stays held and the log says so every minute.
+pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: Stop) {
+    let Ok(ports) = app.services.ports(chain.mode) else { return };
+    let name = chain.settings.name.as_str();
+    let mut log_throttle = LogThrottle::default();
+    let mut wait = Duration::from_millis(chain.settings.poll_milliseconds);
+    let mut told_used = None;
+    while ports.addresses.is_held() && !*stop.borrow() {
+        if let Some(text) = &told_used {
+            tracing::error!(chain = name, "no deposit address is handed out: {text}");
+            wait = Duration::from_secs(TOLD_SECONDS);
+        } else {
+            match ask(&app, &chain, &ports.addresses).await {
+                Ok(KeyHistory::Unused) => {
+                    ports.addresses.release();
+                    tracing::info!(chain = name, "deposit addresses are handed out from now on");
+                    return;
+                }
+                Ok(KeyHistory::Used(text)) => {
+                    told_used = Some(text);
+                    continue;
+                }
+                Ok(KeyHistory::Unknown) => {
+                    let what = "no deposit address is handed out: no node tells whether the \
+                                account key was used before";
+                    if log_throttle.is_due(what) {
+                        tracing::error!(chain = name, "{what}");
+                    }
+                }
+                Err(trouble) => {
+                    if log_throttle.is_due(&trouble) {
+                        tracing::error!(chain = name, trouble, "no deposit address is handed out");
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            () = chain.settings.timer.sleep(wait) => {}
+            _ = stop.changed() => {}
+        }
+        wait = (wait * 2).min(Duration::from_secs(ASK_SECONDS_MAX));
+    }
+}
+
+async fn ask(
+    app: &AppState,
+    chain: &FollowedChain,
+    addresses: &AddressPool,
+) -> Result<KeyHistory, String> {
+    // The follower checks the nodes too, but perhaps in another process.
+    if !chain.nodes.iter().any(|node| node.fits()) {
+        chain.check().await?;
+    }
+    history(&app.store, chain, addresses).await
+}
+
+async fn history(
+    store: &Store,
+    chain: &FollowedChain,
+    pool: &AddressPool,
+) -> Result<KeyHistory, String> {
+    let index_name = pool.index_name().to_owned();
     let is_new = store.read(Cost::Point, move |tx| Ok(pool::is_new(tx, &index_name)?)).await;
     if !is_new.map_err(|failure: OperationError| failure.to_string())? {
-        return Ok(());
+        return Ok(KeyHistory::Unused);
     }
     let key = chain.settings.account_key.clone();
     let kind = chain.kind();
     let derive = move || pool::first_addresses(kind, &key, ADDRESSES_ASKED);
     let addresses = tokio::task::spawn_blocking(derive).await.map_err(|fault| fault.to_string())?;
     for node in chain.nodes.iter().filter(|node| node.fits()) {
-        let Some(used) = history(node.as_ref(), chain, &addresses).await else { continue };
+        let used = match used(node.as_ref(), chain, &addresses).await {
+            Ok(used) => used,
+            Err(fault) => {
+                tracing::warn!(node = node.label(), %fault, "a node does not tell whether the \
+                    first addresses of the account key were used");
+                continue;
+            }
+        };
         let count = used.iter().filter(|is_used| **is_used).count();
-        let Some(position) = used.iter().position(|is_used| *is_used) else { return Ok(()) };
+        let Some(position) = used.iter().position(|is_used| *is_used) else {
+            return Ok(KeyHistory::Unused);
+        };
         let table = match chain.mode {
             Mode::Live => "live_chain",
             Mode::Test => "test_chain",
         };
-        return Err(format!(
+        return Ok(KeyHistory::Used(format!(
             "the account_key of [{table}] was used before: {count} of the {} addresses that this \
              new database would hand out first, such as {}, have a history on the chain. Give the \
              table a new account_key. Or, if this database takes the place of one that is lost, \
@@ -43,32 +151,19 @@ pub async fn refuse_used_key(
              start again",
             addresses.len(),
             ChainAddress::of_chain(chain.settings.name.as_str(), addresses[position]),
-        ));
+        )));
     }
-    tracing::warn!(
-        chain = chain.settings.name.as_str(),
-        mode = chain.mode.as_str(),
-        "no node answers, so it is not known whether the account key was used before; if it was, \
-         stop, run `hundi addresses skip`, and start again"
-    );
-    Ok(())
+    Ok(KeyHistory::Unknown)
 }
 
-/// Which of the addresses were used; `None` where the node does not say.
-async fn history(
+/// Which of the addresses were used.
+async fn used(
     node: &dyn ChainNode,
     chain: &FollowedChain,
     addresses: &[AddressBytes],
-) -> Option<Vec<bool>> {
+) -> Result<Vec<bool>, NodeError> {
     let contract = chain.settings.token_contract;
-    let balances = match node.balances(contract.bytes(), addresses).await {
-        Ok(balances) => balances,
-        Err(fault) => {
-            tracing::warn!(node = node.label(), %fault, "a node does not tell what the first \
-                addresses of the account key hold");
-            return None;
-        }
-    };
-    let known = node.known_accounts(addresses).await;
-    Some(balances.iter().zip(known).map(|(balance, known)| *balance > 0 || known).collect())
+    let balances = node.balances(contract.bytes(), addresses).await?;
+    let known = node.known_accounts(addresses).await?;
+    Ok(balances.iter().zip(known).map(|(balance, known)| *balance > 0 || known).collect())
 }

@@ -73,7 +73,13 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                     );
                 }
                 troubles_in_a_row = 0;
-                chain.stats.is_in_trouble.store(follower.is_token_deprecated, Ordering::Relaxed);
+                let is_held = follower
+                    .app
+                    .services
+                    .ports(chain.mode)
+                    .is_ok_and(|ports| ports.addresses.is_held());
+                let in_trouble = follower.is_token_deprecated || is_held;
+                chain.stats.is_in_trouble.store(in_trouble, Ordering::Relaxed);
                 match progress {
                     FollowProgress::Behind => Duration::ZERO,
                     FollowProgress::CaughtUp => {

@@ -12,6 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::address_bytes::AddressBytes;
@@ -149,6 +150,8 @@ pub struct AddressPool {
     size_min: usize,
     size_max: usize,
     batches: Mutex<AddressBatches>,
+    /// No index is reserved, because nobody knows yet whether the account key was used before.
+    is_held: AtomicBool,
     /// What was handed out, for whoever follows the chain.
     pub watched: WatchedAddresses,
 }
@@ -164,8 +167,28 @@ impl AddressPool {
             size_min: BATCH_ADDRESSES_MIN,
             size_max: BATCH_ADDRESSES_MAX,
             batches: Mutex::default(),
+            is_held: AtomicBool::new(false),
             watched: WatchedAddresses::default(),
         }
+    }
+
+    /// Where the store keeps the next index.
+    pub fn index_name(&self) -> &str {
+        &self.index_name
+    }
+
+    /// Hands out no address until [`AddressPool::release`]. Only a pool that has reserved none yet
+    /// can be held.
+    pub fn hold(&self) {
+        self.is_held.store(true, Ordering::Relaxed);
+    }
+
+    pub fn release(&self) {
+        self.is_held.store(false, Ordering::Relaxed);
+    }
+
+    pub fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::Relaxed)
     }
 
     /// Which account key the addresses are derived from, as transfers keep it: computed once.
@@ -187,7 +210,7 @@ impl AddressPool {
 
     /// Whether another reservation is due.
     pub fn needs_indices(&self) -> bool {
-        self.indices_missing() >= SPARE_INDICES / 2
+        !self.is_held() && self.indices_missing() >= SPARE_INDICES / 2
     }
 
     /// Reserves indices in the store, as many as are due. They are taken over with
@@ -300,7 +323,6 @@ impl AddressPool {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
     use crate::chains::tron::Tron;

@@ -155,8 +155,8 @@ pub trait ChainNode: Send + Sync {
     ) -> NodeAnswer<'a, Vec<u128>>;
 
     /// Whether the node knows a history of each address, apart from tokens that it holds. Where the
-    /// node does not answer, that counts as no history.
-    fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> BoxFuture<'a, Vec<bool>>;
+    /// node refuses a question, that counts as no history.
+    fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>>;
 
     /// How many decimals a contract's token has; `None` where the contract answers no number.
     fn token_decimals<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<u128>>;

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{self, BoxFuture};
+use futures_util::future;
 use sha2::{Digest, Sha256};
 
 use super::address_bytes::AddressBytes;
@@ -235,8 +235,8 @@ impl ChainNode for StubNode {
         };
         now(addresses.iter().map(held).collect())
     }
-    fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> BoxFuture<'a, Vec<bool>> {
-        Box::pin(future::ready(vec![false; addresses.len()]))
+    fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>> {
+        now(vec![false; addresses.len()])
     }
     fn token_decimals<'a>(&'a self, _: &'a AddressBytes) -> NodeAnswer<'a, Option<u128>> {
         now(Some(DECIMALS.into()))

@@ -402,19 +402,23 @@ async fn a_new_database_refuses_an_account_key_that_was_used_before() {
         }
         home
     };
-    let serve = ["serve", "--listen", "127.0.0.1:0"];
-    let refused = |home: &Home, what: &str| {
-        let outcome = tokio::task::block_in_place(|| home.run(&serve));
-        assert!(!outcome.status.success(), "{what}: the start was not refused");
-        assert!(outcome.stderr.contains("addresses skip"), "{what}: {}", outcome.stderr);
-        assert!(outcome.stderr.contains(&address(&paid).to_string()), "{}", outcome.stderr);
+    // Where the node does not answer the first questions, the start goes on and the log tells it.
+    let refused = async |home: &Home, what: &str| {
+        let started = tokio::task::block_in_place(|| home.try_start(&[], "127.0.0.1:0"));
+        eventually(&format!("the key to be refused: {what}"), async || {
+            let log = home.log();
+            let told = log.contains(WAS_USED) && log.contains(&address(&paid).to_string());
+            (told && log.contains("addresses skip")).then_some(())
+        })
+        .await;
+        tokio::task::block_in_place(|| drop(started));
     };
-    let home = another();
-    refused(&home, "an address that holds money");
+    refused(&another(), "an address that holds money").await;
     // It is told after a sweep too, when the address holds nothing.
     token.transfer_from(address(&paid), nobody(5), 100_000_000).await;
     chain.mine(1).await;
-    refused(&home, "an address that was emptied");
+    let home = another();
+    refused(&home, "an address that was emptied").await;
 
     let skipped = tokio::task::block_in_place(|| home.run(&["addresses", "skip"]));
     skipped.expect_success("addresses skip");
@@ -426,13 +430,8 @@ async fn a_new_database_refuses_an_account_key_that_was_used_before() {
     assert_ne!(address(&transfer), address(&paid));
     tokio::task::block_in_place(|| drop(server));
 
-    // While no node answers, nobody knows: a warning.
     let height = process.height();
     proxy.change(|faults| faults.is_dropping_connections = true);
-    let home = another();
-    let server = tokio::task::block_in_place(|| home.start());
-    assert!(home.log().contains("account key was used before"), "{}", home.log());
-    tokio::task::block_in_place(|| drop(server));
     // A database that followed the chain before tells how far, after a start without a node too.
     process.home.set("HUNDI_METRICS", "true");
     process.resume();
@@ -446,4 +445,56 @@ async fn a_new_database_refuses_an_account_key_that_was_used_before() {
         page("/metrics").await.contains(&line).then_some(())
     })
     .await;
+}
+
+/// What the log says of a key that was used before.
+const WAS_USED: &str = "have a history on the chain";
+
+/// While no node answers, nobody knows whether the account key was used before. Then no address is
+/// handed out, until one tells.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_address_is_handed_out_until_a_node_tells_whether_the_key_was_used() {
+    let setup = setup();
+    let (chain, token) = chain_with_token(setup.chain.clone()).await;
+    let proxy = Proxy::start(&chain).await;
+    let mut process = Process::start(&[proxy.url()], &token, &setup, None).await;
+    let paid = process.caller.transfer("100.00").await;
+    token.transfer(address(&paid), 100_000_000).await;
+    settle(&chain, &process).await;
+    process.kill();
+
+    let unused = AccountXpub::generate_for_test(&[9; 64]).to_string();
+    for (account_key, was_used) in [(ACCOUNT_KEY, true), (unused.as_str(), false)] {
+        proxy.change(|faults| faults.is_dropping_connections = true);
+        let mut home = Home::new("chain-late-answer");
+        for (name, value) in variables(&[proxy.url()], &token, &setup) {
+            home.set(&name, &value);
+        }
+        home.set("HUNDI_TEST_CHAIN_ACCOUNT_KEY", account_key);
+        let key = tokio::task::block_in_place(|| home.key());
+        let server = tokio::task::block_in_place(|| home.start());
+        let log = home.log();
+        assert!(log.contains("not known whether the account key was used before"), "{log}");
+        let client = Client::of(&server.address().to_string(), &key);
+        let caller = Caller::prepare(client, setup.name, || ()).await;
+        caller.expect_no_transfer("100.00").await;
+        proxy.change(|faults| faults.is_dropping_connections = false);
+        if was_used {
+            let taken = eventually("the key to be refused", async || {
+                let is_told = home.log().contains(WAS_USED);
+                is_told.then_some(None).or(caller.try_transfer("100.00").await.map(Some))
+            })
+            .await;
+            assert!(taken.is_none(), "a used address may be handed out: {taken:?}");
+            // Also once the chain is followed.
+            let followed = async || home.log().contains("the chain is followed").then_some(());
+            eventually("the chain to be followed", followed).await;
+            caller.expect_no_transfer("100.00").await;
+        } else {
+            // The control: a key that was not used before is used then.
+            caller.transfer("100.00").await;
+            assert!(!home.log().contains(WAS_USED), "{}", home.log());
+        }
+        tokio::task::block_in_place(|| drop(server));
+    }
 }

@@ -216,6 +216,12 @@ impl Caller {
         );
         body["quote_lock_id"].as_str().expect("a quote lock").to_owned()
     }
+    /// An unfunded transfer; `None` where none is taken now.
+    pub async fn try_transfer(&self, amount: &str) -> Option<Value> {
+        let body = self.transfer_body(amount, json!({})).await;
+        let answer = self.client.post("/v1/transfers", body).await;
+        (answer.status != 503).then(|| answer.ok())
+    }
     /// An unfunded transfer; `funding` adds to its funding leg.
     pub async fn transfer_with(&self, amount: &str, funding: Value) -> Value {
         let body = self.transfer_body(amount, funding).await;

@@ -49,6 +49,15 @@ fn prefixed(bytes: impl AsRef<[u8]>) -> String {
     format!("0x{}", crate::kernel::hex::encode(bytes))
 }
 
+/// `None` for what the node refused: the same question is never answered.
+fn unless_refused<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(fault) if fault.is_refusal() => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
 impl RpcNode {
     /// `is_tron` says whether TRON's own interface may stand beside the JSON-RPC.
     pub fn new(
@@ -152,30 +161,32 @@ impl RpcNode {
     /// Which of some addresses the node knows a history of: they hold something of the chain's own
     /// coin, sent a transaction, or, on TRON, are an account. Receiving tokens alone leaves no such
     /// trace; see [`RpcNode::balances`]. What the node does not answer is taken for no history.
-    async fn known_accounts(&self, addresses: &[AddressBytes]) -> Vec<bool> {
+    async fn known_accounts(&self, addresses: &[AddressBytes]) -> Result<Vec<bool>, NodeError> {
         let asked = async |method: &'static str| {
             let question = |address: &AddressBytes| {
                 RpcRequest::new(method, json!([prefixed(address), "latest"]))
             };
             let questions: Vec<_> = addresses.iter().map(question).collect();
-            let numbers = self.many::<BigQuantity>(&questions).await.unwrap_or_default();
-            numbers.into_iter().map(|number| !number.is_zero()).collect::<Vec<bool>>()
+            let numbers = unless_refused(self.many::<BigQuantity>(&questions).await)?;
+            let numbers = numbers.unwrap_or_default().into_iter();
+            Ok(numbers.map(|number| !number.is_zero()).collect::<Vec<bool>>())
         };
-        let mut is_known = asked("eth_getBalance").await;
+        let mut is_known = asked("eth_getBalance").await?;
         is_known.resize(addresses.len(), false);
         if self.is_tron {
             for (address, is_known) in addresses.iter().zip(&mut is_known) {
                 let text = format!("41{}", crate::kernel::hex::encode(address));
                 let answer = self.transport.post("/wallet/getaccount", json!({ "address": text }));
-                let account = answer.await.ok().and_then(|body| serde_json::from_slice(&body).ok());
+                let body = unless_refused(answer.await)?;
+                let account = body.and_then(|body| serde_json::from_slice(&body).ok());
                 // An address that was never activated is answered with an empty object.
                 *is_known |= account.is_some_and(|account: Value| account.get("address").is_some());
             }
         } else {
-            let sent = asked("eth_getTransactionCount").await;
+            let sent = asked("eth_getTransactionCount").await?;
             is_known.iter_mut().zip(sent).for_each(|(is_known, sent)| *is_known |= sent);
         }
-        is_known
+        Ok(is_known)
     }
 
     /// The newest block.

@@ -3,8 +3,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-
 use super::RpcNode;
 use super::transport::REST_SECONDS_MAX;
 use crate::chains::address_bytes::AddressBytes;
@@ -91,7 +89,7 @@ impl ChainNode for RpcNode {
     ) -> NodeAnswer<'a, Vec<u128>> {
         Box::pin(self.balances(contract, addresses))
     }
-    fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> BoxFuture<'a, Vec<bool>> {
+    fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>> {
         Box::pin(self.known_accounts(addresses))
     }
     fn token_decimals<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<u128>> {
