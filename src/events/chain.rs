@@ -10,7 +10,7 @@
 //! The chain of an account begins with its first event. Where events had been removed before there
 //! were checkpoints, it begins with the oldest one that was there when it was first computed.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use super::{EVENT_KEPT_SECONDS, rows::Checkpoint};
 use crate::app_state::AppState;
 use crate::background::Stop;
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Id, Mode, Now, OperationError, Refusal, Scope, StoreError, hex};
+use crate::kernel::{Code, Id, Now, OperationError, Refusal, Scope, StoreError, hex};
 use crate::keys;
 use crate::store::{Cost, Tx};
 
@@ -36,6 +36,8 @@ const READ_MAX: i64 = 4 * STEP;
 const LOOK_SECONDS: u64 = 5;
 /// Accounts that are looked at before the worker lets others read.
 const LOOKED_AT_ONCE: usize = 100;
+/// Accounts with events that the first look finds with one statement.
+const FOUND_AT_ONCE: i64 = 250;
 
 /// The hash after an event: SHA-256 of the hash before it, in hexadecimal, and the event's id,
 /// type, object and time, separated by single spaces.
@@ -154,9 +156,29 @@ fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
 /// Whether [`advance`] has something to write.
 fn is_due(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     let at = rows::checkpoint_until(tx, scope, Id::from_u128(u128::MAX))?.unwrap_or_default();
-    // After a purge the last checkpoint may lie between two steps.
-    let missing = STEP - at.events_count % STEP;
-    rows::has_after(tx, scope, at.event_id, missing)
+    rows::has_after(tx, scope, at.event_id, missing_from(at.events_count))
+}
+
+/// How many events there are from a checkpoint to the next one that is written. After a purge the
+/// last checkpoint may lie between two steps.
+const fn missing_from(events_count: i64) -> i64 {
+    STEP - events_count % STEP
+}
+
+/// The next accounts with events behind one for which [`advance`] has something to write, and the
+/// last account that was looked at; `None` where none is left. Idle accounts cost a part of one
+/// statement, and those without events nothing.
+fn next_due(
+    tx: &mut dyn Tx,
+    after: Scope,
+    accounts_max: i64,
+) -> Result<(Vec<Scope>, Option<Scope>), StoreError> {
+    let reached = rows::reach_of_each(tx, after, accounts_max, STEP)?;
+    let last = reached.last().map(|reach| reach.scope);
+    let due = reached
+        .into_iter()
+        .filter(|reach| reach.behind_count >= missing_from(reach.checkpoint_count));
+    Ok((due.map(|reach| reach.scope).collect(), last))
 }
 
 /// Removes events of one account past their time, a bounded number at once, and leaves a checkpoint
@@ -194,25 +216,27 @@ pub struct Purged {
     pub oldest_milliseconds: Option<i64>,
 }
 
-/// Writes checkpoints behind the sequencer of this node until `stop`. It begins with every account,
-/// because what other nodes and earlier releases left is not known.
+/// Writes checkpoints behind the sequencer of this node until `stop`. It begins with every account
+/// that has events, because what other nodes and earlier releases left is not known.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
-    let mut accounts_known = 0;
-    let mut is_first = true;
+    // Where the first look has come to; `None` once it is through.
+    let mut looked_to = Some(Scope::from_code(0));
     while !*stop.borrow() {
-        let mut scopes: BTreeSet<Scope> =
-            app.store.signals.event_waits.take_changed().into_iter().collect();
-        if is_first {
-            let count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await;
-            if let Ok(count) = count {
-                accounts_known = count;
-                is_first = false;
+        while let Some(after) = looked_to.filter(|_| !*stop.borrow()) {
+            let look = move |tx: &mut dyn Tx| Ok(next_due(tx, after, FOUND_AT_ONCE)?);
+            match app.store.read(Cost::Scan, look).await {
+                Ok((due, last)) => {
+                    write_due(&app, due, &stop).await;
+                    looked_to = last;
+                }
+                Err(failure) => {
+                    tracing::warn!(?failure, "checkpoints of events could not be looked at");
+                    break;
+                }
             }
-            let modes = [Mode::Test, Mode::Live];
-            scopes.extend(
-                (1..=accounts_known).flat_map(|number| modes.map(|mode| Scope::new(number, mode))),
-            );
         }
+        let scopes: BTreeSet<Scope> =
+            app.store.signals.event_waits.take_changed().into_iter().collect();
         let scopes: Vec<Scope> = scopes.into_iter().collect();
         for part in scopes.chunks(LOOKED_AT_ONCE) {
             catch_up(&app, part.to_vec(), &stop).await;
@@ -231,13 +255,17 @@ async fn catch_up(app: &AppState, scopes: Vec<Scope>, stop: &Stop) {
         let due = scopes.into_iter().map(|scope| Ok((scope, is_due(tx, scope)?)));
         Ok(due.collect::<Result<Vec<_>, StoreError>>()?)
     };
-    let due: HashSet<Scope> = match app.store.read(Cost::Scan, look).await {
+    let due = match app.store.read(Cost::Scan, look).await {
         Ok(looks) => looks.into_iter().filter(|(_, due)| *due).map(|(scope, _)| scope).collect(),
         Err(failure) => {
             tracing::warn!(?failure, "checkpoints of events could not be looked at");
             return;
         }
     };
+    write_due(app, due, stop).await;
+}
+
+async fn write_due(app: &AppState, due: Vec<Scope>, stop: &Stop) {
     for scope in due {
         while !*stop.borrow() {
             match app.store.write(move |tx, _| Ok(advance(tx, scope)?)).await {
@@ -255,8 +283,8 @@ async fn catch_up(app: &AppState, scopes: Vec<Scope>, stop: &Stop) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::AnyId;
     use crate::kernel::id::Minter;
+    use crate::kernel::{AnyId, Mode};
     use crate::store::migrate;
     use crate::store::sqlite::SqliteTx;
 
@@ -288,6 +316,43 @@ mod tests {
         );
         let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
         assert_eq!(link(&[0; 32], event), hash);
+    }
+
+    #[test]
+    fn the_first_look_finds_what_a_look_at_each_account_finds() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let tx: &mut dyn Tx = &mut SqliteTx::new(&connection);
+        migrate::migrate(tx).unwrap();
+        let mut looked_at = 0;
+        for number in 1..=40 {
+            let scope = Scope::new(number, Mode::Test);
+            // Most are idle, and every third has no event.
+            let count = [0, 3, STEP - 1, 0, STEP, 2 * STEP][number as usize % 6];
+            let made: Vec<_> = events(0, count).into_iter().map(|event| (scope, event)).collect();
+            rows::insert_all(tx, &made).unwrap();
+            looked_at += usize::from(count > 0);
+            if number % 4 == 0 {
+                // A purge can leave a checkpoint between two steps.
+                let last = made.last().map(|(_, event)| event.id).unwrap_or(Id::from_u128(1));
+                let at = Checkpoint { event_id: Some(last), events_count: 7, hash: [0; 32] };
+                rows::insert_checkpoints(tx, scope, &[at]).unwrap();
+            }
+        }
+        let (mut found, mut after, mut statements) = (Vec::new(), Scope::from_code(0), 0);
+        loop {
+            let (due, last) = next_due(tx, after, 10).unwrap();
+            found.extend(due);
+            statements += 1;
+            match last {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
+        let each = (1..=40).map(|number| Scope::new(number, Mode::Test));
+        let expected: Vec<_> = each.filter(|scope| is_due(tx, *scope).unwrap()).collect();
+        assert_eq!(found, expected);
+        assert!(!found.is_empty() && found.len() < looked_at, "some are due: {found:?}");
+        assert_eq!(statements, looked_at.div_ceil(10) + 1);
     }
 
     #[test]

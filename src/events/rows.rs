@@ -228,6 +228,45 @@ pub fn oldest_of_each(
     rows.into_iter().map(|mut row| Ok((row.scope()?, row.id()?))).collect()
 }
 
+/// How far the checkpoints of an account's events reach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reach {
+    pub scope: Scope,
+    /// The events up to the last checkpoint.
+    pub checkpoint_count: i64,
+    /// The events behind it, counted up to a bound.
+    pub behind_count: i64,
+}
+
+/// The next accounts with events behind one, at most so many, and how far the checkpoints of each
+/// reach; `behind_max` bounds the count of events behind the last one. An account without events
+/// costs nothing.
+pub fn reach_of_each(
+    tx: &mut dyn Tx,
+    after: Scope,
+    accounts_max: i64,
+    behind_max: i64,
+) -> Result<Vec<Reach>, StoreError> {
+    let sql = "SELECT reached.scope AS scope, reached.events_count, (SELECT COUNT(*) FROM (SELECT \
+               e.id FROM events e WHERE e.scope = reached.scope AND e.id > reached.event_id ORDER \
+               BY e.id LIMIT ?3) behind) FROM (SELECT found.scope AS scope, COALESCE((SELECT \
+               c.event_id FROM event_checkpoints c WHERE c.scope = found.scope ORDER BY c.event_id \
+               DESC LIMIT 1), ?4) AS event_id, COALESCE((SELECT c.events_count FROM \
+               event_checkpoints c WHERE c.scope = found.scope ORDER BY c.event_id DESC LIMIT 1), \
+               0) AS events_count FROM (WITH RECURSIVE found (scope, place) AS (SELECT (SELECT \
+               e.scope FROM events e WHERE e.scope > ?1 ORDER BY e.scope LIMIT 1), CAST(1 AS \
+               BIGINT) UNION ALL SELECT (SELECT e.scope FROM events e WHERE e.scope > found.scope \
+               ORDER BY e.scope LIMIT 1), found.place + 1 FROM found WHERE found.scope IS NOT NULL \
+               AND found.place < ?2) SELECT scope FROM found WHERE scope IS NOT NULL) AS found) AS \
+               reached ORDER BY scope";
+    let beginning: Id<kind::Event> = Id::from_u128(0);
+    let rows = tx.rows(sql, values![after, accounts_max, behind_max, beginning])?;
+    let read = |mut row: Row| {
+        Ok(Reach { scope: row.scope()?, checkpoint_count: row.int()?, behind_count: row.int()? })
+    };
+    rows.into_iter().map(read).collect()
+}
+
 /// The last of the oldest events before a bound.
 pub fn last_before(
     tx: &mut dyn Tx,

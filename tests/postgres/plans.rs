@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use hundi::app::App;
 use hundi::events;
 use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Clock, Mode, Now, Scope};
@@ -125,9 +126,13 @@ fn control_plans_of_small_tables_are_found_out() {
     assert!(large > small * FACTOR_MAX, "{small:.0} pages a payment became {large:.0} only");
 }
 
-/// The statements that three purges of a new process send beside so many idle accounts, each with
-/// an event that does not expire yet in every tenth of them.
-async fn statements_of_purges(cluster: &Cluster, accounts_count: u64) -> u64 {
+/// The statements that some work of a new process sends beside so many idle accounts, with an event
+/// that does not expire yet in every tenth of them.
+async fn statements_beside(
+    cluster: &Cluster,
+    accounts_count: u64,
+    work: impl AsyncFnOnce(&App, &Database),
+) -> u64 {
     let database = Database::in_cluster(&cluster.url);
     let variables = [("HUNDI_ENCRYPTION_KEY", ENCRYPTION_KEY)];
     let environment = |name: &str| {
@@ -139,7 +144,7 @@ async fn statements_of_purges(cluster: &Cluster, accounts_count: u64) -> u64 {
         ..Default::default()
     };
     let config = hundi::config::Config::read(&flags, &environment).expect("a configuration");
-    let app = hundi::app::App::open(&config, Clock::System).await.expect("the service");
+    let app = App::open(&config, Clock::System).await.expect("the service");
     let request = hundi::app::KeyRequest {
         account: "default".into(),
         mode: Mode::Test,
@@ -162,7 +167,8 @@ async fn statements_of_purges(cluster: &Cluster, accounts_count: u64) -> u64 {
     );
     let count = || {
         let sent = "SELECT COALESCE(SUM(calls), 0)::bigint FROM pg_stat_statements s JOIN \
-                    pg_database d ON d.oid = s.dbid WHERE d.datname = current_database()";
+                    pg_database d ON d.oid = s.dbid WHERE d.datname = current_database() AND \
+                    s.query NOT LIKE 'TABLE %'";
         let count: u64 = database.value(sent).parse().expect("a number");
         count
     };
@@ -170,25 +176,59 @@ async fn statements_of_purges(cluster: &Cluster, accounts_count: u64) -> u64 {
     database.sql(&accounts);
     database.sql(&events);
     let before = count();
-    let mut purger = Purger::default();
-    for _ in 0..3 {
-        purger.run_once(&app.state).await;
-    }
+    work(&app, &database).await;
     let sent_count = count() - before;
     app.state.store.close().await;
     sent_count
 }
 
+/// The most statements that the same work sends more beside many accounts: the service looks at its
+/// database every two seconds.
+const MORE_MAX: u64 = 1_500;
+
+/// What the work costs beside few and beside many idle accounts.
+async fn assert_idle_accounts_cost_nothing(work: impl AsyncFn(&App, &Database)) {
+    let cluster = Cluster::start(&["shared_preload_libraries=pg_stat_statements"]);
+    let few = statements_beside(&cluster, 10, &work).await;
+    let many = statements_beside(&cluster, 25_000, &work).await;
+    println!("{few} statements beside 10 idle accounts, {many} beside 25,000");
+    assert!(many < few + MORE_MAX, "{few} statements became {many}");
+}
+
 /// Accounts in which nothing expires cost a purge nothing, the first one of a process included.
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_accounts_cost_a_purge_nothing() {
-    // Beside the purges the service looks at its database every two seconds.
-    const MORE_MAX: u64 = 1_500;
-    let cluster = Cluster::start(&["shared_preload_libraries=pg_stat_statements"]);
-    let few = statements_of_purges(&cluster, 10).await;
-    let many = statements_of_purges(&cluster, 25_000).await;
-    println!("{few} statements beside 10 idle accounts, {many} beside 25,000");
-    assert!(many < few + MORE_MAX, "{few} statements became {many}");
+    let purges = async |app: &App, _: &Database| {
+        let mut purger = Purger::default();
+        for _ in 0..3 {
+            purger.run_once(&app.state).await;
+        }
+    };
+    assert_idle_accounts_cost_nothing(purges).await;
+}
+
+/// A node that becomes the sequencer looks for checkpoints that are due: here only of the last of
+/// the accounts.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_accounts_cost_a_new_sequencer_nothing() {
+    let checkpoints = async |app: &App, database: &Database| {
+        let now = app.state.store.clock.milliseconds();
+        let last = "(SELECT MAX(scope) FROM events)";
+        database.sql(&format!(
+            "INSERT INTO events (scope, id, type, linked_id, linked_object, created) SELECT {last}, \
+             decode(lpad(to_hex({now}), 12, '0') || lpad(to_hex(1000000 + g), 20, '0'), 'hex'), \
+             'a', decode(lpad(to_hex(g), 32, '0'), 'hex'), 'transfer', {now} / 1000 FROM \
+             generate_series(1, 300) g"
+        ));
+        let (end, stop) = tokio::sync::watch::channel(false);
+        let sequencer = tokio::spawn(events::chain::run(app.state.clone(), stop));
+        while database.sql("TABLE event_checkpoints").is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        end.send_replace(true);
+        sequencer.await.expect("the sequencer's worker");
+    };
+    assert_idle_accounts_cost_nothing(checkpoints).await;
 }
 
 /// Pages of the outbox's indexes that statements read while so many rows become events at once.
