@@ -288,6 +288,8 @@ metrics! {
     old_primaries_refused: Counter<u64, AtomicU64> =
         "database_old_primaries_refused"
         "Connections to a primary of before a fail-over that were refused",
+    database_timeline: Gauge =
+        "database_timeline" "Timeline of the database server that this node works with",
     database_writable: Gauge =
         "database_writable" "0 while nothing can be written to the database",
     chain_height: Family<ChainLabels, Gauge> =
@@ -297,7 +299,8 @@ metrics! {
     chain_behind_seconds: Family<ChainLabels, Gauge> =
         "chain_behind_seconds" "How far the last block that was read lies behind the clock",
     chain_in_trouble: Family<ChainLabels, Gauge> =
-        "chain_in_trouble" "1 while the chain cannot be followed, its token handed over, or addresses are held",
+        "chain_in_trouble"
+        "1 while the chain cannot be followed, its token handed over, or no address goes out",
     chain_unchecked: Family<ChainLabels, Gauge> =
         "chain_unchecked" "1 while one node alone is believed, because no other answers",
     chain_nodes_missing: Family<ChainLabels, Gauge> =
@@ -362,6 +365,7 @@ impl Metrics {
         catch_up(&self.database_connections, store.stats.connections_made.load(Relaxed));
         catch_up(&self.database_wait_microseconds, store.stats.wait_microseconds.load(Relaxed));
         catch_up(&self.old_primaries_refused, store.old_primaries_refused_count().unwrap_or(0));
+        self.database_timeline.set(store.database_timeline().unwrap_or(0));
         let is_writable = !store.stats.is_failing.load(Relaxed) && store.write_fault().is_none();
         self.database_writable.set(i64::from(is_writable));
         for chain in chains {

@@ -328,6 +328,15 @@ impl Store {
         }
     }
 
+    /// The timeline of the server that this node works with; `None` where there is no server, or
+    /// where it does not tell.
+    pub fn database_timeline(&self) -> Option<i64> {
+        match &*self.engine {
+            Engine::Embedded { .. } => None,
+            Engine::Postgres { postgres, .. } => postgres.timeline(),
+        }
+    }
+
     /// Why nothing can be written, where the store knows: a commit that does not end, or a
     /// database that went back in time.
     pub fn write_fault(&self) -> Option<String> {

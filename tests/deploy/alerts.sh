@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The alert rules read, every alert has a runbook, and every metric that a rule or the dashboard
-# names exists.
+# The alert rules read, every alert has a runbook, and every metric that a rule, the dashboard or a
+# document names exists. What several nodes on one database are watched by is on the dashboard and
+# in docs/postgresql.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -17,9 +18,17 @@ fi
 
 # Names as src/metrics.rs declares them; counters end in _total on the page.
 known=$(grep -oE '^ +"[a-z_]+"' src/metrics.rs | tr -d ' "' | sort -u)
-for name in $(grep -ohE 'hundi_[a-z_]+' "$rules" deploy/grafana/hundi.json | sort -u); do
+named=$(grep -ohE 'hundi_[a-z_]+' "$rules" deploy/grafana/hundi.json | sort -u)
+named+=" "$(grep -ohE '`hundi_[a-z_]+[`{]' docs/*.md | tr -d '`{' | grep -v '^hundi_service$' | sort -u)
+for name in $named; do
   bare=${name#hundi_}
   bare=${bare%_total}
   bare=${bare%_bucket}
   grep -qx "$bare" <<< "$known" || { echo "$name is no metric of src/metrics.rs" >&2; exit 1; }
+done
+
+for bare in $(grep -xE '(database_|lease).*|old_primaries.*' <<< "$known"); do
+  for place in deploy/grafana/hundi.json docs/postgresql.md; do
+    grep -q "hundi_$bare" "$place" || { echo "$place does not show hundi_$bare" >&2; exit 1; }
+  done
 done

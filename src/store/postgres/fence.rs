@@ -159,6 +159,10 @@ impl Fence {
         DatabaseSeen { acknowledged, ..state.seen }
     }
 
+    pub(super) fn timeline(&self) -> Option<i64> {
+        self.lock().seen.position.map(|position| position.timeline)
+    }
+
     pub(super) fn generation(&self) -> u64 {
         *self.generation.borrow()
     }

@@ -148,6 +148,10 @@ impl Postgres {
         self.fence.refused_count.load(std::sync::atomic::Ordering::Relaxed)
     }
 
+    pub(super) fn timeline(&self) -> Option<i64> {
+        self.fence.timeline()
+    }
+
     /// Why the node writes nothing, if it knows.
     pub(super) fn halted(&self) -> Option<&'static str> {
         self.fence.halted()
