@@ -39,7 +39,7 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_status::<BeneficiaryStatus>("beneficiaries")
     .with_events(&[events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED]);
 
-/// What the caller has to mend.
+/// What the caller has to correct.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Requirement {
     pub field_name: String,
@@ -252,7 +252,7 @@ pub fn update(
         date_of_birth: change.kyc.date_of_birth.over(old.date_of_birth),
         nationality: change.kyc.nationality.over(old.nationality),
         relationship: change.kyc.relationship.over(old.relationship),
-        // Of the account as it was; the next look-up names its holder.
+        // It belonged to the old account; the next look-up gives the new holder's name.
         holder_name: None,
     };
     let key = services.sealing_key(tx)?;
@@ -270,7 +270,7 @@ pub fn update(
         name_words::keep_more(tx, beneficiary.scope, beneficiary.id.any(), &name)?;
         beneficiary.name = name;
     }
-    // Also where the code stays: the directory may know it by now.
+    // Even if the code stays the same: the directory may know it by now.
     let ifsc = change.ifsc.unwrap_or_else(|| beneficiary.ifsc.clone());
     set_ifsc(&mut beneficiary, services, ifsc);
     beneficiary.email = change.email.over(beneficiary.email);
@@ -279,7 +279,7 @@ pub fn update(
     if change.submit.unwrap_or(submits_by_default) {
         beneficiary.requirements.clear();
         beneficiary.payouts_disabled_reason = Some(PayoutsDisabledReason::VerificationPending);
-        // One that a decision overtook may still be open.
+        // A question that a decision made needless may still be open.
         look_ups::forget(tx, beneficiary.scope, beneficiary.id)?;
         become_status(tx, now, &mut beneficiary, BeneficiaryStatus::Verifying)?;
         schedule_check(tx, now, services, &beneficiary)?;
@@ -290,7 +290,7 @@ pub fn update(
     Ok(beneficiary)
 }
 
-/// Takes a status that the graph permits, stores the beneficiary and emits the event.
+/// Changes the status, if the graph permits it, stores the beneficiary and emits the event.
 fn become_status(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -311,7 +311,8 @@ fn become_status(
     events::emit_status(tx, now, beneficiary.scope, to, beneficiary.id.any())
 }
 
-/// The full account number; for the bank and the look-up, never for an answer or a log.
+/// The full account number. Only for the bank and the look-up: never put it into an answer or a
+/// log.
 pub fn open_account_number(
     beneficiary: &Beneficiary,
     services: &Services,
@@ -326,8 +327,8 @@ pub fn open_account_number(
     Ok(text.into())
 }
 
-/// Checks a beneficiary in verification as far as a transaction can: what needs the network is
-/// written down for the worker that asks, and what needs a person waits for the operator.
+/// Checks a beneficiary in verification as far as a transaction can. What needs the network is
+/// stored for the worker that asks; what needs a person waits for the operator.
 pub fn check(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -342,7 +343,7 @@ pub fn check(
         return apply_check(tx, now, beneficiary, answer);
     }
     let mode = beneficiary.scope.mode();
-    // Test mode carries on with a code that the directory does not know.
+    // Test mode accepts a code that the directory does not know.
     if mode.is_live()
         && !services.ifsc.find(&beneficiary.ifsc).is_some_and(|branch| branch.takes_payouts())
     {

@@ -73,7 +73,7 @@ crate::stored! {
     }
 }
 
-/// Keeps a beneficiary as it was read until the commit: who changes it meanwhile comes before or
+/// Keeps a beneficiary unchanged from the read to the commit: any other change comes before or
 /// after this transaction.
 pub fn lock(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
     tx.execute_one(
@@ -82,7 +82,7 @@ pub fn lock(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
     )
 }
 
-/// Says that [`find`] will be asked.
+/// Prefetches the query of [`find`].
 pub fn prefetch(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -25,7 +25,7 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// The only kind of account that is paid into.
+    /// The only kind of account that can be paid.
     AccountType { Nre "nre" }
 );
 crate::string_enum!(

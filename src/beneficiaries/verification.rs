@@ -17,15 +17,15 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-/// How many runs of verification may end with something to mend: the last of them rejects.
+/// After this many failed verifications the beneficiary is rejected.
 pub const FAILED_VERIFICATIONS_MAX: i64 = 6;
-/// How long a check without an answer rests before it is asked again.
+/// Pause before a check that got no answer is repeated.
 const RECHECK_AFTER_MILLISECONDS: i64 = 3_600_000;
 
-/// What a requirement says of a name that the bank has otherwise.
+/// The message of a requirement if the bank has the account under another name.
 const NAME_REQUIRED: &str = "The bank has this account under another name. Send the account \
     holder's name as the bank writes it, as name, with POST /v1/beneficiaries/{id}.";
-/// The same where a helper of test mode has decided so: no bank has any name.
+/// The same after a helper of test mode decided so: there is no bank that has a name.
 const NAME_REQUIRED_BY_HELPER: &str = "The bank has this account under another name. Send the \
     account holder's name, here any name, with POST /v1/beneficiaries/{id}; then let the helper \
     activate end the verification.";
@@ -77,7 +77,7 @@ fn screen(
     })
 }
 
-/// What screening answers to a check before the bank is asked; `None` where nothing was found.
+/// The answer of screening, before the bank is asked; `None` if nothing was found.
 pub fn screening_answer(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -113,7 +113,7 @@ pub fn rescreen(
     if !beneficiary.payouts_enabled
         && beneficiary.payouts_disabled_reason != Some(PayoutsDisabledReason::ComplianceHold)
     {
-        // Stopped for another reason already; what the operator has to look at first is the list.
+        // It was stopped for another reason; the operator has to look at the list first.
         beneficiary.payouts_disabled_reason = Some(PayoutsDisabledReason::ComplianceHold);
         return rows::update(tx, &mut beneficiary, BeneficiaryStatus::Active);
     }
@@ -143,7 +143,7 @@ pub(super) fn schedule_check(
     tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
 }
 
-/// Lets the verification of a beneficiary go on that the operator cleared: everything is checked
+/// Continues the verification of a beneficiary that the operator cleared: everything is checked
 /// again.
 pub fn check_again(
     tx: &mut dyn Tx,
@@ -156,7 +156,7 @@ pub fn check_again(
     schedule_check(tx, now, services, beneficiary)
 }
 
-/// Keeps the holder name that the bank told, which is screened with the beneficiary from now on.
+/// Keeps the holder name that the bank gave, which is screened with the beneficiary from now on.
 /// The caller stores the beneficiary.
 pub(super) fn name_holder(
     tx: &mut dyn Tx,
@@ -182,7 +182,7 @@ pub fn screen_and_apply(
     answer: AccountAnswer,
 ) -> Result<(), StoreError> {
     let answer = match answer {
-        // Also where the name differs: the holder may be on a list under it.
+        // Even if the name differs: the holder may be listed under that name.
         AccountAnswer::Passed | AccountAnswer::Name(_) => {
             screening_answer(tx, now, services, beneficiary)?.unwrap_or(answer)
         }
@@ -191,8 +191,7 @@ pub fn screen_and_apply(
     apply_check(tx, now, beneficiary, answer)
 }
 
-/// Applies the answer of a check to a beneficiary that is still in verification; any other is left
-/// alone.
+/// Applies the answer of a check to a beneficiary in verification; does nothing to any other.
 pub fn apply_check(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -208,8 +207,8 @@ pub fn apply_check(
             beneficiary.name_match = Some(NameMatch::Match);
             activate(tx, now, beneficiary)
         }
-        // The account is there and nobody says whose: the caller cannot mend that, so it waits for
-        // the operator.
+        // The account exists, but nobody says whose it is. The caller cannot correct that, so it
+        // waits for the operator.
         AccountAnswer::Name(NameMatch::Unavailable) => {
             beneficiary.name_match = Some(NameMatch::Unavailable);
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
@@ -279,7 +278,8 @@ fn reject(
     become_status(tx, now, beneficiary, BeneficiaryStatus::Rejected)
 }
 
-/// A pass failed for something the caller can mend; the sixth failed pass rejects.
+/// Asks the caller for a correction after a failed verification; after [`FAILED_VERIFICATIONS_MAX`]
+/// it rejects.
 fn require(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -309,7 +309,7 @@ pub enum VerificationDecision {
     Reject,
 }
 
-/// Carries out a decision, or answers `false` where the beneficiary's status does not take it.
+/// Carries out a decision, or answers `false` if the beneficiary's status does not permit it.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,

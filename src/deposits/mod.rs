@@ -1,4 +1,4 @@
-//! Deposits: token movements to our addresses, followed from first sight to the chain's final view.
+//! Deposits: token movements to our addresses, from when they are first seen until they are final.
 
 pub mod api;
 pub mod rows;
@@ -20,7 +20,7 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_events(&[crate::events::DEPOSIT_COMPLETED])
     .with_book_rules(rows::BOOK_RULES);
 
-/// How long a deposit whose block was replaced may come back.
+/// How long a deposit whose block was replaced may take to come back.
 pub const UNSEEN_SECONDS_MAX: i64 = 24 * 3600;
 
 #[derive(Clone)]
@@ -37,7 +37,7 @@ pub struct Deposit {
     pub from_address: AddressBytes,
     pub to_address: AddressBytes,
     pub transaction_hash: String,
-    /// The contract of the token that moved; `None`: the one that the transfer was told.
+    /// The contract of the token that moved; `None` means the one that the transfer was told.
     pub contract: Option<AddressBytes>,
     /// Its index among the block's logs. It changes if the block is replaced, so it does not
     /// identify the deposit.
@@ -111,7 +111,7 @@ pub fn follow(
     else {
         return Ok(());
     };
-    // A node that is behind the one before it counts fewer blocks above the same one.
+    // A node that is behind the one asked before shows fewer blocks above the same block.
     let is_same_block = deposit.block_number == Some(number);
     deposit.confirmations =
         if is_same_block { confirmations.max(deposit.confirmations) } else { confirmations };
@@ -125,8 +125,8 @@ pub fn follow(
     rows::update(tx, deposit, from)
 }
 
-/// The chain's view does not show a deposit any more: its block was replaced. It keeps its
-/// identifier and waits.
+/// Notes that the chain no longer shows a deposit, because its block was replaced. The deposit
+/// keeps its identifier and waits.
 pub fn lose_sight(tx: &mut dyn Tx, now: &mut Now, deposit: &mut Deposit) -> Result<(), StoreError> {
     let from = deposit.status;
     deposit.block_number = None;

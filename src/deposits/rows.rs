@@ -75,9 +75,9 @@ pub fn address(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
     AddressBytes::stored(&bytes)
 }
 
-/// The newest deposit of one token movement that the simulated chain shows, where log indices stay:
-/// one that was dropped and came back has another deposit. Without `ORDER BY id`: PostgreSQL would
-/// rather walk the primary key, through all deposits of the account.
+/// The newest deposit of one token movement on the simulated chain, where log indices never change.
+/// A movement that was dropped and came back has two deposits. The query has no `ORDER BY id`,
+/// because PostgreSQL would then walk the primary key through all deposits of the account.
 pub fn find_movement(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -179,9 +179,9 @@ pub fn classified_units(
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Whether there is a deposit, neither completed nor failed, that may still count as in time: it is
-/// in a block of at most `time`, or in no block where `may_enter_block` says that such a block may
-/// still come.
+/// Whether a deposit that is neither completed nor failed may still count as in time: its block's
+/// time is at most `time`, or it is in no block yet and `may_enter_block` says that such a block
+/// may still come.
 pub fn any_unsettled_until(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -236,7 +236,7 @@ pub fn assign_address(
     )
 }
 
-/// Addresses that one statement asks about.
+/// How many addresses one statement asks about.
 const ADDRESSES_AT_ONCE: usize = 64;
 
 static HANDED_OUT: LazyLock<String> = LazyLock::new(|| {
@@ -244,7 +244,8 @@ static HANDED_OUT: LazyLock<String> = LazyLock::new(|| {
     format!("SELECT address, scope FROM deposit_addresses WHERE address IN ({})", places.join(", "))
 });
 
-/// Which of these addresses were handed out in a mode. Addresses in rising order cost least.
+/// Which of these addresses were handed out in a mode. It is fastest if the addresses are in rising
+/// order.
 pub fn handed_out(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -252,8 +253,7 @@ pub fn handed_out(
 ) -> Result<HashSet<AddressBytes>, StoreError> {
     let mut found = HashSet::new();
     for part in addresses.chunks(ADDRESSES_AT_ONCE) {
-        // A part that is not full repeats its last address, so that there is one statement to
-        // prepare.
+        // A shorter part repeats its last address, so that one prepared statement serves all parts.
         let last = part.last().into_iter().cycle();
         let values: Vec<Value<'_>> =
             part.iter().chain(last).take(ADDRESSES_AT_ONCE).map(Value::from).collect();
@@ -299,7 +299,7 @@ pub fn address_owner(
 }
 
 /// Queries that find errors in these rows, for `hundi check`. They guard against rows that somebody
-/// changed outside the service. A posting from `custody` has it as its `credit_account`.
+/// changed outside the service. Incoming money is a posting whose `credit_account` is `custody`.
 pub const BOOK_RULES: &[BookRule] = &[BookRule {
     meaning: "money was credited without a completed deposit",
     sql: "SELECT 'transfer', p.transfer_id FROM ledger_postings p WHERE p.credit_account = \

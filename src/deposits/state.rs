@@ -11,7 +11,7 @@ crate::statuses!("deposit",
 );
 
 crate::string_enum!(
-    /// What a deposit was to its transfer; set when it ends, but not for a dropped one.
+    /// How a deposit counted for its transfer; set when it ends, except for a dropped one.
     Classification {
         Exact "exact",
         Partial "partial",

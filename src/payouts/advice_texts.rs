@@ -1,5 +1,5 @@
-//! What a payment advice says of the issuer and the bank. Each payout keeps it from when it was
-//! instructed, so that a change of the settings does not change a signed document of the past.
+//! What a payment advice says of the issuer and the bank. It is kept when the payout is instructed,
+//! so that a later change of the settings does not change a signed document.
 
 use sha2::{Digest, Sha256};
 
@@ -15,7 +15,7 @@ pub struct AdviceTexts {
     pub issuer_licence: Option<String>,
     /// The bank that sends the INR.
     pub sponsor_bank: Option<String>,
-    /// The last four of the account there that is debited, in live mode.
+    /// The last four digits of the account there that is debited, in live mode.
     pub debited_account_last4: Option<String>,
 }
 

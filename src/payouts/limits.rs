@@ -22,7 +22,7 @@ use crate::store::{Tx, migrate};
 /// Instead of an object's ID: the account itself.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
 /// All nodes are assumed to run with a new limit within a day of the first one. A node that takes
-/// longer instructs payouts that it does not count, so the totals of its period may be too low.
+/// longer does not count its payouts, so the totals of that period may be too low.
 const LIMIT_ROLLOUT_MILLISECONDS: i64 = 86_400_000;
 
 /// The limits of a day and of a month.
@@ -63,7 +63,7 @@ fn totals_of_subject(
 }
 
 /// The totals that a payout counts in, each with its limit. Always in the same order, so that two
-/// payouts cannot deadlock: each waits at most for one that is ahead of it.
+/// payouts cannot deadlock.
 fn totals_of_payout(
     limits: &PayoutLimits,
     payout: &Payout,
@@ -87,12 +87,13 @@ pub struct LimitUsage {
     pub subject: LimitSubject,
     pub is_month: bool,
     pub max: Money,
-    /// `None` where it is not known yet: an account's total is only made, with the sum of earlier
-    /// payouts, when the first payout of the period is instructed while the limit is set.
+    /// `None` if it is not known yet: an account's total is made only when the period's first
+    /// payout is instructed while the limit is set.
     pub units: Option<i64>,
 }
 
-/// What somebody has used of the limits that are set; without an ID, the account as a whole.
+/// What a subject has used of the limits that are set; without an ID, the account as a whole.
+/// `at_milliseconds` is business time and selects the day and the month.
 pub fn usage(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,
@@ -106,7 +107,7 @@ pub fn usage(
     for (total, max) in totals_of_subject(subject, id, limits, at_milliseconds)? {
         let units = match (rows::total_units(tx, scope, &total)?, subject) {
             (Some(units), _) => Some(units),
-            // All payouts of the account would be read.
+            // Computing it would read all payouts of the account.
             (None, LimitSubject::Account) => None,
             (None, LimitSubject::Sender | LimitSubject::Beneficiary) => {
                 Some(rows::instructed_units(tx, scope, &total)?)
@@ -118,8 +119,8 @@ pub fn usage(
     Ok(all)
 }
 
-/// Counts a payout that is about to be instructed; answers why it has to wait where a limit has no
-/// room for it, and counts it nowhere then. `is_approved`: the operator lets it pass.
+/// Counts a payout that is about to be instructed. If a limit has no room for it, counts it nowhere
+/// and answers why it has to wait. `is_approved` means that the operator waived the limits.
 pub fn add_payout(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,
@@ -139,7 +140,7 @@ pub fn add_payout(
             rows::begin_total(tx, payout.scope, total, units)?;
         }
         if !rows::add_to_total(tx, payout.scope, total, payout.amount.units, max)? {
-            // Undoes the totals that had room: the payout waits, so it is counted nowhere.
+            // Undoes the totals that had room, because a payout that waits is counted nowhere.
             for (counted, _) in totals.iter().take(index) {
                 rows::subtract_from_total(tx, payout.scope, counted, payout.amount.units)?;
             }
@@ -172,7 +173,7 @@ fn was_counted_from_the_start(
 }
 
 /// Stores since when each limit is set. The totals of a limit that is not set are removed, because
-/// nobody adds to them: if it is set again, its totals begin with the sum of the payouts until
+/// nothing is added to them. If it is set again, its totals begin with the sum of the payouts until
 /// then.
 pub fn keep_in_force_since(
     tx: &mut dyn Tx,
@@ -194,7 +195,7 @@ pub fn keep_in_force_since(
     Ok(())
 }
 
-/// Takes a payout out of its totals: it was instructed, and failed or came back.
+/// Removes a payout that failed or came back from the totals that count it.
 pub fn remove_payout(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,

@@ -121,8 +121,8 @@ pub fn begin(
     Ok(payout)
 }
 
-/// Takes a status that the graph permits, stores the payout with its other changes, and emits the
-/// event.
+/// Changes the status, if the graph permits it, stores the payout with its other changes, and emits
+/// the event.
 pub fn become_status(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -144,7 +144,7 @@ pub fn become_status(
     events::emit_status(tx, now, payout.scope, to, payout.id.any())
 }
 
-/// Puts a payout on hold whose instruction the rail does not have yet.
+/// Puts a payout on hold. The rail must not have its instruction yet.
 pub fn hold(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -158,8 +158,7 @@ pub fn hold(
     become_status(tx, now, payout, PayoutStatus::Hold)
 }
 
-/// Makes the payment advice available, once, of a payout that was settled. A returned one was
-/// settled before.
+/// Makes the payment advice of a settled or returned payout available, once.
 pub fn issue_advice(tx: &mut dyn Tx, now: &mut Now, payout: &mut Payout) -> Result<(), StoreError> {
     let was_settled = matches!(payout.status, PayoutStatus::Settled | PayoutStatus::Returned);
     if !was_settled || payout.advice_available_at.is_some() {

@@ -115,7 +115,7 @@ pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Payout>) -> Result<Option<Pay
     Ok(None)
 }
 
-/// Payouts after an identifier whose instruction was not given to the rail yet.
+/// Payouts whose instruction was not given to the rail yet, with identifiers above `after`.
 pub fn waiting(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -130,7 +130,7 @@ pub fn waiting(
     rows.into_iter().map(|mut row| row.id()).collect()
 }
 
-/// Payouts to a beneficiary after an identifier that are on hold, for whatever reason.
+/// Payouts to a beneficiary that are on hold, for any reason, with identifiers above `after`.
 pub fn on_hold_of_beneficiary(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -146,7 +146,7 @@ pub fn on_hold_of_beneficiary(
     rows.into_iter().map(|mut row| row.id()).collect()
 }
 
-/// Payouts on hold after an identifier.
+/// Payouts on hold, with identifiers above `after`.
 pub fn on_hold(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -160,7 +160,7 @@ pub fn on_hold(
     tx.rows(&sql, values![scope, &after, rows_max])?.into_iter().map(read).collect()
 }
 
-/// `None` where there is no such total yet.
+/// A total in paise; `None` if it does not exist yet.
 pub fn total_units(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -187,7 +187,7 @@ pub fn instructed_units(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<
             "transfers t JOIN payouts p ON p.scope = t.scope AND p.id = t.payout_id \
              WHERE t.scope = ?1 AND t.beneficiary_id = ?2"
         }
-        // No payout has this identifier, which only keeps the places of the other values.
+        // Always true, and there only so that the other parameters keep their numbers.
         LimitSubject::Account => "payouts p WHERE p.scope = ?1 AND p.id <> ?2",
     };
     let sql =
@@ -220,7 +220,7 @@ pub fn begin_total(
     .map(drop)
 }
 
-/// Adds to a total where it stays within the limit; answers whether it does.
+/// Adds to a total if the sum stays within the limit; answers whether it does.
 pub fn add_to_total(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -243,8 +243,8 @@ pub fn add_to_total(
     Ok(changed == 1)
 }
 
-/// Subtracts from a total. No total falls below zero: one that is smaller does not count the
-/// payout.
+/// Subtracts from a total. A total that is smaller than the amount does not count the payout, and
+/// stays.
 pub fn subtract_from_total(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -292,8 +292,7 @@ pub fn settled_above(
     tx.rows(&sql, values)?.into_iter().map(read).collect()
 }
 
-/// Removes totals of periods that ended before a moment: no payout that came back that late
-/// matters to a limit.
+/// Removes totals of periods that ended before a moment, because no limit needs them any more.
 pub fn purge_totals(
     tx: &mut dyn Tx,
     before_milliseconds: i64,
@@ -305,8 +304,8 @@ pub fn purge_totals(
         values![before_milliseconds, rows_max],
     )?;
     let count = old.len() as u64;
-    // Each by its whole key: for one statement that removes many, the planner may read the table
-    // for each of them.
+    // One statement for each whole key: for a statement that removes many, the planner may read the
+    // table once for each.
     for mut row in old {
         let (scope, subject, subject_id) = (row.scope()?, row.text()?, row.bytes()?);
         tx.execute_one(

@@ -8,7 +8,7 @@ crate::string_enum!(
 );
 
 impl LimitSubject {
-    /// Why a payout waits that this subject's limit has no room for.
+    /// The hold reason of a payout that this subject's limit has no room for.
     pub(super) const fn hold_reason(self) -> HoldReason {
         match self {
             LimitSubject::Sender => HoldReason::SenderLimit,
@@ -18,7 +18,7 @@ impl LimitSubject {
     }
 }
 
-/// Letters of a day's period and of a month's.
+/// The lengths of a day's period and of a month's.
 pub(super) const DAY_LETTERS: usize = "2026-11-22".len();
 pub(super) const MONTH_LETTERS: usize = "2026-11".len();
 

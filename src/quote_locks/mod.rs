@@ -34,8 +34,7 @@ crate::string_enum!(
 );
 crate::enum_fields!(SellCurrency, BuyCurrency);
 
-/// What a lock's rate was made of, beside the market's rate. The operator sees it, and callers do
-/// not.
+/// The inputs of a lock's rate. The operator sees them; callers do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateInputs {
     pub source: RateSourceKind,
@@ -54,10 +53,10 @@ pub struct QuoteLock {
     pub buy: Money,
     pub rate: Rate,
     pub mid_market_rate: Rate,
-    /// What the rate was made of; `None` for a lock from before that was kept.
+    /// The inputs of the rate; `None` for a lock older than this record.
     pub rate_inputs: Option<RateInputs>,
     pub fee: Money,
-    /// What was deducted from the rupees; `None` where none is charged.
+    /// The tax deducted from the rupees; `None` if none is charged.
     pub gst: Option<Gst>,
     pub expires_at: i64,
     pub transfer_id: Option<Id<kind::Transfer>>,
@@ -129,9 +128,9 @@ impl Terms {
         Ok((gross.minus(gst.amount)?, Some(gst)))
     }
 
-    /// The smallest amount that buys at least `buy`. What is bought never falls where more is sold,
-    /// so it is found by halving. `Err` where no amount within the limits buys `buy`, and where a
-    /// cent less than the smallest one already does.
+    /// The smallest amount that buys at least `buy`. Selling more never buys less, so a binary
+    /// search finds it. `Err` if the limits' largest amount buys less than `buy`, or if a cent less
+    /// than the limits' smallest amount already buys it.
     pub fn smallest_sale_for(&self, buy: Money) -> Result<Money, OperationError> {
         let currency = self.sell_min.currency;
         let bought = |units: i64| -> Result<i64, StoreError> {
@@ -161,8 +160,8 @@ fn out_of_range(field_name: &str, minimum: Money, maximum: Money) -> RefusalEntr
         .with("maximum", maximum.to_string())
 }
 
-/// The refusal of an amount that the fee and the least GST use up. It names the smallest that is
-/// enough.
+/// The refusal of an amount that the fee and the least GST use up. It names the smallest sufficient
+/// amount.
 fn nothing_left_after_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
     // The least amount that buys a paisa more than the least GST, rounded up. A cent and a paisa
     // are both a hundredth, so only the rate's scale counts.
@@ -222,7 +221,7 @@ pub fn create(
     if gst.is_some() && bought.units <= 0 {
         return Err(nothing_left_after_gst(settings, fee, rate).into());
     }
-    // The caller gets exactly the amount asked for. What the sale buys beyond it stays with us.
+    // The caller gets exactly the amount asked for. We keep what the sale buys beyond it.
     let buy = if let QuoteAmount::Buy(buy) = amount { buy } else { bought };
     let lock = QuoteLock {
         scope,

@@ -56,9 +56,8 @@ crate::stored! {
     }
 }
 
-/// Gives the lock to a transfer. Of two transactions that try, whatever their idempotency keys, the
-/// second changes no row; `execute_one` makes that a conflict, so its rules run again and find the
-/// lock used.
+/// Gives the lock to a transfer. If two transactions try, the second changes no row. `execute_one`
+/// makes that a conflict, so its rules run again and find the lock used.
 pub fn take(
     tx: &mut dyn Tx,
     lock: &QuoteLock,
@@ -90,7 +89,8 @@ pub fn list(
         let FilterValue::Text(status) = value else { return true };
         if *filter == "status" {
             conditions.push(match QuoteLockStatus::parse(status) {
-                // A condition comes with a number; this one has no use for it, so it is always met.
+                // The caller appends one number to each condition. This one needs none, so `created
+                // <= ?` always holds.
                 Some(QuoteLockStatus::Used) => {
                     ("transfer_id IS NOT NULL AND created <= ?", i64::MAX)
                 }

@@ -1,4 +1,4 @@
-//! Refunds: USDT owed back. It goes only to a declared address, and the service holds no keys: the
+//! Refunds: USDT owed back. It goes only to a declared address. The service holds no keys, so the
 //! operator sends it.
 
 pub mod api;
@@ -68,7 +68,7 @@ pub struct Refund {
 }
 
 impl Refund {
-    /// Whether neither screening nor the bank's reports hold it; says nothing of its status.
+    /// Whether neither screening nor the bank's reports hold it, whatever its status.
     pub const fn is_free(&self) -> bool {
         !self.is_held_by_screening && self.bank_hold_reason.is_none()
     }
@@ -185,8 +185,9 @@ pub fn declare_address(
     schedule_simulated_confirmation(tx, now, services, refund)
 }
 
-/// Screens the refund's address and stores the hits. Answers whether they hold the refund. Those
-/// that the operator cleared for this refund do not; an address that could not be screened does.
+/// Screens the refund's address and stores the hits. Answers whether the refund is held: it is if
+/// there is a hit that the operator has not cleared for this refund, or if the address could not be
+/// screened.
 fn screen_and_store_hits(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -225,9 +226,8 @@ pub fn end_screening_hold(
 }
 
 /// Keeps the transaction that the operator says it sent for a refund; the chain confirms it later.
-/// Another one takes its place as long as none is confirmed. Refused for a refund that is not
-/// `processing`, for one that screening or the bank's reports hold, and for what is no transaction
-/// hash.
+/// A later call replaces it while none is confirmed. Refuses a refund that is not `processing`, a
+/// refund that screening or the bank's reports hold, and a text that is no transaction hash.
 pub fn mark_sent(
     tx: &mut dyn Tx,
     refund: &mut Refund,
@@ -272,7 +272,7 @@ pub fn hold_for_bank(tx: &mut dyn Tx, refund: &mut Refund, reason: &str) -> Resu
     rows::update(tx, refund, status)
 }
 
-/// Ends the hold of [`hold_for_bank`]. Answers `false` for a refund that it does not hold.
+/// Ends the hold of [`hold_for_bank`]. Answers `false` if the refund is not held in this way.
 pub fn end_bank_hold(
     tx: &mut dyn Tx,
     now: &mut Now,

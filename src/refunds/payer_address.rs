@@ -1,8 +1,8 @@
-//! The address that a payer gives for a refund on the payer's page, where the caller lets it.
+//! The address that a payer gives for a refund on the payer's page, if the caller permits it.
 //!
-//! Whoever has the page's link can give it, so it counts only after a day, during which the caller
-//! can declare another address; declaring the same one is the caller's consent, and ends the wait.
-//! It is given once, and again only if it is refused when the day is over.
+//! Whoever has the page's link can give it. So it counts only after a day, during which the caller
+//! can declare another address. If the caller declares the same one, the wait ends. It can be given
+//! again only if it is refused when the day is over.
 
 use super::state::{AddressDeclarer, RefundStatus};
 use super::{AddressDeclaration, Refund, address_refusal, declare_address, rows};
@@ -14,11 +14,11 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-/// How long an address of the payer's waits for an objection.
+/// How long the payer's address waits before it counts, in seconds.
 pub const PAYER_ADDRESS_SECONDS: i64 = 24 * 3600;
 
 impl Refund {
-    /// Whether it waits for an address and the payer has given none.
+    /// Whether the refund waits for an address and the payer has given none.
     pub fn takes_payer_address(&self) -> bool {
         self.status == RefundStatus::RequiresAddress && self.payer_address.is_none()
     }
@@ -38,9 +38,9 @@ pub fn give(
     tasks::schedule(tx, now, refund.scope, TaskKind::RefundPayerAddress, refund.id, due)
 }
 
-/// The day is over: the payer's address becomes the refund's own, unless somebody declared one.
-/// It is judged again, because an address of the service may have come into being meanwhile; then
-/// the payer gives another one.
+/// Makes the payer's address the refund's own when the day is over, unless somebody declared one.
+/// It is judged again, because it may have become a deposit address of the service meanwhile; then
+/// the payer has to give another one.
 pub fn take_effect(
     tx: &mut dyn Tx,
     now: &mut Now,

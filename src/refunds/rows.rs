@@ -90,7 +90,8 @@ pub fn find_for_deposit(
     tx.row(&sql, values![scope, transfer_id, deposit_id])?.map(read).transpose()
 }
 
-/// The refunds of a transfer, oldest first, that wait for an address and have none of the payer's.
+/// The refunds of a transfer that wait for an address and for which the payer has given none,
+/// oldest first.
 pub fn waiting_for_payer(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -114,7 +115,7 @@ pub fn token_contract(tx: &mut dyn Tx, refund: &Refund) -> Result<ChainAddress, 
 }
 
 /// One page of the refunds of a mode and chain whose transaction the operator has named and the
-/// chain has not confirmed. It begins behind the refund `after`.
+/// chain has not confirmed. It begins after the refund `after`.
 pub fn sent_on(
     tx: &mut dyn Tx,
     mode: Mode,

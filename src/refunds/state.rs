@@ -11,7 +11,7 @@ crate::statuses!("refund",
 
 crate::string_enum!(
     /// What a refund gives back: a transfer's money (`principal`), what was sent above it
-    /// (`excess`), or a deposit that came when its transfer took no more money (`unmatched`).
+    /// (`excess`), or a deposit that came when its transfer no longer accepted money (`unmatched`).
     RefundKind { Principal "principal", Excess "excess", Unmatched "unmatched" }
 );
 crate::string_enum!(

@@ -120,8 +120,8 @@ fn create(
     Ok(view(super::create(context.tx, context.now, context.services, scope, new_sender(form))?))
 }
 
-/// Compares the sender with the sanctions lists before the transaction opens: that takes as long as
-/// many a transaction.
+/// Compares the sender with the sanctions lists before the transaction opens, because that takes
+/// long.
 fn screen_ahead(asking: Asking, form: CreateSender) -> Option<PreflightFuture> {
     let lists = asking.app.services.lists(asking.caller.scope.mode())?.clone();
     let question = super::question_about(&new_sender(form));

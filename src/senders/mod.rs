@@ -22,7 +22,7 @@ use crate::store::Tx;
 pub const RESOURCE: Resource = Resource::new(api::routes).at("senders", "Remitters.");
 
 crate::string_enum!(
-    /// What kind of person a sender is. Businesses need the operator's leave and are not taken yet.
+    /// What kind of person a sender is. Businesses are not accepted yet.
     SenderType { Individual "individual" }
 );
 crate::string_enum!(
@@ -129,8 +129,8 @@ pub fn question_about(new: &NewSender) -> ScreeningQuestion {
     )
 }
 
-/// The document that identifies a sender, with its number; for the bank, never for an answer or a
-/// log.
+/// The document that identifies a sender, with its number. Only for the bank: never put it into an
+/// answer or a log.
 pub fn open_identification(
     sender: &Sender,
     services: &Services,
@@ -159,7 +159,7 @@ fn open_identification_number(
         .map_err(|_| StoreError::Broken("a sender's identification does not read".into()))
 }
 
-/// What screening is asked about a sender that there is.
+/// What screening is asked about a stored sender.
 pub fn screening_question(
     sender: &Sender,
     services: &Services,
@@ -188,7 +188,7 @@ fn question(
     }
 }
 
-/// Screens a sender again, because the lists changed: what counts now decides whether it may send.
+/// Screens a sender again because the lists changed, and stores whether it may still send.
 pub fn rescreen(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -221,8 +221,8 @@ pub fn refusal_if_not_eligible(sender: &Sender) -> Option<Refusal> {
     })
 }
 
-/// The refusal for a sender whom an instruction to the bank cannot describe: the rail cannot write
-/// the name, or it needs a town that is missing or that it cannot write.
+/// The refusal for a sender that an instruction to the bank cannot describe: the rail cannot write
+/// the name, or it needs a city, and the city is missing or cannot be written.
 pub fn unwritable(sender: &Sender, rail: &dyn Rail) -> Option<RefusalEntry> {
     let message = if !rail.can_write(&sender.name) {
         "The bank cannot write this sender's name. Create a sender whose name is in Latin letters \

@@ -11,7 +11,7 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-// By hand and not with `stored!`: the column `type` cannot be the name of a variable.
+// Written by hand and not with `stored!`, because `type` cannot be the name of a variable.
 const COLUMNS: &str = "scope, id, name, type, country, email, address, date_of_birth, \
  nationality, identification_type, \
     identification_sealed, screening, metadata, created";
@@ -64,7 +64,7 @@ pub fn insert(tx: &mut dyn Tx, s: &Sender) -> Result<(), StoreError> {
     )
 }
 
-/// What counts of a sender's screening from now on: a finding, or the operator's decision.
+/// Stores the result of a sender's screening: a finding, or the operator's decision.
 pub fn set_screening(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -85,7 +85,7 @@ pub fn find(
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
-/// Says that [`find`] will be asked.
+/// Prefetches the query of [`find`].
 pub fn prefetch(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Sender>) -> Result<(), StoreError> {
     tx.prefetch(&FIND, values![scope, id])
 }

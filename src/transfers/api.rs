@@ -36,7 +36,7 @@ crate::string_enum!(
 );
 crate::enum_fields!(ResolveAction);
 
-/// The name of a chain. Only one is taken in each mode, which [`funding_refused`] judges.
+/// The name of a chain. Each mode accepts one chain; [`funding_refused`] refuses the others.
 #[derive(Clone, Copy)]
 pub struct ChainField(Option<ChainName>);
 
@@ -168,12 +168,12 @@ pub fn payer_link_segment(services: &Services, id: Id<kind::Transfer>) -> String
     services.marked(PAYER_LINK, id)
 }
 
-/// The transfer that a payer's link names; `None` if the mark is not ours.
+/// The transfer that a payer's link names; `None` if this server did not make the mark.
 pub fn transfer_of_payer_link(services: &Services, segment: &str) -> Option<Id<kind::Transfer>> {
     services.unmarked(PAYER_LINK, segment)
 }
 
-/// What the mark of a payer's link is made for.
+/// The purpose that the mark of a payer's link is bound to, so that no other mark fits it.
 const PAYER_LINK: &[u8] = b"instructions";
 
 pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferView, OperationError> {
@@ -239,7 +239,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
     })
 }
 
-/// `None` before the payout has settled, so that no caller meets a payout without its reference.
+/// `None` before the payout has settled, so that no caller sees a payout without its reference.
 fn payout_view(payout: Payout) -> Option<TransferPayout> {
     Some(TransferPayout {
         id: payout.id,
@@ -331,7 +331,7 @@ pub fn locate(context: &mut Context<'_>) -> Result<Transfer, OperationError> {
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
-/// What is wrong with `funding` of a request for the chain that the mode takes.
+/// The problems of a request's `funding` on the chain that the mode accepts.
 fn funding_refused(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
     let (Ok(ports), Some(funding)) = (services.ports(scope.mode()), body.get("funding")) else {
         return Vec::new();

@@ -16,7 +16,7 @@ fn tax(transfer: &Transfer, payout: &Payout) -> Money {
     transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount)
 }
 
-/// Postings that exchange: the USDT becomes INR for the bank, the fee is earned, and the GST is
+/// Postings of the exchange: the USDT becomes INR for the bank, the fee is earned, and the GST is
 /// owed.
 pub(super) fn exchange(transfer: &Transfer, payout: &Payout) -> Result<[Posting; 4], StoreError> {
     let (exchanged, fee) = exchanged_and_fee(transfer)?;

@@ -21,7 +21,8 @@ fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfe
 }
 
 /// Records what the simulated chain shows of one token movement to an address of ours. Movements on
-/// a real chain come through [`observe_transaction`]. Seeing the same again changes nothing.
+/// a real chain come through [`observe_transaction`]. Recording the same movement again changes
+/// nothing.
 pub fn observe(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -36,9 +37,9 @@ pub fn observe(
 }
 
 /// Records what a real chain shows of one transaction: all its movements to addresses of one
-/// account. Answers the deposits in the order of the movements. If another block takes the place of
-/// the transaction's block, log indices may change. The deposits are then recognised by their
-/// addresses, amount and asset, and keep their identifiers.
+/// account. Answers the deposits in the order of the movements. If the transaction's block is
+/// replaced, log indices may change. The deposits are then recognised by their addresses, amount
+/// and asset, and keep their identifiers.
 pub fn observe_transaction(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -60,8 +61,8 @@ pub fn observe_transaction(
                 movement.asset.as_str(),
             )
     };
-    // First the movements whose log index did not change; then, by content, those that have another
-    // index in another block.
+    // First match the movements whose log index did not change; then, by content, those whose index
+    // changed with the block.
     let mut matched: Vec<Option<Deposit>> = movements
         .iter()
         .map(|movement| {
@@ -142,7 +143,8 @@ fn settle(
     let is_late = deposit.block_time.is_none_or(|time| time > transfer.expires_at);
     if transfer.status == TransferStatus::Funding && is_late && !transfer.received.is_zero() {
         // The time to pay is over with too little received, and the expiry task has not run yet.
-        // Hold as it would have, so that the outcome does not depend on which comes first.
+        // Hold now, as that task would have done, so that the outcome does not depend on which
+        // comes first.
         let policy = transfer.policy.underpaid;
         holds::hold(tx, now, services, &mut transfer, StatusReason::Underpaid, policy)?;
     }
@@ -155,9 +157,9 @@ fn settle(
     credit(tx, now, services, &mut transfer, deposit.amount, classification, is_suspect)
 }
 
-/// How a final deposit counts for its transfer. If the transfer takes no more money, the deposit is
-/// unmatched. After a cancellation every deposit is late, not only the first. Otherwise the time of
-/// its block decides, whenever it was seen; `expires_at` itself is in time.
+/// How a final deposit counts for its transfer. If the transfer no longer accepts money, the
+/// deposit is unmatched. After a cancellation every deposit is late, not only the first. Otherwise
+/// the block's time decides, and not when the deposit was seen; `expires_at` itself is in time.
 pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
     if !takes_money(transfer.status) {
         return Ok(Classification::Unmatched);
@@ -203,7 +205,7 @@ fn credit(
     }
     arrive(tx, now, LedgerEntryKind::DepositCredited, LedgerAccount::Available)?;
     if is_suspect {
-        // Whatever its classification: nothing is paid or given back before the operator decided.
+        // Whatever its classification: nothing is paid or refunded before the operator has decided.
         return holds::hold_for_review(tx, now, transfer);
     }
     if transfer.status == TransferStatus::Expired && classification != Classification::Late {
@@ -229,7 +231,7 @@ fn credit(
 }
 
 /// Ends a deposit as `failed` if its block was replaced and it did not come back within
-/// [`deposits::UNSEEN_SECONDS_MAX`]. Changes nothing before that time, and leaves a deposit alone
+/// [`deposits::UNSEEN_SECONDS_MAX`]. Changes nothing before that time, and never changes a deposit
 /// that is completed or failed.
 pub fn drop_unseen(
     tx: &mut dyn Tx,
@@ -250,9 +252,9 @@ pub fn drop_unseen(
     deposits::end(tx, now, &mut deposit, None, Some(ReasonCode::Dropped))
 }
 
-/// The time that the final view of a transfer's chain has reached, in Unix seconds: on a real chain
-/// that of the last block that was read, and 0 if none was. The transfer's own chain counts, also
-/// if the configuration names another one by now.
+/// The time that the final view of the transfer's chain has reached, in Unix seconds. On a real
+/// chain it is the time of the last block read, or 0 if none was read. The configuration may name
+/// another chain by now; the transfer's own counts.
 fn final_view_time(
     tx: &mut dyn Tx,
     now: &Now,
@@ -268,8 +270,8 @@ fn final_view_time(
 }
 
 /// Ends the wait of a transfer in `funding` once its chain's final view has passed `expires_at`:
-/// without money the transfer expires, with too little the money is held. Looks again later while
-/// the view is not that far, or while a deposit that may be in time is not final.
+/// without money the transfer expires; too little money is held. Schedules itself again while the
+/// view is not that far, or while a deposit that may be in time is not final.
 pub fn expire(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -289,8 +291,8 @@ pub fn expire(
         let due = now.business_milliseconds() + wait * 1000;
         return tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, due);
     }
-    // A real chain has no room for another block in time. The simulated one takes up a deposit
-    // after it was sent.
+    // A real chain can add no further block that is in time. The simulated chain puts a deposit
+    // into a block some time after it was sent.
     let may_enter_block = transfer.is_simulated(services);
     let until = transfer.expires_at;
     if deposits::rows::any_unsettled_until(tx, scope, id, until, may_enter_block)? {
@@ -305,9 +307,10 @@ pub fn expire(
     holds::hold(tx, now, services, &mut transfer, StatusReason::Underpaid, policy)
 }
 
-/// How long an expiry waits for a deposit that may be in time and is not final yet.
+/// Pause before an expiry looks again for a deposit that may be in time and is not final yet.
 const UNSETTLED_WAIT_MILLISECONDS: i64 = 1_000;
-/// Bounds of how long an expiry waits for the final view to reach `expires_at`.
+/// Bounds of the pause before an expiry looks again whether the final view has reached
+/// `expires_at`.
 const FINAL_VIEW_WAIT_SECONDS_MIN: i64 = 3;
 const FINAL_VIEW_WAIT_SECONDS_MAX: i64 = 60;
 
@@ -317,8 +320,8 @@ pub fn missing(transfer: &Transfer) -> Result<Money, StoreError> {
     Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })
 }
 
-/// What is neither received nor on its way, and so what the payer still has to send; zero if
-/// nothing is. A payer who is asked for [`missing`] would send money on its way twice.
+/// What the payer still has to send: what is neither received nor on its way; zero if nothing is. A
+/// payer who is asked for [`missing`] would send the money on its way a second time.
 pub fn missing_beside_pending(tx: &mut dyn Tx, transfer: &Transfer) -> Result<Money, StoreError> {
     let (scope, asset) = (transfer.scope, &transfer.asset);
     let pending = deposits::rows::pending_units_of_transfer(tx, scope, transfer.id, asset)?;
@@ -326,8 +329,8 @@ pub fn missing_beside_pending(tx: &mut dyn Tx, transfer: &Transfer) -> Result<Mo
     Ok(Money { units: (missing.units - pending).max(0), ..missing })
 }
 
-/// Whether a deposit counts for a transfer of this status, be it only to put the transfer on hold.
-/// Otherwise the deposit is unmatched, and the operator decides about it.
+/// Whether a deposit counts for a transfer of this status, even if it only puts the transfer on
+/// hold. Otherwise the deposit is unmatched, and the operator decides about it.
 pub fn takes_money(status: TransferStatus) -> bool {
     status.can_become(TransferStatus::FundingHold) || status == TransferStatus::FundingHold
 }

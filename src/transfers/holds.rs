@@ -19,7 +19,7 @@ use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
 /// Puts what a transfer has received on hold, and gives the caller 24 hours to decide. With the
-/// policy `refund` the decision is made already: the money goes back at once.
+/// policy `refund` the money goes back at once.
 pub(super) fn hold(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -68,7 +68,7 @@ fn refund_hold(
     refunding::owe(tx, now, services, transfer, RefundKind::Principal, reason, received)
 }
 
-/// Gives the money of a hold back when nobody decided in time. A compliance review has no timer.
+/// Refunds the money of a hold if nobody decided in time. A compliance review has no timer.
 pub fn hold_expired(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -79,7 +79,7 @@ pub fn hold_expired(
     let Some(mut transfer) = rows::find(tx, scope, id)? else { return Ok(()) };
     match (transfer.status, transfer.status_reason) {
         (TransferStatus::FundingHold, Some(reason)) if reason != StatusReason::ComplianceReview => {
-            // A review that ended meanwhile began the 24 hours anew.
+            // A review that ended meanwhile started the 24 hours again.
             if transfer.hold_until.is_some_and(|until| now.business() < until) {
                 return Ok(());
             }
@@ -159,8 +159,7 @@ pub fn resolve(
     }
 }
 
-/// Puts a fresh lock in the place of the old one and pays from what was received; the rest is owed
-/// back.
+/// Replaces the quote lock with a new one and pays from what was received; the rest is refunded.
 fn requote(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -201,7 +200,7 @@ fn requote(
 }
 
 /// Puts what a transfer has received, in `funding` or in a hold, under the operator's review.
-/// Answers `false` where there is nothing to review.
+/// Answers `false` if there is nothing to review.
 pub fn begin_review(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -239,16 +238,16 @@ pub(super) fn hold_for_review(
 }
 
 /// Carries out the operator's decision on a review. `late` is the part of the money received that
-/// came late. Answers `false` where the transfer is not under review.
+/// came late. Answers `false` if the transfer is not under review.
 ///
 /// If it is refused, everything goes back. If it is approved and enough came in time, the transfer
 /// is paid, and the rest, late money too, is owed back. In two cases the caller has 24 hours to
 /// decide instead, whatever `policy.underpaid` and `policy.late` say: too little came in time, or
 /// more than the amount was received and `policy.overpaid` is `hold`.
 ///
-/// A block's time says what came in time, also where the transfer had expired before the money was
-/// seen. The approval then stands for the decision that the caller has without a review
-/// (`funding.rs`).
+/// A block's time says what came in time, even if the transfer had expired before the money was
+/// seen. Without a review the caller would decide about such money (`funding.rs`); here the
+/// approval is that decision.
 pub fn end_review(
     tx: &mut dyn Tx,
     now: &mut Now,

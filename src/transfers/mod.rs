@@ -45,16 +45,16 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_status::<TransferStatus>("transfers")
     .with_book_rules(rows::BOOK_RULES);
 
-/// How long a hold lasts before something is done: a transfer's money is refunded; a payout is
-/// refused if its beneficiary cannot be paid, and is tried again otherwise.
+/// How long a hold lasts. Then a transfer's money is refunded; a payout is refused if its
+/// beneficiary cannot be paid, and is tried again otherwise.
 pub const HOLD_SECONDS: i64 = 24 * 3600;
-/// An expiry is first judged this long after `expires_at`: a block at `expires_at` itself is in
-/// time.
+/// The expiry task first runs this long after `expires_at`, because a block at `expires_at` itself
+/// is in time.
 const FIRST_EXPIRY_LOOK_SECONDS: i64 = 1;
 
 crate::string_enum!(
-    /// RBI purpose codes of inward remittances that are taken: own NRE deposit, family maintenance,
-    /// gift.
+    /// The RBI purpose codes of inward remittances that are accepted: own NRE deposit, family
+    /// maintenance, gift.
     PurposeCode { P0014 "P0014", P1301 "P1301", P1302 "P1302" }
 );
 crate::enum_fields!(PurposeCode);
@@ -112,7 +112,7 @@ pub struct Transfer {
     pub derivation_index: i64,
     /// What has to arrive: the amount in the asset. 1 USDT counts as 1 USD.
     pub expected: Money,
-    /// The sum of final deposits that counted.
+    /// The sum of the final deposits that count for this transfer.
     pub received: Money,
     /// What was received above `expected` and is owed back.
     pub excess: Money,
@@ -127,9 +127,9 @@ pub struct Transfer {
     /// Whether the payer may say on the payer's page where money goes back to.
     pub payer_sets_refund_address: bool,
     pub policy: Policy,
-    /// Where the payer's page leads to once there is nothing more to do, over https.
+    /// Where the payer's page leads once the payer has nothing more to do; an https URL.
     pub return_url: Option<String>,
-    /// The caller's own, unique among the account's transfers of the mode.
+    /// The caller's own reference, unique among the account's transfers of the mode.
     pub reference: Option<String>,
     pub payout_id: Option<Id<kind::Payout>>,
     pub refund_id: Option<Id<kind::Refund>>,
@@ -140,8 +140,8 @@ pub struct Transfer {
 
 impl Transfer {
     /// Whether its deposit address belongs to the chain that is simulated here. The name alone does
-    /// not tell: a test net that was configured earlier, and no longer is, has the same name, but
-    /// its addresses are derived from another key.
+    /// not show it: a test net that was configured earlier has the same name, but its addresses are
+    /// derived from another key.
     pub fn is_simulated(&self, services: &Services) -> bool {
         let mode = self.scope.mode();
         services.simulates(mode, &self.chain)
@@ -185,9 +185,9 @@ pub struct NewTransfer {
     pub metadata: Metadata,
 }
 
-/// Creates a transfer with a deposit address of its own. IDs that name nothing are refused first,
-/// all at once; then whatever breaks a rule, all at once. Answers 503 while the chain is not
-/// followed with the configured token contract, and while no deposit address is ready.
+/// Creates a transfer with a deposit address of its own. First it refuses all IDs that name
+/// nothing; then everything else that breaks a rule. Answers 503 while the chain is not followed
+/// with the configured token contract, and while no deposit address is ready.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -296,7 +296,7 @@ fn reference_used(id: Id<kind::Transfer>) -> RefusalEntry {
         .with("transfer_id", id.to_string())
 }
 
-/// Announces what [`create`] will look up.
+/// Prefetches what [`create`] will look up.
 pub fn prefetch_for_create(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -386,8 +386,8 @@ fn default_purpose(services: &Services, sender: &Sender, beneficiary: &Beneficia
     }
 }
 
-/// Takes a status that the graph permits, stores the transfer with its other changes, and emits the
-/// event.
+/// Changes the status, if the graph permits it, stores the transfer with its other changes, and
+/// emits the event.
 fn become_status(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -414,7 +414,7 @@ fn become_status(
     events::emit_status(tx, now, transfer.scope, to, transfer.id.any())
 }
 
-/// Stores changes that are not of the status.
+/// Stores changes other than a change of status.
 fn save(tx: &mut dyn Tx, transfer: &mut Transfer) -> Result<(), StoreError> {
     let status = transfer.status;
     rows::update(tx, transfer, status)

@@ -23,7 +23,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-/// Payouts that [`submit_each`] reads with one query.
+/// How many payouts [`submit_each`] reads with one query.
 pub(super) const HELD_PAYOUTS_PAGE: i64 = 1_000;
 
 fn transfer_and_beneficiary(
@@ -37,7 +37,8 @@ fn transfer_and_beneficiary(
     })
 }
 
-/// Begins the payout of a transfer whose amount is final on chain. What came above it is owed back.
+/// Begins the payout of a transfer whose amount is final on chain. Money above the amount is
+/// refunded.
 pub(super) fn fund(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -47,9 +48,9 @@ pub(super) fn fund(
     fund_from(tx, now, services, transfer, LedgerAccount::Available, RefundReason::Overpaid)
 }
 
-/// Begins the payout with money that stands in `from`: at least the amount, and what came above it
-/// is owed back for `excess_reason`. In `hold` the excess already stands where it belongs, so it is
-/// not posted.
+/// Begins the payout with the money in the ledger account `from`, which is at least the amount. The
+/// excess is refunded for `excess_reason`. Money owed back belongs in `hold`, so if `from` is
+/// `hold`, the excess is not posted.
 pub(super) fn fund_from(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -115,9 +116,9 @@ pub enum LimitCheck {
     Waived,
 }
 
-/// Gives the bank the instruction, once: only for a payout that is `initialized` or on hold. A
-/// beneficiary that cannot be paid now, somebody on a list and a limit without room put the payout
-/// on hold instead. Does nothing while payouts are paused.
+/// Gives the bank the instruction, once: only for a payout that is `initialized` or on hold. The
+/// payout is put on hold instead if its beneficiary cannot be paid now, if somebody concerned is on
+/// a list, or if a limit has no room for it. Does nothing while payouts are paused.
 pub fn submit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -139,12 +140,12 @@ pub fn submit(
         let is_review = is_under_review(tx, &beneficiary)?;
         let reason = if is_review { HoldReason::Screening } else { HoldReason::Beneficiary };
         if payout.status == PayoutStatus::Initialized {
-            // So that whoever makes the beneficiary payable again finds this payout on hold.
+            // Whoever makes the beneficiary payable again must find this payout on hold.
             beneficiaries::rows::lock(tx, &beneficiary)?;
             payouts::hold(tx, now, &mut payout, reason)?;
             look_again_in_a_day(tx, now, &payout)?;
         } else if is_review && payout.held_for != Some(reason) {
-            // The other reason begins 24 hours: `look_at_held` notes it.
+            // `look_at_held` notes the other reason, which starts 24 hours.
             payouts::hold(tx, now, &mut payout, reason)?;
         }
         return Ok(());
@@ -218,7 +219,7 @@ fn submit_each(
     }
 }
 
-/// Asks again after two steps of the simulated bank.
+/// Schedules a question to the bank two steps of the simulated bank from now.
 fn inquire_later(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -317,7 +318,7 @@ fn settled(
     let posting =
         Posting::new(LedgerAccount::PayoutProcessing, LedgerAccount::PaidOut, payout.amount);
     ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutSettled, transfer.id, &[posting])?;
-    // In live mode, too, the advice comes this much later. Nothing needs it sooner.
+    // The delay applies in live mode too, where nothing needs the advice sooner.
     let step = services.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
@@ -391,8 +392,8 @@ pub fn hold_refund(tx: &mut dyn Tx, payout: &Payout, reason: &str) -> Result<(),
     }
 }
 
-/// Whether a beneficiary is not payable because the operator has to decide about what screening
-/// found.
+/// Whether a beneficiary cannot be paid because the operator still has to decide about screening
+/// hits.
 fn is_under_review(tx: &mut dyn Tx, beneficiary: &Beneficiary) -> Result<bool, StoreError> {
     if beneficiary.payouts_disabled_reason != Some(PayoutsDisabledReason::ComplianceHold) {
         return Ok(false);
@@ -401,8 +402,8 @@ fn is_under_review(tx: &mut dyn Tx, beneficiary: &Beneficiary) -> Result<bool, S
     Ok(hits.iter().all(|hit| hit.decision != Some(HitDecision::Refused)))
 }
 
-/// Ends a payout that was never sent: refused in review, or held for 24 hours because its
-/// beneficiary cannot be paid.
+/// Ends a payout that was never sent: the operator refused it, or its beneficiary could not be paid
+/// for 24 hours.
 pub fn refuse_held(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -418,16 +419,16 @@ pub fn refuse_held(
     refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutFailed)
 }
 
-/// Looks again at a payout on hold after 24 hours.
+/// Schedules [`look_at_held`] in 24 hours.
 fn look_again_in_a_day(tx: &mut dyn Tx, now: &mut Now, payout: &Payout) -> Result<(), StoreError> {
     let due = now.business_milliseconds() + HOLD_SECONDS * 1000;
     tasks::schedule(tx, now, payout.scope, TaskKind::PayoutHoldExpiry, payout.id, due)
 }
 
-/// Looks at a payout on hold, each day. It is judged again if its beneficiary can be paid. It waits
-/// without end while the operator has to decide what screening found of the beneficiary, and is
-/// refused once the operator has refused it. If the beneficiary cannot be paid for another reason,
-/// the payout is refused when that was so for 24 hours.
+/// Looks at a payout on hold; runs every 24 hours. If the beneficiary can be paid, the payout is
+/// submitted again. It waits without end while the operator has to decide about the beneficiary's
+/// screening hits, and is refused once the operator has refused the beneficiary. If the beneficiary
+/// cannot be paid for another reason, the payout is refused after 24 hours of that.
 pub fn look_at_held(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -461,8 +462,8 @@ pub fn look_at_held(
     refuse_held(tx, now, services, &mut payout, code)
 }
 
-/// Schedules all payouts to a beneficiary that are on hold, once it is payable again. Those that
-/// are held for another reason are judged again and stay on hold.
+/// Schedules all payouts on hold to a beneficiary that is payable again. Those held for another
+/// reason are judged again and stay on hold.
 pub fn resume_held(
     tx: &mut dyn Tx,
     now: &mut Now,

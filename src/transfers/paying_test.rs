@@ -1,4 +1,4 @@
-//! Payouts on hold that are many.
+//! More payouts on hold than one query reads.
 
 use super::paying;
 use crate::kernel::{Clock, Currency, Mode, Money, Now, Scope};

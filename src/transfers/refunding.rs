@@ -14,8 +14,8 @@ use crate::refunds::{self, AddressDeclaration, NewRefund, Refund};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Creates a refund of money that stands in the ledger account `hold`, to the transfer's refund
-/// address. Without one the refund waits for an address. The transfer shows its newest refund.
+/// Creates a refund of money in the ledger account `hold`, to the transfer's refund address.
+/// Without one the refund waits for an address. The transfer shows its newest refund.
 pub fn owe(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -41,9 +41,9 @@ pub fn owe(
     save(tx, transfer)
 }
 
-/// The operator refunds one deposit that came when its transfer took no more money: once, and
-/// whole. The transfer's status does not change. If the refund exists and still lacks an address,
-/// this only sets `to_address`.
+/// Refunds one deposit that came when its transfer no longer accepted money: once, and in full. The
+/// transfer's status does not change. If the refund exists and still lacks an address, this only
+/// sets `to_address`.
 pub fn refund_unmatched(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -134,9 +134,9 @@ pub fn confirm_simulated(
     confirm(tx, now, refund, hash)
 }
 
-/// Confirms a refund of the simulated chain when its time has come. One that was completed, or that
-/// screening or the bank holds, stays as it is, and so does one of a test net that has the name of
-/// the simulated chain and is not configured any more.
+/// Confirms a refund on the simulated chain when it is due. Does nothing if the refund is
+/// completed, if screening or the bank holds it, or if it is on a test net that has the name of the
+/// simulated chain and is no longer configured.
 pub fn confirm_due(
     tx: &mut dyn Tx,
     now: &mut Now,

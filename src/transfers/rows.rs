@@ -144,7 +144,7 @@ pub fn find_by_caller_reference(
     tx.row(FIND_BY_CALLER_REFERENCE, values![scope, reference])?.map(|mut row| row.id()).transpose()
 }
 
-/// Announces that [`find_by_caller_reference`] will be asked.
+/// Prefetches the query of [`find_by_caller_reference`].
 pub fn prefetch_by_caller_reference(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -161,7 +161,7 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
-/// What came to and left a deposit address in one token contract, as the book knows it.
+/// What arrived at a deposit address and left it in one token contract, by the book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressLine {
     pub transfer_id: Id<kind::Transfer>,
@@ -169,7 +169,7 @@ pub struct AddressLine {
     pub asset: String,
     pub token_contract: ChainAddress,
     pub address: ChainAddress,
-    /// Which account key it is derived from: the key's BIP-32 fingerprint.
+    /// BIP-32 fingerprint of the account key that the address is derived from.
     pub account_fingerprint: u32,
     pub derivation_index: i64,
     /// Completed deposits of every classification, and what came from other deposit addresses on a
@@ -180,8 +180,8 @@ pub struct AddressLine {
 }
 
 /// Deposit addresses of one account and mode, in the order in which they were handed out, beginning
-/// behind the transfer `after`. Each has a line for the contract that its transfer was told, and
-/// one for every other contract in which something arrived or left.
+/// after the transfer `after`. Each address has one line for the contract that its transfer was
+/// told, and one for every other contract in which something arrived or left.
 pub fn addresses(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -247,7 +247,7 @@ pub fn addresses(
     Ok(lines.into_iter().flat_map(|line| by_contract(line, &received, &swept)).collect())
 }
 
-/// Millionths by transfer and contract, where `None` is the one that the transfer was told.
+/// Millionths by transfer and contract; `None` is the contract that the transfer was told.
 type UnitsByContract = BTreeMap<Id<kind::Transfer>, BTreeMap<Option<AddressBytes>, i64>>;
 
 fn by_contract(

@@ -1,8 +1,8 @@
-//! Screens an address that pays, and everybody concerned with a payout when it is instructed.
+//! Screens each paying address, and everybody concerned with a payout before it is instructed.
 //!
-//! A sender who was listed after the transfer was created must not be paid out for. Everybody is
-//! compared with the lists as they are now, in the transaction that instructs the bank, and what
-//! the operator decided counts.
+//! No payout may be made for a sender who was listed after the transfer was created. So everybody
+//! is compared with the current lists in the transaction that instructs the bank. The operator's
+//! clearances count.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,10 @@ use crate::store::Tx;
 /// was screened.
 const DEPOSITS_MAX: i64 = 100;
 
-/// Screens everybody concerned again, keeps the hits for the operator and stops payouts to a
-/// beneficiary with one. Answers whether nobody is on a list, or the operator cleared everybody who
-/// is: the sender, the beneficiary with the holder name that its bank told, the addresses that
-/// paid, and the address of a refund.
+/// Screens everybody concerned: the sender, the beneficiary with the holder name that its bank
+/// gave, the addresses that paid, and the address of a refund. Keeps the hits for the operator and
+/// stops payouts to a beneficiary with a hit. Answers whether the payout may go on: nobody is on a
+/// list, or the operator cleared everybody who is.
 pub fn screen_everybody(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -34,7 +34,7 @@ pub fn screen_everybody(
     beneficiary: &Beneficiary,
 ) -> Result<bool, StoreError> {
     let scope = transfer.scope;
-    // Each is asked, also after a first hit, so that the operator sees everything at once.
+    // All are screened even after a first hit, so that the operator sees everything at once.
     senders::rescreen(tx, now, services, scope, transfer.sender_id)?;
     let sender = senders::rows::find(tx, scope, transfer.sender_id)?;
     let mut is_clear = sender.is_some_and(|sender| sender.screening == Screening::Clear);

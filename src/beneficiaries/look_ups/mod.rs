@@ -1,4 +1,5 @@
-//! Accounts that a service is asked about: what is due, who is asking, and what an answer changes.
+//! Look-ups: questions to a service outside about accounts. What is due, who is asking, and what an
+//! answer changes.
 //!
 //! A row stays until an answer was applied, so nothing is lost if the server stops or the service
 //! stays silent. It carries the identifier of its question. If the caller changed the account
@@ -18,8 +19,8 @@ use crate::store::{Signal, Tx};
 /// How long an asker has a question to itself, in milliseconds: longer than any deadline of a
 /// service.
 pub const LEASE_MILLISECONDS: i64 = 30_000;
-/// The pauses before a service that did not answer is asked again double from the first to the
-/// last, in seconds.
+/// Shortest and longest pause before a service that did not answer is asked again, in seconds. Each
+/// pause is twice the one before.
 pub const PAUSE_SECONDS_MIN: i64 = 2;
 pub const PAUSE_SECONDS_MAX: i64 = 3_600;
 
@@ -33,14 +34,14 @@ pub struct LookUp {
     pub attempts_count: i64,
 }
 
-/// A question that the asker has to itself until its lease ends.
+/// A question under a lease: nobody else asks it until the lease ends.
 #[derive(Debug)]
 pub struct Claimed {
     pub look_up: LookUp,
     pub question: AccountQuestion,
 }
 
-/// Writes down that an account is to be looked up, in place of an older question about the same
+/// Stores that an account is to be looked up, in place of an older question about the same
 /// beneficiary.
 pub fn begin(
     tx: &mut dyn Tx,
@@ -60,8 +61,8 @@ pub fn begin(
     Ok(())
 }
 
-/// Drops the question about an account that was changed, so that no answer to it that is under way
-/// is taken for the new one's.
+/// Drops the question about an account that was changed, so that a late answer is not applied to
+/// the new account.
 pub fn forget(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -91,7 +92,7 @@ pub fn claim(
         look_up.due_milliseconds = lease_end;
         match question(&beneficiary, services) {
             Ok(question) => claimed.push(Claimed { look_up, question }),
-            // One row that does not read must not stop the others.
+            // One row that cannot be read must not stop the others.
             Err(error) => {
                 tracing::error!(beneficiary = %beneficiary.id, %error, "an account cannot be \
                  looked up; tried again in an hour");
@@ -108,8 +109,8 @@ fn waiting(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiary>, Sto
     Ok(found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying))
 }
 
-/// Applies what a look-up came to. Answers `false` where the question is no longer the one that
-/// stands.
+/// Applies the result of a look-up. Answers `false` if the question was replaced or dropped
+/// meanwhile.
 pub fn finish(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -144,7 +145,7 @@ pub fn finish(
     }
 }
 
-/// The pause after so many questions without an answer.
+/// The pause after this many questions without an answer.
 fn pause_seconds(attempts_count: i64) -> i64 {
     let doublings = attempts_count.clamp(1, 20) - 1;
     (PAUSE_SECONDS_MIN << doublings).min(PAUSE_SECONDS_MAX)
@@ -155,7 +156,7 @@ pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
     rows::next_due(tx)
 }
 
-/// Ends the leases of an earlier run of the only server, so that what it was asking is asked again
+/// Ends the leases of an earlier run of the only server, so that its open questions are asked again
 /// at once.
 pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     rows::release(tx, now.instant_milliseconds(), now.instant_milliseconds() + LEASE_MILLISECONDS)

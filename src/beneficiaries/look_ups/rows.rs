@@ -75,7 +75,7 @@ pub fn put_off(
     Ok(changed == 1)
 }
 
-/// Takes a question off the list, if it is still this one.
+/// Removes a question, if it is still this one.
 pub fn remove(tx: &mut dyn Tx, look_up: &LookUp) -> Result<bool, StoreError> {
     let removed = tx.execute(
         "DELETE FROM account_look_ups WHERE scope = ?1 AND beneficiary_id = ?2 AND id = ?3",
@@ -84,7 +84,7 @@ pub fn remove(tx: &mut dyn Tx, look_up: &LookUp) -> Result<bool, StoreError> {
     Ok(removed == 1)
 }
 
-/// Takes whatever question there is about a beneficiary off the list.
+/// Removes any question about a beneficiary.
 pub fn forget(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -97,7 +97,7 @@ pub fn forget(
     .map(|_| ())
 }
 
-/// Makes questions due now whose time lies within a lease and that were not put off for longer.
+/// Makes those questions due now that are due within one lease from now.
 pub fn release(
     tx: &mut dyn Tx,
     now_milliseconds: i64,

@@ -66,13 +66,13 @@ fn deposits_of(
     Ok(found)
 }
 
-/// Whether the book knows enough: a completed deposit stays what it is, whatever a node says.
+/// Whether the book alone can answer: nothing that a node says changes a completed deposit.
 fn is_known(deposits: &[Deposit]) -> bool {
     deposits.iter().any(|deposit| deposit.status == DepositStatus::Completed)
 }
 
-/// Asks the nodes of a real chain about the transaction. Nobody is asked if the book knows enough,
-/// or if the transfer is not on the chain that the mode follows.
+/// Asks the nodes of a real chain about the transaction. No node is asked if the book alone can
+/// answer, or if the transfer is not on the chain that the mode follows.
 pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFuture> {
     Some(Box::pin(async move {
         let Asking { app, permits, caller, ids } = asking;
@@ -169,7 +169,7 @@ pub fn diagnose(
         let seen = match context.preflight_result {
             Some(PreflightResult::Transaction(seen)) => seen.clone(),
             _ if is_known(&deposits) => None,
-            // Nobody was asked, so nothing can be said.
+            // No node was asked, so there is nothing to judge.
             _ => return Err(Refusal::unavailable().into()),
         };
         let chain = ChainName::parse(&found.chain);

@@ -1,8 +1,8 @@
-//! The funding diagnosis: what became of a transaction that a payer says pays a transfer. It judges
-//! and changes nothing.
+//! The funding diagnosis: what became of a transaction that, as a payer says, pays a transfer. It
+//! changes nothing.
 //!
-//! What the book knows comes before what a node says. A node is only asked where the book does not
-//! have the transaction as completed.
+//! The book takes precedence over a node. A node is asked only if the book has no completed deposit
+//! of the transaction.
 
 pub mod api;
 pub mod message;
@@ -17,9 +17,9 @@ use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, StoreError};
 
 crate::string_enum!(
-    /// What became of a transaction, in the order of precedence: of several things that can be said
-    /// of one transaction, such as of its several token movements, the one that stands first here
-    /// is told.
+    /// What became of a transaction, in order of precedence. If several codes apply to one
+    /// transaction, for example because it has several token movements, the answer is the one
+    /// listed first here.
     DiagnosisCode {
         // It is final, and counts.
         Credited "credited",
@@ -29,9 +29,9 @@ crate::string_enum!(
         ShortBy "short_by",
         // Its block is later than `expires_at`.
         LateBy "late_by",
-        // It came in time, but the transfer had been cancelled.
+        // The transfer had been cancelled before it came.
         AfterCancel "after_cancel",
-        // It came when the transfer took no more money.
+        // It came when the transfer no longer accepted money.
         Unmatched "unmatched",
         // The right token came to the right address in a final block that the service has read, and
         // yet the book does not have it: only the operator can say why.
@@ -95,7 +95,7 @@ fn late_by(transfer: &Transfer, block_time: Option<i64>) -> Option<i64> {
     block_time.map(|time| time - transfer.expires_at).filter(|seconds| *seconds > 0)
 }
 
-/// What will be missing once an amount that is not final counts.
+/// What will still be missing once this amount, which is not final yet, counts.
 fn short_after(transfer: &Transfer, amount: Money) -> Result<Option<Money>, StoreError> {
     if !funding::takes_money(transfer.status) {
         return Ok(None);
@@ -156,8 +156,8 @@ fn of_deposit(
     })
 }
 
-/// What a node says of a movement that is no deposit. `followed_height` is how far the service has
-/// read the chain.
+/// The finding about a movement that only a node shows and that is no deposit. `followed_height` is
+/// how far the service has read the chain.
 fn of_movement(
     transfer: &Transfer,
     movement: &SeenMovement,
@@ -174,7 +174,7 @@ fn of_movement(
             }
             _ => DiagnosisCode::Confirming,
         },
-        // Left out: anybody can make a movement of zero between any two addresses.
+        // Ignored: anybody can make a movement of zero between any two addresses.
         (SeenToken::Ours, false) if movement.value == 0 => return Ok(None),
         (SeenToken::Ours, false) => DiagnosisCode::WrongAddress,
         (SeenToken::LookAlike, true) => DiagnosisCode::LookAlikeToken,
@@ -203,10 +203,10 @@ fn of_movement(
     }))
 }
 
-/// The one thing that is told of a transaction. `deposits` are the transfer's deposits of this
-/// transaction; `token_contract` is the contract of the transfer's token. `seen` is what a node
-/// shows of it: `None` if no node knows it, or none was asked. `followed_height` is the last block
-/// that the service has read.
+/// The finding about a transaction that the caller is told. `deposits` are the transfer's deposits
+/// of this transaction; `token_contract` is the contract of the transfer's token. `seen` is what a
+/// node shows of it: `None` if no node knows it, or none was asked. `followed_height` is the last
+/// block that the service has read.
 pub fn judge(
     transfer: &Transfer,
     token_contract: AddressBytes,
@@ -243,7 +243,7 @@ pub fn judge(
         Some(_) => Finding::bare(DiagnosisCode::Unrelated, block),
     });
     let rank = |finding: &Finding| DiagnosisCode::ALL.iter().position(|code| *code == finding.code);
-    // Of findings with the same code, the first is told.
+    // Of findings with the same code, the first is the answer.
     Ok(findings
         .into_iter()
         .min_by_key(rank)
