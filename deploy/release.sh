@@ -48,6 +48,8 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir "$tree/$name"
 cp -r "$packed"/{hundi,man,completions} README.md CHANGELOG.md SECURITY.md LICENSE hundi.example.toml docs deploy "$tree/$name/"
+# What the documents name beside those.
+cp --parents bench/{README,names}.md data/ifsc/{README.md,refresh.sh} "$tree/$name/"
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$tree" -cf - "$name" | gzip -n9 > "$files/$name.tar.gz"
 
 cargo deb --no-build --no-strip --locked --output "$files/hundi_${version}_$(dpkg --print-architecture).deb"

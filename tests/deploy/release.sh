@@ -27,6 +27,14 @@ trap 'rm -rf "$root"' EXIT
 dpkg-deb --extract "$files"/hundi_*.deb "$root"
 "$root/usr/bin/hundi" --version | grep -Eq '^hundi [0-9.]+ \(commit .+, schema [0-9]+\)$'
 (cd "$root" && HUNDI_DATABASE=sqlite:hundi.db usr/bin/hundi keys create --config etc/hundi/hundi.toml --mode test | grep -q '^sk_test_')
+documents=$root/usr/share/doc/hundi
+tests/deploy/packed.py "$documents"
+tar -xzf "$files"/hundi-*.tar.gz -C "$root"
+tests/deploy/packed.py "$(echo "$root"/hundi-*-linux)"
+rm "$documents/deploy/nginx.conf"
+if tests/deploy/packed.py "$documents" >/dev/null 2>&1; then
+  echo "a file that is missing in the package was not noticed" >&2 && exit 1
+fi
 if command -v man >/dev/null; then
   man --warnings=w -l "$root/usr/share/man/man1/hundi.1.gz" >/dev/null
 fi
