@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds what is released: an archive, a Debian package, a list of everything inside the binary (SBOM, CycloneDX) and checksums, in
-# target/release-files. Needs cargo-deb and cargo-cyclonedx, and builds them in target/release-tools where they are missing; that
-# takes about three minutes on two cores.
-# With --binary FILE it packs a binary that was built already.
+# Builds a release in target/release-files: an archive, a Debian package, a list of everything inside the binary (SBOM,
+# CycloneDX) and checksums. Needs cargo-deb and cargo-cyclonedx. If they are missing, it builds them in
+# target/release-tools, which takes about three minutes on two cores.
+# With --binary FILE it packs a binary that is already built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ binary=
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 HUNDI_COMMIT=${HUNDI_COMMIT:-$(git rev-parse --short=12 HEAD)}
 export HUNDI_COMMIT
-# Files carry the time of the commit, so that one commit makes one archive.
+# Files get the time of the commit, so that a commit always makes the same archive.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 
@@ -35,7 +35,7 @@ strip "$packed/hundi"
 "$packed/hundi" completions bash > "$packed/completions/hundi.bash"
 "$packed/hundi" completions zsh > "$packed/completions/_hundi"
 "$packed/hundi" completions fish > "$packed/completions/hundi.fish"
-# The package's own: its binary is elsewhere, and secrets come as credentials (deploy/credentials.conf).
+# The package's unit: its binary is elsewhere, and secrets come as credentials (deploy/credentials.conf).
 sed 's|/usr/local/bin/hundi|/usr/bin/hundi|; /^EnvironmentFile=/d' deploy/hundi.service > "$packed/hundi.service"
 
 files=target/release-files
