@@ -1,4 +1,4 @@
-"""Two nodes behind nginx with the example's configuration: callers notice nothing when one node is killed."""
+"""Two nodes behind nginx with the example's configuration: callers notice nothing when one node is killed or frozen."""
 
 import http.client
 import json
@@ -20,6 +20,10 @@ BINARY = os.path.join(ROOT, "target/debug/hundi")
 CALLERS_COUNT = 8
 # How long one request may be tried until it has its final answer.
 PATIENCE_SECONDS = 30
+# How long a node is frozen, as a machine whose disk hangs is, until it is restarted.
+FROZEN_SECONDS = 25
+# In deploy/nginx.conf: how long nginx waits for a node's answer.
+READ_SECONDS = 9
 SENDER = {"name": "John Miller", "type": "individual", "country": "US"}
 
 
@@ -80,8 +84,12 @@ class Node:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
     def stop(self):
         if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
             self.process.wait(timeout=60)
 
@@ -89,7 +97,7 @@ class Node:
 class Nginx:
     """The example, with the addresses, names and certificates of this test."""
 
-    def __init__(self, folder, nodes):
+    def __init__(self, folder, nodes, change=lambda site: site):
         self.port = free_port()
         for name in ("hundi.crt", "hundi.key"):
             assert name in open(os.path.join(ROOT, "deploy/nginx.conf")).read()
@@ -107,6 +115,7 @@ class Nginx:
         places = "".join(
             f"{place}_temp_path {folder}/{place};\n" for place in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         )
+        site = change(site)
         user = "user root;" if os.getuid() == 0 else ""
         with open(f"{folder}/nginx.conf", "w") as file:
             file.write(
@@ -137,6 +146,8 @@ class Caller:
         self.made = []
         self.failures = []
         self.repeated = 0
+        # Seconds until the final answer of each request.
+        self.waits = []
 
     def ask(self, method, path, body=None, idempotency_key=None):
         headers = {"Authorization": f"Bearer {self.key}"}
@@ -157,6 +168,11 @@ class Caller:
         return answer.status, text
 
     def send(self):
+        began = time.monotonic()
+        self.create()
+        self.waits.append(time.monotonic() - began)
+
+    def create(self):
         key = str(uuid.uuid4())
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
@@ -191,7 +207,9 @@ def load(port, key, trouble):
         for thread in threads:
             thread.join()
     made = [made for caller in callers for made in caller.made]
-    return made, [failure for caller in callers for failure in caller.failures], sum(caller.repeated for caller in callers)
+    failures = [failure for caller in callers for failure in caller.failures]
+    slowest = max(wait for caller in callers for wait in caller.waits)
+    return made, failures, sum(caller.repeated for caller in callers), slowest
 
 
 def senders(port, key):
@@ -246,7 +264,7 @@ def main():
                 node.start()
             time.sleep(2.5)
 
-        made, failures, repeated = load(nginx.port, key, one_dies_and_comes_back)
+        made, failures, repeated, _ = load(nginx.port, key, one_dies_and_comes_back)
         assert not failures, failures[:5]
         assert len(made) > 100, f"only {len(made)} requests were made"
         assert len(set(made)) == len(made), "a sender was answered to two requests"
@@ -254,6 +272,39 @@ def main():
         shares = [requests_count(node) for node in nodes]
         assert all(share > 0 for share in shares), f"nginx did not come back to both nodes: {shares}"
         print(f"{len(made)} requests while both nodes were killed in turn, {repeated} sent again on hundi's word, none failed; {shares}")
+
+        def one_freezes(seconds):
+            nodes[0].freeze()
+            time.sleep(seconds)
+            nodes[0].kill()
+            nodes[0].start()
+            time.sleep(2.5)
+
+        frozen, failures, repeated, slowest = load(nginx.port, key, lambda: one_freezes(FROZEN_SECONDS))
+        assert not failures, failures[:5]
+        assert len(set(frozen)) == len(frozen), "a sender was answered to two requests"
+        assert sorted(made + frozen) == sorted(senders(nginx.port, key)), "a request was lost or had two effects"
+        # The control: the frozen node was asked, and nginx gave it up.
+        assert slowest > READ_SECONDS - 0.5, f"nobody asked the frozen node: {slowest:.1f} s"
+        print(
+            f"{len(frozen)} requests while a node was frozen for {FROZEN_SECONDS} s and restarted, {repeated} sent again on hundi's word, "
+            f"none failed; the slowest took {slowest:.1f} s"
+        )
+
+        # The control: where nginx does not ask the other node, the same callers do notice.
+        nginx.stop()
+
+        def ask_one_only(site):
+            changed = site.replace("error timeout non_idempotent", "error timeout")
+            assert changed != site
+            return changed
+
+        nginx = Nginx(folder, nodes, ask_one_only)
+        caller = Caller(nginx.port, key)
+        wait_for("nginx", lambda: caller.ask("GET", "/v1/corridors")[0] == 200)
+        failed = load(nginx.port, key, lambda: one_freezes(READ_SECONDS + 2))[1]
+        assert failed, "the callers do not notice a frozen node at all"
+        print(f"the control, without another node to ask: {len(failed)} failed, such as {failed[0][:60]}")
 
         # The control: with no node left, the same callers do notice.
         for node in nodes:
