@@ -1,15 +1,16 @@
-//! Loads the addresses of the register into the filter that the follower looks logs up in.
+//! Loads the addresses in `deposit_addresses` into the filter by which the follower finds logs that
+//! concern us.
 
 use crate::chains::watched::{RegisteredAddresses, WatchedAddresses};
 use crate::deposits;
 use crate::kernel::OperationError;
 use crate::store::{Cost, Store};
 
-/// Addresses read from the register at once.
+/// Addresses read from the table at once.
 const PAGE_ADDRESSES: i64 = 16_384;
 
-/// Adds all addresses that the register holds. Only the process that hands addresses out may call
-/// it (embedded store); it may hand out more meanwhile.
+/// Adds all addresses of the table. Only the process that hands addresses out may call it (embedded
+/// store); it may hand out more meanwhile.
 pub(super) async fn load(watched: &WatchedAddresses, store: &Store) -> Result<(), OperationError> {
     let count = store.read(Cost::Scan, |tx| Ok(deposits::rows::addresses_count(tx)?)).await?;
     let mut registered = RegisteredAddresses::with_room(usize::try_from(count).unwrap_or(0));

@@ -17,14 +17,14 @@ use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Tx, failpoint};
 
-/// Each block whose number is a multiple of this is read without the node's filter, even if the
-/// filter showed something of it and nothing of it is ours.
+/// Each block whose number is a multiple of this is read without the node's filter as a sample,
+/// even if nothing else requires it.
 const SAMPLE_BLOCKS: i64 = 100;
 
 impl Follower {
     /// Reads the next blocks of the final view and credits them. Answers the cursor after them.
-    /// `None`: begin again from the stored cursor, because a node wants to be asked for fewer
-    /// blocks, or another process moved the cursor first.
+    /// `None` if the caller has to begin again from the stored cursor: a node wants to be asked for
+    /// fewer blocks, or another process moved the cursor first.
     pub(super) async fn advance(
         &mut self,
         cursor: &Cursor,
@@ -125,8 +125,7 @@ impl Follower {
     }
 
     /// Moves the cursor over some blocks and takes over what they hold, in one transaction. `false`
-    /// if the cursor is not at `from` any more: another process has taken over these blocks, and
-    /// wrote the same.
+    /// if the cursor is no longer at `from`, because another process has taken over these blocks.
     pub(super) async fn take_over(
         &self,
         from: Anchor,
@@ -158,11 +157,10 @@ impl Follower {
         self.app.store.write(work).await.map_err(store)
     }
 
-    /// Checks what the lead showed of a range. It asks another node for the same range. And it
-    /// reads some blocks without the filter: those of which the filter showed nothing, those with
-    /// something of ours, those about which two nodes differ, and a sample of the rest. Answers the
-    /// headers and receipts that it read; `None` if the other node wants to be asked for fewer
-    /// blocks.
+    /// Checks a range that the lead showed. Asks another node for the same range, and reads some
+    /// blocks without the filter: those of which the filter showed nothing, those with something of
+    /// ours, those about which two nodes differ, and a sample of the rest. Answers the headers and
+    /// receipts that it read; `None` if the other node wants to be asked for fewer blocks.
     pub(super) async fn cross_check(
         &mut self,
         lead: &dyn ChainNode,
@@ -190,7 +188,8 @@ impl Follower {
                 Ok(None) | Err(_) => {}
             }
         }
-        // If no other node has the range, that was noted when all nodes were asked what is final.
+        // If there is no other node, that was noted already when all nodes were asked for their
+        // final blocks.
         if confirming.is_none() && !others.is_empty() {
             self.note_unchecked(
                 "no other node answers for these blocks; bring the other endpoints back or replace \

@@ -14,7 +14,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::funding;
 
-/// After this many movements a group ends with the block, so that callers' requests get their turn
+/// A group ends with the block that reaches this many movements, so that callers' requests can run
 /// in between.
 const MOVEMENTS_AT_ONCE: usize = 200;
 
@@ -70,9 +70,9 @@ pub(super) fn block_groups(
     cut
 }
 
-/// Makes deposits of movements, or brings known deposits up to date: in the order of the chain,
-/// each in its account's time. Answers the deposits. A movement to an address that was never handed
-/// out is left out.
+/// Creates deposits from movements, or updates known deposits: in the order of the chain, each in
+/// its account's business time. Answers the deposits. Leaves out movements to addresses that were
+/// never handed out.
 pub(super) fn observe<'a>(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -1,8 +1,9 @@
-//! Takes a transaction into the book that the follower missed, when the operator names it: a node
-//! had hidden it, and the chain audit found it.
+//! Takes over a transaction that the operator names: a node hid it from the follower, and the chain
+//! audit found it.
 //!
-//! The same checks apply as in the follower. Besides, every configured endpoint has to show the
-//! transaction: the one that hid it has to show it now, or be taken out of the configuration.
+//! The same checks apply as in the follower. In addition, every configured endpoint has to show the
+//! transaction: the one that hid it has to show it now, or the operator removes it from the
+//! configuration.
 
 use std::sync::Arc;
 

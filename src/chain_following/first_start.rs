@@ -1,5 +1,5 @@
-//! Whether an account key was used before this database was made: then its first addresses belong
-//! to somebody else's transfers already. No address is handed out before a node has told.
+//! Refuses an account key that was used before this database was made: its first addresses already
+//! belong to other transfers. No address is handed out before a node has told.
 
 use std::sync::Arc;
 use std::time::Duration;

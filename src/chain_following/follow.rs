@@ -3,8 +3,8 @@
 //!
 //! The cursor moves over the final view only, and only over blocks whose contents were checked. It
 //! commits in one transaction with the deposits. Nothing is skipped: a block that cannot be read,
-//! or about which every answer is in doubt, stops the cursor and is an alarm. Above the cursor
-//! there is a view that is thrown away and made again whenever a block was replaced.
+//! or of which no answer is believed, stops the cursor and raises an alarm. The view above the
+//! cursor is discarded and made again whenever a block was replaced.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,10 +23,9 @@ use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Cost, Tx, failpoint};
 
-/// A step whose reading of the final view takes longer than this is slowed down by the node's
-/// gateway.
+/// If a step takes longer than this to read the final view, the node's gateway is slowing it down.
 const SLOW_STEP: Duration = Duration::from_secs(10);
-/// Longest wait after trouble.
+/// Longest wait after a fault, in seconds.
 const TROUBLE_SECONDS_MAX: u64 = 30;
 
 /// Whether there is more to read at once.
@@ -103,11 +102,11 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                 let mut wait = poll
                     .saturating_mul(1 << troubles_in_a_row.min(6))
                     .min(Duration::from_secs(TROUBLE_SECONDS_MAX));
-                // Where all nodes rest, the first one is asked again as soon as it may be.
+                // If all nodes rest, wait only until the first may be asked again.
                 if let Some(left) = chain.resting_for() {
                     wait = wait.min(left.max(poll));
                 }
-                // After the first trouble another node is tried at once.
+                // After a first fault another node is tried at once.
                 let is_first = troubles_in_a_row == 0 && chain.nodes.len() > 1;
                 troubles_in_a_row += 1;
                 if is_first { Duration::ZERO } else { wait }
@@ -130,7 +129,7 @@ impl Follower {
         let chain = self.chain.clone();
         let begun = chain.settings.timer.now();
         if chain.stats.height.load(Ordering::Relaxed) == 0 {
-            // Before any node is asked: how far the chain was followed shows while none answers.
+            // Before any node is asked, so that the progress is shown even while none answers.
             let (mode, name) = (chain.mode, chain.settings.name);
             let stored =
                 self.app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?));
@@ -148,7 +147,7 @@ impl Follower {
         if chain.nodes.iter().any(|node| !node.fits()) {
             match chain.check().await {
                 Ok(_) => {}
-                // Those that fit go on without it.
+                // The nodes that fit are enough.
                 Err(mismatch) if chain.nodes.iter().any(|node| node.fits()) => {
                     tracing::error!(
                         chain = chain.settings.name.as_str(),
@@ -173,7 +172,7 @@ impl Follower {
             // The final view never goes back: all nodes that answer are behind.
             return Err(self.doubted(first, VerifyError::Stale(cursor.anchor.height)));
         }
-        // Where only the second node is behind, it is waited for.
+        // If only the second node is behind, this waits for it.
         let final_height = node_heights.final_view.height.max(cursor.anchor.height);
         if failpoint("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height
         {
@@ -194,7 +193,7 @@ impl Follower {
                 cursor = to;
             }
         }
-        // A node that is behind the others cannot be the lead. Of the rest, each trouble makes the
+        // A node that is behind the others cannot be the lead. Of the rest, each fault makes the
         // next one the lead.
         let is_behind = final_height > cursor.anchor.height;
         let lowest = cursor.anchor.height + i64::from(is_behind);
@@ -210,8 +209,8 @@ impl Follower {
                 _ => return Ok(FollowProgress::Behind),
             }
         }
-        // In the same step, because on a busy chain there is always something final to read. Behind
-        // a slow gateway only every second step, because what is final comes first.
+        // In the same step, because on a busy chain there is always something final to read. With a
+        // slow gateway only in every second step, because the final view comes first.
         let took = chain.settings.timer.now().saturating_sub(begun);
         self.has_skipped_pending = took > SLOW_STEP && !self.has_skipped_pending;
         if !self.has_skipped_pending {
@@ -221,7 +220,7 @@ impl Follower {
         Ok(FollowProgress::CaughtUp)
     }
 
-    /// Logs which nodes are of no use now, and notes when one node is believed unchecked.
+    /// Logs which nodes cannot be used now, and notes when one node is believed unchecked.
     pub(super) fn tell_of_nodes(&mut self, node_heights: &NodeHeights<'_>) {
         let chain = self.chain.clone();
         for (node, why) in &node_heights.missing {
@@ -308,8 +307,9 @@ impl Follower {
         let header = header.ok_or_else(|| self.doubted(node, VerifyError::Stale(number)))?;
         verify::times([&header], 0, self.latest_time())
             .map_err(|doubt| self.doubted(node, doubt))?;
-        // A beginning on a fork would be noticed only later, and the follower cannot leave it again
-        // by itself. So all nodes that have this block have to show the same one.
+        // If the follower began on a fork, that would be noticed only later, and the follower could
+        // not leave the fork by itself. So all nodes that have this block have to show the same
+        // one.
         for other in &node_heights.nodes {
             if is_same_node(other.node, node) || other.height < number {
                 continue;

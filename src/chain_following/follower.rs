@@ -28,18 +28,18 @@ pub(super) struct Pending {
     pub(super) movements: Vec<PendingMovement>,
 }
 
-/// Follows one chain. It remembers here what only helps the next step; how far it has come is the
-/// stored cursor, which each step reads.
+/// Follows one chain. What it remembers here only helps the next step; its progress is the stored
+/// cursor, which each step reads.
 pub(super) struct Follower {
     pub(super) app: Arc<AppState>,
     pub(super) chain: Arc<FollowedChain>,
     /// Blocks that the next request for a range asks for: fewer after a refusal, then more again.
     pub(super) blocks_at_once: i64,
-    /// Which of the nodes is the lead; the next one after trouble.
+    /// Which of the nodes is the lead; a fault moves it to the next one.
     pub(super) lead_offset: usize,
     pub(super) pending: Pending,
     pub(super) refunds_looked_at: Option<Instant>,
-    /// The refund that was looked for last, in a round over all that were sent.
+    /// The refund that was looked for last, in a round over all sent refunds.
     pub(super) refunds_after: Option<(Scope, Id<kind::Refund>)>,
     /// Whether the addresses handed out before the start are in memory (embedded store only).
     pub(super) knows_addresses: bool,
@@ -47,7 +47,7 @@ pub(super) struct Follower {
     pub(super) has_skipped_pending: bool,
     /// The configured token's contract was seen to deprecate itself: it handed over to another one.
     pub(super) is_token_deprecated: bool,
-    /// Keeps more than the last message, because two nodes can take turns with two troubles.
+    /// Keeps more than the last message, because two nodes can report two faults in turn.
     pub(super) log_throttle: LogThrottle,
 }
 

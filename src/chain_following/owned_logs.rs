@@ -17,8 +17,8 @@ use crate::kernel::{Currency, Money};
 use crate::store::Cost;
 use crate::transfers;
 
-/// The largest movement of the token that is credited, in millionths: one thousand million USDT. A
-/// sum of thousands of these still fits into the book.
+/// The largest movement that is credited, in millionths: one thousand million USDT. The sum of
+/// thousands of these still fits into the book.
 const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
 
 /// A movement that concerns us, with its log.
@@ -56,7 +56,7 @@ impl Follower {
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
-        // Usually few: the addresses that a former contract of the token moved to or from.
+        // The addresses that a former contract of the token moved to or from; usually few.
         let former: Vec<AddressBytes> =
             self.chain.former().into_iter().map(|token| token.contract).collect();
         let in_former: BTreeSet<AddressBytes> = moved

@@ -53,7 +53,7 @@ impl Follower {
                 let to = head_height.min(base.height + self.blocks_at_once);
                 let range = match lead.range(&contracts, base.height + 1, to, Some(&head)).await {
                     Ok(Some(range)) => range,
-                    // The block was replaced, or the gateway has another server answer.
+                    // The block was replaced, or another server behind the gateway answered.
                     Ok(None) => return Ok(()),
                     Err(NodeError::TooMuch(_)) if to > base.height + 1 => {
                         self.blocks_at_once = ((to - base.height) / 2).max(1);
@@ -66,8 +66,8 @@ impl Follower {
                     kept = None;
                     continue 'view;
                 }
-                // No doubt is raised here. What this view misses is found when it is final, and a
-                // contradiction only means that a block was replaced meanwhile.
+                // A contradiction here is no doubt: it only means that a block was replaced
+                // meanwhile. What this view misses is found when it is final.
                 let times = verify::times(
                     [&range.first, &range.last],
                     cursor.block_time,

@@ -15,7 +15,7 @@ use crate::refunds::{self, Refund};
 use crate::store::{Cost, Tx};
 use crate::transfers::{self, refunding};
 
-/// How often refunds that the operator sent are looked for.
+/// Least pause between two looks for refunds that the operator sent, in seconds.
 const REFUNDS_LOOKED_AT_SECONDS: u64 = 3;
 /// Refunds that are looked for at once.
 const REFUNDS_COUNT_MAX: i64 = 50;
@@ -42,7 +42,7 @@ impl Follower {
             Ok(refunds::rows::sent_on(tx, mode, name.as_str(), after, REFUNDS_COUNT_MAX)?)
         });
         let sent = sent.await.map_err(store)?;
-        // The next look goes on where this one ends, so that none waits behind others whose
+        // The next look continues where this one ends, so that no refund waits behind others whose
         // transactions are never found.
         self.refunds_after = sent
             .last()
@@ -70,8 +70,8 @@ impl Follower {
                     });
                     let (transfer, offset_seconds) = known.await.map_err(store)?;
                     let contract = transfer.map(|transfer| *transfer.token_contract.bytes());
-                    // What was paid before the refund existed does not pay it. `created` has the
-                    // account's test clock in it, which a block's time has not.
+                    // A transaction older than the refund does not pay it. `created` includes the
+                    // account's test clock, and a block's time does not.
                     if header.timestamp.0 < refund.created - offset_seconds {
                         Err(SentHashError::BeforeRefund)
                     } else {

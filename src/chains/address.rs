@@ -9,7 +9,7 @@ use super::port::{ChainKind, TextError};
 use super::{KINDS, kind_named};
 
 /// An address with the kind of its chain, which writes and reads it. Two addresses are equal if
-/// their bytes and their kinds are.
+/// their bytes and their kinds are equal.
 #[derive(Clone, Copy)]
 pub struct ChainAddress {
     bytes: AddressBytes,
@@ -30,22 +30,22 @@ impl ChainAddress {
         self.kind.names() == kind_named(name).names()
     }
 
-    /// Whether a list's text is this address in the form of its chain, also where its checksum is
-    /// not right.
+    /// Whether a sanctions list's text is this address in the form of its chain, even if the text's
+    /// checksum is wrong.
     pub fn is_listed_as(&self, text: &str) -> bool {
         self.kind.listed_address(text).is_some_and(|listed| listed == self.bytes)
     }
 
-    /// Reads text in the form of any chain: the first kind that claims it says what is wrong with
-    /// it. Nothing is trimmed.
+    /// Reads text in the form of any chain: the first kind that claims it reads it and names its
+    /// faults. Nothing is trimmed.
     pub fn parse(text: &str) -> Result<ChainAddress, TextError> {
         let kind = *KINDS.iter().find(|kind| kind.claims(text)).unwrap_or(&KINDS[0]);
         Ok(ChainAddress { bytes: kind.parse_address(text)?, kind })
     }
 }
 
-/// Reads an address as a sanctions list writes it, in the form of any chain. `None` where no kind
-/// of chain reads it. A kind may read more than it takes from callers, see
+/// Reads an address as a sanctions list writes it, in the form of any chain. `None` if no kind of
+/// chain can read it. A kind may read forms here that it refuses from callers, see
 /// [`ChainKind::listed_address`].
 pub fn listed_bytes(text: &str) -> Option<AddressBytes> {
     KINDS.iter().find_map(|kind| kind.listed_address(text))

@@ -8,8 +8,8 @@ use crate::store::Value;
 /// The longest address of any chain, such as a public key of 32 bytes.
 pub const ADDRESS_LENGTH_BYTES_MAX: usize = 32;
 
-/// An address as a chain and the store carry it: 1 to 32 bytes that nobody outside the chain's own
-/// folder looks into. Ordered as the store orders it.
+/// An address as a chain and the store carry it: 1 to 32 bytes, which only the chain's own folder
+/// interprets. Ordered as the store orders it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AddressBytes {
     /// The address, then zeros.
@@ -49,7 +49,7 @@ impl AddressBytes {
     pub fn as_20(&self) -> Option<&[u8; 20]> {
         self.as_slice().try_into().ok()
     }
-    /// Whether it is all zeros, which is nobody's.
+    /// Whether it is all zeros, an address that belongs to nobody.
     pub fn is_zero(&self) -> bool {
         self.bytes.iter().all(|byte| *byte == 0)
     }

@@ -1,6 +1,5 @@
-//! What nodes say, read into types that hold only what is well formed: blocks, logs, receipts. A
-//! chain of another kind than Ethereum's tells of the same things; only what a log says differs,
-//! see [`LogContent`].
+//! Blocks, logs and receipts, as types that hold only what is well formed. Chains that are not of
+//! Ethereum's kind have them too; only the content of a log differs, see [`LogContent`].
 
 use std::fmt;
 
@@ -79,8 +78,8 @@ impl<'de> Deserialize<'de> for Quantity {
 pub struct Data(pub Vec<u8>);
 
 impl Data {
-    /// Reads a number of 256 bits. `None` if there are not 32 bytes, and for a number from
-    /// `u128::MAX` on.
+    /// Reads a number of 256 bits. `None` if there are not 32 bytes, or if the number is
+    /// `u128::MAX` or more.
     pub fn as_number(&self) -> Option<u128> {
         self.as_amount().filter(|amount| *amount < u128::MAX)
     }
@@ -150,7 +149,7 @@ pub struct Log {
 pub enum LogContent {
     /// Of a contract on Ethereum's virtual machine, or TRON's.
     Evm { topics: Vec<Hash>, data: Data },
-    /// Of a chain that tells of token movements itself.
+    /// Of a chain that reports token movements itself.
     Movement(TokenMovement),
 }
 
@@ -211,7 +210,7 @@ pub struct TokenMovement {
 }
 
 impl Log {
-    /// Whether the log says that a token moved, also where [`Log::movement`] cannot read it.
+    /// Whether the log says that a token moved, even if [`Log::movement`] cannot read it.
     pub fn is_transfer(&self) -> bool {
         match &self.content {
             LogContent::Evm { topics, .. } => topics.first() == Some(&TRANSFER_TOPIC),
@@ -227,8 +226,8 @@ impl Log {
         }
     }
 
-    /// The movement that it tells of. `None` for anything else, and for a `Transfer` that is not
-    /// made as the standard says.
+    /// The movement in it. `None` for any other log, and for a `Transfer` that does not follow the
+    /// standard.
     pub fn movement(&self) -> Option<TokenMovement> {
         let (topics, data) = match &self.content {
             LogContent::Evm { topics, data } => (topics, data),
@@ -246,9 +245,9 @@ impl Log {
     }
 }
 
-/// Converts a value in a token's smallest units to millionths, the unit of the book. What is left
-/// below a millionth is dropped. `None` for more than the book holds, and for `u128::MAX`, which
-/// may stand for more.
+/// Converts a value in a token's smallest units to millionths, the unit of the book. The rest below
+/// a millionth is dropped. `None` for more than the book holds, and for `u128::MAX`, which may
+/// stand for more.
 pub fn millionths(value: u128, decimals: u8) -> Option<i64> {
     const DECIMALS_OF_BOOK: u32 = 6;
     if value == u128::MAX {

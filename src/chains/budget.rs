@@ -1,17 +1,17 @@
-//! How many requests an endpoint is sent: the limits of its gateway, and less after the gateway
-//! refused. Pure: time comes in as an argument.
+//! How many requests may be sent to an endpoint: the limits of its gateway, and fewer after the
+//! gateway refused one. Pure: time is an argument.
 //!
-//! Gateways count each call of a batch, so a request here is one call. They count when a call
-//! arrives and not when it was sent, so the window here is a little longer than a second, and a
-//! day's calls come from a bucket that never gives more than the limit in any 24 hours. After each
-//! refusal the rate is halved. After a time without a refusal it doubles again; each further
-//! refusal makes that time longer, and each hour without one makes it shorter.
+//! Gateways count each call of a batch, so a request here is one call. They count a call when it
+//! arrives, so the window here is a little longer than a second. A day's calls come from a bucket
+//! that never gives more than the limit in any 24 hours. Each refusal halves the rate. After a time
+//! without a refusal the rate doubles again; each further refusal makes that time longer, and each
+//! hour without one makes it shorter.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Requests a second to an endpoint beyond this machine, where nothing else is configured: TronGrid
-/// serves 5 a second once the day's quota is used up, and limits requests without a key further.
+/// Requests a second to an endpoint on another machine, unless configured: TronGrid serves 5 a
+/// second once the day's quota is used up, and fewer to clients without a key.
 pub const REQUESTS_PER_SECOND_DEFAULT: u32 = 5;
 /// Requests a day to such an endpoint: TronGrid's quota for a free account.
 pub const REQUESTS_PER_DAY_DEFAULT: u32 = 100_000;
@@ -30,7 +30,8 @@ const ROUTINE_PAUSE_MAX: Duration = Duration::from_secs(20);
 /// The time in which `per_second` requests may be sent: a second, and how much later a request may
 /// arrive.
 const WINDOW: Duration = Duration::from_millis(1_100);
-/// Requests a window from which an endpoint without a configured limit is slowed down.
+/// Requests in a window that an endpoint without a configured limit is assumed to allow when its
+/// rate is first reduced.
 const UNKNOWN_PER_SECOND: u32 = 64;
 /// How often the rate is halved below one request a window; the slowest is one request in 8.8 s.
 const HALVINGS_BELOW_ONE: u32 = 3;
@@ -40,7 +41,7 @@ const HALVINGS_BELOW_ONE: u32 = 3;
 const RECOVER_AFTER_MIN: Duration = Duration::from_secs(60);
 const RECOVER_AFTER_MAX: Duration = Duration::from_secs(3_600);
 const QUIET: Duration = Duration::from_secs(3_600);
-/// A gateway that refuses for at least this long has banned the client.
+/// A gateway that announces a refusal of at least this long has banned the client.
 const BAN: Duration = Duration::from_secs(10);
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -81,7 +82,7 @@ impl RequestBudget {
         }
     }
 
-    /// How many requests may be sent within how long; `None` is no limit.
+    /// How many requests may be sent in which time; `None` means no limit.
     fn rate(&self) -> Option<(usize, Duration)> {
         let full = match (self.limits.per_second, self.halvings) {
             (0, 0) => return None,
@@ -138,9 +139,9 @@ impl RequestBudget {
         Ok(())
     }
 
-    /// The gateway refused a request as one too many, and said that it goes on refusing for `rest`,
-    /// which is zero where it did not say. A ban halves the rate twice, because each attempt that
-    /// fails costs another ban.
+    /// Notes that the gateway refused a request because of a limit, and will go on refusing for
+    /// `rest`; zero if it did not say how long. A ban halves the rate twice, because each failed
+    /// attempt costs another ban.
     pub fn note_refusal(&mut self, now: Duration, rest: Duration) {
         let is_ban = rest >= BAN;
         let full = match self.limits.per_second {

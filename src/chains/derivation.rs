@@ -1,16 +1,16 @@
 //! Deposit addresses from a watch-only account key (BIP-32): the keys `0/index` below it.
 //!
 //! The service hands out a fresh address for every transfer but must not be able to spend what
-//! arrives there. It therefore knows the extended public key of the account and nothing else:
-//! [`AccountXpub::parse`] refuses private keys, and no function here gives one out.
+//! arrives there. So it knows only the extended public key of the account: [`AccountXpub::parse`]
+//! refuses private keys, and no function here returns one.
 //!
 //! The 20 bytes of an address are the same on TRON and on the chains of Ethereum's kind. An xpub
-//! does not say which path above its account it has: `m/44'/195'/0'` is usual on TRON and
-//! `m/44'/60'/0'` on Ethereum. So the paths here begin below the account key.
+//! does not contain the path above its account: `m/44'/195'/0'` is usual on TRON and `m/44'/60'/0'`
+//! on Ethereum. So the paths here begin below the account key.
 //!
-//! The account key still deserves care. Together with a single private key below it, it gives away
-//! all the others, and with it alone anyone can list every address. `Debug` shows a fingerprint
-//! only.
+//! The account key is confidential all the same. Together with a single private key below it, it
+//! reveals all the others, and with it alone anyone can list every address. `Debug` shows a
+//! fingerprint only.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ const XPUB_LENGTH_CHARS: usize = 111;
 
 /// The BIP-32 path of the address with this index, below the account key.
 ///
-/// Says nothing about whether the index can be derived; [`AccountXpub::address`] does.
+/// Does not check whether the index can be derived; [`AccountXpub::address`] does.
 pub fn derivation_path(index: u32) -> String {
     format!("{EXTERNAL_CHAIN}/{index}")
 }
@@ -61,8 +61,8 @@ pub struct AccountXpub {
     external_chain: ExternalChain,
 }
 
-/// Why an account key cannot be used or an address cannot be derived from it. The message tells
-/// the operator what to do and never repeats the text that was given.
+/// Why an account key cannot be used or an address cannot be derived from it. The message tells the
+/// operator what to do. It never repeats the given text, which may be a private key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccountXpubError {
     #[error(
@@ -168,7 +168,8 @@ impl AccountXpub {
         let chain_code = fields.take();
         let point: [u8; 33] = fields.take();
 
-        // The zero byte in front of a private key is looked at as well, whatever the version says.
+        // A private key begins with a zero byte. It is refused by that byte too, whatever the
+        // version says.
         if point[0] == 0 {
             return Err(AccountXpubError::PrivateKey);
         }
@@ -201,7 +202,7 @@ impl AccountXpub {
         Ok(TronAddress::from_evm(evm))
     }
 
-    /// The BIP-32 fingerprint, which tells one account key from another and gives nothing away.
+    /// The BIP-32 fingerprint, which distinguishes account keys and reveals nothing.
     pub fn fingerprint(&self) -> u32 {
         u32::from_be_bytes(fingerprint_of(&self.node.point))
     }
@@ -217,8 +218,8 @@ impl AccountXpub {
             if let Some(key) = AccountXpub::from_seed(&seed) {
                 return key;
             }
-            // One seed in 2^125 has no account. None is known; the hash of such a seed would be
-            // taken.
+            // One seed in 2^125 has no account. None is known; for such a seed, its hash would be
+            // used.
             seed = Sha512::digest(seed).into();
         }
     }
@@ -298,8 +299,7 @@ impl PublicNode {
     }
 }
 
-/// The node that all addresses hang from, with everything prepared that does not depend on the
-/// index.
+/// The parent of all addresses, with everything precomputed that does not depend on the index.
 #[derive(Clone)]
 struct ExternalChain {
     point: PublicKey,

@@ -1,28 +1,27 @@
-//! What is counted and measured of a chain while it is followed.
+//! Counters and figures of a chain while it is followed.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 
-/// What the metrics and the readiness page tell of a followed chain.
+/// What the metrics and the readiness page show of a followed chain.
 #[derive(Default)]
 pub struct FollowStats {
     /// Height of the cursor.
     pub height: AtomicI64,
     /// Time of the cursor's block, Unix seconds.
     pub block_time: AtomicI64,
-    /// Height of the final view as the nodes tell it.
+    /// Height of the final view by the nodes.
     pub final_height: AtomicI64,
-    /// Height of the newest block, as the node that was read from last tells it.
+    /// Height of the newest block, by the node that was read last.
     pub head_height: AtomicI64,
     /// Blocks that were read, deposits that were credited, and doubts, since the start.
     pub blocks: AtomicU64,
     pub deposits: AtomicU64,
     pub doubts: AtomicU64,
     pub is_in_trouble: AtomicBool,
-    /// Whether one node alone is taken at its word, because no other one answers, or there is no
-    /// other.
+    /// Whether one node is believed unchecked, because no other answers or none is configured.
     pub is_unchecked: AtomicBool,
-    /// Configured nodes that do not answer, do not fit, or are too far behind the others to be of
-    /// use.
+    /// Configured nodes that are not used: they do not answer, are of another chain, or are too far
+    /// behind the others.
     pub nodes_missing: AtomicUsize,
     /// Whether this process follows the chain now. If not, the other figures stand still.
     pub is_followed: AtomicBool,
@@ -30,7 +29,7 @@ pub struct FollowStats {
     pub lead: AtomicUsize,
     /// Up to which block the book was compared with the chain.
     pub audited_height: AtomicI64,
-    /// When all was last compared, in Unix seconds; 0 where another process compares.
+    /// When everything was last compared, in Unix seconds; 0 if another process compares.
     pub audited_at: AtomicI64,
     /// Differences that the operator has not explained.
     pub differences: AtomicI64,

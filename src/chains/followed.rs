@@ -1,4 +1,4 @@
-//! What every part of the service knows of a real chain that is followed: its nodes, its token, and
+//! A real chain that is followed, as every part of the service sees it: its nodes, its token, and
 //! how far it was read.
 
 use std::collections::HashMap;
@@ -42,10 +42,11 @@ pub struct FollowedChain {
     pub settings: ChainSettings,
     pub nodes: Vec<Box<dyn ChainNode>>,
     pub stats: FollowStats,
-    /// The decimals of other tokens, from the first node that answered; `node_checks` asks them.
+    /// The decimals of other tokens, from the first node that answered; `node_checks` asks for
+    /// them.
     pub(super) other_decimals: Mutex<HashMap<AddressBytes, u8>>,
-    /// Contracts that were the token's before the configured one. A transfer can still be paid in
-    /// the one that its caller was shown.
+    /// The token's contracts before the configured one. A transfer can still be paid in the
+    /// contract that its caller was shown.
     former: Mutex<Vec<TokenContract>>,
     pub seen: SeenHeights,
 }
@@ -118,8 +119,8 @@ impl FollowedChain {
         self.former().iter().any(|token| token.contract == *contract)
     }
 
-    /// Whether what moves in a contract is the token for a transfer whose caller and payer were
-    /// shown the contract `shown`.
+    /// Whether a contract is the token's for a transfer whose caller and payer were shown the
+    /// contract `shown`.
     pub fn is_token_of(&self, contract: &AddressBytes, shown: Option<&AddressBytes>) -> bool {
         *contract == self.token().contract || (Some(contract) == shown && self.was_token(contract))
     }
@@ -138,7 +139,7 @@ impl FollowedChain {
         pauses.max().unwrap_or(Duration::ZERO)
     }
 
-    /// How long until the first node may be asked again; `None` where one may be asked now.
+    /// How long until a node may be asked again; `None` if one may be asked now.
     pub fn resting_for(&self) -> Option<Duration> {
         let left: Option<Vec<Duration>> =
             self.nodes.iter().map(|node| node.resting_for()).collect();
@@ -183,8 +184,8 @@ impl FollowedChain {
         }
     }
 
-    /// Whether the token's contract itself says that no other contract has replaced it. At least
-    /// one node has to tell so, and none the contrary.
+    /// Whether the token's contract itself says that no other contract has replaced it: at least
+    /// one node shows that, and none shows the contrary.
     pub async fn denies_deprecation(&self) -> bool {
         let fitting = self.nodes.iter().filter(|node| node.fits());
         let contract = self.settings.token_contract.bytes();
@@ -196,7 +197,7 @@ impl FollowedChain {
         !answers.is_empty() && !answers.contains(&true)
     }
 
-    /// The decimals of a watched contract; 0 where no node told them.
+    /// The decimals of a watched contract; 0 if no node gave them.
     pub fn decimals(&self, contract: &AddressBytes) -> u8 {
         if let Some(token) = self
             .former()
@@ -214,9 +215,9 @@ impl FollowedChain {
             .unwrap_or(0)
     }
 
-    /// Asks all nodes that fit what they call final. `latest` is the latest time that a block can
-    /// have now, in Unix seconds; a node that tells of a later one is not believed.
-    /// A node that is followed alone is not believed about its newest [`finality_blocks`].
+    /// Asks all nodes of the configured chain for their final block. `latest` is the latest time
+    /// that a block can have now, in Unix seconds; a node with a later block is not believed. A
+    /// node that is followed alone is not believed about its newest [`finality_blocks`].
     pub async fn node_heights(&self, latest: i64) -> Result<NodeHeights<'_>, FollowError> {
         let asked = self.nodes.iter().map(|node| async move {
             if node.fits() { Some(node.final_block().await) } else { None }
@@ -285,8 +286,8 @@ impl FollowedChain {
         Ok(node_heights)
     }
 
-    /// The watched contracts; the first is the token, and those that were it before are among the
-    /// others.
+    /// The watched contracts; the first is the token's, and the token's former contracts are among
+    /// the others.
     pub fn contracts(&self) -> Vec<AddressBytes> {
         let others = self.settings.other_tokens.values().map(|address| *address.bytes());
         let mut contracts: Vec<AddressBytes> =
@@ -311,21 +312,21 @@ impl FollowedChain {
     }
 }
 
-/// What one node calls final, and up to where it is used.
+/// The final block of one node, and up to which height it is believed.
 pub struct NodeHeight<'a> {
     pub node: &'a dyn ChainNode,
     pub height: i64,
-    /// The header of the block that the node calls final, where the node sent it. That block is
-    /// above `height` where the node is not believed about its newest blocks.
+    /// The header of the block that the node calls final, if the node sent it. The block is above
+    /// `height` if the node is not believed about its newest blocks.
     pub header: Option<Header>,
 }
 
 /// What the nodes say of the final view.
 pub struct NodeHeights<'a> {
-    /// Those that answer, with what each calls final, the highest first.
+    /// The nodes that answer, with their final blocks, the highest first.
     pub nodes: Vec<NodeHeight<'a>>,
     /// Up to which block the final view is taken.
     pub final_view: FinalView,
-    /// The labels of those that are of no use now, and why.
+    /// The labels of the nodes that cannot be used now, and why.
     pub missing: Vec<(String, String)>,
 }

@@ -1,9 +1,9 @@
-//! A small history of how far a chain was followed, for people who look at it.
+//! A short history of how far a chain was followed, for the operator's pages.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// How many heights are remembered, and how far apart they are at least.
+/// How many heights are remembered, and the least time between two of them.
 const SEEN_MAX: usize = 60;
 const SEEN_APART_SECONDS: i64 = 60;
 
@@ -16,7 +16,8 @@ pub struct SeenHeight {
     pub behind_seconds: i64,
 }
 
-/// Heights of the last hour or more, oldest first. A process that does not follow has none.
+/// Heights of the last hour or more, oldest first. Empty in a process that does not follow the
+/// chain.
 #[derive(Default)]
 pub struct SeenHeights(Mutex<VecDeque<SeenHeight>>);
 

@@ -1,5 +1,5 @@
-//! What one transaction did, for somebody who asks about it. Nothing here credits: one node is
-//! asked, and is believed.
+//! What one transaction did, for the diagnosis of a payment. Nothing is credited here, so one node
+//! is believed unchecked.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use super::port::{ChainNode, NodeError};
 use super::rows::TokenContract;
 use super::settings::ChainSettings;
 
-/// The most movements of one transaction that are shown; those to the address in question come
+/// The most movements of one transaction that are shown; those to the address asked about come
 /// first.
 pub const MOVEMENTS_COUNT_MAX: usize = 100;
 /// The most foreign contracts of one transaction that are asked for their symbols.
 pub const FOREIGN_TOKENS_COUNT_MAX: usize = 5;
 
-/// The block that a transaction stands in.
+/// The block of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenBlock {
     pub number: i64,
@@ -31,9 +31,9 @@ pub struct SeenBlock {
 pub enum SeenToken {
     /// The one that transfers are funded with.
     Ours,
-    /// Another contract, with the symbol it tells, if that is a plain text.
+    /// Another contract, with its symbol, if that is plain text.
     Other { symbol: Option<String> },
-    /// Another contract that calls itself like ours.
+    /// Another contract whose symbol looks like our token's.
     LookAlike,
 }
 
@@ -47,8 +47,8 @@ pub struct SeenMovement {
     pub to_address: AddressBytes,
     /// In the contract's own smallest unit.
     pub value: u128,
-    /// Millionths of the token; `None` where its contract does not say in which unit it counts, or
-    /// beyond what the book holds.
+    /// Millionths of the token; `None` if its contract does not give its decimals, or if the amount
+    /// is too large for the book.
     pub units: Option<i64>,
 }
 
@@ -147,8 +147,7 @@ fn movements(
     movements
 }
 
-/// Asks the foreign contracts that moved something to the address what they call themselves, and in
-/// which unit they count.
+/// Asks the foreign contracts that moved something to the address for their symbols and decimals.
 async fn name_foreign(
     node: &dyn ChainNode,
     settings: &ChainSettings,
@@ -186,7 +185,7 @@ async fn name_foreign(
     Ok(())
 }
 
-/// `None` for a contract that lacks the function, or that fails in it.
+/// `None` for a contract that lacks the function or fails in it.
 fn if_told<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
     match answer {
         Ok(told) => Ok(Some(told)),
@@ -200,15 +199,15 @@ fn named_token(symbol: Option<String>) -> SeenToken {
     const OURS: &str = "USDT";
     match symbol {
         Some(symbol) if skeleton(&symbol) == OURS => SeenToken::LookAlike,
-        // Only a plain symbol is shown again: others are made to deceive.
+        // Only a plain symbol is repeated, because others may be made to deceive.
         symbol => SeenToken::Other {
             symbol: symbol.filter(|symbol| symbol.bytes().all(|byte| byte.is_ascii_alphanumeric())),
         },
     }
 }
 
-/// A symbol in capital letters and digits, without what eyes pass over, and with letters of other
-/// scripts and signs that look like Latin ones replaced by those.
+/// A symbol in capital letters and digits: invisible characters and separators are removed, and
+/// look-alikes of Latin letters are replaced by those letters.
 fn skeleton(symbol: &str) -> String {
     let plain = |letter: char| match letter {
         // Letters of full width.

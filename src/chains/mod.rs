@@ -1,13 +1,12 @@
-//! Chains: what can be deposited where, and what an adapter tells of a token movement. Plain
-//! values, no private keys.
+//! Chains: what can be deposited where, and what an adapter reports of a token movement. No private
+//! keys.
 //!
-//! `simulated` is the chain of test mode. Of a real one, `port` says what the service has to know
-//! of its kind and asks of its nodes. `tron` and `evm` are kinds, and `rpc` is their node, with the
-//! Ethereum JSON-RPC. The rest works with any kind: `blocks` are what nodes tell of, `verify`
-//! judges whether to believe it, `unfiltered_blocks` reads blocks without the index of logs, `rows`
-//! keeps how far the chain was followed, `node_checks` finds out whether a node is of the chain;
-//! `chain_following` puts them together. `inspect` looks at one transaction that somebody asks
-//! about.
+//! `simulated` is the chain of test mode. For real chains, `port` has the traits of a kind of chain
+//! and of a node. `tron` and `evm` are kinds, and `rpc` is their node, with the Ethereum JSON-RPC.
+//! The rest works with any kind: `blocks` has the types of what nodes answer, `verify` judges
+//! whether to believe it, `unfiltered_blocks` reads blocks without the node's filter, `rows` keeps
+//! how far the chain was followed, and `node_checks` finds out whether a node is of the chain;
+//! `chain_following` uses them all. `inspect` shows what one transaction did.
 //!
 //! A kind of chain is a file or folder here, a line `pub mod`, a line in [`KINDS`] and the names of
 //! its chains in [`ChainName`].
@@ -61,16 +60,16 @@ pub static KINDS: &[&dyn ChainKind] = &[
     &tron::Tron,
 ];
 
-/// The kind of the chain with this name. An unknown name is taken for one of Ethereum's kind.
+/// The kind of the chain with this name. An unknown name counts as a chain of Ethereum's kind.
 pub fn kind_named(name: &str) -> &'static dyn ChainKind {
     *KINDS.iter().find(|kind| kind.names().contains(&name)).unwrap_or(&KINDS[0])
 }
 
-/// The least number of blocks between a chain's newest block and its last final one; `None` where
-/// no such number is certain.
+/// The least number of blocks between a chain's newest block and its last final one; `None` if no
+/// such number is certain.
 ///
-/// TRON's main net takes a block for final once 19 of its 27 producers stand behind it, each with a
-/// block of its own: the block itself and 18 after it. A test net may have fewer producers.
+/// On TRON's main net a block is final once 19 of the 27 producers have built on it: the block
+/// itself and 18 after it. A test net may have fewer producers.
 pub const fn finality_blocks(chain_id: u64) -> Option<i64> {
     const TRON_MAIN_NET: u64 = 728_126_428;
     match chain_id {
@@ -79,7 +78,7 @@ pub const fn finality_blocks(chain_id: u64) -> Option<i64> {
     }
 }
 
-/// A chain that deposits come over, in one mode.
+/// A chain on which deposits arrive, in one mode.
 #[derive(Clone, Debug)]
 pub struct ChainProfile {
     pub name: ChainName,
@@ -115,7 +114,7 @@ impl ChainProfile {
 }
 
 /// Checks that a caller's address is written in the form of `chain`. Answers the refusal of the
-/// field `field_name` where it is not; `None` where it is, or where there is no address.
+/// field `field_name` if it is not; `None` if it is, or if there is no address.
 pub fn address_fault(
     chain: &str,
     field_name: &str,

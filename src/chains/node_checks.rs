@@ -1,5 +1,5 @@
-//! Whether the nodes of a followed chain are of that chain, know its token, and answer what
-//! following asks.
+//! Whether the nodes of a followed chain are of that chain, know its token, and answer the
+//! questions of the follower.
 
 use std::sync::PoisonError;
 
@@ -10,8 +10,8 @@ use super::port::{ChainNode, NodeError};
 use super::settings::ChainSettings;
 
 impl FollowedChain {
-    /// Checks the nodes that do not rest and were not found to fit yet. `Ok` says whether any node
-    /// fits, `Err` what does not fit. Only nodes that fit are listened to.
+    /// Checks the nodes that do not rest and have not passed yet. `Ok` says whether any node has
+    /// passed, `Err` names the mismatch. Only nodes that passed are believed.
     pub async fn check(&self) -> Result<bool, String> {
         let unchecked =
             self.nodes.iter().filter(|node| !node.fits() && node.resting_for().is_none());
@@ -41,7 +41,7 @@ impl FollowedChain {
     }
 
     /// Asks a node whether it is of this chain and whether the contract is the token. The inner
-    /// `Err` says what does not fit.
+    /// `Err` names the mismatch.
     async fn check_node(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;
@@ -91,8 +91,8 @@ impl FollowedChain {
         self.check_questions(node).await
     }
 
-    /// Asks a node what following asks: the logs of its last final block in one batch, and all
-    /// receipts of that block. The inner `Err` names the question that it does not answer.
+    /// Asks a node the questions of the follower: the logs of its last final block in one batch,
+    /// and all receipts of that block. The inner `Err` names the question that it does not answer.
     async fn check_questions(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let last = node.final_block().await?.number;
         match node.range(&self.contracts(), last, last, None).await {
@@ -131,7 +131,7 @@ impl FollowedChain {
     }
 }
 
-/// What to say of a node that refused to call the token's contract.
+/// The message about a node that refused to call the token's contract.
 fn call_refused(node: &dyn ChainNode, settings: &ChainSettings, words: &str) -> String {
     let label = node.label();
     if words.contains("does not support constant") {

@@ -22,17 +22,17 @@ use super::watched::WatchedAddresses;
 use crate::kernel::StoreError;
 use crate::store::{Tx, migrate};
 
-/// Addresses in a batch of a server with little to do: 0.1 s of CPU time.
+/// The smallest batch, on a server with little to do: 0.1 s of CPU time.
 pub const BATCH_ADDRESSES_MIN: usize = 4_096;
-/// Addresses in a batch of a server that uses as many within a minute: 1 s of CPU time and 2.5 MiB.
+/// The largest batch, on a server that uses it up within a minute: 1 s of CPU time and 2.5 MiB.
 pub const BATCH_ADDRESSES_MAX: usize = 65_536;
 /// How long a batch is meant to last.
 const BATCH_MILLISECONDS: i64 = 60_000;
-/// Indices that stay reserved for a batch that is used up too early: until the next one is
-/// complete, addresses are derived when they are asked for.
+/// Indices that stay reserved in case a batch is used up too early: until the next one is complete,
+/// addresses are derived when they are requested.
 pub const SPARE_INDICES: u32 = 1_024;
-/// How many addresses of the next batch are derived beyond those that the use of the present one
-/// calls for.
+/// How many addresses of the next batch are derived beyond the number that the use of the current
+/// batch requires.
 const AHEAD_ADDRESSES: usize = 64;
 
 struct Fresh {
@@ -47,11 +47,11 @@ fn sort(batch: &mut [Fresh]) {
 
 #[derive(Default)]
 struct AddressBatches {
-    /// What is handed out now.
+    /// The current batch, from which addresses are handed out.
     present: Vec<Fresh>,
-    /// How many there were at first.
+    /// How many addresses the current batch had at first.
     present_size: usize,
-    /// When the use of the present batch was first noticed.
+    /// When an address of the current batch was first seen to be used, by the store's clock.
     begun_milliseconds: Option<i64>,
     /// The next batch while it is derived, not yet sorted.
     growing: Vec<Fresh>,
@@ -87,9 +87,9 @@ impl AddressBatches {
         (self.present_size, self.present, self.begun_milliseconds) = (batch.len(), batch, None);
     }
 
-    /// How many addresses the next batch should have by now. It is begun when half of the present
-    /// one is used, and then keeps step with its use, three times as fast, so that deriving never
-    /// takes a whole core for long.
+    /// How many addresses the next batch should have by now. It is begun when half of the current
+    /// batch is used, and then grows three times as fast as that one is used, so that deriving
+    /// never takes a whole core for long.
     fn growing_target(&self) -> usize {
         if self.present.is_empty() {
             return self.growing_size;
@@ -111,8 +111,8 @@ fn index_next(tx: &mut dyn Tx, index_name: &str) -> Result<(Option<Vec<u8>>, u32
     ))
 }
 
-/// Leaves out the next `count` indices and answers them. After a restore, those that were handed
-/// out since the backup belong to other transfers already.
+/// Skips the next `count` indices and answers them. For use after a restore: the indices handed out
+/// since the backup already belong to other transfers.
 pub fn skip(tx: &mut dyn Tx, index_name: &str, count: u32) -> Result<Range<u32>, StoreError> {
     let (stored, from) = index_next(tx, index_name)?;
     let end = from.saturating_add(count).min(ADDRESS_INDEX_MAX + 1);
@@ -152,7 +152,7 @@ pub struct AddressPool {
     batches: Mutex<AddressBatches>,
     /// No index is reserved, because nobody knows yet whether the account key was used before.
     is_held: AtomicBool,
-    /// What was handed out, for whoever follows the chain.
+    /// The addresses that were handed out, for the follower of the chain.
     pub watched: WatchedAddresses,
 }
 
@@ -234,7 +234,7 @@ impl AddressPool {
     }
 
     /// Derives up to `count` more addresses for the next batch, if it is time. `milliseconds` is
-    /// the store's clock. Answers `true` where nothing is left to do for now.
+    /// the store's clock. Answers `true` if nothing is left to do for now.
     pub fn derive(&self, count: usize, milliseconds: i64) -> bool {
         let indices: Vec<u32> = {
             let mut batches = self.batches();
@@ -272,8 +272,8 @@ impl AddressPool {
         true
     }
 
-    /// The size of the next batch: as many addresses as last a minute at the rate at which `used`
-    /// were used. A few used in an instant do not make a rate.
+    /// The size of the next batch: enough addresses for a minute, at the rate at which `used` were
+    /// used. A few addresses used at once do not make a rate.
     fn size_next(&self, used: usize, elapsed_milliseconds: i64) -> usize {
         if used < self.size_min / 2 {
             return self.size_min;
@@ -286,8 +286,8 @@ impl AddressPool {
         self.kind.deposit_address(&self.key, index).map(|address| Fresh { index, address })
     }
 
-    /// A fresh address and its derivation index; `None` where none is reserved yet. One taken for a
-    /// transaction that is undone stays unused.
+    /// A fresh address and its derivation index; `None` if no index is reserved yet. An address
+    /// taken in a transaction that is undone stays unused.
     pub fn take(&self) -> Option<(i64, AddressBytes)> {
         let taken = self.take_unnoted()?;
         self.watched.add(&taken.1);
@@ -300,8 +300,8 @@ impl AddressPool {
             if let Some(next) = batches.next.take() {
                 batches.begin(next);
             } else if !batches.growing.is_empty() {
-                // Used up before the next batch is complete: what there is of it makes a smaller
-                // one.
+                // Used up before the next batch is complete: its part so far becomes the current
+                // batch.
                 let mut batch = std::mem::take(&mut batches.growing);
                 sort(&mut batch);
                 batches.growing_size = 0;

@@ -1,8 +1,8 @@
-//! What a kind of chain is to the service: how it writes addresses and transactions, where deposit
-//! addresses come from, and how one of its nodes is asked.
+//! The traits of a kind of chain and of a node: how the chain writes addresses and hashes, where
+//! deposit addresses come from, and the questions to a node.
 //!
 //! Everything that imports this works with any kind: following, the audit, refunds, the payer's
-//! page and the diagnosis of a payment. Nothing that a node says is believed here; `verify` judges.
+//! page and the diagnosis of a payment. Answers of nodes are not judged here, but in `verify`.
 
 use std::fmt;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub trait ChainKind: Send + Sync {
     /// The grammar of its addresses, for the API's document.
     fn address_grammar(&self) -> AddressGrammar;
 
-    /// An address as a sanctions list writes it, which may be more careless.
+    /// Reads an address as a sanctions list writes it; lists are less careful with the form.
     fn listed_address(&self, text: &str) -> Option<AddressBytes> {
         self.parse_address(text).ok()
     }
@@ -89,13 +89,13 @@ pub trait ChainNode: Send + Sync {
     /// Host and port, for the log.
     fn label(&self) -> String;
 
-    /// Whether it was found to be of the configured chain; only such nodes are listened to.
+    /// Whether it was found to be of the configured chain; only such nodes are believed.
     fn fits(&self) -> bool;
 
     /// Keeps what a check found; a node that does not fit rests before it is checked again.
     fn note_fit(&self, fits: bool);
 
-    /// How much longer the node rests after a fault; `None` where it may be asked now.
+    /// How much longer the node rests after a fault; `None` if it may be asked now.
     fn resting_for(&self) -> Option<Duration>;
 
     /// How many questions it was asked since the start; each question of a batch counts.
@@ -117,17 +117,17 @@ pub trait ChainNode: Send + Sync {
     /// The newest block that the node calls final: it cannot be replaced.
     fn final_block(&self) -> NodeAnswer<'_, FinalBlock>;
 
-    /// The header of a block; `None` where the node does not have it (yet).
+    /// The header of a block; `None` if the node does not have it (yet).
     fn header(&self, number: i64) -> NodeAnswer<'_, Option<Header>>;
 
     /// The headers of several blocks.
     fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>>;
 
     /// Logs of the contracts in the blocks `from` to `to`, with the headers of these two blocks.
-    /// `None` where the node lacks one of the two.
+    /// `None` if the node lacks one of the two.
     ///
-    /// `last` may be the header of block `to`, if the node has told it already: then it need not be
-    /// asked for again. The header of another block is to be ignored.
+    /// `last` may be the header of block `to`, if the node has sent it already: then it need not be
+    /// requested again. An implementation must ignore the header of any other block.
     fn range<'a>(
         &'a self,
         contracts: &'a [AddressBytes],
@@ -136,14 +136,14 @@ pub trait ChainNode: Send + Sync {
         last: Option<&'a Header>,
     ) -> NodeAnswer<'a, Option<BlockRange>>;
 
-    /// What became of one transaction; `None` where the node does not know it.
+    /// What became of one transaction; `None` if the node does not know it.
     fn receipt<'a>(&'a self, transaction: &'a Hash) -> NodeAnswer<'a, Option<Receipt>>;
 
     /// What became of several transactions.
     fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> NodeAnswer<'a, Vec<Option<Receipt>>>;
 
     /// The receipts of all transactions of a block, read without the node's filter of logs. `None`
-    /// where the node does not know all of the transactions.
+    /// if the node does not know all of the transactions.
     fn receipts_in<'a>(&'a self, block: &'a Header) -> NodeAnswer<'a, Option<Vec<Receipt>>>;
 
     /// What each address holds of a contract's token at the newest block, in the token's smallest
@@ -158,16 +158,16 @@ pub trait ChainNode: Send + Sync {
     /// node refuses a question, that counts as no history.
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>>;
 
-    /// How many decimals a contract's token has; `None` where the contract answers no number.
+    /// How many decimals a contract's token has; `None` if the contract answers no number.
     fn token_decimals<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<u128>>;
 
-    /// Whether a contract says that another contract has replaced it; `None` where it does not say.
+    /// Whether a contract says that another contract has replaced it; `None` if it does not say.
     fn token_is_deprecated<'a>(
         &'a self,
         contract: &'a AddressBytes,
     ) -> NodeAnswer<'a, Option<bool>>;
 
-    /// The symbol of a contract's token; `None` where the contract answers no text of 1 to
+    /// The symbol of a contract's token; `None` if the contract answers no text of 1 to
     /// [`SYMBOL_LENGTH_MAX`] characters.
     fn token_symbol<'a>(&'a self, contract: &'a AddressBytes) -> NodeAnswer<'a, Option<String>>;
 }
@@ -188,13 +188,13 @@ pub struct BlockRange {
     pub logs: Vec<Log>,
 }
 
-/// A block that nobody can replace any more, as a node tells it.
+/// A block that, by a node, can no longer be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinalBlock {
     pub number: i64,
     /// Unix seconds.
     pub time: i64,
-    /// The header of the block; `None` where the node told only its number and time.
+    /// The header of the block; `None` if the node sent only its number and time.
     pub header: Option<Header>,
 }
 
@@ -214,7 +214,7 @@ pub enum NodeError {
     MethodMissing(String),
     #[error("answers an error: {0}")]
     Refused(String),
-    /// What came is not what the question asks for.
+    /// The answer is not what the question asks for.
     #[error("does not answer sensibly: {0}")]
     Garbage(String),
     /// It rests after a fault and is not asked.
@@ -223,8 +223,8 @@ pub enum NodeError {
 }
 
 impl NodeError {
-    /// Whether the fault is the node's and not the question's: another question would soon meet it
-    /// too.
+    /// Whether the fault is the node's and not the question's, so that other questions would meet
+    /// it too.
     pub const fn is_of_the_node(&self) -> bool {
         matches!(self, NodeError::Unreachable(_) | NodeError::Limited(_) | NodeError::Garbage(_))
     }

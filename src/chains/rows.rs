@@ -17,8 +17,8 @@ pub struct Cursor {
     pub deprecation: Option<Deprecation>,
 }
 
-/// A contract of the token that said that another one has replaced it, and in which block. What is
-/// configured since then may be its successor.
+/// A contract of the token that said that another one has replaced it, and in which block. The
+/// contract configured since then may be its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deprecation {
     pub contract: AddressBytes,
@@ -28,22 +28,21 @@ pub struct Deprecation {
 /// Which chain a cursor is on, and what it is followed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The chain id that was configured when following began. The name alone does not tell TRON's
-    /// networks apart.
+    /// The chain id that was configured when following began. TRON's networks have the same name.
     pub chain_id: u64,
     /// The token's contract since the last start of a follower.
     pub token: AddressBytes,
 }
 
-/// A contract that is the token's, or was when transfers were told it.
+/// A contract that is the token's, or was when callers of transfers were shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenContract {
     pub contract: AddressBytes,
     pub decimals: u8,
 }
 
-/// The most contracts that can have been the token's one after another on one chain. Each request
-/// for logs asks for all of them.
+/// The most contracts that the token can have on one chain, one after another. Each request for
+/// logs asks for all of them.
 pub const TOKENS_COUNT_MAX: usize = 8;
 
 impl Cursor {
@@ -135,8 +134,8 @@ pub fn tokens(
     tx.rows(sql, values![mode.as_str(), chain.as_str()])?.into_iter().map(read).collect()
 }
 
-/// Makes this contract the token's from now on; the earlier ones are still read. `false`, and
-/// nothing is changed, where that would be more than `TOKENS_COUNT_MAX` contracts.
+/// Makes this contract the token's from now on; the earlier ones are still read. Answers `false`
+/// and changes nothing if that would be more than `TOKENS_COUNT_MAX` contracts.
 pub fn follow_with(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -172,8 +171,8 @@ pub fn followed(tx: &mut dyn Tx) -> Result<Vec<(String, String)>, StoreError> {
         .collect()
 }
 
-/// Stores the block from which a chain is followed and compared, and with which token. `false`, and
-/// nothing is changed, where the chain was begun before.
+/// Stores the block from which a chain is followed and compared, and with which token. Answers
+/// `false` and changes nothing if the chain was begun before.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &Now,
@@ -235,9 +234,10 @@ pub fn stands_at(
     )? == 1)
 }
 
-/// Moves the cursor from `from` to `to`. `false`, and nothing is changed, where it is no longer at
-/// `from`, or the token's contract is no longer `token`. So of two nodes that read the same blocks
-/// one wins, and a node that does not know a changed contract yet passes no payments in it.
+/// Moves the cursor from `from` to `to`. Answers `false` and changes nothing if it is no longer at
+/// `from`, or if the token's contract is no longer `token`. So of two nodes that read the same
+/// blocks one wins, and a node that does not know a changed contract yet cannot skip payments in
+/// it.
 pub fn advance(
     tx: &mut dyn Tx,
     now: &Now,
@@ -323,7 +323,7 @@ pub fn audit_mark(
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-/// Moves the mark from `from` to `to`. `false` where it no longer stood at `from`.
+/// Moves the mark from `from` to `to`. Answers `false` if it is no longer at `from`.
 pub fn advance_audit(
     tx: &mut dyn Tx,
     mode: Mode,

@@ -17,11 +17,11 @@ use super::timer::Timer;
 use crate::kernel::within;
 use crate::outbound::OutboundEndpoint;
 
-/// Nodes that one chain is read from.
+/// The most nodes that one chain is read from.
 pub const ENDPOINTS_COUNT_MAX: usize = 4;
-/// Other tokens that are looked out for.
+/// The most `other_tokens`.
 pub const OTHER_TOKENS_COUNT_MAX: usize = 20;
-/// The header in which TRON's public gateways take a key.
+/// The header in which TRON's public gateways expect a key.
 const API_KEY_HEADER_DEFAULT: &str = "TRON-PRO-API-KEY";
 
 /// The table `[live_chain]` or `[test_chain]` of the configuration file. Each key but
@@ -43,11 +43,12 @@ pub struct ChainSources {
     pub lag_alarm_seconds: Option<i64>,
     pub requests_per_second: Option<PerEndpoint>,
     pub requests_per_day: Option<PerEndpoint>,
-    /// Other tokens by their symbol: what arrives of them is shown as a failed deposit.
+    /// Contracts of other tokens by their symbols. A movement of such a token is shown as a failed
+    /// deposit.
     pub other_tokens: Option<BTreeMap<String, String>>,
 }
 
-/// A figure for each endpoint: one for all of them, or as many as there are endpoints.
+/// One figure for all endpoints, or one for each.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum PerEndpoint {
@@ -65,7 +66,7 @@ impl PerEndpoint {
         }
     }
 
-    /// The figure of each endpoint. Without any, endpoints on this machine have 0, which is no
+    /// The figure of each endpoint. By default endpoints on this machine have 0, which means no
     /// limit, and the others have `default`.
     fn of_each(
         figures: Option<&PerEndpoint>,
@@ -121,8 +122,7 @@ impl ApiKeys {
         }
     }
 
-    /// The endpoints with the keys that they are sent. No host is sent another one's key, and none
-    /// is sent in the clear.
+    /// The endpoints with their keys. A key goes to no other host, and never unencrypted.
     fn endpoints(
         &self,
         table: &str,
@@ -185,7 +185,7 @@ struct Preset {
 }
 
 /// TRON's networks and USDT on them. The test nets have several tokens of that name; these are the
-/// ones that are documented most.
+/// best documented ones.
 const PRESETS: [Preset; 3] = [
     Preset {
         word: "tron",
@@ -214,7 +214,7 @@ pub struct ChainSettings {
     /// Decimals of the token: 0 to 30.
     pub decimals: u8,
     pub account_key: AccountXpub,
-    /// How often the head is looked at: 100 to 60 000.
+    /// Pause between two looks at the head, in milliseconds: 100 to 60 000.
     pub poll_milliseconds: u64,
     /// Blocks that one request covers at most: 1 to 1000.
     pub blocks_at_once: u64,
@@ -223,12 +223,12 @@ pub struct ChainSettings {
     /// What the gateway of each endpoint allows, in the order of the endpoints.
     pub request_limits: Vec<RequestLimits>,
     pub other_tokens: BTreeMap<String, ChainAddress>,
-    /// The time by which requests are paced; a test may move it.
+    /// The clock that paces requests; a test may move it.
     pub timer: Timer,
 }
 
 impl ChainSources {
-    /// Lays variables of the environment over the file's table; `table` is `live_chain` or
+    /// Overrides the file's table with variables of the environment; `table` is `live_chain` or
     /// `test_chain`.
     pub fn over(
         mut self,
@@ -269,7 +269,7 @@ impl ChainSources {
     }
 
     /// Checks the table, fills in what the preset gives, and joins the API keys to their endpoints.
-    /// `None` where the table says nothing. `Err` names the key that is wrong or missing.
+    /// `None` if the table is empty. `Err` names the key that is wrong or missing.
     pub fn read(self, table: &str, api_keys: &ApiKeys) -> Result<Option<ChainSettings>, String> {
         let Some(endpoints) = &self.endpoints else {
             return if self == ChainSources::default() {

@@ -1,5 +1,5 @@
-//! A kind of chain that is none of Ethereum's, to prove that one can be added: public keys of 32
-//! bytes as addresses, and nodes that tell of token movements themselves. The chain is in memory.
+//! A kind of chain that is not Ethereum's, for tests: addresses are public keys of 32 bytes, and
+//! nodes report token movements themselves. The chain is in memory.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub const DECIMALS: u8 = 9;
 pub const FINAL_DEPTH: usize = 3;
 const PREFIX: &str = "stub1";
 
-/// The address of whoever has this number.
+/// The address of the test person with this number.
 pub fn address(number: u8) -> AddressBytes {
     derived(&[number])
 }

@@ -89,8 +89,8 @@ pub enum TronAddressError {
 impl TronAddress {
     /// Reads base58check text. The case of letters matters and nothing is trimmed.
     ///
-    /// Faults are looked for in the order length, characters, checksum, prefix; the first is given.
-    /// Any text is fine as input, whatever its length.
+    /// `Err` is the first fault, in the order length, characters, checksum, prefix. The text may
+    /// have any length.
     pub fn parse(text: &str) -> Result<TronAddress, TronAddressError> {
         let characters: &[u8; ADDRESS_LENGTH_CHARS] = match text.as_bytes().try_into() {
             Ok(characters) if text.is_ascii() => characters,

@@ -1,4 +1,4 @@
-//! Reads blocks of one node without its index of logs, and answers only what is consistent.
+//! Reads blocks of one node without its filter of logs, and answers only what is consistent.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,8 +16,8 @@ pub enum ReadError {
     VerifyError(#[from] VerifyError),
 }
 
-/// What was read of single blocks without the filter: headers by height, and receipts by the hash
-/// of their transaction.
+/// Blocks read without the filter: headers by height, and receipts by the hash of their
+/// transaction.
 #[derive(Default)]
 pub struct BlockData {
     pub headers: BTreeMap<i64, Header>,
@@ -55,8 +55,8 @@ pub async fn blocks(
     Ok(known)
 }
 
-/// Reads the receipts and headers of some logs' transactions and blocks. What the node does not
-/// have is left out.
+/// Reads the receipts and headers of some logs' transactions and blocks. Leaves out what the node
+/// does not have.
 pub async fn of_logs(node: &dyn ChainNode, logs: &[&Log]) -> Result<BlockData, NodeError> {
     if logs.is_empty() {
         return Ok(BlockData::default());

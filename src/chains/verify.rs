@@ -1,8 +1,8 @@
-//! Whether to believe a node. Pure: each function takes what was said and answers what stands, or
-//! the doubt.
+//! Whether to believe a node. Pure: each function judges a node's answer and returns what can be
+//! relied on, or the doubt.
 //!
-//! An empty or short answer is how a node fails most: its index has a hole, it is behind, or it
-//! stands on another fork. So nothing counts as empty because a filter said so.
+//! Nodes fail most often with an empty or short answer: the index has a hole, the node is behind,
+//! or it is on another fork. So a block never counts as empty only because a filter showed nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,11 +35,11 @@ pub enum VerifyError {
     WrongTime(i64),
 }
 
-/// How far a block may be ahead of this machine's clock. Producers' clocks agree to a few seconds;
-/// a machine's own can go wrong.
+/// How far a block may be ahead of this machine's clock. Producers' clocks agree within a few
+/// seconds; the machine's own clock can be wrong.
 pub const AHEAD_SECONDS_MAX: i64 = 300;
-/// How far the others' final blocks may lie behind the highest one, by the blocks' times, before
-/// its node is followed alone.
+/// How far all others' final blocks have to be behind the highest one, by the blocks' times, for
+/// its node to be followed alone, in seconds.
 pub const BEHIND_SECONDS_MAX: i64 = 600;
 
 /// Up to where the final view is taken.
@@ -51,8 +51,8 @@ pub struct FinalView {
 }
 
 /// The final view, from the block that each node calls final: the highest block that two nodes call
-/// final. One node is taken at its word where no other answers, or where all others are more than
-/// [`BEHIND_SECONDS_MAX`] behind it. `None` where there is no block.
+/// final. One node is believed alone if no other answers, or if all others are more than
+/// [`BEHIND_SECONDS_MAX`] behind it. `None` if there is no block.
 pub fn final_view<'a>(blocks: impl IntoIterator<Item = &'a FinalBlock>) -> Option<FinalView> {
     let mut blocks: Vec<&FinalBlock> = blocks.into_iter().collect();
     blocks.sort_by_key(|block| std::cmp::Reverse(block.number));
@@ -89,9 +89,9 @@ pub struct Anchor {
     pub hash: Hash,
 }
 
-/// Checks a range against itself and the block before it; the first of the contracts is the token.
-/// Answers the blocks for which the filter showed nothing. That does not prove them empty, so the
-/// caller has to read them without the filter.
+/// Checks that a range is consistent and continues from the block before it; the first of the
+/// contracts is the token's. Answers the blocks for which the filter showed nothing. They may not
+/// be empty, so the caller has to read them without the filter.
 pub fn range(
     before: Anchor,
     to: i64,
@@ -130,7 +130,7 @@ pub fn range(
     Ok((from..=to).filter(|number| !seen.contains(number)).collect())
 }
 
-/// The parts of a log that two nodes have to tell alike.
+/// The parts of a log that have to be the same on two nodes.
 fn essence(log: &Log) -> (i64, i64, Hash, Hash, AddressBytes, &LogContent) {
     (
         log.block_number.0,
@@ -142,9 +142,8 @@ fn essence(log: &Log) -> (i64, i64, Hash, Hash, AddressBytes, &LogContent) {
     )
 }
 
-/// Compares what two nodes tell of a range. Answers the blocks of which they show different logs:
-/// one of the two may have a hole there. If they do not even agree on the first and last block,
-/// that is a doubt.
+/// Compares a range as two nodes show it. Answers the blocks with different logs: one of the two
+/// may have a hole there. `Err` if the nodes differ about the first or last block.
 pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>, VerifyError> {
     if !is_same_block(&one.first, &other.first) || !is_same_block(&one.last, &other.last) {
         return Err(VerifyError::Disagreement(one.first.number.0, one.last.number.0));
@@ -154,14 +153,13 @@ pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>
     Ok(one.symmetric_difference(&other).map(|(number, ..)| *number).collect())
 }
 
-/// Whether two nodes tell the same of a block. The time is compared as well, because it decides
-/// whether money came late.
+/// Whether two nodes show the same block. The time is compared as well, because it decides whether
+/// money came late.
 pub fn is_same_block(one: &Header, other: &Header) -> bool {
     (one.number, one.hash, one.timestamp) == (other.number, other.hash, other.timestamp)
 }
 
-/// Whether everything that happened in a block, asked for without a filter, holds exactly the logs
-/// that the filter showed.
+/// Checks that a block, read without a filter, has exactly the logs that the filter showed.
 pub fn whole_block(
     block: &Header,
     receipts: &[Receipt],
@@ -188,7 +186,7 @@ pub fn whole_block(
     {
         return Err(VerifyError::Hole(number));
     }
-    // A failed transaction's log may be shown; whether it counts is judged where it concerns us.
+    // A node may show a failed transaction's log. [`has_happened`] judges it if it concerns us.
     let happened: BTreeMap<i64, &Log> = receipts
         .iter()
         .flat_map(|receipt| &receipt.logs)
@@ -200,8 +198,8 @@ pub fn whole_block(
     if shown.iter().all(has_happened) { Ok(()) } else { Err(VerifyError::BadLog(number)) }
 }
 
-/// Whether a matched log really happened: `false` where its transaction failed, although the filter
-/// showed the log.
+/// Whether a log really happened: `false` if its transaction failed, although the filter showed the
+/// log.
 pub fn has_happened(log: &Log, receipt: Option<&Receipt>) -> Result<bool, VerifyError> {
     let number = log.block_number.0;
     let Some(receipt) = receipt else { return Err(VerifyError::Stale(number)) };

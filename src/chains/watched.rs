@@ -1,22 +1,21 @@
-//! Which addresses were handed out, in memory, so that following a chain costs the same however
-//! many there are.
+//! The addresses that were handed out, in memory, so that the cost of following a chain does not
+//! depend on their number.
 //!
-//! Nearly every address of a block is a stranger's, and asking the store's table
-//! (`deposit_addresses`) for each would read a page of its own. The filter says "no" only with
-//! certainty: it starts with all that the table holds, and every address enters it before the
-//! transaction that hands it out commits. Where the filter says "perhaps", the table is asked,
-//! which is the truth.
+//! Nearly every address in a block is foreign, and each look into the store's table
+//! (`deposit_addresses`) would read a page. So a filter is asked first. Its "no" is certain: it
+//! starts with everything in the table, and every address is added to it before the transaction
+//! that hands it out commits. If it says "perhaps", the table is asked.
 //!
-//! That certainty holds where one process hands out all addresses. Where several do, the filter is
-//! never completed, and the table is asked for every address.
+//! This requires that one process hands out all addresses. If several do, the filter is never
+//! completed, and the table is asked for every address.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::address_bytes::AddressBytes;
 use crate::store::key_filter::KeyFilter;
 
-/// Addresses in the first part of the filter; each further part has room for as many as all before
-/// it.
+/// Room for addresses in the first part of the filter; each further part has as much room as all
+/// parts before it.
 const ROOM_ADDRESSES_MIN: usize = 65_536;
 /// How much wider than usual the filters are. A block asks for about 160 strangers, and each wrong
 /// "perhaps" costs a read of the table. With twice the usual bits (four bytes an address) that
@@ -26,7 +25,7 @@ const WIDTH: usize = 2;
 /// A filter of addresses.
 struct AddressFilter {
     filter: KeyFilter,
-    /// How many more addresses it takes before it says "perhaps" to too many strangers.
+    /// How many more addresses it can hold before it says "perhaps" to too many foreign ones.
     room: usize,
 }
 
@@ -40,7 +39,8 @@ impl AddressFilter {
     }
 }
 
-/// What the table held before the start, in one part, because asking each part costs.
+/// The addresses in the table at the start, in one part of the filter, because each part takes time
+/// to ask.
 pub struct RegisteredAddresses(AddressFilter);
 
 impl RegisteredAddresses {
@@ -96,7 +96,7 @@ impl WatchedAddresses {
     /// Adds everything that was handed out before the start, so that from now on a "no" is certain.
     pub fn complete(&self, registered: RegisteredAddresses) {
         let mut known = self.parts();
-        // First, so that the last part goes on to take what is handed out.
+        // At the front, because new addresses go into the last part.
         known.parts.insert(0, registered.0);
         known.is_complete = true;
     }

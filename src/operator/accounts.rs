@@ -1,4 +1,4 @@
-//! Suspending accounts, and letting them act again.
+//! Suspends and resumes accounts.
 
 use super::OperatorResult;
 use super::four_eyes::{RequestedAction, wait_for_second};
@@ -13,8 +13,8 @@ pub fn account_subject(name: &str) -> String {
     format!("account {name}")
 }
 
-/// Stops all keys of an account. Its transfers that are under way go on. Declined if there is no
-/// such account, or if it is suspended already.
+/// Stops all keys of an account. Its running transfers go on. Declined if there is no such account,
+/// or if it is suspended already.
 pub fn suspend_account(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -45,7 +45,7 @@ pub fn resume_account(
     Ok(format!("{name} is active"))
 }
 
-/// Suspends or resumes. If two persons do the same at once, one of them is told that it is done
+/// Suspends or resumes. If two persons do the same at once, one of them is told that it was done
 /// already.
 fn change(
     tx: &mut dyn Tx,

@@ -1,5 +1,5 @@
-//! The operator's decisions about beneficiaries: approving them, refusing them, and saying what a
-//! look at an account by hand found.
+//! The operator's decisions about beneficiaries: approving, refusing, and recording the result of a
+//! check of the account by hand.
 
 use super::{OperatorDecision, OperatorResult, decide_hits, declined, find_named, not_taken};
 use crate::account_verification::{AccountAnswer, NameMatch};
@@ -65,7 +65,7 @@ pub(super) fn decide(
         {
             return Ok(format!("{id} stays without payouts: screening found more{decided}"));
         }
-        // There is no arrow from active to rejected. The beneficiary stays without payouts, also
+        // There is no arrow from active to rejected. The beneficiary stays without payouts, even
         // when it is screened again.
         (BeneficiaryStatus::Active, VerificationDecision::Reject) if is_held => {
             return Ok(format!("{id} stays without payouts{decided}"));
@@ -81,7 +81,7 @@ pub(super) fn decide(
     Ok(format!("{id} is {}{decided}", Status::as_str(beneficiary.status)))
 }
 
-/// What a beneficiary has become, and whether screening keeps it from being paid.
+/// The beneficiary's new status in words, and whether screening keeps it from being paid.
 fn outcome_of(beneficiary: &Beneficiary) -> String {
     let is_held =
         beneficiary.payouts_disabled_reason == Some(PayoutsDisabledReason::ComplianceHold);

@@ -1,4 +1,4 @@
-//! Explaining what a comparison of the book with the bank or with a chain found.
+//! Explains differences of the book with the bank or with a chain.
 
 use super::four_eyes::{RequestedAction, wait_for_second};
 use super::{OperatorResult, declined_about};
@@ -9,14 +9,14 @@ use crate::reconcile::explaining::{ExplanationOutcome, explain_by_id, explain_by
 use crate::services::Settings;
 use crate::store::Tx;
 
-/// A difference that somebody explains.
+/// A difference to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedDifference {
     /// The number of a line or of a difference with a chain, or otherwise its subject.
     pub what: String,
     /// The payouts that a line belongs to.
     pub payouts: Vec<Id<kind::Payout>>,
-    /// The kind, where the subject has several differences.
+    /// The kind, if the subject has several differences.
     pub kind: Option<String>,
 }
 

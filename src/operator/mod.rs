@@ -58,18 +58,17 @@ pub enum OperatorDecision {
     /// Unmatched deposit: give it back, to this address where one is known.
     Refund(Option<ChainAddress>),
     /// Payout that is with the bank: the bank paid it, under this reference. Settled payout that
-    /// waits for the operator: it stands as it is, and this is its reference.
+    /// waits for the operator: it stays settled, and this is its reference.
     Settle(String),
     /// Payout whose outcome is unknown, or that no file was written for yet: the bank did not and
     /// will not pay it.
     Fail,
-    /// Payout that the bank refused for a cause on our side, alone or with its whole file: the
-    /// cause is mended, so it is sent once more, in a new file and with the same end-to-end
-    /// identifier.
+    /// Payout that the bank refused, alone or with its whole file, for a cause on our side that is
+    /// now fixed: it is sent once more, in a new file and with the same end-to-end identifier.
     Resend,
     /// Settled payout: its money came back to the bank account, but no report of the bank names it.
     Return,
-    /// Beneficiary in verification: what a look at its account by hand found.
+    /// Beneficiary in verification: the result of a check of its account by hand.
     Check(AccountAnswer),
 }
 
@@ -98,8 +97,8 @@ impl OperatorDecision {
 
 /// Carries a decision out, keeps who decided and why, and answers a sentence about what happened.
 /// If the decision needs a second person, it is kept as a request instead, and the answer says so.
-/// Declined if there is no such object, or if it does not take this decision now; then the caller's
-/// transaction has to be undone, because the record was written first.
+/// Declined if there is no such object, or if it does not permit this decision now. The caller then
+/// has to undo the transaction, because the record was written first.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -110,8 +109,8 @@ pub fn decide(
 ) -> OperatorResult {
     decisions::require_operator(tx, by, Role::Operator)?;
     let scope = find_scope(tx, id)?.ok_or_else(|| declined(id, "there is no such object"))?;
-    // Locked before the object is read. Otherwise two decisions about one object, or a decision and
-    // the screening of everybody, would each miss what the other writes.
+    // Lock before the object is read. Otherwise two decisions about one object, or a decision and
+    // the screening of everybody, could each miss what the other writes.
     keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     decisions::require(by, scope.mode())?;
@@ -133,8 +132,8 @@ pub fn decide(
     }
 }
 
-/// A beneficiary's full account number, for an operator who says why. The audit log gets an entry
-/// in the same transaction. `None` if `id` is no beneficiary of any account.
+/// A beneficiary's full account number, for an operator who gives a reason. Writes an entry in the
+/// audit log in the same transaction. `None` if `id` is no beneficiary of any account.
 pub fn see_account_number(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -151,9 +150,9 @@ pub fn see_account_number(
     Ok(Some(crate::beneficiaries::open_account_number(&beneficiary, services)?))
 }
 
-/// Keeps in the audit log who sees the full account numbers of beneficiaries, and why. Refuses
-/// without a reason, and once there are operators for anybody else; with no beneficiary it only
-/// judges that.
+/// Writes into the audit log who sees the full account numbers of beneficiaries, and why. Refused
+/// without a reason and, once there are operators, for anybody else. Without a beneficiary it only
+/// checks that.
 pub fn see_account_numbers(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -173,7 +172,7 @@ pub fn see_account_numbers(
     Ok(())
 }
 
-/// Accounts and modes that one statement asks for.
+/// Accounts and modes that one query asks for.
 const SCOPES_ASKED_MAX: usize = 500;
 
 /// Finds the account and mode of an object, over all accounts; `None` if there is no such object.
@@ -279,8 +278,8 @@ fn decide_deposit(
         return Err(declined(id, "a deposit is refunded"));
     };
     let deposit = find_named(id, |id| deposits::rows::find(tx, scope, id))?;
-    // An address in another chain's form would be written in the form of this chain, where it is
-    // nobody's address.
+    // An address in another chain's form would be rewritten in this chain's form, where it belongs
+    // to nobody.
     if let Some(misfit) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
         return Err(declined(id, misfit.message));
     }
@@ -301,7 +300,7 @@ fn decide_deposit(
     Ok(format!("{} is {}{next}", refund.id, Status::as_str(refund.status)))
 }
 
-/// Decides about all hits of an object that were not withdrawn, also about those that were decided
+/// Decides about all hits of an object that were not withdrawn, including those that were decided
 /// otherwise before. Answers words to add to the outcome; empty if no hit changed.
 fn decide_hits(
     tx: &mut dyn Tx,
@@ -319,7 +318,7 @@ fn decide_hits(
     })
 }
 
-/// What the operator is answered: what happened, or why nothing did.
+/// The answer to the operator: what happened, or why nothing did.
 type OperatorResult = Result<String, OperationError>;
 
 fn declined(id: AnyId, reason: impl std::fmt::Display) -> OperationError {
@@ -341,7 +340,7 @@ fn declined_by(id: AnyId, error: OperationError) -> OperationError {
     }
 }
 
-/// Declines a decision that an object does not take in its status.
+/// Declines a decision that an object's status does not permit.
 fn not_taken<S: Status>(id: AnyId, status: S) -> OperationError {
     declined(id, format!("it is {}, which does not take this decision", status.as_str()))
 }

@@ -10,7 +10,7 @@ use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// A hit, and who it is about. Holds personal data: never logged.
+/// A hit, and who it is about. Contains personal data: never log it.
 pub struct OpenHit {
     /// The account's name.
     pub account: String,

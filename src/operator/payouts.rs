@@ -1,4 +1,4 @@
-//! The operator's decisions about payouts: closing those whose outcome the bank has not told,
+//! The operator's decisions about payouts: closing those whose outcome the bank has not reported,
 //! sending again what it refused, and ending holds.
 
 use super::{OperatorDecision, OperatorResult, decide_hits, declined, find_named, not_taken};
@@ -28,8 +28,8 @@ pub(super) fn decide(
     match (payout.status, decision) {
         (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {
             let reference = utr(id, payout.method, reference)?;
-            // The bank cannot have paid what it was never sent. An instruction that was queued
-            // again has been with the bank before.
+            // The bank cannot have paid what it never received. An instruction that is queued again
+            // was with the bank before.
             let is_unsent = |status| {
                 matches!(
                     status,
@@ -48,7 +48,7 @@ pub(super) fn decide(
             }
             journal::undo_queue_again(tx, payout.id)?;
             journal::set_attention(tx, now, payout.id, None)?;
-            // Keeps the reference: money that comes back may name nothing else.
+            // Keep the reference: a later return of the money may name nothing else.
             journal::stop_waiting(tx, payout.id, Some(reference.as_str()))?;
             let report =
                 BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
@@ -86,8 +86,8 @@ pub(super) fn decide(
         }
         (PayoutStatus::Processing, OperatorDecision::Fail) => {
             // Once the money goes back, nothing may go to the bank any more. So a queued
-            // instruction is withdrawn first and read afterwards: the update waits for a worker
-            // that is claiming it at this moment.
+            // instruction is withdrawn before it is read: the update waits for a worker that is
+            // just claiming it.
             let is_withdrawn = journal::withdraw(tx, payout.id)?;
             let sent = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
             match sent.map(|found| found.status) {
@@ -106,8 +106,8 @@ pub(super) fn decide(
                 _ => {}
             }
             journal::stop_waiting(tx, payout.id, None)?;
-            // A statement may still bring the payment and its return. This mark tells the worker
-            // that they are no news.
+            // A statement may still show the payment and its return. This mark tells the bank's
+            // worker to ignore them.
             let before = journal::find(tx, payout.id)?.and_then(|found| found.attention);
             let after = before
                 .filter(|attention| {
@@ -121,7 +121,7 @@ pub(super) fn decide(
             };
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
-        // `submit` screens everybody again, with what is cleared here.
+        // `submit` screens everybody again, with these clearances.
         (PayoutStatus::Hold, OperatorDecision::Approve) => {
             let decided =
                 decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Cleared, by)?;
@@ -142,7 +142,7 @@ pub(super) fn decide(
     Ok(format!("{id} is {}", Status::as_str(payout.status)))
 }
 
-/// Reads the bank's reference that the operator typed, in either case of letters.
+/// Reads a bank's reference that the operator typed, in capital or small letters.
 fn utr(id: AnyId, method: PaymentMethod, reference: &str) -> Result<Utr, OperationError> {
     Utr::parse_for(method, &reference.to_ascii_uppercase()).ok_or_else(|| {
         declined(

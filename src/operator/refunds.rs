@@ -20,8 +20,8 @@ use crate::screening::hits;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Decides about a refund whose address screening found on a list. Refused, it stays held until it
-/// gets another address.
+/// Decides about a refund whose address screening found on a list. If the operator refuses it, it
+/// stays held until it gets another address.
 pub(super) fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -90,7 +90,7 @@ pub fn set_refund_address(
         return Err(declined(any, refused.message));
     }
     if refund.is_held_by_screening {
-        // The hits are about the address that is replaced. They must not stay open.
+        // The hits are about the old address. They must not stay open.
         hits::decide(tx, now, scope, any, HitDecision::Refused, by)?;
     }
     let declaration = AddressDeclaration {
@@ -110,7 +110,7 @@ pub fn set_refund_address(
 
 /// Keeps the transaction in which the operator says it sent a refund; the chain confirms it later.
 /// Declined if the transaction has confirmed another refund already, because that is usually a
-/// slip; `is_batch` says that it pays several refunds on purpose.
+/// mistake, unless `is_batch` says that it pays several refunds.
 pub fn mark_refund_sent(
     tx: &mut dyn Tx,
     now: &mut Now,

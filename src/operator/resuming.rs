@@ -1,4 +1,4 @@
-//! Ends pauses, and lets the payouts go on that waited for it.
+//! Ends pauses, and continues the payouts that waited for the end.
 
 use super::OperatorResult;
 use super::four_eyes::{RequestedAction, account_number, wait_for_second};

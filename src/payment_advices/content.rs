@@ -1,5 +1,5 @@
 //! What a payment advice says: its headline, its amounts, the rows of its table, and its notes. No
-//! fact stands there twice.
+//! fact appears twice.
 
 use super::countries::country_name;
 use super::{Advice, Milestone, indian_time};
@@ -7,7 +7,7 @@ use crate::kernel::Money;
 use crate::kernel::rupees::grouped;
 use crate::payouts::state::PayoutStatus;
 
-/// Deposits that the page names.
+/// The most deposits that the page names.
 const DEPOSITS_SHOWN_MAX: usize = 2;
 
 /// A row of the table.
@@ -24,7 +24,7 @@ pub(super) struct TableSection {
     pub(super) rows: Vec<TableRow>,
 }
 
-/// A row of the amounts: what it is, and the figure, which ends at the right.
+/// A row of the amounts: its label, and the figure, which is aligned to the right.
 pub(super) struct AmountRow {
     pub(super) label: String,
     pub(super) figure: String,
@@ -46,13 +46,13 @@ pub(super) fn headline(advice: &Advice) -> &'static str {
     }
 }
 
-/// What stands between the amount sent and the amount paid: the rate; and, if a fee or GST was
-/// deducted, the gross amount and each deduction.
+/// The steps from the amount sent to the amount paid: the rate; and, if a fee or GST was deducted,
+/// the gross amount and each deduction.
 pub(super) fn amounts(advice: &Advice) -> Vec<AmountRow> {
     let amount = |label: &str, figure: String| AmountRow { label: label.to_owned(), figure };
     let rate = format!("{} INR for 1 {}", advice.rate, advice.amount_sent_currency.as_str());
     let mut rows = vec![amount("Exchange rate", rate)];
-    // Without a fee and a tax the gross amount is the one that was paid.
+    // Without a fee and a tax the gross amount is the amount paid.
     if advice.amount_gross == advice.amount && advice.gst.is_none() {
         return rows;
     }

@@ -43,7 +43,7 @@ VC Saint Vincent and the Grenadines|VE Venezuela|VG British Virgin Islands|VI U.
 VN Viet Nam|VU Vanuatu|WF Wallis and Futuna|WS Samoa|YE Yemen|YT Mayotte|ZA South Africa|\
 ZM Zambia|ZW Zimbabwe";
 
-/// The name of a country; a code that is not known stands for itself.
+/// The name of a country, or the code itself if it is unknown.
 pub fn country_name(code: &str) -> &str {
     let named = NAMES.split('|').find_map(|entry| entry.strip_prefix(code));
     named.and_then(|name| name.strip_prefix(' ')).unwrap_or(code)

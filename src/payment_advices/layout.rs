@@ -6,9 +6,8 @@ use super::text::{self, ShapedLine, Weight};
 
 /// In points, as every length here.
 pub(super) const LABEL_WIDTH: f32 = 132.0;
-/// Font sizes that the table is tried in until it fits the page, each with the most lines that one
-/// value can have. A longer value ends in an ellipsis; the JSON document has it whole. The last
-/// size always fits.
+/// Font sizes to try until the table fits the page, each with the most lines of one value. A longer
+/// value ends in an ellipsis; the JSON document has it in full. The last size always fits.
 pub(super) const TRIALS: [(f32, usize); 7] =
     [(9.0, 6), (8.5, 6), (8.0, 6), (7.5, 4), (7.0, 3), (7.0, 2), (6.5, 1)];
 
@@ -51,8 +50,8 @@ impl TableLayout {
         Some(layout)
     }
 
-    /// The table in the largest size that fits `height`, or in the smallest of all. `None` only
-    /// where the fonts inside the binary do not load.
+    /// The table in the largest size that fits `height`, or in the smallest of all. `None` only if
+    /// the fonts inside the binary do not load.
     pub(super) fn fitting(sections: &[TableSection], height: f32) -> Option<TableLayout> {
         let mut smallest = None;
         for (size, lines_max) in TRIALS {

@@ -1,5 +1,5 @@
-//! The payment advice: what a beneficiary can show, as a signed JSON document and as a one-page
-//! PDF.
+//! The payment advice: a beneficiary's evidence of a payout, as a signed JSON document and as a
+//! one-page PDF.
 
 pub mod api;
 mod content;
@@ -37,7 +37,7 @@ pub const RESOURCE: Resource =
 
 crate::string_enum!(AdviceWord { PaymentAdvice "payment_advice" });
 
-/// Deposits that an advice names; a transfer that was funded by more tells their number.
+/// The most deposits that an advice lists. If there are more, it also gives their number.
 pub const DEPOSITS_COUNT_MAX: i64 = 20;
 
 /// Who sent the money.
@@ -199,7 +199,7 @@ pub fn verified_token(services: &Services, token: &str) -> Option<Id<kind::Payou
     services.unmarked(VERIFICATION, token)
 }
 
-/// What the mark of a verification address is made for.
+/// The purpose that the mark of a verification address is bound to, so that no other mark fits it.
 const VERIFICATION: &[u8] = b"payment_advice";
 
 /// The number of a payout's advice: one payout has one.
@@ -208,8 +208,8 @@ fn advice_number(id: Id<kind::Payout>) -> String {
     format!("PA-{}", text.split_once('_').map_or(text.as_str(), |(_, ulid)| ulid))
 }
 
-/// Puts the advice of a settled payout together and signs it with the newest key of its mode. The
-/// same payout gives the same document, until it is returned, the key is rotated, or the service's
+/// Composes the advice of a settled payout and signs it with the newest key of its mode. The same
+/// payout gives the same document, until it is returned, the key is rotated, or the service's
 /// public address changes. What it says of the issuer and the bank is from when the payout was
 /// instructed; the logo and the colour of the page are today's.
 pub fn compose(
@@ -227,7 +227,7 @@ pub fn compose(
     let issuer = services.settings.issuers.of_scope(tx, scope)?;
     let texts = match payout.advice_texts_number {
         Some(number) => payouts::rows::find_advice_texts(tx, number)?.ok_or_else(lost)?,
-        // From before these texts were kept.
+        // A payout older than the storing of these texts.
         None => AdviceTexts::of_settings(tx, services, scope)?,
     };
     let (deposits, deposits_count) = deposits::rows::counted_for_transfer(
@@ -240,7 +240,7 @@ pub fn compose(
     let is_returned = payout.status == PayoutStatus::Returned;
     let explorer =
         services.ports(mode).ok().and_then(|ports| ports.chain.explorer(&transfer.chain));
-    // `exchanged` drops a fraction of a paisa, which belongs to nobody.
+    // `exchanged` drops the fraction of a paisa.
     let amount_gross = transfer.amount.exchanged(transfer.rate, payout.amount.currency)?;
     let mut advice = Advice {
         object: AdviceWord::PaymentAdvice,

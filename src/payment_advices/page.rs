@@ -28,7 +28,7 @@ use crate::kernel::rupees::grouped;
 use crate::kernel::state::Status;
 use crate::payouts::state::PayoutStatus;
 
-/// Of the QR code, in points as every length here.
+/// The width of the QR code, in points as every length here.
 const CODE_WIDTH: f32 = 88.0;
 /// The width of the issuer's lines, which stand left of the title.
 const ISSUER_WIDTH: f32 = WIDTH * 0.55;
@@ -38,7 +38,7 @@ const LOGO_HEIGHT_MAX: f32 = 44.0;
 const LOGO_SPACE: f32 = 12.0;
 /// How much nearer to the title the issuer's lines may end if a logo takes room from them.
 const LOGO_ROOM: f32 = 50.0;
-/// Small enough that the address of a usual server stands on one line.
+/// Small enough that the address of a usual server fits on one line.
 const URL_SIZE: f32 = 7.2;
 
 fn heading(level: u16, title: &str, id: Identifier) -> TagGroup {
@@ -135,7 +135,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         y += 27.0;
     }
 
-    // What happened, and the two figures that everybody looks for.
+    // What happened, and the two main figures.
     y += 24.0;
     let color = if is_returned { ALERT } else { GOOD };
     let said = headline(advice);
@@ -181,7 +181,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     }
     y += height;
 
-    // The foot is measured before the table, which gets what is left.
+    // The foot is measured before the table, which gets the remaining room.
     let code = QrCode::encode_text(&advice.verification_url, QrCodeEcc::Medium).ok();
     let notes_width = if code.is_some() { WIDTH - CODE_WIDTH - 22.0 } else { WIDTH };
     let table = sections(advice);
@@ -326,12 +326,12 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     ));
     document.set_outline(outline);
     document.set_tag_tree(tree);
-    // The library's error could hold a value of the document, such as a name. So only its kind is
-    // told.
+    // The library's error may contain a value of the document, such as a name. So only its kind is
+    // reported.
     document.finish().map_err(|error| broken(fault_kind(&error)))
 }
 
-/// The name of an error without what it carries.
+/// The name of an error without its contents.
 fn fault_kind(error: &krilla::error::KrillaError) -> String {
     let told = format!("{error:?}");
     told.chars().take_while(|letter| letter.is_alphanumeric()).collect()
@@ -351,7 +351,7 @@ fn metadata(advice: &Advice) -> Metadata {
         .producer("hundi".into())
         .language("en-IN".into())
         .document_id(advice.advice_number.clone());
-    // The advice's own time, not that of the request, so that the bytes stay the same.
+    // The advice's own time and not the request's, so that the bytes stay the same.
     let time = advice
         .issued_at
         .and_then(|at| jiff::Timestamp::from_second(at).ok())

@@ -1,4 +1,4 @@
-//! Draws on the page and tags what it draws, so that what is seen is also read aloud.
+//! Draws on the page and tags what it draws, so that screen readers read it.
 
 use krilla::color::rgb;
 use krilla::geom::{Path, PathBuilder, Rect, Size, Transform};
@@ -41,8 +41,8 @@ pub(super) fn fill(color: (u8, u8, u8)) -> Option<Fill> {
     })
 }
 
-/// Draws and tags at once, so that what is seen is also read aloud, in the same order. Lengths are
-/// in points, from the page's upper left corner; the `y` of a text is its baseline.
+/// Draws and tags at once, so that screen readers read what is drawn, in the same order. Lengths
+/// are in points, from the page's upper left corner; the `y` of a text is its baseline.
 pub(super) struct Pen<'a, 'b> {
     pub(super) surface: &'a mut Surface<'b>,
 }
@@ -108,7 +108,7 @@ impl Pen<'_, '_> {
         Ok(id)
     }
 
-    /// A shape that only decorates, so that it is not read aloud.
+    /// A decorative shape, which screen readers skip.
     pub(super) fn shape(&mut self, kind: ArtifactType, path: Option<Path>, color: (u8, u8, u8)) {
         let Some(path) = path else { return };
         self.surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(kind)));
@@ -133,7 +133,7 @@ impl Pen<'_, '_> {
             PAGE_WIDTH / 2.0,
             PAGE_HEIGHT / 2.0,
         ));
-        // As outlines, so that the mark is no part of the text.
+        // As outlines, so that the watermark is not part of the text.
         line.draw(
             self.surface,
             (PAGE_WIDTH - line.width * size) / 2.0,

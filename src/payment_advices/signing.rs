@@ -15,9 +15,9 @@ use crate::kernel::{Mode, Now, StoreError};
 use crate::secrets;
 use crate::store::{Tx, migrate};
 
-/// Keys that one mode can have; the old ones stay so that what they signed can be verified.
+/// The most keys of one mode. Old ones stay, so that what they signed can be verified.
 pub const KEYS_COUNT_MAX: usize = 64;
-/// The only algorithm there is, in the name that RFC 9864 registers.
+/// The only algorithm, by the name that RFC 9864 registers.
 pub const ALGORITHM: &str = "Ed25519";
 
 const SEED_BYTES: usize = 32;
@@ -37,7 +37,7 @@ pub struct AdviceSignature {
     pub value: String,
 }
 
-/// A key that verifies: everything about it may be published.
+/// A key that verifies signatures; all of it may be published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     pub bytes: [u8; 32],
@@ -56,7 +56,7 @@ impl PublicKey {
     }
 }
 
-/// A key that signs. It has no `Debug`, so that no log can show it.
+/// A key that signs. It has no `Debug`, so that it cannot be logged.
 pub struct SigningKey {
     pair: Ed25519KeyPair,
     pub public: PublicKey,
@@ -120,8 +120,8 @@ pub fn ensure(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer) -> Result<(), Sto
     Ok(())
 }
 
-/// Makes a new key that signs from now on. The earlier ones are kept and published. Fails where the
-/// mode has [`KEYS_COUNT_MAX`].
+/// Makes a new key, which signs from now on. The earlier keys are kept and published. Fails if the
+/// mode has [`KEYS_COUNT_MAX`] keys.
 pub fn rotate(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -174,7 +174,7 @@ pub fn key_set(keys: &[PublicKey]) -> Value {
 }
 
 /// Reads a JWK set that was saved from `/.well-known/hundi-advice-keys.json`. Keys of other kinds
-/// are passed over.
+/// are ignored.
 pub fn read_key_set(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
     let fault = |what: &str| {
         format!(
@@ -236,8 +236,8 @@ pub enum Invalid {
 }
 
 /// Checks a document against the keys, without a network. Answers the key that signed it. The order
-/// of members and white space do not count; whoever reads the text must have refused duplicate
-/// members.
+/// of members and white space do not matter. The caller must have refused duplicate members when it
+/// parsed the text.
 pub fn verify<'a>(document: &Value, keys: &'a [PublicKey]) -> Result<&'a PublicKey, Invalid> {
     if document.get("object").and_then(Value::as_str) != Some("payment_advice") {
         return Err(Invalid::NotAnAdvice);
@@ -281,13 +281,12 @@ fn signed_bytes(document: &Value) -> Result<Vec<u8>, String> {
     Ok(text.into_bytes())
 }
 
-/// The largest integer that is written. RFC 8785 has numbers as doubles, and up to this one every
+/// The largest integer that is written. In RFC 8785 numbers are doubles, and up to this one every
 /// integer is exact as a double.
 const INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// RFC 8785 for what advices consist of: members sorted by UTF-16 code units, no white space,
-/// shortest escapes. Numbers are whole; any other is refused, so that the form of doubles never
-/// matters.
+/// The part of RFC 8785 that advices need: members sorted by UTF-16 code units, no white space,
+/// shortest escapes. Numbers must be whole, so that the form of doubles never matters.
 fn write_canonical(value: &Value, out: &mut String) -> Result<(), String> {
     let escaped = |text: &str| serde_json::to_string(text).map_err(|error| error.to_string());
     match value {

@@ -2,8 +2,8 @@
 //! lines.
 //!
 //! Latin, Greek, Cyrillic and the nine scripts of India's banknotes are shaped with subset Noto
-//! fonts. What they lack, and whatever could turn text around or hide it, shows as U+FFFD, so that
-//! nothing is left out unseen.
+//! fonts. Characters that they lack, and characters that could reverse or hide text, show as
+//! U+FFFD, so that nothing is omitted silently.
 
 use std::sync::LazyLock;
 
@@ -64,8 +64,7 @@ const SCRIPTS: [(char, char); 9] = [
     ('\u{0D00}', '\u{0D7F}'),
 ];
 
-/// What the Latin faces were cut down to, without soft hyphens and anything else that shows
-/// nothing.
+/// The ranges in the subset Latin faces, without soft hyphens and other invisible characters.
 const LATIN: [(char, char); 22] = [
     (' ', '~'),
     ('\u{00A0}', '\u{00AC}'),
@@ -103,9 +102,9 @@ fn face_of(letter: char, before: usize, weight: Weight) -> Option<usize> {
         blocks.iter().position(|(first, last)| (*first..=*last).contains(&letter))
     };
     match letter {
-        // What scripts share stays in the script it stands in.
+        // Characters that scripts share take the face of the script around them.
         ' ' | '\u{0964}' | '\u{0965}' if is_indic => Some(before),
-        // Joiners decide how Indic letters combine; anywhere else they show nothing.
+        // Joiners decide how Indic letters combine; elsewhere they are invisible.
         '\u{200C}' | '\u{200D}' => is_indic.then_some(before),
         REPLACEMENT => Some(latin),
         _ => within(&SCRIPTS).map(|place| place + 2).or_else(|| within(&LATIN).map(|_| latin)),
@@ -136,7 +135,7 @@ fn shape_run(face: &Face, text: &str) -> Vec<KrillaGlyph> {
     let em = face.font.units_per_em();
     let infos = output.glyph_infos();
     let mut glyphs: Vec<KrillaGlyph> = Vec::with_capacity(infos.len());
-    // From the end, so that the place where a cluster ends is that where the one after it began.
+    // From the end, so that each cluster ends where the cluster after it begins.
     let (mut end, mut start) = (text.len(), text.len());
     for (info, position) in infos.iter().zip(output.glyph_positions()).rev() {
         if (info.cluster as usize) < start {
@@ -156,7 +155,7 @@ fn shape_run(face: &Face, text: &str) -> Vec<KrillaGlyph> {
     glyphs
 }
 
-/// Shapes one line. `None` only where the fonts inside the binary do not load.
+/// Shapes one line. `None` only if the fonts inside the binary do not load.
 pub fn shape(text: &str, weight: Weight) -> Option<ShapedLine> {
     let faces = FACES.as_ref()?;
     let mut runs: Vec<GlyphRun> = Vec::new();
@@ -172,7 +171,8 @@ pub fn shape(text: &str, weight: Weight) -> Option<ShapedLine> {
         before = found.unwrap_or(usize::from(weight == Weight::Bold));
         push(&mut runs, before, if found.is_some() { letter } else { REPLACEMENT });
     }
-    // A block has holes: what a face lacks is replaced in a second round, in the Latin face.
+    // A face may lack some characters of its block. They are replaced in a second round, in the
+    // Latin face.
     let mut shaped: Vec<GlyphRun> = Vec::new();
     for mut run in runs {
         let face = faces.get(run.face)?;
@@ -196,8 +196,8 @@ pub fn shape(text: &str, weight: Weight) -> Option<ShapedLine> {
         }
         for mut piece in pieces {
             piece.glyphs = shape_run(faces.get(piece.face)?, &piece.text);
-            // Some letters are only missed beside others, as here. The whole piece is replaced, so
-            // that nothing is drawn as a blank.
+            // A face may lack a letter only in combination with others. Then the whole piece is
+            // replaced, so that nothing is drawn as a blank.
             if piece.glyphs.iter().any(|glyph| glyph.glyph_id.to_u32() == 0) {
                 piece.face = usize::from(weight == Weight::Bold);
                 piece.text = piece.text.chars().map(|_| REPLACEMENT).collect();
@@ -229,8 +229,8 @@ impl ShapedLine {
         }
     }
 
-    /// The places where the line can be cut within `width`: for each cluster that fits, how many
-    /// letters there are up to its end. The first cluster counts even if it is wider.
+    /// Where the line can be cut within `width`: for each cluster that fits, the number of letters
+    /// up to its end. The first cluster counts even if it is wider.
     fn letters_within(&self, width: f32) -> Vec<usize> {
         let clusters = self.runs.iter().flat_map(|run| {
             let clusters = run.glyphs.chunk_by(|one, next| one.text_range == next.text_range);
@@ -261,8 +261,7 @@ fn beginning(text: &str, ending: &str, weight: Weight, width: f32) -> Option<Str
     loop {
         let letters: String = text.chars().take(ends.pop().unwrap_or_default()).collect();
         let cut = format!("{}{ending}", letters.trim_end());
-        // Shaped again: letters that stood closer together beside their neighbours are wider at the
-        // cut.
+        // Shaped again, because letters may be wider at the cut than beside their neighbours.
         if ends.is_empty() || shape(&cut, weight)?.width <= width {
             return Some(letters);
         }

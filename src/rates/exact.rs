@@ -1,5 +1,5 @@
-//! Reads exact figures out of JSON: the value at a pointer (RFC 6901), and a decimal without ever
-//! being a float.
+//! Reads exact figures out of JSON: the value at a pointer (RFC 6901), as a decimal that never
+//! passes through a float.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::RateRefusal;
 use crate::kernel::Rate;
 
-/// The most characters of a figure; a longer one is no exchange rate.
+/// The most characters of a figure; a longer text is no exchange rate.
 const NUMBER_LENGTH_MAX: usize = 36;
 /// The most tokens of a pointer.
 const POINTER_TOKENS_MAX: usize = 16;
@@ -88,8 +88,8 @@ pub fn number_text(json: &str) -> Result<String, RateRefusal> {
 }
 
 /// A positive rate from a decimal in the grammar of JSON numbers, an exponent included. It is exact
-/// up to six decimals; more are rounded half to even. Nothing else is taken: no sign, no thousands
-/// separators, no blanks.
+/// up to six decimals; more are rounded half to even. Nothing else is accepted: no sign, no
+/// thousands separators, no blanks.
 pub fn rate(text: &str) -> Option<Rate> {
     if text.len() > NUMBER_LENGTH_MAX {
         return None;

@@ -1,4 +1,4 @@
-//! One source of a figure: what the settings say of it, and what it answers.
+//! One source of a figure: its settings, and reading its answers.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,14 +18,14 @@ const AHEAD_SECONDS_MAX: i64 = 30;
 /// Times above this are milliseconds: in seconds it would be the year 5138.
 const MILLISECONDS_FROM: i64 = 100_000_000_000;
 
-/// One address that tells one figure.
+/// The settings of one source of one figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSettings {
     pub url: String,
-    /// Where in the answer the figure stands: a JSON pointer (RFC 6901).
+    /// Where the figure is in the answer: a JSON pointer (RFC 6901).
     pub pointer: String,
-    /// Where the time stands at which the figure was true, in the same form.
+    /// Where the figure's time is in the answer, in the same form.
     pub time_pointer: Option<String>,
     /// The header that authorises the request, and the environment's variable that holds its value.
     pub header_name: Option<String>,
@@ -42,7 +42,7 @@ pub struct FigureSource {
     endpoint: OutboundEndpoint,
     pointer: Pointer,
     time_pointer: Option<Pointer>,
-    /// The last refusal, so that the log tells a change and not each poll.
+    /// The last refusal, so that only changes are logged and not each poll.
     state: Mutex<Option<RateRefusal>>,
 }
 
@@ -152,7 +152,7 @@ impl FigureSource {
         *self.state()
     }
 
-    /// Logs a change of the state.
+    /// Notes the outcome of a poll, and logs it if it has changed.
     pub fn tell(&self, refusal: Option<RateRefusal>) {
         let before = std::mem::replace(&mut *self.state(), refusal);
         match refusal {

@@ -1,10 +1,10 @@
 //! What makes a figure trustworthy: sources that agree, no jump between polls, and nearness to the
 //! day's anchor.
 //!
-//! Several sources make one figure by their median. The first that answers would be quicker, but
-//! one wrong source would then set the price; the median of three stands against one that lies, and
-//! with two a disagreement refuses both. More than half of the configured sources have to agree, so
-//! that a wrong one cannot set the price while the others are silent.
+//! The figure of several sources is their median. Taking the first answer would be quicker, but
+//! then one wrong source could set the price. The median of three withstands one wrong source; two
+//! sources that disagree are both refused. More than half of the configured sources have to agree,
+//! so that a wrong one cannot set the price while the others are silent.
 
 use super::{MarketRate, RateBounds, RateRefusal};
 use crate::kernel::Rate;
@@ -17,11 +17,11 @@ pub struct Observation {
     pub observed_at: i64,
 }
 
-/// The limits that a rate is held against.
+/// The limits that a rate is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guards {
     pub bounds: RateBounds,
-    /// INR for one USD outside this range is a mistake: a figure of other currencies, or in another
+    /// INR for one USD outside this range is a mistake: it is of other currencies, or in another
     /// unit.
     pub inr_per_usd_min: Rate,
     pub inr_per_usd_max: Rate,
@@ -45,8 +45,8 @@ fn is_near(rate: Rate, other: Rate, basis_points: i64) -> bool {
 
 /// One figure from the good answers of its sources: their median, if more than half of the
 /// `sources_count` configured sources lie within `basis_points` of it. Of an even number of answers
-/// it is the lower one in the middle, because a mean of two would be a figure that no source gave.
-/// Its time is the earliest of the answers near it.
+/// it is the lower of the two in the middle, because no source gave their mean. Its time is the
+/// earliest of the answers near it.
 pub fn agreed(
     observations: &[Observation],
     sources_count: usize,
@@ -75,7 +75,7 @@ pub fn agreed(
     Ok(Observation { rate: median, observed_at })
 }
 
-/// What the day's rates are held against.
+/// The figure that the day's rates have to be near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateAnchor {
     pub rate: Rate,
@@ -88,8 +88,8 @@ pub fn indian_day(instant: i64) -> i64 {
     (instant + 19_800).div_euclid(86_400)
 }
 
-/// What is remembered from poll to poll, and judges the next rate. All of it but a jump that is not
-/// believed yet is also in the store.
+/// What is remembered from poll to poll to judge the next rate. All of it is also in the store,
+/// except a jump that is not believed yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateMemory {
     pub last: Option<MarketRate>,
@@ -103,9 +103,9 @@ impl RateMemory {
         RateMemory { last, anchor, jump: None }
     }
 
-    /// Judges the rate that a poll found at `instant`, in Unix seconds. A rate that is taken
-    /// becomes the last good one, and the day's anchor where there is none. A jump is believed only
-    /// when polls in a row show it, so a poll that is refused for anything else ends the row.
+    /// Judges the rate that a poll found at `instant`, in Unix seconds. An accepted rate becomes
+    /// the last good one, and the day's anchor if there is none. A jump is believed only when
+    /// several polls in a row show it; a poll that is refused for anything else ends that row.
     pub fn judge(
         &mut self,
         seen: MarketRate,
@@ -119,9 +119,9 @@ impl RateMemory {
         judged
     }
 
-    /// Judges a poll in which the sources made no rate, and ends the row of a jump. Where they were
-    /// silent, what is known of each figure can still contradict the last good rate: then the
-    /// answer says how, else it is `refusal`.
+    /// Judges a poll that gave no rate, and ends the row of a jump. Even if sources were silent,
+    /// the figures that are known can contradict the last good rate: then the answer says how.
+    /// Otherwise it is `refusal`.
     pub fn judge_without_rate(
         &mut self,
         refusal: RateRefusal,

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! A figure is a JSON number or a string that holds one; up to six decimals are exact, more are
-//! rounded half to even. Give `time_pointer` where a source has a time: without it, a source that
-//! repeats an old figure looks alive.
+//! rounded half to even. Give `time_pointer` if a source has a time: without it, a source that
+//! repeats an old figure goes unnoticed.
 //!
 //! A figure is good when more than half of its configured sources answer and agree. So one source
 //! of three may fail, and of two none.
@@ -46,27 +46,28 @@ pub const SOURCES_MAX: usize = 8;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateSettings {
-    /// From one poll to the next: 2 to 600 and at most half of `age_seconds_max`, else 15.
+    /// Seconds from one poll to the next: 2 to 600 and at most half of `age_seconds_max`; default
+    /// 15.
     pub poll_seconds: Option<i64>,
-    /// Seconds after which a rate is not quoted: 4 to 3 600, else 60.
+    /// Seconds after which a rate is not quoted: 4 to 3 600; default 60.
     pub age_seconds_max: Option<i64>,
-    /// How long one answer may take, in milliseconds: 100 to 10 000, else 3 000.
+    /// How long one answer may take, in milliseconds: 100 to 10 000; default 3 000.
     pub deadline_milliseconds: Option<i64>,
-    /// How far sources may lie from their median: 1 to 1 000 basis points, else 50.
+    /// How far sources may be from their median: 1 to 1 000 basis points; default 50.
     pub disagreement_basis_points_max: Option<i64>,
-    /// How far a poll may lie from the one before: 1 to 1 000 basis points, else 100.
+    /// How far a rate may be from the last good one: 1 to 1 000 basis points; default 100.
     pub jump_basis_points_max: Option<i64>,
-    /// Polls in a row after which a jump is believed: 2 to 100, else 3.
+    /// Polls in a row after which a jump is believed: 2 to 100; default 3.
     pub jump_polls: Option<i64>,
-    /// How far a rate may lie from the day's anchor: 1 to 2 000 basis points, else 200.
+    /// How far a rate may be from the day's anchor: 1 to 2 000 basis points; default 200.
     pub anchor_basis_points_max: Option<i64>,
-    /// The operator's anchor in INR for one USD; else the first good rate of the Indian day.
+    /// The operator's anchor in INR for one USD; by default the first good rate of the Indian day.
     pub anchor: Option<String>,
-    /// INR for one USD below and above which a figure is a mistake; else 50 and 200.
+    /// INR for one USD below and above which a figure is a mistake; default 50 and 200.
     pub inr_per_usd_minimum: Option<String>,
     pub inr_per_usd_maximum: Option<String>,
-    /// USD for one USDT below and above which nothing is quoted: within 0.9 and 1.1, else 0.995 and
-    /// 1.005.
+    /// USD for one USDT below and above which nothing is quoted: within 0.9 and 1.1; default 0.995
+    /// and 1.005.
     pub usdt_usd_minimum: Option<String>,
     pub usdt_usd_maximum: Option<String>,
     #[serde(default)]
@@ -75,7 +76,7 @@ pub struct RateSettings {
     pub usd_per_usdt: Vec<SourceSettings>,
 }
 
-/// The market as sources over HTTP tell it.
+/// The market rate from sources over HTTP.
 pub struct HttpRates {
     client: Client,
     deadline: Duration,
@@ -246,14 +247,14 @@ impl HttpRates {
     }
 
     /// Takes over the last good rate and the anchor of an earlier run from the store. The rate's
-    /// age is judged where it is quoted.
+    /// age is judged when it is quoted.
     pub fn restore(&self, last: MarketRate, anchor: RateAnchor) {
         let mut market = self.market();
         market.memory = RateMemory::new(Some(last), Some(anchor));
         market.current = Some(last);
     }
 
-    /// Asks every source once and judges what they say. Answers a good rate and the day's anchor,
+    /// Asks every source once and judges the answers. Answers a good rate and the day's anchor,
     /// which the caller stores, or why there is none. `count` is called for every refusal.
     /// `instant` is the store's clock in Unix seconds.
     pub async fn poll(
@@ -327,7 +328,7 @@ impl HttpRates {
                 let refusals = [mid.err(), usdt_usd.err()].into_iter().flatten();
                 let refusal =
                     refusals.reduce(|one, other| if one.is_silence() { other } else { one });
-                // A source that the majority outvotes says nothing against the last good rate.
+                // A source that the majority outvotes does not count against the last good rate.
                 let known = |agreed: Result<Observation, _>, all: &[Observation]| match agreed {
                     Ok(one) => vec![one.rate],
                     Err(_) => all.iter().map(|one| one.rate).collect(),
@@ -342,9 +343,9 @@ impl HttpRates {
         };
         market.current = match judged {
             Ok(rate) => Some(rate),
-            // Where too few sources answer, the last good rate stays until it is too old.
+            // If too few sources answer, the last good rate stays until it is too old.
             Err(refusal) if refusal.is_silence() => market.current,
-            // A contradiction ends it at once, because a source says that its price is wrong.
+            // A contradiction ends it at once, because then its price may be wrong.
             Err(_) => None,
         };
         let refusal = judged.err();

@@ -9,14 +9,13 @@ pub mod rows;
 
 use crate::kernel::Rate;
 
-/// Seconds after which a rate is stale, unless the operator says otherwise.
+/// Seconds after which a rate is stale, unless configured.
 pub const RATE_AGE_SECONDS_MAX: i64 = 60;
-/// How far a USDT may stand from a dollar, in millionths, unless the operator says otherwise: 0.995
-/// to 1.005.
+/// The range of USD for one USDT, unless configured: 0.995 to 1.005.
 pub const USDT_USD_MIN: Rate = Rate(995_000);
 pub const USDT_USD_MAX: Rate = Rate(1_005_000);
-/// How far a rate's time may lie ahead of the store's clock, in seconds: clocks of nodes disagree a
-/// little.
+/// How far a rate's time may be ahead of the store's clock, in seconds, because clocks of nodes
+/// differ a little.
 const RATE_AHEAD_SECONDS_MAX: i64 = 5;
 
 /// The limits within which a rate may be quoted.
@@ -61,7 +60,7 @@ crate::string_enum!(
 );
 
 impl RateRefusal {
-    /// Whether sources are silent or no good, and nothing is said against the last good rate.
+    /// Whether sources are silent or unusable, and none contradicts the last good rate.
     pub const fn is_silence(self) -> bool {
         matches!(self, RateRefusal::NoGoodSource | RateRefusal::TooFewSources)
     }
@@ -79,7 +78,7 @@ pub struct MarketRate {
 }
 
 crate::string_enum!(
-    /// Where a source takes its rates from: the settings, or other servers.
+    /// Where rates come from: the settings, or other servers.
     RateSourceKind { Fixed "fixed", Http "http" }
 );
 
@@ -87,8 +86,8 @@ crate::string_enum!(
 /// known.
 pub trait RateSource: Send + Sync {
     fn kind(&self) -> RateSourceKind;
-    /// The latest rate, or `None` where there is none now. `instant` is the present, in Unix
-    /// seconds. The caller judges the rate with [`trusted`].
+    /// The latest rate, or `None` if there is none now. `instant` is the present, in Unix seconds.
+    /// The caller judges the rate with [`trusted`].
     fn current(&self, instant: i64) -> Option<MarketRate>;
 }
 
@@ -96,7 +95,7 @@ pub trait RateSource: Send + Sync {
 pub fn trusted(rate: Option<MarketRate>, instant: i64, bounds: &RateBounds) -> Option<MarketRate> {
     rate.filter(|rate| {
         let age = instant - rate.observed_at;
-        // A clock that was set back must not make an old rate young.
+        // A clock that was set back must not make an old rate look new.
         (-RATE_AHEAD_SECONDS_MAX..=bounds.age_seconds_max).contains(&age)
             && (bounds.usdt_usd_min..=bounds.usdt_usd_max).contains(&rate.usdt_usd)
             && rate.mid.0 > 0

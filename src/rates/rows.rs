@@ -6,7 +6,7 @@ use crate::kernel::{Rate, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Under which name the store keeps the live market.
+/// The name under which the store keeps the live market rate.
 pub const SOURCE: &str = "http";
 
 pub fn find(tx: &mut dyn Tx, source: &str) -> Result<Option<(MarketRate, RateAnchor)>, StoreError> {

@@ -1,12 +1,12 @@
 //! The operator explains what `hundi reconcile` shows. The command calls that `--accept`, and the
-//! store has it as `accepted_at` and as a closed difference; all of them mean "explained". What can
-//! be explained is kept in three ways:
+//! store `accepted_at` or a closed difference; all mean "explained". What can be explained is
+//! stored in three ways:
 //!
 //! - A line of a bank's statement waits under its number. It belongs to one payout, to several or
 //!   to none ([`explain_by_id`]).
 //! - A difference with a chain is a row with a number ([`explain_by_id`]).
-//! - A difference of a payout, a statement or an account is no row: each comparison finds it anew.
-//!   Its explanation is kept, and leaves it out while its amount stays the same
+//! - A difference of a payout, a statement or an account has no row: each comparison finds it anew.
+//!   Its explanation is stored, and hides it while its amount stays the same
 //!   ([`explain_by_subject`]).
 
 use std::fmt;
@@ -22,13 +22,13 @@ use crate::store::Tx;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplanationOutcome {
     Taken,
-    /// No line and no difference with this number is open; with payouts, no line.
+    /// No line or difference with this number is open; if payouts were named, no line.
     NotOpen,
     /// The bank was never given this payout.
     NeverGiven(Id<kind::Payout>),
     /// The line's amount, and the sum of the payouts'.
     AmountsDiffer(Money, Money),
-    /// Several payouts were named, and the line brought money.
+    /// Several payouts were named, but money came in with the line.
     NoPayment,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for ExplanationOutcome {
 }
 
 /// The amount of the one difference that would be explained: by its number, or otherwise by its
-/// subject. `None` where there is no such one, or several.
+/// subject. `None` if there is none, or several.
 pub fn amount_of(
     tx: &mut dyn Tx,
     what: &str,
@@ -91,7 +91,7 @@ fn found_of(
 
 /// Explains the line `id` that belongs to `payouts`. Without payouts, `id` is a line that belongs
 /// to none, or a difference with a chain. The row of such a line keeps the note. The row of a
-/// difference with a chain has no room for it, so only the record of the operator's decision has
+/// difference with a chain has no column for it, so only the record of the operator's decision has
 /// the note.
 pub fn explain_by_id(
     tx: &mut dyn Tx,
@@ -137,7 +137,7 @@ pub fn explain_by_id(
 }
 
 /// Explains the difference of a payout, a statement or an account. Answers the kinds of the
-/// differences that `subject` and `kind` fit. If there is one, it was explained; if there are
+/// differences that match `subject` and `kind`. If there is one, it was explained. If there are
 /// several, none was, and the caller has to name a kind.
 pub fn explain_by_subject(
     tx: &mut dyn Tx,

@@ -1,5 +1,6 @@
-//! What the last comparison with the bank found, for the pages. A comparison reads every payout
-//! that the bank was given, so no page makes one: the bank's worker does, and keeps what it found.
+//! What the last comparison with the bank found, for the operator's pages. A comparison reads every
+//! payout that the bank was given, so the bank's worker runs it and stores the result, not the
+//! pages.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use crate::rails::files::rows as journal;
 use crate::store::{Tx, migrate};
 
 const KEPT_META: &str = "bank_comparison";
-/// Differences that are kept; [`KeptComparison::differences_count`] counts all.
+/// The most differences that are kept; [`KeptComparison::differences_count`] counts all.
 pub const KEPT_MAX: usize = 200;
 
 /// A difference as it was found.
@@ -23,7 +24,7 @@ pub struct KeptDifference {
     pub units: i64,
     pub currency: String,
     pub detail: Option<String>,
-    /// When a comparison found it first, in Unix seconds.
+    /// When a comparison first found it, in Unix seconds.
     pub since: i64,
 }
 
@@ -43,7 +44,7 @@ impl KeptDifference {
         Money::new(self.units, Currency::parse(&self.currency).unwrap_or(Currency::Inr))
     }
 
-    /// The mode of the account that it names; `None` for what is the bank's.
+    /// The mode of the account that it names; `None` if it concerns the bank.
     fn own_mode(&self) -> Option<Mode> {
         match DifferenceKind::parse(&self.kind)? {
             DifferenceKind::DepositsBook | DifferenceKind::RefundsBook => {
@@ -60,16 +61,18 @@ impl KeptDifference {
 pub struct KeptComparison {
     /// Unix seconds.
     pub compared_at: i64,
-    /// All that were found, also those that have a row of their own.
+    /// All that were found, including those that have a row of their own.
     pub differences_count: usize,
     /// Those without a row of their own, the first [`KEPT_MAX`].
     pub differences: Vec<KeptDifference>,
-    /// The newest decision and the last closed day then: after others it is outdated.
+    /// The newest decision and the last closed day at that time. If either has changed, the
+    /// comparison is outdated.
     decision: Option<String>,
     closed_until: Option<String>,
 }
 
-/// Whether what differs stands in a queue by itself: a line, or a payout that waits for a decision.
+/// Whether a difference is also in a queue of its own: a line, or a payout that waits for a
+/// decision.
 const fn has_row(kind: DifferenceKind) -> bool {
     matches!(
         kind,
@@ -91,8 +94,8 @@ fn marks(tx: &mut dyn Tx) -> Result<(Option<String>, Option<String>), StoreError
     Ok((decision, rows::closed_until(tx)?.map(|day| day.to_string())))
 }
 
-/// Compares at an instant, in Unix seconds; [`keep`] then keeps it. The first only reads, and may
-/// take long.
+/// Compares at an instant, in Unix seconds. Only reads, and may take long; [`keep`] stores the
+/// result.
 pub fn compare(tx: &mut dyn Tx, instant: i64) -> Result<(Report, KeptComparison), StoreError> {
     let report = super::run(tx)?;
     let before = stored(tx)?.unwrap_or_default().differences;
@@ -115,7 +118,7 @@ pub fn compare(tx: &mut dyn Tx, instant: i64) -> Result<(Report, KeptComparison)
     Ok((report, kept))
 }
 
-/// Keeps a comparison in the place of the one before it.
+/// Stores a comparison in place of the previous one.
 pub fn keep(tx: &mut dyn Tx, compared: &KeptComparison) -> Result<(), StoreError> {
     let text = serde_json::to_vec(compared)
         .map_err(|error| StoreError::Broken(format!("a comparison with the bank: {error}")))?;
@@ -152,7 +155,7 @@ pub fn count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     Ok(of_mode(tx, mode)?.len() + usize::try_from(lines).unwrap_or(0))
 }
 
-/// What of the last comparison is of a mode.
+/// The differences of the last comparison that belong to a mode.
 pub fn of_mode(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<KeptDifference>, StoreError> {
     let mut found = read(tx)?.unwrap_or_default().differences;
     let bank_mode = rows::bank_mode(tx)?;

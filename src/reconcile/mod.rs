@@ -1,5 +1,5 @@
 //! `hundi reconcile`: compares the book with the bank's statements and with real chains, and names
-//! every difference. It puts nothing right: what differs is the operator's to clear up.
+//! every difference. It corrects nothing: the operator clears up each difference.
 
 pub mod chain;
 pub mod explaining;
@@ -17,9 +17,9 @@ use crate::rails::files::rows as journal;
 use crate::store::Tx;
 use rows::{Differing, PayoutPage};
 
-/// Differences of one kind that are listed; all are counted.
+/// The most differences of one kind that are listed; all are counted.
 pub const DIFFERENCES_SHOWN_MAX: usize = 1_000;
-/// Payouts, or lines of statements, that one statement reads.
+/// Payouts, or lines of bank statements, that one query reads.
 const PAGE_ROWS_MAX: i64 = 1_000;
 
 crate::string_enum!(
@@ -129,13 +129,13 @@ impl DifferenceKind {
     }
 }
 
-/// One difference: what is concerned, and the amount.
+/// One difference: its subject and its amount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub kind: DifferenceKind,
     /// A payout, a line, a statement or an account; for a difference with a chain its number.
     pub what: String,
-    /// The amount that is concerned, or by how much two amounts differ.
+    /// The amount of the subject, or by how much two amounts differ.
     pub amount: Money,
     /// What happened and what the bank says. For a difference with a chain, whose `what` is only
     /// the number for `--accept`: the movement or the address.
@@ -168,11 +168,11 @@ pub struct Report {
     pub differences_count: usize,
 }
 
-/// A report that is being made, without what the operator explained.
+/// A report in the making, without differences that the operator explained.
 #[derive(Default)]
 struct Findings {
     report: Report,
-    /// Kind and subject of each difference that was explained, and the units that it had then.
+    /// Kind and subject of each explained difference, with its units at that time.
     explained: HashMap<(String, String), i64>,
     /// How many differences of each kind are listed so far.
     listed: HashMap<DifferenceKind, usize>,
@@ -239,7 +239,7 @@ fn each_payout<T>(
 /// Compares payouts with the lines of the bank's statements.
 fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let closed = rows::closed_until(tx)?;
-    // A payment of a day that no statement closes yet cannot be on one.
+    // A payment of a day that no statement has closed yet cannot be on a statement.
     let until = closed.map_or(0, |day| day.plus_days(1).begins_at());
     each_payout(
         tx,
@@ -280,7 +280,7 @@ fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The difference that a payout with an `Attention` is.
+/// The difference for a payout with an `Attention`.
 fn of_awaiting(waiting: rows::AwaitingOperator) -> Difference {
     let kind = match waiting.attention {
         journal::Attention::PaidAfterFailed | journal::Attention::PaidAgain => {

@@ -8,7 +8,7 @@ use crate::rails::files::values::Day;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// One payout that differs, and the amount that is concerned.
+/// One payout that differs, and the amount.
 pub struct Differing {
     pub payout_id: Id<kind::Payout>,
     pub units: i64,
@@ -28,8 +28,8 @@ pub fn closed_until(tx: &mut dyn Tx) -> Result<Option<Day>, StoreError> {
     Ok(row.map(|mut row| row.text_or_null()).transpose()?.flatten().as_deref().and_then(Day::parse))
 }
 
-/// The mode that the bank pays for: that of the newest payout it was given, and live mode where it
-/// was given none. A bank's test system pays for test mode.
+/// The mode that the bank pays for: that of the newest payout it was given, or live mode if it was
+/// given none. A bank's test system pays for test mode.
 pub fn bank_mode(tx: &mut dyn Tx) -> Result<Mode, StoreError> {
     let sql = "SELECT scope FROM bank_instructions ORDER BY payout_id DESC LIMIT 1";
     let row = tx.row(sql, &[])?;
@@ -40,8 +40,8 @@ pub fn bank_mode(tx: &mut dyn Tx) -> Result<Mode, StoreError> {
 const SHARES: &str = "bank_line_shares s JOIN bank_statement_lines d ON d.id = s.line_id AND \
                       d.sign = 'debit'";
 
-/// SQL for how often statements show a payout as paid, less how often as sent back. So a debit, its
-/// reversal and a second debit make 1.
+/// SQL for how often statements show a payout as paid, minus how often as sent back. So a debit,
+/// its reversal and a second debit give 1.
 fn net_paid() -> String {
     format!(
         "((SELECT COALESCE(SUM(CASE WHEN l.sign = 'debit' THEN 1 ELSE -1 END), 0) FROM \
@@ -68,8 +68,8 @@ pub struct PayoutPage {
     pub rows_max: i64,
 }
 
-/// Settled here before `until` (Unix seconds), and paid on no statement. A payout that came back
-/// since was settled too.
+/// Settled here before `until` (Unix seconds), and paid on no statement. Includes payouts that came
+/// back since.
 pub fn settled_without_line(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -97,7 +97,7 @@ pub fn line_without_settlement(
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// On statements more often than once.
+/// Paid on statements more than once.
 pub fn paid_twice(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let (has_line, net_paid) = (has_line(""), net_paid());
     let sql = format!(
@@ -134,8 +134,7 @@ pub fn returned_without_line(
     differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
-/// With the bank, and nobody knows what became of them. Those that `awaiting_operator` answers are
-/// left out.
+/// With the bank, with an unknown outcome. Without those that `awaiting_operator` answers.
 pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status = \
@@ -156,7 +155,7 @@ pub struct AwaitingOperator {
     pub reason_text: Option<String>,
 }
 
-/// Those that wait for the operator, because of what the bank reported.
+/// Payouts that wait for the operator because of what the bank reported.
 pub fn awaiting_operator(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -180,7 +179,8 @@ pub fn awaiting_operator(
     tx.rows(&sql, values![page.after, page.rows_max])?.into_iter().map(read).collect()
 }
 
-/// The head of a statement's page with the sum of its lines. A statement of one page has page 1.
+/// The header of a statement's page with the sum of its lines. The page of a one-page statement has
+/// the number 1.
 #[derive(Clone, Debug)]
 pub struct StatementPage {
     pub statement_id: String,
@@ -192,7 +192,7 @@ pub struct StatementPage {
     pub closing_day: Option<String>,
     /// Credits less debits of the page's lines, in paise.
     pub moved_units: i64,
-    /// When its file came, Unix seconds.
+    /// When its file arrived, in Unix seconds.
     pub received_at: i64,
 }
 
@@ -227,8 +227,8 @@ pub fn statement_pages(
     tx.rows(sql, values![statements_max])?.into_iter().map(read).collect()
 }
 
-/// How many lines of statements are kept; and in paise, what lines of payouts paid and what they
-/// sent back.
+/// The number of stored statement lines; and in paise, the sums that lines of payouts paid and sent
+/// back.
 pub fn line_sums(tx: &mut dyn Tx) -> Result<(i64, i64, i64), StoreError> {
     let sql = format!(
         "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN l.matching = 'payout' AND l.sign = 'debit' \

@@ -8,9 +8,9 @@ use super::{Difference, DifferenceKind, Findings, inr};
 use crate::kernel::StoreError;
 use crate::store::Tx;
 
-/// Statements that are compared with each other, the newest.
+/// How many of the newest statements are compared.
 const STATEMENTS_MAX: i64 = 20_000;
-/// Pages that are missing and are named; more are counted.
+/// How many missing pages are named; further ones are only counted.
 const PAGES_NAMED_MAX: usize = 5;
 
 /// A statement with its pages, in the order of their arrival.
@@ -19,25 +19,25 @@ struct PagedStatement {
 }
 
 impl PagedStatement {
-    /// The day of the closing balance, or without one of the opening balance; `None` if there are
-    /// only inner pages, which have neither.
+    /// The day of the closing balance, otherwise of the opening balance; `None` if there are only
+    /// inner pages, which have neither.
     fn day(&self) -> Option<&str> {
         let closing = self.pages.iter().filter_map(|page| page.closing_day.as_deref()).max();
         closing.or_else(|| self.pages.iter().filter_map(|page| page.opening_day.as_deref()).max())
     }
-    /// Banks write the opening on the first page, or on all.
+    /// The opening balance; banks write it on the first page or on all.
     fn opening_units(&self) -> Option<i64> {
         let told = self.pages.iter().filter(|page| page.opening_units.is_some());
         told.min_by_key(|page| page.page)?.opening_units
     }
-    /// Banks write the closing on the last page, or on all.
+    /// The closing balance; banks write it on the last page or on all.
     fn closing_units(&self) -> Option<i64> {
         let told = self.pages.iter().filter(|page| page.closing_units.is_some());
         told.max_by_key(|page| page.page)?.closing_units
     }
     /// Whether a page can belong to this statement: its number is still free, and no other page
-    /// closes another day. The identity alone does not tell, because banks use one again, after
-    /// years or every day.
+    /// closes another day. The statement's identity alone is not enough, because banks reuse
+    /// identities, after years or even every day.
     fn takes(&self, page: &StatementPage) -> bool {
         self.pages.iter().all(|other| {
             let days = other.closing_day.as_ref().zip(page.closing_day.as_ref());
@@ -82,7 +82,7 @@ fn put_together(pages: Vec<StatementPage>) -> Vec<PagedStatement> {
             }
         }
     }
-    // Inner pages alone tell no balance, and have no place in the order.
+    // Inner pages alone have no balance, and so no place in the order.
     found.retain(|statement| statement.day().is_some());
     found.sort_by_cached_key(|statement| {
         let first = statement.pages.first();

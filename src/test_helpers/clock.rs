@@ -1,8 +1,9 @@
-//! Advances an account's test clock. What falls due on the way runs at its own moment, in order.
+//! Advances an account's test clock. Tasks that fall due on the way run at their own moments, in
+//! order.
 //!
-//! Where several nodes write, another transaction may create an object during the advance. It began
-//! with the old clock and commits after the advance, which therefore does not see the object's
-//! tasks. So each task keeps the test clock that its due time was computed with. Some moments after
+//! Where several nodes write, another transaction may create an object during the advance. If it
+//! began with the old clock and commits after the advance, the advance does not see the object's
+//! tasks. So each task keeps the test clock that its due time was computed with, and shortly after
 //! an advance, tasks with an older clock are adjusted (`catch_up`).
 
 use crate::kernel::id::kind;
@@ -16,16 +17,16 @@ use crate::tasks::{self, TaskKind};
 /// The latest time that a test clock can show, in Unix seconds: 1 January 9998. Documents show
 /// dates until the end of the year 9999, and no object has a due time more than a year ahead.
 pub const LAST_SECONDS: i64 = 253_339_228_800;
-/// Tasks that one advance runs, each at the moment when it is due. The task worker runs further
-/// ones right after the commit.
+/// The most tasks that one advance runs, each at the moment when it is due. The task worker runs
+/// the rest right after the commit.
 const ADVANCED_TASKS_MAX: usize = 20_000;
-/// How long after an advance tasks with an older clock are looked for: soon, because most
-/// transactions end within moments, and again when each one that began before has ended. A node
-/// gives a transaction up after 8 s, and PostgreSQL 10 s after it last heard of it.
+/// How long after an advance tasks with an older clock are searched for: soon, because most
+/// transactions are short, and again once every earlier transaction must have ended. A node gives
+/// up a transaction after 8 s, and PostgreSQL 10 s after it last heard of it.
 const CATCH_UPS_MILLISECONDS: [i64; 3] = [250, 2_000, 20_000];
 
-/// Advances the account's test clock by `seconds`, and leaves `now` at the new time. The caller
-/// sees to [`LAST_SECONDS`].
+/// Advances the account's test clock by `seconds`, and leaves `now` at the new time. The caller has
+/// to keep it within [`LAST_SECONDS`].
 pub fn advance(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -85,8 +86,8 @@ fn move_on(
     for _ in 0..ADVANCED_TASKS_MAX {
         let Some(task) = tasks::first_due_of(tx, scope, from_seconds, until)? else { break };
         now.step_to(task.due_milliseconds + from_seconds * 1000);
-        // A catch-up of an earlier advance has nothing left to do, because this function does it.
-        // Those of the last advance were computed with the new clock, so they are not among these.
+        // Catch-ups of an earlier advance are dropped, because this function does their work. Those
+        // of the last advance were computed with the new clock, so they are not in this list.
         if tasks::remove(tx, &task)? && task.kind != TaskKind::ClockCatchUp {
             run_task(tx, now, services, &task)?;
         }

@@ -36,7 +36,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Puts a transaction on the account's simulated chain and makes a deposit of it at once.
+/// Puts a transaction on the account's simulated chain and creates its deposit at once.
 fn deposit(
     context: &mut Context<'_>,
     found: Transfer,
@@ -88,7 +88,8 @@ fn deposit(
             .into());
     }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
-    // Another case is more likely a slip than a wrong token. A wrong token can have any other name.
+    // Another spelling in capital or small letters is more likely a mistake than a wrong token. A
+    // wrong token can have any other name.
     if asset != found.asset && asset.eq_ignore_ascii_case(&found.asset) {
         let message = format!(
             "asset must be {0} or the name of another token. Write {0} instead of {asset}.",
@@ -103,7 +104,7 @@ fn deposit(
 
 /// Sends an amount to a transfer's address on the account's simulated chain, and answers the
 /// deposit. `block_time` is in Unix seconds and not before the last simulated block; `None` is the
-/// newest time that a block can have now. `now` has to have entered the account's time.
+/// newest time that a block can have now. `now` must already be in the account's time.
 pub fn simulate(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -1,5 +1,5 @@
-//! What only test keys can do: move the test clock, send deposits, and decide in the place of the
-//! simulated world.
+//! What only test keys can do: move the test clock, send deposits, and decide what the simulated
+//! bank, chain and verification report.
 
 pub mod api;
 pub mod beneficiaries;

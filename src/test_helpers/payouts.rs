@@ -11,7 +11,7 @@ use crate::payouts::state::PayoutStatus;
 use crate::rails::{BankReport, FailureCode, FailureSource, simulated};
 use crate::transfers::paying;
 
-/// Why a bank refuses a payment or sends it back: every failure but an outcome that is not known.
+/// Why a bank refuses a payment or sends it back: every failure code except `outcome_unknown`.
 #[derive(Clone, Copy)]
 pub struct ReportedCode(FailureCode);
 

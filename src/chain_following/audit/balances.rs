@@ -20,8 +20,8 @@ const ADDRESSES_AT_ONCE: i64 = 500;
 /// Blocks above the cursor that are read to explain balances. If there are more, balances are not
 /// compared.
 const BLOCKS_ABOVE_MAX: i64 = 500;
-/// How often balances that are not the book's are asked for: a block above may have been replaced
-/// in between.
+/// How often balances that differ from the book are read, because a block above the cursor may have
+/// been replaced in between.
 const BALANCE_TRIES: usize = 3;
 
 /// Which addresses of an account are looked at.
@@ -111,7 +111,7 @@ impl ChainAudit<'_> {
         let mut left = (cursor, page);
         for tries in 0..BALANCE_TRIES {
             let (cursor, page) = &left;
-            // Another node each time: one that is behind tells an old balance.
+            // Another node each time, because a node that is behind shows an old balance.
             let balances = first_answer!(self, tries, node, self.balances_at(node, cursor, page))?;
             let mut again = Vec::new();
             for (held, (balance, (expected, fits))) in page.iter().zip(balances) {

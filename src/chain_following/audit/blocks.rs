@@ -16,7 +16,7 @@ use crate::reconcile::chain::{self as book, BookMovement, ChainMovement, LogPosi
 use crate::store::{Cost, Tx};
 use crate::transfers;
 
-/// After how many blocks the audit mark is moved.
+/// The audit mark is moved after this many blocks.
 const BLOCKS_MARKED_AT_ONCE: i64 = 1_000;
 
 /// A movement that the filter showed.
@@ -251,8 +251,8 @@ impl ChainAudit<'_> {
             .map_err(|failure| StepError::Fatal(unstored(failure)))
     }
 
-    /// What the final view has where the book has these movements. The node is asked for receipts,
-    /// not for logs, so its filter hides nothing.
+    /// What the final view has in the places of these movements of the book. It is read from
+    /// receipts, so no filter can hide anything.
     pub(super) async fn at_places(
         &self,
         node: &dyn ChainNode,

@@ -3,8 +3,8 @@
 //! Differences are kept for the operator. The audit mark says up to which block the book was
 //! compared; it moves only over blocks that were read.
 //!
-//! A node that the follower did not read from last is asked first. Balances come from the chain's
-//! state and not from its logs, so they also show a movement whose log no node shows.
+//! The node that the follower read from last is asked last. Balances come from the chain's state
+//! and not from its logs, so they reveal even a movement whose log no node shows.
 
 mod balances;
 mod blocks;
@@ -25,10 +25,10 @@ use crate::kernel::{Currency, Money, OperationError};
 use crate::reconcile::chain::{ChainMovement, LogPosition};
 use crate::store::{Cost, Store, Tx};
 
-/// Pause before each request: the nodes' budgets of requests are the follower's first.
+/// Pause before each request, because the follower has precedence in the nodes' budgets.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How far before the end of the last audit refunds and new addresses are compared again: what was
-/// added while that audit ran may have missed it.
+/// Refunds and new addresses are compared again from this long before the end of the last audit,
+/// which may have missed what was added while it ran.
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
 /// Why the audit could not begin, or ended early.
@@ -55,8 +55,8 @@ pub struct AuditExtent {
     /// `Some`: only these blocks, first and last, and all refunds; no balances. `None`: everything
     /// since the last comparison.
     pub blocks: Option<(i64, i64)>,
-    /// The balance of each address that was ever handed out, and not only of those that hold
-    /// something or are new. Without effect where `blocks` names some.
+    /// Compares the balance of every address ever handed out, and not only of those that hold
+    /// something or are new. No effect if `blocks` is `Some`.
     pub all_addresses: bool,
 }
 
@@ -76,8 +76,8 @@ pub struct AuditSummary {
     pub balance: Money,
 }
 
-/// Compares the book with the chain and keeps the differences. If it fails on the way, what it had
-/// compared until then stays kept and marked.
+/// Compares the book with the chain and keeps the differences. If it fails on the way, it keeps
+/// what it has compared so far.
 pub async fn run_once(
     store: &Store,
     chain: &FollowedChain,
@@ -120,8 +120,8 @@ pub async fn run_once(
     Ok(compared)
 }
 
-/// Reads how far the chain was followed and compared. It also tells `chain` which contracts were
-/// its token's before.
+/// Reads how far the chain was followed and compared. Also gives `chain` the token's former
+/// contracts.
 pub(in crate::chain_following) async fn read_progress(
     store: &Store,
     chain: &FollowedChain,
@@ -220,7 +220,7 @@ macro_rules! first_answer {
 }
 use first_answer;
 
-/// Why one node was not enough.
+/// Why a question of the audit failed.
 pub(super) enum StepError {
     /// The node's fault: another one is asked.
     Read(ReadError),

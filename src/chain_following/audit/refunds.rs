@@ -46,8 +46,7 @@ impl ChainAudit<'_> {
         }
     }
 
-    /// Keeps what was found of these refunds or addresses, in the place of what was kept of them
-    /// before.
+    /// Keeps the differences of these refunds or addresses, in place of those kept before.
     pub(super) async fn keep_found(
         &self,
         subjects: HashSet<String>,

@@ -1,4 +1,4 @@
-//! Compares once a day, and shows in the metrics what was found.
+//! Runs the chain audit once a day, and shows the result in the metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,11 +18,11 @@ use crate::store::{Cost, Store, Tx};
 const AUDIT_EVERY_SECONDS: i64 = 24 * 3600;
 /// How long after an audit that failed the next one begins.
 const RETRY_SECONDS: i64 = 600;
-/// How often the worker looks whether one is due.
+/// How often the worker checks whether an audit is due.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Copies from the store into the metrics how far the audit came. Answers the mark and the number
-/// of open differences; `None` if the chain was never followed.
+/// Copies the audit's progress from the store into the metrics. Answers the mark and the number of
+/// open differences; `None` if the chain was never followed.
 async fn update_metrics(
     store: &Store,
     chain: &FollowedChain,
@@ -99,6 +99,6 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
             _ = stop.changed() => {}
         }
     }
-    // Another process runs the audit from here on, and this process's figure would stand still.
+    // Another process may run the audit from here on, and this process's figure would go stale.
     chain.stats.audited_at.store(0, Ordering::Relaxed);
 }

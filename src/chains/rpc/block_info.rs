@@ -1,9 +1,9 @@
 //! A block over TRON's own HTTP interface, `/wallet/gettransactioninfobyblocknum`: all its
 //! transactions with their logs in one answer, for nodes without `eth_getBlockReceipts`.
 //!
-//! The answer names no block hash; that of the block's header is taken, and the caller compares the
-//! transactions with the header's. Logs are numbered through the block in the order of its
-//! transactions, as the JSON-RPC numbers them.
+//! The answer has no block hash. The header's is used, and the caller compares the transactions
+//! with the header's. Logs are numbered through the block in the order of its transactions, as the
+//! JSON-RPC numbers them.
 
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ struct TransactionInfo {
 
 #[derive(Default, Deserialize)]
 struct ResourceReceipt {
-    /// What the contract came to, such as `SUCCESS` or `OUT_OF_ENERGY`; absent where none ran.
+    /// The result of the contract, such as `SUCCESS` or `OUT_OF_ENERGY`; absent if none ran.
     result: Option<String>,
 }
 
@@ -41,7 +41,7 @@ struct InfoLog {
     data: String,
 }
 
-/// The receipts of a block; `None` where the answer is not of this block or does not read.
+/// The receipts of a block; `None` if the answer is not of this block or cannot be read.
 pub(super) fn receipts(body: &[u8], block: &Header) -> Option<Vec<Receipt>> {
     let infos: Vec<TransactionInfo> = serde_json::from_slice(body).ok()?;
     let mut log_index = 0;

@@ -1,5 +1,4 @@
-//! Why a node did not answer a question, sorted from the many ways in which nodes and gateways say
-//! so.
+//! Classifies the many ways in which nodes and gateways refuse a question.
 
 use serde::Deserialize;
 
@@ -46,8 +45,8 @@ impl RpcErrorBody {
         self.message.to_lowercase().contains("batch")
     }
 
-    /// The error by what can be done about it. The code decides, and where it says too little, the
-    /// words that gateways use.
+    /// The error, classified by what can be done about it: by its code, or by its words if the code
+    /// says too little.
     pub fn sorted(&self) -> NodeError {
         let message = words(&self.message);
         let text = format!("{} {message}", self.code);

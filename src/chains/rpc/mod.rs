@@ -1,8 +1,8 @@
-//! One node, asked over the Ethereum JSON-RPC: what it answers, and in which ways it fails to.
+//! One node, asked over the Ethereum JSON-RPC.
 //!
-//! Nothing here is believed yet; `verify` judges. `transport` sends the questions within the limits
-//! of the node's gateway, `error` sorts the many ways in which nodes and gateways refuse, and
-//! `block_info` reads a block over TRON's own interface where the JSON-RPC has no way to.
+//! Answers are not judged here, but in `verify`. `transport` sends the questions within the limits
+//! of the node's gateway, `error` classifies refusals, and `block_info` reads a block over TRON's
+//! own interface if the JSON-RPC cannot.
 
 mod block_info;
 mod error;
@@ -32,8 +32,8 @@ pub struct RpcNode {
     is_tron: bool,
     /// Whether it was found to be of the configured chain.
     fits: AtomicBool,
-    /// Whether the node lacks the tag `finalized`. Once it is found to lack it, it is not asked for
-    /// it again.
+    /// Whether the node lacks the tag `finalized`. Once known to lack it, it is not asked for it
+    /// again.
     lacks_finalized: AtomicBool,
     lacks_block_receipts: AtomicBool,
     /// Whether TRON's own interface does not show blocks either; true on other chains.
@@ -59,7 +59,7 @@ fn unless_refused<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeErro
 }
 
 impl RpcNode {
-    /// `is_tron` says whether TRON's own interface may stand beside the JSON-RPC.
+    /// `is_tron` says whether the node may also have TRON's own interface.
     pub fn new(
         client: Client,
         endpoint: OutboundEndpoint,
@@ -87,8 +87,8 @@ impl RpcNode {
         }
     }
 
-    /// Asks many questions whose answers have the same type. If the node refuses for a while, it is
-    /// waited for, because what was read before these questions would be lost.
+    /// Asks many questions whose answers have the same type. If the node refuses for a while, this
+    /// waits for it, because otherwise everything read before would be lost.
     async fn many<T: DeserializeOwned>(
         &self,
         requests: &[RpcRequest],
@@ -160,7 +160,7 @@ impl RpcNode {
 
     /// Which of some addresses the node knows a history of: they hold something of the chain's own
     /// coin, sent a transaction, or, on TRON, are an account. Receiving tokens alone leaves no such
-    /// trace; see [`RpcNode::balances`]. What the node does not answer is taken for no history.
+    /// trace; see [`RpcNode::balances`]. No answer counts as no history.
     async fn known_accounts(&self, addresses: &[AddressBytes]) -> Result<Vec<bool>, NodeError> {
         let asked = async |method: &'static str| {
             let question = |address: &AddressBytes| {
@@ -254,7 +254,7 @@ impl RpcNode {
         }
     }
 
-    /// The header of a block; `None` where the node does not have it (yet).
+    /// The header of a block; `None` if the node does not have it (yet).
     async fn header(&self, number: i64) -> Result<Option<Header>, NodeError> {
         self.one("eth_getBlockByNumber", json!([hex(number), false])).await
     }
@@ -269,8 +269,8 @@ impl RpcNode {
     }
 
     /// Logs of the contracts in a range of blocks, with the headers of its first and last block.
-    /// `last` may be the header of block `to`, which the node has told already: then it is not
-    /// asked for again. The header of another block is ignored. `None` where the node lacks one of
+    /// `last` may be the header of block `to`, if the node has sent it already: then it is not
+    /// requested again. The header of any other block is ignored. `None` if the node lacks one of
     /// the two blocks.
     async fn range(
         &self,
@@ -305,13 +305,13 @@ impl RpcNode {
             None => self.read(next())?,
         };
         let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
-        // Nodes that know no lists of topics show the contracts' other logs too.
+        // Nodes that do not support lists of topics show the contracts' other logs too.
         let mut logs: Vec<Log> = self.read(logs)?;
         logs.retain(|log| log.is_transfer() || log.is_deprecation());
         Ok(Some(BlockRange { first, last, logs }))
     }
 
-    /// What became of one transaction; `None` where the node does not know it.
+    /// What became of one transaction; `None` if the node does not know it.
     async fn receipt(&self, transaction: &Hash) -> Result<Option<Receipt>, NodeError> {
         self.one("eth_getTransactionReceipt", json!([transaction])).await
     }
@@ -327,7 +327,7 @@ impl RpcNode {
 
     /// Everything that happened in a block, without a filter. A node that does not answer
     /// `eth_getBlockReceipts`, or not with the whole block, is asked over TRON's own interface, and
-    /// then for each transaction. `None` where the node does not know all of them.
+    /// then for each transaction. `None` if the node does not know all of them.
     async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeError> {
         let is_whole = |receipts: &[Receipt]| {
             block.transactions.iter().all(|transaction| {
@@ -371,7 +371,7 @@ impl RpcNode {
     }
 }
 
-/// A number that may be larger than any that is counted here, such as a balance in wei.
+/// A number that may exceed an `i64`, such as a balance in wei.
 #[derive(Deserialize)]
 struct BigQuantity(String);
 

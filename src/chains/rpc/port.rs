@@ -1,4 +1,4 @@
-//! The Ethereum JSON-RPC as a node of a chain, and what contracts answer over its ABI.
+//! The Ethereum JSON-RPC as a [`ChainNode`], and reading what contracts return by the ABI.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! For tests: a server before no node, which answers what the test says.
+//! For tests: a gateway without a node, which answers what the test says.
 
 use std::io::ErrorKind;
 

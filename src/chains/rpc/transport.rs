@@ -1,5 +1,5 @@
-//! Sends questions to one node: in batches as large as it takes, no faster than its gateway allows,
-//! and again where it refused for a while.
+//! Sends questions to one node: in batches as large as it accepts, no faster than its gateway
+//! allows, and again after it refused for a while.
 //!
 //! If one of several questions meets a limit, the answers before it are kept, and only the rest is
 //! asked again. If a batch is refused as a whole, in whatever words, its questions are asked one by
@@ -25,7 +25,7 @@ const ANSWER_SECONDS_MAX: u64 = 20;
 const ANSWER_BYTES_MAX: usize = 26 * 1024 * 1024;
 /// Requests in one batch; java-tron takes 100.
 const BATCH_REQUESTS_MAX: usize = 50;
-/// How long a node that refused a batch is asked without any.
+/// How long a node that refused a batch is asked one question at a time.
 const BATCH_REFUSED: Duration = Duration::from_secs(3_600);
 /// How long a node rests after HTTP 403 without `Retry-After`, because TRON's gateway bans a client
 /// for 30 s. After 429 and 503 without it, the rests grow as after other faults.
@@ -33,7 +33,7 @@ const REST_SECONDS_BANNED: u64 = 30;
 /// Rests after other faults grow from this, doubling, up to the longest.
 const REST_SECONDS_MIN: u64 = 1;
 pub(super) const REST_SECONDS_MAX: u64 = 60;
-/// How long the rest of several questions waits for a node that refused one of them.
+/// How long the remaining questions wait for a node that refused one of them.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A question of a batch.
@@ -73,8 +73,8 @@ pub(super) struct Transport {
     next_id: AtomicU64,
     pause: Mutex<NodePause>,
     budget: Mutex<RequestBudget>,
-    /// The most questions that the node takes in one request, as far as is known. It grows and
-    /// shrinks with what the node takes.
+    /// The most questions that the node accepts in one request, as far as is known. It grows and
+    /// shrinks with what the node accepts.
     batch_max: AtomicUsize,
     /// Until when no batch is tried.
     singles_until: Mutex<Option<Duration>>,
@@ -114,12 +114,12 @@ impl Transport {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// How long to pause after a poll that sent so many questions.
+    /// How long to pause after a poll that sent `count` questions.
     pub fn routine_pause(&self, count: u64) -> Duration {
         self.budget().routine_pause(count)
     }
 
-    /// How much longer the node rests after a fault; `None` where it is asked.
+    /// How much longer the node rests after a fault; `None` if it may be asked now.
     pub fn resting_for(&self) -> Option<Duration> {
         let until = self.pause().until?;
         let left = until.saturating_sub(self.timer.now());
@@ -130,7 +130,7 @@ impl Transport {
         self.pause().until = Some(self.timer.now() + Duration::from_secs(seconds));
     }
 
-    /// Whether batches are taken, as far as is known.
+    /// Whether the node accepts batches, as far as is known.
     pub fn takes_batches(&self) -> bool {
         let until = *self.singles_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_none_or(|until| until <= self.timer.now())
@@ -147,9 +147,8 @@ impl Transport {
     }
 
     /// Notes what an outcome says about the node, and answers the outcome. After a fault of the
-    /// node's own it rests: for `retry_after_seconds`, if it named a limit and said so, else longer
-    /// with each fault in a row. A node that says 0 and refuses again has not said when it answers,
-    /// so that counts as nothing said.
+    /// node's own it rests: for `retry_after_seconds`, if it refused for a limit and gave a time,
+    /// otherwise longer with each fault in a row. A time of 0 counts as none given.
     pub fn rest_after<T>(
         &self,
         outcome: Result<T, NodeError>,
@@ -169,13 +168,13 @@ impl Transport {
                 }
                 pause.until = Some(now + Duration::from_secs(said.unwrap_or(grown)));
             }
-            // An error about one question says that the node lives.
+            // An error about one question shows that the node works.
             _ => *pause = NodePause::default(),
         }
         outcome
     }
 
-    /// Waits until the budget lets so many questions through.
+    /// Waits until the budget permits `count` questions.
     async fn admit(&self, count: usize) {
         loop {
             let taken = self.budget().take(count, self.timer.now());
@@ -187,8 +186,8 @@ impl Transport {
         self.sent.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// Posts JSON to the node, or to another path of its host, and answers the body. HTTP's own
-    /// errors are sorted; a body in the form of the JSON-RPC is read behind any status.
+    /// Posts JSON to the node, or to another path of its host, and answers the body. HTTP errors
+    /// are classified; a body in the form of the JSON-RPC is read with any status.
     async fn exchange(
         &self,
         endpoint: &OutboundEndpoint,
@@ -223,8 +222,8 @@ impl Transport {
                 return self.rest_after(Err(NodeError::Limited(text())), rest);
             }
             413 => return Err(NodeError::TooMuch(text())),
-            // The node does not take the question in this form; another question, or another way,
-            // may be answered.
+            // The node does not accept the question in this form; another question, or another
+            // form, may be answered.
             400 | 404 | 405 | 406 | 415 | 422 | 501 => {
                 return Err(NodeError::MethodMissing(text()));
             }
@@ -261,7 +260,7 @@ impl Transport {
         self.exchange(&endpoint, body.to_string().into_bytes()).await
     }
 
-    /// Sends some questions in one request. `Err` where none of them was answered.
+    /// Sends some questions in one request. `Err` if none of them was answered.
     async fn send(&self, requests: &[RpcRequest]) -> Result<Vec<Answered>, SendError> {
         let first = self.next_id.fetch_add(requests.len() as u64, Ordering::Relaxed);
         let bodies: Vec<Value> = requests
@@ -333,8 +332,8 @@ impl Transport {
         let all: Option<Vec<Answered>> = sorted.into_iter().collect();
         let missing = || NodeError::Garbage("an answer of the batch is missing".into());
         let Some(mut answers) = all else { return Ok(self.rest_after(Err(missing()), None)?) };
-        // One question that meets a limit is the node's limit: it would meet the others soon. What
-        // was answered before it is kept.
+        // If one question meets a limit, the others would meet it too. The answers before it are
+        // kept.
         let limited =
             answers.iter().position(|answer| matches!(answer, Err(NodeError::Limited(_))));
         match limited {
@@ -348,9 +347,9 @@ impl Transport {
         }
     }
 
-    /// Asks questions in as few requests as the node takes, and answers what each was answered. If
-    /// the node refuses for a while, this waits for it, but only where something was read already:
-    /// by this call or, with `is_patient`, before it.
+    /// Asks questions in as few requests as the node accepts, and returns the answer to each. If
+    /// the node refuses for a while, this waits for it, but only if something was read already: by
+    /// this call or, with `is_patient`, before it.
     pub async fn ask(
         &self,
         requests: &[RpcRequest],
@@ -373,7 +372,7 @@ impl Transport {
             self.admit(count).await;
             match self.send(&left[..count]).await {
                 Ok(part) => {
-                    // The answers of a batch together can be too long where each alone is not.
+                    // The answers of a batch together can be too long even if none of them is.
                     let too_much =
                         part.iter().position(|one| matches!(one, Err(NodeError::TooMuch(_))));
                     match too_much.filter(|_| count > 1) {
@@ -396,7 +395,7 @@ impl Transport {
                     self.batch_max.store(count / 2, Ordering::Relaxed)
                 }
                 Err(SendError::Node(NodeError::Limited(_))) if is_patient => {}
-                // HTTP's way to refuse this one question.
+                // An HTTP status that refuses this one question.
                 Err(SendError::Node(
                     error @ (NodeError::MethodMissing(_)
                     | NodeError::Refused(_)
@@ -412,7 +411,7 @@ impl Transport {
 /// Why none of the questions of a request was answered.
 enum SendError {
     Node(NodeError),
-    /// The batch as such; each question alone may be answered.
+    /// The batch was refused as such; each question alone may be answered.
     BatchRefused(NodeError),
 }
 

@@ -1,5 +1,5 @@
-//! The chain of test mode: one for each account, with blocks every three seconds and a final view
-//! that trails.
+//! The chain of test mode: one for each account, with a block every three seconds and a final view
+//! some blocks behind.
 
 mod rows;
 
@@ -56,8 +56,8 @@ pub fn send(
 }
 
 impl SimulatedTransaction {
-    /// What a node would show of it at a moment of the account's business time: at first in no
-    /// block, after one step in a block, after two steps final.
+    /// What a node would show of it at a moment of the account's business time: first in no block,
+    /// after one step in a block, after two steps final.
     pub fn movement(&self, business_milliseconds: i64, step_milliseconds: i64) -> Movement {
         let age = business_milliseconds - self.sent_milliseconds;
         let (number, time) = (self.block_number, self.block_time);

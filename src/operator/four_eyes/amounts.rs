@@ -1,4 +1,4 @@
-//! What a decision moves, and whether that is above what one person decides.
+//! The amount that a decision moves, and whether it is above what one person may decide.
 
 use super::Cause;
 use crate::kernel::id::kind;
@@ -7,7 +7,7 @@ use crate::rates;
 use crate::store::Tx;
 use crate::{deposits, payouts, refunds, transfers};
 
-/// Payouts that are read at once.
+/// Payouts that one query reads.
 const PAGE_ROWS: i64 = 500;
 
 /// Whether an amount needs a second person.
@@ -18,7 +18,7 @@ pub(super) fn cause(
 ) -> Result<Option<Cause>, StoreError> {
     let Some(amount) = amount else { return Ok(None) };
     let limit = match amount.currency {
-        // By the last market rate, however old: it decides who is asked, and nothing else.
+        // By the last market rate, however old: it only decides whether a second person is needed.
         Currency::Inr => match rates::rows::find(tx, rates::rows::SOURCE)? {
             Some((rate, _)) => above.exchanged(rate.mid, Currency::Inr)?,
             None => return Ok(Some(Cause::Amount)),
@@ -29,8 +29,9 @@ pub(super) fn cause(
     Ok(is_above.then_some(Cause::Amount))
 }
 
-/// What a decision about an object moves, in dollars or a dollar's token: of a payout, what its
-/// transfer is for; of a beneficiary, the largest of the payouts on hold that its approval lets go.
+/// The amount that a decision about an object moves, in dollars or a dollar token: for a payout,
+/// its transfer's amount; for a beneficiary, the largest of the payouts on hold that its approval
+/// releases.
 pub(super) fn moved(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<Option<Money>, StoreError> {
     match id.kind {
         ObjectKind::Transfer => match id.typed() {

@@ -4,7 +4,7 @@
 //! address for a refund, a clearance of what screening or an operator confirmed, and the end of a
 //! pause or a suspension. The decision is first kept as a request. It is carried out in the
 //! transaction in which an approver other than the requester approves it. Both have to prove who
-//! they are, by a session or a password, because a name on a command line could be anybody's.
+//! they are, by a session or a password, because anybody can write a name on a command line.
 
 mod amounts;
 pub mod rows;
@@ -26,7 +26,7 @@ use crate::services::{Services, Settings};
 use crate::store::Tx;
 use crate::{decisions, keys, payouts, screening, senders, staff};
 
-/// How long a request can be approved. Later its reason may no longer hold.
+/// How long a request can be approved, in seconds. Later its reason may no longer hold.
 pub const REQUEST_SECONDS_MAX: i64 = 7 * 86_400;
 
 crate::string_enum!(
@@ -44,7 +44,7 @@ crate::string_enum!(
     RequestStatus { Pending "pending", Approved "approved", Rejected "rejected" }
 );
 
-/// A decision that may need a second person, with all that carrying it out takes.
+/// A decision that may need a second person, with everything needed to carry it out.
 #[derive(Clone, Debug)]
 pub enum RequestedAction {
     Decide(AnyId, OperatorDecision),
@@ -86,7 +86,7 @@ impl RequestedAction {
         }
     }
 
-    /// What is decided, in one word of the command line.
+    /// The decision as one word of the command line.
     pub const fn word(&self) -> &'static str {
         match self {
             RequestedAction::Decide(_, decision) => decision.word(),
@@ -194,7 +194,7 @@ pub struct ApprovalRequest {
     pub reason: String,
     /// Unix seconds of the store's clock.
     pub requested_at: i64,
-    /// The name of who approved or rejected it.
+    /// The name of the person who approved or rejected it.
     pub decider: Option<String>,
     /// Unix seconds of the store's clock.
     pub decided_at: Option<i64>,
@@ -203,8 +203,8 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// What was typed with the decision: the address, the bank's reference, the transaction's hash,
-    /// or the payouts that a line belongs to.
+    /// The argument of the decision: the address, the bank's reference, the transaction's hash, or
+    /// the payouts that a line belongs to.
     pub fn argument(&self) -> Option<String> {
         match RequestedAction::read(&self.asked)? {
             RequestedAction::Decide(_, OperatorDecision::Refund(to)) => to.map(|to| to.to_string()),
@@ -224,9 +224,9 @@ impl ApprovalRequest {
     }
 }
 
-/// Keeps a decision as a request if it needs a second person and none has approved it. Answers the
-/// text for the operator then; with `None` the caller carries the decision out. Declined if the
-/// person has not proven who they are or may not decide, or if another request about the same
+/// If a decision needs a second person and none has approved it, stores it as a request and answers
+/// the text for the operator. `None` means that the caller carries the decision out. Declined if
+/// the person has not proven who they are or may not decide, or if another request about the same
 /// subject waits.
 pub(super) fn wait_for_second(
     tx: &mut dyn Tx,
@@ -290,7 +290,7 @@ pub fn is_waiting(outcome: &str) -> bool {
     outcome.contains(WAITS)
 }
 
-/// These words are in every answer of a decision that waits, and in no other.
+/// Every answer about a decision that waits contains these words, and no other answer does.
 const WAITS: &str = "waits for a second person: request";
 
 /// Whether an operator has at least this role and is not disabled.
@@ -322,8 +322,8 @@ fn cause(
     };
     let Some(scope) = scope else { return Ok(None) };
     match decision {
-        // A review only stops what would go on. A check by hand stands in for the answer of a
-        // look-up, which needs no second person either.
+        // A review only stops something. A check by hand replaces the answer of a look-up, which
+        // needs no second person either.
         Some(OperatorDecision::Review | OperatorDecision::Check(_)) => return Ok(None),
         Some(OperatorDecision::Refuse) if id.kind == ObjectKind::Beneficiary => return Ok(None),
         Some(OperatorDecision::Refund(Some(_))) => return Ok(Some(Cause::RefundAddress)),
@@ -359,8 +359,8 @@ fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreE
     Ok(sender.is_some_and(|sender| sender.screening == Screening::ConfirmedMatch))
 }
 
-/// Two persons who prove at once who they are, where no request can wait for the second: who asks
-/// and who approves.
+/// Checks two persons who both prove now who they are, the requester and the approver. For
+/// decisions that cannot wait as a request.
 pub fn together(
     tx: &mut dyn Tx,
     first: &DecidedBy,
@@ -382,9 +382,9 @@ pub fn together(
     Ok(first.clone().approved(second.actor()))
 }
 
-/// Gives a pending request its end, in the name of an approver who is not disabled. Answers the
-/// request and the name. The row stays locked until the commit. Declined if the person is no
-/// approver, if there is no such request, or if somebody has decided about it.
+/// Ends a pending request, in the name of an approver who is not disabled. Answers the request and
+/// the name. The row stays locked until the commit. Declined if the person is no approver, if there
+/// is no such request, or if somebody has decided about it.
 fn close(
     tx: &mut dyn Tx,
     now: &Now,
@@ -406,8 +406,8 @@ fn close(
     Ok((request, name))
 }
 
-/// Approves a request and carries it out, with the requester's reason. Declined for the requester,
-/// for who is no approver, for a request that is older than [`REQUEST_SECONDS_MAX`], and if the
+/// Approves a request and carries it out, with the requester's reason. Declined if the person is
+/// the requester or no approver, if the request is older than [`REQUEST_SECONDS_MAX`], or if the
 /// requester may no longer decide.
 pub fn approve(
     tx: &mut dyn Tx,
@@ -457,7 +457,7 @@ pub fn approve(
     }
 }
 
-/// Ends a request without carrying it out. An approver may, and so may the requester.
+/// Ends a request without carrying it out. Approvers and the requester may do that.
 pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> OperatorResult {
     let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
     let Some(person_number) = person.operator() else {

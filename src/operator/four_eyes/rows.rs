@@ -66,7 +66,7 @@ pub fn pending_about(
     tx.row(&sql, values![subject])?.map(read).transpose()
 }
 
-/// What waits for a second person, oldest first.
+/// Requests that wait for a second person, oldest first.
 pub fn pending(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM decision_requests WHERE status = 'pending' ORDER BY number LIMIT ?1"

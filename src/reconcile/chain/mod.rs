@@ -1,8 +1,8 @@
 //! The book against a real chain: movement by movement, and address by address.
 //!
 //! Nothing here asks a node: the caller, `chain_following::audit`, reads what the chain shows. A
-//! difference is kept until the same thing is compared again and agrees. One that the operator
-//! explained stays and is listed no more. Nothing is corrected.
+//! difference is kept until the same subject is compared again and agrees. A difference that the
+//! operator explained stays but is no longer listed. Nothing is corrected.
 
 pub mod rows;
 
@@ -16,10 +16,10 @@ use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Mode, Money, Now, StoreError};
 use crate::store::Tx;
 
-/// Open differences that are listed.
+/// The most open differences that are listed.
 const DIFFERENCES_SHOWN_MAX: i64 = 1_000;
-/// By how much rounding may make a balance and the book differ, in millionths, if the token has
-/// more decimals than the book: the book rounds each movement down to a millionth.
+/// The largest difference between a balance and the book that counts as rounding, in millionths, if
+/// the token has more decimals than the book. The book rounds each movement down to a millionth.
 const ROUNDING_UNITS_MAX: u64 = 1_000;
 
 /// Where a movement is on the chain: the transaction's hash, as the book writes it, and the log's
@@ -70,7 +70,7 @@ pub struct BookMovement {
 }
 
 /// A difference that a comparison found. `subject` names the object, or the movement and our
-/// address, in the same way each time, so that it is recognised again.
+/// address, in the same way each time, so that the difference is recognised again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundDifference {
     pub kind: DifferenceKind,
@@ -96,8 +96,8 @@ impl BookMovement {
 }
 
 /// Compares what the chain shows of some blocks with what the book has. `ours` are the addresses
-/// that were handed out. `shown` must have every movement of the token from or to them, and
-/// whatever the chain has at the places of `written`, of any token.
+/// that were handed out. `shown` must have every movement of the token from or to them, and the
+/// chain's movement, of any token, at each place of `written`.
 pub fn compare(
     chain: ChainName,
     token: &AddressBytes,
@@ -208,9 +208,10 @@ impl AddressHolding {
 
 /// What an address should hold, and whether its balance fits that. All amounts are in millionths.
 /// The balance was read after the book, so it may already include movements that the book does not
-/// have yet. They are `above`, in the order of the chain: positive came in, negative went out. The
-/// answer is the first amount that fits: the book's own, or that with one movement more each time.
-/// If none fits, it is the amount with all movements.
+/// have yet. They are `above`, in the order of the chain: positive for incoming, negative for
+/// outgoing. The answer is the first amount that equals the balance: the book's own, or it with the
+/// first, the first two, and so on of these movements. If none fits, it is the amount with all
+/// movements.
 pub fn should_hold(
     book_units: i64,
     balance_units: i64,
@@ -244,7 +245,7 @@ pub fn keep_found(
         rows::remove(tx, mode, chain, gone.kind, &gone.subject)?;
     }
     for new in found.iter().filter(|found| !before.contains(found)) {
-        // A row of this kind and subject may be kept elsewhere, such as under another block.
+        // A row of this kind and subject may exist already, for example with another block.
         rows::remove(tx, mode, chain, new.kind, &new.subject)?;
         rows::insert(tx, now, mode, chain, new)?;
     }

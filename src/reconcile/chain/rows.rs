@@ -85,8 +85,8 @@ pub fn in_blocks(
     deposits.into_iter().map(deposit).chain(sweeps.into_iter().map(sweep)).collect()
 }
 
-/// What the book has of one movement, in whatever block: its completed deposits and its sweeps.
-/// `owner` is the account and mode of the recipient's address; without it no deposit is looked for.
+/// What the book has of one movement, in any block: its completed deposits and its sweeps. `owner`
+/// is the account and mode of the recipient's address; without it no deposit is searched.
 pub fn at_place(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -116,7 +116,7 @@ pub fn at_place(
 }
 
 /// Refunds that a real chain confirmed, completed since a moment of business time (Unix seconds),
-/// by account and identifier; a page of those behind the refund `after`.
+/// by account and identifier; one page, after the refund `after`.
 pub fn refunds(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -173,8 +173,8 @@ fn address_holding(mut row: Row) -> Result<AddressHolding, StoreError> {
     Ok(AddressHolding { transfer_id, address, token_contract, units })
 }
 
-/// What the addresses of one account and mode hold, in the order in which they were handed out; a
-/// page of those behind the address of the transfer `after`.
+/// What the addresses of one account and mode hold, in the order in which they were handed out; one
+/// page, after the address of the transfer `after`.
 pub fn held_after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -302,8 +302,8 @@ pub fn remove(
     Ok(())
 }
 
-/// The operator has explained a difference with a chain: its row stays and is listed no more.
-/// `false` if there is no such one that is open.
+/// Marks a difference with a chain as explained: its row stays and is no longer listed. `false` if
+/// there is no such open difference.
 pub fn explain(tx: &mut dyn Tx, now: &Now, id: InternalId) -> Result<bool, StoreError> {
     let sql = "UPDATE chain_differences SET accepted_at = ?2 WHERE id = ?1 AND accepted_at IS NULL";
     Ok(tx.execute(sql, values![id, now.instant()])? == 1)
