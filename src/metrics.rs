@@ -113,8 +113,10 @@ pub struct ChainFigures {
     pub height: Option<i64>,
     pub final_height: Option<i64>,
     pub behind_seconds: Option<i64>,
+    pub lag_alarm_seconds: Option<i64>,
     pub in_trouble: Option<i64>,
     pub unchecked: Option<i64>,
+    pub nodes_count: Option<i64>,
     pub nodes_missing: Option<i64>,
     pub audited_height: Option<i64>,
     pub audited_at: Option<i64>,
@@ -257,6 +259,9 @@ metrics! {
         "sanctions_list_reloads" "Sanctions lists that changed, by whether they were taken",
     list_age_seconds: Family<ListLabels, Gauge> =
         "sanctions_list_age_seconds" "How old a sanctions list is",
+    list_age_seconds_max: Gauge =
+        "sanctions_list_age_seconds_max"
+        "The setting screening.age_days_max in seconds: older lists keep live mode from starting",
     requests: Family<RequestLabels, Counter> =
         "http_requests" "Requests by method, route and status",
     request_seconds: Seconds =
@@ -298,11 +303,15 @@ metrics! {
         "chain_final_height" "Last final block that the nodes report",
     chain_behind_seconds: Family<ChainLabels, Gauge> =
         "chain_behind_seconds" "How far the last block that was read lies behind the clock",
+    chain_lag_alarm_seconds: Family<ChainLabels, Gauge> =
+        "chain_lag_alarm_seconds" "The setting lag_alarm_seconds: the chain is behind above this",
     chain_in_trouble: Family<ChainLabels, Gauge> =
         "chain_in_trouble"
         "1 while the chain cannot be followed, its token handed over, or no address goes out",
     chain_unchecked: Family<ChainLabels, Gauge> =
         "chain_unchecked" "1 while one node alone is believed, because no other answers",
+    chain_nodes: Family<ChainLabels, Gauge> =
+        "chain_nodes" "Configured nodes",
     chain_nodes_missing: Family<ChainLabels, Gauge> =
         "chain_nodes_missing" "Configured nodes that cannot be used now",
     chain_deposits: Family<ChainLabels, Counter> =
@@ -329,7 +338,8 @@ impl Metrics {
         let outcome = if succeeded { "succeeded" } else { "failed" };
         self.webhook_attempts.get_or_create(&OutcomeLabels { outcome }).inc();
     }
-    pub fn list_age(&self, list: &'static str, seconds: i64) {
+    pub fn list_age(&self, list: &'static str, seconds: i64, seconds_max: i64) {
+        self.list_age_seconds_max.set(seconds_max);
         self.list_age_seconds.get_or_create(&ListLabels { list }).set(seconds);
     }
     pub fn paused(&self, operation: &'static str, count: i64) {
@@ -377,8 +387,10 @@ impl Metrics {
             figure(&self.chain_height, chain.height);
             figure(&self.chain_final_height, chain.final_height);
             figure(&self.chain_behind_seconds, chain.behind_seconds);
+            figure(&self.chain_lag_alarm_seconds, chain.lag_alarm_seconds);
             figure(&self.chain_in_trouble, chain.in_trouble);
             figure(&self.chain_unchecked, chain.unchecked);
+            figure(&self.chain_nodes, chain.nodes_count);
             figure(&self.chain_nodes_missing, chain.nodes_missing);
             figure(&self.chain_audited_height, chain.audited_height);
             figure(&self.chain_audited_at, chain.audited_at);

@@ -148,6 +148,11 @@ impl Lists {
         hash.finalize().into()
     }
 
+    /// How old a list may be in live mode.
+    pub fn age_seconds_max(&self) -> i64 {
+        self.settings.age_days_max * DAY_SECONDS
+    }
+
     /// Why live mode may not start or go on: a list that is missing or too old. `now` is Unix
     /// seconds.
     pub fn why_not_live(&self, now: i64) -> Option<String> {
@@ -159,8 +164,8 @@ impl Lists {
                     list.as_str()
                 ));
             };
-            let max = self.settings.age_days_max;
-            if now - source.dated_at > max * DAY_SECONDS {
+            if now - source.dated_at > self.age_seconds_max() {
+                let max = self.settings.age_days_max;
                 return Some(format!(
                     "the sanctions list {} is more than {max} days old: fetch it again",
                     list.as_str()

@@ -237,7 +237,8 @@ pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
         reload(&lists, &app.metrics).await;
         let now_seconds = app.store.clock.milliseconds() / 1000;
         for state in lists.states() {
-            app.metrics.list_age(state.list.as_str(), now_seconds - state.dated_at);
+            let age_seconds = now_seconds - state.dated_at;
+            app.metrics.list_age(state.list.as_str(), age_seconds, lists.age_seconds_max());
         }
         if let Some(reason) = lists.why_not_live(now_seconds) {
             tracing::warn!(%reason, "the sanctions lists are not fit for live mode");

@@ -275,6 +275,12 @@ async fn everybody_is_told_how_far_the_chain_was_read() {
         [metric("hundi_chain_behind_seconds").await, metric("hundi_chain_in_trouble").await],
         [behind, 0]
     );
+    // What the alert rules compare with.
+    let lag_alarm_seconds = stage.followed_chain().settings.lag_alarm_seconds;
+    assert_eq!(
+        [metric("hundi_chain_lag_alarm_seconds").await, metric("hundi_chain_nodes").await],
+        [lag_alarm_seconds, 1]
+    );
 
     stage.proxy().change(|faults| faults.is_dropping_connections = true);
     stage.trouble().await;
@@ -313,7 +319,9 @@ async fn everybody_is_told_how_far_the_chain_was_read() {
         "hundi_chain_height",
         "hundi_chain_final_height",
         "hundi_chain_behind_seconds",
+        "hundi_chain_lag_alarm_seconds",
         "hundi_chain_in_trouble",
+        "hundi_chain_nodes",
     ] {
         assert!(
             !page.lines().any(|line| line.starts_with(&format!("{name}{{"))),

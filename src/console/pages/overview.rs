@@ -117,7 +117,9 @@ fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<TableLine> {
         if figures.in_trouble == Some(1) {
             alarm("HundiChainInTrouble", figures.chain.to_owned(), Tone::Bad);
         }
-        if let Some(behind) = figures.behind_seconds.filter(|behind| *behind > 300) {
+        if let Some(behind) = figures.behind_seconds
+            && figures.lag_alarm_seconds.is_some_and(|seconds| behind > seconds)
+        {
             let what = format!("{}: {}", figures.chain, age(words, behind));
             alarm("HundiChainBehind", what, Tone::Bad);
         }
