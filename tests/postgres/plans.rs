@@ -216,8 +216,8 @@ async fn idle_accounts_cost_a_new_sequencer_nothing() {
         let last = "(SELECT MAX(scope) FROM events)";
         database.sql(&format!(
             "INSERT INTO events (scope, id, type, linked_id, linked_object, created) SELECT \
-             {last}, decode(lpad(to_hex({now}), 12, '0') || lpad(to_hex(1000000 + g), 20, '0'), 'hex'), \
-             'a', decode(lpad(to_hex(g), 32, '0'), 'hex'), 'transfer', {now} / 1000 FROM \
+             {last}, decode(lpad(to_hex({now}), 12, '0') || lpad(to_hex(1000000 + g), 20, '0'), \
+             'hex'), 'a', decode(lpad(to_hex(g), 32, '0'), 'hex'), 'transfer', {now} / 1000 FROM \
              generate_series(1, 300) g"
         ));
         let (end, stop) = tokio::sync::watch::channel(false);
