@@ -130,7 +130,7 @@ pub struct ValidationView {
     pub currency: Currency,
     /// The payment system that a payout of the amount goes by; null without an amount.
     pub method: Option<PaymentMethod>,
-    /// What the caller would have to correct after the creation.
+    /// What would have to be mended after the creation.
     pub requirements: Vec<Requirement>,
     pub livemode: bool,
 }

@@ -69,7 +69,7 @@ pub struct ChaosReportView {
     /// Events for the attacked webhook endpoint.
     pub events_count: i64,
     pub events_attacked_count: i64,
-    /// The checks, each with its own result.
+    /// What was looked for, each with its own result.
     pub checks: Vec<ChaosCheck>,
     pub livemode: bool,
 }
