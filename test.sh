@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Passes all tests: formatting, lints, the Rust suites, the API's document against the running server, and the payer's page.
-# Installs what the tests need where it is missing. Pass --quick to leave out the lints and the document.
+# Runs all tests: formatting, lints, the Rust suites, the OpenAPI document against the running server, and the pages in
+# Chromium. Installs what the tests need and is missing. With --quick it leaves out what CONTRIBUTING.md lists.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 quick=false
 [ "${1:-}" = "--quick" ] && quick=true
 
-# Names the step that begins, and the seconds since the beginning.
+# Prints the step that begins, and the seconds since the start.
 say() { printf '\n== %s (%d s)\n' "$*" "$SECONDS"; }
 
-# Runs a script of tests. Where the runner repeats a test that failed (its profile `ci`), a script is run once more too, and
-# named at the end if it passed then: that is a fault to be mended, but it does not throw away what everybody else has done.
-# A script that hangs is ended rather than waited for; the slowest takes three minutes.
+# Runs a script of tests. With nextest's profile `ci`, which repeats a failed test once, a failed script is repeated once
+# too, and listed at the end if it then passes: a flaky test has to be fixed, but it does not stop the run.
+# A script that hangs is ended after 15 minutes; the slowest takes three.
 flaky=()
 try() {
   local limit=(timeout --kill-after=30 900)
@@ -23,7 +23,7 @@ try() {
   flaky+=("$*")
 }
 
-# Installs Debian packages, only where a command is missing.
+# Installs a Debian package if its command is missing.
 need() {
   local command=$1 package=$2
   command -v "$command" >/dev/null && return
@@ -49,12 +49,12 @@ fi
 
 say "schemas of the bank's files"
 tests/iso20022/xsd.sh
-# With this set, a missing schema fails the tests that need it instead of being told.
+# With this set, tests that need a missing schema fail. Otherwise they are skipped with a message.
 export HUNDI_TEST_SCHEMAS_REQUIRED=1
-# Likewise a missing PgBouncer.
+# The same for a missing PgBouncer.
 export HUNDI_TEST_POOLER_REQUIRED=1
 
-# One PostgreSQL for the whole run. It removes itself when its input ends, that is, when this script does, however it ends.
+# One PostgreSQL for the whole run. It removes itself when its standard input ends, so when this script ends in any way.
 cluster=$(mktemp)
 exec {cluster_input}> >(exec tests/postgres/cluster.sh > "$cluster")
 for _ in $(seq 600); do
@@ -65,7 +65,7 @@ read -r HUNDI_TEST_POSTGRES _ < "$cluster" || { echo "PostgreSQL did not start" 
 rm "$cluster"
 export HUNDI_TEST_POSTGRES
 
-# What statements run is noted, for the last of these tests.
+# The statements that run are recorded, for the last of these tests.
 statements=$(mktemp -d)
 export HUNDI_TEST_STATEMENTS="$statements"
 
@@ -73,7 +73,7 @@ say "tests"
 if cargo nextest --version >/dev/null 2>&1; then
   cargo nextest run --locked
 else
-  # The same tests with the runner that comes with Rust.
+  # The same tests with Rust's own runner.
   cargo test --locked --quiet
 fi
 
@@ -155,7 +155,7 @@ if ! $quick; then
 
   if cargo deny --version >/dev/null 2>&1; then
     say "dependencies"
-    # Advisories need their database, which is fetched; without a network the other three are checked.
+    # The check of advisories downloads their database. Without a network, only the other three run.
     cargo deny --offline --locked check bans licenses sources
   fi
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes each reader for so many seconds (60 without an argument), beginning with the files that the tests keep. Needs a nightly
-# compiler and cargo-fuzz. What it finds stays in target/fuzz; a file that breaks a reader belongs into the kept ones.
+# Fuzzes each reader of outside files for the given number of seconds (default 60), starting from the tests' own files.
+# Needs a nightly compiler and cargo-fuzz. Findings are in target/fuzz; add a file that breaks a reader to the tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}

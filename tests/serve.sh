@@ -1,4 +1,4 @@
-# For scripts that source it: a server of their own on a temporary database, which ends with the script.
+# Starts a server on a temporary database for the script that sources this. The server ends with the script.
 # After `serve`, `folder` is its folder, `address` where it listens and `HUNDI_API_KEY` its test key.
 
 folder=$(mktemp -d)

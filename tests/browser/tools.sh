@@ -1,5 +1,5 @@
-# Installs what drives the browser, below target/. To be sourced from the project's folder. Scripts in Node import
-# tests/browser/page.mjs, which finds it by HUNDI_TEST_BROWSER_TOOLS.
+# Installs the browser driver below target/. Source it from the project's folder. Node scripts import
+# tests/browser/page.mjs, which finds the driver by HUNDI_TEST_BROWSER_TOOLS.
 
 # Installs the packages that the lock file in $1 names below $2, unless they are there.
 install_packages() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes tests/chain/contracts.json from tests/chain/contracts/*.sol. The tests use the committed result, so this is run only
-# after a contract changed. The compiler and the library come from npm, pinned, into target/chain-compiler.
+# Makes tests/chain/contracts.json from tests/chain/contracts/*.sol. The tests use the committed result, so run
+# this only after a contract has changed. The compiler and the library come from npm, pinned, into target/chain-compiler.
 set -euo pipefail
 cd "$(dirname "$0")"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes pictures of the console's pages to look at, in target/console-screens/. Names of pages limit it.
+# Makes pictures of the console's pages in target/console-screens/. Arguments limit it to the pages that they name.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/console/tools.sh

@@ -1,5 +1,5 @@
-# Installs what drives the browser, below target/, and starts a server with the console and its operators. To be sourced
-# from the project's folder. Sets `address` and `console`.
+# Installs the browser driver below target/, and starts a server with the console and its operators. Source it from the
+# project's folder. Sets `address` and `console`.
 source tests/browser/tools.sh
 
 [ -n "${HUNDI_TEST_BUILT:-}" ] || cargo build --locked --quiet

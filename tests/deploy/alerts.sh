@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The alert rules read, every alert has a runbook, and every metric that a rule, the dashboard or a
-# document names exists. What several nodes on one database are watched by is on the dashboard and
-# in docs/postgresql.md.
+# Checks that promtool reads the alert rules, that every alert has a runbook, and that every metric exists that a rule,
+# the dashboard or a document names. The metrics of several nodes on one database have to be on the dashboard and in
+# docs/postgresql.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

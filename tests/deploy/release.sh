@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Packs the binary of the tests as a release is packed, and looks at what came of it.
+# Packs the tests' binary as deploy/release.sh packs a release, and checks the result.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -9,7 +9,7 @@ deploy/release.sh --binary "${HUNDI_BINARY:-target/debug/hundi}"
 files=target/release-files
 (cd "$files" && sha256sum --check --quiet SHA256SUMS)
 
-# Reads all first: a reader that ends early would end the writer with SIGPIPE.
+# Reads everything first: a reader that ends early would kill the writer with SIGPIPE.
 holds() { grep -q -- "$2" <<< "$1" || { echo "$3 lacks $2" >&2; exit 1; }; }
 archive=$(tar -tzf "$files"/hundi-*.tar.gz)
 for file in /hundi /man/hundi-serve.1 /completions/_hundi /deploy/hundi.service /docs/install.md /LICENSE; do

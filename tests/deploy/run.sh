@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Tries what deploy/ ships: two nodes on one PostgreSQL behind the example for nginx, one of them killed under load, and the systemd unit's syntax.
-# Installs nginx from Debian where it is missing; none is started as a service.
+# Tests deploy/: two nodes on one PostgreSQL behind the nginx example, one of them killed under load, and the syntax of the
+# systemd unit. Installs nginx from Debian if it is missing, and starts no service.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 if ! command -v nginx >/dev/null && [ ! -x /usr/sbin/nginx ]; then
   sudo=""
   [ "$(id -u)" = 0 ] || sudo=sudo
-  # The package starts its service unless this says that none may be started.
+  # Without this, the package would start its service.
   policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' | $sudo tee "$policy" >/dev/null
@@ -33,7 +33,7 @@ if command -v systemd-analyze >/dev/null; then
   rm -r "$(dirname "$unit")"
 fi
 
-# Docker is not needed for this: the files read, and what they name is there.
+# Needs no Docker: checks that the files parse and that what they name exists.
 python3 tests/deploy/compose.py
 conf=$(mktemp -d)
 sed 's/node[12]:8080/127.0.0.1:8080/' deploy/compose/nginx.conf > "$conf/site.conf"

@@ -17,13 +17,13 @@ ln -s "$PWD/tests/guides/node_modules" "$work/node_modules"
 ln -s "$PWD/target/debug/examples" "$work/examples"
 source tests/serve.sh
 serve 5
-# What a first start prints leads to a UTR, line by line, and so does the same with curl.
+# The lines that a first start prints lead to a UTR, and so do those with curl.
 sed -n 's/^    //p' "$folder/out" > "$folder/first.sh"
 timeout 60 bash -euo pipefail "$folder/first.sh" | grep -qx 'UTR  *TEST[A-Z0-9]*'
 export HUNDI_API_KEY
 HUNDI_BASE_URL=$address hundi quickstart --curl > "$folder/curl.sh"
 timeout 60 bash -euo pipefail "$folder/curl.sh" | tail -n 1 | grep -qx '"unique_transaction_reference":"TEST[A-Z0-9]*"'
-# A step that is refused shows why, and no other follows.
+# A refused step shows why, and no further step runs.
 sed 's|/deposit" -d .{}.|/deposit" -d "{\\"amount\\": 1}"|' "$folder/curl.sh" > "$folder/refused.sh"
 ! cmp -s "$folder/curl.sh" "$folder/refused.sh"
 if timeout 60 bash "$folder/refused.sh" > "$folder/refused" 2>&1; then exit 1; fi

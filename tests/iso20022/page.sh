@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the commands of docs/connect-your-bank.md as a reader would paste them: every block marked `sh`, in one shell and an
-# empty folder. With `break` as its argument it shows that a command that fails is noticed.
+# empty folder. With `break` as its argument it shows that a failing command is noticed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -15,7 +15,7 @@ sed -i "s/18080/$port/g" "$folder/page.sh"
 
 export PATH="$PWD/target/debug:$PATH"
 mkdir "$folder/trial"
-# Job control as in a terminal, for `kill %1`. What still runs when a command failed ends too.
+# Job control as in a terminal, for `kill %1`. After a failed command, what still runs is ended too.
 run() {
   (cd "$folder/trial" && timeout 180 bash -c 'set -eu; set -m
     trap "exit 1" TERM

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings the public ISO 20022 schemas and xmllint, which the tests of written files need. The schemas are ISO's, so they
-# are not kept here: they come with a package that ships them for its own tests, at a pinned version, and are checked.
+# Downloads the public ISO 20022 schemas and installs xmllint, which the tests of written files need. The schemas belong to
+# ISO, so they are not in this repository: a pinned package ships them for its own tests, and their hashes are checked.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

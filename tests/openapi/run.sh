@@ -15,7 +15,7 @@ serve 5
 python3 tests/openapi/seed.py "$address" "$HUNDI_API_KEY" > "$folder/schemathesis.toml"
 
 # Every check but positive_data_acceptance: business rules refuse well-formed data.
-# It leaves files where it runs, so it runs in the temporary folder.
+# schemathesis leaves files in its working directory, so it runs in the temporary folder.
 (cd "$folder" && SCHEMATHESIS_HOOKS=hooks.py "$tools/schemathesis" run "$address/openapi.json" \
   --checks all --exclude-checks positive_data_acceptance \
   --max-examples "${HUNDI_SCHEMATHESIS_EXAMPLES:-15}" --seed 1 --no-color)

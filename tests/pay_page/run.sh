@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Drives Chromium over the payer's page, against a server of its own on a temporary database.
-# Screenshots to look at are left in target/pay-page/.
+# Leaves screenshots in target/pay-page/.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -33,7 +33,7 @@ cargo build --locked --quiet
   export HUNDI_ISSUER_NAME="Gulf & Malabar Remittance Services L.L.C"
   export HUNDI_ISSUER_ADDRESS="Office 1203, Marina Heights Tower, Al Marsa Street, Dubai, United Arab Emirates"
   export HUNDI_ISSUER_LICENCE="Licensed by the Central Bank of the United Arab Emirates, no. 4711"
-  # So slow that only the test clock brings a state about.
+  # So slow that only the test clock changes a state.
   export HUNDI_TEST_STEP_SECONDS=60 HUNDI_TEST_DATABASE="$folder/hundi.db"
   serve 60000
   HUNDI_API_KEY="$HUNDI_API_KEY" node tests/pay_page/states.mjs "$address" target/pay-page

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# A throw-away PostgreSQL: makes a cluster in a temporary folder, starts it on an unusual port, prints its URL and its folders, and removes
-# everything when its standard input ends, so that it cannot outlive who started it. Trailing arguments are settings such as fsync=on.
+# A throw-away PostgreSQL: makes a cluster in a temporary folder, starts it on an unusual port, and prints its URL and its
+# folders. Removes everything when its standard input ends, so it cannot outlive the program that started it. Trailing
+# arguments are settings such as fsync=on.
 set -euo pipefail
-# Only the end of the input ends it: whoever started it may be interrupted and still need it for a moment.
+# Only the end of the input ends it: an interrupted caller may still need it for a moment.
 trap '' INT TERM HUP
 
 programs=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
@@ -20,7 +21,7 @@ cd "$folder"
 run() { env -i PATH="$programs:/usr/bin:/bin" LC_ALL=C HOME="$folder" "${as[@]}" "$@"; }
 
 remove() {
-  # Copies of the cluster that a test started beside it go with it.
+  # Also ends copies of the cluster that a test started beside it.
   for running in "$folder"/*/postmaster.pid; do
     [ -e "$running" ] && run pg_ctl -D "$(dirname "$running")" -m immediate stop >/dev/null 2>&1 || true
   done
@@ -34,7 +35,7 @@ run initdb -D "$data" -U postgres -A trust -E UTF8 --locale=C --no-sync --no-ins
   echo "listen_addresses = '127.0.0.1'"
   echo "unix_socket_directories = '$folder'"
   echo "max_connections = 400"
-  # The tests end processes, not the machine: what the system has taken is safe.
+  # The tests kill processes, not the machine, so what the kernel has taken is safe.
   echo "fsync = off"
   echo "log_min_messages = fatal"
   for setting in "$@"; do

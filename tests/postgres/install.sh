@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs Debian's PostgreSQL server, PgBouncer, faketime, Patroni and etcd where they are missing. No cluster is made and none is started: the
-# tests make their own.
+# Installs Debian's PostgreSQL server, PgBouncer, faketime, Patroni and etcd if they are missing. It makes and starts no
+# cluster: the tests make their own.
 set -euo pipefail
 
 has_programs() {
@@ -23,7 +23,7 @@ fi
 command -v apt-get >/dev/null || { echo "the tests need the programs of PostgreSQL 15 or later in /usr/lib/postgresql" >&2; exit 1; }
 sudo=""
 [ "$(id -u)" = 0 ] || sudo=sudo
-# The package makes and starts a cluster unless it finds this beforehand.
+# Without this file, the package would make and start a cluster.
 setting=/etc/postgresql-common/createcluster.d/hundi-tests.conf
 $sudo apt-get update -q
 $sudo apt-get install -y -q --no-install-recommends postgresql-common
@@ -31,10 +31,10 @@ $sudo mkdir -p "$(dirname "$setting")"
 echo 'create_main_cluster = false' | $sudo tee "$setting" >/dev/null
 trap '$sudo rm -f "$setting"' EXIT
 $sudo apt-get install -y -q --no-install-recommends postgresql
-# Tests that need one of these are skipped, with a message, where it cannot be installed.
+# If one of these cannot be installed, the tests that need it are skipped with a message.
 $sudo apt-get install -y -q --no-install-recommends pgbouncer || echo "PgBouncer cannot be installed: its tests are skipped" >&2
 $sudo apt-get install -y -q --no-install-recommends faketime || echo "faketime cannot be installed: its tests are skipped" >&2
-# Debian starts a service when it is installed, unless this says that it may not.
+# Without this, Debian would start a service when it is installed.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' | $sudo tee "$policy" >/dev/null
