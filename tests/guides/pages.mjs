@@ -31,8 +31,37 @@ const opened = async (path, view, change) => {
   };
   return { page, weight };
 };
+// Between the two views: a tablet, and the width at which a table has the least room.
+const WIDTHS_BETWEEN = [801, 1024];
+// The words in tables that stand on more than one line, and those of which an end can be neither seen nor scrolled to.
+const brokenWords = () => {
+  const found = [];
+  for (const details of document.querySelectorAll("details:not([open])")) if (details.querySelector("table")) details.open = true;
+  for (const table of document.querySelectorAll("main table")) {
+    const words = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
+    for (let node = words.nextNode(); node; node = words.nextNode()) {
+      for (const { 0: word, index } of node.data.matchAll(/[^\s\u200b-]+/g)) {
+        const range = document.createRange();
+        range.setStart(node, index);
+        range.setEnd(node, index + word.length);
+        const boxes = [...range.getClientRects()].filter((box) => box.width > 0);
+        const left = table.getBoundingClientRect().left - table.scrollLeft;
+        const isOutside = boxes.some((box) => box.left < left - 1 || box.right > left + table.scrollWidth + 1);
+        if (isOutside || new Set(boxes.map((box) => Math.round(box.top))).size > 1) found.push(word);
+      }
+    }
+  }
+  return found;
+};
 const judge = async ({ page, weight }) => {
   await axe(page);
+  const view = page.viewportSize();
+  for (const width of view.width > WIDTHS_BETWEEN[0] ? [view.width, ...WIDTHS_BETWEEN] : [view.width]) {
+    await page.setViewportSize({ ...view, width });
+    const broken = await page.evaluate(brokenWords);
+    if (broken.length) fail(`broken words in tables: ${broken.join(" ")}\n${width} pixels`);
+  }
+  await page.setViewportSize(view);
   const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   if (over > 0) fail(`the page is ${over} pixels too wide`);
   const bytes = await weight();
@@ -66,6 +95,7 @@ for (const path of paths) {
 const faults = {
   "a page that does not say its language": [/html-has-lang/, (html) => html.replace(' lang="en"', "")],
   "a line that does not break": [/too wide/, (html) => html.replace('<h1 id="quick-start">', `<pre>${"x".repeat(400)}</pre>$&`)],
+  "a table that breaks words": [/broken words in tables: [^ ]*x/, (html) => html.replace("</main>", `<table tabindex="0"><tr><td>${"x&shy;".repeat(90)}</td></tr></table></main>`)],
   "a heavy comment": [/bytes/, (html) => html.replace("</body>", `<!--${"x".repeat(PAGE_BYTES_MAX)}--></body>`)],
   "a script of the page's own": [/Content Security Policy/, (html) => html.replace("</body>", "<script>1</script></body>")],
   "a field without a label, in a closed form": [/^label: /, (html) => html.replace(/<label>(Body <textarea[^]*?)<\/label>/, "<p>$1</p>"), "/docs/api/transfers"],
