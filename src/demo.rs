@@ -30,14 +30,14 @@ use crate::staff::{self, passwords};
 use crate::store::Database;
 use crate::verify_book;
 
-/// How long the demo waits for anything, in seconds.
+/// The longest that the demo waits for one step, in seconds.
 const WAIT_SECONDS_MAX: u64 = 30;
 /// How long a viewer has to open the payer's page before the deposit arrives, in seconds.
 const VIEWER_SECONDS: u64 = 15;
 /// Who signs in to the demo's console.
 const OPERATOR_NAME: &str = "demo";
 
-/// Words in colour, where a terminal shows them (`NO_COLOR` turns it off).
+/// Colours of words, if a terminal shows them (`NO_COLOR` turns it off).
 #[derive(Clone, Copy)]
 struct Style {
     is_coloured: bool,
@@ -62,7 +62,7 @@ impl Style {
     }
 }
 
-/// What the webhook receiver has got.
+/// The events that the webhook receiver got.
 struct Inbox {
     /// The endpoint's signing secret.
     secret: Mutex<String>,
@@ -87,9 +87,11 @@ struct DemoSetup {
 }
 
 /// Runs the demo; `Ok` only when the UTR and its webhooks arrived. Unless `once`, it waits for a
-/// viewer before the deposit, and serves until a signal ends it. However it ends, its folder goes.
+/// viewer before the deposit, and serves until a signal ends it. Its folder is removed however it
+/// ends.
 pub async fn run(once: bool) -> Result<(), String> {
-    // Before the folder is made: from here on no signal ends the process by itself.
+    // Before the folder is made, so that from here on no signal ends the process without removing
+    // it.
     let mut signals = EndSignals::watch().map_err(|error| format!("signals: {error}"))?;
     let folder = TemporaryFolder::new()?;
     let flags = Flags {
@@ -354,7 +356,7 @@ impl DemoSetup {
         Ok(())
     }
 
-    /// Checks the whole book, and says what was looked at.
+    /// Checks the whole book, and answers what was checked.
     async fn check_book(&self) -> Result<String, String> {
         let database = self.database.clone();
         let checked = tokio::task::spawn_blocking(move || verify_book::run(&database));
@@ -384,8 +386,8 @@ impl Inbox {
         })
     }
 
-    /// Whether a delivery is genuine, as the webhook guide tells receivers to judge: the signature
-    /// is right, and the timestamp is at most 300 s off.
+    /// Whether a delivery is genuine, by the rules of the webhook guide: the signature is right,
+    /// and the timestamp is at most 300 s off.
     fn verifies(&self, id: &str, timestamp: &str, signatures: &str, body: &[u8]) -> bool {
         let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(mut mac) = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()) else {

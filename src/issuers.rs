@@ -13,12 +13,12 @@ use crate::store::Tx;
 
 /// Longest name, address and licence, in characters.
 pub const TEXT_LENGTH_MAX: usize = 100;
-/// Largest logo in bytes: it stands in the page itself.
+/// Largest logo in bytes; it is part of the page itself.
 pub const LOGO_BYTES_MAX: usize = 12 * 1024;
 /// Largest side of a logo in pixels.
 pub const LOGO_PIXELS_MAX: u32 = 1024;
 
-/// What the configuration says of an issuer. What is missing is taken from the default.
+/// An issuer in the configuration. Missing values are taken from the default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IssuerSource {
@@ -73,8 +73,8 @@ impl Default for Issuer {
 }
 
 impl Issuers {
-    /// Reads the settings. What those of an account leave out is as it is for everybody. `Err`
-    /// names the setting that is wrong, and why.
+    /// Reads the settings. Values that an account's issuer leaves out are those of the issuer for
+    /// everybody. `Err` names the wrong setting and the reason.
     pub fn read(
         default: IssuerSource,
         by_account: BTreeMap<String, IssuerSource>,
@@ -150,7 +150,7 @@ impl Logo {
             )
         })
     }
-    /// `None` unless it is a PNG within the limits whose pixels can be read. The size stands in the
+    /// `None` unless it is a PNG within the limits whose pixels can be read. The size is in the
     /// first chunk (PNG, third edition, 11.2.2).
     pub(crate) fn of_png(png: Vec<u8>) -> Option<Logo> {
         let head: &[u8; 24] = png.first_chunk()?;
@@ -164,7 +164,7 @@ impl Logo {
         let is_small = png.len() <= LOGO_BYTES_MAX;
         (is_png && is_small && decodes(&png)).then_some(Logo { png, width, height })
     }
-    /// Width and height of the logo, scaled to be as large as these allow, in their unit.
+    /// Width and height of the logo, scaled as large as these maxima permit, in their unit.
     pub fn fitted(&self, width_max: f32, height_max: f32) -> (f32, f32) {
         let (width, height) = (self.width as f32, self.height as f32);
         let scale = (width_max / width).min(height_max / height);
@@ -212,7 +212,7 @@ impl Colour {
         };
         0.2126 * linear(self.red) + 0.7152 * linear(self.green) + 0.0722 * linear(self.blue)
     }
-    /// Black or white, whichever reads better on this colour: at least 4.5 to 1 on any.
+    /// Black or white, whichever has more contrast on this colour: at least 4.5 to 1 on any.
     pub fn text_on_it(self) -> &'static str {
         let luminance = self.luminance();
         if 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 { "#ffffff" } else { "#000000" }

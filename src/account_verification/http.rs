@@ -16,8 +16,9 @@
 //!
 //! Anything else (another status code, another shape, no answer in time) is no answer and is asked
 //! again with growing pauses. `name` is what the caller gave; a service that compares names itself
-//! may use it. The question must change nothing at the service: it may be asked twice. A penny drop
-//! (a payment of INR 1 that shows the holder's name) does not serve: it fails for NRE accounts.
+//! may use it. The question must change nothing at the service, because it may be asked twice. A
+//! penny drop (a payment of INR 1 that shows the holder's name) is unsuitable, because it fails for
+//! NRE accounts.
 
 use std::time::Duration;
 
@@ -35,9 +36,9 @@ use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 /// How long one question may take. The worker's lease is longer.
 pub const DEADLINE_MILLISECONDS_MAX: u64 = 20_000;
 const DEADLINE_MILLISECONDS_DEFAULT: u64 = 10_000;
-/// Bytes of an answer.
+/// The most bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
-/// Bytes of a holder's name; a longer one counts as none.
+/// The most bytes of a holder's name; a longer one counts as none.
 const NAME_BYTES_MAX: usize = 300;
 
 /// The table `[checks]` of a configuration that looks accounts up over HTTP.
@@ -46,15 +47,14 @@ const NAME_BYTES_MAX: usize = 300;
 pub struct HttpVerifierSettings {
     /// Where the service answers: https, or http within the operator's own network.
     pub url: String,
-    /// The header that authorises, such as `Authorization`; its value comes from the environment,
-    /// never from the file.
+    /// The header that authorises the request, such as `Authorization`. Its value comes from the
+    /// environment, never from the file.
     pub header_name: Option<String>,
-    /// How long one question may take, in milliseconds: 100 to 20 000, 10 000 where nothing is
-    /// said.
+    /// How long one question may take, in milliseconds: 100 to 20 000; default 10 000.
     pub deadline_milliseconds: Option<u64>,
-    /// Similarity from which names match: `name_score_partial` to 1, 0.85 where nothing is said.
+    /// Least similarity of names that match: `name_score_partial` to 1; default 0.85.
     pub name_score_match: Option<f64>,
-    /// Similarity from which names match in part: above 0, 0.60 where nothing is said.
+    /// Least similarity of names that match in part: above 0; default 0.60.
     pub name_score_partial: Option<f64>,
 }
 
@@ -142,7 +142,7 @@ enum LookUpStatus {
     Unknown,
 }
 
-/// Members that are not known are passed over, because services put more into their answers.
+/// Unknown members are ignored, because services put more into their answers.
 #[derive(Deserialize)]
 struct LookUpAnswer {
     status: LookUpStatus,

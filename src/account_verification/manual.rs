@@ -1,5 +1,5 @@
 //! Checks by a person: no service is asked, and a beneficiary stays in verification until the
-//! operator has looked.
+//! operator decides.
 //!
 //! `hundi beneficiaries list --status verifying` shows who waits, `hundi beneficiaries review ID
 //! --match` decides.

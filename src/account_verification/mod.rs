@@ -1,4 +1,4 @@
-//! The port to whoever says who holds an account.
+//! The port for verifying accounts: who holds an account, and whether it can be paid.
 
 pub mod http;
 pub mod manual;
@@ -31,10 +31,10 @@ impl std::fmt::Debug for AccountQuestion {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AccountAnswer {
     Passed,
-    /// How the name compares. The caller can mend one that differs; `unavailable` waits for the
-    /// operator.
+    /// How the name compares. The caller can correct a name that differs; `Unavailable` waits for
+    /// the operator.
     Name(NameMatch),
-    /// No letter of the name is one that the bank takes.
+    /// The bank cannot write any letter of the name.
     NameUnwritable,
     IfscUnknown,
     AccountInvalid,
@@ -43,7 +43,7 @@ pub enum AccountAnswer {
     Sanctioned,
     /// A possible sanctions match, for the operator.
     PossiblySanctioned,
-    /// No answer yet: the beneficiary stays in verification and is asked about again in an hour.
+    /// No answer yet: the beneficiary stays in verification and is checked again in an hour.
     Unknown,
 }
 
@@ -53,7 +53,7 @@ pub enum AccountCheck {
     Answered(AccountAnswer),
     /// The network is needed: a worker asks `look_up`, outside any transaction.
     LookUp,
-    /// A person looks: the beneficiary stays in verification until the operator decides.
+    /// A person is needed: the beneficiary stays in verification until the operator decides.
     Review,
 }
 
@@ -67,7 +67,7 @@ impl std::fmt::Debug for HolderName {
     }
 }
 
-/// What a look-up over the network came to.
+/// The result of a look-up over the network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LookedUp {
     Answered(AccountAnswer),
@@ -76,11 +76,11 @@ pub enum LookedUp {
         answer: AccountAnswer,
         holder_name: HolderName,
     },
-    /// The service did not answer, or not so that it can be understood; it is asked again.
+    /// The service gave no usable answer; it is asked again.
     Unanswered {
         /// One word for the log and the metrics.
         reason: &'static str,
-        /// What the service's `Retry-After` said.
+        /// The service's `Retry-After`.
         retry_after_seconds: Option<u64>,
     },
 }
@@ -97,7 +97,8 @@ pub enum ChecksTable {
 
 /// Who says whether an account can be paid, in one mode.
 pub trait AccountVerifier: Send + Sync {
-    /// Called inside a transaction: answers at once, or says who will.
+    /// Called inside a transaction: answers at once, or says that the network or a person is
+    /// needed.
     fn account(&self, question: &AccountQuestion) -> AccountCheck;
     /// Asks the network what `account` could not answer. A worker calls it, outside any
     /// transaction; it may ask the same question twice.

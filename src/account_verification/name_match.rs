@@ -2,17 +2,17 @@
 //! habits of Indian names: initials, any order, honorifics, relatives (S/O), joined and split given
 //! names, transliteration, joint holders, truncation.
 //!
-//! Words pair up one to one. A pair is the same word, the same word spelled otherwise, an initial,
-//! or a near miss (one letter differs, which may be another name: Rajesh and Rakesh). What the
-//! pairs and the words left over mean is a table, `judge`. A common surname alone never identifies
-//! anybody.
+//! Words pair up one to one. A pair is the same word, the same word in another spelling, an
+//! initial, or a near miss (one letter differs, which may be another name: Rajesh and Rakesh). The
+//! table `judge` turns the pairs and the words left over into a score. A common surname alone never
+//! identifies anybody.
 
 use super::NameMatch;
 use super::persons::{Person, persons};
 use crate::screening::sounds::{is_vowel, sound};
 use crate::screening::text::normalise;
 
-/// The scores from which names match, and match in part.
+/// The least scores of names that match, and that match in part.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NameThresholds {
     /// From `score_partial` to 1.
@@ -41,16 +41,16 @@ impl NameThresholds {
     }
 }
 
-/// Characters of a name that are compared.
+/// The most characters of a name that are compared.
 const CHARACTERS_MAX: usize = 200;
 /// Banks' name fields hold at least this many characters, so that a shorter name was not cut.
 const FIELD_CHARACTERS_MIN: usize = 18;
-/// Letters from which one differing letter may be a slip of the pen.
+/// In words of at least this many letters, one differing letter may be a mistake.
 const NEAR_LETTERS_MIN: usize = 5;
 
 /// Endings of respect and kinship that one side may leave out: Sureshbhai, Ushaben, Guruji.
 const ENDINGS: &[&str] = &["bhai", "ben", "behen", "ji", "garu"];
-/// Surnames and middle names that so many bear that one alone says nothing.
+/// Surnames and middle names that are so common that one alone identifies nobody.
 const COMMON: &[&str] = &[
     "kumar",
     "kumari",
@@ -115,15 +115,15 @@ const COMMON: &[&str] = &[
     "gowda",
 ];
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NameComparison {
     pub name_match: NameMatch,
-    /// 0 to 1; 0 where the names could not be compared.
+    /// 0 to 1; 0 if the names could not be compared.
     pub score: f64,
 }
 
-/// Compares the given name with the one the bank holds. `Unavailable` where the bank told none, a
+/// Compares the given name with the one the bank holds. `Unavailable` if the bank gave none, a
 /// masked one, or one without Latin letters while the given name has some.
 pub fn compare(given: &str, held: &str, thresholds: &NameThresholds) -> NameComparison {
     let Some(score) = similarity(given, held) else {
@@ -137,7 +137,7 @@ pub fn compare(given: &str, held: &str, thresholds: &NameThresholds) -> NameComp
     NameComparison { name_match, score }
 }
 
-/// How alike the names are, from 0 to 1. `None` where the held name cannot be compared.
+/// How alike the names are, from 0 to 1. `None` if the held name cannot be compared.
 pub fn similarity(given: &str, held: &str) -> Option<f64> {
     let has_latin = |text: &str| normalise(text).bytes().any(|byte| byte.is_ascii_lowercase());
     let is_masked = held.contains('*') || held.to_ascii_lowercase().contains("xxx");
@@ -181,10 +181,10 @@ fn consonants(sound: &str) -> String {
 /// How two words relate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Pair {
-    /// The same word, with how sure that is.
+    /// The same word, with a certainty from 0 to 1.
     Same(f64),
     Initial,
-    /// One letter differs: a slip, or another name.
+    /// One letter differs: a mistake, or another name.
     Near,
 }
 
@@ -222,7 +222,7 @@ fn pair(left: &str, right: &str) -> Option<Pair> {
     (letters >= NEAR_LETTERS_MIN && distance <= 1).then_some(Pair::Near)
 }
 
-/// Joins neighbours on one side where the other side writes them as one: "Ram Kumar" and
+/// Joins neighbouring words of one side that the other side writes as one: "Ram Kumar" and
 /// "Ramkumar".
 fn joined(words: &[String], other: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
@@ -243,7 +243,7 @@ fn joined(words: &[String], other: &[String]) -> Vec<String> {
     out
 }
 
-/// What the pairs of two names came to.
+/// The counts of pairs and of words left over, of two names.
 #[derive(Default, Debug)]
 struct PairTally {
     same: Vec<(usize, usize, f64)>,
@@ -267,7 +267,8 @@ fn pair_up(left: &[String], right: &[String]) -> PairTally {
             }
         }
     }
-    // The surest first; of equals the earliest in both, which is the same from either side.
+    // The most certain first; of equals the earliest in both, so that the order does not depend on
+    // the side.
     pairs.sort_by(|one, two| {
         two.0.total_cmp(&one.0).then((one.1 + one.2).cmp(&(two.1 + two.2))).then(one.1.cmp(&two.1))
     });
@@ -309,7 +310,7 @@ fn compare_persons(asked: &Person, holder: &Person, is_cut: bool) -> f64 {
         }
     }
     let score = if is_cut { score.max(cut_score(&left, &right)) } else { score };
-    // The head of a family is not the family, whatever the names.
+    // The head of a family is another account holder than the family, whatever the names.
     if asked.is_family == holder.is_family { score } else { score.min(0.70) }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::screening::text::{normalise, replace_mark};
 
-/// Words of one holder that are compared.
+/// The most words of one holder that are compared.
 const WORDS_MAX: usize = 16;
-/// Holders of one account that are compared.
+/// The most holders of one account that are compared.
 const HOLDERS_MAX: usize = 4;
 
 pub(super) const HONORIFICS: &[&str] = &[
@@ -12,7 +12,7 @@ pub(super) const HONORIFICS: &[&str] = &[
     "sow", "selvi", "thiru", "tmt", "kum", "kumari", "master", "late", "capt", "col", "maj", "er",
     "adv", "ca", "haji", "hajji", "syed", "sardar", "baby", "messrs",
 ];
-/// Words behind which a relative's or guardian's name follows.
+/// Words before a relative's or guardian's name.
 pub(super) const RELATIONS: &[&str] = &[
     "s/o",
     "d/o",

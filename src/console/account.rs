@@ -24,7 +24,7 @@ struct AccountPage<'a> {
 }
 
 impl AccountPage<'_> {
-    /// When a session was used last, for machines and for people.
+    /// When a session was last used, as a machine-readable time and as text.
     fn used(&self, session: &Session) -> (String, String) {
         moment(session.used_at)
     }

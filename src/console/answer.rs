@@ -65,7 +65,7 @@ fn new_request_id(console: &Console) -> String {
     id.to_string()
 }
 
-/// What every answer carries.
+/// Adds the headers that every answer has.
 fn protect(console: &Console, reply: &mut Reply) {
     let is_secure = console.origins.is_secure();
     let headers = reply.headers_mut();
@@ -158,7 +158,7 @@ async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Rep
             reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
             Ok(reply)
         }
-        // Who is not signed in does not learn which pages there are.
+        // Somebody who is not signed in must not learn which pages exist.
         RouteFound::Nothing if session.is_none() => Ok(to_sign_in(&asked, is_change)),
         RouteFound::Nothing => Ok(failed(&asked, session.as_ref(), Failure::NotFound)),
     }
@@ -166,7 +166,7 @@ async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Rep
 
 /// The address that a request comes from. Behind a TLS proxy on this machine it is the last address
 /// in `X-Forwarded-For`, which that proxy added. The header of a proxy on another machine is not
-/// believed: that proxy's own address stands for everybody behind it.
+/// believed: everybody behind it gets that proxy's own address.
 fn address_of(console: &Console, peer: Option<IpAddr>, headers: &HeaderMap) -> String {
     let Some(peer) = peer else { return "unknown".into() };
     let forwarded = headers
@@ -176,7 +176,7 @@ fn address_of(console: &Console, peer: Option<IpAddr>, headers: &HeaderMap) -> S
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.rsplit(',').next())
         .and_then(|last| last.trim().parse::<IpAddr>().ok());
-    // https ends at a proxy: the console speaks plain http.
+    // The console itself speaks plain http; a proxy terminates https.
     match forwarded {
         Some(forwarded) if console.origins.is_secure() && peer.is_loopback() => forwarded,
         _ => peer.to_canonical(),
@@ -192,7 +192,7 @@ async fn session_of(asked: &ConsoleRequest) -> Result<Option<Session>, Operation
     asked.app.store.read(Cost::Point, move |tx| Ok(sessions::find(tx, &token, instant)?)).await
 }
 
-/// Judges who asks, and runs the handler.
+/// Checks who asks, and runs the handler.
 async fn run(
     route: &ConsoleRoute,
     asked: ConsoleRequest,
@@ -207,7 +207,7 @@ async fn run(
     {
         let hash = session.token_hash;
         let touched = asked.app.store.write(move |tx, now| sessions::touch(tx, now, &hash)).await;
-        // Without it the session only ends earlier than it could.
+        // If this fails, the session only ends earlier than it could.
         if let Err(error) = touched {
             tracing::warn!(%error, "the use of a session could not be written down");
         }
@@ -250,7 +250,7 @@ fn refused(
     None
 }
 
-/// Sends somebody to sign in, and back here afterwards where that is a page.
+/// Sends somebody to sign in, and back to this path afterwards if it is a page.
 fn to_sign_in(asked: &ConsoleRequest, is_change: bool) -> Reply {
     if is_change {
         let text = asked.words.get("problem.signed_out");

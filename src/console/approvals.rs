@@ -1,4 +1,4 @@
-//! What one person asked for and a second one approves.
+//! Requests that one person made and a second one approves.
 
 use askama::Template;
 
@@ -27,11 +27,11 @@ struct ApprovalsPage<'a> {
 }
 
 impl ApprovalsPage<'_> {
-    /// When it was asked for, for machines and for people.
+    /// When it was requested, as a machine-readable time and as text.
     fn asked_at(&self, request: &ApprovalRequest) -> (String, String) {
         moment(request.requested_at)
     }
-    /// What was asked for, in the reader's words.
+    /// The requested decision, in the reader's language.
     fn act(&self, request: &ApprovalRequest) -> String {
         let key = format!("act.{}", request.word);
         self.frame.t.get(&key).to_owned()
@@ -39,7 +39,7 @@ impl ApprovalsPage<'_> {
     fn status(&self, request: &ApprovalRequest) -> String {
         word(self.frame.t, request.status.as_str())
     }
-    /// The page of what it is about, where that is an object.
+    /// The page of its subject, if that is an object.
     fn path(&self, request: &ApprovalRequest) -> Option<String> {
         request.object().map(path_of)
     }
@@ -85,7 +85,7 @@ pub async fn approve(visit: Visit) -> PageOutcome {
         .store
         .write(move |tx, now| four_eyes::approve(tx, now, &services, number, &person));
     approved.await?;
-    // It may have been the end of a pause.
+    // The approved request may have ended a pause.
     submit_waiting(&visit.app.store).await?;
     visit.back_to(PATH, "notice.request_approved")
 }

@@ -36,7 +36,7 @@ impl Cookie {
         }
     }
 
-    /// The token that a request brings. `None` where the cookie is missing, comes twice or is no
+    /// The token that a request brings. `None` if the cookie is missing, occurs twice or is no
     /// token.
     pub fn read(self, origins: &Origins, headers: &HeaderMap) -> Option<String> {
         let name = self.name(origins);
@@ -67,8 +67,8 @@ impl Cookie {
     fn header(self, origins: &Origins, value: &str, end: &str) -> Option<HeaderValue> {
         let secure = if origins.is_secure() { "; Secure" } else { "" };
         let name = self.name(origins);
-        // With Lax, a link in an alarm finds the operator signed in, and a POST from another site
-        // brings no cookie.
+        // With Lax, the operator is signed in when following a link in an alarm, and a POST from
+        // another site has no cookie.
         let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{end}");
         HeaderValue::from_str(&text).ok()
     }

@@ -41,7 +41,7 @@ pub fn path(name: &str) -> String {
     format!("{FOLDER}{mark}/{name}")
 }
 
-/// The file at a path; `None` where there is none, or its digest is of another version.
+/// The file at a path; `None` if there is none, or the digest is of another version.
 pub fn find(path: &str) -> Option<Reply> {
     let (mark, name) = path.strip_prefix(FOLDER)?.split_once('/')?;
     let file = FILES.iter().find(|file| file.name == name && file.mark == mark)?;

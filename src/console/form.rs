@@ -7,7 +7,7 @@ const FIELDS_MAX: usize = 1_000;
 pub struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// Reads what browsers send; `None` where there are too many.
+    /// Reads what browsers send; `None` if there are too many fields.
     pub fn read(bytes: &[u8]) -> Option<Fields> {
         let fields: Vec<_> =
             url::form_urlencoded::parse(bytes).into_owned().take(FIELDS_MAX + 1).collect();

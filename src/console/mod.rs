@@ -1,7 +1,7 @@
 //! The operator's console: pages below `/console`, on a listener of their own.
 //!
 //! The server draws the pages, and they work without scripts; htmx only replaces parts of a page.
-//! Nothing is loaded from elsewhere, and no page has a style or a script in itself, so the
+//! Nothing is loaded from elsewhere, and no page has inline styles or scripts, so the
 //! Content-Security-Policy names only this server. A request is judged in this order: host, origin
 //! and content type of a change, session, route and method, role, second factor, form token; see
 //! `answer.rs`.
@@ -90,7 +90,7 @@ pub struct Console {
 }
 
 impl Console {
-    /// `url` is what browsers have in their address bar, such as `https://console.example`. Live
+    /// `url` is the console's address as browsers see it, such as `https://console.example`. Live
     /// mode requires a second factor, whatever `requires_second_factor` says.
     pub fn new(
         app: Arc<AppState>,
@@ -110,7 +110,7 @@ impl Console {
         })
     }
 
-    /// Lets operators sign in at an OpenID Connect provider too. `Err` where a second factor is
+    /// Lets operators sign in at an OpenID Connect provider too. `Err` if a second factor is
     /// required and the settings do not say that the provider asks for one.
     pub fn with_openid(mut self, openid: Option<OpenId>) -> Result<Console, String> {
         let is_factor_there =

@@ -14,7 +14,7 @@ pub struct Origins {
 
 impl Origins {
     /// From the console's URL. If that is on loopback, all three names of loopback count:
-    /// `localhost`, `127.0.0.1` and `[::1]`. `Err` where it is no http or https URL.
+    /// `localhost`, `127.0.0.1` and `[::1]`. `Err` if it is no http or https URL.
     pub fn of(url: &str) -> Result<Origins, String> {
         let misfit = || format!("the console's address {url:?} is not a URL such as https://HOST");
         let parsed = Url::parse(url).map_err(|_| misfit())?;

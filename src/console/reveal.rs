@@ -1,5 +1,5 @@
 //! A beneficiary's full account number. It is shown only on demand: the operator gives a reason,
-//! and the look goes to the audit log.
+//! and the audit log records it.
 
 use askama::Template;
 use secrecy::ExposeSecret;

@@ -1,4 +1,4 @@
-//! What a route of the console is: a method, a path, who may ask for it, and a handler.
+//! A route of the console: a method, a path, who may use it, and a handler.
 
 use std::pin::Pin;
 
@@ -25,7 +25,7 @@ impl Method {
 pub enum RouteAccess {
     /// Anybody who reaches the listener.
     Anybody,
-    /// Anybody who is signed in, also before the second factor is set up.
+    /// Anybody who is signed in, even before the second factor is set up.
     SignedIn,
     /// An operator of this role or a higher one.
     Role(Role),
@@ -43,8 +43,8 @@ pub struct ConsoleRoute {
     /// With `{name}` for each part that varies.
     pub path: &'static str,
     pub access: RouteAccess,
-    /// Whether the page's script asks for it again and again. That does not count as a use of the
-    /// session, which would else never end.
+    /// Whether the page's script requests it at intervals. That does not count as a use of the
+    /// session, which would otherwise never end.
     pub follows: bool,
     pub(super) handler: Handler,
 }

@@ -13,7 +13,7 @@ pub fn path_of(alarm: &str) -> String {
     format!("/console/runbooks/{alarm}")
 }
 
-/// What stands below the heading of an alarm's name, up to the next heading.
+/// The text below the heading with an alarm's name, up to the next heading.
 fn text_of(alarm: &str) -> Option<&'static str> {
     let is_name = !alarm.is_empty() && alarm.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let heading = format!("\n### {alarm}\n");

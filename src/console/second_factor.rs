@@ -69,8 +69,8 @@ pub async fn page(visit: Visit) -> PageOutcome {
     })
 }
 
-/// Makes a new secret. An operator who has a second factor already gives a code of it first, so
-/// that a stolen session cannot replace it.
+/// Makes a new secret. An operator who already has a second factor has to give a code of it first,
+/// so that a stolen session cannot replace it.
 pub async fn begin(visit: Visit) -> PageOutcome {
     let (number, code) = (visit.operator().number, visit.field("code").to_owned());
     let services = visit.app.services.clone();

@@ -42,7 +42,7 @@ pub async fn page(asked: ConsoleRequest) -> PageOutcome {
     shown(asked, StatusCode::OK, None).await
 }
 
-/// The form, with `problem` above it where something went wrong before.
+/// The form, with `problem` above it if something went wrong before.
 pub(super) async fn shown(
     mut asked: ConsoleRequest,
     status: StatusCode,
@@ -86,7 +86,7 @@ async fn drawn(asked: &ConsoleRequest, next: &str, problem: Option<String>) -> P
     })
 }
 
-/// Compares what was typed. If it is wrong, nobody is told which part of it is.
+/// Checks the name, password and code. If one is wrong, the answer does not say which.
 pub async fn submit(asked: ConsoleRequest) -> PageOutcome {
     let attempt = Attempt {
         name: asked.field("name").to_owned(),
@@ -137,12 +137,13 @@ async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, F
         return Ok(SignIn::Locked { seconds });
     }
     let turn = asked.console.comparisons.turn(&attempt.place.address).await?;
-    // What is counted comes to its end, and into the log, also when the browser has gone.
+    // In a task of its own, so that a counted attempt is completed and logged even if the browser
+    // disconnects.
     let ended = tokio::spawn(judged(app, turn, attempt)).await;
     Ok(ended.map_err(|_| StoreError::Broken("a sign-in did not come to its end".into()))??)
 }
 
-/// Counts an attempt, compares it and concludes, in the turn of its address.
+/// Counts an attempt, checks it and concludes, while holding the turn of its address.
 async fn judged(
     app: Arc<AppState>,
     turn: AttemptTurn,

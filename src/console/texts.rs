@@ -7,7 +7,7 @@ mod languages;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The code and the text of each language's file, English first, to which the others fall back. The
+/// The code and the text of each language's file. English is first; the others fall back to it. The
 /// build script finds the files.
 const LANGUAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/console_languages.rs"));
 
@@ -27,7 +27,7 @@ pub struct Words {
 /// Every text of a file by its key: `title` below `[transfers]` is `transfers.title`.
 fn read(file: &str) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
-    // A file that does not read has no texts; a test notices.
+    // A file that cannot be read has no texts; a test notices.
     let tables: BTreeMap<String, BTreeMap<String, String>> =
         toml::from_str(file).unwrap_or_default();
     for (table, entries) in tables {
@@ -44,8 +44,8 @@ impl Words {
     pub fn find(&self, key: &str) -> Option<&str> {
         self.texts.get(key).map(String::as_str)
     }
-    /// The text of a key; in English where this language has none, and the key itself where there
-    /// is none at all. Tests see to it that neither happens.
+    /// The text of a key; in English if this language has none, and the key itself if there is none
+    /// at all. Tests ensure that neither happens.
     pub fn get<'a>(&'a self, key: &'a str) -> &'a str {
         let english = || ALL.first().and_then(|english| english.texts.get(key));
         self.texts.get(key).or_else(english).map_or(key, String::as_str)
@@ -74,8 +74,8 @@ fn find<'a>(all: &'a [Words], code: &str) -> Option<&'a Words> {
     all.iter().find(|words| words.code == code)
 }
 
-/// The first language of `Accept-Language` that there is, else English. Weights are not read:
-/// browsers send the languages with falling weights.
+/// The first language of `Accept-Language` that exists here, otherwise English. Weights are
+/// ignored, because browsers send the languages in order of their weights.
 pub fn wished(accept_language: &str) -> &'static Words {
     static NONE: Words = Words { code: "en", texts: BTreeMap::new() };
     wished_among(&ALL, accept_language).unwrap_or(&NONE)

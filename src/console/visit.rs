@@ -1,4 +1,4 @@
-//! What a handler of the console gets, and what it may answer.
+//! The arguments and results of the console's handlers.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub struct ConsoleRequest {
     pub headers: HeaderMap,
     /// Path and query.
     pub(super) path: String,
-    /// What stands in the path for each `{name}` of its route.
+    /// The value in the path of each `{name}` of its route.
     pub(super) parts: Vec<String>,
     pub(super) query: Fields,
     pub(super) form: Fields,
     /// The value of the session's cookie, or without a session of the visit's. The token of the
-    /// page's forms is made of it.
+    /// page's forms is computed from it.
     pub(super) cookie: String,
 }
 
@@ -66,7 +66,7 @@ impl ConsoleRequest {
             cookie: self.cookie.clone(),
         }
     }
-    /// What stands in the path for the first `{…}`, the second and so on; "" where there is none.
+    /// The value in the path of the first `{…}`, the second and so on; "" if there is none.
     pub fn path(&self, index: usize) -> &str {
         self.parts.get(index).map_or("", String::as_str)
     }
@@ -82,7 +82,7 @@ impl ConsoleRequest {
     pub fn fields<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
         self.form.all(name)
     }
-    /// Whether htmx asks, which wants a part of a page.
+    /// Whether htmx sent the request, which wants only a part of a page.
     pub fn wants_part(&self) -> bool {
         self.headers.contains_key("hx-request")
     }
@@ -98,12 +98,12 @@ impl ConsoleRequest {
         let mark = self.app.services.sealer.fingerprint(&[b"console form", self.cookie.as_bytes()]);
         hex::encode(mark)
     }
-    /// Whether a form brings the token of its page; compared in constant time.
+    /// Whether a form has the token of its page; compared in constant time.
     pub(super) fn has_token(&self) -> bool {
         let given = self.field("token");
         bool::from(subtle::ConstantTimeEq::ct_eq(self.token().as_bytes(), given.as_bytes()))
     }
-    /// Sends the browser to a page of the console (303); to the overview where `path` is not one.
+    /// Sends the browser to a page of the console (303); to the overview if `path` is no such page.
     pub fn go_to(&self, path: &str) -> PageOutcome {
         let mut reply = reply::reply(StatusCode::SEE_OTHER.as_u16(), TEXT, Vec::new());
         let path = if is_own_path(path) { path } else { "/console" };
@@ -142,8 +142,8 @@ impl Visit {
     pub const fn operator(&self) -> &OperatorIdentity {
         &self.session.operator
     }
-    /// This operator as the one who decides, proven by the session. `Err` where the reason is not
-    /// taken.
+    /// This operator as the one who decides, proven by the session. `Err` if the reason is not
+    /// accepted.
     pub fn decided_by(&self, reason: &str) -> Result<DecidedBy, Failure> {
         let operator = self.operator();
         let by = DecidedBy::new(&operator.name, reason).map_err(Failure::Told)?;
@@ -168,9 +168,9 @@ pub(super) const HTML: &str = "text/html; charset=utf-8";
 /// Why a handler has no page to show.
 #[derive(Debug)]
 pub enum Failure {
-    /// There is no such thing.
+    /// There is no such page or object.
     NotFound,
-    /// This operator may not.
+    /// This operator may not do this.
     Forbidden,
     /// Nothing changed, and this text tells the person why (409).
     Told(String),

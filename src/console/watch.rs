@@ -1,8 +1,8 @@
 //! The overview's figures, which all viewers share, so that ten viewers cost as much as one.
 //!
-//! One request reads for all. Others that come meanwhile show what was read last, unless that is
-//! too old. Figures that took long to read are shown longer, so that the overview takes about a
-//! fiftieth of the time of one processor; only figures older than `KEPT_MAX` are read sooner.
+//! One request reads for all. Requests meanwhile show the last figures, unless these are too old.
+//! Figures that took long to read are shown longer, so that the overview uses about a fiftieth of
+//! one processor; only figures older than `KEPT_MAX` are read sooner.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::store::{Cost, Store};
 const KEPT_MIN: Duration = Duration::from_secs(4);
 /// Figures are shown this many times as long as it took to read them.
 const KEPT_PER_READING: u32 = 50;
-/// Older figures are shown to nobody, however long it takes to read new ones.
+/// Figures older than this are never shown, however long it takes to read new ones.
 const KEPT_MAX: Duration = Duration::from_secs(20);
 
 /// Figures, and until when they are fresh.

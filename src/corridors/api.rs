@@ -68,7 +68,7 @@ pub fn routes() -> Vec<Route> {
     )]
 }
 
-/// How far the mode's chain is followed; `None` where it is simulated.
+/// How far the mode's chain is followed; `None` if it is simulated.
 fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, OperationError> {
     let mode = context.scope().mode();
     let chain = &context.services.ports(mode)?.chain;
@@ -76,13 +76,13 @@ fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, OperationE
     let contract = chain.token_contract.bytes();
     let cursor = chains::rows::cursor(context.tx, mode, chain.name)?;
     let is_followed = chains::rows::is_followed_with(context.tx, mode, chain.name, contract)?;
-    // The chain knows no test clock.
+    // A chain has no test clock.
     let seconds_behind = cursor.map(|cursor| (context.now.instant() - cursor.block_time).max(0));
     let status = match seconds_behind {
         _ if cursor.is_some_and(|cursor| cursor.has_deprecated(contract)) => {
             ChainViewStatus::TokenDeprecated
         }
-        // Before a node has shown a changed contract to be a token, no transfer is taken.
+        // No transfer is accepted before a node has shown that a changed contract is a token.
         _ if !is_followed => ChainViewStatus::NotFollowed,
         None => ChainViewStatus::NotFollowed,
         Some(seconds) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,

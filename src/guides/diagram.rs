@@ -1,6 +1,6 @@
 //! Pictures of status graphs, drawn from the arrows in the code.
 //!
-//! Statuses stand in rows by the longest way from the first one. An arrow over several rows passes
+//! Statuses are in rows by the longest path from the first one. An arrow over several rows passes
 //! through a free place in each of them; one that leads back runs down the right side.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What guides take from the code: status graphs, error codes, event types, limits.
+//! The parts of guides that come from the code: status graphs, error codes, event types, limits.
 
 use std::fmt::Write;
 
@@ -26,8 +26,8 @@ pub enum Output {
 const START: &str = "<!-- insert ";
 const END: &str = " -->";
 
-/// Replaces every `<!-- insert NAME -->` whose name is known. A name that is not known stays, and a
-/// test finds it.
+/// Replaces every `<!-- insert NAME -->` whose name is known. An unknown name stays, and a test
+/// finds it.
 pub fn fill(text: &str, document: &Value, output: Output) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;

@@ -61,7 +61,7 @@ const EXAMPLE_URL: &str = "http://127.0.0.1:8080";
 /// All guides in one file.
 const FULL_TEXT_PATH: &str = "/llms-full.txt";
 
-/// The page for addresses below `/docs/` that lead nowhere.
+/// The page for unknown addresses below `/docs/`.
 const MISSING_PATH: &str = "/docs/404";
 
 struct GuideSource {
@@ -124,8 +124,8 @@ struct GuideTemplate<'a> {
     next: Option<NavigationEntry>,
 }
 
-/// Every page and file below `/docs/`, and `/llms.txt`. They are rendered when one is first asked
-/// for, because commands that answer no requests open the service too.
+/// Every page and file below `/docs/`, and `/llms.txt`. They are rendered at the first request for
+/// one, because commands that answer no requests open the service too.
 pub struct Guides {
     document: Value,
     public_url: String,

@@ -396,7 +396,7 @@ fn code_html(html: &mut String, heading: &str, language: &str, text: &str) {
     );
 }
 
-/// A form that sends the request; the script fills in what earlier answers told.
+/// A form that sends the request; the script fills in values from earlier answers.
 fn try_it(html: &mut String, operation: &ApiOperation<'_>) {
     let _ = write!(
         html,

@@ -1,5 +1,4 @@
-//! The IFSC directory: which bank and branch a code belongs to, and the rails it takes, from a file
-//! inside the binary.
+//! The IFSC directory: the bank, branch and rails of each code, from a file inside the binary.
 //!
 //! The file is sorted and cut into blocks of 256 branches, each deflated on its own. A look-up
 //! finds the block by its first code and inflates only that one, so nothing is decoded at the start
@@ -13,33 +12,33 @@ use std::path::Path;
 
 /// Branches in one block: fewer make look-ups quicker and the file larger.
 const BLOCK_BRANCHES: usize = 256;
-/// What one block may inflate to; real ones are about 6 kB.
+/// The most bytes of an inflated block; real ones have about 6 kB.
 const BLOCK_BYTES_MAX: usize = 128 * 1024;
-/// What a directory file may weigh.
+/// The most bytes of a directory file.
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const MAGIC: &[u8; 8] = b"hundiIF1";
 const CODE_LENGTH: usize = 11;
 
-/// The operator's directory where there is one, else the one inside the binary.
+/// The operator's directory if there is one, otherwise the one inside the binary.
 pub fn directory(file: Option<&Path>) -> Result<Directory, String> {
     file.map_or_else(Directory::embedded, Directory::open)
 }
 
 static EMBEDDED: &[u8] = include_bytes!("../../data/ifsc/directory.bin");
 
-/// The rails that a branch takes, as the directory tells it.
+/// The rails that a branch accepts, by the directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rails(u8);
 
 impl Rails {
     pub const NEFT: Rails = Rails(1);
     pub const RTGS: Rails = Rails(2);
-    /// A guess of the source: it calls every branch ready for IMPS unless it knows better.
+    /// Not reliable: the source lists every branch as ready for IMPS unless it knows better.
     pub const IMPS: Rails = Rails(4);
     pub const UPI: Rails = Rails(8);
     const NOT_TOLD: Rails = Rails(16);
 
-    /// Whether the branch takes a rail; `None` where the directory says nothing about rails.
+    /// Whether the branch accepts a rail; `None` if the directory says nothing about rails.
     pub const fn takes(self, rail: Rails) -> Option<bool> {
         if self.0 & Rails::NOT_TOLD.0 != 0 { None } else { Some(self.0 & rail.0 != 0) }
     }
@@ -49,8 +48,8 @@ impl Rails {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
     pub code: String,
-    /// The bank of the branch's own record: a sub-member's, not its sponsor's. `None` where the
-    /// source has no name.
+    /// The bank in the branch's own record: a sub-member's, not its sponsor's. `None` if the source
+    /// has no name.
     pub bank_name: Option<String>,
     pub branch_name: Option<String>,
     pub rails: Rails,
@@ -95,8 +94,8 @@ pub struct Directory {
 impl Directory {
     /// The directory inside the binary.
     pub fn embedded() -> Result<Directory, String> {
-        // Its checksum is a matter of the build, and reading all of it would cost the start what
-        // the blocks save.
+        // The checksum is not verified here: that is left to the build, and reading the whole file
+        // would slow down the start.
         Directory::read(Cow::Borrowed(EMBEDDED))
             .map_err(|fault| format!("the directory inside the binary {fault}"))
     }
@@ -156,7 +155,7 @@ impl Directory {
         (at.place == file.len()).then_some((as_of, source, branches_count, banks, blocks))
     }
 
-    /// What is known of a code; it is taken as it is, so callers give it in upper case.
+    /// The branch of a code, which has to be in upper case.
     pub fn find(&self, code: &str) -> Option<Branch> {
         let wanted: [u8; CODE_LENGTH] = code.as_bytes().try_into().ok()?;
         let number = self.blocks.partition_point(|block| block.first <= wanted).checked_sub(1)?;

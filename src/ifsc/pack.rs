@@ -6,11 +6,11 @@ use std::io::Read;
 
 use super::{BLOCK_BRANCHES, MAGIC, Rails, is_ifsc};
 
-/// Branches that one directory may hold; today there are fewer than 200,000.
+/// The most branches of one directory; today there are fewer than 200,000.
 pub const BRANCHES_MAX: usize = 1_000_000;
-/// Characters of a name that are kept.
+/// The most characters of a name that are kept.
 const NAME_LENGTH_MAX: usize = 200;
-/// Bytes of the texts that say of when and where the data is.
+/// The most bytes of the texts that name the data's date and source.
 const NOTE_LENGTH_MAX: usize = 200;
 
 struct BranchRecord {
@@ -128,7 +128,7 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, BranchRecord>, String> {
                 rails = Rails(rails.0 | rail.0);
             }
         }
-        // A directory without rail columns says nothing about rails, and that is not the same as
+        // A directory without rail columns says nothing about rails, which differs from having
         // none.
         if rail_columns.iter().all(|(at, _)| at.is_none()) {
             rails = Rails::NOT_TOLD;

@@ -7,8 +7,7 @@
 //! The signs are not those of an accountant's books. A posting is a flow: `from` is credited, `to`
 //! is debited, and a balance is debits less credits. So what belongs to the caller, the fees and
 //! the GST owed are all positive. `custody` is not what is held: it is the outside (the chain), and
-//! its balance is negative. Minus that balance is what deposits brought and refunds did not take
-//! out.
+//! its balance is negative. Its negative is the sum of all deposits less all refunds.
 //!
 //! The postings of a payout of 1,000 USDT with a fee of 5, bought at 88 rupees:
 //!
@@ -22,10 +21,10 @@
 //! | `payout_settled` | payout_processing | paid_out | 87,560 INR |
 //!
 //! Where GST is deducted, `payout_exchanged` has one more posting, from conversion to tax_payable,
-//! and so many rupees fewer go to payout_processing.
+//! and that much less goes to payout_processing.
 //!
-//! A refund is of money that already stands on `hold`: creating it posts nothing, and `refund_sent`
-//! moves it back to `custody`.
+//! A refund gives back money that is already in `hold`: creating it posts nothing, and
+//! `refund_sent` moves the money back to `custody`.
 
 pub mod rows;
 

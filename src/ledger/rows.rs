@@ -72,7 +72,7 @@ fn add(
     )
 }
 
-/// What stands on each account: debits less credits. Sums that are zero are left out.
+/// The balance of each account: debits less credits. Balances of zero are left out.
 pub fn balances(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<(LedgerAccount, Money)>, StoreError> {
     let rows = tx.rows(
         "SELECT account, currency, debit_units - credit_units FROM ledger_balances \

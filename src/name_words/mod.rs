@@ -1,8 +1,8 @@
 //! The words of persons' names, so that the operator finds a person by the beginning of one.
 //!
-//! A word is written when a person is created or renamed, and is never taken away: who reads
-//! compares with the name as it is now. Names from before this table are walked through once, by a
-//! worker.
+//! A word is stored when a person is created or renamed, and is never removed, so a search also
+//! compares with the current name. A worker once adds the words of names that are older than this
+//! table.
 
 pub mod rows;
 
@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::kernel::{AnyId, Scope, StoreError};
 use crate::store::Tx;
 
-/// Words of one name that are kept, and characters of one word.
+/// The most words of one name that are kept, and the most characters of one word.
 const WORDS_MAX: usize = 12;
 const WORD_CHARACTERS_MAX: usize = 40;
 
@@ -29,7 +29,7 @@ pub fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether each of the asked words begins one of a name's.
+/// Whether each of the searched words begins a word of the name.
 pub fn matches(name: &str, asked: &[String]) -> bool {
     let known = words(name);
     asked.iter().all(|asked| known.iter().any(|word| word.starts_with(asked.as_str())))

@@ -84,8 +84,8 @@ fn payer_form<B>(request: &Request<B>) -> Option<(&str, PayerForm)> {
 }
 
 fn new_request_id(site: &Site) -> String {
-    // Without randomness two requests could share an identifier, which only makes the log harder to
-    // read.
+    // Without randomness two requests could share an identifier, which would only make the log
+    // harder to read.
     let random = system_random().unwrap_or_default();
     let instant = site.app.store.clock.milliseconds();
     let id: Id<kind::Request> = site.request_ids.mint(instant, u128::from_be_bytes(random));
@@ -184,7 +184,7 @@ fn no_such_page(site: &Site, path: &str) -> Refusal {
     Refusal::new(Code::ObjectNotFound, message)
 }
 
-/// Where reports of security faults go (RFC 9116), where the operator says so.
+/// The text at `/.well-known/security.txt` (RFC 9116), if the operator has configured a contact.
 fn security_text(app: &AppState) -> Option<String> {
     const VALID_DAYS: i64 = 180;
     const DAY_SECONDS: i64 = 86_400;
@@ -207,7 +207,8 @@ pub async fn metrics_page(app: &AppState) -> String {
     let read = app.store.read(Cost::Point, move |tx| {
         Ok((pauses::rows::all(tx)?, backlog::rows::waiting(tx, now_milliseconds)?))
     });
-    // A store that does not answer shows in other figures; these keep their last values then.
+    // If the store does not answer, these figures keep their last values; other figures show the
+    // fault.
     if let Ok((pauses, all_waiting)) = dispatch::within(app, dispatch::answer_end(), read).await {
         for operation in Operation::ALL {
             let count = pauses.iter().filter(|pause| pause.operation == *operation).count();
@@ -222,7 +223,7 @@ pub async fn metrics_page(app: &AppState) -> String {
     let look = move || -> Vec<_> {
         watched.into_iter().filter_map(|at| Some((at.of, disk::room(&at.folder).ok()?))).collect()
     };
-    // A file system that does not answer keeps its last figures.
+    // If a file system does not answer, its figures keep their last values.
     for (of, room) in tokio::task::spawn_blocking(look).await.unwrap_or_default() {
         app.metrics.disk(of, room);
     }
@@ -230,8 +231,8 @@ pub async fn metrics_page(app: &AppState) -> String {
     app.metrics.page(&app.store, &figures)
 }
 
-/// Ready means: the store answers and takes writes, and the node is not stopping. A load balancer
-/// asks this; `/healthz` only says that the process lives.
+/// Ready means that the store answers and accepts writes, and that the node is not stopping. It is
+/// for load balancers; `/healthz` only says that the process runs.
 async fn ready(app: &AppState) -> Reply {
     let unready = |why: String| {
         text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", format!("{why}\n"))
@@ -242,7 +243,7 @@ async fn ready(app: &AppState) -> Reply {
     if let Some(fault) = app.store.write_fault() {
         return unready(fault);
     }
-    // After a failed commit only a real write tells whether the disk takes writes again.
+    // After a failed commit only a real write shows whether the disk accepts writes again.
     let is_failing = app.store.stats.is_failing.load(std::sync::atomic::Ordering::Relaxed);
     let answers = async {
         let pauses = app.store.read(Cost::Point, |tx| Ok(pauses::rows::all(tx)?)).await?;
@@ -269,7 +270,7 @@ async fn ready(app: &AppState) -> Reply {
     }
 }
 
-/// What the operator paused, a line each; it does not make the service unready.
+/// The operator's pauses, one on each line; they do not make the service unready.
 fn pause_lines(pauses: &[Pause]) -> String {
     let line = |pause: &Pause| match pause.account_number {
         None => format!("{} are paused\n", pause.operation.as_str()),
@@ -278,8 +279,8 @@ fn pause_lines(pauses: &[Pause]) -> String {
     pauses.iter().map(line).collect()
 }
 
-/// How far each chain is followed, a line each. A node that is behind can still answer requests, so
-/// this does not make the service unready.
+/// How far each chain is followed, one on each line. A node that is behind can still answer
+/// requests, so this does not make the service unready.
 fn chain_lines(app: &AppState) -> String {
     use std::sync::atomic::Ordering::Relaxed;
     let now_seconds = app.store.clock.milliseconds() / 1000;

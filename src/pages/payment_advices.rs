@@ -21,7 +21,7 @@ use crate::payouts::state::PayoutStatus;
 use crate::store::Cost;
 use crate::{beneficiaries, payouts};
 
-/// After how many seconds a page about a fault of the service loads itself again.
+/// After how many seconds a page about a fault of the service reloads itself.
 const RELOAD_SECONDS: u32 = 15;
 
 /// The page of the request's path, if it is one of these.
@@ -76,8 +76,8 @@ async fn key_set(app: &Arc<AppState>, request_id: &str) -> Reply {
     }
 }
 
-/// The facts that the verification page shows. The advice itself has all of them, and the only name
-/// among them is the issuer's.
+/// The facts on the verification page. All of them are on the advice too, and the only name among
+/// them is the issuer's.
 struct CertifiedAdvice {
     issuer: Issuer,
     amount: Money,

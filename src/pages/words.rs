@@ -1,7 +1,7 @@
 //! The words of the pages for people, in every language: one file for each in `languages/`.
 //!
-//! The language is the one that `?lang=` names, else the one that the browser prefers. [`fill`]
-//! puts values into a text in the places of `{name}`.
+//! The language is the one that `?lang=` names, otherwise the one that the browser prefers.
+//! [`fill`] puts values into a text in the places of `{name}`.
 
 use std::sync::LazyLock;
 
@@ -79,7 +79,7 @@ pub fn languages() -> &'static [PageWords] {
     &LANGUAGES
 }
 
-/// English, the language where no other is asked for or preferred.
+/// English, the language if no other is requested or preferred.
 pub fn english() -> &'static PageWords {
     &LANGUAGES[0]
 }
@@ -88,8 +88,8 @@ fn of_code(code: &str) -> Option<&'static PageWords> {
     languages().iter().find(|words| words.code.eq_ignore_ascii_case(code))
 }
 
-/// The language of a request: what its query says, else the one that its browser prefers among
-/// those there are, else English.
+/// The language of a request: by its query, otherwise the available one that the browser prefers,
+/// otherwise English.
 pub fn chosen(query: Option<&str>, headers: &HeaderMap) -> &'static PageWords {
     let asked = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes())
         .find_map(|(name, code)| of_code(&code).filter(|_| name == "lang"));
@@ -115,8 +115,8 @@ fn preferred(headers: &HeaderMap) -> Option<&'static PageWords> {
 
 impl PageWords {
     /// Like [`fill`]. In a language that runs from right to left it isolates each value, because
-    /// figures and brackets would change their places otherwise (Unicode's UAX 9), and keeps a line
-    /// from breaking behind a hyphen in a value, such as in `TRC-20`.
+    /// otherwise figures and brackets would change places (Unicode's UAX 9), and prevents a line
+    /// break after a hyphen in a value such as `TRC-20`.
     pub fn fill(&self, text: &str, values: &[(&str, &str)]) -> String {
         if self.direction != "rtl" {
             return fill(text, values);
@@ -130,7 +130,7 @@ impl PageWords {
     }
 }
 
-/// Puts values into the places of a text: `{name}` for each pair.
+/// Replaces each `{name}` in a text by its value.
 pub fn fill(text: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(text.len() + 32);
     let mut rest = text;

@@ -4,10 +4,10 @@
 //!
 //! A payment file has the columns of [`COLUMNS`]; portals let an operator map columns to their own.
 //! A file of results has a head line that names its columns in any order: `payment_reference`,
-//! `status` (`paid`, `failed`, `processing`), and where the bank gives them `amount`, `utr`,
-//! `reason`. None of these may stand twice. Columns that are not known are passed over. Portals and
-//! spreadsheets write such files in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a tab
-//! or a bar between columns.
+//! `status` (`paid`, `failed`, `processing`), and if the bank gives them `amount`, `utr`, `reason`.
+//! None of these may occur twice. Unknown columns are ignored. Portals and spreadsheets write such
+//! files in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a tab or a bar between
+//! columns.
 
 use sha2::{Digest, Sha256};
 
@@ -42,7 +42,7 @@ pub const COLUMNS: &[&str] = &[
 ];
 /// The most bytes of a file of results.
 const RESULTS_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// What may stand between the columns of a file of results.
+/// The possible separators between the columns of a file of results.
 const DELIMITERS: &[u8] = b",;\t|";
 /// Characters with which a spreadsheet begins a formula.
 const FORMULA_STARTS: &[char] = &['=', '+', '-', '@', '\t', '\r'];
@@ -126,7 +126,7 @@ fn plain(text: &str) -> String {
     text.trim_start_matches(FORMULA_STARTS).to_owned()
 }
 
-/// Where the known columns stand.
+/// The positions of the known columns.
 struct Columns {
     reference: usize,
     status: usize,
@@ -135,7 +135,7 @@ struct Columns {
     reason: Option<usize>,
 }
 
-/// What stands between the columns: the one of `DELIMITERS` that the head line has most often.
+/// The separator of the columns: the one of `DELIMITERS` that occurs most often in the head line.
 fn delimiter(text: &str) -> u8 {
     let head = text.lines().next().unwrap_or_default();
     let count = |delimiter: &u8| head.bytes().filter(|byte| byte == delimiter).count();
@@ -188,7 +188,7 @@ fn read_results(text: &str, bytes: &[u8]) -> Result<Incoming, FileError> {
     }
     Ok(Incoming {
         kind: ReportKind::Status,
-        // The file has no identity of its own, so its contents are.
+        // The file has no identity of its own, so the hash of its contents is used.
         message_id: hex::encode(&Sha256::digest(bytes)[..16]),
         page: 1,
         is_copy: false,
@@ -220,7 +220,7 @@ fn read_result(
     if let Some(utr) = cell(columns.utr) {
         references.add(ReferenceElement::Utr, utr);
     }
-    // A text of at most four bytes is taken for a code; anything else is text for the operator.
+    // A text of at most four bytes counts as a code; anything else is text for the operator.
     let mut reason = Reason::default();
     match cell(columns.reason) {
         Some(code) if code.len() <= 4 => reason.code = Some(code.to_owned()),
@@ -353,7 +353,7 @@ mod tests {
                 "{refused}"
             );
         }
-        // Columns that are passed over may stand as often as the portal likes.
+        // Unknown columns may occur any number of times.
         let passed = format!("payment_reference,status,,,Branch,Branch\n{ID},paid,,,x,y\n");
         assert!(read(&passed).is_ok());
     }

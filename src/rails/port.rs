@@ -4,8 +4,8 @@ use crate::kernel::{Id, Money, Now, Scope, StoreError, id::kind};
 use crate::store::Tx;
 
 crate::string_enum!(
-    /// How INR travels: by NEFT below INR 200 000, by RTGS from there on, or as a book transfer
-    /// (`Internal`) within the sponsor bank.
+    /// How INR is sent: by NEFT below INR 200 000, by RTGS from that amount on, or as a book
+    /// transfer (`Internal`) within the sponsor bank.
     PaymentMethod { Neft "neft", Rtgs "rtgs", Internal "internal" }
 );
 crate::string_enum!(
@@ -75,11 +75,11 @@ impl PaymentMethod {
     }
 }
 
-/// What a rail is given: to pay, or to say what became of it.
+/// A payment, for a rail to make or to inquire about.
 #[derive(Clone, Debug)]
 pub struct Instruction {
     pub scope: Scope,
-    /// The identity of the payment: the same payout is never a second payment.
+    /// The identity of the payment: one payout is never paid twice.
     pub payout_id: Id<kind::Payout>,
     pub amount: Money,
     pub method: PaymentMethod,
@@ -91,7 +91,7 @@ pub struct Instruction {
     pub is_settled: bool,
 }
 
-/// What a bank says of an instruction. "Unknown" is an answer, and never a reason to send again.
+/// A bank's report on an instruction. "Unknown" is an answer, and never a reason to send again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BankReport {
     Processing,
@@ -110,8 +110,8 @@ pub enum Reporting {
     Told,
 }
 
-/// A bank. Its functions run within transactions, so they touch nothing but the transaction: a
-/// worker does what goes outside.
+/// A bank. Its functions run within transactions and must not touch anything else: a worker
+/// communicates with the outside.
 pub trait Rail: Send + Sync {
     fn name(&self) -> &'static str;
     /// Whether the debit account is marked for foreign inward remittance. If not, the
@@ -125,12 +125,12 @@ pub trait Rail: Send + Sync {
     fn can_write(&self, _name: &str) -> bool {
         true
     }
-    /// Whether a payment has to name the town and the country of who sends it.
+    /// Whether a payment has to name the sender's town and country.
     fn needs_remitter_address(&self) -> bool {
         false
     }
-    /// Until when a payment waits, in Unix seconds, because the bank takes no payments of its
-    /// method now. `None` where it does not wait. `instant` is the present, in Unix seconds.
+    /// Until when a payment waits, in Unix seconds, because the bank accepts no payments of its
+    /// method now. `None` if it does not wait. `instant` is the present, in Unix seconds.
     fn waits_until(
         &self,
         _tx: &mut dyn Tx,
@@ -147,7 +147,6 @@ pub trait Rail: Send + Sync {
         now: &mut Now,
         instruction: &Instruction,
     ) -> Result<BankReport, StoreError>;
-    /// Asks what became of a payment. Called only where [`Rail::reporting`] is
-    /// [`Reporting::Asked`].
+    /// Asks what became of a payment. Called only if [`Rail::reporting`] is [`Reporting::Asked`].
     fn inquire(&self, instruction: &Instruction) -> BankReport;
 }

@@ -7,8 +7,7 @@ use super::port::{
 use crate::kernel::{Id, Now, StoreError, id::kind};
 use crate::store::Tx;
 
-/// Characters of the references that the simulated bank gives. `files::values::Utr` has those of
-/// real banks.
+/// Length of the simulated bank's references. `files::values::Utr` has the lengths of real banks.
 const fn reference_length(method: PaymentMethod) -> usize {
     match method {
         PaymentMethod::Neft => 16,
@@ -23,8 +22,8 @@ pub struct SimulatedBank {
     pub step_milliseconds: i64,
 }
 
-/// What the simulated bank's IFSCs begin with. No bank has it, so only a beneficiary whose IFSC is
-/// such as `TEST0000001` gets a book transfer.
+/// The first letters of the simulated bank's IFSCs. No real bank has them, so only a beneficiary
+/// with an IFSC such as `TEST0000001` gets a book transfer.
 pub const BANK_CODE: &str = "TEST";
 
 /// The reference a simulated settlement shows: `TEST`, which is no bank's code, then the payout's
@@ -74,7 +73,8 @@ impl Rail for SimulatedBank {
                 code: FailureCode::AccountClosed,
                 source: FailureSource::BeneficiaryBank,
             },
-            // However late it is asked, a payment that comes back was paid first.
+            // A payment that comes back is always reported as paid first, however late the bank is
+            // asked.
             "1002" if steps >= 4 && instruction.is_settled => BankReport::Returned {
                 code: FailureCode::ReturnedByBeneficiaryBank,
                 source: FailureSource::BeneficiaryBank,

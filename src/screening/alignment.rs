@@ -6,16 +6,17 @@ use super::sounds::{consonants, is_vowel, sound, spelling_key};
 
 /// The most words that are tried as one joined word.
 pub(super) const JOINED_MAX: usize = 6;
-/// Joined words with fewer consonants, or fewer letters, say too little.
+/// Joined words with fewer consonants, or fewer letters, are not compared, because they would agree
+/// with too many.
 const JOINED_CONSONANTS_MIN: usize = 4;
 const JOINED_LETTERS_MIN: usize = 5;
 /// Letters by which texts of joined words may differ in length.
 const JOINED_LENGTHS_APART_MAX: usize = 3;
-/// One of so many letters of joined words may be a slip.
+/// One letter in this many, of joined words, may be a mistake.
 const JOINED_LETTERS_A_SLIP: usize = 6;
-/// Similarity by letters from which two words may be one.
+/// Least similarity by letters at which two words count as one.
 const ALIKE_MIN: f64 = 0.9;
-/// A bank's field may have cut a name of at least so many letters and spaces.
+/// A name of at least this many letters and spaces may have been cut by a bank's field.
 const CUT_LETTERS_MIN: usize = 18;
 
 /// One word of a name, made ready to be compared.
@@ -24,9 +25,10 @@ pub(super) struct Word {
     pub(super) text: String,
     key: String,
     consonants: String,
-    /// Words of other first sounds are never alike.
+    /// The first sound. Words with different first sounds are never alike.
     first: Option<char>,
-    /// Hashes of text, key and consonants, so that most pairs are told apart without reading them.
+    /// Hashes of text, key and consonants, so that most pairs are compared without reading the
+    /// texts.
     text_hash: Label,
     key_hash: Label,
     consonants_hash: Label,
@@ -60,8 +62,8 @@ impl Word {
     }
 }
 
-/// A hash of a word's consonants, or of its key where it has fewer than three: what words are
-/// looked up by.
+/// A hash of a word's consonants, or of its key if it has fewer than three; words are looked up by
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Label(u32);
 
@@ -74,7 +76,7 @@ impl Label {
         Label(hash)
     }
 
-    /// Of words written as one; `None` where that says too little.
+    /// The label of words written as one; `None` if they have too few letters or consonants.
     pub(super) fn of_joined<'a>(words: impl Iterator<Item = &'a Word>) -> Option<Label> {
         let text: String = words.map(|word| word.text.as_str()).collect();
         let consonants = consonants(&text);
@@ -90,12 +92,12 @@ pub struct Alignment {
     /// The share of the listed name's weight that found a partner, and of the given name's. 0 to 1.
     pub listed_share: f64,
     pub given_share: f64,
-    /// The listed name's share where an initial of the given name counts for the whole word.
+    /// The listed name's share if an initial of the given name counts as the whole word.
     pub listed_share_by_initials: f64,
     /// The weight of the given words that found no partner.
     pub beside: f64,
-    /// How many given words without a partner stand between others, where all words of the listed
-    /// name stand around them in their order; 0 otherwise.
+    /// How many given words without a partner are between the words of the listed name, if these
+    /// all occur in their order; 0 otherwise.
     pub inserted: usize,
 }
 
@@ -131,7 +133,7 @@ fn likeness(left: &Word, right: &Word) -> f64 {
             return if distance == 1 { 0.92 } else { 0.88 };
         }
     }
-    // Two consonants more are more than a slip.
+    // A difference of two consonants is more than a mistake.
     if letters < 4 || left.consonants.len().abs_diff(right.consonants.len()) > 1 {
         return 0.0;
     }
@@ -161,9 +163,9 @@ fn joined_likeness(given: &str, listed: &str) -> f64 {
     if distance <= letters / JOINED_LETTERS_A_SLIP { 0.95 } else { 0.0 }
 }
 
-/// Pairs the words of two names, the heaviest first. The words may stand in any order. If
-/// one side writes several words as one, they pair with that word. Such a run of listed words may
-/// go on from the last word to the first.
+/// Pairs the words of two names, the heaviest first. The words may stand in any order. If one side
+/// writes several words as one, they pair with that word. Such a run of listed words may wrap
+/// around from the last word to the first.
 pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
     // Weight that agrees, likeness, and the words of both sides as bits.
     let mut pairs: Vec<(f64, f64, u32, u32)> = Vec::new();
@@ -189,7 +191,7 @@ pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
             order.push((given_bits, listed_bits));
             matched += agreed;
             whole += agreed / likeness;
-            // Joined words are never an initial, so one bit says which word it is.
+            // Joined words are never an initial, so the only bit is the word's place.
             let word = given.get(given_bits.trailing_zeros() as usize);
             if given_bits.count_ones() == 1 && word.is_some_and(Word::is_initial) {
                 let stands_for = listed.get(listed_bits.trailing_zeros() as usize);

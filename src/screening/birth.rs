@@ -7,7 +7,8 @@ use jiff::civil::Date;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Birth {
     Day(Date),
-    /// Some day of these years, the first and the last. `is_guess`: the list says "circa".
+    /// Some day in the years from the first to the last. `is_guess` means that the list says
+    /// "circa".
     Years {
         first: i16,
         last: i16,
@@ -15,15 +16,15 @@ pub enum Birth {
     },
 }
 
-/// What a person's date of birth says about a match.
+/// How a person's date of birth compares with an entry's dates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BirthEvidence {
     /// The listed day is the person's.
     SameDay,
     /// The list gives only a year, or years, and the person was born then.
     SameYear,
-    /// One side has no date, or they are too near to tell: of day, month and year one differs, day
-    /// and month are swapped, a listed year is one off, or the list only guesses.
+    /// One side has no date, or the dates are too near to decide: one of day, month and year
+    /// differs, day and month are swapped, a listed year is one off, or the list only guesses.
     Unknown,
     /// Every listed date is another one.
     Contradicts,
@@ -39,7 +40,7 @@ const MONTHS: [&str; 12] =
 
 impl Birth {
     /// Reads "28 Jul 1963", "1963-07-28", "Jul 1963", "1963", "circa 1960", "1958 to 1960". `None`
-    /// where there is no year from 1850 to 2100, and for "31 Feb 1963".
+    /// if there is no year from 1850 to 2100, and for an impossible date such as "31 Feb 1963".
     pub fn parse(text: &str) -> Option<Birth> {
         let text = text.trim();
         if let Ok(day) = text.get(..10).unwrap_or(text).parse::<Date>() {
@@ -80,7 +81,7 @@ impl Birth {
                     day.month() == given.month(),
                     day.day() == given.day(),
                 ];
-                // Two parts of three agree: as likely a slip of the pen as another person.
+                // Two parts of three agree: a mistake is as likely as another person.
                 let is_near =
                     is_swapped || same.into_iter().filter(|is_same| *is_same).count() == 2;
                 if is_near { BirthEvidence::Unknown } else { BirthEvidence::Contradicts }

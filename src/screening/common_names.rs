@@ -1,18 +1,18 @@
-//! How much a word of a name says about who bears it.
+//! The weight of a word of a name: how well it identifies a person.
 //!
-//! A word that many bear says little: Mohammed, Khan, Kumar. Its share is estimated from the lists
-//! themselves, where each entry counts once, and from the table below, which stands for the people
-//! who are screened. The weight is the natural logarithm of one over the share, so that the weights
-//! of a name's words add up.
+//! A common word such as Mohammed, Khan or Kumar identifies nobody. The share of people who bear a
+//! word is estimated from the lists themselves, where each entry counts once, and from the table
+//! below, which represents the people who are screened. The weight is the natural logarithm of one
+//! over the share, so that the weights of a name's words add up.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::sounds::spelling_key;
 
-/// As many entries as the table of common words counts for, beside those of the lists.
+/// The table of common words counts as much as this many entries of the lists.
 const TABLE_ENTRIES: f64 = 5_000.0;
-/// The share of a word that neither the table nor the lists know.
+/// The share of a word that is neither in the table nor in the lists.
 const SHARE_UNKNOWN: f64 = 0.000_1;
 /// Weight of articles, particles and forms of address, and of single letters.
 const WEIGHT_OF_PARTICLE: f64 = 0.3;
@@ -167,7 +167,7 @@ static TABLE: LazyLock<HashMap<String, f64>> = LazyLock::new(|| {
     table
 });
 
-/// Weights of words, by what lists they were made from.
+/// Weights of words, made from the lists and the table.
 #[derive(Default)]
 pub struct WordWeights {
     entries_count: f64,

@@ -87,8 +87,8 @@ static CODES: LazyLock<HashMap<String, CountryCode>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The code of a country that a list names; `None` where the name is not known, which is no
-/// evidence either way.
+/// The code of a country that a list names; `None` if the name is unknown, which is no evidence
+/// either way.
 pub fn find(name: &str) -> Option<CountryCode> {
     // First the names: "UK" is one and no code.
     CODES.get(&normalise(name)).copied().or_else(|| {

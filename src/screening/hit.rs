@@ -14,7 +14,7 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// What was decided about a hit. `Withdrawn`: the lists no longer say it.
+    /// The decision about a hit. `Withdrawn`: the lists no longer give this hit.
     HitDecision { Cleared "cleared", Refused "refused", Withdrawn "withdrawn" }
 );
 
@@ -27,14 +27,14 @@ pub struct HitRow {
     pub subject_id: AnyId,
     pub list: String,
     pub entry_id: String,
-    /// A keyed fingerprint of the entry's content and of what is known of the subject. Of a
-    /// transfer the hash of the entry's content, and then such a fingerprint for each address;
-    /// rows from before hold the one of one address alone.
+    /// A keyed fingerprint of the entry's content and of what is known of the subject. For a
+    /// transfer: the hash of the entry's content, then such a fingerprint for each address; older
+    /// rows have only the fingerprint of one address.
     pub basis: Vec<u8>,
     pub screening: Screening,
     pub score_basis_points: i64,
     pub evidence: String,
-    /// The listed name that agrees; `None` where something else does.
+    /// The listed name that agrees; `None` if something else agrees.
     pub listed_name: Option<String>,
     pub decision: Option<HitDecision>,
     pub decided_by: Option<String>,
@@ -42,7 +42,7 @@ pub struct HitRow {
     pub created: i64,
 }
 
-/// Stands between the evidence of several addresses.
+/// The separator between the evidence of several addresses.
 const BESIDE: &str = "; ";
 
 impl HitRow {
@@ -51,14 +51,13 @@ impl HitRow {
         self.list == hit.list && self.entry_id == hit.entry_id
     }
 
-    /// Whether what was decided was decided on this basis, among others.
+    /// Whether this basis is among those that the decision was made on.
     pub fn is_based_on(&self, basis: &[u8; 32]) -> bool {
         self.basis.as_chunks::<32>().0.contains(basis)
     }
 
-    /// What the row of a subject says once this hit was found: the basis, how bad it is, and the
-    /// evidence. The hit of one more address joins those that were found of the same content of the
-    /// entry; otherwise it takes the place of what the row said.
+    /// The new basis, screening and evidence of the row after this hit. A hit of one more address
+    /// is added if the entry's content is the same; any other hit replaces what the row said.
     pub fn says(
         known: Option<&HitRow>,
         subject: SubjectType,
@@ -86,19 +85,20 @@ impl HitRow {
 }
 
 impl SubjectType {
-    /// Whether one finding holds all that is found of such a subject. The addresses of a transfer
-    /// or a refund are screened one by one, and the operator decides once about all of them.
+    /// Whether one finding has everything that is found of such a subject. The addresses of a
+    /// transfer or a refund are screened one by one, and the operator decides about all of them
+    /// together.
     pub const fn is_asked_whole(self) -> bool {
         matches!(self, SubjectType::Sender | SubjectType::Beneficiary)
     }
 
-    /// Whether several addresses of one list entry may be found of such a subject. A refund goes to
-    /// one address: another one takes its place.
+    /// Whether a subject can have several addresses of one list entry. A refund has one address,
+    /// which a new one replaces.
     pub const fn has_many_addresses(self) -> bool {
         matches!(self, SubjectType::Transfer)
     }
 
-    /// `None` where objects of this kind are not screened.
+    /// `None` if objects of this kind are not screened.
     pub const fn of(kind: ObjectKind) -> Option<SubjectType> {
         match kind {
             ObjectKind::Sender => Some(SubjectType::Sender),

@@ -1,13 +1,12 @@
-//! What screening found of a subject, kept for the operator, and what the operator decided about
-//! it.
+//! Stores the hits of a subject for the operator, and the operator's decisions about them.
 //!
 //! One row is one subject and one list entry. It is *open* until it is decided. A clearance holds
 //! while its basis stays the same: the entry's content and what is known of the subject. A refusal
 //! holds until the operator clears it.
 //!
 //! Several addresses of one entry may pay for a transfer. Their hits share its row, which shows the
-//! evidence of each. A clearance holds for those that it was given for; one more opens the row
-//! again.
+//! evidence of each. A clearance holds for the addresses that it was given for; one more opens the
+//! row again.
 
 use super::hit::{HitDecision, HitRow, SubjectType};
 use super::rows;
@@ -15,7 +14,7 @@ use super::{HITS_MAX, Screening, ScreeningFinding, ScreeningHit, UNREADABLE};
 use crate::kernel::{AnyId, DecidedBy, Now, Scope, StoreError};
 use crate::store::Tx;
 
-/// The `list` of a refusal without any hit, and `decided_by` where no name was given. The
+/// The `list` of a refusal without any hit, and the `decided_by` if no name was given. The
 /// operator's own list has the same name (`ListName::Own`).
 const OPERATOR: &str = "operator";
 /// The `entry_id` of a refusal without any hit. No entry of the operator's own list may have it.
@@ -23,11 +22,11 @@ pub const DECISION: &str = "decision";
 /// The `decided_by` of a hit that was withdrawn.
 const LISTS: &str = "lists";
 
-/// Keeps what was found of a subject, and answers the screening that follows. A hit that the
-/// operator cleared no longer counts while its basis stays the same; a refused one counts as
-/// confirmed. `basis` makes the fingerprint that a decision about a hit is bound to. Of a person's
-/// hits that wait, the best `HITS_MAX` are kept. When those are decided, the next call keeps the
-/// next ones; until all are decided, the subject is not clear.
+/// Stores the hits of a subject, and answers the resulting screening. A hit that the operator
+/// cleared no longer counts while its basis stays the same; a refused one counts as confirmed.
+/// `basis` makes the fingerprint that a decision about a hit is bound to. Of a person's hits that
+/// wait, the best `HITS_MAX` are kept. When those are decided, the next call keeps the next ones;
+/// until all are decided, the subject is not clear.
 pub fn keep(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -40,7 +39,7 @@ pub fn keep(
         return Err(StoreError::Broken("an object of this kind is not screened".into()));
     };
     let known = rows::of_subject(tx, scope, subject_id)?;
-    // A finding without hits is either clear, or nobody looked.
+    // A finding without hits is either clear, or nothing was compared.
     let is_looked_at = !finding.hits.is_empty() || finding.screening == Screening::Clear;
     let mut effective = if finding.hits.is_empty() { finding.screening } else { Screening::Clear };
     let hits_max = if subject.is_asked_whole() { HITS_MAX } else { usize::MAX };
@@ -116,9 +115,9 @@ pub fn keep(
     Ok(effective)
 }
 
-/// The operator's decision about everything that was found of a subject; answers how many hits it
-/// changed. A refusal without any hit is kept as one of the operator's own, so that screening again
-/// does not undo it.
+/// Stores the operator's decision about all hits of a subject; answers how many hits it changed. A
+/// refusal without any hit is stored as a hit of the operator's own, so that screening again does
+/// not undo it.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -165,7 +164,7 @@ pub fn decide(
     Ok(count)
 }
 
-/// Whether a subject has hits that nobody decided about.
+/// Whether a subject has hits without a decision.
 pub fn has_open(tx: &mut dyn Tx, scope: Scope, subject_id: AnyId) -> Result<bool, StoreError> {
     Ok(rows::of_subject(tx, scope, subject_id)?.iter().any(|row| row.decision.is_none()))
 }

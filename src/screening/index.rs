@@ -8,10 +8,10 @@
 //! `t` itself: its listed token is found in the dictionary of all tokens (`token_trie.rs`), and the
 //! names that have the token are looked at.
 //!
-//! With a common word these would be many names. Then only some of the searched words are chosen,
-//! as *anchors*: so few that many names are ruled out, and so many that without a token alike to
-//! one of them, the anchors lose more than all other words can gain. So every name that reaches `t`
-//! has such a token.
+//! For a common word these would be many names. Then only some of the searched words are chosen as
+//! *anchors*: few, so that many names are ruled out, but enough that without a token alike to one
+//! of them, the anchors lose more than all other words can gain. So every name that reaches `t` has
+//! such a token.
 //!
 //! Of the names that are looked at, most fail the sum even with the best partner for every searched
 //! token; the rest are compared in full. Nothing is lost: `exhaustive` does the same without the
@@ -32,10 +32,10 @@ use super::token_trie::TokenTrie;
 const ANCHOR_FLOOR: f64 = 0.78;
 /// Steps between the floor and the threshold at which anchors are tried.
 const STEPS: usize = 10;
-/// Of at most so many tokens, every set is tried as anchors. Of more, only the rarest, the two
-/// rarest and so on are.
+/// Of at most this many tokens, every set is tried as anchors. Of more, only the rarest one, the
+/// two rarest and so on are tried.
 const CHOICE_TOKENS_MAX: usize = 5;
-/// Of more tokens no anchors are chosen: a choice has one bit for each.
+/// Of more tokens no anchors are chosen, because a choice is a bit set of this size.
 const CHOSEN_TOKENS_MAX: usize = 128;
 
 /// Room for floating-point error: bounds are loosened by it, results never.
@@ -142,8 +142,8 @@ impl IndexBuilder {
     }
 }
 
-/// What a searched token of this length loses at least where no listed token reaches `similarity`
-/// with it.
+/// The least loss of a searched token of this length if no listed token reaches `similarity` with
+/// it.
 fn loss_min(bytes: usize, similarity: f64, threshold: f64) -> f64 {
     let matched = (1..=TOKEN_BYTES_MAX).map(|other| {
         let reachable = similarity_bound(bytes, other, TOKEN_BYTES_MAX, PREFIX_MAX).min(similarity);
@@ -167,7 +167,8 @@ pub struct NameIndex {
     spare: Mutex<Vec<Scratch>>,
 }
 
-/// Working memory that is as large as the index, kept between searches and left as it was found.
+/// Working memory as large as the index. It is kept between searches, and each search resets what
+/// it changed.
 #[derive(Default)]
 struct Scratch {
     /// By the number of a listed token: one more than its row in `cells`, or 0 where it has none.
@@ -187,13 +188,13 @@ struct AlikeTokens {
     /// Similarity, number of the listed token, and how many records hold it or a more alike one;
     /// the most alike first.
     tokens: Vec<(f64, u32, usize)>,
-    /// What the searched token contributes at most.
+    /// The most that the searched token contributes.
     gain: f64,
-    /// What it contributes at most where none of these is its partner: a loss.
+    /// The most that it contributes if none of these is its partner: a loss.
     without: f64,
     /// The bit of its first sound.
     sound: u32,
-    /// What it contributes where no token of a record has its first sound.
+    /// What it contributes if no token of a record has its first sound.
     alone: f64,
 }
 
@@ -208,7 +209,7 @@ impl AlikeTokens {
     }
 }
 
-/// What the variations of one searched name share, by token.
+/// Results that the variations of one searched name share, by token.
 type AlikeByToken = HashMap<String, Alike>;
 type Alike = Rc<AlikeTokens>;
 
@@ -416,7 +417,7 @@ impl NameIndex {
             * (text.len() + self.tokens.get(listed as usize).map_or(0, String::len)) as f64
     }
 
-    /// Works out what each alike token contributes with each searched one.
+    /// Computes what each alike token contributes with each searched one.
     fn fill_rows(&self, tokens: &[String], alike: &[Alike], scratch: &mut Scratch) {
         for (place, (text, own)) in tokens.iter().zip(alike).enumerate() {
             for (score, number, _) in &own.tokens {
@@ -435,8 +436,8 @@ impl NameIndex {
         }
     }
 
-    /// What a variation's gains and losses add up to at most: each searched token with its best
-    /// partner, free or not.
+    /// An upper bound of a variation's gains and losses: each searched token with its best partner,
+    /// free or not.
     fn sum_max(&self, alike: &[Alike], listed: &[u32], scratch: &Scratch) -> f64 {
         let width = alike.len();
         let rows = || {

@@ -1,5 +1,5 @@
-//! Weighs what was found of an entry: how alike the names are, and what date of birth, country and
-//! numbers say.
+//! Judges a match with an entry: how alike the names are, and whether date of birth, country and
+//! numbers agree.
 //!
 //! A match by a person's name is judged in two steps. First the words that agree have to weigh
 //! enough. Where both names agree as a whole, they need no weight. They need more where one name
@@ -44,7 +44,7 @@ impl Default for Thresholds {
     }
 }
 
-/// What the countries of both sides say.
+/// How the countries of both sides compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CountryEvidence {
     Agrees,
@@ -76,7 +76,7 @@ const NEEDED_WEAK: f64 = 8.0;
 const NEEDED_WITHIN_GIVEN: f64 = 10.0;
 /// Where the given name has little more than the listed one: a word that many bear.
 const NEEDED_BESIDE_LITTLE: f64 = 6.0;
-/// The most that the words beside the listed ones may weigh to be little.
+/// The most weight of the other words that still counts as little.
 const BESIDE_LITTLE_MAX: f64 = 2.7;
 /// Where `INSERTED_MIN` words or more were put between those of the listed name: ordinary names
 /// seldom have so many.
@@ -101,7 +101,7 @@ const COUNTRY_CONTRADICTS: f64 = 1.5;
 /// How much a given and a listed name have in common.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NameEvidence {
-    /// The similarity of `similarity.rs`; 0 where it lies below the threshold.
+    /// The similarity of `similarity.rs`; 0 if it is below the threshold.
     similarity: f64,
     alignment: Option<Alignment>,
 }
@@ -114,7 +114,7 @@ impl NameEvidence {
     pub const fn of_business(similarity: f64) -> NameEvidence {
         NameEvidence { similarity, alignment: None }
     }
-    /// The score, 0 to 1, and the weight that is missing for a hit: 0 or less is enough.
+    /// The score, 0 to 1, and the weight that is missing for a hit; at 0 or less there is a hit.
     fn weigh(&self, is_weak: bool, birth: BirthEvidence, country: CountryEvidence) -> (f64, f64) {
         let Some(alignment) = self.alignment else { return (self.similarity, 0.0) };
         let is_whole = |share: f64| share >= SHARE_WHOLE;
@@ -182,7 +182,7 @@ pub fn by_name(
     Some((screening, score))
 }
 
-/// What was compared, in words that hold nothing of the subject.
+/// The result of the comparison, in words without personal data of the subject.
 pub fn words(birth: BirthEvidence, country: CountryEvidence) -> &'static str {
     match (birth, country) {
         (BirthEvidence::SameDay, CountryEvidence::Agrees) => "date of birth and country agree",

@@ -1,5 +1,5 @@
-//! The lists in memory: read from the files that the settings name, asked by the checks, read again
-//! when the files change.
+//! The lists in memory: read from the files that the settings name, and read again when the files
+//! change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -17,11 +17,11 @@ use crate::chains::address::ChainAddress;
 
 /// A list that lost more than this share of its entries is refused while the service runs.
 const SHRINK_PERCENT_MAX: usize = 20;
-/// Threads that compare at the same time before a transaction opens.
+/// How many threads may compare at the same time before transactions open.
 const AHEAD_MAX: usize = 2;
 const DAY_SECONDS: i64 = 86_400;
 
-/// Size and time of a file, which show without reading it that it was replaced.
+/// Size and time of a file, which show without reading it whether it was replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Stamp {
     bytes: u64,
@@ -67,7 +67,7 @@ pub struct Lists {
     loaded: RwLock<Arc<Loaded>>,
 }
 
-/// What looking at the files again found.
+/// The result of looking at the files again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reload {
     Unchanged,
@@ -100,14 +100,13 @@ impl Lists {
         self.loaded.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What answers questions from the entries that were loaded last.
+    /// The matcher over the entries that were loaded last.
     pub fn matcher(&self) -> Arc<EntryMatcher> {
         self.loaded().matcher.clone()
     }
 
-    /// Answers what a transaction is about to ask, before it opens and on another thread. The
-    /// transaction then finds the answers in memory. If something goes wrong here, the transaction
-    /// compares by itself.
+    /// Screens what a transaction will ask, before it opens and on another thread. The transaction
+    /// then finds the results in memory. If this fails, the transaction compares by itself.
     pub async fn screen_ahead(self: &Arc<Lists>, questions: Vec<ScreeningQuestion>) {
         let Ok(place) = self.ahead.clone().acquire_owned().await else { return };
         let lists = self.clone();
@@ -134,8 +133,8 @@ impl Lists {
         self.loaded().sources.iter().map(state).collect()
     }
 
-    /// A hash of all entries and of what decides about them; another one means that everybody is to
-    /// be screened again.
+    /// A hash of all entries and of the rules that judge them. If it changes, everybody is screened
+    /// again.
     pub fn content_hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(MATCHING_VERSION.to_le_bytes());
@@ -153,7 +152,7 @@ impl Lists {
         self.settings.age_days_max * DAY_SECONDS
     }
 
-    /// Why live mode may not start or go on: a list that is missing or too old. `now` is Unix
+    /// Why live mode may not start or go on: a list is missing or too old. `now` is in Unix
     /// seconds.
     pub fn why_not_live(&self, now: i64) -> Option<String> {
         let loaded = self.loaded();
@@ -175,8 +174,8 @@ impl Lists {
         None
     }
 
-    /// Looks whether files were replaced, and reads their lists again. After an `Err` the old lists
-    /// stay in use and grow older; the caller reports the error. Slow where something changed.
+    /// Checks whether files were replaced, and reads their lists again. After an `Err` the old
+    /// lists stay in use and grow older; the caller reports the error. Slow if something changed.
     pub fn reload_if_changed(&self) -> Result<Reload, String> {
         // One call at a time: the second finds what the first has read.
         let _turn = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,7 +276,7 @@ fn read_source(list: ListName, paths: &[PathBuf]) -> Result<ListSource, String> 
         .zip(&stamps)
         .map(|(path, stamp)| read_file(path, stamp))
         .collect::<Result<Vec<Vec<u8>>, String>>()?;
-    // The fault itself names one of several files, so their folder is enough here.
+    // The error itself names the file, so the folder is enough here.
     let place = match paths {
         [file] => file.as_path(),
         files => files.first().and_then(|path| path.parent()).unwrap_or(Path::new("")),

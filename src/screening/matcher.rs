@@ -14,13 +14,13 @@ use super::{EntryKind, ListEntry, UNREADABLE, plain_identifier, text};
 use super::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
 use crate::chains::address::{AddressBytes, ChainAddress, listed_bytes};
 
-/// Aliases of one question that are compared.
+/// The most aliases of one question that are compared.
 pub const ALIASES_MAX: usize = 8;
-/// Findings that are kept: more than the transactions that may wait for their turn.
+/// The most findings that are kept, more than transactions can be waiting at a time.
 const RECENT_MAX: usize = 1_024;
 
-/// An address as it is compared: by its bytes, if it reads as an address of a chain that is known
-/// here. One key has the same 20 bytes on TRON and on every EVM chain.
+/// An address as it is compared: by its bytes, if it is an address of a known chain. One key has
+/// the same 20 bytes on TRON and on every EVM chain.
 #[derive(PartialEq, Eq, Hash)]
 enum AddressKey {
     Key(AddressBytes),
@@ -53,7 +53,7 @@ fn names_of<'a>(
     })
 }
 
-/// What searching for one name found.
+/// The result of searching for one name.
 struct NameSearch {
     /// Every word is in Latin letters.
     is_comparable: bool,
@@ -120,12 +120,12 @@ impl Businesses {
     }
 }
 
-/// The lists are written in Latin letters, and what is in others agrees with nothing.
+/// The lists are written in Latin letters, and a name in other letters would agree with nothing.
 fn is_comparable(words: &[String]) -> bool {
     !words.is_empty() && words.iter().all(|word| word.is_ascii())
 }
 
-/// What was found last, by the digest of the question.
+/// The newest findings, by the digest of the question.
 #[derive(Default)]
 struct Recent {
     findings: HashMap<[u8; 32], ScreeningFinding>,
@@ -146,9 +146,9 @@ impl Recent {
 
 /// All entries, ready to be asked.
 ///
-/// A finding follows from the entries and the question alone. It is kept for a while, so that a
-/// transaction finds what was worked out before it opened. When the lists change, a new matcher
-/// takes the place of this one, and keeps nothing of it.
+/// A finding depends only on the entries and the question. It is kept for a while, so that a
+/// transaction finds what was computed before it opened. When the lists change, a new matcher
+/// without findings replaces this one.
 pub struct EntryMatcher {
     thresholds: Thresholds,
     entries: Vec<Arc<ListEntry>>,
@@ -190,14 +190,14 @@ impl EntryMatcher {
         self.entries.len()
     }
 
-    /// How many questions were compared with the entries. Those that an earlier finding answered do
-    /// not count.
+    /// How many questions were compared with the entries, without those that an earlier finding
+    /// answered.
     pub fn comparisons_count(&self) -> u64 {
         self.comparisons_count.load(Ordering::Relaxed)
     }
 
-    /// Compares a person or business with every entry, or finds what was found of the same question
-    /// before.
+    /// Compares a person or business with every entry, or answers the kept finding of the same
+    /// question.
     pub fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
         let digest = question.digest();
         let known = self
@@ -283,8 +283,8 @@ impl EntryMatcher {
         ScreeningFinding::of(hits.into_values().chain(unreadable).collect())
     }
 
-    /// Looks for an address. The same address confirms, in whatever case its chain writes it; the
-    /// same key on another chain is possible.
+    /// Looks for an address. The same address is a confirmed match, in capital or small letters;
+    /// the same key on another chain is a possible one.
     pub fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding {
         let found = self.addresses.get(&AddressKey::Key(*address.bytes())).into_iter().flatten();
         let hits = found.filter_map(|number| self.entries.get(*number as usize)).map(|entry| {
@@ -324,8 +324,8 @@ fn hit(entry: &ListEntry, screening: Screening, score: f64, evidence: String) ->
     }
 }
 
-/// Why a name could not be compared: somebody has to look at it, and the decision holds as long as
-/// what is known of the subject stays the same.
+/// Why a name could not be compared. The operator has to look at it; the decision holds while what
+/// is known of the subject stays the same.
 #[derive(Clone, Copy)]
 enum Unreadable {
     Script,

@@ -46,23 +46,22 @@ use crate::chains::address::ChainAddress;
 use birth::Birth;
 use countries::CountryCode;
 
-/// Entries of one list; a file with more is refused.
+/// The most entries of one list; a file with more is refused.
 pub const ENTRIES_MAX: usize = 200_000;
-/// Bytes of one file; a larger one is refused.
+/// The most bytes of one file; a larger one is refused.
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Characters of one listed name.
+/// The most characters of one listed name.
 pub const NAME_CHARACTERS_MAX: usize = 1_000;
-/// Names of one entry; as many dates of birth, countries, identifiers and addresses are also taken.
-/// An entry with more of any refuses its file.
+/// The most names of one entry, and equally of dates of birth, countries, identifiers and
+/// addresses. A file with an entry with more is refused.
 pub const DETAILS_MAX: usize = 2_000;
 
-/// What a list entry is.
+/// What a list entry is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum EntryKind {
     Individual,
     Business,
-    /// Ships and aircraft: their names are never compared, their identifiers and blockchain
-    /// addresses are.
+    /// A ship or aircraft: its identifiers and blockchain addresses are compared, its names never.
     Vessel,
     /// The list does not say; compared with everybody.
     Any,
@@ -182,7 +181,7 @@ impl ListEntry {
     }
 }
 
-/// Shorter numbers are shared by too many people to say anything.
+/// Shorter numbers are shared by too many people to be compared.
 const IDENTIFIER_CHARACTERS_MIN: usize = 5;
 
 /// An identity number without spaces and punctuation, in upper case.
@@ -197,15 +196,15 @@ pub fn plain_identifier(text: &str) -> String {
 #[derive(Debug)]
 pub struct ReadList {
     pub entries: Vec<ListEntry>,
-    /// The moment the list says it was made, in Unix seconds, where it says so.
+    /// When the list was made, in Unix seconds, if the list says so.
     pub made_at: Option<i64>,
 }
 
-/// Characters of the reason for which a list is refused: it may quote the file, which can hold
-/// anything.
+/// The most characters of the reason why a list is refused. It may quote the file, which can
+/// contain anything.
 const FAULT_CHARACTERS_MAX: usize = 300;
 
-/// The reason for which a list is refused, short and on one line.
+/// The reason why a list is refused, short and on one line.
 fn short_fault(fault: String) -> String {
     let plain = fault
         .chars()
@@ -241,7 +240,7 @@ fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, String> {
 }
 
 crate::string_enum!(
-    /// What screening says of a subject, from the best to the worst.
+    /// The result of screening a subject, from best to worst.
     Screening { Clear "clear", PossibleMatch "possible_match", ConfirmedMatch "confirmed_match" }
 );
 
@@ -259,8 +258,8 @@ pub enum SubjectKind {
     Business,
 }
 
-/// Who is screened. What is not known is left empty and is no evidence either way. Holds personal
-/// data: never logged.
+/// Who is screened. Unknown fields are empty and are no evidence either way. Contains personal
+/// data: never log it.
 #[derive(Clone)]
 pub struct ScreeningQuestion {
     pub kind: SubjectKind,
@@ -288,7 +287,7 @@ impl ScreeningQuestion {
 }
 
 impl ScreeningQuestion {
-    /// A hash of everything that is asked. Personal data can be guessed from it: it is kept in
+    /// A hash of the whole question. Personal data could be guessed from it, so it is kept in
     /// memory only.
     pub fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
@@ -321,14 +320,14 @@ pub struct ScreeningHit {
     /// The name's score (`judge.rs`), 0 to 10 000; 10 000 where a number or an address agrees, and
     /// 0 for a name that could not be compared.
     pub score_basis_points: i64,
-    /// What agreed and what did not, in words. Holds what the list publishes and nothing of the
-    /// subject.
+    /// What agreed and what did not, in words. Contains what the list publishes, and no personal
+    /// data of the subject.
     pub evidence: String,
-    /// The listed name that agrees; `None` where something else does.
+    /// The listed name that agrees; `None` if something else agrees.
     pub listed_name: Option<String>,
 }
 
-/// What screening found. `screening` is that of the worst hit. Where no list could be asked, it is
+/// What screening found. `screening` is that of the worst hit. If no list could be asked, it is
 /// `PossibleMatch` without a hit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScreeningFinding {
@@ -339,11 +338,11 @@ pub struct ScreeningFinding {
 
 /// Hits of one person that are shown to the operator at a time.
 pub const HITS_MAX: usize = 20;
-/// Stands in `list` where a name could not be compared.
+/// The value of `list` for a name that could not be compared.
 pub const UNREADABLE: &str = "unreadable";
 
 impl ScreeningFinding {
-    /// Nobody looked: unreviewed, which counts as possible.
+    /// The finding if no list could be asked: a possible match without a hit.
     pub const fn unreviewed() -> ScreeningFinding {
         ScreeningFinding { screening: Screening::PossibleMatch, hits: Vec::new() }
     }
@@ -365,8 +364,8 @@ impl ScreeningFinding {
 /// Who compares subjects with sanctions lists, in one mode. `screen` and `screen_address` answer
 /// from memory and may be called within a transaction.
 pub trait Screener: Send + Sync {
-    /// Whether `screen` compares with the lists that the settings name, which takes so long that it
-    /// is done before a transaction opens.
+    /// Whether `screen` compares with the configured lists. That takes so long that it is done
+    /// before a transaction opens.
     fn asks_lists(&self) -> bool {
         false
     }

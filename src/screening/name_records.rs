@@ -2,8 +2,8 @@
 //! sets of records.
 
 /// Listed names in every variation of their tokens, one record after the other: the name's number,
-/// how many tokens, the tokens. A record's numbers stand together, because a search reads many
-/// records in no order.
+/// how many tokens, the tokens. A record's numbers are adjacent, because a search reads many
+/// records in random order.
 #[derive(Default)]
 pub(super) struct Records(Vec<u32>);
 

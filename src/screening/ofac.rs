@@ -1,7 +1,7 @@
 //! The OFAC SDN list as it is published in CSV: sdn.csv, alt.csv, add.csv and sdn_comments.csv.
 //!
 //! The files have no header and join on the entity's number; `-0-` is null. Dates of birth,
-//! nationalities, numbers, weak names and digital currency addresses stand in the remarks, which
+//! nationalities, numbers, weak names and digital currency addresses are in the remarks, which
 //! sdn_comments.csv continues.
 
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ impl CsvRecord {
 /// line break.
 fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<CsvRecord>, String> {
     let bytes = bytes.strip_suffix(&[END_MARK]).unwrap_or(bytes);
-    // The parser's line numbers are right only where `\n` alone ends each line.
+    // The parser's line numbers are right only if `\n` alone ends each line.
     let text = utf8(file, bytes)?.replace("\r\n", "\n");
     if !text.ends_with('\n') {
         let line = text.lines().count().max(1);
@@ -78,7 +78,7 @@ fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<CsvRecor
                 record.len()
             ));
         }
-        // A quote that was lost, or never closed, takes in what follows it.
+        // After a lost or unclosed quote, a field contains the lines that follow.
         if record.iter().any(|field| field.contains('\n')) {
             return Err(format!("{file}, line {line}: a quoted field is not closed"));
         }
@@ -90,7 +90,8 @@ fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<CsvRecor
     Ok(records)
 }
 
-/// Reads the four files. Any fault refuses all of them: a list is whole or not there.
+/// Reads the four files. Any fault refuses all of them, so that no part of a list is missing
+/// unnoticed.
 pub fn read(files: Files<'_>) -> Result<ReadList, String> {
     read_all(files).map_err(short_fault)
 }
@@ -170,11 +171,11 @@ fn joined<'a>(
     })
 }
 
-/// What does not fit into the remarks, by entity.
+/// The continuations of remarks, by entity.
 fn spilled(bytes: &[u8]) -> Result<HashMap<String, String>, String> {
     let mut spilled: HashMap<String, String> = HashMap::new();
     for record in records("sdn_comments.csv", bytes, 2)? {
-        // Remarks are cut anywhere, so they are joined as they stand.
+        // Remarks may be cut anywhere, so they are joined without a space.
         spilled
             .entry(record.id("sdn_comments.csv")?.to_owned())
             .or_default()
@@ -193,7 +194,7 @@ fn reordered(name: &str, kind: EntryKind) -> String {
     }
 }
 
-/// Takes what the remarks say: "DOB 28 Jul 1963; POB …; nationality Iran; Passport P1 (Iran);
+/// Reads the remarks into the entry: "DOB 28 Jul 1963; POB …; nationality Iran; Passport P1 (Iran);
 /// a.k.a. 'X'; …".
 fn take_remarks(entry: &mut ListEntry, remarks: &str) {
     for part in remarks.split(';') {

@@ -17,19 +17,19 @@ use super::sounds::spelling_key;
 
 /// Words of a listed name that weigh at least this are labelled, and so are its two heaviest.
 const LABEL_WEIGHT_MIN: f64 = 5.5;
-/// Words of a given name, and of a listed one, that are aligned. A longer given name is aligned in
-/// windows of so many words, which begin `WINDOW_STEP` words apart.
+/// The most words of a given name, and of a listed one, that are aligned. A longer given name is
+/// aligned in windows of this many words, which begin `WINDOW_STEP` words apart.
 const WORDS_MAX: usize = 16;
 const WINDOW_STEP: usize = 4;
-/// A shorter word is not taken for several that were joined.
+/// A shorter word is not split into several words.
 const PARTED_LETTERS_MIN: usize = 9;
-/// Letters of each part of such a word; only an article may have fewer.
+/// The fewest letters of each part of such a word; only an article may have fewer.
 const PART_LETTERS_MIN: usize = 3;
 const ARTICLES: &[&str] = &["al", "el", "ul"];
 const PART_LETTERS_MAX: usize = 24;
-/// Names that one window of a reading may find by its labels. Those of the rarest labels come
-/// first; the others are not looked at, and the search says so. Among the 5,350
-/// persons of `tests/fixtures/names`, no name that the tests look for finds more than 1,400.
+/// Names that one window of a reading may find by its labels. The names of the rarest labels come
+/// first; the rest is not compared, and `is_cut` says so. Among the 5,350 persons of
+/// `tests/fixtures/names`, no name that the tests look for finds more than 1,400.
 pub const CANDIDATES_MAX: usize = 5_000;
 
 /// A listed name that may be the given one.
@@ -42,7 +42,7 @@ pub struct PersonCandidate {
     pub alignment: Alignment,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Default)]
 pub struct PersonsFound {
     /// A name may be there more than once.
@@ -67,7 +67,7 @@ impl PersonIndexBuilder {
         self.names.len() as u32 - 1
     }
 
-    /// `threshold` is the lowest similarity that is found by itself, above 0.
+    /// `threshold` is the lowest similarity at which a name is found without a label, above 0.
     pub fn build(self, threshold: f64) -> PersonIndex {
         let mut by_entry: BTreeMap<u32, HashSet<String>> = BTreeMap::new();
         for (name, entry) in self.names.iter().zip(&self.entries) {
@@ -126,7 +126,7 @@ fn labels_of_listed(words: &[Word]) -> impl Iterator<Item = Label> {
     labels.into_iter()
 }
 
-/// The labels under which a given name looks.
+/// The labels by which a given name is searched.
 fn labels_of_given(words: &[Word]) -> HashSet<Label> {
     let mut labels: HashSet<Label> = words.iter().map(Word::label).collect();
     for start in 0..words.len() {
@@ -191,7 +191,7 @@ impl PersonIndex {
         found
     }
 
-    /// The reading with its long words taken apart into listed ones, where there are such.
+    /// The reading with its long words split into listed words; `None` if none can be split.
     fn parted(&self, reading: &Reading) -> Option<Reading> {
         let mut is_parted = false;
         let mut words = Vec::new();
@@ -212,8 +212,8 @@ impl PersonIndex {
         Some(PersonCandidate { name, similarity, alignment: align(given, listed) })
     }
 
-    /// The names that share a label with a given one, those of rare labels first; one that shares
-    /// several is there for each.
+    /// The names that share a label with a given one, those of rare labels first; a name that
+    /// shares several labels occurs once for each.
     fn labelled(&self, words: &[Word]) -> impl Iterator<Item = u32> {
         let mut runs: Vec<&[(Label, u32)]> = labels_of_given(words)
             .into_iter()

@@ -2,14 +2,14 @@
 //!
 //! Banks and callers write more into a name than a name: joint holders, relatives ("S/o"), kinds of
 //! account, forms of address, hyphens and spaces where no one else has them. Each way to read the
-//! text is one *reading*. Every reading is compared; a more careful one replaces none.
+//! text is one *reading*, and every reading is compared.
 
 use super::EntryKind;
 use super::common_names::HONORIFICS;
 use super::text;
 
-/// Persons of one text that are compared one by one. Those behind them are compared only as part of
-/// the whole text.
+/// The most persons of one text that are compared one by one. Further ones are compared only as
+/// part of the whole text.
 pub const PERSONS_MAX: usize = 8;
 
 /// A name with more words of a single letter is not compared word by word.
@@ -102,8 +102,7 @@ const LONG_SEPARATORS: &[&str] = &[
     "w/ o",
     "c/ o",
 ];
-/// Words that banks write beside a name and that name nobody: kinds of account, holders, states of
-/// life.
+/// Words that banks add to a name and that are no names: kinds of account, holders, states of life.
 const ACCOUNT_WORDS: &[&str] = &[
     "nre",
     "nro",
@@ -162,7 +161,7 @@ pub fn readings(name: &str) -> Readings {
     let mut is_cut = false;
     let mut add = |words: Vec<String>, is_whole: bool| {
         let is_known = found.iter().any(|reading| reading.words == words);
-        // A name written in single letters is similar to none, word by word.
+        // A name written in single letters cannot be compared word by word.
         let letters = words.iter().filter(|word| word.chars().nth(1).is_none()).count();
         let is_whole = is_whole || letters > LETTERS_MAX;
         if !words.is_empty() && !is_known {
@@ -350,7 +349,7 @@ fn closed(text: &str) -> String {
         .collect()
 }
 
-/// Digits that stand for letters of the same shape, where a word has both.
+/// The words with digits replaced by letters of the same shape, in words that have both.
 fn digits_as_letters(words: &[String]) -> Option<Vec<String>> {
     let is_mixed = |word: &String| {
         word.bytes().any(|byte| byte.is_ascii_digit())

@@ -56,7 +56,7 @@ pub fn insert(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
     )
 }
 
-/// Writes what a hit shows now, and its decision.
+/// Updates a hit's finding and decision.
 pub fn update(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE screening_hits SET basis = ?3, screening = ?4, score_basis_points = ?5, \
@@ -89,7 +89,7 @@ pub fn of_subject(
     tx.rows(&sql, values![scope, subject_id])?.into_iter().map(read).collect()
 }
 
-/// Hits of every account that nobody decided about, oldest first.
+/// Hits of every account without a decision, oldest first.
 pub fn open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
     let sql =
         format!("SELECT {COLUMNS} FROM screening_hits WHERE decision IS NULL ORDER BY id LIMIT ?1");

@@ -8,7 +8,7 @@ use super::judge::Thresholds;
 use super::{ListName, ofac};
 use crate::kernel::within;
 
-/// Days that a list may be old where the operator says nothing.
+/// The default of `age_days_max`.
 const AGE_DAYS_DEFAULT: i64 = 7;
 
 /// The table `[screening]` of the configuration, as it is written.
@@ -21,16 +21,15 @@ pub struct ScreeningSource {
     pub un_file: Option<PathBuf>,
     /// The operator's own list; see `own.rs` for its columns.
     pub operator_file: Option<PathBuf>,
-    /// Days that OFAC's and the UN's list may be old in live mode: 1 to 90, 7 where nothing is
-    /// said.
+    /// The greatest age of OFAC's and the UN's list in live mode, in days: 1 to 90; default 7.
     pub age_days_max: Option<i64>,
-    /// 0.7 to 1, 0.85 where nothing is said; see `Thresholds`.
+    /// 0.7 to 1; default 0.85; see `Thresholds`.
     pub score_possible: Option<f64>,
-    /// `score_possible` to 1, 0.95 where nothing is said.
+    /// `score_possible` to 1; default 0.95.
     pub score_confirmed: Option<f64>,
 }
 
-/// Settings whose every value lies in its range; at least one list is named.
+/// The settings after the check: every value is in its range, and at least one list is named.
 #[derive(Clone, Debug)]
 pub struct ScreeningSettings {
     ofac_directory: Option<PathBuf>,

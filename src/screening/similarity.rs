@@ -1,8 +1,7 @@
 //! How alike two names are, from 0 to 1: Jaro-Winkler over the best pairs of tokens, with the
 //! constants of moov-io/watchman.
 //!
-//! Lengths are bytes, as there. A pair of tokens is compared only where their first letters sound
-//! alike.
+//! Lengths are bytes, as there. Two tokens are compared only if their first letters sound alike.
 
 use super::text::TOKEN_BYTES_MAX;
 
@@ -40,8 +39,8 @@ pub fn first_sound(token: &str) -> Option<char> {
     })
 }
 
-/// Jaro similarity of two byte strings of at most `TOKEN_BYTES_MAX` bytes; what is longer counts by
-/// its beginning.
+/// Jaro similarity of two byte strings of at most `TOKEN_BYTES_MAX` bytes; longer ones are compared
+/// by their beginnings.
 fn jaro(a: &[u8], b: &[u8]) -> f64 {
     let a = a.get(..TOKEN_BYTES_MAX).unwrap_or(a);
     let b = b.get(..TOKEN_BYTES_MAX).unwrap_or(b);
@@ -93,8 +92,7 @@ pub fn token_similarity(a: &[u8], b: &[u8]) -> f64 {
     winkler(jaro(a, b), prefix) * length_kept(a.len(), b.len())
 }
 
-/// A searched token, made ready to be compared with many: where each byte stands in it, one bit a
-/// place.
+/// A searched token, prepared for many comparisons: the places of each byte in it, as bits.
 pub struct Pattern<'a> {
     token: &'a [u8],
     places: Box<[u64; 256]>,
@@ -103,8 +101,8 @@ pub struct Pattern<'a> {
 /// Longer tokens are compared without a table of places.
 pub const PATTERN_BYTES_MAX: usize = 64;
 
-/// How far the comparison with a listed token has come. It depends only on the bytes it has seen
-/// and on the token's length, so that tokens of one length that begin alike share it.
+/// The state of a comparison with a listed token. It depends only on the bytes compared so far and
+/// on the token's length, so tokens of one length with the same beginning share it.
 #[derive(Clone, Copy)]
 pub struct PartialMatch {
     /// The searched token's places that have no partner yet.
@@ -197,7 +195,7 @@ impl<'a> Pattern<'a> {
         winkler(jaro, progress.prefix) * length_kept(listed_bytes, self.token.len())
     }
 
-    /// The same as `token_similarity(listed, token)`, some times faster.
+    /// The same as `token_similarity(listed, token)`, several times faster.
     pub fn similarity(&self, listed: &[u8]) -> f64 {
         if !self.takes(listed.len()) {
             return token_similarity(listed, self.token);
@@ -210,7 +208,7 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// What `token_similarity` cannot exceed for tokens of these lengths that have at most `common`
+/// An upper bound of `token_similarity` for tokens of these lengths that have at most `common`
 /// bytes in common, and at most `prefix` at their beginning.
 pub fn similarity_bound(a: usize, b: usize, common: usize, prefix: usize) -> f64 {
     if a == 0 || b == 0 || common == 0 {

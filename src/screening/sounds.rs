@@ -1,4 +1,5 @@
-//! Words as they sound: spellings that Indian and Arabic scripts do not tell apart become one.
+//! Words by their sound: spellings that Indian and Arabic scripts do not distinguish become the
+//! same.
 
 /// Spellings of one name that `sound` keeps apart, the spelling that stands for them first.
 const SPELLINGS: &[&[&str]] = &[

@@ -6,14 +6,14 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::EntryKind;
 
-/// Bytes of a token that count; what is longer is compared by its beginning.
+/// The most bytes of a token that are compared; a longer one is compared by its beginning.
 pub const TOKEN_BYTES_MAX: usize = 128;
 
 /// Forms of address that say nothing about who a person is: always left out in front of a name.
 /// `common_names.rs` has those that weigh little anywhere, `prepare.rs` those behind a name.
 const TITLES: &[&str] =
     &["mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "shrimati", "smt"];
-/// Words that say nothing about which business it is.
+/// Words that do not distinguish businesses.
 const STOP_WORDS: &[&str] = &[
     "a",
     "an",
@@ -55,8 +55,8 @@ const fn folded(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Whether a character shows nothing (Unicode's Default_Ignorable_Code_Point, and the zero-width
-/// space); such a character must not split or hide a name.
+/// Whether a character is invisible (Unicode's Default_Ignorable_Code_Point, and the zero-width
+/// space). Such a character must not split or hide a name.
 const fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'

@@ -2,8 +2,8 @@
 //! searched token, without looking at all of them.
 //!
 //! The comparison of two tokens goes through the listed one byte by byte, so tokens that begin
-//! alike share its beginning. A branch is left as soon as its tokens cannot have as many bytes in
-//! common with the searched one as the similarity takes.
+//! alike share its beginning. A branch is abandoned as soon as its tokens cannot have enough bytes
+//! in common with the searched one for the similarity.
 
 use super::similarity::{
     Matched, PATTERN_BYTES_MAX, PREFIX_MAX, PartialMatch, Pattern, similarity_bound,
@@ -110,7 +110,7 @@ impl TokenTrie {
         }
     }
 
-    /// The same without leaving a branch, for a searched token that is too long for that.
+    /// The same, but compares every token, for a searched token that is too long for `step`.
     fn compare_all(&self, pattern: &Pattern<'_>, least: f64, mut found: impl FnMut(f64, u32)) {
         let mut token = vec![0; self.bytes];
         for node in &self.nodes {

@@ -1,7 +1,7 @@
 //! The UN Security Council's consolidated list as it is published in XML.
 //!
-//! `CONSOLIDATED_LIST` holds `INDIVIDUALS` and `ENTITIES`. There is no need for document types, so
-//! the reader takes none, and no entities but the five of XML itself.
+//! `CONSOLIDATED_LIST` holds `INDIVIDUALS` and `ENTITIES`. The reader refuses document types, and
+//! all entities but the five of XML itself.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use super::{
     ENTRIES_MAX, EntryKind, ListEntry, ListName, ReadList, checked, countries, short_fault, utf8,
 };
 
-/// What the file is called in messages.
+/// The file's name in messages.
 const FILE: &str = "the UN list";
 /// Elements within each other.
 const DEPTH_MAX: usize = 8;
@@ -41,7 +41,7 @@ impl ListElement {
     }
 }
 
-/// Reads the list. Any fault refuses all of it: a list is whole or not there.
+/// Reads the list. Any fault refuses all of it, so that no part of the list is missing unnoticed.
 pub fn read(bytes: &[u8]) -> Result<ReadList, String> {
     read_all(bytes).map_err(short_fault)
 }

@@ -22,11 +22,11 @@ use crate::transfers::state::TransferStatus;
 pub const RESOURCE: Resource =
     Resource::new(api::routes).at("statements", "What transfers moved in a period.");
 
-/// Transfers of one statement.
+/// The most transfers of one statement.
 pub const TRANSFERS_MAX: usize = 5_000;
-/// Seconds of one statement: a leap year.
+/// The longest period of one statement in seconds: a leap year.
 pub const PERIOD_SECONDS_MAX: i64 = 366 * 86_400;
-/// The period where the caller names no beginning.
+/// The period in seconds if the caller names no beginning.
 pub const PERIOD_SECONDS_DEFAULT: i64 = 30 * 86_400;
 
 crate::string_enum!(StatementWord { Statement "statement" });
@@ -93,15 +93,16 @@ fn too_many() -> Refusal {
     Refusal::field(Code::RequestQueryParameterInvalid, "to", message)
 }
 
-/// Makes the statement of one account and mode. Whoever calls it checks the period: `from` before
-/// `to`, at most [`PERIOD_SECONDS_MAX`] apart. More than [`TRANSFERS_MAX`] transfers are refused.
+/// Makes the statement of one account and mode. The caller has to check the period: `from` is
+/// before `to`, and they are at most [`PERIOD_SECONDS_MAX`] apart. Refused for more than
+/// [`TRANSFERS_MAX`] transfers.
 pub fn compose(
     tx: &mut dyn Tx,
     scope: Scope,
     from: i64,
     to: i64,
 ) -> Result<Statement, OperationError> {
-    // Two currencies a transfer at most, and one row more to see that there are more.
+    // At most two currencies for each transfer, and one row more to notice that there are more.
     let moved = rows::moved(tx, scope, from, to, TRANSFERS_MAX as i64 * 2 + 1)?;
     let mut data: Vec<StatementRow> = Vec::new();
     for moved in moved {

@@ -16,13 +16,13 @@ const OUT: &str = "CASE WHEN credit_account IN ('available', 'processing', 'payo
     AND debit_account NOT IN ('available', 'processing', 'payout_processing', 'hold') THEN units \
     ELSE 0 END";
 
-/// What stood in the compartments at a moment, in one currency.
+/// The sum of the compartments at a moment, in one currency.
 pub struct Standing {
     pub currency: Currency,
     pub units: i64,
 }
 
-/// What stood in the compartments before a moment of business time, in Unix seconds.
+/// The sums of the compartments before a moment of business time, in Unix seconds.
 pub fn standing(tx: &mut dyn Tx, scope: Scope, before: i64) -> Result<Vec<Standing>, StoreError> {
     let sql = format!(
         "SELECT currency, CAST(SUM({IN}) - SUM({OUT}) AS BIGINT) FROM ledger_postings WHERE scope \
@@ -77,7 +77,7 @@ pub struct Completed {
     pub units: i64,
 }
 
-/// Hashes that a statement lists for one transfer, of deposits and of refunds each.
+/// The most hashes that a statement lists for one transfer, of deposits and of refunds each.
 const HASHES_MAX: usize = 100;
 
 /// A transfer's final deposits, in chain order.

@@ -17,10 +17,10 @@ pub struct BookReport {
     pub faults: Vec<String>,
 }
 
-/// Faults of one rule, or of the audit log, that are listed: a broken book would fill the screen
-/// otherwise. Faults of status histories are all listed.
+/// The most faults of one rule, or of the audit log, that are listed, because a broken book would
+/// fill the screen. Faults of status histories are all listed.
 const FAULTS_SHOWN_MAX: i64 = 100;
-/// Histories that one statement reads.
+/// Histories that one query reads.
 const ROWS_AT_ONCE: i64 = 1_000;
 
 /// Verifies a database, beside a running server too: it reads one consistent view.
@@ -118,7 +118,7 @@ fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
     report.counts.push(format!("{count} ledger postings"));
     let chain = audit::verify(tx)?;
     report.counts.push(format!("{} audit log entries", chain.count()));
-    // Whoever sees one broken entry looks at the whole log.
+    // One broken entry is reason enough to look at the whole log, so not all are listed.
     report.faults.extend(chain.faults.into_iter().take(FAULTS_SHOWN_MAX as usize));
     for status in resources::ALL.iter().filter_map(|resource| resource.status) {
         check_histories(tx, &status, &mut report)?;

@@ -1,4 +1,4 @@
-//! What the checks of the book read.
+//! The queries of the checks of the book.
 
 use crate::kernel::StoreError;
 use crate::resource::BookRule;
@@ -12,7 +12,7 @@ pub fn file_faults(tx: &mut dyn Tx) -> Result<Vec<String>, StoreError> {
     Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
-/// The rows that break a rule: what they are about, and an identifier where there is one.
+/// The rows that break a rule: their subject, and an identifier if there is one.
 pub fn broken(
     tx: &mut dyn Tx,
     rule: &BookRule,
@@ -30,7 +30,7 @@ pub struct HistoryRow {
     pub history: String,
 }
 
-/// A page of a table's histories behind an object, in the order of scope and identifier. `table` is
+/// A page of a table's histories, after an object, in the order of scope and identifier. `table` is
 /// a name from the code.
 pub fn histories(
     tx: &mut dyn Tx,

@@ -1,5 +1,5 @@
-//! What pages are made of: sections of tables, facts, figures, moments and forms, as data. One
-//! template draws all of them, so that every page looks and behaves alike.
+//! The parts of pages as data: sections of tables, facts, figures, moments and forms. One template
+//! draws all of them, so that all pages look and behave alike.
 
 mod words;
 
@@ -13,7 +13,7 @@ use crate::kernel::{AnyId, Currency, Money, ObjectKind};
 
 pub use words::{age, moment, word};
 
-/// How something looks: nothing special, good, in need of a person, or bad.
+/// How something is shown: plain, good, in need of a person, or bad.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
     Plain,
@@ -52,7 +52,7 @@ impl Tone {
     }
 }
 
-/// A text without spaces that has more bytes may break anywhere.
+/// A longer text without spaces, in bytes, may break anywhere.
 const WORD_LENGTH_MAX: usize = 20;
 
 /// One value as a page shows it: in a table's cell, beside a fact or below a figure.
@@ -67,7 +67,7 @@ pub enum PageCell {
         href: String,
         text: String,
     },
-    /// A link to another place than this server.
+    /// A link to another server.
     Outside {
         href: String,
         text: String,
@@ -92,7 +92,7 @@ impl PageCell {
     pub fn muted(text: impl Into<String>) -> PageCell {
         PageCell::Muted(text.into())
     }
-    /// A text that somebody else wrote. If it is long and has no spaces it may break, so that it
+    /// A text from outside the service. If it is long and has no spaces it may break, so that it
     /// does not widen its table.
     pub fn words(text: &str) -> PageCell {
         match text.len() > WORD_LENGTH_MAX && !text.contains(' ') {
@@ -139,8 +139,8 @@ pub fn amount(money: Money) -> String {
     }
 }
 
-/// The path of an object's page. An object without a page of its own, such as a payout, has a path
-/// that leads on to the page that shows it.
+/// The path of an object's page. For an object without a page of its own, such as a payout, the
+/// path redirects to the page that shows it.
 pub fn path_of(id: AnyId) -> String {
     match id.kind {
         ObjectKind::Transfer => format!("/console/transfers/{id}"),
@@ -196,7 +196,7 @@ pub struct Table {
     pub caption: String,
     pub columns: Vec<Column>,
     pub lines: Vec<TableLine>,
-    /// The text that is shown without lines: what that means, and what to do next.
+    /// The text for an empty table: what that means, and what to do next.
     pub empty: String,
 }
 
@@ -320,7 +320,7 @@ pub enum PageBlock {
         text: String,
     },
     Table(Table),
-    /// A table whose rows are ticked and decided together; the form stands below it.
+    /// A table whose rows are ticked and decided together, with the form below it.
     Picked {
         table: Table,
         form: PageForm,
@@ -357,11 +357,11 @@ pub struct ConsolePage {
     pub chips: Vec<PageCell>,
     /// The full identifier, for copying.
     pub id: Option<String>,
-    /// The path from which htmx loads `live` again and again.
+    /// The path from which htmx reloads `live` at intervals.
     pub live_path: Option<String>,
-    /// The part that is loaded again and again. It has no forms: what somebody types would be lost.
+    /// The part that is reloaded at intervals. It has no forms, because typed text would be lost.
     pub live: Vec<Section>,
-    /// The part that stays as it was first drawn.
+    /// The part that is not reloaded.
     pub still: Vec<Section>,
     /// The section of the navigation's line that is marked as current.
     pub section: &'static str,

@@ -1,4 +1,4 @@
-//! What binds a sign-in at the provider to the browser that began it.
+//! Binds a sign-in at the provider to the browser that began it.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +9,7 @@ use crate::kernel::seal::Sealer;
 
 /// How long a person may take at the provider, in seconds.
 pub const FLOW_SECONDS_MAX: i64 = 600;
-/// The longest path to go to after the sign-in; a longer one is left out, which leads to the
+/// The longest path to go to after the sign-in; instead of a longer one the browser goes to the
 /// overview.
 const NEXT_BYTES_MAX: usize = 1_000;
 
@@ -42,8 +42,8 @@ impl SignInFlow {
         }
     }
 
-    /// The sign-in that a state belongs to, and where to go afterwards. `None` where another
-    /// browser began it, where the state was not made here, and after [`FLOW_SECONDS_MAX`].
+    /// The sign-in that a state belongs to, and where to go afterwards. `None` if another browser
+    /// began it, if this service did not make the state, and after [`FLOW_SECONDS_MAX`].
     pub fn resume(
         sealer: &Sealer,
         token: &str,

@@ -1,5 +1,5 @@
-//! What the service asks an OpenID Connect provider: its description, its keys, and the token that
-//! a code is exchanged for. Every answer has a limit of size and time, and no redirect is followed.
+//! The requests to an OpenID Connect provider: for its description, its keys, and the token for a
+//! code. Every answer has a limit of size and time, and no redirect is followed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,7 +40,7 @@ const ERROR_CHARACTERS_MAX: usize = 64;
 /// Why nobody is signed in.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// The provider does not answer, or not as a provider does.
+    /// The provider does not answer, or its answer is not one of a provider.
     #[error("{0}")]
     Unavailable(String),
     /// The provider answered, but signed nobody in, or its token is not accepted.
@@ -157,8 +157,8 @@ impl OpenId {
         Ok(url.into())
     }
 
-    /// Exchanges the code that a browser brought back; answers whom the provider vouches for.
-    /// `issuer` is the parameter `iss` that the browser brought (RFC 9207), or "".
+    /// Exchanges the code that a browser brought back; answers the person whom the provider signed
+    /// in. `issuer` is the parameter `iss` that the browser brought (RFC 9207), or "".
     pub(super) async fn redeem(
         &self,
         flow: &SignInFlow,
@@ -346,7 +346,7 @@ impl OpenId {
         let token_endpoint = endpoint("token_endpoint", &metadata.token_endpoint)?;
         let keys_endpoint = endpoint("jwks_uri", &metadata.jwks_uri)?;
         let found: ProviderKeys = self.json("its keys", &keys_endpoint, KEYS_BYTES_MAX).await?;
-        // Keys of a kind that is not known here are left out.
+        // Keys of unknown kinds are ignored.
         let keys = found.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
         let keys = keys.collect();
         Ok(Arc::new(KnownProvider {
@@ -374,7 +374,8 @@ impl OpenId {
             .map_err(|_| Unavailable(format!("{what}: the answer does not read")))
     }
 
-    /// Asks for the description and the keys, and says in words what came, for `hundi doctor`.
+    /// Asks for the description and the keys, and describes the result in words, for `hundi
+    /// doctor`.
     pub async fn check(&self, instant: i64) -> Result<String, ProviderError> {
         let known = self.known(instant).await?;
         let keys = known.keys.len();

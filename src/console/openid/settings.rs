@@ -6,8 +6,8 @@ use crate::outbound::OutboundEndpoint;
 
 /// The variable with the client's secret, which is not a key of the settings' file.
 pub const SECRET_VARIABLE: &str = "HUNDI_CONSOLE_OIDC_SECRET";
-/// The error where a second factor is required, and the table does not say that the provider asks
-/// for one.
+/// The error if a second factor is required and the table does not say that the provider asks for
+/// one.
 pub const SECOND_FACTOR_NEEDED: &str = "a second factor is required: write second_factor = \
     \"provider\" into [console.oidc] once the provider asks for one";
 /// Characters of an issuer's address or a client's name.
@@ -17,7 +17,7 @@ pub const TEXT_CHARACTERS_MAX: usize = 255;
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum SecondFactor {
-    /// The provider does: the operator of this service says so, and has set it up there.
+    /// The provider does, as the operator of this service has set up there.
     Provider,
 }
 
@@ -66,7 +66,7 @@ impl OidcSettings {
         matches!(self.second_factor, Some(SecondFactor::Provider))
     }
 
-    /// What the button calls the provider.
+    /// The provider's name on the button.
     pub fn shown_name(&self) -> String {
         let host = || {
             let url = url::Url::parse(&self.issuer).ok()?;

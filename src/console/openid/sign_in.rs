@@ -25,7 +25,7 @@ fn redirect_uri(asked: &ConsoleRequest) -> Result<String, Failure> {
     Ok(format!("{own}{DONE_PATH}"))
 }
 
-/// Sends the browser to the provider, with a cookie that the way back is bound to.
+/// Sends the browser to the provider, with a cookie to which the way back is bound.
 pub async fn begin(asked: ConsoleRequest) -> PageOutcome {
     let Some(openid) = &asked.console.openid else { return Err(Failure::NotFound) };
     let token = Token::make(system_random().map_err(StoreError::Broken)?);
@@ -49,8 +49,8 @@ fn unreadable() -> ProviderError {
     ProviderError::Unavailable("the provider's address does not read".into())
 }
 
-/// Takes what the browser brings back from the provider. It counts only in the browser that began,
-/// and for ten minutes.
+/// Handles the browser's return from the provider. It is valid only in the browser that began, and
+/// for ten minutes.
 pub async fn done(asked: ConsoleRequest) -> PageOutcome {
     let mut reply = answered(&asked).await?;
     asked.remove_cookie(&mut reply, Cookie::Provider);

@@ -1,5 +1,5 @@
-//! What a provider signed: the ID token (OpenID Connect Core, 3.1.3.7), judged by the crate
-//! `jsonwebtoken` over the cryptography of `ring`, which TLS uses too.
+//! Verifies a provider's ID token (OpenID Connect Core, 3.1.3.7) with the crate `jsonwebtoken` and
+//! the cryptography of `ring`, which TLS uses too.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
@@ -20,7 +20,7 @@ pub const CLOCK_SECONDS_MAX: i64 = 60;
 /// belongs to another.
 pub const AGE_SECONDS_MAX: i64 = 600;
 
-/// What a token has to say.
+/// The claims that a token must have.
 pub struct Expected<'a> {
     pub issuer: &'a str,
     pub client_id: &'a str,
@@ -28,17 +28,17 @@ pub struct Expected<'a> {
     pub acr: Option<&'a str>,
 }
 
-/// What is taken from a token that holds.
+/// The person in a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderPerson {
     pub subject: String,
-    /// Only where the provider says that it verified it.
+    /// `None` unless the provider says that it verified the address.
     pub email: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    /// Signed with a key that was not among the provider's when they were read: it may be new.
+    /// Signed with a key that was not among the provider's keys when they were read; it may be new.
     UnknownKey,
     Refused(&'static str),
 }

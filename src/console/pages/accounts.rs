@@ -168,7 +168,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// Suspends the account, or lets it act again.
+/// The form that suspends or resumes the account.
 fn act_form(visit: &Visit, number: i64, is_suspended: bool) -> PageBlock {
     let words = visit.words;
     if !visit.operator().role.includes(Role::Operator) {
@@ -190,7 +190,7 @@ fn act_form(visit: &Visit, number: i64, is_suspended: bool) -> PageBlock {
     })
 }
 
-/// Suspends an account, or lets its keys act again.
+/// Suspends or resumes an account.
 pub async fn suspend(visit: Visit) -> PageOutcome {
     let number = number(&visit)?;
     let by = decide::decided_by(&visit)?;
@@ -217,7 +217,7 @@ pub async fn suspend(visit: Visit) -> PageOutcome {
     visit.back_to(&format!("/console/accounts/{number}"), notice)
 }
 
-/// What the store tells of an account's past.
+/// An account's past, as the store has it.
 struct Told {
     decided: Vec<Decision>,
     /// What the audit log says of its keys.

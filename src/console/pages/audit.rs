@@ -198,14 +198,14 @@ fn details(visit: &Visit, entry: &Entry) -> Vec<PageCell> {
     cells
 }
 
-/// Verifies the whole log, part by part, and tells what was found.
+/// Verifies the whole log, part by part, and shows the result.
 async fn verified(visit: &Visit) -> Result<PageBlock, Failure> {
     let mut chain = Chain::default();
     loop {
         let after = chain.count();
         let read = visit.app.store.read(Cost::Scan, move |tx| {
             let entries = audit::rows::after(tx, after, VERIFIED_AT_ONCE)?;
-            // In the same view as the last entries, so that none comes between.
+            // In the same read as the last entries, so that no entry comes between.
             Ok((entries, audit::rows::tail(tx)?))
         });
         let (entries, tail) = read.await?;

@@ -42,7 +42,7 @@ enum AskedDecision {
     Explain,
 }
 
-/// Reads what a form asks for. `Err` tells the operator which field is missing or does not read.
+/// Reads what a form asks for. `Err` tells the operator which field is missing or cannot be read.
 fn asked(visit: &Visit) -> Result<AskedDecision, Failure> {
     let words = visit.words;
     let address = || -> Result<Option<ChainAddress>, Failure> {
@@ -95,7 +95,7 @@ pub fn decided_by(visit: &Visit) -> Result<DecidedBy, Failure> {
     }
 }
 
-/// The page to go back to, which the form names; the overview where that is no page of the console.
+/// The page to go back to, which the form names; the overview if it names no page of the console.
 pub fn back(visit: &Visit) -> String {
     let path = visit.field("back");
     if is_own_path(path) { path.to_owned() } else { "/console".to_owned() }
@@ -229,7 +229,7 @@ fn buttons(visit: &Visit, buttons: &[&str]) -> Vec<(String, String, bool)> {
     buttons.iter().map(button).collect()
 }
 
-/// The forms, or a note where nothing can be decided, or not by this operator.
+/// The forms, or a note if nothing can be decided, or not by this operator.
 fn or_nothing(visit: &Visit, forms: Vec<PageBlock>) -> Vec<PageBlock> {
     let note = |key: &str| {
         vec![PageBlock::Note { tone: Tone::Plain, text: visit.words.get(key).to_owned() }]
@@ -369,8 +369,8 @@ pub fn of_sender(visit: &Visit, found: &Sender) -> Vec<PageBlock> {
     or_nothing(visit, forms)
 }
 
-/// The form below a queue whose ticked rows are decided together. `None` for a queue where each
-/// decision needs something of its own, such as an address or a UTR.
+/// The form below a queue whose ticked rows are decided together. `None` for a queue in which each
+/// decision needs its own value, such as an address or a UTR.
 pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<PageForm> {
     let buttons: &[&str] = match queue {
         QueueKind::Holds => &["review", "approve", "refuse"],

@@ -24,7 +24,7 @@ struct KeyMadePage<'a> {
     frame: Frame<'a>,
     key: String,
     facts: Vec<(&'a str, String)>,
-    /// When it ends, for machines and for people.
+    /// When it expires, as a machine-readable time and as text.
     expires: Option<(String, String)>,
     /// The account's page.
     path: String,
@@ -70,8 +70,8 @@ pub fn form(visit: &Visit, account: Option<&str>) -> PageForm {
     }
 }
 
-/// A live key may move money: none is made by somebody without a second factor, which the console
-/// requires once live mode is set up.
+/// The modes that a key can be made for. A live key may move money, so it can only be made once
+/// live mode is set up, where the console requires a second factor.
 fn modes(visit: &Visit) -> impl Iterator<Item = Mode> + use<> {
     let is_live = visit.services().is_live_configured();
     [Mode::Test, Mode::Live].into_iter().filter(move |mode| is_live || *mode == Mode::Test)
@@ -98,7 +98,7 @@ fn permissions(visit: &Visit) -> Result<Permissions, Failure> {
     match (visit.field("access"), listed.is_empty()) {
         ("these", false) => Permissions::parse(listed, &resource_names()).map_err(Failure::told),
         ("these", true) => told("keys.nothing_listed"),
-        // Somebody wrote a list and left the choice above it as it was.
+        // A list was written, but the choice above it does not select it.
         ("everything" | "reading", false) => told("keys.listed_too"),
         ("everything", true) => Ok(Permissions::All),
         ("reading", true) => {

@@ -1,4 +1,4 @@
-//! Limits: what is set, and how much of it is used.
+//! Limits, and how much of each is used.
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, Section, Table, TableLine, Tone, amount,

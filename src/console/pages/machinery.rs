@@ -96,7 +96,7 @@ pub async fn pauses(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// Pauses an operation, or lets it go on.
+/// Pauses or resumes an operation.
 pub async fn set_pause(visit: Visit) -> PageOutcome {
     let by = decide::decided_by(&visit)?;
     let unknown = || Failure::told(visit.words.get("decide.unknown"));
@@ -132,7 +132,7 @@ pub async fn set_pause(visit: Visit) -> PageOutcome {
     visit.back_to("/console/pauses", notice)
 }
 
-/// Every setting in force with where it comes from, and what live mode is made of.
+/// Every setting in force with its origin, and the parts of live mode.
 pub async fn settings(visit: Visit) -> PageOutcome {
     let words = visit.words;
     let mut page = ConsolePage::new("settings", words.get("settings.title"));

@@ -23,7 +23,7 @@ use crate::kernel::{AnyId, Mode, ObjectKind, Scope};
 use crate::operator;
 use crate::store::Cost;
 
-/// The mode that a page shows: the parameter `mode`, else live mode where that is set up.
+/// The mode that a page shows: the parameter `mode`, otherwise live mode if that is set up.
 fn mode_of(visit: &Visit) -> Mode {
     match visit.query("mode") {
         "live" => Mode::Live,

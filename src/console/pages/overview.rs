@@ -1,4 +1,4 @@
-//! The first page: what waits for a person, how the day goes, and whether the machinery runs.
+//! The first page: what waits for a person, the day's figures, and whether the service's parts run.
 
 use std::sync::Arc;
 
@@ -101,7 +101,7 @@ fn live_steps(visit: &Visit) -> Option<Section> {
     Some(Section::wide(caption, blocks))
 }
 
-/// What is wrong now, each with the runbook that says what to do.
+/// The current alarms, each with its runbook.
 fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<TableLine> {
     let (words, instant) = (visit.words, visit.instant());
     let mut lines = Vec::new();

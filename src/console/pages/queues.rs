@@ -1,4 +1,5 @@
-//! One queue of what waits for a person: filtered, sorted, and decided one by one or together.
+//! One queue of objects that wait for a person: filtered, sorted, and decided one by one or
+//! together.
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, age, path_of,
@@ -104,8 +105,8 @@ fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&
     }
 }
 
-/// What a difference is about. The number of a line or of a chain's difference is shown on no other
-/// page: its end is enough.
+/// The subject of a difference. The number of a line or of a chain's difference occurs on no other
+/// page, so its end is enough.
 fn difference_cell(name: &str) -> PageCell {
     match AnyId::parse(name) {
         Some(id) if id.kind != ObjectKind::Request => PageCell::id(id),
@@ -154,7 +155,7 @@ fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Ite
         }
         cells.push(PageCell::Text(age(words, instant - item.since)));
         let mut line = TableLine::new(cells);
-        // The smaller objects are shown with their transfer.
+        // Objects that belong to a transfer are shown with it.
         let shown = match (item.id, item.transfer_id) {
             (Some(id), Some(transfer)) if id.kind != ObjectKind::Transfer => {
                 Some(format!("{}#decide", path_of(transfer.any())))

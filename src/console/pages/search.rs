@@ -12,7 +12,7 @@ use crate::oversight::search::{self, SearchResults};
 use crate::store::Cost;
 use crate::{deposits, payouts, quote_locks, refunds};
 
-/// Finds what was asked. If that is the full identifier of one object, it leads to its page.
+/// Searches. If the text is the full identifier of one object, it leads to that object's page.
 pub async fn page(visit: Visit) -> PageOutcome {
     let asked = visit.query("q").to_owned();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
@@ -66,7 +66,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// A table for each kind that something was found of.
+/// A table for each kind of object that was found.
 fn tables(visit: &Visit, accounts: &AccountNames, found: &SearchResults) -> Vec<(String, Table)> {
     let words = visit.words;
     let mut tables = Vec::new();
@@ -212,7 +212,7 @@ pub fn whose(visit: &Visit, accounts: &AccountNames, scope: Scope) -> PageCell {
 
 /// The path of the page that shows an object. Payouts, deposits, refunds and quote locks are shown
 /// on their transfer's page, an event on that of its object, a delivery on that of its endpoint, a
-/// key on that of its account. `None` where there is no such object.
+/// key on that of its account. `None` if there is no such object.
 pub async fn page_of(visit: &Visit, id: AnyId) -> Result<Option<String>, Failure> {
     let read = visit.app.store.read(Cost::Point, move |tx| {
         if let Some((_, endpoint_id)) = search::rows::endpoint_of(tx, id)? {

@@ -1,4 +1,4 @@
-//! Transfers: the list, and one of them with its story and what can be done now.
+//! Transfers: the list, and the page of one with its story and possible decisions.
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, PageForm, Question, Section, StoryStep, Table, TableLine,
@@ -174,7 +174,7 @@ fn subjects(story: &Story) -> Vec<AnyId> {
     subjects
 }
 
-/// What waits for a second person, and where it is approved.
+/// Requests that wait for a second person, with a link to where they are approved.
 fn waits_for_second(visit: &Visit, waiting: &[ApprovalRequest]) -> Section {
     let words = visit.words;
     let note = |request: &ApprovalRequest| {
@@ -309,15 +309,15 @@ fn persons(visit: &Visit, story: &Story) -> PageBlock {
     PageBlock::Facts(facts)
 }
 
-/// What anybody can look up on a chain.
+/// What a block explorer can show.
 #[derive(Clone, Copy)]
 enum OnChain {
     Transaction,
     Address,
 }
 
-/// A transaction or an address, as a link to a block explorer. On a simulated chain, and where no
-/// explorer is known, as plain code.
+/// A transaction or an address, as a link to a block explorer. Plain code on a simulated chain, and
+/// if no explorer is known.
 fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> PageCell {
     let ports = visit.services().ports(transfer.scope.mode()).ok();
     let explorer = ports.and_then(|ports| ports.chain.explorer(&transfer.chain));
@@ -331,7 +331,7 @@ fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> P
 
 /// The moments, with what persons decided among them.
 fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<StoryStep> {
-    // Of the same second, what was decided comes before what follows from it.
+    // Within one second, decisions come before what follows from them.
     let ahead = story.business - visit.instant();
     let decided = decided.iter().map(|made| stories::decided_about(visit, made, ahead));
     let mut steps: Vec<(i64, StoryStep)> = decided.collect();

@@ -212,7 +212,7 @@ const fn failed(until: i64) -> Replay {
     Replay::Range { since: until - REPLAYED_SECONDS, until, only_failed: true }
 }
 
-/// Counts what failed, before the transaction of the decision opens, so that nobody's writes wait
+/// Counts failed deliveries before the transaction of the decision opens, so that no writes wait
 /// for the count. The first value is the end of the range, in the account's time. For an endpoint
 /// that is gone there is no count; the decision then says that it is gone.
 async fn count_failed(

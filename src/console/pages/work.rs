@@ -1,4 +1,4 @@
-//! How far long work has come. The work does not depend on this page: it goes on when nobody looks.
+//! The progress of long work. The work does not depend on this page.
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, Section, Table, TableLine, Tone, age, path_of, word,
@@ -22,7 +22,7 @@ const ENDPOINTS_MAX: i64 = 500;
 /// The most deliveries of one endpoint that are counted; a `+` stands for more.
 const COUNTED_MAX: i64 = 10_000;
 
-/// What the store says of long work.
+/// The progress of long work, as read from the store.
 struct Work {
     accounts: AccountNames,
     screening: Option<ScreeningProgress>,

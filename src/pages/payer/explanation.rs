@@ -140,7 +140,7 @@ impl PageFacts<'_> {
         format!("{} {}", self.words.sent_already, self.late_words())
     }
 
-    /// Where a refund stands.
+    /// The state of a refund.
     fn going_back(&self, refund: &Refund) -> String {
         let (words, amount) = (self.words, self.amount(refund.amount));
         let amount = ("amount", amount.as_str());

@@ -72,8 +72,8 @@ async fn take(
 }
 
 /// Whether a form comes from the page itself, as far as the browser says. If the browser says
-/// nothing, the token in the path decides alone: the page asks browsers to send no referrer, and
-/// some then send no origin either.
+/// nothing, the token in the path is enough: the page asks browsers to send no referrer, and some
+/// then send no origin either.
 fn is_from_the_page(headers: &HeaderMap, public_url: &str) -> bool {
     let text = |name| single(headers, name).and_then(|value| value.to_str().ok());
     let is_form = text(&CONTENT_TYPE)

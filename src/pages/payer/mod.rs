@@ -1,7 +1,7 @@
 //! The page that a payer is sent to: `GET /pay/{token}`, its state as JSON, `GET
 //! /pay/{token}/state`, and the same as it changes, `GET /pay/{token}/stream`.
 //!
-//! The page loads nothing from elsewhere. Without the script it reloads itself. `view` makes every
+//! The page loads nothing from elsewhere. Without scripts it reloads itself. `view` makes every
 //! word on it, so that the server and the script show the same words.
 //!
 //! The page shows what a payer needs to pay, what arrives in rupees, and at the end a receipt. It
@@ -38,7 +38,7 @@ use crate::store::Tx;
 use crate::transfers::{self, Transfer};
 use crate::{deposits, keys, payouts, refunds};
 
-/// The most deposits, and the most refunds, that the page lists: the newest. Its sums count all.
+/// The page lists this many of the newest deposits and refunds. Its sums include all.
 const ROWS_SHOWN_MAX: i64 = 20;
 /// How often the page reloads itself where scripts are off, in seconds.
 const RELOAD_SECONDS: u32 = 15;
@@ -118,7 +118,7 @@ struct MessageTemplate<'a> {
     languages: &'static [PageWords],
     headline: &'a str,
     text: &'a str,
-    /// Whether trying again by itself makes sense.
+    /// After how many seconds the page reloads itself; `None` if that would not help.
     reload_seconds: Option<u32>,
 }
 
@@ -165,7 +165,7 @@ pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
         .any(|value| value.to_str().is_ok_and(|text| text.contains("text/html")))
 }
 
-/// All that an answer about one transfer is made of.
+/// The data of an answer about one transfer.
 struct PayerFacts {
     transfer: Transfer,
     view: PayView,

@@ -9,8 +9,8 @@ use crate::kernel::StoreError;
 /// The white border that a reader needs, in modules (ISO/IEC 18004).
 const QUIET_ZONE_MODULES: i32 = 4;
 
-/// A QR code as what an SVG needs: its side in modules, quiet zone included, and the path of the
-/// dark modules.
+/// A QR code for an SVG: its side in modules, quiet zone included, and the path of the dark
+/// modules.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QrSvg {
     pub side: i32,

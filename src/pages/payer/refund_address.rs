@@ -27,9 +27,9 @@ use crate::services::Services;
 use crate::store::{Cost, Tx};
 use crate::transfers::{self, Transfer};
 
-/// For how many refunds of one transfer one form gives the address.
+/// The most refunds of one transfer that one form gives the address to.
 const REFUNDS_AT_ONCE_MAX: i64 = 20;
-/// What the confirmation's keyed hash is for, as its first part.
+/// The first part of what the confirmation's keyed hash covers: its purpose.
 const CONFIRMATION: &[u8] = b"payer refund address";
 
 /// What the form sends.
@@ -53,7 +53,7 @@ impl RefundAddressForm {
     }
 }
 
-/// What becomes of a form.
+/// The result of a form.
 enum FormOutcome {
     NoSuchPage,
     /// No refund waits for the payer's address, or the address was taken: back to the page.
@@ -68,7 +68,7 @@ struct RefundAddressPage {
     answer: Result<(ChainAddress, Vec<Refund>), RefundAddressError>,
 }
 
-/// Why an address is not taken.
+/// Why an address is not accepted.
 #[derive(Clone, Copy)]
 enum RefundAddressError {
     /// It is no address of the chain, or was copied with a mistake.

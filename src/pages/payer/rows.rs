@@ -5,7 +5,7 @@ use crate::kernel::{Id, Scope, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Versions that change whenever a page's state does, except for changes that come with time alone.
+/// Versions that change whenever a page's state does, except when only time has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Versions {
     transfer: i64,
@@ -13,7 +13,7 @@ pub struct Versions {
     deposits_count: i64,
     refunds: i64,
     payout: i64,
-    /// Until when money is awaited, as business time in Unix seconds.
+    /// The end of the time to pay, as business time in Unix seconds.
     pub expires_at: i64,
 }
 

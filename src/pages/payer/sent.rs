@@ -18,7 +18,7 @@ pub(super) struct SentForm<'a> {
     pub(super) body: Bytes,
 }
 
-/// Back to the page, which says how things stand.
+/// Redirects back to the page, which shows the new state.
 pub(super) fn back_to_page(sent: &SentForm<'_>) -> Reply {
     let mut reply = with_body(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
     let page = format!("../{}?lang={}", sent.token, sent.words.code);

@@ -27,9 +27,9 @@ use crate::pages::words::PageWords;
 use crate::store::{Cost, Tx};
 use crate::{keys, transfers};
 
-/// Streams that one process keeps open.
+/// The most streams that one process keeps open.
 pub const STREAMS_MAX: usize = 500;
-/// Of them, for one transfer.
+/// The most open streams for one transfer.
 pub const STREAMS_OF_TRANSFER_MAX: usize = 8;
 /// How long a stream waits before it asks the store again.
 const LOOK: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ const STREAM_MAX: Duration = Duration::from_secs(300);
 /// The streams that are open, by transfer.
 static OPEN: LazyLock<Mutex<HashMap<u128, usize>>> = LazyLock::new(Mutex::default);
 
-/// A place among the open streams; it is free again when this is dropped.
+/// A permit for one open stream; dropping it frees the place.
 struct StreamPermit(u128);
 
 impl StreamPermit {
@@ -116,7 +116,7 @@ async fn follow(
             () = tokio::time::sleep(LOOK) => {}
             () = sender.closed() => return,
         }
-        // A store that does not answer ends the stream; the page then asks, and says so.
+        // If the store does not answer, the stream ends. The page then polls, and shows the fault.
         let Ok(look) = look(&app, scope, id, basis, words).await else { return };
         let Some((found_basis, found_view)) = look else { return };
         basis = Some(found_basis);
@@ -139,8 +139,8 @@ async fn follow(
 /// What a state depends on: the versions of the rows, and whether the time to pay is over.
 type Basis = (rows::Versions, bool);
 
-/// The basis of a page's state, and the state if the basis is another than the one known. `None`
-/// where the transfer is gone.
+/// The basis of a page's state, and the state if the basis has changed. `None` if the transfer is
+/// gone.
 async fn look(
     app: &Arc<AppState>,
     scope: Scope,

@@ -159,7 +159,7 @@ impl PageFacts<'_> {
             (DepositStatus::Completed, Some(Classification::Unmatched), _) => &words.note_unmatched,
             (DepositStatus::Completed, _, _) => &words.note_arrived,
         };
-        // How many decimals another token has is not known, so its amount would mislead.
+        // The decimals of another token are unknown, so its amount could mislead.
         let text = if deposit.asset == *asset {
             self.amount(deposit.amount)
         } else {

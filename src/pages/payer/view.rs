@@ -2,7 +2,7 @@
 //! draws the page from it, and sends it as JSON.
 //!
 //! It is a pure function of [`PageFacts`]. The words are for people who never saw a blockchain.
-//! They promise nothing that the rules in `transfers` do not do.
+//! They promise only what the rules in `transfers` do.
 
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ use crate::transfers::{Transfer, funding};
 pub const HURRY_SECONDS: i64 = 180;
 
 crate::string_enum!(
-    /// Where a payment stands, as its payer sees it.
+    /// The state of a payment, as its payer sees it.
     PaymentPhase {
         AwaitingPayment "awaiting_payment",
         PartlyPaid "partly_paid",
@@ -124,7 +124,7 @@ pub struct PageTime(pub i64);
 
 impl PageTime {
     fn text(self, form: &str) -> String {
-        // A time that no calendar holds is not worth a page that cannot be shown.
+        // A time outside the calendar must not prevent the page from being shown.
         jiff::Timestamp::from_second(self.0)
             .map(|at| at.strftime(form).to_string())
             .unwrap_or_default()
@@ -173,7 +173,7 @@ pub struct SentRefund {
     pub explorer_url: Option<String>,
 }
 
-/// What a payer keeps of a payment that was paid out.
+/// The payer's receipt for a payment that was paid out.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PayerReceipt {
     pub sent: String,
@@ -228,7 +228,7 @@ pub struct HelpEntry {
     pub answer: String,
 }
 
-/// All that the page depends on.
+/// The data that the page depends on.
 pub struct PageFacts<'a> {
     pub transfer: &'a Transfer,
     /// The newest ones, newest first.
@@ -362,7 +362,8 @@ impl PageFacts<'_> {
                 Some(StatusReason::Underpaid) => PaymentPhase::TooLittle,
                 Some(StatusReason::Overpaid) => PaymentPhase::TooMuch,
                 Some(StatusReason::Late) if self.has_late() => PaymentPhase::TooLate,
-                // By its block the money came in time, but it was found after the time was up.
+                // By its block the money came in time, but it was found after the time to pay had
+                // ended.
                 Some(StatusReason::Late) => PaymentPhase::OnHold,
                 // A payer is not told of a compliance review: the law may forbid it.
                 Some(StatusReason::ComplianceReview) | None => PaymentPhase::OnHold,
@@ -405,7 +406,8 @@ impl PageFacts<'_> {
 }
 
 impl PayView {
-    /// Whether a reader would see no difference; the time itself goes on in the page.
+    /// Whether a reader would see no difference. The remaining time does not count, because the
+    /// page counts it down itself.
     pub fn says_the_same(&self, other: &PayView) -> bool {
         *self == PayView { now: self.now, ..other.clone() }
     }

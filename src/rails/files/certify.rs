@@ -11,18 +11,18 @@ use super::values::{AccountNumber, EndToEndId, MessageId, Utr};
 use crate::kernel::Money;
 use crate::rails::port::PaymentMethod;
 
-/// What was read so far, and what it says about the profile that the bank needs.
+/// What was read so far, and what it shows about the profile that the bank needs.
 pub struct Certification {
     format: FileFormatRef,
     profile: BankProfile,
-    /// The debit account, where one is configured. Its number is never taken for a reference.
+    /// The debit account, if one is configured. Its number never counts as a reference.
     debit_account_number: Option<String>,
     pub files_count: usize,
     pub refused_count: usize,
     pub reports_count: usize,
     pub unread_count: usize,
-    /// Our payments that the files say were made, and whether any report of a payment gives its
-    /// reference.
+    /// Our payments that were made according to the files, and for each whether any report gives
+    /// its reference.
     payments: BTreeMap<EndToEndId, bool>,
     /// Reports of our payments that give no reference, with the texts that could be one, by
     /// element.
@@ -55,7 +55,7 @@ impl Certification {
         Certification { debit_account_number: Some(number.to_owned()), ..self }
     }
 
-    /// How many of our payments the files say were made.
+    /// How many of our payments were made according to the files.
     pub fn payments_count(&self) -> usize {
         self.payments.len()
     }
@@ -162,9 +162,9 @@ impl Certification {
         )
     }
 
-    /// Which reference would be taken, and where it stands; `of` is a payment of ours that was
-    /// made. The method is the amount's, because a sample does not say which payments are book
-    /// transfers.
+    /// Which reference would be used, and in which element it is; `of` is a payment of ours that
+    /// was made. The method follows from the amount, because a sample does not say which payments
+    /// are book transfers.
     fn reference(
         &mut self,
         references: &References,
@@ -189,7 +189,7 @@ impl Certification {
         }
     }
 
-    /// The elements that would give the missing references, first the one that gives most of them.
+    /// The elements that would give the missing references, the one that gives most of them first.
     /// A text that several payments share is no reference.
     fn elements_missing(&self) -> Vec<ReferenceElement> {
         let is_shared = |of: EndToEndId, utr: &Utr| {
@@ -212,7 +212,8 @@ impl Certification {
             let count = |element: &ReferenceElement| {
                 left.iter().filter(|has| has.contains(element)).count()
             };
-            // Of elements that give equally many, the surest, which stands first in `ALL`.
+            // If several elements give equally many, the most reliable one, which is first in
+            // `ALL`.
             let best = ReferenceElement::ALL.iter().rev().max_by_key(|element| count(element));
             let Some(best) = best.copied().filter(|best| count(best) > 0) else { return found };
             found.push(best);
@@ -221,7 +222,7 @@ impl Certification {
     }
 
     /// The settings of `[bank.profile]` that would read more of the files, each as a whole line
-    /// that takes the place of the present one.
+    /// that replaces the current one.
     pub fn proposal(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let missing = self.elements_missing();

@@ -1,4 +1,4 @@
-//! The characters that a bank takes in names and texts.
+//! The characters that a bank accepts in names and texts.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -6,7 +6,8 @@ use unicode_normalization::char::is_combining_mark;
 use super::scripts_of_india;
 
 crate::string_enum!(
-    /// What a bank takes in names and texts: the characters of NEFT, those of ISO-8859-1, or any.
+    /// The characters that a bank accepts in names and texts: those of NEFT, those of ISO-8859-1,
+    /// or any.
     Characters { Neft "neft", Latin "latin", Unicode "unicode" }
 );
 crate::string_enum!(
@@ -39,7 +40,7 @@ impl Encoding {
     }
 }
 
-/// Whether NEFT takes a character: `A-Za-z0-9/-?:().,'+` and the space.
+/// Whether NEFT accepts a character: `A-Za-z0-9/-?:().,'+` and the space.
 const fn is_neft(letter: char) -> bool {
     letter.is_ascii_alphanumeric()
         || matches!(letter, ' ' | '/' | '-' | '?' | ':' | '(' | ')' | '.' | ',' | '\'' | '+')
@@ -79,7 +80,7 @@ const fn folded(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Whether a character shows nothing, so that it leaves no gap.
+/// Whether a character is invisible, so that it leaves no gap.
 const fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{206F}' | '\u{202A}'..='\u{202E}'
@@ -89,9 +90,9 @@ const fn is_invisible(letter: char) -> bool {
 impl Characters {
     /// A text in these characters, with single spaces. For `Neft`, letters of India's scripts and
     /// accented ones are written in plain Latin letters, and what has no such form becomes a space.
-    /// Signs at the start go, and of two slashes together one stays. `Latin` replaces only what
-    /// ISO-8859-1 lacks, in the same way; `Unicode` replaces only control characters. Writing the
-    /// result again changes nothing.
+    /// Signs at the start are removed, and two slashes together become one. `Latin` replaces only
+    /// what ISO-8859-1 lacks, in the same way; `Unicode` replaces only control characters. Writing
+    /// the result again changes nothing.
     pub fn write(self, text: &str) -> String {
         let plain = match self {
             Characters::Neft => without_odd_signs(&neft(text)),
@@ -137,7 +138,7 @@ fn neft(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut word = String::new();
     for letter in text.nfkc() {
-        // Joiners stand within words of India's scripts.
+        // Joiners occur within words of India's scripts.
         if is_invisible(letter) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Makes a text of a file: undoes gzip, and reads the encodings in which banks write.
+//! Turns a file's bytes into text: undoes gzip, and reads the encodings that banks use.
 
 use std::borrow::Cow;
 
@@ -106,7 +106,7 @@ fn decode_xml(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Cow::Borrowed(text)),
-        // A character that is cut off at the end is a file that is cut off.
+        // If the last character is cut off, the file is cut off.
         Err(fault) if fault.error_len().is_none() => Err(FileError::truncated()),
         Err(fault) => Err(FileError::new(format!(
             "the encoding is not UTF-8, at byte {}",
@@ -115,7 +115,7 @@ fn decode_xml(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     }
 }
 
-/// Reads UTF-8 and UTF-16 with or without a mark; what is no UTF-8 is Windows-1252.
+/// Reads UTF-8 and UTF-16 with or without a mark; anything else is read as Windows-1252.
 fn decode_table(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     if let Some(text) = utf16(bytes) {
         return text.map(Cow::Owned);

@@ -2,8 +2,8 @@
 //! agent serves both.
 //!
 //! A file appears in `outbox` whole or not at all: it is written and made durable in `staging`,
-//! which no agent serves, and then renamed. Incoming files end in `archive`, or in `refused` beside
-//! a note that says why; they are kept as they came, so only the service's user may read them
+//! which no agent serves, and then renamed. Incoming files are moved to `archive`, or to `refused`
+//! beside a note that says why. They hold personal data, so only the service's user may read them
 //! there.
 
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endings of files that an agent is still writing.
 const PARTIAL_ENDINGS: &[&str] = &[".tmp", ".part", ".partial", ".filepart", ".writing"];
-/// The most files of a folder that are looked at in one go.
+/// The most files of a folder that are looked at in one pass.
 pub const INCOMING_FILES_MAX: usize = 1_000;
 /// How long a file without its end may stay unchanged, in seconds, before it counts as cut off
 /// rather than growing.
@@ -31,7 +31,7 @@ pub struct Folders {
     pub staging: PathBuf,
 }
 
-/// A file of the inbox as one look saw it. If two looks see the same, the file does not grow.
+/// A file of the inbox as it was found. If it is found the same again, it does not grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxFile {
     pub name: String,
@@ -40,7 +40,7 @@ pub struct InboxFile {
 }
 
 impl InboxFile {
-    /// Whether nothing was added to the file for so long that nothing more will come.
+    /// Whether the file has not changed for [`GROWING_SECONDS_MAX`], so that it counts as ended.
     pub fn is_at_rest(&self, now: SystemTime) -> bool {
         now.duration_since(self.modified)
             .is_ok_and(|age| age > Duration::from_secs(GROWING_SECONDS_MAX))
@@ -65,7 +65,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// The name under which a file is kept, short enough for a file system whatever it was called.
+/// The name under which a file is kept, cut to a length that every file system accepts.
 fn kept_name(name: &str, prefix: &str) -> String {
     const NAME_BYTES_MAX: usize = 200;
     let end = (0..=name.len().min(NAME_BYTES_MAX))
@@ -91,7 +91,7 @@ pub fn check_writable(folder: &Path) -> Result<(), String> {
 }
 
 impl Folders {
-    /// Whether files for the bank can be written, and files from it put away. `Err` names the
+    /// Whether files for the bank can be written, and files from it moved away. `Err` names the
     /// folder.
     pub fn check_writable(&self) -> Result<(), String> {
         [&self.staging, &self.outbox, &self.inbox, &self.archive, &self.refused]
@@ -131,8 +131,8 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Writes a file into `staging` and makes it durable. What a stopped attempt left there is
-    /// replaced.
+    /// Writes a file into `staging` and makes it durable. Replaces what an interrupted attempt left
+    /// there.
     pub fn stage(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut file = OpenOptions::new()
             .write(true)
@@ -147,7 +147,7 @@ impl Folders {
     pub fn is_staged(&self, name: &str) -> io::Result<bool> {
         self.staging.join(name).try_exists()
     }
-    /// Removes a staged file that will not be sent; one that is not there is fine.
+    /// Removes a staged file that will not be sent; does nothing if it is not there.
     pub fn unstage(&self, name: &str) -> io::Result<()> {
         match fs::remove_file(self.staging.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -182,8 +182,8 @@ impl Folders {
         Ok((count, oldest))
     }
 
-    /// What keeps an agent of the folders' group from taking files and bringing them, and who else
-    /// could read them.
+    /// Wrong rights of the folders: what keeps an agent of their group from fetching and bringing
+    /// files, and what lets others read them.
     pub fn agent_faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let served = [("outbox", &self.outbox), ("inbox", &self.inbox)];
@@ -238,8 +238,8 @@ impl Folders {
         Ok(names)
     }
 
-    /// What lies in the inbox, oldest first. Hidden files, folders, links and files with an ending
-    /// that says "not finished" are left alone.
+    /// The files in the inbox, oldest first. Hidden files, folders, links and files with one of
+    /// `PARTIAL_ENDINGS` are left out.
     pub fn incoming(&self) -> io::Result<Vec<InboxFile>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.inbox)? {
@@ -282,7 +282,7 @@ impl Folders {
         sync_folder(&self.archive)?;
         sync_folder(&self.inbox)
     }
-    /// Moves a file that was not taken from `inbox` to `refused`, beside a note that says why.
+    /// Moves a file that was not accepted from `inbox` to `refused`, beside a note that says why.
     pub fn refuse(&self, name: &str, prefix: &str, reason: &str) -> io::Result<()> {
         let name_kept = kept_name(name, prefix);
         let note_path = self.refused.join(format!("{name_kept}.reason.txt"));

@@ -1,6 +1,5 @@
-//! What a format of files works with: the payment that it writes, and the error of a file that it
-//! cannot read. The trait `FileFormat` stands in `settings`, because its functions take the
-//! settings.
+//! The types of a format of files: the payment that it writes, and the error of a file that it
+//! cannot read. The trait `FileFormat` is in `settings`, because its functions take the settings.
 
 use std::fmt;
 
@@ -8,8 +7,8 @@ use super::values::EndToEndId;
 use crate::kernel::Money;
 use crate::rails::port::PaymentMethod;
 
-/// One payment, with all that the bank needs to know. It holds the whole account number, so it has
-/// no `Debug`.
+/// One payment, with everything that the bank needs to know. It holds the full account number, so
+/// it has no `Debug`.
 #[derive(Clone)]
 pub struct PaymentOrder {
     pub end_to_end_id: EndToEndId,
@@ -26,7 +25,7 @@ pub struct PaymentOrder {
 #[derive(Clone)]
 pub struct Remitter {
     pub name: String,
-    /// The country of the address or, where that is not known, of the person: ISO 3166-1 alpha-2.
+    /// The country of the address or, if that is not known, of the person: ISO 3166-1 alpha-2.
     pub country: String,
     pub street: Option<String>,
     pub postal_code: Option<String>,

@@ -2,12 +2,12 @@
 //!
 //! A file for the bank is written at most once, and a file from the bank is applied once. An SFTP
 //! or host-to-host agent, or a person with a browser, carries both. `settings` is the table
-//! `[bank]` and the trait `FileFormat`, which writes payment files and reads reports; `profile`
-//! is how a bank's files differ, with `characters` and `windows`. `folders` publishes and collects
-//! files, `encoding` makes text of what comes, `reports` holds what a report can say, `references`
-//! finds the clearing system's reference in one, `reasons` holds the tables of codes, and `rows`
-//! keeps the journal of what was sent and read. `certify` explains sample files. The worker is
-//! `workers::bank`.
+//! `[bank]` and the trait `FileFormat`, which writes payment files and reads reports; `profile` is
+//! how a bank's files differ, with `characters` and `windows`. `folders` publishes and collects
+//! files, `encoding` turns incoming files into text, `reports` has the types of a report,
+//! `references` finds the clearing system's reference in a report, `reasons` has the tables of
+//! codes, and `rows` keeps the journal of what was sent and read. `certify` explains sample files.
+//! The worker is `workers::bank`.
 
 pub mod certify;
 pub mod characters;

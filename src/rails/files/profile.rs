@@ -22,8 +22,7 @@ crate::string_enum!(
     ChargeBearer { Debtor "DEBT", Creditor "CRED", Shared "SHAR", ServiceLevel "SLEV" }
 );
 
-/// A value that ISO 20022 takes as a code of its lists (`Cd`) or as a text of the bank's own
-/// (`Prtry`).
+/// A value that in ISO 20022 is a code of its lists (`Cd`) or a text of the bank's own (`Prtry`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "lowercase")]
 pub enum CodeOrText {
@@ -82,7 +81,7 @@ const FILE_NUMBER_MAX: i64 = 999_999_999;
 /// The running number in a file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileNumber {
-    /// Whether it begins anew each Indian day.
+    /// Whether it starts again each Indian day.
     is_daily: bool,
     digits: usize,
 }
@@ -91,7 +90,7 @@ impl FileNumber {
     fn placeholder(self) -> String {
         format!("{{{}:{}}}", if self.is_daily { "daily" } else { "number" }, self.digits)
     }
-    /// The highest number that has so many digits.
+    /// The highest number with this many digits.
     const fn max(self) -> i64 {
         10_i64.pow(self.digits as u32) - 1
     }
@@ -159,10 +158,10 @@ pub struct MethodProfile {
 pub struct BankProfile {
     /// The version of the payment files.
     pub pain_001: Pain001,
-    /// What the bank calls its customer, in the header of a payment file.
+    /// The bank's name for its customer, in the header of a payment file.
     pub customer_id: Option<String>,
     pub customer_id_scheme: Option<CodeOrText>,
-    /// The pattern of a payment file's name; the format's own where the profile has none.
+    /// The pattern of a payment file's name; `None` for the format's own.
     file_name: Option<String>,
     /// The number that the first file gets, or the first one of each day.
     pub file_number_first: i64,
@@ -178,11 +177,11 @@ pub struct BankProfile {
     /// (`Prtry`).
     purposes: BTreeMap<String, CodeOrText>,
     pub regulatory_reporting: bool,
-    /// What tells the beneficiary's bank that the money came from abroad.
+    /// The text that tells the beneficiary's bank that the money came from abroad.
     pub remittance_text: String,
-    /// The elements in which the bank writes the UTR, the surest first. Any 10 to 22 letters and
-    /// digits with a digit among them count there, as in the clearing system's own element. Behind
-    /// a label they need a letter too; elsewhere only known forms count.
+    /// The elements in which the bank writes the UTR, the most reliable first. In these, as in the
+    /// clearing system's own element, any 10 to 22 letters and digits with a digit among them
+    /// count. After a label they need a letter too; elsewhere only known forms count.
     pub reference_elements: Vec<ReferenceElement>,
     /// Other ways in which the bank writes the debit account; `X`, `x`, `*` and `#` stand for any
     /// character.
@@ -410,7 +409,7 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
     let customer_id = customer_id.unwrap_or_default();
     let is_named = !pattern.contains("{customer_id}")
         || !customer_id.is_empty() && customer_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    // What takes a placeholder's place is always equally long.
+    // The value of a placeholder always has the same length.
     let any_id = MessageId(Id::from_u128(0));
     let length = written_file_name(&pattern, customer_id, any_id, 0).len();
     if is_unique
@@ -466,7 +465,7 @@ impl BankProfile {
             PaymentMethod::Internal => &self.internal,
         }
     }
-    /// Until when payments of a method wait, in Unix seconds; `None` if they are taken at
+    /// Until when payments of a method wait, in Unix seconds; `None` if the bank accepts them at
     /// `instant`.
     pub fn opens_at(&self, method: PaymentMethod, instant: i64) -> Option<i64> {
         self.method_profile(method).windows.opens_at(&self.calendar, instant)
@@ -488,8 +487,8 @@ impl BankProfile {
         let Some(pattern) = &self.file_name else { return format!("{}{id}{}", parts.0, parts.1) };
         written_file_name(pattern, self.customer_id.as_deref().unwrap_or_default(), id, number)
     }
-    /// The identity in a name that [`BankProfile::file_name`] made; `None` where the name has none,
-    /// or has a number.
+    /// The identity in a name that [`BankProfile::file_name`] made; `None` if the name has none, or
+    /// has a number.
     pub fn message_id(&self, name: &str, parts: (&str, &str)) -> Option<MessageId> {
         (0..name.len()).find_map(|at| {
             let id = MessageId::parse(name.get(at..at + MessageId::LENGTH)?)?;

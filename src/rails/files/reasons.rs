@@ -1,10 +1,10 @@
-//! What a bank's status and reason codes mean here: the tables, as data.
+//! The meanings of banks' status and reason codes, as tables.
 
 use crate::rails::files::reports::{RefusalMeaning, StatusMeaning};
 use crate::rails::port::{FailureCode, FailureSource};
 
-/// External payment transaction, instruction and group status codes. One that is not here changes
-/// nothing.
+/// External payment transaction, instruction and group status codes. A code that is missing here
+/// changes nothing.
 const STATUSES: &[(&str, StatusMeaning)] = &[
     ("RCVD", StatusMeaning::Processing),
     ("PDNG", StatusMeaning::Processing),
@@ -44,7 +44,7 @@ const REASONS: &[(&str, FailureCode, FailureSource)] = &[
     ("AC07", AccountClosed, BeneficiaryBank),
     ("AC14", AccountNotNre, BeneficiaryBank),
     ("AG01", AccountNotNre, BeneficiaryBank),
-    // A duplicate was refused: of the first one nothing is said.
+    // The refused payment is a duplicate; the code says nothing about the first one.
     ("AM05", OutcomeUnknown, SponsorBank),
     ("BE01", BeneficiaryNameMismatch, BeneficiaryBank),
     ("BE06", AccountInvalid, BeneficiaryBank),
@@ -73,15 +73,15 @@ const REASONS: &[(&str, FailureCode, FailureSource)] = &[
     ("R16", AccountFrozen, BeneficiaryBank),
 ];
 
-/// Codes that say nothing of the beneficiary: our account, our rights, our funds, the file or the
-/// moment. The operator mends the cause and sends the payment again.
+/// Codes that do not concern the beneficiary but our account, our rights, our funds, the file or
+/// the moment. The operator removes the cause and sends the payment again.
 const CAUSED_BY_US: &[&str] = &[
     "AC02", "AC05", "AC13", "AG02", "AM02", "AM04", "AM09", "AM10", "AM14", "AM18", "AM19", "BE05",
     "CH03", "CH04", "CURR", "DS0A", "DS0H", "DS02", "DT01", "FF01", "FF02", "FF03", "RC03", "TM01",
 ];
 
-/// What the refusal of one payment means. A reason that is not in the table is a technical error of
-/// the sponsor bank's.
+/// What the refusal of one payment means. A reason that is not in the table counts as a technical
+/// error of the sponsor bank.
 pub fn refusal(code: Option<&str>) -> RefusalMeaning {
     if code.is_some_and(|code| CAUSED_BY_US.contains(&code)) {
         return RefusalMeaning::Ours;
@@ -93,8 +93,8 @@ pub fn refusal(code: Option<&str>) -> RefusalMeaning {
     }
 }
 
-/// What the refusal of a payment means where its whole file or batch was refused: it fails only for
-/// a reason that lies with the beneficiary.
+/// What the refusal of a payment means if its whole file or batch was refused: it fails only for a
+/// reason that lies with the beneficiary.
 pub fn refusal_within_whole(code: Option<&str>) -> RefusalMeaning {
     match (refusal(code), known(code)) {
         (RefusalMeaning::Failed(..), Some((code, source)))
@@ -114,7 +114,7 @@ pub fn returned(code: Option<&str>) -> (FailureCode, FailureSource) {
         .unwrap_or((ReturnedByBeneficiaryBank, BeneficiaryBank))
 }
 
-/// The line of the table for a code, where it has one.
+/// The table's entry for a code, if there is one.
 fn known(code: Option<&str>) -> Option<(FailureCode, FailureSource)> {
     let code = code?;
     REASONS

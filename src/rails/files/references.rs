@@ -1,7 +1,7 @@
 //! Finds the clearing system's reference of a payment (the UTR) in a bank's report.
 //!
-//! Banks put it into nearly every element that takes text, with a label or without. It is looked
-//! for in this order:
+//! Banks put it into nearly every element that can hold text, with or without a label. The search
+//! order is:
 //!
 //! 1. the clearing system's own element (`ClrSysRef`, or the column `UTR`), if its text has a form
 //!    and length of the method;
@@ -16,16 +16,16 @@
 use super::values::Utr;
 use crate::rails::port::PaymentMethod;
 
-/// The most texts of one report that are looked through.
+/// The most texts of one report that are searched.
 const CANDIDATES_MAX: usize = 64;
-/// Words that say that a UTR follows.
+/// Labels: words after which a UTR follows.
 const LABELS: &[&str] = &["UTR", "UTRNO", "UTRNUMBER", "UTRREF"];
 /// Words that can stand between a label and the reference.
 const FILLERS: &[&str] = &["NO", "NUMBER", "NUM", "REF", "IS", "ID"];
 
 crate::string_enum!(
-    /// Where in a report a reference can stand: the element of ISO 20022, or `UTR` for the column
-    /// of another format.
+    /// Where in a report a reference can be: the element of ISO 20022, or `UTR` for the column of
+    /// another format.
     ReferenceElement {
         ClrSysRef "ClrSysRef",
         AcctSvcrRef "AcctSvcrRef",
@@ -54,7 +54,7 @@ impl ReferenceElement {
                 | ReferenceElement::AddtlInf
         )
     }
-    /// Whether only the bank writes the element, so that no stranger can put a reference there.
+    /// Whether only the bank writes the element, so that nobody else can put a reference there.
     const fn is_the_banks(self) -> bool {
         matches!(
             self,
@@ -97,7 +97,7 @@ impl References {
         References { candidates: Vec::new() }
     }
 
-    /// Adds what stands in an element, if it could be a reference.
+    /// Adds an element's text, if it could be a reference.
     pub fn add(&mut self, element: ReferenceElement, text: &str) {
         if element.is_structured() {
             let text = text.trim();
@@ -159,9 +159,9 @@ impl References {
         }
     }
 
-    /// The reference of a payment by `method`, looked for in `preferred` before anywhere else but
-    /// the clearing system's own element. `own` are numbers that are no references, such as the
-    /// debit account's.
+    /// The reference of a payment by `method`. `preferred` are searched after the clearing system's
+    /// own element and before everything else. `own` are numbers that are no references, such as
+    /// the debit account's.
     pub fn utr(
         &self,
         method: PaymentMethod,
@@ -178,8 +178,8 @@ impl References {
             one_of(all().filter(|found| found.element == element).filter_map(read).collect())
         };
         if method == PaymentMethod::Internal {
-            // No clearing system names a book transfer: after what the profile says and a text
-            // behind a label, the bank's own reference of the entry counts.
+            // A book transfer has no reference of a clearing system. After the profile's elements
+            // and a text after a label, the bank's own reference of the entry counts.
             let labelled = all().filter(|found| found.is_labelled).filter_map(read).collect();
             let first = [ReferenceElement::ClrSysRef, ReferenceElement::Utr];
             let last = [ReferenceElement::AcctSvcrRef, ReferenceElement::TxId];

@@ -1,4 +1,4 @@
-//! What a file from the bank can say, whatever its format.
+//! The contents of a file from the bank, whatever its format.
 
 use super::references::References;
 use super::values::{Day, EndToEndId, MessageId};
@@ -9,7 +9,7 @@ use crate::rails::port::{FailureCode, FailureSource};
 pub const REPORTS_MAX: usize = 20_000;
 /// The most parts of a file that could not be read and are listed; the others are only counted.
 pub const UNREAD_SHOWN_MAX: usize = 100;
-/// The reference that a line of charges gets where an entry includes charges beside its payment.
+/// The reference of the line for charges, if an entry includes charges beside its payment.
 pub const CHARGES: &str = "CHARGES";
 /// The most characters of a bank's explanation that are kept.
 pub const REASON_TEXT_LENGTH_MAX: usize = 200;
@@ -50,7 +50,8 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// The identity of this page: the message's, with the number of the page from the second on.
+    /// The identity of this page: the message's, with the page number appended from the second page
+    /// on.
     pub fn identity(&self) -> String {
         if self.page == 1 {
             self.message_id.clone()
@@ -60,11 +61,11 @@ impl Incoming {
     }
 }
 
-/// Parts of a file that were passed over.
+/// Parts of a file that could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct Unread {
     pub count: usize,
-    /// The first `UNREAD_SHOWN_MAX` of them: where each stands, and why it was passed over.
+    /// The first `UNREAD_SHOWN_MAX` of them: where each is, and why it could not be read.
     pub shown: Vec<(String, String)>,
 }
 
@@ -83,7 +84,7 @@ pub enum Content {
     Accounts(Vec<AccountReport>),
 }
 
-/// What a status of a payment says.
+/// The meaning of a payment's status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StatusMeaning {
     /// On its way.
@@ -94,7 +95,7 @@ pub enum StatusMeaning {
     Refused,
 }
 
-/// Why a bank refused a payment or sent it back, as it said so.
+/// Why a bank refused a payment or sent it back, in the bank's own code and text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reason {
     pub code: Option<String>,
@@ -133,7 +134,7 @@ pub enum RefusalMeaning {
     Failed(FailureCode, FailureSource),
     /// The cause lies with us or with the file, not with the beneficiary: the operator decides.
     Ours,
-    /// Nothing is said of whether the money moved.
+    /// The bank does not say whether the money moved.
     Unknown,
 }
 
@@ -142,7 +143,7 @@ pub enum RefusalMeaning {
 pub struct StatusReport {
     /// The message of ours that it is about; `None` if it is about somebody else's or names none.
     pub original: Option<MessageId>,
-    /// What the bank calls our message, such as `pain.001.001.03`.
+    /// The bank's name for our message, such as `pain.001.001.03`.
     pub original_version: Option<String>,
     /// What is said of the whole message.
     pub whole: Option<ReportedStatus>,
@@ -164,7 +165,7 @@ pub struct ReportedStatus {
 pub struct PaymentStatus {
     pub end_to_end_id: Option<EndToEndId>,
     pub status: ReportedStatus,
-    /// The original amount, where the bank repeats it.
+    /// The original amount, if the bank repeats it.
     pub amount: Option<Money>,
     pub references: References,
     /// Where in the file it stands.
@@ -180,7 +181,7 @@ crate::string_enum!(
 #[derive(Clone, Debug)]
 pub struct AccountReport {
     pub id: String,
-    /// The bank's number of the statement, which rises.
+    /// The bank's number of the statement; later statements have higher numbers.
     pub sequence: Option<i64>,
     /// The page of a statement that has several, from 1.
     pub page: i64,
@@ -206,7 +207,7 @@ pub struct StatementLine {
     pub entry_reference: Option<String>,
     pub amount: Money,
     pub sign: Sign,
-    /// The bank undoes an entry of its own, and it is no return by the beneficiary's bank.
+    /// Whether the bank undoes an entry of its own; a return by the beneficiary's bank is none.
     pub is_reversal: bool,
     /// Why a payment came back.
     pub reason: Reason,
@@ -219,8 +220,7 @@ pub struct StatementLine {
 }
 
 impl StatementLine {
-    /// A line of which nothing but the direction and the day is known yet; the reader of a format
-    /// fills in the rest.
+    /// A line with only its direction and day; the reader of a format fills in the rest.
     pub const fn zero(sign: Sign, booking_day: Day) -> StatementLine {
         StatementLine {
             end_to_end_id: None,

@@ -1,10 +1,10 @@
 //! Writes the scripts of India in Latin letters.
 //!
-//! The nine scripts share one layout in Unicode: what a character is follows from its place in its
-//! block. Letters are those of the Hunterian system, which India's surveys and passports use,
-//! without its marks. A consonant that no vowel sign follows is spoken with the vowel a, so an a is
-//! written, except where the languages of the north do not speak it. Without this rule, a table of
-//! characters would make "Srma" of Sharma.
+//! The nine scripts share one layout in Unicode: the meaning of a character follows from its place
+//! in its block. Letters are those of the Hunterian system, which India's surveys and passports
+//! use, without its marks. A consonant without a vowel sign is spoken with the vowel a. So an a is
+//! written, except where the languages of the north do not speak it. A mere table of characters
+//! would turn Sharma into "Srma".
 
 /// A script, in the order of the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]

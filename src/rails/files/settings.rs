@@ -12,19 +12,19 @@ use super::values::{AccountNumber, MessageId};
 use crate::kernel::{Currency, Money, StoreError, within};
 use crate::rails::port::BANK_CODE_LENGTH;
 
-/// The most instructions in one file where the operator says nothing, and the highest setting.
+/// The default of the most instructions in one file, and the highest setting.
 const BATCH_INSTRUCTIONS_DEFAULT: u32 = 100;
 const BATCH_INSTRUCTIONS_MAX: u32 = 1_000;
-/// The highest total of one file where the operator says nothing: INR 100 million (10 crore).
+/// The default of the highest total of one file: INR 100 million (10 crore).
 const BATCH_AMOUNT_DEFAULT: Money = Money::new(10_000_000_000, Currency::Inr);
 const POLL_SECONDS_DEFAULT: u64 = 30;
 const UNANSWERED_HOURS_DEFAULT: i64 = 24;
 
-/// A format of files: how payments are written for a bank, and how what it sends is read.
+/// A format of files: writes payments for a bank, and reads the bank's files.
 pub trait FileFormat: Send + Sync {
     /// The name in `[bank] format`.
     fn name(&self) -> &'static str;
-    /// The beginning and the end of a payment file's name; its identity stands between them.
+    /// The beginning and the end of a payment file's name; its identity is between them.
     fn file_name_parts(&self) -> (&'static str, &'static str);
     /// A whole payment file. The same arguments give the same bytes. `created` is in Unix seconds;
     /// the payments are to be made on its day in India.
@@ -35,7 +35,7 @@ pub trait FileFormat: Send + Sync {
         created: i64,
         orders: &[PaymentOrder],
     ) -> Result<Vec<u8>, StoreError>;
-    /// Reads a file from the bank. An error refuses the whole file; a part that cannot be read is
+    /// Reads a file from the bank. `Err` refuses the whole file. A part that cannot be read is
     /// listed in the answer, and the rest counts.
     fn read(&self, settings: &BankSettings, bytes: &[u8]) -> Result<Incoming, FileError>;
     /// Reads a sample, whatever account it is about.
@@ -86,7 +86,7 @@ pub struct BankSettings {
     pub debit_account_ifsc: String,
     /// The town of the account's owner, and the country by ISO 3166-1 alpha-2.
     pub debit_account_place: Option<(String, String)>,
-    /// Who sends the files, 1 to 140 characters; the account's owner unless told otherwise.
+    /// Who sends the files, 1 to 140 characters; by default the account's owner.
     pub initiating_party: String,
     /// Whether the sponsor bank has marked the debit account for foreign inward remittance. Without
     /// it the beneficiary's bank sends NRE credits back, so transfers are refused.
@@ -97,8 +97,8 @@ pub struct BankSettings {
     pub batch_amount_max: Money,
     /// How long to wait between two looks into the folders: 1 to 3 600 s.
     pub poll: Duration,
-    /// Hours after which a payment that the bank has said nothing of is given to the operator: 1 to
-    /// 720.
+    /// Hours without a report of the bank after which the operator has to decide about a payment: 1
+    /// to 720.
     pub unanswered_hours_max: i64,
     /// How files are written and read.
     pub format: FileFormatRef,
@@ -260,8 +260,8 @@ impl BankSettings {
     pub fn file_name(&self, id: MessageId, number: i64) -> String {
         self.profile.file_name(id, number, self.format.0.file_name_parts())
     }
-    /// Turns a payment file from UTF-8 into the encoding that the bank takes. A character that the
-    /// encoding lacks is [`StoreError::Broken`]; names and texts have been written without such
+    /// Turns a payment file from UTF-8 into the encoding that the bank reads. A character that the
+    /// encoding lacks is [`StoreError::Broken`]; names and texts were written without such
     /// characters before.
     pub fn encoded(&self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let encoded =
@@ -274,8 +274,7 @@ impl BankSettings {
     pub fn written_name(&self, name: &str) -> String {
         self.profile.characters.write_short(name, self.profile.name_characters_max)
     }
-    /// The identity in a name that `file_name` made; `None` where the name has none, or has a
-    /// number.
+    /// The identity in a name that `file_name` made; `None` if the name has none, or has a number.
     pub fn message_id(&self, file_name: &str) -> Option<MessageId> {
         self.profile.message_id(file_name, self.format.0.file_name_parts())
     }

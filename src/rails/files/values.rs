@@ -30,9 +30,9 @@ impl std::fmt::Debug for AccountNumber {
     }
 }
 
-/// How a payout is named to the bank, from the instruction to the statement: its ULID, 26 letters
-/// and digits. The standard has room for 35 characters, but clearing systems pass letters and
-/// digits on most safely.
+/// The name of a payout at the bank, from the instruction to the statement: its ULID, 26 letters
+/// and digits. The standard has room for 35 characters, but clearing systems forward letters and
+/// digits most reliably.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct EndToEndId(u128);
 
@@ -63,7 +63,7 @@ impl MessageId {
     /// Characters of the identity as it is written.
     pub const LENGTH: usize = ulid::ULID_LEN;
 
-    /// The Indian date and time that the identity was made at, as `YYYYMMDD` and `HHMMSS`.
+    /// The Indian date and time at which the identity was made, as `YYYYMMDD` and `HHMMSS`.
     pub fn date_and_time(self) -> (String, String) {
         let seconds = ulid::Ulid(self.0.as_u128()).timestamp_ms() / 1000;
         let text = date_time(i64::try_from(seconds).unwrap_or(0));
@@ -76,8 +76,7 @@ impl MessageId {
     pub fn parse(text: &str) -> Option<MessageId> {
         AnyId::parse(&format!("request_{text}")).map(|id| MessageId(Id::from_u128(id.value)))
     }
-    /// The file and the method that the identity of one of our batches names; `None` for another
-    /// text.
+    /// The file and the method in the identity of one of our batches; `None` for any other text.
     pub fn of_batch(text: &str) -> Option<(MessageId, PaymentMethod)> {
         let (message_id, method) = text.rsplit_once('-')?;
         Some((MessageId::parse(message_id)?, PaymentMethod::parse(&method.to_lowercase())?))
@@ -133,11 +132,11 @@ impl Utr {
         };
         has_length && Utr::has_known_form(&self.0)
     }
-    /// Whether a text has a form that Indian banks use for references, so that it is one wherever
-    /// it stands. With 22 characters: the bank, the system's letter, a channel, the date and a
-    /// number (`HDFCR52026112100000001`). With 16: four or five letters, or `CMS`, and a
-    /// number (`AXISP00494478733`, `SBIN126166441955`, `CMS0902411872332`), or `N`, the day of the
-    /// year and a number.
+    /// Whether a text has a form that Indian banks use for references, so that it counts as one in
+    /// any element. With 22 characters: the bank, the system's letter, a channel, the date and a
+    /// number (`HDFCR52026112100000001`). With 16: four or five letters, or `CMS`, and a number
+    /// (`AXISP00494478733`, `SBIN126166441955`, `CMS0902411872332`), or `N`, the day of the year
+    /// and a number.
     pub fn has_known_form(text: &str) -> bool {
         let bytes = text.as_bytes();
         let number =
@@ -233,7 +232,7 @@ pub fn date_time(unix_seconds: i64) -> String {
 }
 
 /// Reads an amount in INR as ISO 20022 writes it: digits without a sign, and at most two decimals.
-/// Zeros before it and after it do not count, because banks pad with them.
+/// Leading and trailing zeros are permitted, because banks pad with them.
 pub fn inr(text: &str) -> Option<Money> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_plain = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());

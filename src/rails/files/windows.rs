@@ -1,5 +1,5 @@
-//! When a bank takes payments: hours by the days of the week, and the days on which it takes none.
-//! All times are Indian.
+//! When a bank accepts payments: hours by the days of the week, and the days on which it accepts
+//! none. All times are Indian.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::values::Day;
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const DAY_MINUTES: i64 = 24 * 60;
 /// How many days, from today on, are searched for the next opening. If the bank is closed on all of
-/// them, the day after them is the answer.
+/// them, the answer is the day after them.
 const DAYS_AHEAD_MAX: i64 = 60;
 
 /// The days on which a bank is closed.
@@ -35,8 +35,8 @@ struct Window {
     until: i64,
 }
 
-/// When payments of one method are taken. Without a window that is the whole of every day, but not
-/// of holidays unless it is open on them.
+/// When payments of one method are accepted. Without a window that is all day, every day, but on
+/// holidays only if `is_open_on_holidays`.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
     windows: Vec<Window>,
@@ -90,7 +90,7 @@ impl Windows {
         Ok(Windows { windows, is_open_on_holidays })
     }
 
-    /// When payments are taken next, in Unix seconds; `None` if they are taken at `instant`.
+    /// When payments are next accepted, in Unix seconds; `None` if they are accepted at `instant`.
     pub fn opens_at(&self, calendar: &Calendar, instant: i64) -> Option<i64> {
         let today = Day::at(instant)?;
         for ahead in 0..DAYS_AHEAD_MAX {

@@ -16,8 +16,8 @@ pub fn identity(element: &Element, name: &str) -> Result<String, FileError> {
         .ok_or_else(|| FileError::new(format!("{} lacks {name}", element.shown())))
 }
 
-/// The reference behind a path, if there is one. A longer one, or one with control characters, is
-/// an error.
+/// The reference at a path, if there is one. `Err` if it has more than 35 characters or control
+/// characters.
 pub fn reference_at(element: &Element, path: &str) -> Result<Option<String>, FileError> {
     let Some(text) = element.text_at(path)? else { return Ok(None) };
     if text.chars().count() > REFERENCE_LENGTH_MAX || text.chars().any(char::is_control) {
@@ -48,7 +48,7 @@ pub fn sign(element: &Element) -> Result<Option<Sign>, FileError> {
     }
 }
 
-/// A date that stands alone, in a date-time, or as a choice between the two.
+/// A date: on its own, in a date-time, or as a choice between the two.
 pub fn day(element: &Element, name: &str) -> Result<Option<Day>, FileError> {
     let Some(choice) = element.optional(name)? else { return Ok(None) };
     let text = match choice.text_at("Dt")? {
@@ -75,7 +75,7 @@ pub fn code_at<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, 
 }
 
 /// Reads a reason's code and explanation out of an element such as `RtrInf`. Of several, the first
-/// counts, which is the bank's main one. Explanations are looked through for references.
+/// counts, which is the bank's main one. Explanations are searched for references.
 pub fn reason_in(
     information: &Element,
     reason: &mut Reason,

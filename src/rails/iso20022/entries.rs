@@ -8,7 +8,7 @@ use crate::rails::files::references::ReferenceElement;
 use crate::rails::files::reports::{CHARGES, Sign, StatementLine};
 use crate::rails::files::values::{Day, EndToEndId};
 
-/// Turns an entry into its lines: one for each transaction, or one for the whole where the
+/// Turns an entry into its lines: one for each transaction, or one for the whole if the
 /// transactions have no amounts of their own. An entry without a day has `default_day`.
 pub fn read(
     entry: &Element,
@@ -42,7 +42,7 @@ pub fn read(
     template.value_day = value_day;
     template.entry_reference = reference_at(entry, "AcctSvcrRef")?;
     template.place = place.to_owned();
-    // A return that the bank books as a reversal is a return all the same.
+    // A return that the bank books as a reversal is still a return.
     template.is_reversal = is_marked && !is_return(entry)?;
     if details.len() <= 1 {
         add_entry_references(entry, &mut template)?;
@@ -103,8 +103,8 @@ fn add_entry_references(entry: &Element, line: &mut StatementLine) -> Result<(),
     Ok(())
 }
 
-/// Adds to a line what its one amount was booked for: the payments that the transactions name, or
-/// the batch.
+/// Adds to a line what its amount was booked for: the payments that the transactions name, or the
+/// batch.
 fn add_members(
     entry: &Element,
     details: &[&Element],
@@ -117,8 +117,7 @@ fn add_members(
         };
         match name {
             Some(id) if !line.members.contains(&id) => line.members.push(id),
-            // With a payment that is not ours, or that is named twice, nobody can tell what was
-            // booked.
+            // With a payment that is not ours or is named twice, it is not clear what was booked.
             _ => {
                 line.members.clear();
                 return Ok(());
@@ -203,8 +202,8 @@ fn is_return(element: &Element) -> Result<bool, FileError> {
     Ok(element.text_at("BkTxCd/Domn/Fmly/SubFmlyCd")? == Some("RRTN"))
 }
 
-/// The amount of one transaction in INR, the account's currency. An amount in another currency is
-/// left out, because it does not tell what was booked.
+/// The amount of one transaction in INR, the account's currency. `None` for an amount in another
+/// currency, because it does not show what was booked.
 fn details_amount(details: &Element) -> Result<Option<Money>, FileError> {
     for path in ["Amt", "AmtDtls/TxAmt/Amt", "AmtDtls/InstdAmt/Amt"] {
         if let Some(element) = details.at(path)?.filter(|element| element.currency() == Some("INR"))
@@ -215,8 +214,8 @@ fn details_amount(details: &Element) -> Result<Option<Money>, FileError> {
     Ok(None)
 }
 
-/// The charges that an entry's amount includes beside the payment; `None` where it includes none.
-/// It does where the amount of the transaction and the charges add up to the entry's.
+/// The charges that an entry's amount includes beside the payment; `None` if it includes none. It
+/// includes them if the transaction's amount and the charges add up to the entry's.
 fn charges_within(
     details: &Element,
     whole: Money,

@@ -1,4 +1,4 @@
-//! Writes payment files: pain.001 in the version that the bank takes.
+//! Writes payment files: pain.001 in the version that the bank reads.
 
 use super::reading::NAMESPACE_PREFIX;
 use super::xml::Document;
@@ -17,7 +17,8 @@ const POSTAL_CODE_MAX: usize = 16;
 const TOWN_MAX: usize = 35;
 const NUMBER_MAX: usize = 35;
 const REMITTANCE_MAX: usize = 140;
-/// The place of birth. The standard wants one beside the date of birth, and only the date is known.
+/// The place of birth. The standard requires one beside the date of birth, and only the date is
+/// known.
 const CITY_UNKNOWN: &str = "NOTPROVIDED";
 const COUNTRY_UNKNOWN: &str = "XX";
 
@@ -156,7 +157,7 @@ fn write_batch(
     }
 }
 
-/// Writes an element, if there is a text and something of it is left in the bank's characters.
+/// Writes an element, if there is a text and it is not empty in the bank's characters.
 fn optional(
     document: &mut Document,
     name: &str,
@@ -189,8 +190,8 @@ fn write_order(transaction: &mut Document, settings: &BankSettings, order: &Paym
             report.path(&["Dtls", "Cd"], &order.purpose_code);
         });
     }
-    // Says to the beneficiary's bank that the money came from abroad, which is what an NRE account
-    // may take.
+    // Tells the beneficiary's bank that the money came from abroad, because an NRE account accepts
+    // nothing else.
     let remittance: String = profile.remittance_text.chars().take(REMITTANCE_MAX).collect();
     transaction.path(&["RmtInf", "Ustrd"], &remittance);
 }

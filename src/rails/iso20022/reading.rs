@@ -1,10 +1,10 @@
 //! Reads what a bank sends: status reports (pain.002), notifications (camt.054) and statements
 //! (camt.053), in any version from pain.002.001.03, camt.053.001.02 and camt.054.001.02 on.
 //!
-//! The versions differ in elements that are not needed here, and in where a few stand; each reader
-//! looks in every place. A file is judged statement by statement and entry by entry: a part that
-//! cannot be read is listed with its place, and the rest counts. Names, addresses and remittance
-//! texts are looked through for references and then dropped.
+//! The versions differ in elements that are not needed here, and in the places of a few; each
+//! reader looks in every place. A file is judged statement by statement and entry by entry: a part
+//! that cannot be read is listed with its place, and the rest counts. Names, addresses and
+//! remittance texts are searched for references and then dropped.
 
 use super::elements::{amount, day, identity, sign};
 use super::entries;
@@ -17,7 +17,7 @@ use crate::rails::files::reports::{
 };
 use crate::rails::files::values::Day;
 
-/// The messages that are read: how they are named in a namespace, and the element that holds each.
+/// The messages that are read: the name of each in a namespace, and its element.
 const MESSAGES: &[(&str, &str, ReportKind)] = &[
     ("pain.002.001.", "CstmrPmtStsRpt", ReportKind::Status),
     ("camt.053.001.", "BkToCstmrStmt", ReportKind::Statement),
@@ -113,16 +113,16 @@ fn read_accounts(
         lines_count += report.lines.len();
         reports.push(report);
     }
-    // If something was passed over and no entry was read, the operator finds the file more easily
-    // among the refused ones.
+    // If parts were unreadable and no entry was read, refuse the file, so that the operator notices
+    // it.
     match unread.shown.first() {
         Some((_, reason)) if lines_count == 0 => Err(FileError::new(reason.clone())),
         _ => Ok(reports),
     }
 }
 
-/// Reads everything of a statement but its entries. Answers also the day of entries that name none,
-/// and what is wrong with the balances: entries are read even where a balance cannot be.
+/// Reads everything of a statement but its entries. Also answers the day of entries that name none,
+/// and the fault of the balances: entries are read even if a balance cannot be.
 fn read_head(
     element: &Element,
     context: &AccountContext<'_>,

@@ -1,10 +1,10 @@
-//! A bank to try the files with: reads pain.001, pays by the last digits of the account number, and
-//! answers with status reports, notifications and statements. It pays twice what it is told twice,
-//! so that it hides no mistake of the service. Do not confuse it with `rails::simulated`, the bank
-//! of test mode, which has no files.
+//! A bank to test the files with: reads pain.001, decides by the last digits of the account number,
+//! and answers with status reports, notifications and statements. It pays twice what it is told
+//! twice, so that it hides no mistake of the service. Do not confuse it with `rails::simulated`,
+//! the bank of test mode, which has no files.
 //!
 //! Last four digits: `1001` is refused as closed, `1002` comes back three days later by value date,
-//! `1003` is never heard of again, `1004` is booked without a reference; anything else is paid.
+//! `1003` gets no answer, `1004` is booked without a reference; anything else is paid.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::rails::port::PaymentMethod;
 const RETURN_DAYS: i64 = 3;
 /// What the account holds at first, in paise: INR 1 billion (100 crore).
 const OPENING_UNITS: i64 = 100_000_000_000;
-/// The most turns that a delayed file waits; [`SimulatedIsoBank::next_files`] begins a turn.
+/// The most rounds that a delayed file waits; [`SimulatedIsoBank::next_files`] begins a round.
 const DELAY_TURNS_MAX: u64 = 4;
 /// How often the process looks at its folders.
 const LOOK_MILLISECONDS: u64 = 100;
@@ -88,14 +88,14 @@ struct Booked {
 pub struct SimulatedIsoBank {
     random: StdRng,
     behaviour: Vec<Behaviour>,
-    /// Sets this run's identities apart from an earlier one's.
+    /// Distinguishes this run's identities from an earlier one's.
     run: i64,
     account_number: String,
     numbers: i64,
     balance_units: i64,
     /// The last day that a statement closed. No later statement closes an earlier day.
     closed: Option<Day>,
-    /// Booked and not on a statement yet.
+    /// Movements that are booked and not on a statement yet.
     booked: Vec<Booked>,
     outgoing: Vec<(u64, Outgoing)>,
     turn: u64,
@@ -145,7 +145,8 @@ impl SimulatedIsoBank {
         format!("SIM{}-{what}-{number:06}", self.run)
     }
 
-    /// Takes a file of instructions and answers it, now or in later turns. `at` is in Unix seconds.
+    /// Takes a file of instructions and answers it, now or in later rounds. `at` is in Unix
+    /// seconds.
     pub fn take(&mut self, bytes: &[u8], at: i64) -> Result<(), FileError> {
         let (original, payments) = self.read(bytes)?;
         let today = Day::at(at).ok_or_else(|| FileError::new("a moment that no calendar has"))?;
@@ -360,7 +361,7 @@ impl SimulatedIsoBank {
         }
     }
 
-    /// The files whose turn has come.
+    /// Begins a round, and answers its files.
     pub fn next_files(&mut self) -> Vec<Outgoing> {
         self.turn += 1;
         let turn = self.turn;
@@ -374,7 +375,7 @@ impl SimulatedIsoBank {
         }
         due.into_iter().map(|(_, file)| file).collect()
     }
-    /// Whether no file waits for its turn.
+    /// Whether no file waits for a later round.
     pub fn is_quiet(&self) -> bool {
         self.outgoing.is_empty()
     }
@@ -450,8 +451,8 @@ fn write_entry(parent: &mut Document, booked: &Booked, day: Day) {
     });
 }
 
-/// Serves two folders until the process ends: takes what lies in the outbox and puts answers into
-/// the inbox.
+/// Serves two folders until the process ends: takes files from the outbox and puts answers into the
+/// inbox.
 pub fn run(
     outbox: &Path,
     inbox: &Path,

@@ -1,8 +1,8 @@
 //! Reads XML from outside into a small tree, within limits, and writes our own XML. No other module
 //! touches markup.
 //!
-//! What ISO 20022 never needs is refused: document types, entities, processing instructions. A
-//! business header or an envelope around the message is passed over.
+//! Document types, entities and processing instructions are refused, because ISO 20022 never needs
+//! them. A business header or an envelope around the message is skipped.
 
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::name::ResolveResult;
@@ -50,7 +50,7 @@ impl Element {
     pub fn required(&self, name: &str) -> Result<&Element, FileError> {
         self.optional(name)?.ok_or_else(|| FileError::new(format!("{} lacks {name}", self.shown())))
     }
-    /// The element behind a path such as `TxSts` or `Rsn/Cd`, each step at most once.
+    /// The element at a path such as `TxSts` or `Rsn/Cd`, each step at most once.
     pub fn at(&self, path: &str) -> Result<Option<&Element>, FileError> {
         let mut here = self;
         for name in path.split('/') {
@@ -61,7 +61,7 @@ impl Element {
         }
         Ok(Some(here))
     }
-    /// The text behind a path, without white space around it; an empty one counts as absent.
+    /// The text at a path, without white space around it; an empty text counts as absent.
     pub fn text_at(&self, path: &str) -> Result<Option<&str>, FileError> {
         Ok(self.at(path)?.map(Element::text).filter(|text| !text.is_empty()))
     }
@@ -79,8 +79,8 @@ impl Element {
     pub fn currency(&self) -> Option<&str> {
         self.currency.as_deref()
     }
-    /// The element's name for a message, if it could be one of the standard's; else "an element",
-    /// because a message must not show contents.
+    /// The element's name for an error message, if it could be one of the standard's; otherwise "an
+    /// element", because a message must not show contents.
     pub fn shown(&self) -> &str {
         let is_plain =
             self.name.len() <= 32 && self.name.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -110,7 +110,7 @@ struct Tree {
     root: Option<Element>,
     namespace: String,
     elements_count: usize,
-    /// Depth at which an element of another namespace began; all within it is passed over.
+    /// Depth at which an element of another namespace began; everything in it is skipped.
     foreign_from: Option<usize>,
     foreign_depth: usize,
     /// Elements that are open around the document.
@@ -242,8 +242,8 @@ impl Tree {
             return self.begin_root(name, namespace, knows);
         }
         if namespace.as_deref().unwrap_or_default() != self.namespace {
-            // The schema lets other namespaces in at one place only: the element `Envlp` of
-            // supplementary data, which is none of the envelopes around a message.
+            // The schema permits other namespaces only in the element `Envlp` of supplementary
+            // data, which is no envelope around a message.
             if self.open.last().is_some_and(|parent| parent.name == "Envlp") {
                 self.foreign_from = Some(self.open.len());
                 self.foreign_depth = 1;
@@ -333,8 +333,7 @@ impl Tree {
 }
 
 fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), FileError> {
-    // The bytes are decoded already, so the declared encoding has to be one of those that the
-    // decoder knows.
+    // The bytes are decoded already, so the declared encoding has to be one that the decoder knows.
     const ENCODINGS: &[&str] = &[
         "utf-8",
         "utf8",
@@ -362,8 +361,8 @@ fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), FileError> {
     }
 }
 
-/// The error of malformed XML. The library's own errors can hold names from the file, so only the
-/// place is told. Markup that begins and never ends means that the file was cut off.
+/// The error of malformed XML. The library's own errors can contain names from the file, so only
+/// the position is given. Markup that begins and never ends means that the file was cut off.
 fn ill_formed(text: &str, position: u64) -> FileError {
     let rest = usize::try_from(position)
         .ok()
@@ -375,14 +374,13 @@ fn ill_formed(text: &str, position: u64) -> FileError {
     FileError::new(format!("the XML is not well-formed, at byte {position}"))
 }
 
-/// Builds a document of ours: elements are opened and closed in pairs by closures, so they always
-/// match.
+/// Builds a document: closures open and close elements in pairs, so they always match.
 pub struct Document {
     writer: Writer<Vec<u8>>,
 }
 
 impl Document {
-    /// Writes `Document` in a namespace, with what `content` puts in, in UTF-8.
+    /// Writes `Document` in a namespace, with what `content` adds, in UTF-8.
     pub fn write(namespace: &str, content: impl FnOnce(&mut Document)) -> Vec<u8> {
         Document::declared("UTF-8", namespace, content)
     }

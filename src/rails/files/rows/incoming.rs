@@ -56,8 +56,8 @@ pub fn begin_file(
     )
 }
 
-/// Notes that a file is applied. A worker whose lease ended meanwhile and the next one may both
-/// read it; the counts of the first to end stay.
+/// Notes that a file is applied. A worker whose lease ended meanwhile and its successor may both
+/// read it; the counts of the first to finish stay.
 pub fn end_file(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<(), StoreError> {
     let sql = "UPDATE bank_files SET status = 'applied', applied_count = ?2, ignored_count = ?3, \
                unknown_count = ?4 WHERE sha256 = ?1 AND status = 'reading'";
@@ -120,7 +120,7 @@ pub fn is_statement_known(
             report.closing.map(|(money, _)| money.units),
             report.closing.map(|(_, day)| day.to_string()),
         );
-        // Without a number and without balances nothing sets two statements apart.
+        // Without a number and balances, two statements cannot be distinguished.
         let is_told_apart = report.sequence.is_some() || report.closing.is_some();
         if other != sha256 && is_told_apart && found == same {
             return Ok(true);

@@ -10,8 +10,8 @@ use crate::values;
 
 crate::string_enum!(
     /// How far an instruction has come. A `withdrawn` one is never sent: its payout ended before,
-    /// or it could not be written. Of an `unknown` one nobody can tell whether the bank saw it: the
-    /// operator decides, and it is never sent again by itself.
+    /// or it could not be written. For an `unknown` one it is not known whether the bank saw it:
+    /// the operator decides, and it is never sent again automatically.
     InstructionStatus {
         Queued "queued",
         Writing "writing",
@@ -21,8 +21,8 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// Why a payout waits for the operator. `ReturnedAndFailed` waits for nobody: it explains what
-    /// a statement may still show.
+    /// Why a payout waits for the operator. `ReturnedAndFailed` waits for no decision: it explains
+    /// what a statement may still show.
     Attention {
         PaidAfterFailed "paid_after_failed",
         PaidAgain "paid_again",
@@ -93,7 +93,7 @@ pub struct Journalled {
     pub units: i64,
     pub method: PaymentMethod,
     pub status: InstructionStatus,
-    /// The file that it was last written into; none once it is queued again.
+    /// The file that it was last written into; `None` once it is queued again.
     pub message_id: Option<MessageId>,
     /// The first reference under which the bank or the operator settled it.
     pub reference: Option<String>,
@@ -126,8 +126,7 @@ fn journalled(mut row: Row) -> Result<Journalled, StoreError> {
     })
 }
 
-/// Writes down that a payout is to be sent. A second time for the same payout is refused by the
-/// key.
+/// Stores that a payout is to be sent. The primary key refuses a second row for the same payout.
 pub fn queue(tx: &mut dyn Tx, now: &Now, instruction: &Instruction) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO bank_instructions (payout_id, scope, units, method, status, message_id, \
@@ -166,8 +165,8 @@ pub fn queued(
     tx.rows(&sql, asked)?.into_iter().map(journalled).collect()
 }
 
-/// Instructions that wait for a file, for the bank's final word or for the operator, and those with
-/// any other attention, oldest first.
+/// Instructions that wait for a file, for the bank's final report or for the operator, and those
+/// with any other attention, oldest first.
 pub fn under_way(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
     let sql = format!(
         "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status IN ('queued', \
@@ -215,7 +214,7 @@ pub fn of_message(tx: &mut dyn Tx, message_id: MessageId) -> Result<Vec<Journall
     tx.rows(&sql, values![message_id.0])?.into_iter().map(journalled).collect()
 }
 
-/// Takes an instruction from one status to the next; another status than `from` is a conflict.
+/// Changes an instruction's status; a status other than `from` is a conflict.
 pub fn advance(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -230,24 +229,23 @@ pub fn advance(
     )
 }
 
-/// Takes a queued instruction back for good. `false` if it is not queued any more, or never was.
+/// Withdraws a queued instruction for good. `false` if it is no longer queued, or never was.
 pub fn withdraw(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_instructions SET status = 'withdrawn' WHERE payout_id = ?1 AND status \
      = 'queued'";
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Takes an instruction that the operator queued again out of the queue: the bank reports on the
-/// earlier file after all, so it counts as published once more. `false` if it was not in the queue,
-/// or was never published before.
+/// Marks an instruction that the operator queued again as published once more, because the bank
+/// reports on the earlier file after all. `false` if it is not queued, or was never published.
 pub fn undo_queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_instructions SET status = 'published' WHERE payout_id = ?1 AND status = \
                'queued' AND published_at IS NOT NULL";
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Ends the wait for the bank's final word: it came, or the payout is the operator's now. Keeps the
-/// first reference that is given.
+/// Ends the wait for the bank's final report: it came, or the operator has decided about the
+/// payout. Keeps the first reference that is given.
 pub fn stop_waiting(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -276,7 +274,7 @@ pub fn claim_reference(
 }
 
 /// The payout that was paid under this reference, its own or its entry's. `None` also if there are
-/// two such payouts, because neither is surer.
+/// two such payouts, because either could be meant.
 pub fn paid_under(
     tx: &mut dyn Tx,
     reference: &str,
@@ -309,8 +307,8 @@ pub fn note_entry(
     Ok(())
 }
 
-/// Notes the bank's reason, and the bank's file in which it stands. If the reason is the one that
-/// is noted already, the earlier file stays.
+/// Notes the bank's reason, and the bank's file that gave it. If the same reason is noted already,
+/// the earlier file stays.
 pub fn note_reason(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -325,8 +323,8 @@ pub fn note_reason(
     Ok(())
 }
 
-/// Marks a payout as one that waits for the operator, or takes the mark away. Answers whether that
-/// changed anything.
+/// Sets or removes the mark of a payout that waits for the operator. Answers whether that changed
+/// anything.
 pub fn set_attention(
     tx: &mut dyn Tx,
     now: &Now,
@@ -366,8 +364,8 @@ pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool,
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Instructions that were published before a moment, in Unix seconds, and of which the bank has not
-/// said its final word; the longest ago first.
+/// Instructions that were published before a moment, in Unix seconds, and for which the bank has
+/// not made its final report; the oldest first.
 pub fn unanswered(
     tx: &mut dyn Tx,
     before: i64,

@@ -21,7 +21,7 @@ crate::string_enum!(
     }
 );
 
-/// Where a line stands: its file, its statement in the file, and its number in the file.
+/// The position of a line: its file, its statement in the file, and its number in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct LinePlace {
     pub sha256: [u8; 32],
@@ -143,8 +143,8 @@ pub fn match_to_payout(
     Ok(tx.execute(sql, values![id, payout.payout_id, payout.scope, payout.units])? == 1)
 }
 
-/// Stores the operator's explanation of a line that belongs to no payout, so that it waits no more.
-/// `false` if no such line waits.
+/// Stores the operator's explanation of a line that belongs to no payout, so that it no longer
+/// waits. `false` if no such line waits.
 pub fn explain_line(
     tx: &mut dyn Tx,
     now: &Now,
@@ -157,7 +157,8 @@ pub fn explain_line(
 }
 
 /// Matches a line to the payouts that the operator says it paid. `false` if no such line waits, if
-/// their amounts do not add up to it, or if the line is a credit: a share is a payment.
+/// their amounts do not add up to it, or if the line is a credit, because only a debit can pay
+/// payouts.
 pub fn match_to_payouts(
     tx: &mut dyn Tx,
     now: &Now,
@@ -185,7 +186,7 @@ fn add_share(tx: &mut dyn Tx, id: InternalId, payout: &Journalled) -> Result<(),
 }
 
 /// Stores that the operator explained a difference of this kind, subject and amount. Each
-/// comparison finds such a difference anew, so there is no row of it that could be marked.
+/// comparison finds such a difference anew, so it has no row that could be marked.
 pub fn keep_explanation(
     tx: &mut dyn Tx,
     now: &Now,

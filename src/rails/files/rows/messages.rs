@@ -54,8 +54,8 @@ pub fn begin_message(
     )
 }
 
-/// Takes the next number of a series of file names, at least `first`. A number is taken with the
-/// file that has it and never given again, also where the file is given up.
+/// Takes the next number of a series of file names, at least `first`. A number belongs to its file
+/// and is never used again, even if the file is abandoned.
 pub fn next_file_number(tx: &mut dyn Tx, series: &str, first: i64) -> Result<i64, StoreError> {
     let sql = "INSERT INTO bank_file_numbers (series, last_number) VALUES (?1, ?2) ON CONFLICT \
      (series) DO UPDATE SET last_number = CASE WHEN bank_file_numbers.last_number < ?2 THEN ?2 \
@@ -64,8 +64,8 @@ pub fn next_file_number(tx: &mut dyn Tx, series: &str, first: i64) -> Result<i64
     row.ok_or_else(|| StoreError::Broken("a file number was not kept".into()))?.int()
 }
 
-/// Notes that a file stands durably in `staging`: the hash of its contents, and the boot of the
-/// machine in which it was staged.
+/// Notes that a file is durably in `staging`: the hash of its contents, and the boot of the machine
+/// in which it was staged.
 pub fn stage_message(
     tx: &mut dyn Tx,
     id: MessageId,
@@ -80,7 +80,7 @@ pub fn stage_message(
 }
 
 /// Ends a file with the status `Published`, `Abandoned` or `Unknown`, and its instructions with it;
-/// those of an abandoned file are queued again. `false`, and nothing is changed, if the file's
+/// those of an abandoned file are queued again. Answers `false` and changes nothing if the file's
 /// status is no longer `from`.
 pub fn end_message(
     tx: &mut dyn Tx,
@@ -115,14 +115,14 @@ pub fn find_message(tx: &mut dyn Tx, id: MessageId) -> Result<Option<Message>, S
     tx.row(sql, values![id.0])?.map(read_message).transpose()
 }
 
-/// The newest file of a name. A name that holds the day but no year can come again.
+/// The newest file of a name. A name with a day but no year can recur.
 pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE file_name = ?1 \
      ORDER BY id DESC LIMIT 1";
     tx.row(sql, values![name])?.map(read_message).transpose()
 }
 
-/// Files that were begun and neither published nor given up; a crash may have left them so.
+/// Files that were begun and neither published nor abandoned, for example because of a crash.
 pub fn open_messages(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE status IN ('writing', \
      'staged') ORDER BY id LIMIT ?1";

@@ -1,4 +1,4 @@
-//! The rows of the bank's journal: what was written for it, and what it said.
+//! The rows of the bank's journal: what was written for the bank, and what the bank reported.
 
 pub mod incoming;
 pub mod instructions;
