@@ -37,6 +37,18 @@ pub fn read(
     read_with(tx, listing, page, &[])
 }
 
+/// Where the rows of one other object begin and which order they have, so that only an index over
+/// the key, `column` and the identifier gives that order. Had `column = ?` been asked for in the
+/// order of identifiers, PostgreSQL could also walk along the primary key and filter, and with
+/// stale statistics it does: through every newer row of the account.
+fn within(column: &str, rising: bool, has_cursor: bool) -> String {
+    match (has_cursor, rising) {
+        (false, _) => format!(" AND {column} >= ?2 AND {column} <= ?2"),
+        (true, true) => format!(" AND {column} <= ?2 AND ({column}, id) > (?2, ?3)"),
+        (true, false) => format!(" AND {column} >= ?2 AND ({column}, id) < (?2, ?3)"),
+    }
+}
+
 /// [`read`], with further conditions: SQL of the table's own rows, and the number that stands for
 /// its `?`.
 pub fn read_with(
@@ -51,11 +63,25 @@ pub fn read_with(
         listing.columns, listing.table, listing.key.0
     );
     let mut values = vec![listing.key.1];
-    if let Some(cursor) = page.starting_after.or(page.ending_before) {
+    let cursor = page.starting_after.or(page.ending_before);
+    let direction = if rising { "ASC" } else { "DESC" };
+    let mut order = format!("id {direction}");
+    // A list by another object is found by that object's index.
+    let object = page.filters.iter().find_map(|(column, value)| match value {
+        FilterValue::Id(id) if !failpoint("lists_by_identifier") => Some((*column, *id)),
+        _ => None,
+    });
+    if let Some((column, id)) = object {
+        values.push(Value::Id(id));
+        values.extend(cursor.map(Value::Id));
+        sql.push_str(&within(column, rising, cursor.is_some()));
+        order = format!("{column} {direction}, {order}");
+    } else if let Some(cursor) = cursor {
         values.push(Value::Id(cursor));
         sql.push_str(&format!(" AND id {} ?{}", if rising { ">" } else { "<" }, values.len()));
     }
-    for (filter, value) in &page.filters {
+    let is_object = |filter: &str| object.is_some_and(|(column, _)| column == filter);
+    for (filter, value) in page.filters.iter().filter(|(filter, _)| !is_object(filter)) {
         values.push(match value {
             FilterValue::Int(value) => Value::Int(*value),
             FilterValue::Id(value) => Value::Id(*value),
@@ -70,11 +96,7 @@ pub fn read_with(
         sql.push_str(&condition.replace('?', &format!("?{}", values.len())));
     }
     values.push(Value::Int(page.limit + 1));
-    sql.push_str(&format!(
-        " ORDER BY id {} LIMIT ?{}",
-        if rising { "ASC" } else { "DESC" },
-        values.len()
-    ));
+    sql.push_str(&format!(" ORDER BY {order} LIMIT ?{}", values.len()));
     let mut rows = read_rows(tx, &sql, &values)?;
     let mut has_next = rows.len() as i64 > page.limit;
     rows.truncate(page.limit as usize);

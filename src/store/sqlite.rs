@@ -569,7 +569,22 @@ mod tests {
             ),
             (
                 "payouts WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11",
-                "payouts_by_transfer",
+                "payouts_of_transfer",
+            ),
+            (
+                "transfers WHERE scope = 1 AND beneficiary_id >= x'00' AND beneficiary_id <= x'00' \
+                 ORDER BY beneficiary_id DESC, id DESC LIMIT 11",
+                "transfers_by_beneficiary",
+            ),
+            (
+                "payouts WHERE scope = 1 AND beneficiary_id >= x'00' AND (beneficiary_id, id) < \
+                 (x'00', x'01') ORDER BY beneficiary_id DESC, id DESC LIMIT 11",
+                "payouts_of_beneficiary",
+            ),
+            (
+                "quote_locks WHERE scope = 1 AND transfer_id <= x'00' AND (transfer_id, id) > \
+                 (x'00', x'01') ORDER BY transfer_id, id LIMIT 11",
+                "quote_locks_of_transfer",
             ),
             (
                 "refunds WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11",

@@ -2,6 +2,7 @@
 //! with many objects that the statistics do not know, a payment reads about as many pages as in an
 //! empty database.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hundi::app::App;
@@ -15,7 +16,7 @@ use hundi::workers::housekeeping::Purger;
 
 use crate::nodes::Nodes;
 use crate::support::postgres::{Cluster, Database, ENCRYPTION_KEY};
-use crate::support::{Client, Receiver, steps};
+use crate::support::{Client, Receiver, steps, until};
 
 const PAYMENTS_COUNT: usize = 5;
 /// Rows of each table, of an account that the statistics know and of one that they do not.
@@ -23,6 +24,11 @@ const KNOWN_ROWS: u64 = 10_000;
 const UNKNOWN_ROWS: u64 = 8_000;
 /// How much more a payment may read then. Indexes have one more level.
 const FACTOR_MAX: f64 = 1.6;
+/// How many blocks more a call of one statement may read then, beyond that. A plan that reads an
+/// account's rows reads hundreds.
+const BLOCKS_MORE_MAX: f64 = 16.0;
+/// Statements that a payment with its reads and deliveries sends at least.
+const STATEMENTS_COUNT_MIN: usize = 60;
 
 const TABLES: [&str; 6] =
     ["events", "transfers", "deposits", "payouts", "beneficiaries", "quote_locks"];
@@ -53,9 +59,29 @@ fn pages_per_payment(database: &Database, client: &mut Client) -> f64 {
     (pages(database) - before) as f64 / PAYMENTS_COUNT as f64
 }
 
+/// The columns of each table that name another object by which it is listed.
+const LISTED_BY: [(&str, &[&str]); 5] = [
+    ("events", &["linked_id"]),
+    ("transfers", &["beneficiary_id", "sender_id"]),
+    ("deposits", &["transfer_id"]),
+    ("payouts", &["beneficiary_id", "transfer_id"]),
+    ("quote_locks", &["transfer_id"]),
+];
+
 /// Copies a row of the account with this key over and over, as objects of yesterday.
 fn fill(database: &Database, scope: &str, rows_count: u64) {
+    fill_with(database, scope, (1, rows_count), false);
+}
+
+/// The same with rows of these numbers, which are of other objects than the copied one if so asked.
+fn fill_with(database: &Database, scope: &str, (from, to): (u64, u64), of_others: bool) {
     for table in TABLES {
+        let listed_by = LISTED_BY.iter().find(|(listed, _)| *listed == table && of_others);
+        let others: String = listed_by
+            .map_or(&[][..], |(_, columns)| *columns)
+            .iter()
+            .map(|column| format!(", '{column}', '\\x' || lpad(to_hex(g), 32, '0')"))
+            .collect();
         let unique = match table {
             "deposits" => ", 'transaction_hash', g::text",
             "payouts" => ", 'unique_transaction_reference', g::text",
@@ -64,17 +90,38 @@ fn fill(database: &Database, scope: &str, rows_count: u64) {
         database.sql(&format!(
             "INSERT INTO {table} SELECT (jsonb_populate_record(x.t, jsonb_build_object('id', '\\x' \
              || lpad(to_hex((EXTRACT(EPOCH FROM now()) * 1000)::bigint - 86400000), 12, '0') || \
-             lpad(to_hex(g), 20, '0'){unique}))).* FROM (SELECT {table} AS t FROM {table} WHERE \
-             scope = {scope} LIMIT 1) x, generate_series(1, {rows_count}) g"
+             lpad(to_hex(g), 20, '0'){unique}{others}))).* FROM (SELECT {table} AS t FROM {table} \
+             WHERE scope = {scope} ORDER BY id DESC LIMIT 1) x, generate_series({from}, {to}) g"
         ));
     }
 }
 
-/// The pages of a payment in a small database, and once there are many rows in it.
-fn costs(damage: &str, fault: Option<&str>) -> (f64, f64) {
+/// The blocks that a call of each statement read, since the figures were set to nothing.
+fn blocks_per_call(database: &Database) -> BTreeMap<String, f64> {
+    let rows = database.sql(&format!(
+        "SELECT replace(query, E'\\n', ' '), (shared_blks_hit + shared_blks_read)::float8 / calls \
+         FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = \
+         current_database() AND calls >= {PAYMENTS_COUNT}"
+    ));
+    let read = |row: &Vec<String>| (row[0].clone(), row[1].parse().expect("a number"));
+    rows.iter().map(read).collect()
+}
+
+/// What payments cost in a small database, and once there are many rows in it.
+struct Costs {
+    /// Pages of a payment.
+    small: f64,
+    large: f64,
+    statements_count: usize,
+    /// The statements that read many more blocks, with what a call of each read before and after.
+    worse: Vec<(f64, f64, String)>,
+}
+
+fn costs(damage: &str, fault: Option<&str>) -> Costs {
     // Beside others' databases a server that makes many tables forgets everybody's plans.
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(&["shared_preload_libraries=pg_stat_statements"]);
     let database = Database::in_cluster(&cluster.url);
+    database.sql("CREATE EXTENSION pg_stat_statements");
     let shape = |_, home: crate::support::Home| {
         home.with("HUNDI_DATABASE_CONNECTIONS", "6").with_fault(fault)
     };
@@ -99,17 +146,31 @@ fn costs(damage: &str, fault: Option<&str>) -> (f64, f64) {
     // Plans are kept from here on, when every table has one page.
     database.sql("ANALYZE");
     pages_per_payment(&database, &mut unknown);
+    database.sql("SELECT pg_stat_statements_reset()");
     let small = pages_per_payment(&database, &mut unknown);
+    let before = blocks_per_call(&database);
     fill(&database, &known_scope, KNOWN_ROWS);
     fill(&database, &unknown_scope, UNKNOWN_ROWS);
+    database.sql("SELECT pg_stat_statements_reset()");
     let large = pages_per_payment(&database, &mut unknown);
     println!("{small:.0} pages a payment in a small database, {large:.0} in a large one");
-    (small, large)
+    let (mut statements_count, mut worse) = (0, Vec::new());
+    for (statement, after) in blocks_per_call(&database) {
+        let Some(before) = before.get(&statement).copied() else { continue };
+        statements_count += 1;
+        if after > before * FACTOR_MAX + BLOCKS_MORE_MAX {
+            worse.push((before, after, statement));
+        }
+    }
+    println!("{statements_count} statements, of which read more: {worse:#?}");
+    Costs { small, large, statements_count, worse }
 }
 
 #[test]
 fn stale_statistics_make_no_statement_read_more() {
-    let (small, large) = costs("SELECT 1", None);
+    let Costs { small, large, statements_count, worse } = costs("SELECT 1", None);
+    assert!(statements_count >= STATEMENTS_COUNT_MIN, "only {statements_count} statements");
+    assert!(worse.is_empty(), "{worse:#?}");
     assert!(large <= small * FACTOR_MAX, "{small:.0} pages a payment became {large:.0}");
 }
 
@@ -117,13 +178,103 @@ fn stale_statistics_make_no_statement_read_more() {
 /// primary key does the planner takes it for as good as that.
 #[test]
 fn control_plans_of_small_tables_are_found_out() {
-    let (small, large) = costs(
+    let Costs { small, large, worse, .. } = costs(
         "CREATE INDEX kept_transfers ON transfers (scope, sender_id, id); CREATE INDEX \
          kept_events ON events (scope, linked_id, id); CREATE INDEX kept_payouts ON payouts \
          (scope, transfer_id, id); CREATE INDEX kept_deposits ON deposits (scope, transfer_id, id)",
         Some("plans_as_they_come"),
     );
     assert!(large > small * FACTOR_MAX, "{small:.0} pages a payment became {large:.0} only");
+    assert!(!worse.is_empty(), "no statement was found out");
+}
+
+/// The most blocks that each list by another object reads at once, where the statistics say that
+/// nearly every row is of that object, and thousands of newer rows are of others.
+fn blocks_of_lists(fault: Option<&str>) -> Vec<(String, u64)> {
+    const PREPARED_CALLS: usize = 8;
+    let cluster = Cluster::start(&["shared_preload_libraries=pg_stat_statements"]);
+    let database = Database::in_cluster(&cluster.url);
+    let nodes = Nodes::start(&[database.url()], |_, home| {
+        home.with("HUNDI_DATABASE_CONNECTIONS", "6").with_fault(fault)
+    });
+    for table in TABLES {
+        database.sql(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"));
+    }
+    database.sql("CREATE EXTENSION pg_stat_statements");
+    let mut client = nodes.client();
+    let payment = steps::six_steps(&mut client, "100.00");
+    let scope = database.value("SELECT scope FROM transfers");
+    // An event of the transfer is copied, and not one of another object.
+    database.sql("DELETE FROM events WHERE linked_object <> 'transfer'");
+    fill_with(&database, &scope, (1, 40), false);
+    database.sql("ANALYZE");
+    fill_with(&database, &scope, (1_000, 9_000), true);
+    // Plans are made anew, with the statistics of before.
+    database.terminate_connections();
+    let (transfer, beneficiary) = (&payment.transfer_id, &payment.beneficiary_id);
+    let lists = [
+        ("events", format!("/v1/events?linked_id={transfer}")),
+        ("transfers", format!("/v1/transfers?beneficiary_id={beneficiary}")),
+        ("transfers", format!("/v1/transfers?sender_id={}", payment.sender_id)),
+        ("deposits", format!("/v1/deposits?transfer_id={transfer}")),
+        ("payouts", format!("/v1/payouts?transfer_id={transfer}")),
+        ("payouts", format!("/v1/payouts?beneficiary_id={beneficiary}")),
+        ("quote_locks", format!("/v1/quote_locks?transfer_id={transfer}")),
+    ];
+    let mut read = Vec::new();
+    for (table, path) in lists {
+        let path = format!("{path}&limit=10&order=desc");
+        let ids = |page: &serde_json::Value| -> Vec<String> {
+            let id = |row: &serde_json::Value| row["id"].as_str().expect("an id").to_owned();
+            page["data"].as_array().expect("rows").iter().map(id).collect()
+        };
+        // A node that lost its connections makes new ones.
+        until("the list", Duration::from_secs(30), || {
+            client.once("GET", &path, None, None).ok().filter(|page| page.is_success())
+        });
+        database.sql("SELECT pg_stat_statements_reset()");
+        let mut walked = Vec::new();
+        for _ in 0..PREPARED_CALLS {
+            let first = client.get(&path).expect_success("a list");
+            let last = ids(&first).pop().expect("a row");
+            let next = client.get(&format!("{path}&starting_after={last}"));
+            let next = ids(&next.expect_success("the next page"));
+            let back = client.get(&format!("{path}&ending_before={}", next[0]));
+            // It begins with the row nearest to its cursor.
+            let mut back = ids(&back.expect_success("the page before"));
+            back.reverse();
+            assert_eq!(back, ids(&first), "{path}");
+            walked = [ids(&first), next].concat();
+        }
+        walked.sort_unstable();
+        walked.dedup();
+        assert_eq!(walked.len(), 20, "{path} shows a row twice");
+        let most = format!(
+            "SELECT (MAX((shared_blks_hit + shared_blks_read) / calls))::bigint FROM \
+             pg_stat_statements WHERE query LIKE '%FROM {table} WHERE scope = %ORDER BY%LIMIT%' \
+             AND calls >= {PREPARED_CALLS}"
+        );
+        let blocks: u64 = database.value(&most).parse().expect("a number");
+        println!("{blocks} blocks: {path}");
+        read.push((path, blocks));
+    }
+    read
+}
+
+/// A page of ten rows, each on a page of the table, with the levels of the index.
+const LIST_BLOCKS_MAX: u64 = 40;
+
+#[test]
+fn a_list_by_another_object_reads_its_rows_alone() {
+    for (path, blocks) in blocks_of_lists(None) {
+        assert!(blocks <= LIST_BLOCKS_MAX, "{path} reads {blocks} blocks");
+    }
+}
+
+#[test]
+fn control_a_list_in_the_order_of_identifiers_reads_the_rows_of_others() {
+    let read = blocks_of_lists(Some("lists_by_identifier"));
+    assert!(read.iter().any(|(_, blocks)| *blocks > LIST_BLOCKS_MAX), "{read:?}");
 }
 
 /// The statements that some work of a new process sends beside so many idle accounts, with an event
