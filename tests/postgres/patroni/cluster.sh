@@ -3,10 +3,14 @@
 # the port of its server and of its Patroni. Each line of its input names a member whose Patroni is to be started again.
 # When its input ends, it removes everything, so that it cannot outlive who started it. FOLDER/NAME.pid is the number of a Patroni, etcd.pid
 # that of etcd, FOLDER/NAME/postmaster.pid begins with that of a server.
+# HUNDI_TEST_PATRONI names another Patroni than Debian's, which the user postgres must be able to run, and HUNDI_TEST_PATRONI_MODE its
+# synchronous_mode: true or, from Patroni 4 on, quorum.
 set -euo pipefail
 # Only the end of the input ends it: whoever started it may be interrupted and still need it for a moment.
 trap '' INT TERM HUP
 
+patroni=${HUNDI_TEST_PATRONI:-/usr/bin/patroni}
+mode=${HUNDI_TEST_PATRONI_MODE:-true}
 programs=$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -n 1)
 folder=$(mktemp -d "${TMPDIR:-/tmp}/hundi-patroni.XXXXXX")
 as=()
@@ -50,7 +54,7 @@ free_port; peers=$port
 echo $! >etcd.pid
 
 start() {
-  (run patroni "$1.yml") </dev/null >>"$1.log" 2>&1 &
+  (run "$patroni" "$1.yml") </dev/null >>"$1.log" 2>&1 &
   echo $! >"$1.pid"
 }
 
@@ -72,7 +76,7 @@ bootstrap:
     # A server that died is replaced at once rather than started again.
     primary_start_timeout: 0
     master_start_timeout: 0
-    synchronous_mode: true
+    synchronous_mode: $mode
     postgresql:
       use_pg_rewind: true
       parameters: {max_connections: 200, wal_keep_size: 512MB}
@@ -104,8 +108,10 @@ done
 is_whole() {
   local answer
   answer=$(python3 -c "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:$api/cluster', timeout=5).read().decode())") || return 1
-  [ "$(grep -o '"role": "\(replica\|sync_standby\)", "state": "\(running\|streaming\)"' <<<"$answer" | wc -l)" = 2 ] &&
-    [ "$(grep -o '"role": "sync_standby"' <<<"$answer" | wc -l)" = 1 ]
+  local synchronous=1
+  [ "$mode" = quorum ] && synchronous=2
+  [ "$(grep -oE '"role": "(replica|sync_standby|quorum_standby)", "state": "(running|streaming)"' <<<"$answer" | wc -l)" = 2 ] &&
+    [ "$(grep -oE '"role": "(sync|quorum)_standby"' <<<"$answer" | wc -l)" = "$synchronous" ]
 }
 for _ in $(seq 240); do
   if is_whole 2>/dev/null; then

@@ -2,8 +2,9 @@
 //! restarted, nothing acknowledged is lost and nothing happens twice.
 //!
 //! An ordinary run makes each kind of trouble once. `HUNDI_POSTGRES_PATRONI_MINUTES=60` goes on for
-//! an hour. Each trouble tells how long nothing could be written to the cluster, and how much
-//! longer than that to the service.
+//! an hour. `HUNDI_TEST_PATRONI` names another Patroni than Debian's, and
+//! `HUNDI_TEST_PATRONI_MODE=quorum` tries its quorum commit. Each trouble tells how long nothing
+//! could be written to the cluster, and how much longer than that to the service.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ struct Patroni {
 
 impl Patroni {
     fn start() -> Patroni {
-        for program in ["/usr/bin/patroni", "/usr/bin/etcd"] {
+        let program = std::env::var("HUNDI_TEST_PATRONI");
+        for program in [program.as_deref().unwrap_or("/usr/bin/patroni"), "/usr/bin/etcd"] {
             assert!(Path::new(program).exists(), "no {program}: run tests/postgres/install.sh");
         }
         let script =
@@ -83,13 +85,17 @@ impl Patroni {
     /// Until a leader has two standbys that follow, one of which is synchronous to the server and
     /// to Patroni, which lets no other one take over.
     fn await_whole(&self) {
+        let is_quorum = std::env::var("HUNDI_TEST_PATRONI_MODE").is_ok_and(|mode| mode == "quorum");
+        let (role, synchronous_count) =
+            if is_quorum { ("quorum_standby", 2) } else { ("sync_standby", 1) };
+        let wanted = [["2".to_owned(), synchronous_count.to_string()]];
         until("two standbys that follow", PATIENCE, || {
-            let followers = "SELECT COUNT(*), COUNT(*) FILTER (WHERE sync_state = 'sync') FROM \
-                             pg_stat_replication WHERE state = 'streaming' AND application_name \
-                             IN ('a', 'b', 'c')";
+            let followers = "SELECT COUNT(*), COUNT(*) FILTER (WHERE sync_state IN ('sync', \
+                             'quorum')) FROM pg_stat_replication WHERE state = 'streaming' AND \
+                             application_name IN ('a', 'b', 'c')";
             let leader = self.leader()?;
             let url = self.url(&[leader], "postgres");
-            let is_followed = try_sql_within(SILENCE_MAX, &url, followers).ok()? == [["2", "1"]];
+            let is_followed = try_sql_within(SILENCE_MAX, &url, followers).ok()? == wanted;
             let members = self.api(leader).once("GET", "/cluster", None, None).ok()?.json();
             let roles: Vec<_> = members["members"]
                 .as_array()?
@@ -98,7 +104,7 @@ impl Patroni {
                 .collect();
             let count = |role| roles.iter().filter(|(_, known)| *known == role).count();
             let is_known = roles.contains(&(MEMBERS[leader], "leader"))
-                && (count("sync_standby"), count("replica")) == (1, 1);
+                && (count(role), count("replica")) == (synchronous_count, 2 - synchronous_count);
             (is_followed && is_known).then_some(())
         });
     }
