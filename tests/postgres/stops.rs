@@ -112,6 +112,11 @@ fn leases_waits_and_reconnects_are_counted() {
     let connections = || figure(node.address, "hundi_database_connections_total");
     let before = connections();
     assert!(before >= 1.0 && figure(node.address, "hundi_database_wait_microseconds_total") > 0.0);
+    let timeline: f64 = database
+        .value("SELECT timeline_id FROM pg_control_checkpoint()")
+        .parse()
+        .expect("a number");
+    assert_eq!(figure(node.address, "hundi_database_timeline"), timeline);
     database.terminate_connections();
     until("a reconnect to be counted", PATIENCE, || {
         write();
