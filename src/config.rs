@@ -100,7 +100,7 @@ fn from_environment<T: std::str::FromStr>(
         None => Ok(None),
         Some(text) => text.parse().map(Some).map_err(|_| {
             format!(
-                "{variable} does not read: give a value like the one in the example configuration"
+                "{variable} cannot be read: give a value like the one in the example configuration"
             )
         }),
     }
@@ -386,7 +386,7 @@ fn read_file(path: &Path) -> Result<Sources, String> {
             text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1
         });
         format!(
-            "line {line} of the configuration {} does not read: {}",
+            "line {line} of the configuration {} cannot be read: {}",
             path.display(),
             without_value(error.message())
         )

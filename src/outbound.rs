@@ -25,7 +25,7 @@ pub const RETRY_AFTER_SECONDS_MAX: u64 = 300;
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutboundError {
-    #[error("the address does not read: {0}")]
+    #[error("the address cannot be read: {0}")]
     Address(String),
     #[error("no answer within {0} ms")]
     Deadline(u128),
@@ -137,10 +137,10 @@ impl OutboundEndpoint {
     pub fn with_path(&self, path: &str) -> Result<OutboundEndpoint, OutboundError> {
         let mut parts = self.uri.clone().into_parts();
         parts.path_and_query = Some(
-            path.parse().map_err(|_| OutboundError::Address("the path does not read".into()))?,
+            path.parse().map_err(|_| OutboundError::Address("the path cannot be read".into()))?,
         );
         let uri = Uri::from_parts(parts)
-            .map_err(|_| OutboundError::Address("the path does not read".into()))?;
+            .map_err(|_| OutboundError::Address("the path cannot be read".into()))?;
         Ok(OutboundEndpoint { uri, header: self.header.clone() })
     }
 }
@@ -223,7 +223,7 @@ impl Client {
             let name = HeaderName::from_bytes(name.as_bytes());
             let value = HeaderValue::from_str(value);
             let (Ok(name), Ok(value)) = (name, value) else {
-                return Err(OutboundError::Address("a header does not read".into()));
+                return Err(OutboundError::Address("a header cannot be read".into()));
             };
             request.headers_mut().insert(name, value);
         }

@@ -52,7 +52,9 @@ pub fn check_secret_files() -> Result<(), String> {
                 return Err(format!("{name} names {path}, which is empty"));
             }
             Ok(_) => {}
-            Err(error) => return Err(format!("{name} names {path}, which does not read: {error}")),
+            Err(error) => {
+                return Err(format!("{name} names {path}, which cannot be read: {error}"));
+            }
         }
     }
     Ok(())

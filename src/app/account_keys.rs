@@ -95,6 +95,6 @@ fn open_account_key(sealer: &Sealer, sealed: &[u8]) -> Result<AccountXpub, Strin
         .open(&SealedPlace::TEST_ACCOUNT_KEY, &[], sealed)
         .map_err(|error| error.to_string())?;
     let text =
-        String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
+        String::from_utf8(text).map_err(|_| "the stored account key cannot be read".to_owned())?;
     AccountXpub::parse(&text).map_err(|fault| fault.to_string())
 }

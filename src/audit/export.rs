@@ -26,7 +26,7 @@ struct Line {
 
 /// An entry as a line, without the end of the line.
 pub fn line(entry: &Entry) -> Result<String, StoreError> {
-    let broken = |error| StoreError::Broken(format!("an audit entry does not read: {error}"));
+    let broken = |error| StoreError::Broken(format!("an audit entry cannot be read: {error}"));
     let line = Line {
         number: entry.number,
         at_milliseconds: entry.at_milliseconds,
@@ -56,7 +56,7 @@ pub fn entry(line: &str) -> Option<Entry> {
 }
 
 /// Compares an earlier export of the whole log with what the database has now: every entry of it
-/// must be there as it was. Answers how many there are. A line that does not read is a fault; the
+/// must be there as it was. Answers how many there are. A line that cannot be read is a fault; the
 /// lines after it are compared too. Only where the file itself cannot be read on, the comparison
 /// ends.
 pub fn compare(

@@ -111,7 +111,7 @@ impl<'a> Fact<'a> {
 pub fn append(tx: &mut dyn Tx, now: &Now, fact: &Fact<'_>) -> Result<(), StoreError> {
     let details: BTreeMap<_, _> = fact.details.iter().copied().collect();
     let details = serde_json::to_string(&details)
-        .map_err(|error| StoreError::Broken(format!("an audit entry does not read: {error}")))?;
+        .map_err(|error| StoreError::Broken(format!("an audit entry cannot be read: {error}")))?;
     // The row of the tail is locked from here to the commit.
     let (last, before) = rows::take_tail(tx)?;
     let mut entry = Entry {

@@ -197,7 +197,7 @@ pub fn open_kyc(beneficiary: &Beneficiary, services: &Services) -> Result<Kyc, S
     let plain =
         services.open(&SealedPlace::KYC, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
     serde_json::from_slice(&plain)
-        .map_err(|_| StoreError::Broken("a beneficiary's sealed fields do not read".into()))
+        .map_err(|_| StoreError::Broken("a beneficiary's sealed fields cannot be read".into()))
 }
 
 /// What an update changes; `None` keeps.
@@ -323,7 +323,7 @@ pub fn open_account_number(
         &beneficiary.account_number_sealed,
     )?;
     let text = String::from_utf8(plain)
-        .map_err(|_| StoreError::Broken("a beneficiary's account number does not read".into()))?;
+        .map_err(|_| StoreError::Broken("a beneficiary's account number cannot be read".into()))?;
     Ok(text.into())
 }
 

@@ -107,7 +107,7 @@ fn index_next(tx: &mut dyn Tx, index_name: &str) -> Result<(Option<Vec<u8>>, u32
         stored.as_deref().map_or(Some(0), |bytes| std::str::from_utf8(bytes).ok()?.parse().ok());
     Ok((
         stored,
-        number.ok_or_else(|| StoreError::Broken("the next address index does not read".into()))?,
+        number.ok_or_else(|| StoreError::Broken("the next address index cannot be read".into()))?,
     ))
 }
 

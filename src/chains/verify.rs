@@ -331,7 +331,7 @@ mod tests {
             ("another contract", |range| range.logs[0].contract = OTHER, VerifyError::BadLog(12)),
             ("a log twice", |range| range.logs[1].log_index = Quantity(0), VerifyError::BadLog(12)),
             (
-                "a movement that does not read",
+                "a movement that cannot be read",
                 |range| range.logs[0] = with_data(vec![1], log(12, 0)),
                 VerifyError::BadLog(12),
             ),

@@ -18,7 +18,7 @@ const EVENT_COLUMNS: &str = "event_id, number, linked_id, attack, http_status, \
 /// Words with commas between them.
 fn words<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, StoreError> {
     let word =
-        |word| parse(word).ok_or_else(|| StoreError::Broken("an attack does not read".to_owned()));
+        |word| parse(word).ok_or_else(|| StoreError::Broken("an attack cannot be read".to_owned()));
     text.split(',').filter(|word| !word.is_empty()).map(word).collect()
 }
 
@@ -184,7 +184,7 @@ fn read_request(mut row: Row) -> Result<ObservedRequest, StoreError> {
         attack: row.word_or_null(RequestAttack::parse)?,
         failures_left: row.int()?,
         attempts: serde_json::from_str(&row.text()?)
-            .map_err(|_| StoreError::Broken("attempts of a request do not read".to_owned()))?,
+            .map_err(|_| StoreError::Broken("attempts of a request cannot be read".to_owned()))?,
     })
 }
 

@@ -119,7 +119,7 @@ fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
     body::parse(bytes).map_err(|refusal| {
         let messages: Vec<&str> =
             refusal.entries().iter().map(|entry| entry.message.as_str()).collect();
-        format!("invalid: it does not read as a document: {}", messages.join(" "))
+        format!("invalid: it cannot be read as a document: {}", messages.join(" "))
     })?;
     let document: serde_json::Value =
         serde_json::from_slice(bytes).map_err(|_| "invalid: it is not JSON")?;

@@ -73,7 +73,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         Ok(read) => read,
         Err(fault) => {
             show("settings", Some(Err(PartError::Stops(fault))), "")?;
-            return Err("the service does not start: its settings do not read".into());
+            return Err("the service does not start: its settings cannot be read".into());
         }
     };
     let table_fault = |table: &str| {
@@ -330,7 +330,7 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
 /// Whether the name in a URL resolves.
 async fn resolved(text: &str) -> Result<String, PartError> {
     let url = url::Url::parse(text)
-        .map_err(|_| PartError::Stops("its address does not read".to_owned()))?;
+        .map_err(|_| PartError::Stops("its address cannot be read".to_owned()))?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let port = url.port_or_known_default().unwrap_or(443);
     match tokio::net::lookup_host((host.as_str(), port)).await.map(|mut found| found.next()) {

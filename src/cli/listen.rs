@@ -275,7 +275,7 @@ impl Listener {
         let mut page = self.caller.get(&path, wait_seconds).await?;
         let passing = |message| CallError::Passing { message, retry_after_seconds: None };
         let events: Vec<Event> = serde_json::from_value(page["data"].take())
-            .map_err(|error| passing(format!("the page of events does not read: {error}")))?;
+            .map_err(|error| passing(format!("the page of events cannot be read: {error}")))?;
         let Some(last) = events.last() else { return Ok(()) };
         self.state.cursor = Some(last.id.clone());
         let now = now_seconds();

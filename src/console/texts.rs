@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn every_language_has_every_text_and_the_same_places_in_it() {
         let english = &all()[0];
-        assert!(english.code == "en" && english.texts.len() > 10, "the file does not read");
+        assert!(english.code == "en" && english.texts.len() > 10, "the file cannot be read");
         for words in all() {
             assert_eq!(faults(words, english), [""; 0]);
         }

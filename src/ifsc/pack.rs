@@ -114,7 +114,7 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, BranchRecord>, String> {
             .map(|(name, rail)| (column(name), rail));
     let mut records = BTreeMap::new();
     for (line, row) in (2..).zip(reader.records()) {
-        let row = row.map_err(|error| format!("row {line} does not read: {error}"))?;
+        let row = row.map_err(|error| format!("row {line} cannot be read: {error}"))?;
         let cell = |at: usize| row.get(at).unwrap_or("");
         let code = cell(code_at).trim().to_ascii_uppercase();
         if !is_ifsc(&code) {

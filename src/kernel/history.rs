@@ -54,7 +54,7 @@ impl<S: Status> History<S> {
             .map(entry)
             .collect::<Option<_>>()
             .map(History)
-            .ok_or_else(|| StoreError::Broken("a status history does not read".into()))
+            .ok_or_else(|| StoreError::Broken("a status history cannot be read".into()))
     }
     /// What is wrong with a history, if anything: it must begin somewhere, follow the arrows, and
     /// never go back in time.

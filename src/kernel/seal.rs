@@ -214,7 +214,7 @@ impl Sealer {
         if let Some(sealed) = fingerprint_key {
             let plain = sealer.open(&SealedPlace::FINGERPRINT_KEY, &[], sealed)?;
             let plain = plain.try_into().map_err(|_| {
-                StoreError::Broken("the stored fingerprint key does not read".into())
+                StoreError::Broken("the stored fingerprint key cannot be read".into())
             })?;
             sealer.fingerprint_key = SecretBox::new(Box::new(plain));
         }

@@ -46,7 +46,7 @@ impl CsvRecord {
         if is_number {
             Ok(id)
         } else {
-            Err(format!("{file}, line {}: the entity's number does not read", self.line))
+            Err(format!("{file}, line {}: the entity's number cannot be read", self.line))
         }
     }
 }

@@ -77,7 +77,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                     }
                     let attribute = start
                         .try_get_attribute("dateGenerated")
-                        .map_err(|_| fault("the list's attributes do not read"))?;
+                        .map_err(|_| fault("the list's attributes cannot be read"))?;
                     let value = attribute.and_then(|attribute| {
                         attribute
                             .normalized_value(XmlVersion::Explicit1_0)
@@ -86,7 +86,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                     });
                     made_at = Some(
                         generated(value.as_deref().unwrap_or_default())
-                            .ok_or_else(|| fault("dateGenerated is missing or does not read"))?,
+                            .ok_or_else(|| fault("dateGenerated is missing or cannot be read"))?,
                     );
                 }
                 if open.is_empty() && path.len() < 2 {

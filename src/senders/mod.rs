@@ -156,7 +156,7 @@ fn open_identification_number(
     // Only text is sealed here: anything else is a damaged row, and nobody is screened without it.
     String::from_utf8(number)
         .map(Some)
-        .map_err(|_| StoreError::Broken("a sender's identification does not read".into()))
+        .map_err(|_| StoreError::Broken("a sender's identification cannot be read".into()))
 }
 
 /// What screening is asked about a stored sender.

@@ -298,7 +298,7 @@ fn find(
         .into());
     }
     let http_status = u16::try_from(row.int()?)
-        .map_err(|_| StoreError::Broken("a stored status does not read".into()))?;
+        .map_err(|_| StoreError::Broken("a stored status cannot be read".into()))?;
     let form = BodyForm::from_code(row.int()?)?;
     let stored = row.bytes()?;
     let body = match form {

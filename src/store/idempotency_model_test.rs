@@ -54,7 +54,7 @@ enum Step {
     Restart {
         process: usize,
     },
-    /// Filters that are missing or do not read.
+    /// Filters that are missing or cannot be read.
     LoseFilters {
         process: usize,
         is_damage: bool,

@@ -85,7 +85,7 @@ impl KeyFilter {
     ) -> Result<KeyFilter, StoreError> {
         let damaged = || {
             StoreError::Broken(format!(
-                "the filter of segment {segment} of the idempotency keys does not read"
+                "the filter of segment {segment} of the idempotency keys cannot be read"
             ))
         };
         let (form, words) = bytes.split_first().ok_or_else(damaged)?;

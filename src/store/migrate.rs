@@ -58,7 +58,7 @@ fn version(tx: &mut dyn Tx, name: &str) -> Result<Option<i64>, StoreError> {
     let number = String::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
     number
         .map(Some)
-        .ok_or_else(|| StoreError::Broken("the database's schema version does not read".into()))
+        .ok_or_else(|| StoreError::Broken("the database's schema version cannot be read".into()))
 }
 
 /// The migrations that a database still needs, or why this binary cannot work with it.

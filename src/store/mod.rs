@@ -152,7 +152,7 @@ fn unreadable(wanted: &str, found: &Option<Cell>) -> StoreError {
         Some(Cell::Bytes(_)) => "bytes",
     };
     // The value itself may be personal data, so only its kind is told.
-    StoreError::Broken(format!("a row does not read: wanted {wanted}, found {kind}"))
+    StoreError::Broken(format!("a row cannot be read: wanted {wanted}, found {kind}"))
 }
 
 fn not_an_id() -> StoreError {

@@ -659,7 +659,7 @@ mod tests {
             senders::open_identification(&sender, &services).map(|_| ()),
         ] {
             let error = told.unwrap_err().to_string();
-            assert!(error.contains("a sender's identification does not read"), "{error}");
+            assert!(error.contains("a sender's identification cannot be read"), "{error}");
         }
     }
 

@@ -73,7 +73,7 @@ fn secrets_come_from_files() {
     refused(&home, "are both set");
     home.unset("HUNDI_ENCRYPTION_KEY");
     home.set("HUNDI_ENCRYPTION_KEY_FILE", "/nowhere/credential");
-    refused(&home, "does not read");
+    refused(&home, "cannot be read");
 }
 
 /// Every variable that holds a secret, and what shows that its file was read.

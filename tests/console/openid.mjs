@@ -348,7 +348,7 @@ try {
       "PKCE": answering(description({ code_challenge_methods_supported: ["plain"] })),
       "its description: the answer is longer than 65536 bytes": answering(description({ more: "x".repeat(70_000) })),
       "its keys: the answer is longer than 262144 bytes": answering(description({}), `{"keys":[],"more":"${"x".repeat(270_000)}"}`),
-      "its description: the answer does not read": answering("<html>"),
+      "its description: the answer cannot be read": answering("<html>"),
       "it shows no key": answering(description({})),
       "its description: it answered 302": (_, reply) => reply.writeHead(302, { location: `${provider.issuer}/elsewhere` }).end(),
       "its description: no answer within 5000 ms": () => {},

@@ -48,7 +48,7 @@ const DAMAGES: &[(&str, &str)] = &[
         "was taken before",
     ),
     ("UPDATE beneficiaries SET status_history = 'verifying@1'", "the history ends in verifying"),
-    ("UPDATE payouts SET status_history = ''", "does not read"),
+    ("UPDATE payouts SET status_history = ''", "cannot be read"),
     ("UPDATE audit_log SET details = '{}' WHERE number = 1", "entry 1 is not as it was written"),
     ("DELETE FROM audit_log WHERE number = 1", "entry 2 follows entry 0"),
     (

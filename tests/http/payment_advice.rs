@@ -318,7 +318,7 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
             "not in the key set",
         ),
         (pdf.body.to_vec(), "PDF"),
-        (b"no".to_vec(), "does not read"),
+        (b"no".to_vec(), "cannot be read"),
     ] {
         let (code, told) =
             hundi(&["advice", "verify", &file("altered.json", &altered), "--keys", &saved]);

@@ -176,7 +176,7 @@ async fn limits_and_faults(provoked: &mut Provoked) {
     let quote = json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "100.00" });
     provoked.note(Code::QuoteUnavailable, &client.post("/v1/quote_locks", quote).await);
     let sender = client.sender().await;
-    // A row that does not read.
+    // A row that cannot be read.
     let spoil = "UPDATE senders SET type = 'nobody'";
     server.app.state.store.write(|tx, _| Ok(tx.execute(spoil, &[])?)).await.unwrap();
     let path = format!("/v1/senders/{}", id(&sender));

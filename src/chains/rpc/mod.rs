@@ -153,7 +153,7 @@ impl RpcNode {
         let answers: Vec<Data> =
             self.many(&addresses.iter().map(question).collect::<Vec<_>>()).await?;
         let read = |answer: Data| {
-            answer.as_number().ok_or_else(|| NodeError::Garbage("a balance does not read".into()))
+            answer.as_number().ok_or_else(|| NodeError::Garbage("a balance cannot be read".into()))
         };
         answers.into_iter().map(read).collect()
     }
@@ -248,7 +248,7 @@ impl RpcNode {
                 None,
             ),
             Err(error) => self.transport.rest_after(
-                Err(NodeError::Garbage(format!("the solidified block does not read: {error}"))),
+                Err(NodeError::Garbage(format!("the solidified block cannot be read: {error}"))),
                 None,
             ),
         }

@@ -140,7 +140,7 @@ impl OpenId {
     ) -> Result<String, ProviderError> {
         let known = self.known(instant).await?;
         let mut url = Url::parse(&known.metadata.authorization_endpoint)
-            .map_err(|_| Unavailable("the provider's address does not read".into()))?;
+            .map_err(|_| Unavailable("the provider's address cannot be read".into()))?;
         let scope = if self.settings.link_by_email { "openid email" } else { "openid" };
         url.query_pairs_mut()
             .append_pair("response_type", "code")
@@ -258,7 +258,7 @@ impl OpenId {
         match answer.http_status {
             200 => {
                 let tokens: Tokens = serde_json::from_slice(&answer.body)
-                    .map_err(|_| Unavailable("its answer with the token does not read".into()))?;
+                    .map_err(|_| Unavailable("its answer with the token cannot be read".into()))?;
                 tokens.id_token.ok_or_else(|| Refused("its answer has no ID token".into()))
             }
             status @ (400 | 401) => {
@@ -371,7 +371,7 @@ impl OpenId {
             return Err(Unavailable(format!("{what}: it answered {}", answer.http_status)));
         }
         serde_json::from_slice(&answer.body)
-            .map_err(|_| Unavailable(format!("{what}: the answer does not read")))
+            .map_err(|_| Unavailable(format!("{what}: the answer cannot be read")))
     }
 
     /// Asks for the description and the keys, and describes the result in words, for `hundi

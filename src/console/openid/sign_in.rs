@@ -46,7 +46,7 @@ pub async fn begin(asked: ConsoleRequest) -> PageOutcome {
 }
 
 fn unreadable() -> ProviderError {
-    ProviderError::Unavailable("the provider's address does not read".into())
+    ProviderError::Unavailable("the provider's address cannot be read".into())
 }
 
 /// Handles the browser's return from the provider. It is valid only in the browser that began, and

@@ -75,7 +75,7 @@ pub fn verify(
     // Only the first call in a process installs it; later ones change nothing.
     let _ = RING.install_default();
     let header = jsonwebtoken::decode_header(token)
-        .map_err(|_| Refused("the token's head does not read, or names another algorithm"))?;
+        .map_err(|_| Refused("the token's head cannot be read, or names another algorithm"))?;
     if !ALGORITHMS.contains(&header.alg) {
         return Err(Refused("the token is signed with an algorithm that is not taken"));
     }
@@ -84,7 +84,7 @@ pub fn verify(
     }
     let key = key_of(keys, header.alg, header.kid.as_deref()).ok_or(TokenFault::UnknownKey)?;
     let key =
-        DecodingKey::from_jwk(key).map_err(|_| Refused("the provider's key does not read"))?;
+        DecodingKey::from_jwk(key).map_err(|_| Refused("the provider's key cannot be read"))?;
     let mut validation = Validation::new(header.alg);
     validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
     validation.set_issuer(&[expected.issuer]);
@@ -151,7 +151,7 @@ fn why_refused(error: &Error) -> &'static str {
         ErrorKind::InvalidIssuer => "the token is of another issuer",
         ErrorKind::InvalidAudience => "the token was made for another client",
         ErrorKind::MissingRequiredClaim(_) => "the token lacks something that it must say",
-        _ => "the token does not read",
+        _ => "the token cannot be read",
     }
 }
 
@@ -323,11 +323,11 @@ mod tests {
                 (json!({"iss": "https://login.example.com/"}), "another issuer"),
                 (json!({"iss": null}), "lacks"),
                 (json!({"aud": "another"}), "another client"),
-                (json!({"aud": null}), "does not read"),
+                (json!({"aud": null}), "cannot be read"),
                 (json!({"aud": []}), "another client"),
                 (json!({"aud": ["hundi", "another"]}), "another client"),
                 (json!({"azp": "another"}), "another client"),
-                (json!({"sub": null}), "does not read"),
+                (json!({"sub": null}), "cannot be read"),
                 (json!({"sub": ""}), "subject"),
                 (json!({"sub": "x".repeat(256)}), "subject"),
                 (json!({"nonce": "another"}), "another sign-in"),
@@ -338,7 +338,7 @@ mod tests {
                 (json!({"nbf": instant() + 100}), "not hold yet"),
                 (json!({"iat": instant() + 100}), "just now"),
                 (json!({"iat": instant() - 700}), "just now"),
-                (json!({"iat": null}), "does not read"),
+                (json!({"iat": null}), "cannot be read"),
             ];
             for (changes, why) in wrong {
                 match judged(&with(changes.clone()), &EXPECTED) {

@@ -435,7 +435,7 @@ pub fn approve(
         .proven(request.requested_by, person.via())
         .approved(&name);
     let asked = RequestedAction::read(&request.asked)
-        .ok_or_else(|| StoreError::Broken("a request does not read".into()))?;
+        .ok_or_else(|| StoreError::Broken("a request cannot be read".into()))?;
     match asked {
         RequestedAction::Decide(id, decision) => {
             super::decide(tx, now, services, id, &decision, &by)

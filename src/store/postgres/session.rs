@@ -375,7 +375,7 @@ impl PgSession {
 
 /// A row as each `rows.rs` reads it: truth values are numbers, as on every store.
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
-    let unreadable = |_| StoreError::Broken("a column of PostgreSQL does not read".into());
+    let unreadable = |_| StoreError::Broken("a column of PostgreSQL cannot be read".into());
     let cells = row.columns().iter().enumerate().map(|(index, column)| {
         Ok(match *column.type_() {
             Type::INT8 => row

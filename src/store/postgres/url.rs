@@ -55,7 +55,7 @@ impl PostgresUrl {
             .replace('+', "%20");
         let mut config = tokio_postgres::Config::from_str(&format!("postgres://{place}?{passed}"))
             .map_err(|error| {
-                format!("the database's address does not read ({error}): {EXAMPLE}")
+                format!("the database's address cannot be read ({error}): {EXAMPLE}")
             })?;
         if config.get_hosts().is_empty() || config.get_dbname().is_none() {
             return Err(format!("the database's address names no host or no database: {EXAMPLE}"));
@@ -147,7 +147,7 @@ fn client_config(root_file: Option<PathBuf>) -> Result<rustls::ClientConfig, Str
             use rustls::pki_types::pem::PemObject;
             for certificate in rustls::pki_types::CertificateDer::pem_slice_iter(&pem) {
                 let certificate =
-                    certificate.map_err(|error| format!("{shown} does not read: {error:?}"))?;
+                    certificate.map_err(|error| format!("{shown} cannot be read: {error:?}"))?;
                 roots
                     .add(certificate)
                     .map_err(|error| format!("{shown} holds no root certificate: {error}"))?;
