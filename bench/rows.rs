@@ -313,7 +313,10 @@ impl Bare {
 
     fn lane(&self) -> (f64, f64) {
         let stats = &self.store.stats;
-        (stats.commits.load(Ordering::Relaxed) as f64, stats.jobs.load(Ordering::Relaxed) as f64)
+        (
+            stats.transactions.load(Ordering::Relaxed) as f64,
+            stats.jobs.load(Ordering::Relaxed) as f64,
+        )
     }
 
     /// One commit for each creation, without a hand-over between threads.

@@ -17,7 +17,7 @@ use crate::disk::WatchedFolder;
 use crate::issuers::{self, IssuerSource, Issuers};
 use crate::kernel::{Currency, Money, Rate, within};
 use crate::rails::files::settings::BankSettings;
-use crate::rate_limits::Rates;
+use crate::rate_limits::RequestRates;
 use crate::rates::http::RateSettings;
 use crate::screening::settings::ScreeningSettings;
 use crate::secrets::GivenKeys;
@@ -65,7 +65,7 @@ pub struct Config {
     pub drain_seconds: u64,
     pub role: ProcessRole,
     pub encryption_keys: GivenKeys,
-    pub rate_limits: Rates,
+    pub rate_limits: RequestRates,
     pub shows_metrics: bool,
     /// A directory of IFSCs newer than the one inside the binary.
     pub ifsc_file: Option<PathBuf>,
@@ -329,7 +329,7 @@ impl Config {
             drain_seconds,
             role,
             encryption_keys: GivenKeys::read(environment),
-            rate_limits: Rates {
+            rate_limits: RequestRates {
                 reads: value!(rate_limit_reads).unwrap_or(RATE_DEFAULT),
                 writes: value!(rate_limit_writes).unwrap_or(RATE_DEFAULT),
             },

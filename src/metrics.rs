@@ -368,9 +368,9 @@ impl Metrics {
         let catch_up = |counter: &Counter<u64, AtomicU64>, total: u64| {
             counter.inc_by(total.saturating_sub(counter.get()));
         };
-        catch_up(&self.commits, store.stats.commits.load(Relaxed));
+        catch_up(&self.commits, store.stats.transactions.load(Relaxed));
         catch_up(&self.jobs, store.stats.jobs.load(Relaxed));
-        catch_up(&self.commit_failures, store.stats.commit_failures.load(Relaxed));
+        catch_up(&self.commit_failures, store.stats.transaction_failures.load(Relaxed));
         catch_up(&self.groups_again, store.stats.groups_again.load(Relaxed));
         catch_up(&self.database_connections, store.stats.connections_made.load(Relaxed));
         catch_up(&self.database_wait_microseconds, store.stats.wait_microseconds.load(Relaxed));

@@ -67,7 +67,7 @@ impl Resource {
         self
     }
     /// The resource's objects have a status whose changes emit no events of their own.
-    pub const fn with_status_table<S: Status>(self, table: &'static str) -> Resource {
+    pub const fn with_status_without_events<S: Status>(self, table: &'static str) -> Resource {
         let mut resource = self.with_status::<S>(table);
         if let Some(status) = &mut resource.status {
             status.event_types = Vec::new;

@@ -66,7 +66,8 @@ pub(super) async fn shown(
 }
 
 async fn drawn(asked: &ConsoleRequest, next: &str, problem: Option<String>) -> PageOutcome {
-    let is_anybody = asked.app.store.read(Cost::Point, |tx| Ok(staff::is_anybody(tx)?)).await?;
+    let is_anybody =
+        asked.app.store.read(Cost::Point, |tx| Ok(staff::has_enabled_operator(tx)?)).await?;
     let next = if is_own_path(next) { next } else { "" };
     let provider = asked.console.openid.as_ref().map(|openid| {
         let name = openid.settings.shown_name();

@@ -37,7 +37,7 @@ pub fn require_operator(
         return Ok(());
     }
     let declined = |text: &str| Err(OperationError::Declined(text.to_owned()));
-    if !by.is_told() {
+    if !by.has_actor_and_reason() {
         return declined(
             "say who decides and why: once there are operators, this needs --actor NAME and \
              --reason TEXT",

@@ -16,7 +16,7 @@ use state::{Classification, DepositStatus, ReasonCode};
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
     .at("deposits", "Stablecoin movements to deposit addresses.")
-    .with_status_table::<DepositStatus>("deposits")
+    .with_status_without_events::<DepositStatus>("deposits")
     .with_events(&[crate::events::DEPOSIT_COMPLETED])
     .with_book_rules(rows::BOOK_RULES);
 

@@ -180,7 +180,7 @@ where
 
     match route.verb {
         Verb::Get => {
-            if route.cost == Cost::Report {
+            if route.cost == Cost::Expensive {
                 within(app, end, weigh(api, seen, &asked)).await?;
             }
             if chaos::is_watched(app, &asked.caller, route) {
@@ -310,7 +310,7 @@ async fn get(api: &Api, asked: &RoutedRequest) -> Result<(Answer, bool), Operati
     let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
     let _turn = match route.cost {
-        Cost::Report => Some(api.report_turns.take(asked.caller.scope).await?),
+        Cost::Expensive => Some(api.report_turns.take(asked.caller.scope).await?),
         Cost::Point | Cost::Scan => None,
     };
     let mut work = (route.prepare)(Ok(&Node::Null), BesideFields::default());
@@ -391,8 +391,8 @@ async fn post(
     let app = &api.app;
     let route = &api.router.routes[asked.index];
     let parsed = parse_body(route, headers, &bytes);
-    let is_expensive =
-        route.cost == Cost::Report && parsed.as_ref().is_ok_and(|body| (route.is_expensive)(body));
+    let is_expensive = route.cost == Cost::Expensive
+        && parsed.as_ref().is_ok_and(|body| (route.is_expensive)(body));
     if is_expensive {
         weigh(api, seen, &asked).await?;
     }

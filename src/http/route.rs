@@ -138,7 +138,7 @@ pub struct Route {
     pub summary: &'static str,
     pub prepare: Prepare,
     pub cost: Cost,
-    /// Of a POST with [`Cost::Report`]: whether this body asks for as much.
+    /// Of a POST with [`Cost::Expensive`]: whether this body asks for as much.
     pub is_expensive: fn(&Node) -> bool,
     pub body: Option<BodyDoc>,
     pub list: Option<(ObjectKind, &'static [Filter])>,
@@ -243,7 +243,7 @@ impl Route {
     /// A POST that writes much where its body says so: an account has one under way, as it has one
     /// report.
     pub fn one_at_a_time(mut self, is_expensive: fn(&Node) -> bool) -> Route {
-        self.cost = Cost::Report;
+        self.cost = Cost::Expensive;
         self.is_expensive = is_expensive;
         self
     }
@@ -377,7 +377,7 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
                 Ok(Answer { http_status: 200, content_type, body, holds_secret: false })
             })
         }),
-        cost: Cost::Report,
+        cost: Cost::Expensive,
         parameters,
         answers_csv: true,
         ..Route::answering::<T>(Verb::Get, path, summary)

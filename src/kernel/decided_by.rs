@@ -101,14 +101,14 @@ impl DecidedBy {
     }
 
     /// Whether it is told who decides and why.
-    pub const fn is_told(&self) -> bool {
+    pub const fn has_actor_and_reason(&self) -> bool {
         !self.actor.is_empty() && !self.reason.is_empty()
     }
 
     /// What is missing for a decision in a mode: live mode needs both. Once there are operators,
     /// test mode does too (`decisions::require_operator`).
     pub fn missing(&self, mode: Mode) -> Option<&'static str> {
-        (mode.is_live() && !self.is_told()).then_some(
+        (mode.is_live() && !self.has_actor_and_reason()).then_some(
             "say who decides and why: a decision in live mode needs --actor NAME and --reason TEXT",
         )
     }

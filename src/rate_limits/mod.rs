@@ -16,7 +16,7 @@ use crate::store::Store;
 
 /// Requests a second that one key may send; 0 is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rates {
+pub struct RequestRates {
     pub reads: u32,
     pub writes: u32,
 }
@@ -116,7 +116,7 @@ type BucketKey = (Id<kind::ApiKey>, bool);
 
 /// All buckets of this node.
 pub struct Limiter {
-    rates: Rates,
+    rates: RequestRates,
     buckets: Mutex<HashMap<BucketKey, Bucket>>,
     handfuls: Mutex<HashMap<BucketKey, Arc<tokio::sync::Mutex<Handful>>>>,
 }
@@ -132,7 +132,7 @@ pub struct Headers {
 pub type RateDecision = (Option<Headers>, Result<(), Refusal>);
 
 impl Limiter {
-    pub fn new(rates: Rates) -> Limiter {
+    pub fn new(rates: RequestRates) -> Limiter {
         Limiter { rates, buckets: Mutex::default(), handfuls: Mutex::default() }
     }
 

@@ -137,8 +137,8 @@ pub fn purge(tx: &mut dyn Tx, now: &mut Now) -> Result<u64, StoreError> {
     Ok(0)
 }
 
-/// Whether anybody could sign in.
-pub fn is_anybody(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+/// Whether there is an operator who is not disabled.
+pub fn has_enabled_operator(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(rows::all(tx)?.iter().any(|operator| !operator.is_disabled))
 }
 

@@ -37,7 +37,7 @@ pub enum Cost {
     Scan,
     /// Reads much, such as a month of transfers: it needs one of [`REPORTS_MAX`] permits beside
     /// that of a scan.
-    Report,
+    Expensive,
 }
 
 struct TypedJob<F, T> {
@@ -402,7 +402,7 @@ impl Store {
         F: FnOnce(&mut dyn Tx) -> Result<T, OperationError> + Send + 'static,
     {
         let report = match cost {
-            Cost::Report => Some(waited_for(&self.reports).await?),
+            Cost::Expensive => Some(waited_for(&self.reports).await?),
             Cost::Point | Cost::Scan => None,
         };
         match &*self.engine {
@@ -416,7 +416,7 @@ impl Store {
                 // The read goes on when its caller hangs up, and so the permit goes with it.
                 let read = move || {
                     let _permits = (permit, report);
-                    readers.run(cost == Cost::Report, work)
+                    readers.run(cost == Cost::Expensive, work)
                 };
                 tokio::task::spawn_blocking(read)
                     .await
@@ -425,7 +425,7 @@ impl Store {
             Engine::Postgres { postgres, scans } => {
                 let scan = match cost {
                     Cost::Point => None,
-                    Cost::Scan | Cost::Report => Some(waited_for(scans).await?),
+                    Cost::Scan | Cost::Expensive => Some(waited_for(scans).await?),
                 };
                 let (reply, answer) = oneshot::channel();
                 let work = move |tx: &mut dyn Tx| {

@@ -66,13 +66,13 @@ impl Signals {
 pub struct LaneStats {
     /// Transactions that ended, also those that failed. On the embedded store each runs a group of
     /// jobs, on PostgreSQL one job.
-    pub commits: AtomicU64,
+    pub transactions: AtomicU64,
     /// The jobs of these transactions.
     pub jobs: AtomicU64,
     /// Those of the transactions that failed.
-    pub commit_failures: AtomicU64,
+    pub transaction_failures: AtomicU64,
     /// How long the transactions took, from their beginning to the end of the commit.
-    pub commit_microseconds: AtomicU64,
+    pub transaction_microseconds: AtomicU64,
     /// Groups that ran a second time, with savepoints, because one of their jobs had to be undone.
     pub groups_again: AtomicU64,
     /// Times that writing transactions waited for a server, statements that had to be prepared

@@ -266,7 +266,7 @@ impl Lane {
             }
             Err(error) => {
                 self.stats.is_failing.store(true, Ordering::Relaxed);
-                self.stats.commit_failures.fetch_add(1, Ordering::Relaxed);
+                self.stats.transaction_failures.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(error = %error, jobs = group.len(), "a commit failed: nothing of \
                  it was kept, its callers were answered 503");
                 self.key_segments.mark_stale();
@@ -274,10 +274,10 @@ impl Lane {
                 (Err(error), Vec::new())
             }
         };
-        self.stats.commits.fetch_add(1, Ordering::Relaxed);
+        self.stats.transactions.fetch_add(1, Ordering::Relaxed);
         self.stats.jobs.fetch_add(group.len() as u64, Ordering::Relaxed);
         self.stats
-            .commit_microseconds
+            .transaction_microseconds
             .fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
         for job in group {
             job.finish(outcome.clone());
@@ -531,8 +531,10 @@ mod tests {
             .await;
         assert!(matches!(refused_before_it_wrote, Err(OperationError::Refused(_))));
         assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 0, "it had nothing to undo");
-        let (commits_before, jobs_before) =
-            (store.stats.commits.load(Ordering::Relaxed), store.stats.jobs.load(Ordering::Relaxed));
+        let (commits_before, jobs_before) = (
+            store.stats.transactions.load(Ordering::Relaxed),
+            store.stats.jobs.load(Ordering::Relaxed),
+        );
         // The lane is held until all that follow wait, so that they share a group.
         let (release, released) = std::sync::mpsc::channel::<()>();
         let is_held = Arc::new(tokio::sync::Notify::new());
@@ -560,8 +562,10 @@ mod tests {
             matches!(answers.as_slice(), [Ok(()), Err(OperationError::Refused(_)), Ok(())]),
             "{answers:?}"
         );
-        let (commits, jobs) =
-            (store.stats.commits.load(Ordering::Relaxed), store.stats.jobs.load(Ordering::Relaxed));
+        let (commits, jobs) = (
+            store.stats.transactions.load(Ordering::Relaxed),
+            store.stats.jobs.load(Ordering::Relaxed),
+        );
         assert_eq!(
             (commits - commits_before, jobs - jobs_before),
             (2, 4),

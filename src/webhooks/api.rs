@@ -466,9 +466,9 @@ fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<Pref
             Err(failure) => Err(failure),
         }
     };
-    Some(Box::pin(
-        async move { Ok(store.read(Cost::Report, count).await?.map(PreflightResult::Range)) },
-    ))
+    Some(Box::pin(async move {
+        Ok(store.read(Cost::Expensive, count).await?.map(PreflightResult::Range))
+    }))
 }
 
 fn replay(

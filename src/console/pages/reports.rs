@@ -25,10 +25,9 @@ fn day_of(visit: &Visit, name: &str) -> Option<Day> {
 pub async fn page(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let day = day_of(&visit, "day").ok_or(Failure::NotFound)?;
-    let read = visit
-        .app
-        .store
-        .read(Cost::Report, move |tx| Ok((AccountNames::read(tx)?, closing::read(tx, mode, day)?)));
+    let read = visit.app.store.read(Cost::Expensive, move |tx| {
+        Ok((AccountNames::read(tx)?, closing::read(tx, mode, day)?))
+    });
     let (accounts, closing) = read.await?;
     let words = visit.words;
     let mut page = ConsolePage::new("reports", words.get("reports.title"));
@@ -132,7 +131,7 @@ fn download(name: &str, text: String) -> PageOutcome {
 pub async fn closing(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let day = day_of(&visit, "day").ok_or(Failure::NotFound)?;
-    let read = visit.app.store.read(Cost::Report, move |tx| Ok(closing::read(tx, mode, day)?));
+    let read = visit.app.store.read(Cost::Expensive, move |tx| Ok(closing::read(tx, mode, day)?));
     download(&format!("closing-{}-{day}.csv", mode.as_str()), read.await?.to_csv())
 }
 
@@ -145,7 +144,7 @@ pub async fn statement(visit: Visit) -> PageOutcome {
     if ends <= begins || ends - begins > statements::PERIOD_SECONDS_MAX {
         return Err(Failure::told(visit.words.get("reports.bad_period")));
     }
-    let read = visit.app.store.read(Cost::Report, move |tx| {
+    let read = visit.app.store.read(Cost::Expensive, move |tx| {
         let accounts = AccountNames::read(tx)?;
         if accounts.all().all(|(known, _)| known != number) {
             return Ok(None);

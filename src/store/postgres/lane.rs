@@ -285,13 +285,13 @@ impl WriteLane<'_> {
             let started = Instant::now();
             let outcome = self.carry_out(&mut *job, end);
             let stats = &self.shared.stats;
-            stats.commits.fetch_add(1, Ordering::Relaxed);
+            stats.transactions.fetch_add(1, Ordering::Relaxed);
             stats.jobs.fetch_add(1, Ordering::Relaxed);
             stats
-                .commit_microseconds
+                .transaction_microseconds
                 .fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
             if outcome.is_err() {
-                stats.commit_failures.fetch_add(1, Ordering::Relaxed);
+                stats.transaction_failures.fetch_add(1, Ordering::Relaxed);
             }
             job.finish(outcome);
         }
