@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::kernel::seal::{KEY_BYTES, Sealer, SealingKey, Verifier, fits, verifier_of};
 use crate::kernel::{StoreError, system_random};
 use crate::store::sqlite::{self, SqliteTx};
-use crate::store::{Database, Tx, migrate};
+use crate::store::{Database, Tx, meta};
 
 fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
@@ -134,7 +134,7 @@ fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
         return None;
     }
     let connection = sqlite::open_reader(database).ok()?;
-    migrate::read_meta(&mut SqliteTx::new(&connection), VERIFIER).ok()?
+    meta::read(&mut SqliteTx::new(&connection), VERIFIER).ok()?
 }
 
 /// The operator's keys, or those in the files beside the database; `None` where neither is there.
@@ -205,10 +205,10 @@ pub const KEY_DOES_NOT_FIT: &str = "the encryption key does not fit this databas
 /// The verifier of the key that seals, of those that a process has. A first start writes down the
 /// first.
 pub fn sealing_verifier(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<Verifier, StoreError> {
-    match migrate::read_meta(tx, VERIFIER)? {
+    match meta::read(tx, VERIFIER)? {
         None => {
             let first = verifiers.first().ok_or_else(key_does_not_fit)?;
-            migrate::replace_meta(tx, VERIFIER, None, first)?;
+            meta::replace(tx, VERIFIER, None, first)?;
             Ok(*first)
         }
         Some(stored) => verifiers
@@ -225,13 +225,13 @@ pub fn key_does_not_fit() -> StoreError {
 
 /// Says that [`sealing_key`] will be asked.
 pub fn prefetch_sealing_key(tx: &mut dyn Tx) -> Result<(), StoreError> {
-    migrate::prefetch_meta(tx, VERIFIER)
+    meta::prefetch(tx, VERIFIER)
 }
 
 /// The key that seals in this transaction. The store is asked each time, because the key can change
 /// while a process runs; one that does not have the new key seals nothing any more.
 pub fn sealing_key<'s>(tx: &mut dyn Tx, sealer: &'s Sealer) -> Result<SealingKey<'s>, StoreError> {
-    let stored = migrate::read_meta(tx, VERIFIER)?;
+    let stored = meta::read(tx, VERIFIER)?;
     sealer.sealing_key(stored.as_deref()).ok_or_else(|| {
         StoreError::Unavailable(
             "the encryption key was changed, and this node has the old one".into(),

@@ -12,7 +12,7 @@ use crate::kernel::hex;
 use crate::kernel::seal::{SealedPlace, Sealer};
 use crate::key_rotation::{self, holders::Holder};
 use crate::secrets::{self, EncryptionKeys};
-use crate::store::{Store, migrate};
+use crate::store::{Store, meta};
 
 /// Where the store keeps the next address index of test mode's own account key.
 pub(super) const TEST_ADDRESS_INDEX: &str = "test_address_index_next";
@@ -53,8 +53,8 @@ pub(super) async fn prepare(
             if let Some(node) = &node {
                 key_rotation::holders::enter(tx, now, node, &sealing)?;
             }
-            let fingerprint_key = migrate::read_meta(tx, SealedPlace::FINGERPRINT_KEY.name())?;
-            let stored = migrate::read_meta(tx, SealedPlace::TEST_ACCOUNT_KEY.name())?;
+            let fingerprint_key = meta::read(tx, SealedPlace::FINGERPRINT_KEY.name())?;
+            let stored = meta::read(tx, SealedPlace::TEST_ACCOUNT_KEY.name())?;
             Ok((sealing, fingerprint_key, stored, now.random_bytes::<64>()))
         })
         .await;
@@ -75,12 +75,12 @@ pub(super) async fn prepare(
     let written = store.write(move |tx, now| {
         let place = &SealedPlace::TEST_ACCOUNT_KEY;
         // Another node that starts at the same time may have made one.
-        if let Some(stored) = migrate::read_meta(tx, place.name())? {
+        if let Some(stored) = meta::read(tx, place.name())? {
             return Ok(stored);
         }
         let key = secrets::sealing_key(tx, &sealing)?;
         let sealed = key.seal(now.random_bytes(), place, &[], text.as_bytes())?;
-        migrate::replace_meta(tx, place.name(), None, &sealed)?;
+        meta::replace(tx, place.name(), None, &sealed)?;
         Ok(sealed)
     });
     let stored = written

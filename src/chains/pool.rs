@@ -20,7 +20,7 @@ use super::derivation::{ADDRESS_INDEX_MAX, AccountXpub};
 use super::port::ChainKind;
 use super::watched::WatchedAddresses;
 use crate::kernel::StoreError;
-use crate::store::{Tx, migrate};
+use crate::store::{Tx, meta};
 
 /// The smallest batch, on a server with little to do: 0.1 s of CPU time.
 pub const BATCH_ADDRESSES_MIN: usize = 4_096;
@@ -102,7 +102,7 @@ impl AddressBatches {
 
 /// The next index that nobody reserved, as it is stored and as a number.
 fn index_next(tx: &mut dyn Tx, index_name: &str) -> Result<(Option<Vec<u8>>, u32), StoreError> {
-    let stored = migrate::read_meta(tx, index_name)?;
+    let stored = meta::read(tx, index_name)?;
     let number =
         stored.as_deref().map_or(Some(0), |bytes| std::str::from_utf8(bytes).ok()?.parse().ok());
     Ok((
@@ -116,7 +116,7 @@ fn index_next(tx: &mut dyn Tx, index_name: &str) -> Result<(Option<Vec<u8>>, u32
 pub fn skip(tx: &mut dyn Tx, index_name: &str, count: u32) -> Result<Range<u32>, StoreError> {
     let (stored, from) = index_next(tx, index_name)?;
     let end = from.saturating_add(count).min(ADDRESS_INDEX_MAX + 1);
-    migrate::replace_meta(tx, index_name, stored.as_deref(), end.to_string().as_bytes())?;
+    meta::replace(tx, index_name, stored.as_deref(), end.to_string().as_bytes())?;
     Ok(from..end)
 }
 
@@ -224,7 +224,7 @@ impl AddressPool {
             ));
         }
         // Two nodes that read the same index must not both have it.
-        migrate::replace_meta(tx, &self.index_name, stored.as_deref(), end.to_string().as_bytes())?;
+        meta::replace(tx, &self.index_name, stored.as_deref(), end.to_string().as_bytes())?;
         Ok(from..end)
     }
 
@@ -341,7 +341,7 @@ mod tests {
     fn with_store(test: impl FnOnce(&mut dyn Tx)) {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         let mut tx = SqliteTx::new(&connection);
-        migrate::migrate(&mut tx).unwrap();
+        crate::store::migrate::migrate(&mut tx).unwrap();
         test(&mut tx);
     }
 
@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn the_last_indices_are_used_and_then_it_says_so() {
         with_store(|tx| {
-            migrate::write_meta(tx, NAME, (ADDRESS_INDEX_MAX - 2).to_string().as_bytes()).unwrap();
+            meta::write(tx, NAME, (ADDRESS_INDEX_MAX - 2).to_string().as_bytes()).unwrap();
             let pool = pool(50, 50);
             let range = pool.reserve(tx).unwrap();
             assert_eq!(range, ADDRESS_INDEX_MAX - 2..ADDRESS_INDEX_MAX + 1);

@@ -12,7 +12,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{Id, Mode, Money, OperationError, Scope, StoreError};
 use crate::keys;
 use crate::secrets;
-use crate::store::{Cost, Store, migrate};
+use crate::store::{Cost, Store, meta};
 use crate::transfers::rows::{self, AddressLine};
 
 /// Transfers whose addresses are in memory at once.
@@ -168,7 +168,7 @@ async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
     let configured = app::address_index_names(&config);
     let store = open_or_make(&config).await?;
     let skipped = store.write(move |tx, _| {
-        let mut names = migrate::meta_names(tx, "%address_index_next%")?;
+        let mut names = meta::names(tx, "%address_index_next%")?;
         names.extend(
             configured.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>(),
         );

@@ -8,7 +8,7 @@ use crate::background::Stop;
 use crate::kernel::seal::{self, Verifier, key_name};
 use crate::kernel::{Now, StoreError};
 use crate::secrets;
-use crate::store::{Store, Tx, migrate};
+use crate::store::{Store, Tx, meta};
 
 /// How often a node on a shared store says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ pub fn enter(
 ) -> Result<(), StoreError> {
     let instant = now.instant_milliseconds();
     if tx.is_shared() {
-        migrate::replace_meta(tx, secrets::VERIFIER, Some(sealing), sealing)?;
+        meta::replace(tx, secrets::VERIFIER, Some(sealing), sealing)?;
         rows::forget_holders(tx, instant - COUNTS_MILLISECONDS)?;
     } else {
         // The only process: those before it have ended.
@@ -81,7 +81,7 @@ pub async fn run(store: Store, node: Holder, mut stop: Stop) {
                 this.verifiers.as_flattened(),
                 instant,
             )?;
-            Ok(migrate::read_meta(tx, secrets::VERIFIER)?)
+            Ok(meta::read(tx, secrets::VERIFIER)?)
         });
         // Workers that use the store log that it fails.
         let Ok(Some(sealing)) = said.await else { continue };

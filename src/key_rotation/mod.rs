@@ -22,7 +22,7 @@ use crate::audit::{self, Action, Fact};
 use crate::kernel::seal::{KEY_BYTES, SealedPlace, Sealer, Verifier, key_name};
 use crate::kernel::{DecidedBy, InternalId, Now, OperationError, StoreError};
 use crate::secrets;
-use crate::store::{Cost, Store, Tx, VisibilityFloor, failpoint, migrate};
+use crate::store::{Cost, Store, Tx, VisibilityFloor, failpoint, meta};
 use rows::Rotation;
 
 /// Rows that one transaction looks at: few, so that no request waits long for one of them.
@@ -55,9 +55,8 @@ pub fn refuse_half(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreE
 
 /// The sealer of a database with the keys that are given.
 pub fn sealer(tx: &mut dyn Tx, keys: &[[u8; KEY_BYTES]]) -> Result<Sealer, StoreError> {
-    let sealing =
-        migrate::read_meta(tx, secrets::VERIFIER)?.ok_or_else(secrets::key_does_not_fit)?;
-    let fingerprint_key = migrate::read_meta(tx, SealedPlace::FINGERPRINT_KEY.name())?;
+    let sealing = meta::read(tx, secrets::VERIFIER)?.ok_or_else(secrets::key_does_not_fit)?;
+    let fingerprint_key = meta::read(tx, SealedPlace::FINGERPRINT_KEY.name())?;
     Sealer::of(keys, &sealing, fingerprint_key.as_deref())?.ok_or_else(secrets::key_does_not_fit)
 }
 
@@ -82,7 +81,7 @@ pub fn begin(
     asks_nodes: bool,
     by: &DecidedBy,
 ) -> Result<Begun, StoreError> {
-    let stored = migrate::read_meta(tx, secrets::VERIFIER)?;
+    let stored = meta::read(tx, secrets::VERIFIER)?;
     let newest = rows::newest(tx)?;
     if let Some(running) = newest.as_ref().filter(|rotation| rotation.finished_at.is_none()) {
         return Ok(Begun::Running(running.clone()));
@@ -94,19 +93,19 @@ pub fn begin(
         return Ok(Begun::DoneBefore);
     }
     // From here to the commit no node starts, and no other change begins.
-    migrate::replace_meta(tx, secrets::VERIFIER, Some(&old), next)?;
+    meta::replace(tx, secrets::VERIFIER, Some(&old), next)?;
     if asks_nodes {
         let without = holders::without(tx, now, next)?;
         if !without.is_empty() {
-            migrate::replace_meta(tx, secrets::VERIFIER, Some(next), &old)?;
+            meta::replace(tx, secrets::VERIFIER, Some(next), &old)?;
             return Ok(Begun::NodesWithout(without));
         }
     }
-    if migrate::read_meta(tx, SealedPlace::FINGERPRINT_KEY.name())?.is_none() {
+    if meta::read(tx, SealedPlace::FINGERPRINT_KEY.name())?.is_none() {
         let key = secrets::sealing_key(tx, sealer)?;
         let plain = sealer.fingerprint_key().expose_secret();
         let sealed = key.seal(now.random_bytes(), &SealedPlace::FINGERPRINT_KEY, &[], plain)?;
-        migrate::replace_meta(tx, SealedPlace::FINGERPRINT_KEY.name(), None, &sealed)?;
+        meta::replace(tx, SealedPlace::FINGERPRINT_KEY.name(), None, &sealed)?;
     }
     let rotation = Rotation {
         number: newest.map_or(1, |newest| newest.number + 1),
@@ -288,7 +287,7 @@ mod tests {
     fn every_sealed_column_of_the_schema_is_a_place() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         let tx: &mut dyn Tx = &mut SqliteTx::new(&connection);
-        migrate::migrate(tx).unwrap();
+        crate::store::migrate::migrate(tx).unwrap();
         let columns = tx
             .rows(
                 "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE \

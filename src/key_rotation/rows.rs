@@ -2,7 +2,7 @@
 
 use crate::kernel::seal::{RowKey, SealedPlace, StoredAt, Verifier};
 use crate::kernel::{StoreError, hex};
-use crate::store::{Row, Tx, migrate};
+use crate::store::{Row, Tx, meta};
 use crate::values;
 
 /// A change of the key.
@@ -166,7 +166,7 @@ pub fn page(
     let (table, value, key) = match place.at() {
         StoredAt::Meta if !after_key.is_empty() => return Ok(Vec::new()),
         StoredAt::Meta => {
-            let value = migrate::read_meta(tx, place.name())?;
+            let value = meta::read(tx, place.name())?;
             let row = |sealed| SealedRow { key: vec![1], id: Vec::new(), sealed: Some(sealed) };
             return Ok(value.map(row).into_iter().collect());
         }

@@ -249,11 +249,7 @@ async fn ready(app: &AppState) -> Reply {
         let pauses = app.store.read(Cost::Point, |tx| Ok(pauses::rows::all(tx)?)).await?;
         let probe = move |tx: &mut dyn crate::store::Tx, now: &mut crate::kernel::Now| {
             if is_failing {
-                crate::store::migrate::write_meta(
-                    tx,
-                    "probed_at",
-                    now.instant().to_string().as_bytes(),
-                )?;
+                crate::store::meta::write(tx, "probed_at", now.instant().to_string().as_bytes())?;
             }
             Ok(())
         };

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::kernel::seal::{SealedPlace, Sealer};
 use crate::kernel::{Mode, Now, StoreError};
 use crate::secrets;
-use crate::store::{Tx, migrate};
+use crate::store::{Tx, meta};
 
 /// The most keys of one mode. Old ones stay, so that what they signed can be verified.
 pub const KEYS_COUNT_MAX: usize = 64;
@@ -99,7 +99,7 @@ fn seeds(
 }
 
 fn keys(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<Vec<SigningKey>, StoreError> {
-    let plain = seeds(sealer, mode, migrate::read_meta(tx, place(mode).name())?.as_deref())?;
+    let plain = seeds(sealer, mode, meta::read(tx, place(mode).name())?.as_deref())?;
     let entries = plain.expose_secret().chunks(ENTRY_BYTES);
     let read = |entry: &[u8]| {
         let (created, seed) = entry
@@ -113,7 +113,7 @@ fn keys(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<Vec<SigningKey>,
 /// Makes the first key of each mode that has none.
 pub fn ensure(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer) -> Result<(), StoreError> {
     for mode in [Mode::Test, Mode::Live] {
-        if migrate::read_meta(tx, place(mode).name())?.is_none() {
+        if meta::read(tx, place(mode).name())?.is_none() {
             rotate(tx, now, sealer, mode)?;
         }
     }
@@ -128,7 +128,7 @@ pub fn rotate(
     sealer: &Sealer,
     mode: Mode,
 ) -> Result<PublicKey, StoreError> {
-    let stored = migrate::read_meta(tx, place(mode).name())?;
+    let stored = meta::read(tx, place(mode).name())?;
     let known = seeds(sealer, mode, stored.as_deref())?;
     if known.expose_secret().len() >= KEYS_COUNT_MAX * ENTRY_BYTES {
         return Err(StoreError::Broken(format!(
@@ -140,7 +140,7 @@ pub fn rotate(
     let plain = SecretSlice::from([known.expose_secret(), &created.to_be_bytes(), &seed].concat());
     let sealing = secrets::sealing_key(tx, sealer)?;
     let sealed = sealing.seal(now.random_bytes(), place(mode), &[], plain.expose_secret())?;
-    migrate::replace_meta(tx, place(mode).name(), stored.as_deref(), &sealed)?;
+    meta::replace(tx, place(mode).name(), stored.as_deref(), &sealed)?;
     Ok(key.public)
 }
 

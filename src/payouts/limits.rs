@@ -17,7 +17,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, Money, Now, Scope, StoreError};
 use crate::rails::files::values::Day;
 use crate::services::PayoutLimits;
-use crate::store::{Tx, migrate};
+use crate::store::{Tx, meta};
 
 /// Instead of an object's ID: the account itself.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
@@ -163,7 +163,7 @@ fn was_counted_from_the_start(
     total: &Total,
 ) -> Result<bool, StoreError> {
     let name = in_force_since(total.subject, total.is_month());
-    let since = migrate::read_meta(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
+    let since = meta::read(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
     // `since` is an instant and the period is business time. Test clocks only move forward, so
     // today's offset is at least that of the moment when the limit was first seen.
     let ahead = now.clock_offset_seconds() * 1000;
@@ -186,9 +186,9 @@ pub fn keep_in_force_since(
             let name = in_force_since(subject, is_month);
             if limit.is_none() {
                 rows::forget_totals(tx, subject, is_month)?;
-                migrate::remove_meta(tx, &name)?;
-            } else if migrate::read_meta(tx, &name)?.is_none() {
-                migrate::write_meta(tx, &name, &now.instant_milliseconds().to_be_bytes())?;
+                meta::remove(tx, &name)?;
+            } else if meta::read(tx, &name)?.is_none() {
+                meta::write(tx, &name, &now.instant_milliseconds().to_be_bytes())?;
             }
         }
     }

@@ -8,7 +8,7 @@ use super::{Difference, DifferenceKind, Report, rows};
 use crate::decisions;
 use crate::kernel::{Currency, Mode, Money, StoreError};
 use crate::rails::files::rows as journal;
-use crate::store::{Tx, migrate};
+use crate::store::{Tx, meta};
 
 const KEPT_META: &str = "bank_comparison";
 /// The most differences that are kept; [`KeptComparison::differences_count`] counts all.
@@ -84,7 +84,7 @@ const fn has_row(kind: DifferenceKind) -> bool {
 }
 
 fn stored(tx: &mut dyn Tx) -> Result<Option<KeptComparison>, StoreError> {
-    let kept = migrate::read_meta(tx, KEPT_META)?;
+    let kept = meta::read(tx, KEPT_META)?;
     Ok(kept.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
@@ -122,7 +122,7 @@ pub fn compare(tx: &mut dyn Tx, instant: i64) -> Result<(Report, KeptComparison)
 pub fn keep(tx: &mut dyn Tx, compared: &KeptComparison) -> Result<(), StoreError> {
     let text = serde_json::to_vec(compared)
         .map_err(|error| StoreError::Broken(format!("a comparison with the bank: {error}")))?;
-    migrate::write_meta(tx, KEPT_META, &text)
+    meta::write(tx, KEPT_META, &text)
 }
 
 /// Whether a statement has closed another day since, or somebody has decided while there were

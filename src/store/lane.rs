@@ -415,7 +415,7 @@ mod tests {
     use super::*;
     use crate::kernel::{Code, Refusal};
     use crate::store::jobs::no_epilogue;
-    use crate::store::migrate::{read_meta, write_meta};
+    use crate::store::meta;
     use crate::store::{Cost, Store};
 
     #[tokio::test(flavor = "multi_thread")]
@@ -426,7 +426,7 @@ mod tests {
         for depth in 0..2 {
             let panicked: Result<(), OperationError> = store
                 .write(move |tx, _| {
-                    write_meta(tx, "lost", b"x")?;
+                    meta::write(tx, "lost", b"x")?;
                     if depth == 1 {
                         tx.savepoint()?;
                     }
@@ -437,10 +437,10 @@ mod tests {
                 matches!(panicked, Err(OperationError::Store(StoreError::Broken(_)))),
                 "{panicked:?}"
             );
-            store.write(|tx, _| Ok(write_meta(tx, "kept", b"x")?)).await.unwrap();
+            store.write(|tx, _| Ok(meta::write(tx, "kept", b"x")?)).await.unwrap();
         }
         let found = store
-            .read(Cost::Point, |tx| Ok((read_meta(tx, "lost")?, read_meta(tx, "kept")?)))
+            .read(Cost::Point, |tx| Ok((meta::read(tx, "lost")?, meta::read(tx, "kept")?)))
             .await
             .unwrap();
         assert_eq!(found, (None, Some(b"x".to_vec())));
@@ -494,7 +494,7 @@ mod tests {
         }
         drop(release);
         // The one that is still wanted gets its turn.
-        let last = store.read(Cost::Scan, |tx| Ok(read_meta(tx, "nothing")?)).await.unwrap();
+        let last = store.read(Cost::Scan, |tx| Ok(meta::read(tx, "nothing")?)).await.unwrap();
         assert_eq!(last, None);
         while running.load(Ordering::SeqCst) > 0 {
             tokio::task::yield_now().await;
@@ -514,7 +514,7 @@ mod tests {
         is_kept: bool,
     ) -> Result<(), OperationError> {
         let work = move |tx: &mut dyn Tx, _: &mut Now| {
-            write_meta(tx, name, b"x")?;
+            meta::write(tx, name, b"x")?;
             if is_kept { Ok(()) } else { Err(Refusal::new(Code::ResourceLocked, "planted").into()) }
         };
         store.write(work).await
@@ -586,7 +586,7 @@ mod tests {
         let names = ["before", "after", "refused"];
         let found = store
             .read(Cost::Point, move |tx| {
-                Ok(names.map(|name| read_meta(tx, name).map(|row| row.is_some())))
+                Ok(names.map(|name| meta::read(tx, name).map(|row| row.is_some())))
             })
             .await
             .unwrap();

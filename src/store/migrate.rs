@@ -1,10 +1,9 @@
-//! Migrations inside the binary, each run once, and the store's own facts in `meta`.
+//! Migrations inside the binary, each run once.
 
 use std::borrow::Cow;
 
-use super::{Tx, failpoint};
+use super::{Tx, failpoint, meta};
 use crate::kernel::{ObjectKind, StoreError};
-use crate::values;
 
 /// Every schema this binary knows, oldest first: the files of `migrations/`, which the build finds.
 /// Append one; never edit one that was released.
@@ -54,7 +53,7 @@ const SCHEMA_COMPATIBLE: &str = "schema_version_beside";
 const SCHEMA_STEPS: &str = "schema_steps";
 
 fn version(tx: &mut dyn Tx, name: &str) -> Result<Option<i64>, StoreError> {
-    let Some(bytes) = read_meta(tx, name)? else { return Ok(None) };
+    let Some(bytes) = meta::read(tx, name)? else { return Ok(None) };
     let number = String::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
     number
         .map(Some)
@@ -87,8 +86,8 @@ pub fn check_known(tx: &mut dyn Tx) -> Result<(), StoreError> {
 
 /// Stores that the migration of this index has run, and which binaries can work beside it.
 fn write_version(tx: &mut dyn Tx, index: usize) -> Result<(), StoreError> {
-    write_meta(tx, SCHEMA, (index + 1).to_string().as_bytes())?;
-    write_meta(tx, SCHEMA_COMPATIBLE, SCHEMA_OLDEST_COMPATIBLE.to_string().as_bytes())
+    meta::write(tx, SCHEMA, (index + 1).to_string().as_bytes())?;
+    meta::write(tx, SCHEMA_COMPATIBLE, SCHEMA_OLDEST_COMPATIBLE.to_string().as_bytes())
 }
 
 /// Brings an older schema up to date and refuses a newer one.
@@ -153,10 +152,10 @@ pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
             )?;
         }
         tx.execute(statement, &[])?;
-        write_meta(tx, SCHEMA_STEPS, (done_count + 1).to_string().as_bytes())?;
+        meta::write(tx, SCHEMA_STEPS, (done_count + 1).to_string().as_bytes())?;
     } else {
         write_version(tx, index)?;
-        write_meta(tx, SCHEMA_STEPS, b"0")?;
+        meta::write(tx, SCHEMA_STEPS, b"0")?;
     }
     Ok(true)
 }
@@ -216,57 +215,6 @@ fn statements(text: &str) -> Vec<String> {
         .map(|statement| statement.trim().to_owned())
         .filter(|statement| !statement.is_empty())
         .collect()
-}
-
-const READ_META: &str = "SELECT value FROM meta WHERE name = ?1";
-
-/// Says that [`read_meta`] will be asked.
-pub fn prefetch_meta(tx: &mut dyn Tx, name: &str) -> Result<(), StoreError> {
-    tx.prefetch(READ_META, values![name])
-}
-
-pub fn read_meta(tx: &mut dyn Tx, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    tx.row(READ_META, values![name])?.map(|mut row| row.bytes()).transpose()
-}
-
-/// The names of facts that are like a pattern.
-pub fn meta_names(tx: &mut dyn Tx, pattern: &str) -> Result<Vec<String>, StoreError> {
-    tx.rows("SELECT name FROM meta WHERE name LIKE ?1 ORDER BY name", values![pattern])?
-        .into_iter()
-        .map(|mut row| row.text())
-        .collect()
-}
-
-pub fn write_meta(tx: &mut dyn Tx, name: &str, value: &[u8]) -> Result<(), StoreError> {
-    tx.execute(
-        "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = \
-         excluded.value",
-        values![name, value],
-    )?;
-    Ok(())
-}
-
-pub fn remove_meta(tx: &mut dyn Tx, name: &str) -> Result<(), StoreError> {
-    tx.execute("DELETE FROM meta WHERE name = ?1", values![name]).map(drop)
-}
-
-/// Writes a fact that must still be what was read before; `None` where there was none. Another
-/// writer in between is a conflict.
-pub fn replace_meta(
-    tx: &mut dyn Tx,
-    name: &str,
-    old: Option<&[u8]>,
-    new: &[u8],
-) -> Result<(), StoreError> {
-    match old {
-        Some(old) => tx.execute_one(
-            "UPDATE meta SET value = ?3 WHERE name = ?1 AND value = ?2",
-            values![name, old, new],
-        ),
-        None => {
-            tx.execute_one("INSERT INTO meta (name, value) VALUES (?1, ?2)", values![name, new])
-        }
-    }
 }
 
 /// Tables, beside those of the callers' objects, whose identifiers the minter must stay above, with

@@ -13,6 +13,7 @@ pub mod key_segments;
 pub mod lane;
 pub mod lease;
 pub mod list;
+pub mod meta;
 pub mod migrate;
 pub mod pack;
 mod pending_signals;

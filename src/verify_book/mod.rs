@@ -5,7 +5,7 @@ mod rows;
 use crate::kernel::seal::{self, KEY_BYTES, Verifier, key_name, verifier_of};
 use crate::kernel::{StoreError, hex};
 use crate::resource::StatusTable;
-use crate::store::{Database, Tx, migrate};
+use crate::store::{Database, Tx, meta, migrate};
 use crate::{audit, key_rotation, ledger, resources, secrets};
 
 /// What a check found.
@@ -34,7 +34,7 @@ pub fn key_fault(
     database: &Database,
     verifiers: &[Verifier],
 ) -> Result<Option<String>, StoreError> {
-    let stored = database.examine(|tx| migrate::read_meta(tx, secrets::VERIFIER))?;
+    let stored = database.examine(|tx| meta::read(tx, secrets::VERIFIER))?;
     let is_wrong = stored
         .is_some_and(|stored| !verifiers.iter().any(|verifier| seal::fits(&stored, verifier)));
     Ok(is_wrong
@@ -56,7 +56,7 @@ pub fn sealed_values(
     let found = database.examine(|tx| {
         // `run` reports another schema as a fault, and a new database has no sealed values.
         if migrate::schema_version(tx)? != migrate::schema_known()
-            || migrate::read_meta(tx, secrets::VERIFIER)?.is_none()
+            || meta::read(tx, secrets::VERIFIER)?.is_none()
         {
             return Ok(None);
         }

@@ -11,7 +11,7 @@ use crate::chaos::{self, events::Watched};
 use crate::events::EVENT_KEPT_SECONDS;
 use crate::events::rows::EventRow;
 use crate::kernel::{Id, Now, Scope, StoreError};
-use crate::store::{Tx, migrate};
+use crate::store::{Tx, meta};
 
 /// How long a delivery that is being attempted belongs to the worker that took it, in milliseconds:
 /// after a crash it is sent again this much later. docs/postgresql.md promises 60 s, so a busy
@@ -383,7 +383,7 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     let kept_since_milliseconds = (now.instant() - DELIVERY_KEPT_SECONDS) * 1_000;
     let below = Id::lowest_at(kept_since_milliseconds);
     let round_start = Id::from_u128(0);
-    let place = migrate::read_meta(tx, PURGE_PLACE)?
+    let place = meta::read(tx, PURGE_PLACE)?
         .and_then(|bytes| Id::from_bytes(&bytes))
         .unwrap_or(round_start);
     let endpoint_ids = rows::queues_after(tx, place, ENDPOINTS_PURGED_MAX)?;
@@ -402,7 +402,7 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
         next = round_start;
     }
     if next != place {
-        migrate::write_meta(tx, PURGE_PLACE, &next.to_bytes())?;
+        meta::write(tx, PURGE_PLACE, &next.to_bytes())?;
     }
     Ok(removed)
 }

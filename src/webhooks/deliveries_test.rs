@@ -17,7 +17,7 @@ const SCOPE: Scope = Scope::new(1, Mode::Test);
 fn with_store(test: impl FnOnce(&mut dyn Tx, &mut Now)) {
     let connection = rusqlite::Connection::open_in_memory().unwrap();
     let mut tx = SqliteTx::new(&connection);
-    migrate::migrate(&mut tx).unwrap();
+    crate::store::migrate::migrate(&mut tx).unwrap();
     let mut now = Now::new(START, Minter::above(0), [7; 32]);
     test(&mut tx, &mut now);
 }
@@ -81,7 +81,7 @@ fn found(tx: &mut dyn Tx, endpoint: &Endpoint) -> Endpoint {
 fn told_of(endpoints_count: usize) -> (usize, bool) {
     let connection = rusqlite::Connection::open_in_memory().unwrap();
     let mut tx = SqliteTx::new(&connection);
-    migrate::migrate(&mut tx).unwrap();
+    crate::store::migrate::migrate(&mut tx).unwrap();
     let mut now = Now::new(START, Minter::above(0), [7; 32]);
     for account in 0..endpoints_count {
         let scope = Scope::new(account as i64, Mode::Test);

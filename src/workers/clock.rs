@@ -9,7 +9,7 @@ use crate::app_state::AppState;
 use crate::background::Stop;
 use crate::kernel::clock::{BootMoment, SleepMeter};
 use crate::kernel::{Now, OperationError};
-use crate::store::{Signal, Tx, failpoint, idempotency, migrate};
+use crate::store::{Signal, Tx, failpoint, idempotency, meta};
 use crate::tasks;
 use crate::webhooks;
 
@@ -123,7 +123,7 @@ fn note_in(
     moment: Option<&BootMoment>,
 ) -> Result<NotedStep, OperationError> {
     let mut found = |name: &str| -> Result<Option<String>, OperationError> {
-        let bytes = migrate::read_meta(tx, name)?;
+        let bytes = meta::read(tx, name)?;
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
     };
     let last = found(CLOCK_NOTE)?.and_then(|text| text.parse::<i64>().ok());
@@ -133,9 +133,9 @@ fn note_in(
     });
     let longer = found(LONGER_NOTE)?.and_then(|text| numbers::<2>(&text));
     let instant_milliseconds = now.instant_milliseconds();
-    migrate::write_meta(tx, CLOCK_NOTE, instant_milliseconds.to_string().as_bytes())?;
+    meta::write(tx, CLOCK_NOTE, instant_milliseconds.to_string().as_bytes())?;
     if let Some(BootMoment { boot_id, milliseconds }) = moment {
-        migrate::write_meta(tx, BOOT_NOTE, format!("{boot_id} {milliseconds}").as_bytes())?;
+        meta::write(tx, BOOT_NOTE, format!("{boot_id} {milliseconds}").as_bytes())?;
     }
     let passed = moment.zip(last_moment).and_then(|(now, then)| now.milliseconds_since(&then));
     let step = last.map_or(0, |last| instant_milliseconds - last - passed.unwrap_or(0));
@@ -156,7 +156,7 @@ fn note_in(
     if step_milliseconds > 0 {
         let seconds = step_milliseconds / 1000 + answers_longer.map_or(0, |(seconds, _)| seconds);
         let until = instant_milliseconds / 1000 + idempotency::ANSWER_KEPT_SECONDS;
-        migrate::write_meta(tx, LONGER_NOTE, format!("{seconds} {until}").as_bytes())?;
+        meta::write(tx, LONGER_NOTE, format!("{seconds} {until}").as_bytes())?;
         answers_longer = Some((seconds, until));
     }
     Ok(NotedStep { step_milliseconds, answers_longer })

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::app_state::AppState;
 use crate::kernel::{Id, InternalId, ObjectKind, Scope, StoreError};
-use crate::store::{Tx, migrate};
+use crate::store::{Tx, meta};
 use crate::{keys, name_words};
 
 /// Names of one transaction.
@@ -42,14 +42,14 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
 
 /// Keeps the words of the next few names, and the place after them; answers whether all are done.
 pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
-    let place = migrate::read_meta(tx, PLACE)?.unwrap_or_default();
+    let place = meta::read(tx, PLACE)?.unwrap_or_default();
     if place == DONE {
         return Ok(true);
     }
     let (code, is_sender, after) = read(&place).unwrap_or((2, true, [0; 16]));
     let scope = Scope::from_code(code);
     if scope.account_number() > keys::rows::accounts_count(tx)? {
-        migrate::write_meta(tx, PLACE, DONE)?;
+        meta::write(tx, PLACE, DONE)?;
         return Ok(true);
     }
     let kind = if is_sender { ObjectKind::Sender } else { ObjectKind::Beneficiary };
@@ -62,7 +62,7 @@ pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
         _ if is_sender => (code, false, [0; 16]),
         _ => (code + 1, true, [0; 16]),
     };
-    migrate::write_meta(tx, PLACE, &write(next))?;
+    meta::write(tx, PLACE, &write(next))?;
     Ok(false)
 }
 

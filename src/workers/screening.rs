@@ -17,7 +17,7 @@ use crate::screening::lists::{Lists, Reload};
 use crate::screening::rows::{self, ScreenedTable};
 use crate::services::Services;
 use crate::store::Cost;
-use crate::store::{Tx, migrate};
+use crate::store::{Tx, meta};
 use crate::tasks::{self, TASKS_AT_ONCE_MAX, TaskKind};
 use crate::{beneficiaries, senders};
 
@@ -80,13 +80,13 @@ impl ScreeningProgress {
         }
         let text = serde_json::to_vec(self)
             .map_err(|error| StoreError::Broken(format!("a walk's progress: {error}")))?;
-        migrate::write_meta(tx, WALK_META, &text)
+        meta::write(tx, WALK_META, &text)
     }
 }
 
 /// How far the last walk came; `None` before the first.
 pub fn progress(tx: &mut dyn Tx) -> Result<Option<ScreeningProgress>, StoreError> {
-    let kept = migrate::read_meta(tx, WALK_META)?;
+    let kept = meta::read(tx, WALK_META)?;
     Ok(kept.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
@@ -226,7 +226,7 @@ pub async fn ahead_of_checks(app: &AppState) {
 
 /// Whether everybody has to be screened again: the entries are not those of the last whole walk.
 pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
-    Ok(migrate::read_meta(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
+    Ok(meta::read(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
 }
 
 /// Reads the files that changed, every minute: on every node, because each screens with its own
@@ -358,10 +358,7 @@ async fn walk_if_due(
         (place, progress) = stepped.await?;
     }
     if is_last {
-        return app
-            .store
-            .write(move |tx, _| Ok(migrate::write_meta(tx, SCREENED_META, &hash)?))
-            .await;
+        return app.store.write(move |tx, _| Ok(meta::write(tx, SCREENED_META, &hash)?)).await;
     }
     *walked = Some((hash, began));
     Ok(())

@@ -1180,7 +1180,7 @@ async fn work_under_way_shows_its_place_and_its_end() {
             true, "count": 4_711, "reached": 1_780_000_000, "ended_at": ended_at });
         let planted = server.app.state.store.write(move |tx, _| {
             let text = serde_json::to_vec(&walk).unwrap();
-            hundi::store::migrate::write_meta(tx, "screening_walk", &text)?;
+            hundi::store::meta::write(tx, "screening_walk", &text)?;
             tx.execute("DELETE FROM chain_audits", &[])?;
             let sql = "INSERT INTO chain_audits (mode, chain, height, block_hash, \
                        completed_milliseconds) VALUES ('test', 'tron', 8150, ?1, ?2)";

@@ -6,7 +6,7 @@ use hundi::operator::{OperatorDecision, decide};
 use hundi::pauses::{self, Operation};
 use hundi::payouts;
 use hundi::payouts::limits::{self, LimitSubject};
-use hundi::store::{Cost, migrate};
+use hundi::store::{Cost, meta};
 use hundi::transfers::paying;
 use serde_json::{Value, json};
 
@@ -138,9 +138,9 @@ async fn a_limit_in_force_begins_a_period_with_nothing() {
         let forget = store.write(move |tx, _| {
             tx.execute("DELETE FROM payout_totals", &[])?;
             let name = "limit_in_force_since:account:day";
-            migrate::remove_meta(tx, name)?;
+            meta::remove(tx, name)?;
             if let Some(since) = since {
-                migrate::write_meta(tx, name, &since.to_be_bytes())?;
+                meta::write(tx, name, &since.to_be_bytes())?;
             }
             Ok(())
         });
