@@ -128,7 +128,7 @@ fn tighten(path: &Path) -> Result<(), StoreError> {
             continue;
         }
         let shown = name.display();
-        let tightened = std::fs::Permissions::from_mode(mode & 0o700);
+        let tightened = std::fs::Permissions::from_mode(mode & 0o600);
         if let Err(error) = std::fs::set_permissions(&name, tightened) {
             return Err(StoreError::Broken(format!(
                 "others can read or write the database {shown}, and its mode cannot be changed \
