@@ -71,19 +71,19 @@ pub struct App {
     pub state: Arc<AppState>,
     pub site: Arc<Site>,
     pub role: ProcessRole,
-    /// This node, and which encryption keys it has.
+    /// This node, and the encryption keys that it has.
     holder: Holder,
     /// Sends webhooks.
     pub webhook_client: WebhookClient,
-    /// The bank that exchanges files with the service, if there is one: of live mode, else the one
-    /// in the place of test mode's.
+    /// The bank that exchanges files with the service, if there is one: live mode's, or one that
+    /// replaces test mode's simulated bank.
     pub bank: Option<Arc<BankSettings>>,
-    /// The market rates of live mode, which a worker asks for.
+    /// The market rates of live mode, which a worker polls.
     pub rates: Option<Arc<HttpRates>>,
 }
 
 impl App {
-    /// Opens the store and puts the service together; nothing runs yet.
+    /// Opens the store and puts the service together. Nothing runs yet.
     pub async fn open(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
         App::open_with(config, clock, sequence, None, true).await
     }
@@ -256,12 +256,12 @@ impl App {
         }))
     }
 
-    /// Compares every chain with what the store knows of it, and asks its nodes whether they are of
-    /// the chain that the configuration names. `Err` names a mismatch. A node that does not answer
-    /// is no mismatch: the log says so, and the node is asked again later.
+    /// Compares every chain with what the store knows of it, and asks its nodes whether they belong
+    /// to the chain that the configuration names. `Err` names a mismatch. A node that does not
+    /// answer is no mismatch: it is logged, and the node is asked again later.
     pub async fn check_chains(&self) -> Result<(), String> {
         let unread = |failure: OperationError| {
-            format!("it cannot be read which chains were followed: {failure:?}")
+            format!("cannot read which chains were followed: {failure:?}")
         };
         let followed = self
             .state
@@ -306,8 +306,8 @@ impl App {
         Ok(())
     }
 
-    /// Makes those of the bank's folders that are missing. `Err` where files cannot be written to
-    /// them or taken from them: payouts would wait forever.
+    /// Creates those of the bank's folders that are missing. `Err` if files cannot be written to
+    /// the folders or taken from them, because payouts would then wait forever.
     pub fn check_bank(&self) -> Result<(), String> {
         let Some(bank) = &self.bank else { return Ok(()) };
         Folders::open(&bank.folder)?.check_writable()
@@ -387,7 +387,7 @@ impl App {
             Worker::leading("webhook_drills", move |stop, _| {
                 webhooks::drill::run(drills.clone(), drills_client.clone(), stop)
             }),
-            // Under one lease and so on one node: there the sequencer's signal wakes the delivery
+            // Under one lease and so on one node, where the sequencer's signal wakes the delivery
             // worker.
             Worker::leading(events::watch::SEQUENCER_LEASE, move |stop: Stop, lease| {
                 let handover = Arc::<Handover>::default();

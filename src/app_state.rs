@@ -13,15 +13,15 @@ use crate::metrics::Metrics;
 use crate::services::Services;
 use crate::store::Store;
 
-/// A part of live mode, and whether it is there.
+/// A part of live mode, and whether it is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivePart {
     /// The table of the configuration.
     pub table: &'static str,
-    /// What the part is for, and what to write where it is missing.
+    /// What the part is for, and what to write if it is missing.
     pub purpose: &'static str,
     pub is_configured: bool,
-    /// Why the configured part cannot be used, though it reads.
+    /// Why the configured part cannot be used, though its settings could be read.
     pub fault: Option<String>,
 }
 
@@ -44,7 +44,7 @@ pub enum SettingValue {
     Most(Option<Money>),
     /// Requests a second; 0 is no limit.
     EachSecond(u32),
-    /// A table that may hold secrets, by a keyed digest over all of it.
+    /// A table that may hold secrets, as a keyed digest of all of it.
     Digest(String),
 }
 
@@ -71,7 +71,7 @@ pub struct ShownSetting {
     pub is_of_node: bool,
 }
 
-/// Made once at the start by `app`. Later only what has a lock or an atomic of its own changes.
+/// Made once at the start by `app`. Later only members with a lock or an atomic change.
 pub struct AppState {
     /// Which process this is among those that share a database; random, made anew at each start.
     pub node_id: [u8; 16],
@@ -82,7 +82,7 @@ pub struct AppState {
     pub metrics: Arc<Metrics>,
     /// Finds callers by their API keys.
     pub keys: KeyRing,
-    /// What live mode is made of, and what of it is configured.
+    /// The parts of live mode, and which of them are configured.
     pub live_parts: Vec<LivePart>,
     /// Every setting in force.
     pub settings_shown: Vec<ShownSetting>,
@@ -91,7 +91,7 @@ pub struct AppState {
     /// The rate limits of one key, in requests a second, for reads and for writes; 0 is no limit.
     pub reads_per_second_max: u32,
     pub writes_per_second_max: u32,
-    /// Folders whose file system's free room `/metrics` shows.
+    /// Folders whose file system's free space `/metrics` shows.
     pub watched_folders: Vec<WatchedFolder>,
     /// Set before the port closes, so that load balancers send requests elsewhere.
     pub is_draining: AtomicBool,

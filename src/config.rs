@@ -1,5 +1,5 @@
-//! Configuration: a TOML file, environment variables over it, flags over those. A value that does
-//! not read or is out of its range is an error, not a default.
+//! Configuration: a TOML file, over it environment variables, over these flags. A value that cannot
+//! be read or is out of its range is an error, not a default.
 
 mod addresses;
 mod sources;
@@ -37,11 +37,11 @@ crate::string_enum!(
 );
 
 /// How long a node on PostgreSQL drains by default: twice the interval at which load balancers
-/// commonly ask. With SQLite the default is 0, because no other node could take the requests.
+/// commonly check. With SQLite the default is 0, because no other node could take the requests.
 const DRAIN_SECONDS_DEFAULT: i64 = 5;
 const DRAIN_SECONDS_MAX: i64 = 300;
 
-/// What flags say; they win over the file and the environment.
+/// The values of flags, which override the file and the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
     pub config: Option<PathBuf>,
@@ -56,12 +56,13 @@ pub struct Flags {
 #[derive(Debug)]
 pub struct Config {
     pub listen: String,
-    /// Where the operator's console listens, if it does.
+    /// Where the operator's console listens, if it is on.
     pub console: Option<ConsoleSettings>,
     pub database: Database,
-    /// Connections to a database that is reached over a network.
+    /// Connections to a PostgreSQL database.
     pub database_connections: usize,
-    /// How long `/readyz` of a node that was told to stop answers 503 before its port closes.
+    /// How long `/readyz` of a node that was told to stop answers 503 before its port closes, in
+    /// seconds.
     pub drain_seconds: u64,
     pub role: ProcessRole,
     pub encryption_keys: GivenKeys,
@@ -79,18 +80,18 @@ pub struct Config {
     pub live_chain: Option<ChainSettings>,
     /// The sponsor bank of live mode.
     pub bank: Option<BankSettings>,
-    /// A bank's test system or a simulator, in the place of test mode's simulated bank. Never set
+    /// A bank's test system or a simulator, instead of test mode's simulated bank. Never set
     /// together with `bank`: one worker serves one bank.
     pub test_bank: Option<BankSettings>,
     /// The market rates of live mode.
     pub rates: Option<RateSettings>,
     /// How live mode checks accounts.
     pub checks: Option<ChecksTable>,
-    /// The sanctions lists, where the operator names any.
+    /// The sanctions lists, if the operator names any.
     pub screening: Option<ScreeningSettings>,
 }
 
-/// The value of the variable `HUNDI_<NAME>`; an empty one counts as not set.
+/// The value of the variable `HUNDI_<NAME>`. An empty one counts as not set.
 fn from_environment<T: std::str::FromStr>(
     name: &str,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -107,7 +108,7 @@ fn from_environment<T: std::str::FromStr>(
 }
 
 impl Config {
-    /// The folders that the service writes to. A database over a network has none here.
+    /// The folders that the service writes to. A PostgreSQL database has none here.
     pub fn watched_folders(&self) -> Vec<WatchedFolder> {
         let database = match &self.database {
             Database::Sqlite(path) => Some(path.parent().unwrap_or(Path::new("")).to_owned()),
@@ -128,7 +129,7 @@ impl Config {
         }
     }
 
-    /// Reads the file, then the environment, then the flags. `Err` with the first fault.
+    /// Reads the file, then the environment, then the flags. `Err` describes the first fault.
     pub fn read(
         flags: &Flags,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -140,8 +141,8 @@ impl Config {
         }
     }
 
-    /// Like [`Config::read`], but a fault in a table of a chain, a bank or the sanctions lists does
-    /// not end it: that part is left out, and the second value has the table's name and its fault.
+    /// Like [`Config::read`], but a fault in a table of a chain, a bank or the sanctions lists is
+    /// no `Err`: that part is left out, and the second value has the table's name and its fault.
     pub fn read_parts(
         flags: &Flags,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -366,7 +367,7 @@ impl Config {
     }
 }
 
-/// A part of the configuration; `None` where it is missing or has a fault, which goes to `faults`.
+/// A part of the configuration. `None` if it is missing or has a fault, which is added to `faults`.
 fn part<T>(
     faults: &mut Vec<(&'static str, String)>,
     table: &'static str,

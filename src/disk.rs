@@ -1,12 +1,12 @@
-//! How much room the file systems have on which the service writes.
+//! Free space on the file systems that the service writes to.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Bytes that should always be free: below, `hundi doctor` reports a fault.
+/// Bytes that should always be free. With less, `hundi doctor` reports a fault.
 pub const FREE_BYTES_MIN: u64 = 512 * 1024 * 1024;
 
-/// The room of a file system.
+/// The space of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that the service's user can still write.
@@ -21,7 +21,7 @@ pub struct WatchedFolder {
     pub folder: PathBuf,
 }
 
-/// The room of the file system that holds a folder, or the nearest folder above it that is there.
+/// The space of the file system that holds a folder, or holds the nearest existing folder above it.
 pub fn room(folder: &Path) -> io::Result<Room> {
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     let found = rustix::fs::statvfs(existing)?;

@@ -42,7 +42,7 @@ pub mod resource; // what a resource declares of itself
 pub mod events; // the outbox and the events that came of it
 pub mod ledger; // double entry
 
-pub mod beneficiaries; // resources: mod (rules), state (status graph), rows (SQL), api (HTTP)
+pub mod beneficiaries; // resources: mod (rules), state (status and arrows), rows (SQL), api (HTTP)
 pub mod senders;
 pub mod quote_locks;
 pub mod deposits;

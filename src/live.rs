@@ -15,8 +15,8 @@ use crate::rails::files::settings::BankSettings;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
 
-/// The variable with the value of the header `checks.header_name`, by which the look-up service
-/// knows us.
+/// The variable with the secret value of the header `checks.header_name`, which identifies us to
+/// the look-up service.
 const CHECKS_SECRET_VARIABLE: &str = "HUNDI_CHECKS_SECRET";
 
 /// Every part that live mode needs.
@@ -71,8 +71,8 @@ pub fn is_configured(config: &Config) -> bool {
     parts(config).iter().all(|part| part.is_configured)
 }
 
-/// Makes what looks accounts up, as the table `[checks]` says. Its secret comes from the
-/// environment. `Err` where the table's address or secret cannot be used.
+/// Makes the adapter that looks accounts up, from the table `[checks]`. Its secret comes from the
+/// environment. `Err` if the table's address or secret cannot be used.
 pub fn account_checks(
     table: &ChecksTable,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -88,8 +88,8 @@ pub fn account_checks(
     })
 }
 
-/// Makes the parts of live mode. `Ok(None)` where at least one of its tables is missing; if some
-/// are there, the log names the missing ones. `Err` where a table is there but cannot be used.
+/// Makes the parts of live mode. `Ok(None)` if at least one of its tables is missing; if some
+/// exist, the log names the missing ones. `Err` if a table exists but cannot be used.
 ///
 /// `serves_at` is the time in Unix seconds for a server, which refuses to start with sanctions
 /// lists that are too old at that time. A command beside the server gives `None` and works with

@@ -33,7 +33,7 @@ pub struct ReasonLabels {
     reason: &'static str,
 }
 
-/// Counts by reason, for a worker to hold beside its work; clones count together.
+/// Counts by reason, for a worker to hold while it works. Clones share the counts.
 #[derive(Clone, Default)]
 pub struct Reasons(Family<ReasonLabels, Counter>);
 
@@ -56,8 +56,8 @@ pub struct RateSourceLabels {
     number: u32,
 }
 
-/// Which sources of market rates are silent or no good, for the worker that polls them; clones tell
-/// together.
+/// Which sources of market rates are silent or unusable, for the worker that polls them. Clones
+/// share it.
 #[derive(Clone, Default)]
 pub struct RateSources(Family<RateSourceLabels, Gauge>);
 
@@ -105,8 +105,8 @@ pub struct ChainLabels {
     mode: &'static str,
 }
 
-/// What is known of a followed chain now. A figure that this node does not know is absent: what it
-/// knew once would be an alarm for ever.
+/// What is known of a followed chain now. A figure that this node does not know is left out,
+/// because an old value would raise an alarm forever.
 pub struct ChainFigures {
     pub chain: &'static str,
     pub mode: &'static str,
@@ -215,7 +215,7 @@ metrics! {
     rate_refusals: Reasons =
         "rate_refusals" "Rates that were not used, by reason",
     rate_source_unused: RateSources =
-        "rate_source_unused" "1 while a source of rates is silent or its answers are no good",
+        "rate_source_unused" "1 while a source of rates is silent or its answers cannot be used",
     /// Look-ups of accounts, by how they ended.
     look_ups: Reasons =
         "account_look_ups" "Look-ups of beneficiaries' accounts by outcome",
@@ -226,8 +226,8 @@ metrics! {
     /// where it fits no payment, `unread` where it could not be read.
     bank_reports: Reasons =
         "bank_reports" "Reports of the bank about single payments, by their effect",
-    /// Payouts that came to wait for the operator because the bank's reports contradict each other
-    /// or cannot be acted on, by the reason.
+    /// Payouts that now wait for the operator because the bank's reports contradict each other or
+    /// cannot be acted on, by reason.
     bank_alarms: Reasons =
         "bank_alarms" "Payouts that a report of the bank gave to the operator, by reason",
     /// Turns of the bank's worker: `done`, `failed`.
@@ -273,11 +273,11 @@ metrics! {
     webhook_in_flight: Gauge =
         "webhook_in_flight" "Webhook attempts that are running",
     commits: Counter<u64, AtomicU64> =
-        "store_commits" "Commits of the write lane",
+        "store_commits" "Transactions of the store that ended, failed ones included",
     jobs: Counter<u64, AtomicU64> =
-        "store_jobs" "Transactions that shared those commits",
+        "store_jobs" "Jobs that ran in these transactions",
     commit_failures: Counter<u64, AtomicU64> =
-        "store_commit_failures" "Commits that failed and kept nothing",
+        "store_commit_failures" "Transactions of the store that failed and kept nothing",
     groups_again: Counter<u64, AtomicU64> =
         "store_groups_again" "Groups that ran again because one transaction was undone",
     clock_step_seconds: Gauge =
@@ -292,7 +292,7 @@ metrics! {
         "database_wait_microseconds" "Time that transactions waited for a free connection",
     old_primaries_refused: Counter<u64, AtomicU64> =
         "database_old_primaries_refused"
-        "Connections to a primary of before a fail-over that were refused",
+        "Connections to an old primary that were refused after a fail-over",
     database_timeline: Gauge =
         "database_timeline" "Timeline of the database server that this node works with",
     database_writable: Gauge =

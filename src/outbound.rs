@@ -1,5 +1,5 @@
-//! JSON over HTTP to services that the operator configured: chain nodes, rate sources, name
-//! look-ups. Not for addresses that callers give: those go through `delivery`, which vets them.
+//! JSON over HTTP to services that the operator configured: chain nodes, rate sources, account
+//! look-ups. Not for addresses that callers give: `webhooks::sending` vets those.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use secrecy::{ExposeSecret, SecretString};
 const CONNECT_SECONDS_MAX: u64 = 5;
 /// How long an idle connection is kept.
 const IDLE_SECONDS_MAX: u64 = 30;
-/// Longest `Retry-After` that is honoured: a gateway that asks for hours is asked again after five
-/// minutes, because a limit that ended early would otherwise cost hours.
+/// The longest `Retry-After` that is honoured. A gateway that asks for hours is asked again after
+/// five minutes: its limit may end early, and waiting would then cost hours.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 300;
 
 /// Why there is no answer.
@@ -44,8 +44,8 @@ pub struct HttpAnswer {
     pub body: Bytes,
 }
 
-/// Where requests go: an address and the header that authorises, if there is one. Its `Debug` shows
-/// no secret and no path, because providers put keys into both.
+/// Where requests go: an address, and the header that authorises, if there is one. Its `Debug`
+/// shows no secret and no path, because providers put keys into both.
 #[derive(Clone)]
 pub struct OutboundEndpoint {
     uri: Uri,
@@ -83,20 +83,20 @@ impl OutboundEndpoint {
         Ok(OutboundEndpoint { uri, header })
     }
 
-    /// Whether what is sent there stays between the two: over https, or without leaving this
+    /// Whether a secret stays private on the way there: over https, or without leaving this
     /// machine.
     pub fn keeps_secrets(&self) -> bool {
         self.uri.scheme_str() == Some("https") || self.is_loopback()
     }
 
-    /// Whether it is on this machine, as far as its name says.
+    /// Whether it is on this machine, judged by its name.
     pub fn is_loopback(&self) -> bool {
         let host = self.uri.host().unwrap_or("").trim_matches(['[', ']']);
         host == "localhost"
             || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// Whether requests to both go to the same place: scheme, host, port and path are the same,
+    /// Whether requests to both go to the same place: scheme, host, port and path are equal,
     /// however they are written.
     pub fn is_same_place(&self, other: &OutboundEndpoint) -> bool {
         let place = |uri: &Uri| {
@@ -128,7 +128,7 @@ impl OutboundEndpoint {
         )
     }
 
-    /// All of the address, which may have a key in its path: only for a keyed digest.
+    /// The complete address, whose path may have a key: only for a keyed digest.
     pub fn whole_address(&self) -> SecretString {
         SecretString::from(self.uri.to_string())
     }
@@ -197,8 +197,8 @@ impl Client {
         self.send(Method::POST, endpoint, &headers, json, deadline, bytes_max).await
     }
 
-    /// Asks with any method and headers. `deadline` bounds everything, from the connection to the
-    /// last byte.
+    /// Sends any method and headers. `deadline` limits the whole request, from the connection to
+    /// the last byte.
     pub async fn send(
         &self,
         method: Method,
@@ -252,8 +252,8 @@ impl Client {
     }
 }
 
-/// What is wrong and what to do about it, where that is known. Otherwise the innermost cause, which
-/// says more than "client error". It names a host at most.
+/// What is wrong and what to do about it, if known. Otherwise the innermost cause, which says more
+/// than "client error". It names a host at most.
 fn connection_fault(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     loop {

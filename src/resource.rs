@@ -1,5 +1,5 @@
-//! What a resource declares of itself. Routes, event types and the checks of the book follow from
-//! it, so that a new resource is a folder and a line in a list.
+//! What a resource declares about itself. Routes, event types and the checks of the book follow
+//! from this, so a new resource is a folder and a line in a list.
 
 use crate::http::route::{ResourcePath, Route};
 use crate::kernel::state::Status;
@@ -38,7 +38,7 @@ impl StatusTable {
 
 pub struct Resource {
     pub routes: fn() -> Vec<Route>,
-    /// What permissions name it by, and what it is. `None` where its routes are below another
+    /// The name that permissions use, and a description. `None` if its routes are below another
     /// resource's path.
     pub path: Option<ResourcePath>,
     pub status: Option<StatusTable>,

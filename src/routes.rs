@@ -4,8 +4,8 @@
 use crate::http::route::{ResourcePath, Route};
 use crate::{events, resources, test_helpers, webhooks};
 
-/// What the paths after `/v1` begin with, by name. Permissions and the tags of the OpenAPI document
-/// are these.
+/// The names with which the paths after `/v1` begin. Permissions and the tags of the OpenAPI
+/// document use them.
 pub fn resource_paths() -> Vec<ResourcePath> {
     let declared = resources::ALL.iter().filter_map(|resource| resource.path);
     let others = [events::api::PATH, webhooks::api::PATH, test_helpers::PATH];

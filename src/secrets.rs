@@ -20,8 +20,9 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// A variable of the environment, or the text of the file that the variable with `_FILE` behind its
-/// name names, as service managers hand out secrets. See [`check_secret_files`].
+/// The value of an environment variable, or the text of the file that the variable with `_FILE`
+/// after its name names, which is how service managers hand out secrets. See
+/// [`check_secret_files`].
 pub fn environment(name: &str) -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
     variable(name).or_else(|| {
@@ -30,11 +31,11 @@ pub fn environment(name: &str) -> Option<String> {
     })
 }
 
-/// Settings that are files themselves, and no secrets in one.
+/// Settings that are themselves files, not files with a secret.
 const FILE_SETTINGS: [&str; 1] = ["HUNDI_IFSC_FILE"];
 
-/// Refuses a secret's file that cannot be read, and a secret that is given twice: a service that
-/// went on without its encryption key would make another one.
+/// Refuses a secret's file that cannot be read, and a secret that is given twice. Without its
+/// encryption key a service would make another one.
 pub fn check_secret_files() -> Result<(), String> {
     for (name, path) in std::env::vars() {
         let Some(secret) = name.strip_suffix("_FILE").filter(|name| name.starts_with("HUNDI_"))
@@ -60,20 +61,21 @@ pub fn check_secret_files() -> Result<(), String> {
     Ok(())
 }
 
-/// Said of a database that has no file beside it.
+/// Of a database that has no file beside it.
 pub const KEY_NEEDED: &str = "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the \
  same on each: make it once with `head -c 32 /dev/urandom | base64`";
 
-/// The keys that the operator gave by variables. A second one opens too, while the key is changed.
+/// The keys that the operator gave by variables. The second one opens values too, while the key is
+/// changed.
 #[derive(Clone, Debug, Default)]
 pub struct GivenKeys {
     key: Option<SecretString>,
     next: Option<SecretString>,
 }
 
-/// Where a key comes from: a variable, or a file beside a database that is one.
+/// Where a key comes from: a variable, or a file beside an SQLite database.
 const KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY", ".key");
-/// The key that is to take its place.
+/// The key that will replace it.
 const NEXT_KEY: (&str, &str) = ("HUNDI_ENCRYPTION_KEY_NEXT", ".key-next");
 
 impl GivenKeys {
@@ -86,7 +88,7 @@ impl GivenKeys {
 /// The encryption keys that a process has.
 pub struct EncryptionKeys {
     pub key: [u8; KEY_BYTES],
-    /// The one that is to take its place.
+    /// The key that will replace the current one.
     pub next: Option<[u8; KEY_BYTES]>,
 }
 
@@ -94,14 +96,14 @@ impl EncryptionKeys {
     pub fn all(&self) -> Vec<[u8; KEY_BYTES]> {
         std::iter::once(self.key).chain(self.next).collect()
     }
-    /// What tells whether one of them fits a database.
+    /// For each key, what tells whether it fits a database.
     pub fn verifiers(&self) -> Vec<Verifier> {
         self.all().iter().map(verifier_of).collect()
     }
 }
 
-/// The operator's keys, or those in the files beside the database, of which a first start makes the
-/// first with mode 0600.
+/// The operator's keys, or those in the files beside the database. A first start creates the first
+/// file, with mode 0600.
 pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<EncryptionKeys, String> {
     if let Some(keys) = encryption_keys_given(database, given)? {
         return Ok(keys);
@@ -111,7 +113,7 @@ pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<Encrypt
     };
     let path = beside(database, KEY.1);
     let shown = path.display();
-    // A key made now would fit nothing, and could be taken for the right one later.
+    // A key made now would fit nothing, and could later be taken for the right one.
     if stored_verifier(database).is_some() {
         return Err(format!(
             "the encryption key is missing: {} was made with one, so give it in \
@@ -128,7 +130,7 @@ pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<Encrypt
     Ok(EncryptionKeys { key, next: None })
 }
 
-/// What tells the key of a database that was made already.
+/// The verifier of the key of an existing database.
 fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
     if !database.exists() {
         return None;
@@ -137,7 +139,7 @@ fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
     meta::read(&mut SqliteTx::new(&connection), VERIFIER).ok()?
 }
 
-/// The operator's keys, or those in the files beside the database; `None` where neither is there.
+/// The operator's keys, or those in the files beside the database; `None` if there are neither.
 pub fn encryption_keys_given(
     database: &Database,
     given: &GivenKeys,
@@ -195,15 +197,15 @@ fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
     })
 }
 
-/// Where a database keeps what tells the key that seals.
+/// Name of the stored verifier of the key that seals.
 pub const VERIFIER: &str = "encryption_key_verifier";
 
-/// Said where none of the keys that a process has is the one that seals.
+/// Of a process none of whose keys is the one that seals.
 pub const KEY_DOES_NOT_FIT: &str = "the encryption key does not fit this database: give the key it \
  was made with, or was changed to, in HUNDI_ENCRYPTION_KEY or in the .key file beside it";
 
-/// The verifier of the key that seals, of those that a process has. A first start writes down the
-/// first.
+/// The verifier of the key that seals, which must be among those that a process has. A first start
+/// stores the first of them.
 pub fn sealing_verifier(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<Verifier, StoreError> {
     match meta::read(tx, VERIFIER)? {
         None => {
@@ -223,13 +225,13 @@ pub fn key_does_not_fit() -> StoreError {
     StoreError::Broken(KEY_DOES_NOT_FIT.into())
 }
 
-/// Says that [`sealing_key`] will be asked.
+/// Announces that [`sealing_key`] follows.
 pub fn prefetch_sealing_key(tx: &mut dyn Tx) -> Result<(), StoreError> {
     meta::prefetch(tx, VERIFIER)
 }
 
-/// The key that seals in this transaction. The store is asked each time, because the key can change
-/// while a process runs; one that does not have the new key seals nothing any more.
+/// The key that seals in this transaction. Asks the store each time, because the key can change
+/// while a process runs. A process without the new key can no longer seal.
 pub fn sealing_key<'s>(tx: &mut dyn Tx, sealer: &'s Sealer) -> Result<SealingKey<'s>, StoreError> {
     let stored = meta::read(tx, VERIFIER)?;
     sealer.sealing_key(stored.as_deref()).ok_or_else(|| {
@@ -239,13 +241,13 @@ pub fn sealing_key<'s>(tx: &mut dyn Tx, sealer: &'s Sealer) -> Result<SealingKey
     })
 }
 
-/// Held by a running server; a second one on the same file is refused. Freed by the operating
-/// system when the process ends, however it ends.
+/// Held by a running server. A second server on the same file is refused. The operating system
+/// frees the lock when the process ends, however it ends.
 pub struct ServeLock {
     _file: File,
 }
 
-/// Locks a database that only one process may serve; `None` for one that many may.
+/// Locks a database that only one process may serve. `None` for one that several may serve.
 pub fn lock_database(database: &Database) -> Result<Option<ServeLock>, String> {
     let Database::Sqlite(database) = database else { return Ok(None) };
     let path = beside(database, "-serve");

@@ -22,27 +22,27 @@ use crate::store::idempotency::AnswerSealer;
 pub struct Settings {
     /// How long a quote lock lives: 30 to 900 s.
     pub quote_lock_seconds: i64,
-    /// How long a deposit is awaited: 900 to 86 400 s.
+    /// How long a transfer waits for its deposit: 900 to 86 400 s.
     pub funding_seconds: i64,
     /// Bounds of a quote lock's amount, in USD.
     pub amount_min: Money,
     pub amount_max: Money,
     /// Flat fee of a quote lock, in USD.
     pub fee: Money,
-    /// What the caller's rate loses against the market, in hundredths of a percent: 0 to 1 000.
+    /// How far the caller's rate is below the market, in hundredths of a percent: 0 to 1 000.
     pub spread_basis_points: i64,
-    /// Within what a market rate may be quoted.
+    /// The range in which a market rate may be quoted.
     pub rate_bounds: RateBounds,
     /// Purpose code where the sender is not the beneficiary.
     pub purpose_code_default: String,
     /// Whether webhooks may go to loopback over http, in test mode.
     pub loopback_webhooks_allowed: bool,
-    /// How long the simulated world takes for one step: 1 to 60 000 ms.
+    /// How long one step of the simulated world takes: 1 to 60 000 ms.
     pub simulation_step_milliseconds: i64,
     /// The simulated market: INR for one USD, and USD for one USDT.
     pub test_mid_market_rate: Rate,
     pub test_usdt_usd: Rate,
-    /// Where links that callers are shown begin, without a slash at the end.
+    /// How links for callers begin, without a slash at the end.
     pub public_url: String,
     /// Who appears on the payer's page and on payment advices.
     pub issuers: Issuers,
@@ -55,14 +55,15 @@ pub struct Settings {
     /// Whether the operator is the Indian converter that charges GST on the exchange (see
     /// `quote_locks::gst`).
     pub is_gst_charged: bool,
-    /// Decisions about more than this, in dollars, need a second person, and so do some others
-    /// whatever their amount (see `operator::four_eyes`); `None` leaves every decision to one.
+    /// Decisions about more than this, in dollars, need a second person; some others need one
+    /// whatever their amount (see `operator::four_eyes`). `None` leaves every decision to one
+    /// person.
     pub four_eyes_above: Option<Money>,
     pub payout_limits: PayoutLimits,
 }
 
-/// The most rupees that go out in a day or a month of India; `None` is no limit. A payout above one
-/// waits for the operator.
+/// The most rupees that may be paid out in an Indian day or month; `None` is no limit. A payout
+/// above one waits for the operator.
 #[derive(Clone, Debug, Default)]
 pub struct PayoutLimits {
     pub sender_day: Option<Money>,
@@ -130,8 +131,8 @@ impl Services {
             .as_ref()
             .filter(|_| self.ports(mode).map_or(true, |ports| ports.screener.asks_lists()))
     }
-    /// Screens a person or business, from memory. Live mode that is not configured asks the lists;
-    /// if there are none either, the finding is `unreviewed`.
+    /// Screens a person or business, from memory. Until live mode is configured, it still asks the
+    /// lists. Without lists, the finding is `unreviewed`.
     pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
         match (self.ports(mode), &self.screening) {
             (Ok(ports), _) => ports.screener.screen(question),
@@ -148,7 +149,7 @@ impl Services {
         }
     }
 
-    /// The fingerprint that a decision about a hit is bound to: the entry as it is, and what is
+    /// The fingerprint to which a decision about a hit is bound: the entry as it is, and what is
     /// known of the subject.
     pub fn screening_basis(&self, question: &ScreeningQuestion, hit: &ScreeningHit) -> [u8; 32] {
         let birth = question.date_of_birth.map(|date| date.to_string()).unwrap_or_default();
@@ -163,8 +164,8 @@ impl Services {
         all.extend(parts.iter().map(String::as_bytes));
         self.sealer.fingerprint(&all)
     }
-    /// The ports of a mode; `Err` for live mode that is not configured. A live key cannot create
-    /// then what would need them.
+    /// The ports of a mode. `Err` for live mode that is not configured; live keys then cannot
+    /// create anything that needs them.
     pub fn ports(&self, mode: Mode) -> Result<&Ports, StoreError> {
         match mode {
             Mode::Test => Ok(&self.test),
@@ -174,8 +175,8 @@ impl Services {
                 .ok_or_else(|| StoreError::Broken("live mode is not configured".into())),
         }
     }
-    /// Whether a chain of a mode is simulated here. One that is followed, or that is not configured
-    /// now, is not.
+    /// Whether this mode's chain of this name is simulated here. A chain that is followed, or not
+    /// configured now, is not.
     pub fn simulates(&self, mode: Mode, chain: &str) -> bool {
         self.ports(mode)
             .is_ok_and(|ports| ports.chain.is_simulated() && ports.chain.name.as_str() == chain)
@@ -188,7 +189,7 @@ impl Services {
     pub fn is_live_configured(&self) -> bool {
         self.live.is_some()
     }
-    /// The end of a link that opens without a key: an identifier and a mark that only this server
+    /// The end of a link that opens without a key: an identifier, and a mark that only this server
     /// can make for this purpose.
     pub fn marked<K: IdKind>(&self, purpose: &[u8], id: Id<K>) -> String {
         let mark = self.sealer.fingerprint(&[purpose, &id.to_bytes()]);
@@ -205,7 +206,7 @@ impl Services {
     pub fn sealing_key(&self, tx: &mut dyn Tx) -> Result<SealingKey<'_>, StoreError> {
         secrets::sealing_key(tx, &self.sealer)
     }
-    /// Opens a sealed value of the row `id`. `Err` where none of the keys opens it.
+    /// Opens a sealed value of the row `id`. `Err` if no key opens it.
     pub fn open(
         &self,
         place: &SealedPlace,

@@ -1,7 +1,7 @@
 //! The settings in force: one list of them, which the console shows and the audit log keeps. A
-//! start writes an entry if its settings differ from those before. Plain settings are kept as they
-//! are. Tables that may hold secrets or account numbers are kept as a keyed digest over all of
-//! them, which shows that something changed, but not what.
+//! start adds an entry if its settings differ from the last ones. Plain settings are kept as they
+//! are. Tables that may hold secrets or account numbers are kept as a keyed digest of all of them,
+//! which shows that something changed, but not what.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,12 +20,12 @@ use crate::rails::files::settings::BankSettings;
 use crate::services::Services;
 use crate::store::{Store, Tx};
 
-/// Earlier entries that a start looks at: those of nodes whose own settings differ.
+/// Earlier entries that a start compares with, because nodes may have settings of their own.
 const ENTRIES_MAX: i64 = 100;
 
 type Facts = BTreeMap<String, String>;
 
-/// What a digest is over besides the table's `Debug`, which hides it.
+/// What a digest covers in addition to the table's `Debug`, which hides it.
 fn hidden_of_bank(bank: &BankSettings) -> SecretString {
     SecretString::from(bank.debit_account_number())
 }
@@ -151,16 +151,16 @@ pub fn shown(config: &Config, services: &Services) -> Vec<ShownSetting> {
     all.map(|((name, value), is_of_node)| ShownSetting { name, value, is_of_node }).collect()
 }
 
-/// Writes an entry to the audit log, if the settings differ from those before.
+/// Adds an entry to the audit log if the settings differ from the last ones.
 pub async fn keep(config: &Config, store: &Store, services: &Services) -> Result<(), String> {
     let shown = shown(config, services);
     let write = move |tx: &mut dyn Tx, now: &mut Now| Ok(keep_changed(tx, now, &shown)?);
     let kept = store.write(write).await;
-    kept.map_err(|error| format!("the settings in force cannot be written down: {error}"))
+    kept.map_err(|error| format!("the settings in force cannot be recorded: {error}"))
 }
 
-/// Nodes that share a database may have settings of their own. So an entry is not needed either if
-/// an earlier one has the same, since the others changed last.
+/// Nodes that share a database may have settings of their own. So no entry is needed either if an
+/// earlier entry has the same settings, since the shared ones last changed.
 fn keep_changed(tx: &mut dyn Tx, now: &Now, shown: &[ShownSetting]) -> Result<(), StoreError> {
     let action = Action::Settings.as_str().to_owned();
     let sought = Sought { action, before: i64::MAX, ..Sought::default() };

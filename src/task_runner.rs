@@ -56,8 +56,8 @@ fn check_beneficiary(
     beneficiaries::check(tx, now, services, &mut beneficiary)
 }
 
-/// Looks at the simulated chain for a deposit that is not final yet. Once a real chain has taken
-/// the simulated one's place, nobody sees the deposit any more.
+/// Looks at the simulated chain for a deposit that is not final yet. Once a real chain replaces the
+/// simulated one, the deposit is no longer seen.
 fn watch_deposit(
     tx: &mut dyn Tx,
     now: &mut Now,

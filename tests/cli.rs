@@ -1105,7 +1105,7 @@ fn listening_goes_on_where_it_stopped_and_loses_nothing() {
     let _ = second.0.kill();
     let mut shown = String::new();
     second.0.stdout.take().unwrap().read_to_string(&mut shown).unwrap();
-    assert!(shown.contains(&secret) && shown.contains("Going on where"), "{shown}");
+    assert!(shown.contains(&secret) && shown.contains("Continuing where"), "{shown}");
     assert_eq!(shown.matches("[200]").count(), 6, "{shown}");
     assert!(!shown.contains(&key), "the key is not shown");
     // All but the one from before the first start, in the form and under the signature of a

@@ -14,11 +14,11 @@ use crate::key_rotation::{self, holders::Holder};
 use crate::secrets::{self, EncryptionKeys};
 use crate::store::{Store, meta};
 
-/// Where the store keeps the next address index of test mode's own account key.
+/// Name of the stored next address index of test mode's own account key.
 pub(super) const TEST_ADDRESS_INDEX: &str = "test_address_index_next";
 
-/// The pool of addresses of the operator's key. The counter belongs to the key and not to the mode:
-/// a key that is configured again goes on where it stood, and two modes with one key never hand out
+/// The pool of addresses of the operator's key. The counter belongs to the key, not to the mode: a
+/// key that is configured again continues where it stood, and two modes with one key never hand out
 /// the same address.
 pub(super) fn addresses_of(chain: &ChainSettings) -> AddressPool {
     let kind = kind_named(chain.name.as_str());
@@ -30,7 +30,7 @@ fn address_index_name(chain: &ChainSettings) -> String {
     format!("address_index_next_{}", hex::encode(&digest[..8]))
 }
 
-/// Where the store keeps the next address index of each account key that may be used now.
+/// Names of the stored next address index of each account key that may be used now.
 pub fn address_index_names(config: &Config) -> Vec<String> {
     let chains = [&config.live_chain, &config.test_chain];
     let configured = chains.into_iter().flatten().map(address_index_name);
@@ -38,8 +38,8 @@ pub fn address_index_names(config: &Config) -> Vec<String> {
 }
 
 /// Makes the sealer, from those of `keys` that fit the store, and opens test mode's account key,
-/// which the first start makes. `node` is given by a server: the store then knows that it runs, and
-/// which encryption keys it has. `Err` where none of the keys fits.
+/// which the first start creates. A server gives `node`, so that the store knows that it runs and
+/// which encryption keys it has. `Err` if none of the keys fits.
 pub(super) async fn prepare(
     store: &Store,
     keys: &EncryptionKeys,

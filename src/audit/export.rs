@@ -55,10 +55,9 @@ pub fn entry(line: &str) -> Option<Entry> {
     })
 }
 
-/// Compares an earlier export of the whole log with what the database has now: every entry of it
-/// must be there as it was. Answers how many there are. A line that cannot be read is a fault; the
-/// lines after it are compared too. Only where the file itself cannot be read on, the comparison
-/// ends.
+/// Compares an earlier export of the whole log with the database: every exported entry must be
+/// there unchanged. Answers how many there are. A line that cannot be read is a fault, and the
+/// lines after it are still compared. Only an error in reading the file itself ends the comparison.
 pub fn compare(
     tx: &mut dyn Tx,
     lines: impl Iterator<Item = std::io::Result<String>>,
@@ -76,8 +75,8 @@ pub fn compare(
         };
         let Some(exported) = exported else {
             faults.push(format!("line {index} of the export is no entry"));
-            // The lines of an export are the entries from the first one on, so the chain goes on
-            // from what the database has in this place.
+            // The lines of an export are the entries from the first one on, so the chain continues
+            // from the entry that the database has at this position.
             if let Some(stored) = rows::after(tx, index - 1, 1)?.first() {
                 chain.take(stored);
             }

@@ -1,10 +1,10 @@
 //! The audit log: what people and the service did that somebody may ask about later. Entries are
-//! only added. Each has a hash over itself and the hash before, so that one that was changed, taken
-//! out, put in or moved is found.
+//! only added. Each has a hash over itself and the hash before, so that an entry that was changed,
+//! removed, inserted or moved is found.
 //!
-//! The hashes are not keyed: an exported log can be verified by anybody. Who can write to the
-//! database and computes every later hash anew is found only by comparing with an earlier export,
-//! and so is who takes the last entries away together with the row that counts them.
+//! The hashes are not keyed, so anybody can verify an exported log. If somebody who can write to
+//! the database computes all later hashes again, or removes the last entries together with the row
+//! that counts them, only a comparison with an earlier export finds it.
 
 pub mod export;
 pub mod rows;
@@ -41,8 +41,8 @@ crate::string_enum!(
     }
 );
 
-/// What is to be written down. No secret, account number or person's name other than an operator's
-/// may be among it.
+/// What to record. It may hold no secret, no account number, and no person's name but an
+/// operator's.
 pub struct Fact<'a> {
     /// An operator's name, or "" where nobody was named.
     pub actor: &'a str,
@@ -79,8 +79,8 @@ impl Entry {
         details.remove(name)
     }
 
-    /// The hash that this entry must have after another one: over the lengths and texts of all
-    /// columns, so that nothing moves from one to the next unseen.
+    /// The hash that this entry must have after another one. It covers the length and text of every
+    /// column, so that nothing can move from one column to the next unnoticed.
     pub fn expected_hash(&self, before: &[u8; 32]) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(b"hundi audit v1");
@@ -107,11 +107,12 @@ impl<'a> Fact<'a> {
     }
 }
 
-/// Adds an entry in this transaction: what it tells of and the entry commit together.
+/// Adds an entry in this transaction, so that it commits together with what it records.
 pub fn append(tx: &mut dyn Tx, now: &Now, fact: &Fact<'_>) -> Result<(), StoreError> {
     let details: BTreeMap<_, _> = fact.details.iter().copied().collect();
-    let details = serde_json::to_string(&details)
-        .map_err(|error| StoreError::Broken(format!("an audit entry cannot be read: {error}")))?;
+    let details = serde_json::to_string(&details).map_err(|error| {
+        StoreError::Broken(format!("an audit entry does not serialise: {error}"))
+    })?;
     // The row of the tail is locked from here to the commit.
     let (last, before) = rows::take_tail(tx)?;
     let mut entry = Entry {
@@ -146,8 +147,8 @@ impl Chain {
         self.last
     }
 
-    /// Takes the next entry. After a fault it goes on from what the entry says, so that one fault
-    /// is told once.
+    /// Takes the next entry. After a fault it continues from what the entry says, so that a fault
+    /// is reported once.
     pub fn take(&mut self, entry: &Entry) {
         if entry.number != self.last + 1 {
             self.faults

@@ -10,7 +10,7 @@ const COLUMNS: &str = "number, at_milliseconds, actor, via, action, subject, det
 
 fn hash(row: &mut Row) -> Result<[u8; 32], StoreError> {
     let bytes = row.bytes()?;
-    // One of another length fits nothing, and the check says so.
+    // A hash of another length matches nothing, and the check reports it.
     Ok(bytes.try_into().unwrap_or([0xFF; 32]))
 }
 
@@ -27,8 +27,8 @@ fn read(mut row: Row) -> Result<Entry, StoreError> {
     })
 }
 
-/// The last entry's number and hash, locked until the commit, so that no other transaction adds one
-/// meanwhile.
+/// The last entry's number and hash. Locks them until the commit, so that no other transaction adds
+/// an entry meanwhile.
 pub fn take_tail(tx: &mut dyn Tx) -> Result<(i64, [u8; 32]), StoreError> {
     tx.execute(
         "INSERT INTO audit_tail (name, number, hash) VALUES (?1, 0, ?2) ON CONFLICT (name) DO \

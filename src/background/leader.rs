@@ -1,4 +1,4 @@
-//! Runs a worker on one node at a time where several nodes share a database: the others stand by
+//! Runs a worker on one node at a time where several nodes share a database. The others stand by
 //! and take over when its lease ends.
 
 use std::future::Future;
@@ -36,9 +36,8 @@ pub async fn run_again<F>(
     }
 }
 
-/// Runs `work` while this node holds the lease, until `stop`. On a shared store it is started again
-/// whenever it ends, a heartbeat later; on the embedded store, which has no lease, only after a
-/// panic.
+/// Runs `work` while this node holds the lease, until `stop`. On a shared store `work` is started
+/// again a heartbeat after it ends; on the embedded store, which has no leases, only after a panic.
 pub async fn run_as_leader<F>(
     app: Arc<AppState>,
     name: &'static str,

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::app_state::AppState;
 use leader::WorkerLease;
 
-/// Turns true once the process is to stop; a worker ends soon after.
+/// Becomes true when the process is to stop; every worker then ends soon.
 pub type Stop = watch::Receiver<bool>;
 
 type RunWorker = Box<dyn Fn(Stop, WorkerLease) -> BoxFuture<'static, ()> + Send + Sync>;
@@ -66,8 +66,8 @@ impl Worker {
         }
     }
 
-    /// Starts it, if this node is the place for it. `takes_requests` and `does_work` say what the
-    /// node's role includes.
+    /// Starts it if it runs on this node. `takes_requests` and `does_work` say what the node's role
+    /// includes.
     pub fn start(
         self,
         app: &Arc<AppState>,

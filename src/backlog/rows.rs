@@ -42,9 +42,9 @@ const OPEN: &[(&str, &str)] = &[
     ("refunds", "SELECT scope, created AS at FROM refunds WHERE status <> 'completed' LIMIT ?1"),
 ];
 
-/// Deliveries that are not made yet, whether the next attempt is due or not, since their schedules
-/// began by the store's clock. The order is that of the index over such deliveries, so that a
-/// PostgreSQL with old statistics does not read all that were ever made.
+/// Deliveries that are not made yet, whether or not the next attempt is due, with the start of
+/// their schedules by the store's clock. The order is that of the index over such deliveries: with
+/// old statistics PostgreSQL would otherwise read all deliveries ever made.
 const DELIVERIES: &[(&str, &str)] = &[(
     "deliveries",
     "SELECT q.scope, d.schedule_start_milliseconds / 1000 AS at FROM webhook_queues q JOIN \
@@ -97,7 +97,7 @@ fn grouped(sql: &str) -> String {
     format!("SELECT scope, COUNT(*), MIN(at) FROM ({sql}) waiting GROUP BY scope")
 }
 
-/// Adds up each mode's accounts.
+/// Sums the accounts of each mode.
 fn counted(
     of: &'static str,
     rows: Vec<Row>,

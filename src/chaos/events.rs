@@ -1,5 +1,5 @@
-//! Events for the webhook endpoint of a profile: what happens to each on its way, and how the
-//! receiver took it.
+//! Events for the webhook endpoint that a profile attacks: what happens to each on its way, and how
+//! the receiver answered.
 
 use super::seen::{EventId, WatchedEvent};
 use super::{EVENTS_MAX, EndpointId, KeyId, WebhookAttack, rows};
@@ -10,13 +10,13 @@ use crate::store::Tx;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
     Free,
-    /// Due so many milliseconds later.
+    /// Due this many milliseconds later.
     Late(i64),
     /// Only recorded, as for a disabled endpoint.
     Missing,
 }
 
-/// Decides by lot what happens to a new event of an attacked endpoint, and keeps the event.
+/// Draws what happens to a new event of an attacked endpoint, and stores the event.
 pub fn passage(
     tx: &mut dyn Tx,
     now: &Now,
@@ -56,7 +56,7 @@ pub fn passage(
     })
 }
 
-/// What an attempt to deliver a watched event has to know.
+/// What an attempt to deliver a watched event must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
     pub scope: Scope,
@@ -66,7 +66,7 @@ pub struct Watched {
     pub attack: Option<WebhookAttack>,
 }
 
-/// What an attempt of a due delivery has to know; `None` where the event is not watched.
+/// What an attempt of a due delivery must know; `None` if the event is not watched.
 pub fn watched(
     tx: &mut dyn Tx,
     at_milliseconds: i64,
@@ -81,7 +81,7 @@ pub fn watched(
     Ok(Some(Watched { scope, key_id, event_id, attack }))
 }
 
-/// Writes down how the receiver answered an attempt, and what was sent beside it.
+/// Records how the receiver answered an attempt, and what was sent beside it.
 pub fn delivered(
     tx: &mut dyn Tx,
     now: &Now,
@@ -96,17 +96,17 @@ pub fn delivered(
     }
     let Some(mut event) = rows::event(tx, scope, key_id, event_id)? else { return Ok(()) };
     event.http_status = Some(http_status);
-    // The first answer to a late event counts, because refused events come again.
+    // The first answer to a late event counts, because refused events are sent again.
     let late = (event.attack == Some(WebhookAttack::Late)).then_some(http_status);
     event.attacked_http_status =
         event.attacked_http_status.or(attacked_http_status).or(late.filter(|status| *status > 0));
     event.duration_milliseconds = event.duration_milliseconds.max(duration_milliseconds);
-    // A missing event that is replayed has come after all.
+    // A missing event that is replayed did reach the receiver.
     event.was_read |= (200..300).contains(&http_status);
     rows::event_update(tx, scope, key_id, &event)
 }
 
-/// Notes what the caller read: events by what it was answered, objects by what it asked for.
+/// Notes what the caller read: events from the answers, objects from the requests.
 pub fn read(
     tx: &mut dyn Tx,
     now: &Now,

@@ -1,5 +1,5 @@
-//! The report: what the service saw its caller do, judged by the table of retries and the rules
-//! for webhooks. Plain values; nothing is read here.
+//! The report: what the service saw its caller do, judged by the table of retries and the rules for
+//! webhooks. It takes plain values and reads nothing.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use super::requests::RETRY_AFTER_SECONDS;
 use super::seen::{Fate, ObservedRequest, RequestAttempt, WatchedEvent};
 use super::{ChaosStatus, Profile, RequestAttack, WebhookAttack};
 
-/// Faults that one check shows; all of them are counted.
+/// Faults that one check shows. All are counted.
 const FAULTS_SHOWN_MAX: usize = 10;
-/// How much earlier than `Retry-After` says a retry may come, because clocks round.
+/// How much earlier than `Retry-After` says a retry may come, because clocks are rounded.
 const RETRY_AFTER_SLACK_MILLISECONDS: i64 = 100;
-/// The shortest pause before a retry where no answer came.
+/// The shortest pause before a retry after no answer.
 const PAUSE_MILLISECONDS_MIN: i64 = 100;
 /// How long a receiver may take; the same as in a drill.
 const WEBHOOK_MILLISECONDS_MAX: i64 = 5_000;
-/// How long a caller may take to come back while the profile runs.
+/// How long a caller may take to retry while the profile runs.
 const PATIENCE_MILLISECONDS: i64 = 60_000;
 
 crate::string_enum!(
@@ -114,7 +114,7 @@ pub struct ChaosCheck {
     pub remedy: String,
 }
 
-/// Collects what is seen, check by check.
+/// Collects observations, check by check.
 #[derive(Default)]
 struct Observations {
     observed: HashMap<ChaosCheckCode, i64>,
@@ -144,7 +144,7 @@ impl Observations {
     }
 }
 
-/// Judges all that was seen under a profile; the grade comes with its end.
+/// Judges everything that was seen under a profile. The grade is given at its end.
 pub fn grade(
     profile: &Profile,
     requests: &[ObservedRequest],
@@ -194,8 +194,8 @@ fn check(code: ChaosCheckCode, found: &mut Observations) -> ChaosCheck {
     ChaosCheck { code, result, observed_count, faults_count, faults, remedy }
 }
 
-/// Whether a profile makes the attack that a check needs. A check that needs none leaves the grade
-/// as it is when nothing was seen.
+/// Whether a profile makes the attack that a check needs. A check without an attack does not affect
+/// the grade if nothing was seen.
 fn is_attacked(profile: &Profile, code: ChaosCheckCode) -> bool {
     let request = |attack| profile.request_attacks.contains(&attack);
     let webhook =
@@ -271,7 +271,7 @@ fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
     }
 }
 
-/// Judges whether the caller came back until it had an answer.
+/// Judges whether the caller retried until it had an answer.
 fn judge_end(
     request: &ObservedRequest,
     all: &[ObservedRequest],
@@ -307,7 +307,7 @@ fn judge_end(
         found.request(ChaosCheckCode::RetriedWithNewKey, request, &[last, first], message);
         return;
     }
-    // `KeyReusedForOtherBody` names a request that came again with another body.
+    // `KeyReusedForOtherBody` reports a request that came again with another body.
     if !is_given_up || !last.is_same {
         return;
     }

@@ -1,10 +1,10 @@
-//! A sandbox that attacks its caller, in test mode: answers that get lost, come late or are refused
-//! for a moment, webhooks that come twice, late, forged or not at all, and a report that grades
-//! what the caller did about it.
+//! A sandbox that attacks its caller, in test mode: answers are lost, delayed or refused for a
+//! moment, webhooks come twice, late, forged or not at all, and a report grades how the caller
+//! dealt with it.
 //!
-//! A key has one profile. Which requests and events it attacks follows from its seed and their
-//! number, so a run can be repeated. The key's row says until when it has a profile, and the
-//! webhook endpoint's row says which key's profile attacks it. Other keys and endpoints cost
+//! A key has one profile. Which requests and events it attacks depends only on its seed and their
+//! numbers, so a run can be repeated. The key's row says until when it has a profile, and the
+//! webhook endpoint's row says which key's profile attacks it, so other keys and endpoints cost
 //! nothing.
 
 pub mod events;
@@ -22,7 +22,7 @@ use crate::store::Tx;
 pub type KeyId = Id<kind::ApiKey>;
 pub type EndpointId = Id<kind::WebhookEndpoint>;
 
-/// How long a profile attacks: at most, and if the caller does not say.
+/// How long a profile attacks: at most, and by default.
 pub const DURATION_SECONDS_MAX: i64 = 3_600;
 pub const DURATION_SECONDS_DEFAULT: i64 = 600;
 /// How long the caller is watched after the last attack, so that it can finish what it began.
@@ -31,12 +31,12 @@ pub const SETTLING_SECONDS: i64 = 60;
 pub const SEED_MAX: i64 = 9_007_199_254_740_991;
 /// Seeds that the service chooses are short.
 const SEED_CHOSEN_MAX: i64 = 999_999_999;
-/// How many of 100 requests or events are attacked, if the caller does not say.
+/// How many of 100 requests or events are attacked by default.
 pub const PERCENTAGE_DEFAULT: i64 = 50;
-/// By how much a delayed answer is late.
+/// By how much a delayed answer is late: at most, and by default.
 pub const DELAY_MILLISECONDS_MAX: i64 = 10_000;
 pub const DELAY_MILLISECONDS_DEFAULT: i64 = 2_000;
-/// By how much a late event is late.
+/// By how much a late event is late: at most, and by default.
 pub const WEBHOOK_DELAY_MILLISECONDS_MAX: i64 = 600_000;
 pub const WEBHOOK_DELAY_MILLISECONDS_DEFAULT: i64 = 5_000;
 /// Requests and events that one profile keeps; later ones are neither attacked nor kept.
@@ -73,7 +73,7 @@ crate::string_enum!(
     }
 );
 
-/// What a GET can meet: it has no effect whose answer could be lost.
+/// The attacks on a GET. It has no effect whose answer could be lost.
 const READ_ATTACKS: &[RequestAttack] =
     &[RequestAttack::AnswerDelayed, RequestAttack::ServiceUnavailable];
 
@@ -103,7 +103,7 @@ pub struct Profile {
     pub webhook_delay_milliseconds: i64,
     /// The webhook endpoint that is attacked; `None` if none is.
     pub endpoint_id: Option<EndpointId>,
-    /// These three by the store's clock, which no test clock moves.
+    /// These three are times of the store's clock, which no test clock moves.
     pub started_milliseconds: i64,
     pub ends_milliseconds: i64,
     pub completes_milliseconds: i64,
@@ -112,7 +112,7 @@ pub struct Profile {
     pub events: AttackCount,
 }
 
-/// How many there were, and how many of them were attacked.
+/// How many there were, and how many of these were attacked.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct AttackCount {
     pub count: i64,
@@ -131,7 +131,8 @@ impl Profile {
     }
 }
 
-/// A pseudo-random number that only the seed, the kind and the number of a request or event decide.
+/// A pseudo-random number that depends only on the seed, the kind and the number of a request or
+/// event.
 pub(crate) fn draw(seed: i64, kind: &str, number: i64) -> u64 {
     let mut hash = Sha256::new();
     hash.update(seed.to_be_bytes());
@@ -142,8 +143,8 @@ pub(crate) fn draw(seed: i64, kind: &str, number: i64) -> u64 {
 }
 
 impl AttackCount {
-    /// Counts one more, and says what happens to it. The attacks come in turn, from one that the
-    /// seed chooses, so that a handful of requests meets each of them.
+    /// Counts one more, and answers what happens to it. The attacks take turns, beginning with one
+    /// that the seed chooses, so that a few requests meet all of them.
     pub(crate) fn next<A: Copy>(
         &mut self,
         (seed, percentage): (i64, i64),
@@ -174,7 +175,7 @@ pub struct NewProfile {
     pub endpoint_id: Option<EndpointId>,
 }
 
-/// Begins a profile, in the place of the one before it.
+/// Begins a profile, which replaces the key's last one.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -224,7 +225,7 @@ pub fn begin(
     Ok(profile)
 }
 
-/// The profile of a key, unless its report is final: what comes later is not noted.
+/// The profile of a key, unless its report is final; what comes later is not noted.
 fn open(
     tx: &mut dyn Tx,
     now_milliseconds: i64,
@@ -235,7 +236,7 @@ fn open(
     Ok(found.filter(|profile| profile.status(now_milliseconds) != ChaosStatus::Completed))
 }
 
-/// Ends a profile now, with what it saw until now.
+/// Ends a profile now, with what it has seen so far.
 pub fn stop(
     tx: &mut dyn Tx,
     now: &Now,
@@ -252,7 +253,7 @@ pub fn stop(
     Ok(profile)
 }
 
-/// Removes the oldest report whose time is over; answers how many rows that were.
+/// Removes the oldest expired report; answers how many rows were deleted.
 pub fn purge(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     let before = now.instant_milliseconds() - KEPT_MILLISECONDS;
     match rows::completed_before(tx, before)? {

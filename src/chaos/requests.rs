@@ -1,14 +1,14 @@
-//! Requests under a profile: each attempt is written down before and after it, and the first ones
-//! of an attacked request meet the attack.
+//! Requests under a profile. Each attempt is recorded before and after it runs, and the first
+//! attempts of an attacked request meet the attack.
 
 use super::seen::{Fate, ObservedRequest, RequestAttempt};
 use super::{KeyId, READ_ATTACKS, REQUESTS_MAX, RequestAttack, draw, rows};
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::Tx;
 
-/// Attempts that are kept of one request.
+/// Attempts of one request that are stored.
 pub const ATTEMPTS_MAX: usize = 20;
-/// What `Retry-After` says, in seconds.
+/// The value of `Retry-After`, in seconds.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
 
 /// A request as it comes.
@@ -19,11 +19,11 @@ pub struct IncomingRequest {
     pub route: &'static str,
     /// A keyed hash of the idempotency key, or of a GET's path and query.
     pub request_hash: [u8; 16],
-    /// A keyed hash of all that was asked.
+    /// A keyed hash of the whole request.
     pub fingerprint: [u8; 32],
 }
 
-/// What is done to an attempt, and where it is written down.
+/// What happens to an attempt, and where it is recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptVerdict {
     pub number: i64,
@@ -32,7 +32,7 @@ pub struct AttemptVerdict {
     pub delay_milliseconds: i64,
 }
 
-/// Writes an attempt down and says what happens to it; `None` where it is not watched.
+/// Records an attempt and answers what happens to it; `None` if it is not watched.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &Now,
@@ -45,7 +45,7 @@ pub fn begin(
     let Some(mut profile) = super::open(tx, at, scope, key_id)? else { return Ok(None) };
     let is_attacking = at < profile.ends_milliseconds;
     let is_write = asked.method == "POST";
-    // The same GET may be asked many times. It counts as a retry only while the earlier one has no
+    // The same GET may be sent many times. It counts as a retry only while the earlier one has no
     // answer.
     let known = rows::request(tx, scope, key_id, &asked.request_hash)?
         .filter(|request| is_write || !request.is_told());
@@ -109,7 +109,7 @@ pub fn begin(
     let (answered_at, http_status) = match fate {
         Fate::Unavailable => (Some(at), 503),
         Fate::Locked => (Some(at), 409),
-        // Written down at once, so that the report can see an attempt that did not wait for it.
+        // Recorded at once, so that the report shows an attempt that did not wait for it.
         Fate::Delayed => (Some(at + profile.delay_milliseconds), 0),
         Fate::Answered | Fate::Dropped => (None, 0),
     };
@@ -134,7 +134,7 @@ pub fn begin(
     }))
 }
 
-/// Writes down how an attempt was answered, or would have been.
+/// Records how an attempt was answered, or would have been.
 pub fn end(
     tx: &mut dyn Tx,
     now: &Now,

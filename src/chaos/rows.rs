@@ -77,7 +77,7 @@ pub fn insert(tx: &mut dyn Tx, profile: &Profile) -> Result<(), StoreError> {
     )
 }
 
-/// Writes what changes of a profile: when it ends, and what was counted.
+/// Stores what changes of a profile: when it ends, and what was counted.
 pub fn update(tx: &mut dyn Tx, profile: &Profile) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE chaos_profiles SET ends_milliseconds = ?3, completes_milliseconds = ?4, \
@@ -98,7 +98,7 @@ pub fn update(tx: &mut dyn Tx, profile: &Profile) -> Result<(), StoreError> {
     )
 }
 
-/// Where transactions run at once, lets those of one profile follow one another from here to their
+/// On PostgreSQL, makes the transactions of one profile run one after another from here to their
 /// commits, because each draws by the count of those before it.
 pub fn lock_profile(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<(), StoreError> {
     if !tx.is_shared() {
@@ -108,7 +108,7 @@ pub fn lock_profile(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<(), 
     tx.execute(sql, values![scope, key_id]).map(|_| ())
 }
 
-/// Removes a profile, with all that was seen under it, and frees its webhook endpoint. Answers how
+/// Removes a profile with everything seen under it, and frees its webhook endpoint. Answers how
 /// many rows were deleted.
 pub fn remove(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<u64, StoreError> {
     let mut removed = 0;
@@ -135,12 +135,12 @@ pub fn completed_before(
     tx.row(sql, values![milliseconds])?.map(|mut row| Ok((row.scope()?, row.id()?))).transpose()
 }
 
-/// Says at the key until when it has a profile, in milliseconds.
+/// Stores with the key until when it has a profile, in milliseconds.
 pub fn mark_key(tx: &mut dyn Tx, key_id: KeyId, until: Option<i64>) -> Result<(), StoreError> {
     tx.execute_one("UPDATE api_keys SET chaos_until = ?2 WHERE id = ?1", values![key_id, until])
 }
 
-/// Says at the webhook endpoint whose profile attacks it.
+/// Stores with the webhook endpoint whose profile attacks it.
 pub fn mark_endpoint(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -8,7 +8,7 @@ use crate::kernel::id::kind;
 
 pub type EventId = Id<kind::Event>;
 
-/// What became of an attempt.
+/// What happened to an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
@@ -31,7 +31,7 @@ pub struct RequestAttempt {
     pub answered_at: Option<i64>,
     /// The answer's status; 0 while it runs.
     pub http_status: u16,
-    /// Whether it asks the same as the first attempt with this idempotency key.
+    /// Whether it equals the first attempt with this idempotency key.
     pub is_same: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct ObservedRequest {
 }
 
 impl RequestAttempt {
-    /// Whether the caller was told what became of its request.
+    /// Whether the caller learnt the result of its request.
     pub fn is_told(&self) -> bool {
         matches!(self.fate, Fate::Answered | Fate::Delayed) && self.is_same
     }
@@ -73,8 +73,8 @@ pub struct WatchedEvent {
     /// The object that it is about.
     pub linked_id: String,
     pub attack: Option<WebhookAttack>,
-    /// How the receiver answered the delivery at its last attempt: 0 where it did not, `None`
-    /// before the first.
+    /// How the receiver answered the last attempt of the delivery: 0 for no answer, `None` before
+    /// the first attempt.
     pub http_status: Option<i64>,
     /// How the receiver answered the attack: the forged copy, the second delivery, or the first
     /// attempt of a late one.

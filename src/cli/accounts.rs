@@ -30,7 +30,7 @@ enum AccountsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Let no key of the account act
+    /// Suspend an account, so that none of its keys works
     Suspend {
         name: String,
         #[command(flatten)]
@@ -38,7 +38,7 @@ enum AccountsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Let the account's keys act again
+    /// Let the account's keys work again
     Resume {
         name: String,
         #[command(flatten)]

@@ -1,5 +1,5 @@
 //! `hundi addresses`: the deposit addresses that were handed out, for an operator who sweeps them
-//! with a signer of its own.
+//! with a signer elsewhere.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::transfers::rows::{self, AddressLine};
 /// Transfers whose addresses are in memory at once.
 const PAGE_ROWS: i64 = 1_000;
 
-/// Export the deposit addresses, for sweeping them with a signer of one's own
+/// Export the deposit addresses, to sweep them with your own signer
 #[derive(Args)]
 pub struct AddressesArgs {
     #[command(subcommand)]
@@ -66,7 +66,7 @@ pub enum OutputFormat {
 #[derive(Serialize)]
 struct PrintedAddress<'a> {
     address: String,
-    /// Below the account key: above it, an xpub does not say the path.
+    /// Below the account key. Above it, the path cannot be known from an xpub.
     derivation_path: String,
     derivation_index: i64,
     /// The BIP-32 fingerprint of the account key that the path begins at.
@@ -152,7 +152,7 @@ async fn run(command: AddressesCommand) -> Result<(), String> {
 async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
     let config = config(database)?;
     config.database.must_exist()?;
-    // A running server holds reserved addresses in memory, and would still hand them out.
+    // A running server holds reserved addresses in memory, and would hand them out.
     let _lock = secrets::lock_database(&config.database)?;
     let asked = config.database.clone();
     let nodes = tokio::task::spawn_blocking(move || asked.nodes_running())

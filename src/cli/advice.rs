@@ -30,8 +30,7 @@ impl AdviceArgs {
 
 #[derive(Subcommand)]
 enum AdviceCommand {
-    /// Tell whether a payment advice, as JSON, is what the service signed; the exit code is 0 for
-    /// valid and 1 for invalid
+    /// Check the signature of a payment advice (JSON); exit code 0 if it is valid, 1 if not
     Verify {
         /// The document, as GET /v1/payouts/:id/payment_advice answered it
         file: PathBuf,
@@ -115,7 +114,7 @@ fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
                 .into(),
         );
     }
-    // Two members of one name would let two readers see two documents under one signature.
+    // Two members of one name would let two readers see different documents under one signature.
     body::parse(bytes).map_err(|refusal| {
         let messages: Vec<&str> =
             refusal.entries().iter().map(|entry| entry.message.as_str()).collect();

@@ -32,7 +32,7 @@ enum ApprovalsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Reject a request, or take one's own back
+    /// Reject a request, or withdraw your own
     Reject {
         number: i64,
         #[command(flatten)]
@@ -90,7 +90,7 @@ impl Approvals {
                     four_eyes::approve(tx, now, &services, number, &person)
                 })
                 .await?;
-                // It may have been the end of a pause.
+                // This may have ended a pause.
                 submit_waiting(&app.state.store).await.map_err(error_message)
             }
             ApprovalsCommand::Reject { number, by, database } => {

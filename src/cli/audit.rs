@@ -26,8 +26,8 @@ enum AuditCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Compare an earlier export of the whole log with the database: each entry of it must be
-    /// there as it was
+    /// Check that every entry of an earlier export of the whole log is still in the database,
+    /// unchanged
     Verify {
         file: PathBuf,
         #[command(flatten)]

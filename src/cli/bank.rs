@@ -20,7 +20,7 @@ pub struct BankArgs {
 
 #[derive(Subcommand)]
 enum BankCommand {
-    /// Read sample files without touching the book: what each entry is, which payout and which UTR
+    /// Read sample files without touching the book. Says what each entry is, which payout and UTR
     /// it names and where, and what could not be read; exit code 1 if a file or a part of one was
     /// not read
     Certify {

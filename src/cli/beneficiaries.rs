@@ -1,5 +1,5 @@
-//! `hundi beneficiaries`: lists beneficiaries, and records what the operator found by checking an
-//! account by hand.
+//! `hundi beneficiaries`: lists beneficiaries, and records the result of checking an account by
+//! hand.
 
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
@@ -19,7 +19,7 @@ use crate::store::Tx;
 /// Beneficiaries that one call lists at most.
 const LISTED_MAX: usize = 1_000;
 
-/// List beneficiaries, and record what a look at an account by hand found
+/// List beneficiaries, and record the result of checking an account by hand
 #[derive(Args)]
 pub struct BeneficiariesArgs {
     #[command(subcommand)]
@@ -39,8 +39,8 @@ enum BeneficiariesCommand {
         /// Only those in this status
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Show full account numbers, as a look at the bank needs them; mind who sees your screen.
-        /// It takes --reason, which the audit log keeps for each beneficiary
+        /// Show full account numbers, for checking them at the bank; mind who sees your screen. It
+        /// takes --reason, which the audit log keeps for each beneficiary
         #[arg(long)]
         show_account_numbers: bool,
         #[command(flatten)]
@@ -50,7 +50,7 @@ enum BeneficiariesCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Say what a look at the account of a beneficiary in verification found
+    /// Record the result of checking the account of a beneficiary in verification
     Review {
         /// The beneficiary's ID
         id: String,
@@ -110,8 +110,8 @@ async fn run(command: BeneficiariesCommand) -> Result<(), String> {
     }
 }
 
-/// `shows_account_numbers_to` is who sees full account numbers; each of them goes to the audit log
-/// before it is printed.
+/// `shows_account_numbers_to` is who sees full account numbers. The audit log gets an entry for
+/// each before it is printed.
 async fn list(
     status: Option<&str>,
     shows_account_numbers_to: Option<&ByArgs>,
@@ -175,7 +175,7 @@ async fn list(
     }
 }
 
-/// Reads at most one more than is listed, which shows that the list was cut.
+/// Reads one more than is listed, which shows whether the list was cut.
 fn find(
     tx: &mut dyn Tx,
     status: Option<BeneficiaryStatus>,

@@ -16,7 +16,7 @@ use crate::tls::platform_roots;
 /// that wait is added.
 const ANSWER_SECONDS_MAX: u64 = 15;
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How many times a POST is sent while no answer comes, or one that says to try again.
+/// How many times a POST is sent if no answer comes, or one that says to try again.
 const ATTEMPTS_MAX: u32 = 6;
 const CORRECTED_WITH: &str = "HUNDI_BASE_URL or --base-url is the address";
 /// The variable with the key. As with every secret, `HUNDI_API_KEY_FILE` may name a file with it.
@@ -53,10 +53,10 @@ pub struct ApiCaller {
 
 /// Why a call brought no object.
 pub enum CallError {
-    /// No answer, or one that may differ at a later attempt: 429, 5xx, `resource_locked`.
+    /// No answer, or one that may be different later: 429, 5xx, `resource_locked`.
     /// `retry_after_seconds` is the answer's `Retry-After`.
     Passing { message: String, retry_after_seconds: Option<u64> },
-    /// An answer that stays the same however often it is asked for.
+    /// An answer that stays the same at every attempt.
     Refused { http_status: u16, message: String },
 }
 
@@ -114,8 +114,8 @@ impl ApiCaller {
         self.send(Method::GET, path, &[], Vec::new(), deadline).await
     }
 
-    /// Sends a POST until an answer stays, at most [`ATTEMPTS_MAX`] times, under one idempotency
-    /// key.
+    /// Sends a POST under one idempotency key, up to [`ATTEMPTS_MAX`] times, until an answer is
+    /// final.
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, String> {
         let random = system_random::<16>()?;
         let key = format!("{:032x}", u128::from_be_bytes(random));

@@ -9,7 +9,7 @@ use crate::chains::blocks::Hash;
 use crate::deposits::Deposit;
 use crate::kernel::state::Status;
 
-/// Take over what a node of a real chain hid
+/// Credit a transaction that a node of a real chain hid
 #[derive(Args)]
 pub struct DepositsArgs {
     #[command(subcommand)]
@@ -24,8 +24,8 @@ impl DepositsArgs {
 
 #[derive(Subcommand)]
 enum DepositsCommand {
-    /// Take over a transaction that a comparison found on the chain and not in the book; every
-    /// endpoint has to show it
+    /// Credit a transaction that a comparison found on the chain but not in the book; every
+    /// endpoint must show it
     Credit {
         /// The transaction's hash
         hash: String,
@@ -49,8 +49,8 @@ async fn run(command: DepositsCommand) -> Result<(), String> {
     let app = beside(&database).await?;
     // What it moves is known only once the nodes have shown it, so its amount is not asked for.
     let by = by.both(&approver, &app).await?;
-    // The decision is recorded before the nodes are asked, even if nothing comes of it: what is
-    // credited must never be without its decision.
+    // The decision is recorded before the nodes are asked, even if nothing comes of it: nothing may
+    // be credited without its decision.
     record(&app.state.store, hash.to_string(), "credit", by).await?;
     let credited = credit::credit(&app.state, mode.mode(), hash).await;
     let Credited { deposits, known_count, sweeps_count } =

@@ -45,12 +45,12 @@ impl Doctor {
 enum PartError {
     /// The service refuses to start with it.
     Stops(String),
-    /// The service starts, and refuses what needs the part.
+    /// The service starts, but refuses requests that need the part.
     Fails(String),
 }
 
-/// Tries every part and prints a table. `Err`, and so exit code 1, where a part is missing or is
-/// not right.
+/// Tries every part and prints a table. `Err`, and so exit code 1, if a part is missing or has a
+/// fault.
 async fn examine(database: &DatabaseArgs) -> Result<(), String> {
     let read = Config::read_parts(&flags(database), &environment);
     let client =
@@ -79,7 +79,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
     let table_fault = |table: &str| {
         table_faults.iter().find(|(known, _)| *known == table).map(|(_, fault)| fault.clone())
     };
-    // What every start needs is shown only where it is wrong.
+    // What every start needs is shown only if it has a fault.
     let mut is_database_shown = false;
     for (part, fault) in foundations(&config).await {
         is_database_shown |= part == "database";
@@ -137,7 +137,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         |count: usize| if count == 1 { "1 part".to_owned() } else { format!("{count} parts") };
     match (stops_count, missing_count, fails_count) {
         (0, 0, 0) => print("live mode starts with this configuration"),
-        // No table of live mode is there: nobody has begun to set it up.
+        // No table of live mode exists: nobody has begun to set it up.
         (0, missing, 0) if missing == parts_count => {
             print("test mode is ready; nothing of live mode is configured")
         }
@@ -162,8 +162,8 @@ async fn awaiting_operator(config: &Config) -> Option<String> {
     })
 }
 
-/// What the operator paused, a line each. Nothing where the database does not open: the line
-/// `database` says so.
+/// What the operator paused, a line each. Empty if the database does not open: the line `database`
+/// says so.
 async fn paused(config: &Config) -> Vec<String> {
     let database = config.database.clone();
     let read = move || database.examine(pauses::rows::all);
@@ -184,8 +184,7 @@ async fn paused(config: &Config) -> Vec<String> {
     pauses.unwrap_or_default().into_iter().map(line).collect()
 }
 
-/// What is wrong with the directory of IFSCs, the encryption key, and the database where one is
-/// there.
+/// What is wrong with the directory of IFSCs, the encryption key, and the database if it exists.
 async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     let mut faults = Vec::new();
     if let Err(fault) = ifsc::directory(config.ifsc_file.as_deref()) {
@@ -231,7 +230,7 @@ async fn server(database: Database) -> Result<String, PartError> {
     match looked.map_err(|error| PartError::Stops(error.to_string()))? {
         None => Ok(String::new()),
         Some(server) if server.doubts.is_empty() => {
-            Ok(format!("PostgreSQL {} answers, and keeps what it says it keeps", server.version))
+            Ok(format!("PostgreSQL {} answers, and its settings are safe", server.version))
         }
         Some(server) => Err(PartError::Fails(server.doubts.join("; "))),
     }
@@ -268,7 +267,7 @@ async fn provider(
     openid.check(now_seconds).await.map_err(|error| PartError::Fails(error.to_string()))
 }
 
-/// Tries one part of live mode that is configured; answers what it showed.
+/// Tries one configured part of live mode; answers what it found.
 async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, PartError> {
     let now_seconds = Clock::System.milliseconds() / 1000;
     let missing = || PartError::Stops("is missing".into());
@@ -309,7 +308,7 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
             let lists = Lists::load(config.screening.clone().ok_or_else(missing)?)
                 .map_err(PartError::Stops)?;
             match lists.why_not_live(now_seconds) {
-                // With a table still missing, live mode is off, and the service starts.
+                // If a table is still missing, live mode is off, and the service starts.
                 Some(reason) if live::parts(config).iter().all(|part| part.is_configured) => {
                     Err(PartError::Stops(reason))
                 }
@@ -365,8 +364,8 @@ fn agent_notes(config: &Config) -> Vec<String> {
     notes.unwrap_or_default().into_iter().map(line).collect()
 }
 
-/// Whether the bank's files can be written below a folder. If its folders are not there yet, the
-/// nearest folder above is tried, because the start makes them.
+/// Whether the bank's files can be written below a folder. If the folder does not exist yet, the
+/// nearest existing folder above it is tried, because the start creates the rest.
 fn writable(folder: &Path) -> Result<String, String> {
     match folder.join("staging").exists() {
         true => Folders::open(folder)?.check_writable()?,

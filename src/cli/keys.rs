@@ -58,8 +58,8 @@ enum KeysCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Change the encryption key while the service runs: seal every value anew with the one in
-    /// HUNDI_ENCRYPTION_KEY_NEXT; run it again after a kill, and it goes on
+    /// Change the encryption key while the service runs: seal every value again with the key in
+    /// HUNDI_ENCRYPTION_KEY_NEXT; if it is killed, run it again to continue
     RotateEncryption {
         #[command(flatten)]
         by: ByArgs,
@@ -94,7 +94,7 @@ async fn run(command: KeysCommand) -> Result<(), String> {
             };
             let config = config(&database)?;
             // A new database in another directory than the server's is probably a mistake, because
-            // the server does not know its keys. So say first where it is made.
+            // the server does not know its keys. So print its place first.
             if config.database.must_exist().is_err() {
                 let shown = match &config.database {
                     Database::Sqlite(path) => std::path::absolute(path).map_or_else(
@@ -172,8 +172,8 @@ fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "hundi: {text}");
 }
 
-/// Reads when a key expires: Unix seconds, or a duration from `now` such as `30d`. `Err` where that
-/// is not in the future.
+/// Reads when a key expires: Unix seconds, or a duration from `now` such as `30d`. `Err` if that is
+/// not in the future.
 fn expiry(text: &str, now: i64) -> Result<i64, String> {
     let fault = || {
         format!(

@@ -26,9 +26,10 @@ const WAIT_SECONDS: i64 = 25;
 /// How long a receiver may take to answer, as for a delivery.
 const FORWARD_SECONDS_MAX: u64 = 15;
 const FORWARD_BYTES_MAX: usize = 16 * 1024;
-/// Pauses in seconds before an event is forwarded again; the last one repeats.
+/// Pauses in seconds before an event is forwarded again. The last one repeats.
 const RETRY_SECONDS: [i64; 7] = [1, 5, 15, 30, 60, 120, 300];
-/// How long an event that the receiver does not take is sent again, in seconds, as a delivery is.
+/// How long an event is sent again that the receiver does not take, in seconds; the same as for a
+/// delivery.
 const RETRIED_SECONDS_MAX: i64 = 24 * 3_600;
 /// How many events may wait to be forwarded again. At this count no more are fetched; the service
 /// keeps them.
@@ -38,11 +39,11 @@ const RECONNECT_SECONDS_MAX: u64 = 30;
 
 /// Show events as they happen, and forward them to a receiver
 ///
-/// Works from anywhere with an API key. Without --forward-to each event is a line, read from the
-/// API over the connection of the key. With it, events are forwarded in order, signed with the
-/// secret that is printed at the start. One that the receiver does not answer with 2xx is sent
-/// again behind newer ones, for at most 24 hours. The place is kept in a file, so that a later
-/// start goes on where this one stopped.
+/// Works from anywhere with an API key. Without --forward-to, prints each event as a line, read
+/// from the API with that key. With it, forwards events in order, signed with the secret that is
+/// printed at the start. An event that the receiver does not answer with 2xx is sent again after
+/// newer ones, for at most 24 hours. The position is kept in a file, so that the next start
+/// continues there.
 #[derive(Args)]
 pub struct Listen {
     /// Receiver of the events, such as localhost:3000/webhooks
@@ -54,11 +55,11 @@ pub struct Listen {
     /// Only these events, separated by commas: full names, or prefixes such as transfer.status.*
     #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
     events: Vec<String>,
-    /// The file that keeps the place [default: a file for this key, address and receiver below
+    /// The file that keeps the position [default: a file for this key, address and receiver below
     /// $XDG_STATE_HOME/hundi or ~/.local/state/hundi]
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Begin with the oldest event that is kept, where no place is known, instead of the next one
+    /// Begin with the oldest event that is kept instead of the next one, if no position is known
     #[arg(long)]
     from_oldest: bool,
     /// Print the signing secret and end
@@ -126,7 +127,7 @@ impl Listen {
     }
 }
 
-/// The filters of `--events`; `Err` names the first that no event can ever fit.
+/// The filters of `--events`. `Err` names the first that no event can match.
 fn filters(events: &[String]) -> Result<EventFilters, String> {
     if events.is_empty() {
         return Ok(EventFilters::all());
@@ -141,8 +142,8 @@ fn filters(events: &[String]) -> Result<EventFilters, String> {
     }
 }
 
-/// The signing secret that belongs to an API key. Every start with the same key has the same
-/// secret, so that the receiver can keep it in its settings.
+/// The signing secret that belongs to an API key. It is the same at every start with the same key,
+/// so the receiver can keep it in its settings.
 fn secret_of(key: &str) -> String {
     let mut digest = [0; sign::SECRET_BYTES];
     // HMAC takes keys of any length, so this cannot fail.
@@ -235,7 +236,7 @@ impl Listener {
                     if self.state.cursor.is_some() =>
                 {
                     eprintln!("{message}");
-                    eprintln!("Going on with the oldest event that is kept.");
+                    eprintln!("Continuing with the oldest event that is kept.");
                     self.state.cursor = None;
                 }
                 Err(refused) => return Err(refused.message()),
@@ -245,9 +246,9 @@ impl Listener {
 
     fn greet(&self, is_new: bool) -> Result<(), String> {
         let Some(url) = &self.forward_to else {
-            // To standard error, because a program may read the output.
+            // On standard error, because a program may read the output.
             if !is_new {
-                eprintln!("Going on where the last start stopped.");
+                eprintln!("Continuing where the last start stopped.");
             }
             eprintln!("Ready. Each event is shown as it happens (Ctrl-C ends).");
             return Ok(());
@@ -257,7 +258,7 @@ impl Listener {
         if is_new {
             return Ok(());
         }
-        print("Going on where the last start stopped.")?;
+        print("Continuing where the last start stopped.")?;
         print(&format!("Events to forward again: {}.", self.state.undelivered.len()))
     }
 
@@ -267,7 +268,7 @@ impl Listener {
         Ok(page["data"][0]["id"].as_str().map(str::to_owned))
     }
 
-    /// Fetches the next page, and saves its events together with the cursor behind them.
+    /// Fetches the next page, and saves its events together with the cursor after them.
     async fn fetch(&mut self, wait_seconds: u64) -> Result<(), CallError> {
         let after = self.state.cursor.as_ref();
         let after = after.map_or(String::new(), |cursor| format!("&starting_after={cursor}"));
@@ -378,7 +379,8 @@ impl Listener {
         options.write(true).create(true).truncate(true).mode(0o600);
         let mut file = options.open(&fresh).map_err(fault)?;
         file.write_all(&bytes).map_err(fault)?;
-        // On the disk before it takes the other's name: a crash of the machine leaves one of both.
+        // On the disk before the rename: after a crash of the machine there is the old file or the
+        // new one.
         file.sync_data().map_err(fault)?;
         std::fs::rename(&fresh, &self.path).map_err(fault)
     }

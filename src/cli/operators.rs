@@ -59,7 +59,7 @@ enum OperatorsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Let an operator no longer sign in; their sessions end
+    /// Disable an operator, and end their sessions
     Disable {
         name: String,
         #[command(flatten)]
@@ -81,7 +81,7 @@ enum OperatorsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// End the link of an operator; their sessions end
+    /// Remove the link of an operator, and end their sessions
     Unlink {
         name: String,
         #[command(flatten)]
@@ -89,8 +89,8 @@ enum OperatorsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Give an operator a new password, take the link to a provider and the second factor away,
-    /// and let them sign in again
+    /// Give an operator a new password, remove the second factor and the link to a provider, and
+    /// let them sign in again
     Reset {
         name: String,
         #[command(flatten)]

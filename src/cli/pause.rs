@@ -1,5 +1,5 @@
-//! `hundi pause` and `hundi resume`: the stop switch, and the operator's word that a database that
-//! went back in time is the one to go on with.
+//! `hundi pause` and `hundi resume`: the stop switch, and the operator's word that work goes on
+//! with a database that went back in time.
 
 use clap::{Args, ValueEnum};
 
@@ -16,7 +16,7 @@ enum OperationFlag {
     Quotes,
     /// No new transfers
     Transfers,
-    /// No new instructions to the bank; what the bank has goes on
+    /// No new instructions to the bank; payouts that the bank has already continue
     Payouts,
 }
 
@@ -58,12 +58,12 @@ pub struct PauseArgs {
     database: DatabaseArgs,
 }
 
-/// Let what was paused go on
+/// Resume what was paused
 #[derive(Args)]
 pub struct Resume {
     #[arg(value_enum)]
     operation: ResumeFlag,
-    /// The account that was paused alone
+    /// The account that was paused by itself
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
     #[command(flatten)]
@@ -123,7 +123,7 @@ async fn resume_database(
     arguments: &DatabaseArgs,
 ) -> Result<(), String> {
     let config = config(arguments)?;
-    // Before the database takes writes again, so nothing can wait in it for a second person.
+    // Before the database takes writes again, so no request can wait in it for a second person.
     let by = by.both_by_reading(approver, &config).await?;
     let resumed = tokio::task::spawn_blocking(move || config.database.resume());
     match resumed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())? {
@@ -140,7 +140,7 @@ fn whom(account: &Option<String>) -> String {
     account.as_ref().map_or_else(|| "everybody".to_owned(), |name| format!("account {name:?}"))
 }
 
-/// The number of an account that has to be there.
+/// The number of an account, which must exist.
 fn numbered(tx: &mut dyn Tx, name: Option<&str>) -> Result<Option<i64>, OperationError> {
     let Some(name) = name else { return Ok(None) };
     let accounts = keys::rows::accounts(tx)?;

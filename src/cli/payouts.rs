@@ -38,9 +38,9 @@ pub struct PayoutsArgs {
 
 #[derive(Subcommand)]
 enum PayoutsCommand {
-    /// List payouts that the bank has not answered for good, oldest first, tab-separated: the
-    /// state says whether one waits for the bank's window and until when, lies in a file, is with
-    /// the bank, or waits for you
+    /// List payouts without a final answer from the bank, oldest first, tab-separated: the state
+    /// says whether one waits for the bank's window and until when, is in a file, is with the bank,
+    /// or waits for you
     List {
         /// Show the names of beneficiary and sender as they were written for the bank
         #[arg(long)]
@@ -188,7 +188,7 @@ async fn inward(
         Some(by) => {
             let by = by.decided_by()?;
             by.missing(asked.mode).map_or(Ok(()), |missing| Err(missing.to_owned()))?;
-            // Judged before anything is opened.
+            // Judged before anything is decrypted.
             see_account_numbers(&app, Vec::new(), &by).await?;
             Some(by)
         }

@@ -1,5 +1,5 @@
-//! Asks whoever runs a command to prove who they are: by the operator's password, and the code of a
-//! second factor.
+//! Makes the person who runs a command prove who they are, by the operator's password and the code
+//! of a second factor.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
@@ -23,8 +23,8 @@ use crate::{decisions, key_rotation};
 const LINE_BYTES_MAX: usize = 4_096;
 
 impl ByArgs {
-    /// Who decides. Where decisions may need a second person (`four_eyes_above`), it asks for the
-    /// password: else one person could be both by giving two names.
+    /// Who decides. If decisions may need a second person (`four_eyes_above`), it asks for the
+    /// password, because otherwise one person could be both by giving two names.
     pub(super) async fn who(&self, app: &App) -> Result<DecidedBy, String> {
         let by = self.decided_by()?;
         match app.state.services.settings.four_eyes_above {
@@ -33,8 +33,8 @@ impl ByArgs {
         }
     }
 
-    /// The actor as an operator who proved to be that. Reads a line from standard input for the
-    /// password, and another for the code if the operator has a second factor.
+    /// The actor as an operator who proved it. Reads the password from standard input, and the code
+    /// from another line if the operator has a second factor.
     pub(super) async fn proven(
         &self,
         store: &Store,
@@ -47,8 +47,8 @@ impl ByArgs {
         prove(&by, store, services).await
     }
 
-    /// The same of a command that cannot wait for a second person: where a second one is needed,
-    /// both prove at once who they are.
+    /// Like [`ByArgs::proven`], for a command that cannot wait for a second person: if one is
+    /// needed, both prove at once who they are.
     pub(super) async fn both(
         &self,
         approver: &ApproverArgs,
@@ -66,15 +66,15 @@ impl ByArgs {
         store.read(Cost::Point, judge).await.map_err(error_message)
     }
 
-    /// The same beside a database that takes no writes: nothing is kept of an attempt that fails,
-    /// and a recovery code, which counts once, is not taken.
+    /// Like [`ByArgs::both`], for a database that takes no writes: nothing is stored of a failed
+    /// attempt, and recovery codes are refused, because each may be used only once.
     pub(super) async fn both_by_reading(
         &self,
         approver: &ApproverArgs,
         config: &Config,
     ) -> Result<DecidedBy, String> {
         let by = self.decided_by_for(config)?;
-        // One that was made anew knows no operators yet, so there is nobody to compare with.
+        // A database that was made anew has no operators yet, so there is nobody to compare with.
         if !look(config, |tx| Ok(migrate::schema_version(tx)? > 0)).await? {
             return Ok(by);
         }
@@ -100,7 +100,7 @@ pub struct ApproverArgs {
 }
 
 impl ApproverArgs {
-    /// The second person beside the first one.
+    /// The second person, with the reason of the first.
     fn beside(&self, first: &DecidedBy) -> Result<DecidedBy, String> {
         if first.actor().is_empty() {
             return Err("say who you are: --actor NAME".into());
@@ -150,7 +150,7 @@ async fn prove_by_reading(by: &DecidedBy, config: &Config) -> Result<DecidedBy, 
     Ok(DecidedBy::new(&proven.name, by.reason())?.proven(proven.number, Via::Shell))
 }
 
-/// Somebody as an operator who proved it.
+/// A person as an operator who proved it.
 async fn prove(
     by: &DecidedBy,
     store: &Store,
@@ -194,7 +194,7 @@ fn hidden(what: &str) -> Result<String, String> {
     let is_terminal = std::io::stdin().is_terminal();
     let echo = |word: &str| {
         if is_terminal {
-            // Where there is no stty, the line is shown as it is typed.
+            // Without stty, the line is visible as it is typed.
             let _ = Command::new("stty").arg(word).stdin(Stdio::inherit()).status();
         }
     };

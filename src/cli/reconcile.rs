@@ -19,17 +19,17 @@ use crate::tls::platform_roots;
 /// exit code 1 if there is one
 #[derive(Args)]
 pub struct Reconcile {
-    /// What is explained: a line of a statement, a difference with a chain, or the payout or
-    /// statement of another difference
+    /// The difference to explain: a line of a statement, a difference with a chain, or the payout
+    /// or statement of another difference
     #[arg(long, value_name = "ID")]
     accept: Option<String>,
     /// The payout that the accepted line belongs to; several times for a line that paid several
     #[arg(long, value_name = "PAYOUT", requires = "accept")]
     payout: Vec<String>,
-    /// Why the difference is right; live mode needs it, and all but lines and chains do
+    /// Why the difference is right; needed in live mode, and for all but lines and chains
     #[arg(long, value_name = "TEXT", visible_alias = "note", requires = "accept")]
     reason: Option<String>,
-    /// Who accepts it; live mode needs it
+    /// Who accepts it; needed in live mode
     #[arg(long, value_name = "NAME", env = "HUNDI_ACTOR", default_value = "")]
     actor: String,
     /// The kind of the difference, where the ID has several
@@ -38,13 +38,13 @@ pub struct Reconcile {
     /// The mode whose chain is compared; both without it
     #[arg(long, value_enum)]
     mode: Option<ModeFlag>,
-    /// Compare these blocks once more instead of those since the last comparison; no balances then
+    /// Compare these blocks again instead of those since the last comparison; balances are left out
     #[arg(long, value_name = "BLOCK", requires_all = ["to_block", "mode"])]
     from_block: Option<i64>,
     #[arg(long, value_name = "BLOCK", requires = "from_block")]
     to_block: Option<i64>,
-    /// Ask for the balance of every address that was ever handed out, and not only of those that
-    /// hold something or are new
+    /// Ask for the balance of every address that was ever handed out, not only of those that hold
+    /// something or are new
     #[arg(long, conflicts_with = "from_block")]
     all_addresses: bool,
     #[command(flatten)]
@@ -112,7 +112,7 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
     Err(faults.join("; "))
 }
 
-/// The configured chains of one mode, or of both; `Err` where one mode was asked for and has none.
+/// The configured chains of one mode, or of both. `Err` if a mode was asked for that has none.
 fn chains(config: &Config, mode: Option<Mode>) -> Result<Vec<FollowedChain>, String> {
     let client =
         Client::new(platform_roots()).map_err(|error| format!("TLS cannot be set up: {error}"))?;

@@ -46,7 +46,7 @@ enum RefundsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Declare where a refund goes that has no address, or whose address screening holds
+    /// Declare the address of a refund that has none, or whose address screening holds
     Address {
         id: String,
         /// The address on the refund's chain
@@ -183,8 +183,8 @@ fn cells(refund: &Refund) -> [ListingCell; 14] {
     ]
 }
 
-/// Why a refund is not to be sent: `screening` where that found its address, or what the bank
-/// reported of its payout.
+/// Why a refund must not be sent: `screening` for its address, or what the bank reported of its
+/// payout.
 fn held(refund: &Refund) -> Option<String> {
     let screened = refund.is_held_by_screening.then(|| "screening".to_owned());
     let reasons: Vec<String> =

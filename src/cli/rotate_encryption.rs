@@ -1,4 +1,4 @@
-//! `hundi keys rotate-encryption`: seals every value anew with the next encryption key.
+//! `hundi keys rotate-encryption`: seals every value again with the next encryption key.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::key_rotation::{self, Begun, Survey};
 use crate::secrets::{self, KEY_NEEDED};
 use crate::store::failpoint;
 
-/// How many times all values are passed through. After the first pass, values may be left that
-/// transactions wrote with the old key while it ran.
+/// How many passes over all values at most. During the first pass, transactions may still write
+/// values with the old key.
 const PASSES_MAX: u32 = 10;
 
 const NEXT_KEY_NEEDED: &str = "no next key is given. Make it once with `head -c 32 /dev/urandom | \
@@ -38,8 +38,8 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
     });
     let sealer = Arc::new(sealer.await.map_err(error_message)?);
 
-    // While this command holds the database's lock, no server runs on it and none starts. Then
-    // there is no node to ask whether it has the next key.
+    // While this command holds the database's lock, no server runs or starts on it, so there is no
+    // node to ask for the next key.
     let lock = secrets::lock_database(&config.database).ok().flatten();
     let (asks_nodes, sealing, who) = (lock.is_none(), sealer.clone(), by.clone());
     dies_at("begin");
@@ -79,7 +79,7 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
             dies_at(&format!("batch_{batches_count}"));
             if at != rotation.place {
                 at.clone_from(&rotation.place);
-                // A closed pipe ends nothing: the change goes on.
+                // A closed pipe does not stop the change.
                 let _ = print(&format!("{} values are sealed anew; {at}", rotation.values_count));
             }
         };
@@ -103,7 +103,7 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
                 "done: {} values open with {}, none with {}\nNow put the new key into \
                  HUNDI_ENCRYPTION_KEY (or the .key file) of every node, take \
                  HUNDI_ENCRYPTION_KEY_NEXT (or the .key-next file) away, and start the node again. \
-                 Keep the old key as long as a backup of before.",
+                 Keep the old key as long as you keep a backup from before.",
                 found.count(&new),
                 key_name(&new),
                 key_name(&old)
@@ -124,7 +124,7 @@ async fn survey(config: &Config, sealer: &Arc<Sealer>) -> Result<Survey, String>
     looked.map_err(|error| error.to_string())
 }
 
-/// Ends the process as a kill does, where a test planted that.
+/// Ends the process as a kill does, if a test planted that.
 fn dies_at(step: &str) {
     if failpoint(&format!("rotation_dies_at_{step}")) {
         std::process::abort();

@@ -24,7 +24,7 @@ use crate::secrets;
 use crate::store::{Cost, Database, Store};
 use crate::tls::platform_roots;
 
-/// The most bytes of a key that room is made for.
+/// How many bytes of room are made for a key.
 const KEY_BYTES_MAX: usize = 100;
 
 /// Run the service
@@ -64,8 +64,8 @@ impl Serve {
 
 async fn serve(mut config: Config) -> Result<(), String> {
     let _lock = secrets::lock_database(&config.database)?;
-    // The ports are opened before a first key is made. If one is taken, the start fails, and a key
-    // made before would be lost.
+    // The ports are opened before a first key is made. If one is taken, the start fails, and the
+    // key would be lost.
     let (listener, address) = server::bind(&config.listen).await?;
     config.bound_to(address);
     let console = match &config.console {
@@ -108,7 +108,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
             Some((listener, Arc::new(console), url))
         }
     };
-    // The last thing that can fail: a key that is made is shown.
+    // This can fail only before a key is made: a key that is made is shown.
     let first_key = first_key(&app.state.store, &config.database).await?;
     print(&format!("listening on http://{address}"))?;
     let console = match console {
@@ -156,11 +156,12 @@ async fn serve(mut config: Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the first key goes. The key itself goes to a terminal only. Other output may be a journal
-/// that many people read; then the key goes into a file with mode 0600, and the path is printed.
+/// Where the first key goes. The key itself goes only to a terminal. Other output may be a journal
+/// that many people read, so the key goes into a file with mode 0600, and the path is printed.
 enum FirstKeyPlace {
     Terminal,
-    /// The file is open before the key is made, so that one that cannot be written makes none.
+    /// The file is opened before the key is made, so that none is made if the file cannot be
+    /// written.
     File {
         file: File,
         path: PathBuf,
@@ -177,10 +178,10 @@ impl FirstKeyPlace {
         let path = std::path::absolute(&path).unwrap_or(path);
         let is_new = !path.exists();
         let mut options = OpenOptions::new();
-        // Whatever it holds stays until a key is made.
+        // Keeps the content until a key is made.
         options.write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&path).map_err(|error| unwritten(&path, &error))?;
-        // Room for a key, while it can still be refused.
+        // Make room for a key now, while the start can still fail.
         let mut place = FirstKeyPlace::File { file, path, is_new };
         if is_new && let Err(fault) = place.write(&" ".repeat(KEY_BYTES_MAX)) {
             place.close();
@@ -189,7 +190,7 @@ impl FirstKeyPlace {
         Ok(place)
     }
 
-    /// Writes a text in the place of what is there.
+    /// Replaces the content by a text.
     fn write(&mut self, text: &str) -> Result<(), String> {
         let FirstKeyPlace::File { file, path, .. } = self else { return Ok(()) };
         let line = format!("{text}\n");
@@ -202,7 +203,7 @@ impl FirstKeyPlace {
         write().map_err(|error| unwritten(path, &error))
     }
 
-    /// Takes the file away that was opened for a key that was not made.
+    /// Removes the file that was opened for a key that was not made.
     fn close(self) {
         if let FirstKeyPlace::File { path, is_new: true, .. } = self
             && let Err(error) = std::fs::remove_file(&path)
@@ -259,7 +260,7 @@ fn first_key_path(database: &Database) -> PathBuf {
 async fn warn_of_settings(config: &Config) {
     let database = config.database.clone();
     let server = tokio::task::spawn_blocking(move || database.server()).await;
-    // If the server has gone away since, its users report that.
+    // If the server has gone away since, others report that.
     if let Ok(Ok(Some(server))) = server {
         server.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
     }
@@ -302,8 +303,9 @@ fn notify(state: &str) {
     }
 }
 
-/// Makes the default account and one test key, if the database has no account yet, and keeps the
-/// key where it is shown. What can fail is tried before, so that no key is made that nobody has.
+/// Makes the default account and one test key, if the database has no account yet, and stores the
+/// key where it is shown. Everything that can fail is tried first, so that no key is made that
+/// nobody has.
 async fn first_key(
     store: &Store,
     database: &Database,

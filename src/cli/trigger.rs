@@ -32,7 +32,7 @@ const RETURNS: &str = "50100012341002";
 /// Where refunds of the simulated chain go.
 const REFUND_ADDRESS: &str = "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC";
 
-/// What the command does; the event then comes by itself.
+/// What the command does. The event then comes by itself.
 #[derive(Clone, Copy)]
 enum Play {
     Draft,
@@ -119,7 +119,7 @@ async fn get(caller: &ApiCaller, path: &str, wait_seconds: u64) -> Result<Value,
     caller.get(path, wait_seconds).await.map_err(CallError::message)
 }
 
-/// The part of a query that asks for events after the newest one; empty where there is none yet.
+/// The part of a query that asks for events after the newest one; empty if there is no event yet.
 pub(super) async fn newest(caller: &ApiCaller) -> Result<String, String> {
     let page = get(caller, "/v1/events?order=desc&limit=1", 0).await?;
     Ok(page["data"][0]["id"].as_str().map_or(String::new(), |id| format!("&starting_after={id}")))

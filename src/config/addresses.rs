@@ -1,5 +1,5 @@
-//! Addresses in the configuration: where the service and the console listen, what browsers have in
-//! their address bar, and whom to write to.
+//! Addresses in the configuration: where the service and the console listen, the console's URL, and
+//! the security contact.
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use crate::console::openid::settings::OidcSettings;
 #[derive(Clone, Debug)]
 pub struct ConsoleSettings {
     pub listen: String,
-    /// The URL in the browsers' address bar; `None` where it is the address it listens on.
+    /// The URL that browsers open; `None` if it is the address that the console listens on.
     pub url: Option<String>,
     /// Whether operators need a second factor even before live mode is set up.
     pub requires_second_factor: bool,
@@ -17,7 +17,7 @@ pub struct ConsoleSettings {
     pub oidc: Option<OidcSettings>,
 }
 
-/// The table `[console]`, which is only in the file.
+/// The table `[console]`, which only the file can have.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConsoleTable {
@@ -25,9 +25,9 @@ pub(super) struct ConsoleTable {
 }
 
 impl ConsoleSettings {
-    /// `Ok(None)` where there is no console. `Err` where pages with a session's cookie could leave
-    /// this machine unencrypted: a console that is not on loopback needs an `https://` URL, which a
-    /// proxy in front of it serves.
+    /// `Ok(None)` if there is no console. `Err` if pages with a session's cookie could leave this
+    /// machine unencrypted: a console that does not listen on loopback needs an `https://` URL,
+    /// which a proxy in front of it serves.
     pub(super) fn read(
         listen: Option<String>,
         url: Option<String>,
@@ -70,7 +70,7 @@ pub(super) fn with_host(listen: String) -> String {
     }
 }
 
-/// Checks where reports of security faults go, in the form of security.txt (RFC 9116, 2.5.3).
+/// Checks the security contact: one that security.txt allows (RFC 9116, 2.5.3).
 pub(super) fn contact(text: Option<String>) -> Result<Option<String>, String> {
     let is_contact = |text: &str| {
         ["mailto:", "https://", "tel:"].iter().any(|scheme| {
@@ -87,14 +87,14 @@ pub(super) fn contact(text: Option<String>) -> Result<Option<String>, String> {
     }
 }
 
-/// Whether an address to listen on, `HOST:PORT`, is one that only this machine reaches.
+/// Whether only this machine can reach an address to listen on, `HOST:PORT`.
 pub fn is_loopback(listen: &str) -> bool {
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host).trim_matches(['[', ']']);
     host == "localhost"
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether the host of a URL is one that only this machine reaches.
+/// Whether only this machine can reach the host of a URL.
 pub(super) fn is_loopback_url(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",

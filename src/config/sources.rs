@@ -1,4 +1,4 @@
-//! What a configuration file can hold.
+//! What a configuration file can contain.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ use crate::rails::files::settings::BankTable;
 use crate::rates::http::RateSettings;
 use crate::screening::settings::ScreeningSource;
 
-/// The file's keys. Each that is one value is also `HUNDI_<NAME>` in the environment. Tables are
-/// only in the file, except `[test_chain]` and `[live_chain]`: see [`ChainSources::over`].
+/// The file's keys. Each that is a single value is also `HUNDI_<NAME>` in the environment. Tables
+/// can only be in the file, except `[test_chain]` and `[live_chain]`: see [`ChainSources::over`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sources {

@@ -25,9 +25,9 @@ pub fn require(by: &DecidedBy, mode: Mode) -> Result<(), OperationError> {
     by.missing(mode).map_or(Ok(()), |missing| Err(OperationError::Declined(missing.to_owned())))
 }
 
-/// Once there are operators, refuses a command line that does not name one of at least a role, and
-/// say why. Managing operators and keys takes an administrator; where none may sign in, any name
-/// does, because else nobody could make one.
+/// Once there are operators, a command line must name one with at least the given role, and give a
+/// reason. Managing operators and keys takes an administrator. If no administrator may sign in, any
+/// name will do, because otherwise nobody could create one.
 pub fn require_operator(
     tx: &mut dyn Tx,
     by: &DecidedBy,
@@ -60,7 +60,7 @@ pub fn require_operator(
     }
 }
 
-/// Stores a decision in its table and in the audit log. There, the person who approved it has an
+/// Stores a decision in its table and in the audit log, where the person who approved it gets an
 /// entry too.
 pub fn record(
     tx: &mut dyn Tx,

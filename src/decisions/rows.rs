@@ -53,7 +53,7 @@ pub fn is_any_operator(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(tx.row("SELECT number FROM operators LIMIT 1", &[])?.is_some())
 }
 
-/// The role of the operator of a name who is not disabled.
+/// The role of the operator with this name, unless disabled.
 pub fn role_of(tx: &mut dyn Tx, name: &str) -> Result<Option<Role>, StoreError> {
     let found = tx.row(
         "SELECT role FROM operators WHERE name = ?1 AND is_disabled = ?2",

@@ -1,14 +1,14 @@
 //! The chained hash over an account's events, by which a caller knows that it missed none.
 //!
 //! The hash after an event follows from the hash before it and from the event's own fields, so it
-//! is the same whenever and by whomever it is computed. Nothing is added to an event: a checkpoint,
-//! a row in `event_checkpoints`, holds the count and the hash after every [`STEP`]th one, and a
-//! request goes on from the checkpoint before the event that it names. A worker writes the
-//! checkpoints behind the sequencer. Before events are removed, one is written for the last of
-//! them, so that the chain goes on.
+//! is the same whenever and by whomever it is computed. Events themselves carry nothing of it. A
+//! checkpoint (a row in `event_checkpoints`) holds the count and the hash after every [`STEP`]th
+//! event, and a request computes on from the last checkpoint before the event that it names. A
+//! worker writes the checkpoints after the sequencer. Before events are removed, it stores a
+//! checkpoint for the last of them, so that the chain continues.
 //!
-//! The chain of an account begins with its first event. Where events had been removed before there
-//! were checkpoints, it begins with the oldest one that was there when it was first computed.
+//! The chain of an account begins with its first event. If events had been removed before there
+//! were checkpoints, it begins with the oldest event that was left when it was first computed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ use crate::store::{Cost, Tx};
 
 /// Events from one checkpoint to the next.
 pub const STEP: i64 = 256;
-/// Events that a request computes at most. More have no checkpoint yet only while a database that
-/// is older than the chain is caught up with.
+/// Events that a request computes at most. More lack a checkpoint only while the chain of an older
+/// database is being computed for the first time.
 const COMPUTED_MAX: i64 = 20_000;
 /// Events that are read with one statement, a multiple of [`STEP`].
 const READ_MAX: i64 = 4 * STEP;
 /// How often the worker looks at the accounts that had events.
 const LOOK_SECONDS: u64 = 5;
-/// Accounts that are looked at before the worker lets others read.
+/// Accounts that are looked at before other reads get a chance.
 const LOOKED_AT_ONCE: usize = 100;
 /// Accounts with events that the first look finds with one statement.
 const FOUND_AT_ONCE: i64 = 250;
@@ -53,7 +53,7 @@ pub fn link(hash: &[u8; 32], event: &EventRow) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Goes on along the chain by the events that come next.
+/// Computes the chain on by the next events.
 fn walk(
     mut at: Checkpoint,
     events: &[EventRow],
@@ -70,9 +70,8 @@ fn walk(
     at
 }
 
-/// The checkpoint to go on from towards an event; the chain's beginning where there is none before
-/// it.
-/// `None` where the events that lead there were removed.
+/// The checkpoint to compute from towards an event: the last one before it, or the chain's
+/// beginning. `None` if the events that lead there were removed.
 fn base(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -136,8 +135,8 @@ pub fn check_cursor(
     Err(Refusal::field(Code::RequestQueryParameterInvalid, "starting_after", message).into())
 }
 
-/// Writes the checkpoints of the next events, if there are enough of them; answers whether there
-/// may be more.
+/// Writes the checkpoints of the next events, if there are enough events. Answers whether there may
+/// be more to write.
 fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     keys::rows::lock_account(tx, scope)?;
     let newest = Id::from_u128(u128::MAX);
@@ -165,9 +164,9 @@ const fn missing_from(events_count: i64) -> i64 {
     STEP - events_count % STEP
 }
 
-/// The next accounts with events behind one for which [`advance`] has something to write, and the
-/// last account that was looked at; `None` where none is left. Idle accounts cost a part of one
-/// statement, and those without events nothing.
+/// The next accounts after `after` for which [`advance`] has something to write, and the last
+/// account that was looked at; `None` if none is left. Idle accounts cost a part of one statement,
+/// those without events nothing.
 fn next_due(
     tx: &mut dyn Tx,
     after: Scope,
@@ -181,9 +180,9 @@ fn next_due(
     Ok((due.map(|reach| reach.scope).collect(), last))
 }
 
-/// Removes events of one account past their time, a bounded number at once, and leaves a checkpoint
-/// for the last of them. The first statement finds how far they go, so that the removal is one
-/// range of the primary key on every planner.
+/// Removes up to `rows_max` expired events of one account, and leaves a checkpoint for the last of
+/// them. The first statement finds where they end, so that the removal is one range of the primary
+/// key on every planner.
 pub fn purge(
     tx: &mut dyn Tx,
     now: &Now,
@@ -216,8 +215,8 @@ pub struct Purged {
     pub oldest_milliseconds: Option<i64>,
 }
 
-/// Writes checkpoints behind the sequencer of this node until `stop`. It begins with every account
-/// that has events, because what other nodes and earlier releases left is not known.
+/// Writes checkpoints after the sequencer of this node until `stop`. It begins with every account
+/// that has events, because other nodes and earlier releases may have left some without.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     // Where the first look has come to; `None` once it is through.
     let mut looked_to = Some(Scope::from_code(0));
@@ -230,7 +229,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
                     looked_to = last;
                 }
                 Err(failure) => {
-                    tracing::warn!(?failure, "checkpoints of events could not be looked at");
+                    tracing::warn!(?failure, "checkpoints of events could not be read");
                     break;
                 }
             }
@@ -248,8 +247,8 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     }
 }
 
-/// Writes what is due of some accounts. What fails is looked at again after the account's next
-/// event.
+/// Writes the missing checkpoints of some accounts. An account that fails is tried again after its
+/// next event.
 async fn catch_up(app: &AppState, scopes: Vec<Scope>, stop: &Stop) {
     let look = move |tx: &mut dyn Tx| {
         let due = scopes.into_iter().map(|scope| Ok((scope, is_due(tx, scope)?)));
@@ -258,7 +257,7 @@ async fn catch_up(app: &AppState, scopes: Vec<Scope>, stop: &Stop) {
     let due = match app.store.read(Cost::Scan, look).await {
         Ok(looks) => looks.into_iter().filter(|(_, due)| *due).map(|(scope, _)| scope).collect(),
         Err(failure) => {
-            tracing::warn!(?failure, "checkpoints of events could not be looked at");
+            tracing::warn!(?failure, "checkpoints of events could not be read");
             return;
         }
     };

@@ -210,8 +210,8 @@ pub fn oldest(tx: &mut dyn Tx, scope: Scope) -> Result<Option<Id<kind::Event>>, 
     tx.row(sql, values![scope])?.map(|mut row| row.id()).transpose()
 }
 
-/// The next accounts with events behind one, at most so many, and the oldest event of each. An
-/// account costs two look-ups by key, and one without events nothing.
+/// The next accounts with events after `after`, at most so many, with the oldest event of each. An
+/// account costs two look-ups by key, one without events none.
 pub fn oldest_of_each(
     tx: &mut dyn Tx,
     after: Scope,

@@ -1,8 +1,8 @@
-//! Wakes requests that wait for events which another node sequenced.
+//! Wakes requests on this node that wait for events which another node sequenced.
 //!
-//! The node that sequences tells its own requests at each commit. Every node looks at one row, the
-//! last identifier that the sequencer left with its lease, while somebody waits; only when that has
-//! moved does it read the newest event of each account that waits.
+//! The node that sequences wakes its own requests at each commit. Every node with waiting requests
+//! polls one row: the last identifier that the sequencer stored with its lease. Only when that has
+//! changed does it read the newest event of each waiting account.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,13 @@ use crate::store::{Cost, failpoint, lease};
 
 /// The lease that the sequencer holds.
 pub const SEQUENCER_LEASE: &str = "events";
-/// How often a node looks while a request waits.
+/// How often a node polls while a request waits.
 const LOOK_MILLISECONDS: u64 = 20;
-/// How long it rests after a fault of the store.
+/// How long it rests after an error of the store.
 const FAULT_PAUSE_MILLISECONDS: u64 = 250;
 
-/// Watches until `stop`. On the embedded store every event is the process's own.
+/// Watches until `stop`. On the embedded store there is nothing to watch: every event is this
+/// process's own.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let waits = app.store.signals.event_waits.clone();
     let mut last_known = None;

@@ -1,5 +1,5 @@
-//! What is expensive, such as statements and replays, one at a time for each account, with pauses:
-//! an account that asks for many waits for itself, and others do not notice.
+//! Lets each account have one expensive request at a time, such as a statement or a replay, with a
+//! pause after each. An account that asks for many waits for itself, and others do not notice.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,17 +10,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::kernel::{Code, Refusal, RefusalEntry, Scope};
 
-/// How long a request waits for the account's earlier one.
+/// How long a request waits for the account's earlier one, in seconds.
 pub const TURN_SECONDS_MAX: u64 = 5;
-/// The shortest and the longest pause after a turn. Many requests at once, most of them refused,
-/// would otherwise keep a processor busy with turns that do nothing.
+/// The shortest and the longest pause after a turn. Without a shortest one, many requests at once,
+/// most of them refused, would keep a processor busy with turns that do nothing.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// Accounts that are remembered; beyond that, those at rest are forgotten.
+/// Accounts that are remembered. Beyond that, those without a turn or a pause are forgotten.
 const ACCOUNTS_COUNT_MAX: usize = 10_000;
 
-/// An account's turn. After it the account pauses for as long as the turn took and at least for
-/// [`PAUSE_MIN`], so that at most half of its time is expensive.
+/// An account's turn. After it the account pauses for as long as the turn took, but at least for
+/// [`PAUSE_MIN`] and at most for [`PAUSE_MAX`].
 #[derive(Debug)]
 pub struct Turn {
     permit: Option<OwnedSemaphorePermit>,
@@ -45,7 +45,7 @@ impl Drop for Turn {
 pub struct AccountTurns(Mutex<HashMap<Scope, Arc<Semaphore>>>);
 
 impl AccountTurns {
-    /// Waits until the account has nothing expensive under way. Dropping the turn ends it.
+    /// Waits until the account has no expensive request under way. Dropping the turn ends it.
     pub async fn take(&self, scope: Scope) -> Result<Turn, Refusal> {
         self.take_within(scope, Duration::from_secs(TURN_SECONDS_MAX)).await
     }

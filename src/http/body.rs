@@ -42,7 +42,7 @@ impl Node {
 
     fn write_canonical(&self, out: &mut Vec<u8>) {
         let write_text = |out: &mut Vec<u8>, text: &str| {
-            // Length first, so that no two trees share a text.
+            // The length comes first, so that no two trees have the same text.
             out.extend_from_slice(format!("\"{}:", text.len()).as_bytes());
             out.extend_from_slice(text.as_bytes());
         };
@@ -131,7 +131,7 @@ pub fn parse(bytes: &[u8]) -> Result<Node, Refusal> {
     }
     let text = std::str::from_utf8(bytes).map_err(|_| invalid("The body is not valid UTF-8."))?;
     let raw: &RawValue = serde_json::from_str(text).map_err(|error| {
-        // Only the position: the parser's words may quote the body.
+        // Only the position, because the parser's message may quote the body.
         invalid(format!(
             "The body is not valid JSON (line {}, column {}).",
             error.line(),

@@ -1,5 +1,5 @@
-//! Chaos around the judging of a request, for keys that have a profile: what is refused before it
-//! runs, and what becomes of its answer. Test helpers are never attacked.
+//! Chaos for keys that have a profile: which requests are refused before they run, and what happens
+//! to their answers. Test helpers are never attacked.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use crate::kernel::{Code, OperationError, Refusal, Scope, StoreError};
 use crate::keys::Caller;
 use crate::store::idempotency::Claim;
 
-/// What is known of a request under a profile.
+/// What is known of a request of a key with a profile.
 #[derive(Default)]
 pub struct Watching {
     pub request_id: String,
-    /// It was refused by the profile, and not by the service.
+    /// The profile refused it, not the service.
     pub is_attacked: bool,
     watched: Option<(Scope, KeyId, AttemptVerdict)>,
 }
 
-/// Whether the caller's requests are watched now. The key's row says so, so the others cost
+/// Whether the caller's requests are watched now. The key's row says so, so other keys cost
 /// nothing.
 pub fn is_watched(app: &AppState, caller: &Caller, route: &Route) -> bool {
     caller.chaos_until.is_some_and(|until| app.store.clock.milliseconds() < until)
         && !route.is_test_helper()
 }
 
-/// Writes a POST down, and refuses it where the profile says so.
+/// Records a POST, and refuses it if the profile says so.
 pub async fn begin_write(
     app: &AppState,
     caller: &Caller,
@@ -48,7 +48,7 @@ pub async fn begin_write(
     begin(app, caller, asked, watching).await
 }
 
-/// The same for a GET, which is known by its path and query.
+/// Like [`begin_write`] for a GET, which is identified by its path and query.
 pub async fn begin_read(
     app: &AppState,
     caller: &Caller,
@@ -94,7 +94,7 @@ async fn begin(
     Err(refusal.into())
 }
 
-/// Notes what the caller learnt of events that were kept from it.
+/// Notes which withheld events the caller learnt of.
 pub async fn note_read(
     app: &AppState,
     caller: &Caller,
@@ -115,7 +115,7 @@ pub async fn note_read(
         .await
 }
 
-/// Writes down how a request was answered, and does to the answer what the profile says.
+/// Records how a request was answered, and does to the answer what the profile says.
 pub async fn finish(
     app: &AppState,
     watching: &mut Watching,
@@ -132,7 +132,7 @@ pub async fn finish(
         .store
         .write(move |tx, now| Ok(requests::end(tx, now, scope, key_id, verdict, http_status)?));
     if let Err(failure) = ended.await {
-        tracing::warn!(?failure, "how a request was answered is missing in a chaos report");
+        tracing::warn!(?failure, "a chaos report lacks the answer to a request");
     }
     if verdict.fate == Fate::Delayed && !app.is_draining.load(Ordering::Relaxed) {
         let delay = Duration::from_millis(verdict.delay_milliseconds.unsigned_abs());

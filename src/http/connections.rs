@@ -1,4 +1,4 @@
-//! Which connections are open, and which one goes when there is no room for another.
+//! Which connections are open, and which one is closed when there is no room for another.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,33 +7,33 @@ use std::time::Instant;
 
 use tokio::sync::Notify;
 
-/// Connections at the same time, however many descriptors there are.
+/// The highest limit on connections, however many files may be open.
 pub const CONNECTIONS_MAX: usize = 4_096;
-/// Connections at the same time, however few descriptors there are.
+/// The lowest limit on connections, however few files may be open.
 pub const CONNECTIONS_MIN: usize = 16;
 /// File descriptors that are left to the database, to deliveries (512 at once) and to files.
 pub const DESCRIPTORS_RESERVED: usize = 768;
-/// The part of all connections that one peer may have. A reverse proxy on the same machine stands
-/// for many peers and has no such limit.
+/// The divisor for the share of all connections that one peer may have. A reverse proxy on the same
+/// machine stands for many peers and has no such limit.
 const PEER_SHARE: usize = 2;
 
-/// Requests that may wait for an event at the same time, whatever the limit on open files.
+/// The most requests that may wait for an event at the same time, whatever the limit on open files.
 const WAITS_MAX: usize = 1_024;
 
-/// How many requests may wait for an event: at most half of the connections, so that others find
-/// one.
+/// How many requests may wait for an event: at most half of the connections, so that other requests
+/// find one.
 pub fn waits_max() -> usize {
     WAITS_MAX.min(descriptors_max().map_or(CONNECTIONS_MAX, connections_for) / 2)
 }
 
-/// How many connections a limit on open files has room for. At most half of a small limit is
-/// reserved, so that there is room for some.
+/// How many connections a limit on open files has room for. If the limit is small, at most half of
+/// it is reserved for other files.
 pub fn connections_for(descriptors: usize) -> usize {
     let reserved = DESCRIPTORS_RESERVED.min(descriptors / 2);
     descriptors.saturating_sub(reserved).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
 }
 
-/// The process's limit on open files (`RLIMIT_NOFILE`), where the system shows it.
+/// The process's limit on open files (`RLIMIT_NOFILE`), if the system shows it.
 pub fn descriptors_max() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
@@ -54,7 +54,7 @@ struct OpenConnection {
 #[derive(Default)]
 struct ConnectionTable {
     entries: HashMap<u64, OpenConnection>,
-    /// Connections that were told to close, and have not yet.
+    /// Connections that were told to close but are still open.
     closing_count: usize,
     next_number: u64,
 }
@@ -64,12 +64,12 @@ pub struct Connections {
     open: Mutex<ConnectionTable>,
     count_max: usize,
     peer_max: usize,
-    /// Told whenever a connection ends or becomes idle.
+    /// Signalled whenever a connection ends or becomes idle.
     changed: Notify,
 }
 
-/// Peers that share a limit: one IPv4 address, or one IPv6 network of 64 bits. `None` for the
-/// machine itself.
+/// Who shares a limit: one IPv4 address, or one IPv6 network of 64 bits. `None` for this machine
+/// itself.
 fn peer_of(address: IpAddr) -> Option<IpAddr> {
     let address = address.to_canonical();
     if address.is_loopback() {
@@ -98,8 +98,8 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room for one more connection. Where all places are taken, the
-    /// connection that was idle longest is closed.
+    /// Waits until there is room for one more connection. If there is none, closes the connection
+    /// that was idle longest.
     pub async fn room(&self) {
         loop {
             let changed = self.changed.notified();
@@ -109,7 +109,7 @@ impl Connections {
                 if count < self.count_max {
                     return;
                 }
-                // One more goes for each place that is missing.
+                // One more is closed for each place that is missing.
                 if count - open.closing_count >= self.count_max {
                     close_longest_idle(&mut open, |_| true);
                 }
@@ -118,8 +118,8 @@ impl Connections {
         }
     }
 
-    /// Takes a new connection in. One of a peer that has its share already takes the place of the
-    /// peer's longest idle one; `None` where all of those are busy.
+    /// Admits a new connection. If its peer has its full share already, it replaces the peer's
+    /// longest idle connection; `None` if all of those are busy.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Admitted> {
         let peer = peer_of(address);
         let mut open = self.open();
@@ -144,7 +144,7 @@ impl Connections {
     }
 }
 
-/// Tells the connection that was idle longest to close; `false` where none is idle.
+/// Tells the connection that was idle longest to close; `false` if none is idle.
 fn close_longest_idle(
     open: &mut ConnectionTable,
     is_chosen: impl Fn(&OpenConnection) -> bool,
@@ -163,7 +163,7 @@ fn close_longest_idle(
     true
 }
 
-/// A connection's place among the open ones, until it is dropped.
+/// A connection's place among the open ones. Dropping it frees the place.
 pub struct Admitted {
     connections: Arc<Connections>,
     number: u64,
@@ -171,8 +171,8 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// Waits until the connection has to close to make room. One on which a request began in the
-    /// same moment stays.
+    /// Waits until the connection must close to make room. It stays open if a request began in the
+    /// same moment.
     pub async fn closing(&self) {
         loop {
             self.closing.notified().await;

@@ -32,12 +32,12 @@ use crate::store::Cost;
 use crate::store::idempotency::{self, Answer, Claim, ClaimOutcome};
 use crate::store::running_keys::RunningKeys;
 
-/// How long a request may take on a store that is reached over a network, without its body's way
-/// here. Each transaction has a limit of its own; this one is for what waits for several of them.
+/// How long a request may take on PostgreSQL, apart from receiving its body. Each transaction has a
+/// limit of its own; this one is for requests that wait for several transactions.
 pub const ANSWER_SECONDS_MAX: u64 = 9;
-/// How long a request waits for an event at most on a node that is about to stop.
+/// The longest wait for an event on a node that is about to stop.
 const WAIT_SECONDS_DRAINING_MAX: u64 = 1;
-/// How long a request that waits leaves an account alone after an event that it did not want.
+/// The pause before a waiting request reads again, after an event that it did not want.
 const WAIT_READ_PAUSE_MILLISECONDS: u64 = 50;
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -51,7 +51,7 @@ pub struct Api {
     pub running_keys: Arc<RunningKeys>,
     pub preflight_permits: Arc<Permits>,
     pub report_turns: AccountTurns,
-    /// Requests that may wait for an event at the same time.
+    /// How many requests may wait for an event at the same time.
     pub waits_max: usize,
 }
 
@@ -70,7 +70,7 @@ impl Api {
     }
 }
 
-/// What is known of a request once its answer is made, for the log and the metrics.
+/// What is known of a request once it is answered, for the log and the metrics.
 #[derive(Default)]
 struct Trace {
     route: Option<&'static str>,
@@ -109,12 +109,11 @@ where
     }
     let route = seen.route.unwrap_or("-");
     let status = reply.status().as_u16();
-    // What a caller asked to be refused with is no fault that an operator has to look at.
+    // A refusal that the caller asked for is no fault for an operator to look at.
     if !seen.watching.is_attacked {
         api.app.metrics.request(method, route, status, started.elapsed().as_secs_f64());
     }
-    // Never the path, the query or the body: they can hold identifiers that a caller mistyped, and
-    // personal data.
+    // Never the path, the query or the body: they can hold mistyped identifiers and personal data.
     let milliseconds = started.elapsed().as_micros() as f64 / 1000.0;
     tracing::debug!(
         request_id,
@@ -216,7 +215,7 @@ where
     }
 }
 
-/// Takes the tokens of an expensive request that it has not taken yet.
+/// Takes the rest of an expensive request's tokens.
 async fn weigh(api: &Api, seen: &mut Trace, asked: &RoutedRequest) -> Result<(), OperationError> {
     let is_write = api.router.routes[asked.index].verb != Verb::Get;
     let key = asked.caller.key_id;
@@ -225,13 +224,13 @@ async fn weigh(api: &Api, seen: &mut Trace, asked: &RoutedRequest) -> Result<(),
     Ok(judged?)
 }
 
-/// When a request that begins now has to be answered, where its body is there.
+/// When a request whose body has arrived now must be answered.
 pub fn answer_end() -> tokio::time::Instant {
     tokio::time::Instant::now() + Duration::from_secs(ANSWER_SECONDS_MAX)
 }
 
-/// Waits for a part of a request until its time is up. What it began goes on, and a POST sent again
-/// under its key finds out what became of it.
+/// Waits for a part of a request until its time is up. The work continues, and a POST sent again
+/// under its key finds out the result.
 pub async fn within<T>(
     app: &AppState,
     end: tokio::time::Instant,
@@ -275,7 +274,8 @@ impl RoutedRequest {
         Ok(())
     }
 
-    /// Runs the work in the caller's account and time. Answers too whether it is an empty page.
+    /// Runs the work in the caller's account and time. Also answers whether the result is an empty
+    /// page.
     fn run(
         &self,
         app: &AppState,
@@ -328,8 +328,8 @@ async fn get(api: &Api, asked: &RoutedRequest) -> Result<(Answer, bool), Operati
     Ok(read)
 }
 
-/// Answers a page at once where it has objects, otherwise as soon as it does or when the time that
-/// the caller waits is up. It registers before each read, so no event falls in between.
+/// Answers a page at once if it has objects, otherwise as soon as it has some or the caller's wait
+/// is over. It registers before each read, so it misses no event.
 async fn get_waiting(
     api: &Api,
     seen: &mut Trace,
@@ -353,7 +353,7 @@ async fn get_waiting(
     loop {
         let next = wait.next();
         let (answer, is_empty) = within(app, answer_end(), get(api, &asked)).await?;
-        // On its next connection the caller finds a node that stays.
+        // On a new connection the caller reaches a node that is not stopping.
         seen.closes_connection = wait.is_closed();
         if !is_empty || (wait.is_closed() && !was_closed) {
             return Ok(answered(answer));
@@ -361,7 +361,7 @@ async fn get_waiting(
         if tokio::time::timeout_at(wait_ends, next).await.is_err() {
             return Ok(answered(answer));
         }
-        // An account whose events the filters leave out must not be read at each of them.
+        // An account whose events the filters leave out must not be read again at each of them.
         if has_read_in_vain {
             tokio::time::sleep(Duration::from_millis(WAIT_READ_PAUSE_MILLISECONDS)).await;
         }
@@ -404,7 +404,7 @@ async fn post(
     let Some(held) = api.running_keys.hold(claim.key_hash) else {
         return Err(idempotency::still_running().into());
     };
-    // The form is judged before the transaction, so that the write lane does no parsing.
+    // The form is judged before the transaction, so that the write lane does not have to parse.
     let permitted = asked.permitted(route);
     let entries = match (route.form_check, &parsed) {
         (Some(check), Ok(body)) => check(&app.services, asked.caller.scope, body),
@@ -412,7 +412,7 @@ async fn post(
     };
     let beside = BesideFields { entries, birth_date: route.birth_date(parsed.as_ref().ok()) };
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), beside);
-    // While the key is held, so that a retry that overtakes it is told to wait.
+    // Taken while the key is held, so that a retry that overtakes this request is told to wait.
     let _turn = match is_expensive && permitted.is_ok() {
         true => Some(api.report_turns.take(asked.caller.scope).await?),
         false => None,
@@ -464,8 +464,8 @@ async fn post(
     })
 }
 
-/// The claim: which key of which caller, and what was asked. Both are keyed, so that a stored
-/// fingerprint cannot be tried out against guessed account numbers.
+/// The claim: which key of which caller, and what was asked. Both are keyed hashes, so that nobody
+/// can test guessed account numbers against a stored fingerprint.
 fn claim(
     app: &AppState,
     asked: &RoutedRequest,

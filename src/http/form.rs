@@ -135,7 +135,7 @@ pub trait Form: Sized + Clone + Send + 'static {
     }
 }
 
-/// A member's value, where it has the form that it should; for rules that look at one member alone.
+/// A member's value, if it is valid; for rules that look at one member alone.
 pub fn read_alone<T: Field>(node: Option<&Node>) -> Option<T> {
     let mut entries = Vec::new();
     let value = T::read(node, "", &mut entries);
@@ -147,15 +147,15 @@ pub fn member_name(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 
-/// Longest name a caller invented that a message repeats, in characters.
+/// The longest name of a caller's own that a message repeats, in characters.
 pub const NAME_SHOWN_LENGTH_MAX: usize = 40;
-/// So many digits in a row in such a name may be an account, card or telephone number.
+/// This many digits in a row in such a name may be an account, card or telephone number.
 pub const NAME_DIGITS_MAX: usize = 5;
-/// What a message shows in the place of a name that it does not repeat.
+/// What a message shows instead of a name that it does not repeat.
 const NAME_MASKED: &str = "[masked]";
 
-/// A name that the caller invented, as a message may repeat it: what is long or holds many digits
-/// could be personal data in the wrong place, so it is masked.
+/// A caller's own name for a message. A name that is long or has many digits could be personal data
+/// in the wrong place, so it is masked.
 pub fn shown_name(name: &str) -> String {
     let longest = name
         .split(|character: char| !character.is_numeric())
@@ -173,7 +173,7 @@ pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, entries: &mut V
     for (key, _) in members.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
         let shown = shown_name(key);
         let name = member_name(prefix, &shown);
-        // What is masked may be no name at all.
+        // A masked name may not be meant as a name at all.
         let meant = if shown == *key { near::meant(key, known) } else { None };
         let hint = meant.map_or(String::new(), |meant| {
             format!(" Did you mean {}?", member_name(prefix, meant))

@@ -1,9 +1,9 @@
-//! What HTTP/1.1 asks of a request before anything else, and the error shape for what the
-//! connection refuses by itself.
+//! What HTTP/1.1 demands of a request before anything else, and the error shape for refusals by the
+//! connection itself.
 //!
-//! hyper answers a head that it cannot parse with a bare status. [`Shaped`] stands between hyper
-//! and the socket, remembers the head that arrived last, and puts an answer in the error shape in
-//! the place of such a bare one, as far as the head can be recognised as HTTP/1.
+//! hyper answers a head that it cannot parse with only a status. [`Shaped`] stands between hyper
+//! and the socket, remembers the last head, and replaces such an answer by one in the error shape,
+//! if the head is recognisable as HTTP/1.
 
 use std::io;
 use std::pin::Pin;
@@ -21,20 +21,20 @@ use crate::kernel::{Code, Refusal};
 /// Headers of a request, and bytes of its head.
 pub const HEADERS_MAX: usize = 64;
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// What hyper parses: more than is taken, so that what is too long is refused with its name and
-/// without a broken connection.
+/// How many headers hyper parses: more than are accepted, so that too many are refused with a
+/// message and without a broken connection.
 pub const HEADERS_PARSED_MAX: usize = 2 * HEADERS_MAX;
 pub const HEAD_BYTES_PARSED_MAX: usize = 2 * HEAD_BYTES_MAX;
 
-/// Makes the answer of a refusal that no route gives.
+/// Makes the answer of a refusal outside every route.
 pub type Refuse = Arc<dyn Fn(Refusal) -> Reply + Send + Sync>;
 
 fn too_long(field_name: &str, message: impl Into<String>) -> Refusal {
     Refusal::field(Code::ParameterMaxLengthInvalid, field_name, message)
 }
 
-/// Judges a head that hyper parsed: its size, `Host` (RFC 9112, 3.2) and `Transfer-Encoding`, of
-/// which only `chunked` is taken (RFC 9112, 6.1).
+/// Judges a head that hyper parsed: its size, `Host` (RFC 9112, 3.2) and `Transfer-Encoding`, which
+/// may only be `chunked` (RFC 9112, 6.1).
 pub fn judge_head<B>(request: &Request<B>) -> Result<(), Refusal> {
     let headers = request.headers();
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
@@ -93,7 +93,7 @@ fn judge_host(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
     }
 }
 
-/// What is wrong with a head that hyper refused with this status; `None` for what is no HTTP/1.
+/// What is wrong with a head that hyper refused with this status; `None` if it is not HTTP/1.
 fn recognise(head: &[u8], status: &[u8]) -> Option<Refusal> {
     let (line, rest) = split_line(head);
     let mut words = line.split(|byte| *byte == b' ');
@@ -143,7 +143,7 @@ fn recognise(head: &[u8], status: &[u8]) -> Option<Refusal> {
     Some(Refusal::new(Code::ParameterValueInvalid, message))
 }
 
-/// A line without its end, and what follows it, where the line has an end.
+/// A line without its end; and what follows it, if the line has an end.
 fn split_line(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     match bytes.iter().position(|byte| *byte == b'\n') {
         None => (bytes, None),
@@ -151,7 +151,7 @@ fn split_line(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Names and values up to the end of the head, or of what arrived of it.
+/// Names and values up to the end of the head, or of the part that arrived.
 fn header_lines(mut rest: &[u8]) -> Vec<(&str, &[u8])> {
     let mut lines = Vec::new();
     loop {
@@ -171,13 +171,13 @@ fn header_lines(mut rest: &[u8]) -> Vec<(&str, &[u8])> {
     }
 }
 
-/// A stream on which hyper's own refusals leave in the error shape.
+/// A stream on which hyper's own refusals are sent in the error shape.
 pub struct Shaped<S> {
     inner: S,
     refuse: Refuse,
-    /// What arrived since the last answer, up to the size of a head.
+    /// What arrived since the last answer, at most the size of a head.
     head: Vec<u8>,
-    /// What goes out in the place of hyper's bytes, and how much of it has gone.
+    /// What is sent instead of hyper's bytes, and how much of it was sent.
     replacement: Option<(Vec<u8>, usize)>,
 }
 
@@ -186,8 +186,8 @@ impl<S> Shaped<S> {
         Shaped { inner, refuse, head: Vec::new(), replacement: None }
     }
 
-    /// The answer in the place of these bytes, if they are a refusal of hyper's own: a whole head
-    /// of a 4xx without a body, and without the `Request-Id` that every answer of ours carries.
+    /// The answer to send instead of these bytes, if they are a refusal by hyper itself: a whole
+    /// head of a 4xx without a body, and without the `Request-Id` that every answer of ours has.
     fn replaced(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let status = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
         if status[0] != b'4' || !bytes.ends_with(b"\r\n\r\n") {
@@ -201,7 +201,7 @@ impl<S> Shaped<S> {
     }
 }
 
-/// An answer as it goes over the wire, on a connection that ends with it.
+/// An answer as it is sent, on a connection that ends with it.
 fn to_bytes(reply: Reply) -> Vec<u8> {
     let (parts, body) = reply.into_parts();
     let body = futures_util::FutureExt::now_or_never(body.collect());
@@ -267,7 +267,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Shaped<S> {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // A refusal of hyper's own is one part.
+        // A refusal by hyper itself is one part.
         if let [only] = parts {
             return self.poll_write(context, only);
         }

@@ -1,4 +1,4 @@
-//! Reading a request: the headers that decide something, and the body.
+//! Reads a request: the headers that decide something, and the body.
 
 use std::time::Duration;
 
@@ -44,20 +44,20 @@ pub fn presented(headers: &HeaderMap) -> Presented<'_> {
     other.map_or(Presented::Nothing, Presented::OtherHeader)
 }
 
-/// JSON is the default; PDF goes to who names it and prefers it.
+/// JSON is the default. A client gets a PDF if it names PDF and prefers it.
 pub fn accepts_pdf(headers: &HeaderMap) -> bool {
     let (pdf, json) = qualities(headers, idempotency::PDF, idempotency::JSON);
     pdf.is_some_and(|pdf| pdf > json.unwrap_or(0.0))
 }
 
-/// A page is the default; Markdown goes to who names it, unless a page is preferred to it. No
+/// A page is the default. A client gets Markdown if it names it, unless it prefers a page. No
 /// browser names it.
 pub fn accepts_markdown(headers: &HeaderMap) -> bool {
     let (markdown, page) = qualities(headers, "text/markdown", "text/html");
     markdown.is_some_and(|markdown| markdown > 0.0 && markdown >= page.unwrap_or(0.0))
 }
 
-/// How much each of two types is wanted, where `Accept` names it.
+/// How much each of two types is wanted, if `Accept` names it.
 fn qualities(headers: &HeaderMap, one: &str, other: &str) -> (Option<f32>, Option<f32>) {
     let accept: String = headers
         .get_all(http::header::ACCEPT)
@@ -124,8 +124,8 @@ pub fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     }
 }
 
-/// Reads a body within its limits; what is too large or too slow ends the connection and is not
-/// stored.
+/// Reads a body within its limits. A body that is too large or too slow ends the connection, and
+/// its refusal is not stored.
 pub async fn read_body<B>(headers: &HeaderMap, incoming: B) -> Result<Bytes, OperationError>
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -163,8 +163,8 @@ where
     }
 }
 
-/// The body as a tree. An empty one counts as `{}` where no field is required; its type then does
-/// not matter.
+/// The body as a tree. An empty body counts as `{}` if no field is required; its content type then
+/// does not matter.
 pub fn parse_body(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<Node, Refusal> {
     if bytes.is_empty() && route.body.as_ref().is_some_and(|body| !body.is_required) {
         return Ok(Node::Object(Vec::new()));

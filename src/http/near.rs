@@ -1,14 +1,14 @@
 //! Words that a caller probably meant.
 
-/// How many letters differ between a word of ours and one that may have been meant to be it; `None`
-/// where too many do.
+/// How many letters differ between a known word and what was written; `None` if too many do for a
+/// slip.
 pub fn wrong_letters(known: &str, written: &str) -> Option<usize> {
-    // Longer ones are no slips, and comparing them costs time.
+    // Longer words are no slips, and comparing them takes time.
     if written.len() > 2 * known.len() + 4 {
         return None;
     }
     let wrong = strsim::damerau_levenshtein(known, written);
-    // A letter in four; of the short words, none.
+    // One letter in four, at most two. Short words must be right.
     (wrong <= (known.len() / 4).min(2)).then_some(wrong)
 }
 
@@ -17,7 +17,7 @@ pub(super) fn plain(name: &str) -> String {
     name.to_lowercase().replace(['-', '_', ' '], "")
 }
 
-/// The name of ours that a written one was probably meant to be.
+/// The known name that was probably meant.
 pub fn meant<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let written = plain(written);
     let candidates =

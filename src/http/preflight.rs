@@ -1,10 +1,11 @@
-//! Asking the outside world for one request, before its transaction opens: no transaction makes a
-//! network call. What takes long without a network, as screening does, is worked out here too.
+//! Asks the outside world something for one request, before its transaction opens, because no
+//! transaction makes a network call. Slow work without a network, such as screening, is done here
+//! too.
 //!
-//! A preflight step runs only for a request that permission and form let through, and whose answer
-//! is not stored already. The handler gets what it learnt as a result, and judges
-//! in the usual order, as if it had always known it. Where nothing is learnt in time the request is
-//! answered 503, which is not stored, so that the same key works again.
+//! A preflight step runs only for a request whose permission and form are right, and whose answer
+//! is not stored already. The handler gets the result, and judges in the usual order, as if it had
+//! always known it. If there is no result in time, the request is answered 503, which is not
+//! stored, so that the same key works again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,21 +21,22 @@ use crate::keys::Caller;
 use crate::store::Cost;
 use crate::store::idempotency::{self, Claim};
 
-/// How long a preflight step may take, its wait for its turn included.
+/// How long a preflight step may take, including the wait for its turn.
 pub const PREFLIGHT_SECONDS_MAX: u64 = 5;
-/// Preflight steps that run at once. Each keeps its place for `PREFLIGHT_PLACE_SECONDS`, so that
-/// callers cannot use up what the nodes grant to the follower.
+/// How many preflight steps run at once. Each keeps its place for at least
+/// `PREFLIGHT_PLACE_SECONDS`, so that callers cannot use up the nodes' limit, which the follower
+/// shares.
 pub const PREFLIGHTS_COUNT_MAX: usize = 4;
 /// How long a step keeps its place at least.
 const PREFLIGHT_PLACE_SECONDS: u64 = 1;
 
-/// What was learnt.
+/// The result of a preflight step.
 #[derive(Clone, Debug)]
 pub enum PreflightResult {
-    /// What a chain tells of one transaction; `None` where it knows none.
+    /// What a chain knows of one transaction; `None` if it does not know it.
     Transaction(Option<SeenTransaction>),
-    /// What a range holds: how much of it a request is about, and the first identifier that came
-    /// too late to be counted. Or why the request is refused.
+    /// For a replay of a range: how many deliveries it begins, and the first event that came too
+    /// late to be counted. Or why the request is refused.
     Range(Result<(u64, u128), Refusal>),
 }
 
@@ -46,11 +48,11 @@ pub struct Asking {
     pub ids: Vec<String>,
 }
 
-/// A step under way. `Ok(None)`: there is nothing to hand over, because nothing was asked or the
-/// result is kept elsewhere, such as in the memory of the sanctions lists.
+/// A step under way. `Ok(None)` has nothing to hand over, because nothing was asked or the result
+/// is kept elsewhere, such as in the memory of the sanctions lists.
 pub type PreflightFuture = BoxFuture<'static, Result<Option<PreflightResult>, OperationError>>;
-/// Starts a step with a body that was parsed; `None` where there is nothing to ask, or it does not
-/// have the form, which the handler refuses.
+/// Starts a step for a parsed body. `None` if there is nothing to ask, or if the body's form is
+/// wrong, which the handler refuses.
 pub type Preflight = Box<dyn Fn(Asking, &Node) -> Option<PreflightFuture> + Send + Sync>;
 
 /// Places for preflight steps.
@@ -63,9 +65,9 @@ impl Default for Permits {
 }
 
 impl Permits {
-    /// Runs `ask` in a place of its own, which stays taken for a while after it.
+    /// Runs `ask` in a place of its own, which stays taken for a while afterwards.
     pub async fn take<T>(&self, ask: impl Future<Output = T>) -> Option<T> {
-        // Free when both have let go of it: the step, and the time.
+        // The place is free again once both the step and the minimum time are over.
         let place = Arc::new(self.0.clone().acquire_owned().await.ok()?);
         let kept = place.clone();
         tokio::spawn(async move {

@@ -21,7 +21,7 @@ pub enum FilterKind {
     Time,
     /// An identifier of one kind.
     Id(ObjectKind),
-    /// An identifier of any kind; the other filter that its kind is compared with.
+    /// An identifier of any kind. `kind_filter` is the other filter that its kind is compared with.
     AnyId { kind_filter: &'static str },
     /// One of the words.
     Word(fn() -> Vec<&'static str>),
@@ -29,12 +29,12 @@ pub enum FilterKind {
     OneOf(&'static [&'static str]),
     /// Any text up to 128 characters.
     Text,
-    /// Seconds that an empty page is waited for; selects nothing.
+    /// How many seconds to wait for objects if the page is empty; selects nothing.
     Wait,
 }
 
-/// One filter of a list, or a parameter of a report: its name, and what it holds. In a list the
-/// name is the column's; the comparison of a time stands behind a dot (`store/list.rs`).
+/// One filter of a list, or a parameter of a report: its name, and what it holds. In a list, its
+/// name is the column's; for a time the comparison follows after a dot (`store/list.rs`).
 #[derive(Clone, Copy)]
 pub struct Filter {
     pub name: &'static str,
@@ -72,11 +72,11 @@ impl Filter {
     }
 }
 
-/// Longest time that an empty page is waited for, in seconds. Many proxies and clients give up
+/// The longest wait for objects on an empty page, in seconds. Many proxies and clients give up
 /// after 60.
 pub const WAIT_SECONDS_MAX: i64 = 30;
 
-/// How long an empty page is waited for.
+/// The filter with which a caller waits for objects on an empty page.
 pub const WAIT: Filter = Filter::new("wait", FilterKind::Wait);
 
 /// The four comparisons of `created`.
@@ -147,7 +147,7 @@ pub fn none(raw: Option<&str>) -> Result<(), Refusal> {
     Refusal::check(entries)
 }
 
-/// A report's own parameters, each at most once, under the names they were declared with.
+/// A report's own parameters, each at most once, under their declared names.
 pub fn values(
     raw: Option<&str>,
     parameters: &'static [Filter],
@@ -169,7 +169,7 @@ pub fn values(
 }
 
 /// A list of objects of one kind: the paging parameters and the list's own filters. A cursor is
-/// only a position: it need not exist, but it must be of the list's kind.
+/// only a position. It need not exist, but must be of the list's kind.
 pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result<Page, Refusal> {
     let mut known = vec!["limit", "starting_after", "ending_before", "order"];
     known.extend(filters.iter().map(|filter| filter.name));
@@ -252,7 +252,7 @@ fn parse_wait(value: &str) -> Option<i64> {
     plain_integer(value).filter(|seconds| *seconds <= WAIT_SECONDS_MAX)
 }
 
-/// The seconds that an empty page is to be waited for, of a query that [`page`] judges.
+/// How long to wait for objects on an empty page, in seconds, from a query that [`page`] judges.
 pub fn wait_seconds(raw: Option<&str>) -> u64 {
     let mut pairs = url::form_urlencoded::parse(raw.unwrap_or("").as_bytes());
     let wait = pairs.find(|(name, _)| name == WAIT.name);
@@ -301,7 +301,7 @@ fn one_of(words: &[&'static str], value: &str) -> Result<FilterValue, String> {
     }
 }
 
-/// An identifier in a path; anything that is none refers to nothing.
+/// An identifier in a path. A text that is no identifier names nothing, so it is answered 404.
 pub fn path_id<K: IdKind>(text: &str) -> Result<Id<K>, Refusal> {
     Id::parse(text).ok_or_else(Refusal::not_found)
 }

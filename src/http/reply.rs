@@ -15,12 +15,12 @@ use crate::store::idempotency;
 
 pub type Reply = Response<ReplyBody>;
 
-/// Stands with an answer that the caller must not get: the connection closes in its place.
+/// Marks an answer that the caller must not get: the connection closes instead.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the answer is kept back")]
 pub struct NoAnswer;
 
-/// What an answer carries: all of it at once, or parts as they come.
+/// The body of an answer: all of it at once, or parts as they come.
 pub enum ReplyBody {
     Whole(Full<Bytes>),
     Parts(tokio::sync::mpsc::Receiver<Bytes>),
@@ -61,7 +61,7 @@ impl Body for ReplyBody {
     }
 }
 
-/// Sets a header; a value that no header can hold is left out.
+/// Sets a header. A value that no header can hold is left out.
 pub fn set_header(reply: &mut Reply, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         reply.headers_mut().insert(name, value);
@@ -103,7 +103,7 @@ pub fn refuse(request_id: &str, failure: OperationError) -> Reply {
     reply
 }
 
-/// The error shape for what is refused outside `/v1`.
+/// A refusal outside `/v1`, in the error shape.
 pub fn refusal_reply(request_id: &str, refusal: Refusal) -> Reply {
     refuse(request_id, refusal.into())
 }
@@ -113,7 +113,7 @@ pub fn reply(status: u16, content_type: &'static str, body: Vec<u8>) -> Reply {
     let mut reply = Response::new(ReplyBody::whole(body));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // No cache may keep balances and account holders.
+    // No cache may store balances and account holders.
     reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     reply
 }

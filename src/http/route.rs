@@ -37,8 +37,7 @@ impl Verb {
     }
 }
 
-/// Everything a handler may use: the transaction, the time, who asks, and what the path and query
-/// say.
+/// Everything a handler may use: the transaction, the time, the caller, and the path and query.
 pub struct Context<'a> {
     pub tx: &'a mut dyn Tx,
     pub now: &'a mut Now,
@@ -47,7 +46,7 @@ pub struct Context<'a> {
     pub ids: &'a [String],
     pub raw_query: Option<&'a str>,
     pub accepts_pdf: bool,
-    /// What the route's preflight step learnt of the outside world, where it has one and it ran.
+    /// What the route's preflight step learnt, if there is one and it ran.
     pub preflight_result: Option<&'a PreflightResult>,
     /// The answer is a page without objects.
     pub is_empty_page: bool,
@@ -57,7 +56,7 @@ impl Context<'_> {
     pub const fn scope(&self) -> Scope {
         self.caller.scope
     }
-    /// The identifier in the path; anything that is none of this kind refers to nothing.
+    /// The identifier in the path. A text that is no identifier of this kind is answered 404.
     pub fn path_id<K: IdKind>(&self) -> Result<Id<K>, Refusal> {
         query::path_id(self.ids.first().map_or("", String::as_str))
     }
@@ -91,7 +90,7 @@ impl<T> List<T> {
     }
 }
 
-/// The work of one request. It may run any number of times, as `Store::write` says, so it keeps
+/// The work of one request. It may run any number of times, as `Store::write` says, so it must keep
 /// what it needs.
 pub type RequestWork = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
 /// Makes the work from the body and what is judged of its form beside its fields; runs before the
@@ -107,13 +106,13 @@ pub struct BesideFields {
     pub birth_date: Option<BirthDate>,
 }
 
-/// Judges of a body's form what the settings of the caller's mode decide, such as the chain that it
-/// takes. What is wrong for every caller is the form's to say, and is not said here.
+/// Judges what a form may contain by the settings of the caller's mode, such as the chain. What is
+/// wrong for every caller is left to the form.
 pub type FormCheck = fn(&Services, Scope, &Node) -> Vec<RefusalEntry>;
 
-/// Says to a transaction what the work is going to look up.
+/// Announces to a transaction what the work will look up.
 pub type Prefetch = Box<dyn Fn(&mut dyn Tx, Scope) -> Result<(), StoreError> + Send>;
-/// Makes that from a parsed body; `None` for one that does not have the form.
+/// Makes a [`Prefetch`] from a parsed body; `None` if the body's form is wrong.
 type PreparePrefetch = Box<dyn Fn(&Node) -> Option<Prefetch> + Send + Sync>;
 
 /// A request body's name and schema, for the OpenAPI document.
@@ -138,7 +137,7 @@ pub struct Route {
     pub summary: &'static str,
     pub prepare: Prepare,
     pub cost: Cost,
-    /// Of a POST with [`Cost::Expensive`]: whether this body asks for as much.
+    /// For a POST with [`Cost::Expensive`]: whether this body asks for that much.
     pub is_expensive: fn(&Node) -> bool,
     pub body: Option<BodyDoc>,
     pub list: Option<(ObjectKind, &'static [Filter])>,
@@ -151,23 +150,22 @@ pub struct Route {
     pub answers_csv: bool,
     /// Whether an empty page can be waited for, with the parameter `wait`.
     pub waits: bool,
-    /// Whether it changes what is known of the caller's key.
+    /// Whether it changes what is remembered of the caller's key.
     pub renews_caller: bool,
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
-    /// What the caller's mode decides of the form.
+    /// What the settings of the caller's mode decide about the form.
     pub form_check: Option<FormCheck>,
     /// Whether the form has a `date_of_birth`.
     pub takes_birth_date: bool,
     /// What is asked of the outside world before the transaction opens.
     pub preflight: Option<Preflight>,
-    /// What the work looks up by identifiers in the body, so that a store that is reached over a
-    /// network has it at hand.
+    /// What the work looks up by identifiers in the body, so that a remote store can send it along.
     pub prefetch: Option<PreparePrefetch>,
 }
 
 impl Route {
-    /// A route with this answer and nothing else: what each kind of route fills in.
+    /// A route with this answer and nothing else, which each kind of route completes.
     fn answering<T: JsonSchema>(verb: Verb, path: &'static str, summary: &'static str) -> Route {
         Route {
             verb,
@@ -205,17 +203,17 @@ impl Route {
         self.codes = codes;
         self
     }
-    /// Lets an empty page be waited for; its filters have `query::WAIT`.
+    /// Allows a wait for objects on an empty page. Its filters must have `query::WAIT`.
     pub fn waiting(mut self) -> Route {
         self.waits = true;
         self
     }
-    /// Lets the caller's key be read again for the next request.
+    /// Makes the service read the caller's key again for the next request.
     pub fn renewing_caller(mut self) -> Route {
         self.renews_caller = true;
         self
     }
-    /// Judges the form with the settings of the caller's mode too.
+    /// Also judges the form by the settings of the caller's mode.
     pub fn checking_form(mut self, check: FormCheck) -> Route {
         self.form_check = Some(check);
         self
@@ -229,8 +227,8 @@ impl Route {
     pub fn birth_date(&self, body: Option<&Node>) -> Option<BirthDate> {
         read_alone(body.filter(|_| self.takes_birth_date)?.get(BIRTH_DATE_NAME))
     }
-    /// Asks the outside world before the transaction opens, for requests that nothing refuses
-    /// before that; see `http::preflight`.
+    /// Asks the outside world before the transaction opens, for requests that nothing before
+    /// refuses; see `http::preflight`.
     pub fn preflight<F: Form>(
         mut self,
         preflight: fn(Asking, F) -> Option<PreflightFuture>,
@@ -240,14 +238,14 @@ impl Route {
         }));
         self
     }
-    /// A POST that writes much where its body says so: an account has one under way, as it has one
-    /// report.
+    /// A POST that writes much if its body says so. An account has at most one of these or of the
+    /// reports under way.
     pub fn one_at_a_time(mut self, is_expensive: fn(&Node) -> bool) -> Route {
         self.cost = Cost::Expensive;
         self.is_expensive = is_expensive;
         self
     }
-    /// Says what the work will look up, with [`Tx::prefetch`].
+    /// Announces what the work will look up, with [`Tx::prefetch`].
     pub fn prefetching<F: Form>(
         mut self,
         prefetch: fn(&mut dyn Tx, Scope, &F) -> Result<(), StoreError>,
@@ -275,8 +273,8 @@ fn json_answer<T: Serialize>(view: &T, holds_secret: bool) -> Result<Answer, Ope
     })
 }
 
-/// Reads a thing that takes no query. That it does not exist is said before the query is judged,
-/// everything else after it.
+/// Reads an object by a route without query parameters. A missing object is answered before the
+/// query is judged, everything else after it.
 fn without_query<T>(
     context: &mut Context<'_>,
     read: fn(&mut Context<'_>) -> Result<T, OperationError>,
@@ -292,7 +290,7 @@ fn without_query<T>(
     found
 }
 
-/// A GET of one thing: found first, then the query is judged.
+/// A GET of one object: looks it up first, then judges the query.
 pub fn get<T: Serialize + JsonSchema + 'static>(
     path: &'static str,
     summary: &'static str,
@@ -331,7 +329,7 @@ pub trait PdfAnswer: Serialize + JsonSchema + 'static {
     fn to_pdf(&self) -> Result<Vec<u8>, StoreError>;
 }
 
-/// A GET of a document that is JSON, or PDF for who names it and prefers it. Writing a page takes
+/// A GET of a document as JSON, or as a PDF if the client prefers it. Making a PDF takes
 /// milliseconds, so it runs on a thread that may block.
 pub fn document<T: PdfAnswer>(
     path: &'static str,
@@ -359,7 +357,8 @@ pub fn document<T: PdfAnswer>(
     }
 }
 
-/// A GET with parameters of its own, whose handler answers the type and the bytes: JSON or CSV.
+/// A GET with parameters of its own, whose handler answers a content type and the bytes: JSON or
+/// CSV.
 pub fn report<T: Serialize + JsonSchema + 'static>(
     path: &'static str,
     summary: &'static str,
@@ -384,7 +383,7 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
     }
 }
 
-/// A GET of a page: `locate` finds the object in the path, if there is one, before the query is
+/// A GET of a page. `locate` finds the object in the path, if there is one, before the query is
 /// judged.
 pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
     path: &'static str,
@@ -463,7 +462,7 @@ pub fn nothing(_: &mut Context<'_>) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// For creations that a live key may only ask for once live mode is configured (beneficiaries,
+/// For creations that a live key may request only once live mode is configured (beneficiaries,
 /// senders, quote locks, transfers).
 pub fn refuse_before_live(context: &mut Context<'_>) -> Result<(), OperationError> {
     if context.scope().livemode() && !context.services.is_live_configured() {

@@ -6,13 +6,13 @@ use super::near;
 use super::route::{Route, Verb};
 use crate::kernel::{Code, Refusal};
 
-/// What a path leads to.
+/// The result of looking up a path.
 pub enum PathMatch<'a> {
     Route {
         index: usize,
         ids: Vec<String>,
     },
-    /// The path exists for these methods.
+    /// The path exists, but only for these methods.
     OtherMethods(&'a str),
     Nothing,
 }
@@ -22,7 +22,7 @@ struct PathEntry {
     allow: String,
 }
 
-/// A part of a path without what is easily mistaken in it, in the singular.
+/// A part of a path in the singular, without what is easily mistaken in it.
 fn plain(part: &str) -> String {
     let part = near::plain(part);
     match part.strip_suffix("ies") {
@@ -31,13 +31,13 @@ fn plain(part: &str) -> String {
     }
 }
 
-/// Whether a plain part of a path is what other services begin theirs with.
+/// Whether a part of a path, made plain, is what other services begin their paths with.
 fn is_prefix(part: &str) -> bool {
     let digits = part.strip_prefix('v').unwrap_or("");
     part == "api" || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The refusal of a method that a path is not there for.
+/// The refusal of a method that a path does not take.
 pub fn wrong_method(method: &http::Method, allow: &str) -> Refusal {
     let is_update = matches!(method.as_str(), "PUT" | "PATCH") && allow.contains("POST");
     let hint = if is_update { " An object is changed with POST." } else { "" };
@@ -52,7 +52,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// Fails when two routes collide, which a test notices before anybody else.
+    /// `Err` if two routes collide, which a test notices first.
     pub fn new(routes: Vec<Route>) -> Result<Router, String> {
         let mut paths = matchit::Router::new();
         let mut entries: Vec<PathEntry> = Vec::new();
@@ -82,9 +82,9 @@ impl Router {
         Ok(Router { routes, paths, entries })
     }
 
-    /// The path of a route that a path which leads nowhere was probably meant to be: it differs in
-    /// slashes, case, hyphens and underscores, singular and plural, a letter or two, or what stands
-    /// before the resource.
+    /// The path of the route that was probably meant by a path that leads nowhere. They may differ
+    /// in slashes, case, hyphens and underscores, singular and plural, a letter or two, or what
+    /// comes before the resource.
     pub fn near_miss(&self, path: &str) -> Option<&'static str> {
         let mut asked: Vec<String> =
             path.split('/').filter(|part| !part.is_empty()).map(plain).collect();

@@ -24,20 +24,20 @@ use super::framing::{HEAD_BYTES_PARSED_MAX, HEADERS_PARSED_MAX, Refuse, Shaped, 
 use super::reply::{NoAnswer, Reply};
 use crate::metrics::Metrics;
 
-/// How long a request's head may take, counted from the connection's or the previous answer's end:
-/// it also ends connections that are kept open without being used.
+/// How long a request's head may take, from the start of the connection or the end of the last
+/// answer. This also closes connections that are idle for this long.
 pub const HEAD_SECONDS_MAX: u64 = 30;
-/// How long an answer may stand still on its way out.
+/// How long sending an answer may stall.
 pub const WRITE_SECONDS_MAX: u64 = 30;
-/// How long running requests get at a stop.
+/// How long running requests may continue after a stop.
 pub const STOP_SECONDS_MAX: u64 = 20;
 
 /// Where a request's connection comes from, among the request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub std::net::IpAddr);
 
-/// Serves until `stop`; returns when the last request is done or its time is up. `refuse` makes the
-/// answer to what no route is asked for: a head that is too long or is not HTTP/1.1.
+/// Serves until `stop`. Returns when the last request is done or its time is up. `refuse` makes the
+/// answer to a request that reaches no route, because its head is too long or not HTTP/1.1.
 pub async fn serve<F>(
     listener: TcpListener,
     mut stop: watch::Receiver<bool>,
@@ -61,7 +61,7 @@ pub async fn serve<F>(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of file descriptors, most likely: others must end first.
+                // Probably out of file descriptors: others must end first.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -71,7 +71,7 @@ pub async fn serve<F>(
             tracing::debug!("a peer has its share of connections, all busy; one more was closed");
             continue;
         };
-        // Answers are small and leave whole; waiting to merge them only adds delay.
+        // Answers are small and sent whole, so waiting to merge them only adds delay.
         let _ = stream.set_nodelay(true);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder
@@ -79,7 +79,7 @@ pub async fn serve<F>(
             .header_read_timeout(Duration::from_secs(HEAD_SECONDS_MAX))
             .max_headers(HEADERS_PARSED_MAX)
             .max_buf_size(HEAD_BYTES_PARSED_MAX)
-            // A client that ends its side after a whole request gets its answer.
+            // A client that closes its side after a whole request still gets its answer.
             .half_close(true)
             .keep_alive(true);
         let (answer, refuse_head) = (answer.clone(), refuse.clone());
@@ -118,20 +118,19 @@ pub async fn serve<F>(
     let drained =
         tokio::time::timeout(Duration::from_secs(STOP_SECONDS_MAX), graceful.shutdown()).await;
     if drained.is_err() {
-        tracing::warn!("some requests were still running when the time for a stop was up");
+        tracing::warn!("the time for a stop ran out while requests were still running");
     }
 }
 
-/// Runs a connection to its end, or until it has to make room for another.
+/// Runs a connection until it ends or must make room for another.
 async fn run(connection: impl Future, admitted: Admitted, metrics: Arc<Metrics>) {
     metrics.connections(1);
     let connection = pin!(connection);
     tokio::select! {
-        // Faults of a connection (resets, broken framing, deadlines) end that connection and nobody
-        // else's.
+        // An error of a connection (reset, broken framing, deadline) ends only that connection.
         _ = connection => {}
-        // It has been without a request for longest. A page that follows a stream asks again; a
-        // reader who has not taken the whole of an answer by now loses the rest.
+        // It was idle longest. A page that follows a stream asks again. A client that has not read
+        // the whole of an answer by now loses the rest.
         () = admitted.closing() => {}
     }
     metrics.connections(-1);
@@ -150,7 +149,7 @@ fn connections_max() -> usize {
     count
 }
 
-/// Binds the address, with an error that says what to do.
+/// Binds the address. The error says what to do.
 pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), String> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let advice = match error.kind() {

@@ -17,8 +17,8 @@ use super::id::{Id, IdKind, Minter, ObjectKind};
 pub enum Clock {
     /// The machine's clock.
     System,
-    /// A clock that was read once or now and then, and is carried on by the monotonic clock: the
-    /// database's, so that all its nodes share one time, or this machine's.
+    /// A clock that was read once, or is read now and then, and is carried on by the monotonic
+    /// clock: the database's, so that all its nodes share one time, or this machine's.
     Measured(Arc<Carried>),
     /// A clock that only tests move; milliseconds since 1970.
     Manual(Arc<AtomicI64>),
@@ -46,15 +46,16 @@ impl Clock {
         }
     }
 
-    /// Lets time pass in which the machine slept and its monotonic clock stood.
+    /// Advances the clock by the time that the machine slept, in which its monotonic clock stood
+    /// still.
     pub fn slept(&self, milliseconds: i64) {
         if let Clock::Measured(carried) = self {
             carried.at_origin_milliseconds.fetch_add(milliseconds.max(0), Ordering::SeqCst);
         }
     }
 
-    /// Stored answers are kept for a day. When the clock is put forward, that day would end too
-    /// soon, so they are kept `seconds` longer, `until` a moment in Unix seconds.
+    /// Keeps stored answers `seconds` longer than their day until `until`, in Unix seconds: after
+    /// the clock was put forward, that day would end too soon.
     pub fn keep_answers_longer(&self, seconds: i64, until: i64) {
         if let Clock::Measured(carried) = self {
             carried.answers_longer_seconds.store(seconds.max(0), Ordering::SeqCst);
@@ -62,7 +63,7 @@ impl Clock {
         }
     }
 
-    /// How many seconds longer than their time stored answers are kept now.
+    /// By how many seconds stored answers outlive their day now.
     pub fn answers_longer_seconds(&self) -> i64 {
         match self {
             Clock::Measured(carried)
@@ -85,7 +86,7 @@ impl Clock {
     }
 }
 
-/// A reading of another clock that took longer says too little of when it was made.
+/// A reading of another clock that took longer is too inexact to use.
 const READING_SECONDS_MAX: u64 = 1;
 
 /// A clock as it was last read, carried on by this machine's monotonic clock: a step of the
@@ -101,8 +102,8 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// From the first reading, however long it took: `theirs_milliseconds`, since 1970, was told at
-    /// a moment between the two.
+    /// Starts from the first reading, however long it took. The other clock showed
+    /// `theirs_milliseconds` (since 1970) at some moment between `asked` and `answered`.
     pub fn new(asked: Instant, answered: Instant, theirs_milliseconds: i64) -> Carried {
         Carried {
             origin: middle(asked, answered),
@@ -112,8 +113,8 @@ impl Carried {
         }
     }
 
-    /// Goes on from another reading; `false` says that it took too long and is not used. Half of
-    /// the way there and back is the error that is left.
+    /// Corrects the clock by another reading. `false` if the reading took too long and is not used.
+    /// The error is at most half the time between `asked` and `answered`.
     pub fn correct(&self, asked: Instant, answered: Instant, theirs_milliseconds: i64) -> bool {
         if answered.duration_since(asked) > Duration::from_secs(READING_SECONDS_MAX) {
             return false;
@@ -153,8 +154,8 @@ pub fn system_random<const N: usize>() -> Result<[u8; N], String> {
     Ok(bytes)
 }
 
-/// Finds out how long the machine slept: its time since the boot goes on then, and the monotonic
-/// clock does not.
+/// Measures how long the machine slept: the time since boot includes sleep, the monotonic clock
+/// does not.
 pub struct SleepMeter {
     monotonic: Instant,
     since_boot: Option<Duration>,
@@ -178,31 +179,31 @@ impl SleepMeter {
     }
 }
 
-/// A moment of a machine's run, which no step of its clock moves.
+/// A moment counted from the machine's boot, so that no step of its clock moves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootMoment {
-    /// Of this start of the machine (random(4)).
+    /// Identifies this boot (random(4)).
     pub boot_id: String,
-    /// Since then, with the time in which the machine slept.
+    /// Time since the boot, sleep included.
     pub milliseconds: i64,
 }
 
 impl BootMoment {
-    /// `None` where the system does not tell.
+    /// `None` if the system does not tell.
     pub fn now() -> Option<BootMoment> {
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let milliseconds = i64::try_from(since_boot()?.as_millis()).ok()?;
         Some(BootMoment { boot_id: boot_id.trim().to_owned(), milliseconds })
     }
 
-    /// How long ago another moment was; `None` where the machine was started since.
+    /// How long ago `earlier` was; `None` if the machine has booted since.
     pub fn milliseconds_since(&self, earlier: &BootMoment) -> Option<i64> {
         let passed = self.milliseconds - earlier.milliseconds;
         (self.boot_id == earlier.boot_id && passed >= 0).then_some(passed)
     }
 }
 
-/// Linux counts in this the time in which the machine slept (proc_uptime(5)).
+/// Time since the boot. On Linux it includes sleep (proc_uptime(5)).
 fn since_boot() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/uptime").ok()?;
     Duration::try_from_secs_f64(text.split_whitespace().next()?.parse().ok()?).ok()
@@ -215,7 +216,7 @@ fn machine_milliseconds() -> i64 {
     milliseconds + skew_milliseconds()
 }
 
-/// What tests let a node's clock go wrong by; builds with optimisation do not contain it.
+/// By how much a test sets a node's clock wrong. Builds with optimisation do not contain it.
 fn skew_milliseconds() -> i64 {
     use std::sync::OnceLock;
     static SKEW: OnceLock<i64> = OnceLock::new();
@@ -243,9 +244,9 @@ pub struct Now {
     instant_milliseconds: i64,
     clock_offset_seconds: i64,
     stepped_milliseconds: i64,
-    /// The time in the first identifier of an object that this transaction minted.
+    /// The time in the first object identifier that this transaction minted.
     first_minted_milliseconds: Option<i64>,
-    /// How much longer than their time stored answers are kept; see [`Clock`].
+    /// By how many seconds stored answers outlive their day; see [`Clock`].
     pub answers_longer_seconds: i64,
     minter: Minter,
     random: StdRng,
@@ -272,9 +273,9 @@ impl Now {
         self.leave_account();
     }
 
-    /// Moves to the instant of the next transaction as it is, back too: where several nodes write,
-    /// a clock that was ahead for a moment must not hold one of them in the future. Identifiers
-    /// rise all the same.
+    /// Moves to the instant of the next transaction, backwards too: where several nodes write, a
+    /// clock that ran ahead for a moment must not keep its node in the future. Identifiers still
+    /// rise.
     pub fn set_to(&mut self, milliseconds: i64) {
         self.instant_milliseconds = milliseconds;
         self.first_minted_milliseconds = None;
@@ -335,7 +336,7 @@ impl Now {
     }
 
     /// The time in the first identifier that was minted since [`Now::set_to`], in milliseconds
-    /// since 1970. Identifiers of requests, which no list shows, do not count.
+    /// since 1970. Identifiers of requests do not count, because no list shows them.
     pub const fn first_minted_milliseconds(&self) -> Option<i64> {
         self.first_minted_milliseconds
     }

@@ -7,7 +7,7 @@ pub const ACTOR_CHARACTERS_MAX: usize = 100;
 pub const REASON_CHARACTERS_MAX: usize = 500;
 
 crate::string_enum!(
-    /// By what way somebody acts.
+    /// How somebody acts.
     Via { Console "console", Shell "shell", Service "service" }
 );
 
@@ -23,8 +23,7 @@ impl Role {
     }
 }
 
-/// Who decides, and why; each is empty where it was not told. Kept with every decision of the
-/// operator.
+/// Who decides, and why. Each is empty if unknown. Kept with every decision of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecidedBy {
     actor: String,
@@ -45,7 +44,7 @@ impl Default for DecidedBy {
 }
 
 impl DecidedBy {
-    /// Takes both without the space around them.
+    /// Trims both. `Err` if one is too long or has a control character.
     pub fn new(actor: &str, reason: &str) -> Result<DecidedBy, String> {
         let (actor, reason) = (actor.trim(), reason.trim());
         for (name, text, characters_max) in
@@ -66,13 +65,13 @@ impl DecidedBy {
         })
     }
 
-    /// The same by an operator who proved who that is, by a session or a password.
+    /// Notes that the actor proved by a session or a password to be this operator.
     pub fn proven(mut self, operator: i64, via: Via) -> DecidedBy {
         (self.operator, self.via) = (Some(operator), via);
         self
     }
 
-    /// The same with the second person's approval.
+    /// Notes the second person's approval.
     pub fn approved(mut self, name: &str) -> DecidedBy {
         self.approved_by = name.to_owned();
         self
@@ -100,7 +99,7 @@ impl DecidedBy {
         &self.reason
     }
 
-    /// Whether it is told who decides and why.
+    /// Whether both are known: who decides, and why.
     pub const fn has_actor_and_reason(&self) -> bool {
         !self.actor.is_empty() && !self.reason.is_empty()
     }

@@ -8,7 +8,7 @@ pub fn encode(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
 
-/// Reads digits of either case; `None` for an odd number of them or anything else.
+/// Reads digits of either case; `None` for an odd number of digits or any other character.
 pub fn decode(digits: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
     let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);

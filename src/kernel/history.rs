@@ -1,4 +1,4 @@
-//! The history of an object's status: what it became, and when. Only ever appended to.
+//! The history of an object's status: what it became, and when. It is only appended to.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -74,7 +74,7 @@ impl<S: Status> History<S> {
             let [from, to] = pair else { return None };
             if !from.status.can_become(to.status) {
                 Some(format!(
-                    "{} became {}, which no arrow permits",
+                    "{} became {}, which is not permitted",
                     from.status.as_str(),
                     to.status.as_str()
                 ))

@@ -68,8 +68,8 @@ kinds! {
     WebhookEndpoint "webhook_endpoint" in "webhook_endpoints",
 }
 
-/// An identifier of what has no kind of its own, such as a ledger entry or a task. Written out, as
-/// `hundi reconcile` does, it begins like a request's.
+/// An identifier of something without a kind of its own, such as a ledger entry or a task. Written
+/// out, as `hundi reconcile` does, it has the prefix of a request.
 pub type InternalId = Id<kind::Request>;
 
 /// An identifier of one kind of object; 16 bytes in the store, prefixed text outside.
@@ -235,18 +235,17 @@ impl schemars::JsonSchema for AnyId {
     }
 }
 
-/// Mints identifiers that rise strictly within one node: also within a millisecond, after a clock
-/// step back and, started above the store's highest identifier, after a restart.
-///
-/// Clones mint from the same source: what was read before an identifier is minted has a lower one,
-/// whichever thread of a node wrote it.
+/// Mints identifiers that rise strictly within one node: also within a millisecond, after the clock
+/// steps back, and after a restart if it starts above the store's highest identifier.
+/// Clones share one source, so a new identifier is above every one that any thread of the node
+/// minted before.
 #[derive(Clone, Debug)]
 pub struct Minter {
     state: Arc<Mutex<MinterState>>,
 }
 
-/// A node reckons the store's time between two readings (`Clock::Measured`). How far the reckoned
-/// time can be ahead of the last reading and still mean the same moment.
+/// Between two readings a node computes the store's time (`Clock::Measured`). This is how far the
+/// computed time may be ahead of the last reading and still mean the same moment.
 const RECKONED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
 
 #[derive(Debug)]
@@ -266,9 +265,9 @@ impl Minter {
         let mut state = self.lock();
         state.last = floor.max(state.last);
     }
-    /// Mints only identifiers of this time or later from now on, in milliseconds since 1970. It is
-    /// a reading of the store's own clock; for a moment it stands for a reckoned time that is
-    /// ahead.
+    /// Mints only identifiers of this time or later from now on. `milliseconds` is a reading of the
+    /// store's own clock, since 1970. A computed time slightly ahead of it counts as the same
+    /// moment.
     pub fn not_before(&self, milliseconds: i64) {
         let mut state = self.lock();
         state.milliseconds_min = milliseconds.max(state.milliseconds_min);
@@ -276,7 +275,7 @@ impl Minter {
     fn lock(&self) -> MutexGuard<'_, MinterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// `milliseconds` is the store's time as this node reckons it, `random` 80 fresh bits.
+    /// `milliseconds` is the store's time as this node computes it, `random` 80 fresh bits.
     pub fn mint<K: IdKind>(&self, milliseconds: i64, random: u128) -> Id<K> {
         let mut state = self.lock();
         let ahead_milliseconds = milliseconds - state.milliseconds_min;
@@ -289,15 +288,15 @@ impl Minter {
             ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
         let within_last = (fresh >> 80) <= (state.last >> 80);
         state.last = if within_last {
-            // A random step keeps identifiers unguessable without letting the 80 bits run over
-            // soon.
+            // A random step keeps identifiers unguessable. It is small, so the 80 bits do not
+            // overflow.
             state.last + 1 + (random & 0xFFFF_FFFF)
         } else {
             fresh
         };
         Id::from_u128(state.last)
     }
-    /// At least the last identifier that was minted.
+    /// The last identifier that was minted, or a higher one.
     pub fn last(&self) -> u128 {
         self.lock().last
     }

@@ -58,7 +58,7 @@ pub struct Money {
     pub currency: Currency,
 }
 
-/// What arithmetic on amounts can run into; both are faults of ours, never of a caller.
+/// A fault of ours in arithmetic on amounts, never a caller's.
 fn arithmetic_fault(what: &str) -> StoreError {
     StoreError::Broken(format!("money arithmetic: {what}"))
 }
@@ -73,7 +73,7 @@ impl Money {
     pub const fn is_zero(self) -> bool {
         self.units == 0
     }
-    /// The sum; amounts of two currencies do not add.
+    /// The sum. `Err` for two different currencies or an overflow.
     pub fn plus(self, other: Money) -> Result<Money, StoreError> {
         if self.currency != other.currency {
             return Err(arithmetic_fault("two currencies"));

@@ -5,16 +5,16 @@ use std::fmt;
 /// An error below the business rules. None of them is the caller's doing.
 #[derive(Debug, thiserror::Error, Clone)]
 pub enum StoreError {
-    /// The store cannot take work now (disk full, I/O error, queue full, shutting down): answered
-    /// 503, heals by itself. Only the store answers this: on the embedded store it stands for the
-    /// whole group of a commit.
+    /// The store cannot take work now (disk full, I/O error, queue full, shutting down). Answered
+    /// 503; it recovers by itself. Only the store returns this: on the embedded store it concerns
+    /// the whole group of a commit.
     #[error("store unavailable: {0}")]
     Unavailable(String),
     /// A conditional update found another state than the one it was computed from: the transaction
     /// is run again.
     #[error("conflicting change: {0}")]
     Conflict(&'static str),
-    /// Another transaction holds a row that this one needs, for longer than it may wait.
+    /// Another transaction held a row that this one needs for longer than it may wait.
     #[error("a row is locked by another transaction")]
     Locked,
     /// A fault of ours (SQL, a row that does not parse, arithmetic): answered 500.
@@ -25,9 +25,9 @@ pub enum StoreError {
 macro_rules! codes {
     ($($variant:ident $word:literal $status:literal $new_key:literal $meaning:literal
         $remedy:literal),* $(,)?) => {
-        /// The stable codes that clients branch on. One row each: word, HTTP status, whether only a
-        /// new idempotency key can succeed after the cause is healed, what it means, and what the
-        /// caller does about it.
+        /// The stable codes that clients branch on. One row each: word, HTTP status, whether the
+        /// request needs a new idempotency key once the cause is gone, what the code means, and
+        /// what the caller does about it.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         pub enum Code { $($variant),* }
 
@@ -36,8 +36,8 @@ macro_rules! codes {
             pub const fn as_str(self) -> &'static str { match self { $(Code::$variant =>
                 $word),* } }
             pub const fn http_status(self) -> u16 { match self { $(Code::$variant => $status),* } }
-            /// Time or another call heals the cause, but the refusal is stored under its
-            /// idempotency key.
+            /// The refusal is stored under its idempotency key although time or another call
+            /// removes its cause.
             pub const fn new_key_required(self) -> bool { match self { $(Code::$variant =>
                 $new_key),* } }
             pub const fn meaning(self) -> &'static str { match self { $(Code::$variant =>
@@ -286,9 +286,10 @@ impl fmt::Display for Refusal {
 /// Why an operation had no effect.
 #[derive(Debug, Clone)]
 pub enum OperationError {
-    /// The caller is answered this.
+    /// The caller gets this refusal.
     Refused(Refusal),
-    /// The operator asked for what cannot be done; the text says why. Never answered over HTTP.
+    /// The operator asked for something that cannot be done; the text says why. Never answered over
+    /// HTTP.
     Declined(String),
     Store(StoreError),
 }

@@ -30,7 +30,7 @@ impl Scope {
     pub const fn from_code(code: i64) -> Scope {
         Scope(code)
     }
-    /// The number in the tables; some statements reckon with it: `scope % 2` is the mode, and
+    /// The number in the tables. Some statements compute with it: `scope % 2` is the mode, and
     /// `number * 2` the test scope of an account.
     pub const fn code(self) -> i64 {
         self.0

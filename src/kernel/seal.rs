@@ -1,5 +1,5 @@
-//! Encryption at rest of account numbers, KYC fields, webhook secrets and stored answers that hold
-//! one: with which keys, and at which places.
+//! Encryption at rest of account numbers, KYC fields, webhook secrets and stored answers that
+//! contain one of them: the keys, and the places of sealed values.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -14,7 +14,7 @@ use super::refusal::StoreError;
 pub const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
 
-/// How the rows of a table are told apart.
+/// What identifies a row of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKey {
     /// `scope` and `id`; values are bound to the identifier.
@@ -25,7 +25,7 @@ pub enum RowKey {
     AnswerId,
 }
 
-/// What the store calls a place.
+/// Where a sealed value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredAt {
     /// A value in the table `meta`, under the place's name.
@@ -33,7 +33,7 @@ pub enum StoredAt {
     Column {
         table: &'static str,
         column: &'static str,
-        /// What is read: the column, or NULL where the column holds something else.
+        /// SQL for the sealed value: the column, or NULL in rows where the column is not sealed.
         value: &'static str,
         key: RowKey,
         /// Whether writers of a row expect its `version` as they read it.
@@ -72,7 +72,7 @@ impl SealedPlace {
     pub const fn at(&self) -> StoredAt {
         self.at
     }
-    /// The place of one value: a fact has one, a column one for each row.
+    /// What a sealed value is bound to: the place, and for a column also the row.
     fn bound(&self, id: &[u8]) -> Vec<u8> {
         match self.at {
             StoredAt::Meta => self.name.as_bytes().to_vec(),
@@ -129,10 +129,10 @@ places! {
     FINGERPRINT_KEY = SealedPlace::meta("fingerprint_key");
 }
 
-/// A value that may be stored in the open and tells whether a key fits a database.
+/// A value that tells whether a key fits a database. It may be stored in the open.
 pub type Verifier = [u8; 32];
 
-/// How a key is called where people read: the beginning of its verifier.
+/// The name of a key for people: the beginning of its verifier.
 pub fn key_name(verifier: &[u8]) -> String {
     hex::encode(&verifier[..verifier.len().min(4)])
 }
@@ -155,8 +155,8 @@ impl Key {
     }
 }
 
-/// The operator's encryption keys, of which one seals (the store says which) and each opens. Never
-/// printed.
+/// The operator's encryption keys. All of them open sealed values; the store says which one seals.
+/// Never printed.
 pub struct Sealer {
     keys: Vec<Key>,
     fingerprint_key: SecretBox<[u8; 32]>,
@@ -181,7 +181,7 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// What tells whether a key fits a database.
+/// Makes a key's verifier.
 pub fn verifier_of(key: &[u8; KEY_BYTES]) -> Verifier {
     mac(key, &[b"hundi verifier v1"])
 }
@@ -199,8 +199,9 @@ impl Sealer {
         }
     }
 
-    /// Keys of which the one with this verifier seals, and the sealed fingerprint key of a database
-    /// whose encryption key was changed before. `None` where that key is not among them.
+    /// A sealer that opens with all of `keys` and seals with the one whose verifier is `sealing`;
+    /// `None` if none has it. `fingerprint_key` is the sealed fingerprint key, which a database has
+    /// once its encryption key was changed.
     pub fn of(
         keys: &[[u8; KEY_BYTES]],
         sealing: &[u8],
@@ -238,7 +239,7 @@ impl Sealer {
         &self.fingerprint_key
     }
 
-    /// The key that seals: the first, where the store does not say yet.
+    /// The key that seals: the one with this verifier, or the first if the store names none yet.
     pub fn sealing_key(&self, verifier: Option<&[u8]>) -> Option<SealingKey<'_>> {
         let found = match verifier {
             None => self.keys.first(),
@@ -258,7 +259,7 @@ impl Sealer {
         })
     }
 
-    /// What was sealed, and the verifier of the key that opens it.
+    /// Opens a sealed value; also returns the verifier of the key that opened it.
     pub fn opened(
         &self,
         place: &SealedPlace,
@@ -270,7 +271,7 @@ impl Sealer {
     }
 }
 
-/// Whether a key with this verifier is the one that a stored verifier was made of.
+/// Whether a stored verifier belongs to the key with this verifier.
 pub fn fits(stored: &[u8], verifier: &Verifier) -> bool {
     bool::from(verifier.as_slice().ct_eq(stored))
 }

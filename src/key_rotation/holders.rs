@@ -1,5 +1,5 @@
-//! Which keys each running node has. On a shared store each node says so every few seconds. One
-//! that was killed counts for 30 s more.
+//! Which keys each running node has. On a shared store each node records this every few seconds. A
+//! killed node counts for up to 30 s more.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::kernel::{Now, StoreError};
 use crate::secrets;
 use crate::store::{Store, Tx, meta};
 
-/// How often a node on a shared store says that it is there.
+/// How often a node on a shared store records that it runs.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long a node counts after it was last heard of. A node that was silent for longer, and goes
-/// on, may find that the key was changed; it seals nothing.
+/// How long a node counts after its last record. A node that was silent for longer, and continues,
+/// may find that the key was changed; it seals nothing then.
 const COUNTS_MILLISECONDS: i64 = 30_000;
 
 /// A node and its keys.
@@ -62,8 +62,8 @@ pub fn without(tx: &mut dyn Tx, now: &Now, key: &Verifier) -> Result<Vec<String>
     Ok(nodes.into_iter().filter(|(_, keys)| lacks(keys)).map(|(name, _)| name).collect())
 }
 
-/// Says that a node on a shared store is there, until `stop`. It tells the log once the key was
-/// changed to one that this node does not have.
+/// Records that a node on a shared store runs, until `stop`. Logs once if the key was changed to
+/// one that this node does not have.
 pub async fn run(store: Store, node: Holder, mut stop: Stop) {
     let mut is_told = false;
     while !*stop.borrow() {

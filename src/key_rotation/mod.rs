@@ -1,15 +1,15 @@
 //! A change of the encryption key while the service runs.
 //!
-//! Every node is given both keys first, and says so ([`holders`]). [`begin`] then writes down that
-//! the new key seals. Every transaction that seals asks the store which key that is, so from its
-//! commit on no transaction that begins seals with the old one; [`await_earlier`] waits for those
-//! that had begun. After that the values of the old key are a list that only gets shorter: [`step`]
-//! takes a batch of them in a short transaction, each by compare-and-swap, and keeps how far it
-//! got, so that a command that was killed goes on there. The change is over ([`finish`]) when a
-//! [`survey`] of every value finds none that the old key opens.
+//! First every node is given both keys, and records that it has them ([`holders`]). [`begin`] then
+//! stores that the new key seals. Every transaction that seals asks the store which key seals, so
+//! no transaction that begins after that commit seals with the old key; [`await_earlier`] waits for
+//! those that had begun. From then on the values sealed with the old key only become fewer.
+//! [`step`] seals a batch of them again in a short transaction, each by compare-and-swap, and
+//! stores how far it got, so that a command that was killed continues there. The change is over
+//! ([`finish`]) when a [`survey`] of every value finds none that the old key opens.
 //!
-//! The key of fingerprints stays: idempotency keys, links to pages and decisions about hits are
-//! recognised by it. It is kept sealed like the rest.
+//! The key of fingerprints stays the same, because idempotency keys, links to pages and decisions
+//! about hits are recognised by it. It is stored sealed like the rest.
 
 pub mod holders;
 pub mod rows;
@@ -25,19 +25,18 @@ use crate::secrets;
 use crate::store::{Cost, Store, Tx, VisibilityFloor, failpoint, meta};
 use rows::Rotation;
 
-/// Rows that one transaction looks at: few, so that no request waits long for one of them.
+/// Rows that one transaction changes: few, so that no request waits long for one of them.
 const ROWS_AT_ONCE: i64 = 50;
 /// Rows that a [`survey`] reads at once.
 const ROWS_SURVEYED_AT_ONCE: i64 = 1_000;
-/// Values that no key opens and that are named. With the wrong key there would be as many as the
-/// database has.
+/// How many values that no key opens are named. With the wrong key no value of the database opens.
 const UNREADABLE_SHOWN_MAX: usize = 20;
 /// How long [`await_earlier`] waits: far longer than any transaction may take.
 const EARLIER_SECONDS_MAX: u64 = 60;
 /// By how much the nodes' clocks may differ from the database's.
 const CLOCKS_DIFFER_MILLISECONDS: i64 = 1_000;
 
-/// Refuses to start with one key while values of two are stored.
+/// Refuses to start with one key while values of two keys are stored.
 pub fn refuse_half(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
     let Some(rotation) = rows::running(tx)? else {
         return Ok(());
@@ -71,7 +70,7 @@ pub enum Begun {
     NodesWithout(Vec<String>),
 }
 
-/// Lets the next key seal, or finds the change that was begun before. `asks_nodes` is false where
+/// Makes the next key seal, or finds a change that was begun before. `asks_nodes` is false if
 /// nothing can serve the database now.
 pub fn begin(
     tx: &mut dyn Tx,
@@ -135,7 +134,8 @@ fn tell(
 }
 
 /// Waits until every transaction has ended that began before now and may still seal with the old
-/// key; `Err` after 60 s. The embedded store has none: its transactions follow one another.
+/// key. `Err` after 60 s. Returns at once on the embedded store, whose transactions follow one
+/// another.
 pub async fn await_earlier(store: &Store) -> Result<(), String> {
     let moment = store.clock.milliseconds() + CLOCKS_DIFFER_MILLISECONDS;
     let floor = InternalId::lowest_at(moment).as_u128();
@@ -152,7 +152,7 @@ pub async fn await_earlier(store: &Store) -> Result<(), String> {
         .into())
 }
 
-/// Seals the next rows anew with the new key. `None` where the last row was passed.
+/// Seals the next rows with the new key. `None` after the last row.
 pub fn step(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -186,15 +186,15 @@ pub fn step(
     Ok((place != PASSED).then_some(Rotation { values_count, ..running }))
 }
 
-/// Stands for a place when all places were passed.
+/// The name that stands for "all places are done".
 const PASSED: &str = "";
 
-/// The place that the failpoint leaves out; tests show that the survey notices.
+/// The place that the planted fault leaves out. A test shows that the survey notices it.
 fn is_forgotten(place: &SealedPlace) -> bool {
     *place == SealedPlace::IDENTIFICATION
 }
 
-/// Lets [`step`] begin at the first place again, after a survey found values of the old key.
+/// Makes [`step`] begin at the first place again, after a survey found values of the old key.
 pub fn pass_again(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let running = rows::running(tx)?;
     running.map_or(Ok(()), |running| {
@@ -215,7 +215,7 @@ pub fn finish(tx: &mut dyn Tx, now: &Now, by: &DecidedBy) -> Result<(), StoreErr
 /// What a survey of every sealed value found.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// How many values each of the keys opens, in the order of the sealer's.
+    /// How many values each key opens, in the sealer's order.
     pub counts: Vec<(Verifier, u64)>,
     /// Values that none of them opens.
     pub unreadable_count: u64,
@@ -260,8 +260,8 @@ pub fn survey(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Survey, StoreError> {
     Ok(found)
 }
 
-/// Repeats [`step`], each time in a transaction of its own, until the last row was passed. `report`
-/// gets where the change stands after each.
+/// Repeats [`step`], each time in a transaction of its own, until the last row is done. `report`
+/// gets the progress after each.
 pub async fn run_steps(
     store: &Store,
     sealer: std::sync::Arc<Sealer>,

@@ -13,7 +13,7 @@ pub struct Rotation {
     pub new: Verifier,
     pub started_at: i64,
     pub finished_at: Option<i64>,
-    /// The place whose values are sealed anew now, and the last row there that was.
+    /// The place whose values are being sealed again, and the last row there that was done.
     pub place: String,
     pub after_key: Vec<u8>,
     /// Values sealed anew so far.
@@ -72,7 +72,7 @@ pub fn insert(tx: &mut dyn Tx, rotation: &Rotation) -> Result<(), StoreError> {
     )
 }
 
-/// Writes how far a change got; a conflict where it is no longer as far as `from` says.
+/// Stores the progress of a change; a conflict if it is not where `from` says.
 pub fn save_progress(
     tx: &mut dyn Tx,
     from: &Rotation,
@@ -87,14 +87,14 @@ pub fn save_progress(
     )
 }
 
-/// Ends a change; `false` where somebody ended it before.
+/// Ends a change; `false` if it had ended before.
 pub fn finish(tx: &mut dyn Tx, number: i64, finished_at: i64) -> Result<bool, StoreError> {
     let sql = "UPDATE encryption_rotations SET finished_at = ?2 WHERE number = ?1 AND finished_at \
      IS NULL";
     Ok(tx.execute(sql, values![number, finished_at])? == 1)
 }
 
-/// Says which keys a node has.
+/// Records which keys a node has.
 pub fn put_holder(
     tx: &mut dyn Tx,
     node_id: &[u8; 16],
@@ -114,13 +114,13 @@ pub fn remove_holder(tx: &mut dyn Tx, node_id: &[u8; 16]) -> Result<(), StoreErr
     tx.execute(sql, values![node_id]).map(drop)
 }
 
-/// Forgets the nodes that were last heard of before a moment.
+/// Forgets the nodes whose last record is from before a moment.
 pub fn forget_holders(tx: &mut dyn Tx, before_milliseconds: i64) -> Result<(), StoreError> {
     let sql = "DELETE FROM encryption_key_holders WHERE seen_milliseconds < ?1";
     tx.execute(sql, values![before_milliseconds]).map(drop)
 }
 
-/// Nodes that were heard of since a moment, with the verifiers of their keys.
+/// Nodes with a record since a moment, with the verifiers of their keys.
 pub fn holders(
     tx: &mut dyn Tx,
     since_milliseconds: i64,
@@ -133,7 +133,7 @@ pub fn holders(
 
 /// A row that may hold a sealed value.
 pub struct SealedRow {
-    /// The row's key as bytes, behind which [`page`] goes on. Empty bytes stand before every row.
+    /// The row's key as bytes, after which [`page`] continues. Empty bytes come before every row.
     pub key: Vec<u8>,
     /// What the value is bound to.
     pub id: Vec<u8>,
@@ -215,8 +215,8 @@ pub fn page(
     rows?.into_iter().map(read).collect()
 }
 
-/// Replaces a sealed value; `false` where it is no longer `old`. A row with a version gets a new
-/// one, so that a writer that read the old value meets a conflict and reads again.
+/// Replaces a sealed value; `false` if it is no longer `old`. A row with a version gets a new one,
+/// so that a writer that read the old value meets a conflict and reads again.
 pub fn replace(
     tx: &mut dyn Tx,
     place: &SealedPlace,

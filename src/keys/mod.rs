@@ -17,7 +17,7 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const RANDOM_LENGTH: usize = 32;
 const CHECKSUM_LENGTH: usize = 6;
 
-/// How long a key that was read is remembered: a revocation takes effect within this time.
+/// How long a key that was read is remembered. A revocation takes effect within this time.
 pub const KEY_CACHE_MILLISECONDS: i64 = 1_000;
 /// The most keys that are remembered at once. If there are more, all are forgotten.
 const KEYS_CACHED_MAX: usize = 10_000;
@@ -94,7 +94,7 @@ impl Permissions {
         }
         Ok(permissions)
     }
-    /// Reads what `to_text` wrote. A permission that this release does not know permits nothing.
+    /// Reads what `to_text` wrote. A permission that this release does not know grants nothing.
     pub fn from_text(text: &str) -> Permissions {
         if text.is_empty() {
             return Permissions::All;
@@ -107,7 +107,7 @@ impl Permissions {
             Permissions::Only(list) => list.join(","),
         }
     }
-    /// Reading and writing are granted apart; neither includes the other.
+    /// Reading and writing are granted separately; neither includes the other.
     pub fn permit(&self, (resource, action): (&str, &str)) -> bool {
         match self {
             Permissions::All => true,
@@ -118,7 +118,7 @@ impl Permissions {
     }
 }
 
-/// Who asks: a key that was found, and whose it is.
+/// Who asks: a key that was found, and its account.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub key_id: Id<kind::ApiKey>,
@@ -132,7 +132,7 @@ pub struct Caller {
     pub chaos_until: Option<i64>,
 }
 
-/// The refusal of a request without a valid key. No message tells which keys exist or once did.
+/// The refusal of a request without a valid key. No message reveals which keys exist or existed.
 fn invalid_key(what: &str) -> OperationError {
     const ADVICE: &str = "Send the header Authorization: Bearer <API_KEY>, once.";
     Refusal::new(Code::SecretKeyInvalid, format!("{what} {ADVICE}")).into()
@@ -198,8 +198,8 @@ type CachedCaller = (Arc<Caller>, i64);
 #[derive(Default)]
 pub struct KeyRing {
     known: RwLock<HashMap<[u8; 32], CachedCaller>>,
-    /// When keys were last used at this process, in Unix seconds, as far as the store does not know
-    /// it yet.
+    /// When keys were last used at this process, in Unix seconds, if the store does not know it
+    /// yet.
     uses: Mutex<HashMap<Id<kind::ApiKey>, i64>>,
 }
 

@@ -83,8 +83,9 @@ pub fn account_clocks(tx: &mut dyn Tx) -> Result<Vec<(String, i64)>, StoreError>
 }
 
 /// Locks an account's row until the commit, so that from here on the transactions of one account
-/// run one after another. That is for limits that count rows, and for rules that look at several
-/// rows and would miss what another transaction adds. On the embedded store they do so anyway.
+/// run one after another. This is for limits that count rows, and for rules that look at several
+/// rows and would miss what another transaction adds. On the embedded store transactions always run
+/// one after another.
 pub fn lock_account(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     if !tx.is_shared() {
         return Ok(());

@@ -1,9 +1,9 @@
 //! How far today's transfers have come: how many entered each status since midnight in India, with
 //! their rupees.
 //!
-//! Counted from the events, which become visible in the order of their identifiers: each look goes
-//! on behind the last event that was counted, so that a look costs what happened since, and not
-//! what the day has brought. The count lives in memory; a restart counts the day again.
+//! Counted from the events, which become visible in the order of their identifiers. Each look
+//! continues after the last event that was counted, so its cost depends on what happened since, not
+//! on the whole day. The count lives in memory; a restart counts the day again.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ use crate::kernel::{Scope, StoreError};
 use crate::store::Tx;
 use crate::transfers::state::TransferStatus;
 
-/// How many events, and how many quote locks, one look reads of one account and mode at most. The
-/// next look goes on.
+/// The most events, and the most quote locks, that one look reads of one account and mode. The next
+/// look continues.
 const ROWS_READ_MAX: i64 = 2_000;
-/// How many looks of that size one call takes, over all accounts.
+/// The most looks of that size in one call, over all accounts.
 const LOOKS_MAX: usize = 8;
-/// Quote locks of the last seconds are counted anew each time: another node may still commit one
+/// Quote locks of the last seconds are counted again each time: another node may still commit one
 /// with an earlier identifier.
 const QUOTES_UNSETTLED_SECONDS: i64 = 60;
 
@@ -147,8 +147,8 @@ impl ScopeCount {
         Ok(())
     }
 
-    /// Counts the newest quote locks anew, among which another node may still commit one. If there
-    /// are more than `ROWS_READ_MAX`, the rest is counted a minute later.
+    /// Counts the newest quote locks again, because another node may still commit more among them.
+    /// If there are more than `ROWS_READ_MAX`, the rest is counted a minute later.
     fn look_at_unsettled(&mut self, tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
         self.quotes_unsettled = FlowCount::default();
         if self.is_whole {

@@ -3,8 +3,8 @@
 //!
 //! Plain values from the store. Nothing here changes anything, and nothing here knows how it is
 //! shown. Lists are bounded and read through indexes, because people keep these pages open while
-//! the service works. Some sums are not: the compartments read all balances, and the daily closing
-//! reads all postings.
+//! the service works. Two sums are not bounded: the compartments read all balances, and the daily
+//! closing reads all postings.
 
 pub mod closing;
 pub mod flow;

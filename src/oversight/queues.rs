@@ -127,7 +127,7 @@ pub fn read(
     Ok(items)
 }
 
-/// The same with `since` in business time, and not in the order of age.
+/// Like [`read`], with `since` in business time, and not ordered by age.
 fn read_by_account_time(
     tx: &mut dyn Tx,
     queue: QueueKind,
@@ -327,8 +327,8 @@ fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>
     Ok(items)
 }
 
-/// Whether an item passes the page's filters: the account's name and the reason; an empty one lets
-/// all pass. A difference has no account, so the filter of accounts lets it pass.
+/// Whether an item passes the page's filters, an account's name and a reason; an empty filter
+/// passes all items. A difference has no account, so it passes the account filter.
 pub fn is_asked(item: &Item, accounts: &AccountNames, account: &str, reason: &str) -> bool {
     let of_account = item.scope.is_none_or(|scope| accounts.of(scope) == account);
     (account.is_empty() || of_account) && (reason.is_empty() || item.reason == reason)

@@ -217,9 +217,9 @@ pub fn open_payouts_between(
         .map_or(Ok((0, 0)), |mut row| Ok((row.int()?, row.int()?)))
 }
 
-/// The same for test mode with advanced test clocks: `from` and `before` are compared with the
-/// creation time less the account's test clock. No index has those times, so all open payouts are
-/// read.
+/// Like [`open_payouts_between`], for test mode with advanced test clocks: compares `from` and
+/// `before` with the creation time less the account's test clock. No index has those times, so it
+/// reads all open payouts.
 pub fn open_payouts_aged(
     tx: &mut dyn Tx,
     mode: Mode,

@@ -1,6 +1,6 @@
-//! The search box. It finds objects by their identifier, a deposit address, the caller's reference,
-//! the bank's reference or a transaction's hash, which all have to be whole. If there is no such
-//! object, it finds persons and accounts by the beginnings of their names.
+//! The search box. It finds objects by a complete identifier, deposit address, caller's reference,
+//! bank's reference or transaction hash. If there is no such object, it finds persons and accounts
+//! by the beginnings of their names.
 
 pub mod rows;
 

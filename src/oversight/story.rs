@@ -1,5 +1,5 @@
-//! The story of a transfer: everything that belongs to it, and the moments of its life in the order
-//! of time.
+//! The story of a transfer: everything that belongs to it, and the moments of its life in order of
+//! time.
 
 pub mod rows;
 

@@ -2,8 +2,8 @@
 //! expensive request takes several tokens.
 //!
 //! Where several nodes serve the same keys, the bucket is a row. Each node takes a handful of its
-//! tokens at a time, so that few requests need the row. What lies unused on the nodes is a small
-//! part of the burst.
+//! tokens at a time, so that few requests need the row. The tokens that lie unused on the nodes are
+//! a small part of the burst.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,15 +21,15 @@ pub struct RequestRates {
     pub writes: u32,
 }
 
-/// Tokens that an expensive request takes, such as a statement or the replay of a range. Where the
+/// Tokens that an expensive request takes, such as a statement or the replay of a range. If the
 /// burst is smaller, it takes the whole burst.
 pub const EXPENSIVE_TOKENS: u32 = 25;
 
-/// Buckets that a node remembers. A table with so many forgets those that have filled up again.
+/// Buckets that a node remembers. At this number it forgets those that are full again.
 const BUCKETS_MAX: usize = 100_000;
 
-/// A bucket may have been filled so long after the instant of a request whose transaction waited.
-/// If it was filled later still, the clock that filled it was wrong.
+/// How far ahead of a request's instant a bucket may have been filled, because the request's
+/// transaction waited. If it was filled later still, the clock that filled it was wrong.
 const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
 
 /// A bucket, in thousandths of a token.
@@ -39,13 +39,14 @@ pub struct Bucket {
     pub filled_at_milliseconds: i64,
 }
 
-/// What a bucket says of one request.
+/// A bucket's answer to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     pub is_allowed: bool,
     /// Tokens that are left.
     pub remaining: i64,
-    /// Seconds until the bucket is full again; of a request that is not allowed, until it would be.
+    /// Seconds until the bucket is full again; for a request that is not allowed, until it would
+    /// be.
     pub wait_seconds: i64,
 }
 
@@ -53,8 +54,8 @@ impl Bucket {
     pub const fn full(rate: u32, now_milliseconds: i64) -> Bucket {
         Bucket { tokens_milli: rate as i64 * 2 * 1000, filled_at_milliseconds: now_milliseconds }
     }
-    /// Fills up by the time that passed. A clock that steps back neither fills nor empties it, and
-    /// one that was far ahead does not stop it either.
+    /// Adds the tokens of the time that passed. A clock that steps back neither fills nor empties
+    /// the bucket, and one that was far ahead does not block it.
     fn fill(&mut self, rate: u32, now_milliseconds: i64) {
         let rate = i64::from(rate);
         let passed = (now_milliseconds - self.filled_at_milliseconds).clamp(0, 10_000);
@@ -67,8 +68,9 @@ impl Bucket {
         };
     }
 
-    /// Fills up by the time that passed, and takes as many whole tokens as there are, `count` at
-    /// most. Answers how many, and, where there was none, the milliseconds until the next one.
+    /// Adds the tokens of the time that passed, and takes as many whole tokens as there are,
+    /// `count` at most. Answers how many, and, if there was none, the milliseconds until the next
+    /// one.
     pub fn take_many(&mut self, rate: u32, now_milliseconds: i64, count: i64) -> (i64, i64) {
         self.fill(rate, now_milliseconds);
         let taken = (self.tokens_milli / 1000).min(count);
@@ -81,7 +83,7 @@ impl Bucket {
         (taken, wait_milliseconds)
     }
 
-    /// Fills up by the time that passed, and takes so many tokens if there are as many.
+    /// Adds the tokens of the time that passed, and takes `tokens` of them if there are as many.
     pub fn take(&mut self, rate: u32, now_milliseconds: i64, tokens: i64) -> Allowance {
         self.fill(rate, now_milliseconds);
         let rate = i64::from(rate);
@@ -97,17 +99,17 @@ impl Bucket {
     }
 }
 
-/// A node takes the burst divided by this from the bucket at once: four nodes leave at most a
+/// A node takes the burst divided by this from the bucket at once. So four nodes leave at most a
 /// twelfth of the burst unused.
 const HANDFUL_PART: i64 = 50;
 
-/// What this node has of a key's bucket that it shares with others.
+/// This node's part of a key's bucket that it shares with other nodes.
 #[derive(Default)]
 struct Handful {
     tokens: i64,
     /// Tokens that the bucket's row had left when it was last read.
     rest: i64,
-    /// The bucket is empty until then, by the store's clock.
+    /// The bucket is empty until this time by the store's clock.
     dry_until_milliseconds: i64,
     used_milliseconds: i64,
 }
@@ -121,7 +123,7 @@ pub struct Limiter {
     handfuls: Mutex<HashMap<BucketKey, Arc<tokio::sync::Mutex<Handful>>>>,
 }
 
-/// What the headers of an answer say: `RateLimit-Policy`, `RateLimit`
+/// The values of an answer's headers `RateLimit-Policy` and `RateLimit`
 /// (draft-ietf-httpapi-ratelimit-headers-10).
 pub struct Headers {
     pub policy: String,
@@ -136,8 +138,8 @@ impl Limiter {
         Limiter { rates, buckets: Mutex::default(), handfuls: Mutex::default() }
     }
 
-    /// Judges one request; `None` where there is no limit. `Err` at the end means that the store
-    /// does not answer.
+    /// Judges one request; `None` if there is no limit. The outer `Err` means that the store does
+    /// not answer.
     pub async fn judge(
         &self,
         store: &Store,
@@ -147,8 +149,7 @@ impl Limiter {
         self.take(store, key, is_write, 1).await
     }
 
-    /// Judges a request again that turned out to be expensive: takes the tokens that it has not
-    /// taken yet.
+    /// Judges a request again that turned out to be expensive: takes the rest of its tokens.
     pub async fn judge_expensive(
         &self,
         store: &Store,
@@ -169,7 +170,7 @@ impl Limiter {
         if rate == 0 {
             return Ok((None, Ok(())));
         }
-        // One token of the burst is the request's own.
+        // The request has taken one token of the burst already.
         let tokens = i64::from(tokens).min(i64::from(rate) * 2 - 1);
         let now_milliseconds = store.clock.milliseconds();
         let allowance = if store.is_shared() {
@@ -226,7 +227,7 @@ impl Limiter {
         let handful = {
             let mut handfuls = self.handfuls.lock().unwrap_or_else(PoisonError::into_inner);
             if handfuls.len() >= BUCKETS_MAX {
-                // What is in use, and what was used lately, stays.
+                // Keep those that are in use or were used lately.
                 let is_at_rest =
                     |handful: &Handful| now_milliseconds - handful.used_milliseconds >= 2_000;
                 handfuls.retain(|_, handful| {
@@ -235,10 +236,10 @@ impl Limiter {
             }
             handfuls.entry(key).or_default().clone()
         };
-        // One request of a key takes tokens from the row, while others wait for what it gets.
+        // One request of a key takes tokens from the row, and others wait for what it gets.
         let mut handful = handful.lock().await;
         handful.used_milliseconds = now_milliseconds;
-        // No bucket is dry for longer than a token takes at one a second.
+        // No bucket is empty for longer than a token takes at a rate of one a second.
         let is_dry = (1..=1_000).contains(&(handful.dry_until_milliseconds - now_milliseconds));
         if handful.tokens < tokens && !is_dry {
             let wanted = (i64::from(rate) * 2 / HANDFUL_PART).max(tokens - handful.tokens);

@@ -6,7 +6,7 @@ use crate::kernel::{Id, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Takes up to `wanted` tokens. Answers how many, how many are left, and, where there was none, the
+/// Takes up to `wanted` tokens. Answers how many, how many are left, and, if there was none, the
 /// milliseconds until the next one.
 pub fn take(
     tx: &mut dyn Tx,

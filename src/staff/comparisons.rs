@@ -1,6 +1,6 @@
-//! Whose password is compared when. A comparison takes 19 MiB and a processor, so few run at once,
-//! and those of one address come one by one: however many somebody sends, another address waits
-//! behind one of them.
+//! When passwords are compared. A comparison takes 19 MiB and a processor, so few run at once, and
+//! those from one address run one after another. However many attempts one address sends, another
+//! address waits for only one of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +12,11 @@ use crate::kernel::StoreError;
 
 /// Passwords that are compared at the same time.
 const COMPARISONS_MAX: usize = 2;
-/// Attempts that wait: of one address, behind which may be a whole office, and of all.
+/// Attempts that may wait: from one address, which may be a whole office, and from all addresses.
 const OF_ADDRESS_MAX: usize = 64;
 const OF_ALL_MAX: usize = 1_024;
 
-/// The attempts of an address that have or await their turn.
+/// The attempts from an address that run or wait.
 struct AddressQueue {
     turn: Arc<Semaphore>,
     count: usize,
@@ -41,7 +41,7 @@ impl Default for Comparisons {
     }
 }
 
-/// A place in the queue of an address; it is left when this is dropped.
+/// A place in an address's queue. Dropping it leaves the queue.
 struct EnteredQueue {
     comparisons: Arc<Comparisons>,
     address: String,
@@ -60,7 +60,7 @@ impl Drop for EnteredQueue {
     }
 }
 
-/// The turn of an address. Its next attempt waits until this is dropped.
+/// An address's turn. Its next attempt waits until this is dropped.
 pub struct AttemptTurn {
     _permit: OwnedSemaphorePermit,
     entered: EnteredQueue,
@@ -75,7 +75,7 @@ impl Comparisons {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn of an address; refuses at once where too many wait already.
+    /// Waits for an address's turn. Refuses at once if too many attempts wait already.
     pub async fn turn(self: &Arc<Comparisons>, address: &str) -> Result<AttemptTurn, StoreError> {
         let (entered, turn) = self.enter(address).ok_or_else(busy)?;
         let permit = turn.acquire_owned().await.map_err(|_| busy())?;

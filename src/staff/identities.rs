@@ -1,5 +1,5 @@
-//! Who an operator is at an OpenID Connect provider: linked by the issuer and the subject, which
-//! the provider gives to nobody else. Nobody becomes an operator by signing in there.
+//! Who an operator is at an OpenID Connect provider. An operator is linked by the issuer and the
+//! subject, which the provider gives to nobody else. Signing in there makes nobody an operator.
 
 use super::sign_in::{self, Place};
 use super::{Operator, OperatorIdentity, named, rows, sessions};
@@ -29,13 +29,13 @@ const LINKED_BY_EMAIL: &str =
 pub struct Vouched {
     pub issuer: String,
     pub subject: String,
-    /// An address that the provider verified, where the settings let it link an operator.
+    /// An address that the provider verified, if the settings let such an address link an operator.
     pub email: Option<String>,
     /// Whether the settings say that the provider asks for a second factor.
     pub has_second_factor: bool,
 }
 
-/// What became of a sign-in at a provider.
+/// The result of a sign-in at a provider.
 pub enum OutsideSignIn {
     Done {
         token: sessions::Token,
@@ -43,7 +43,8 @@ pub enum OutsideSignIn {
     },
     /// No operator who may sign in is linked to this person.
     NotLinked,
-    /// The operator has a second factor here, and the provider is not said to ask for one.
+    /// The operator has a second factor here, and the settings do not say that the provider asks
+    /// for one.
     SecondFactorNeeded,
 }
 
@@ -74,7 +75,7 @@ pub fn link(
     Ok(audit::append(tx, now, &Fact::by(by, Action::OperatorLinked, name, &details))?)
 }
 
-/// Ends the link, and every session, because one may have begun by it.
+/// Ends the link. Ends every session too, because it may have begun through the link.
 pub fn unlink(
     tx: &mut dyn Tx,
     now: &Now,
@@ -91,7 +92,7 @@ pub fn unlink(
     Ok(rows::end_sessions_of(tx, operator.identity.number)?)
 }
 
-/// Signs in whom a provider vouches for.
+/// Signs in a person for whom a provider vouches.
 pub fn sign_in(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -146,7 +147,7 @@ fn refuse(
     log(tx, now, Action::SignInRefused, name, vouched, place)
 }
 
-/// Logs a sign-in. The subject is left out, because it may be of somebody who is no operator.
+/// Logs a sign-in. The subject is left out, because the person may not be an operator.
 fn log(
     tx: &mut dyn Tx,
     now: &Now,

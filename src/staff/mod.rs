@@ -20,7 +20,7 @@ crate::string_enum!(
     Theme { Auto "auto", Light "light", Dark "dark" }
 );
 
-/// Who acts: what handlers and decisions get to know of an operator.
+/// Who acts: what handlers and decisions know of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorIdentity {
     pub number: i64,
@@ -36,11 +36,11 @@ pub struct Operator {
     pub is_disabled: bool,
     /// Sealed.
     pub totp_secret: Option<Vec<u8>>,
-    /// Whether a code of the secret was taken: from then on each sign-in needs one.
+    /// Whether a code of the secret was accepted: from then on each sign-in needs a code.
     pub is_totp_confirmed: bool,
     /// Sealed: a secret that waits for its first code, and when it was made.
     pub next_totp_secret: Option<Vec<u8>>,
-    /// The last step (`totp.rs`) whose code was taken.
+    /// The last step (`totp.rs`) whose code was accepted.
     pub totp_step: i64,
     /// Of the console; empty until the operator chose one.
     pub language: String,
@@ -64,8 +64,9 @@ pub fn name(text: &str) -> Result<String, String> {
     Ok(name)
 }
 
-/// Makes an operator. `name` comes from [`name`] and must be new; `password_hash` comes from
-/// [`passwords::hash`]. On a command line an administrator does it, except for the first one.
+/// Creates an operator. `name` comes from [`name`] and must be new; `password_hash` comes from
+/// [`passwords::hash`]. On a command line this takes an administrator, except for the first
+/// operator.
 pub fn create(
     tx: &mut dyn Tx,
     now: &Now,
@@ -85,7 +86,7 @@ pub fn create(
     Ok(OperatorIdentity { number, name: name.to_owned(), role })
 }
 
-/// The operator of a name; declined where there is none.
+/// The operator of a name. Declined if there is none.
 pub fn named(tx: &mut dyn Tx, name: &str) -> Result<Operator, OperationError> {
     rows::find_by_name(tx, name)?.ok_or_else(|| {
         OperationError::Declined(format!(
@@ -94,8 +95,8 @@ pub fn named(tx: &mut dyn Tx, name: &str) -> Result<Operator, OperationError> {
     })
 }
 
-/// Gives an operator a new password, takes the second factor and the link to a provider away, and
-/// ends every session. An operator who was disabled may sign in again.
+/// Gives an operator a new password, removes the second factor and the link to a provider, and ends
+/// every session. A disabled operator may sign in again.
 pub fn reset(
     tx: &mut dyn Tx,
     now: &Now,
@@ -130,8 +131,8 @@ pub fn disable(
     Ok(rows::end_sessions_of(tx, operator.identity.number)?)
 }
 
-/// Removes sessions that ended and failures that no longer count. Both are few, so one call removes
-/// all of them, and the answer 0 asks for no other.
+/// Removes ended sessions and failures that no longer count. Both are few, so one call removes all
+/// of them, and it answers 0 so as not to be called again.
 pub fn purge(tx: &mut dyn Tx, now: &mut Now) -> Result<u64, StoreError> {
     rows::purge(tx, now.instant(), now.instant() - sign_in::FAILURES_SECONDS)?;
     Ok(0)

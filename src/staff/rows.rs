@@ -183,7 +183,7 @@ pub fn touch_session(
     .map(|_| ())
 }
 
-/// Ends one session of an operator, if it is one.
+/// Ends one session, if it is this operator's.
 pub fn end_session(
     tx: &mut dyn Tx,
     operator_number: i64,
@@ -213,9 +213,9 @@ pub fn failures(
     row.map(|mut row| Ok((row.int()?, row.int()?))).transpose()
 }
 
-/// Counts one more failure of a subject, unless as many as `failures_max` failed after
-/// `ended_until`; then it answers `false`. Failures that began earlier count no more. One statement
-/// judges and counts, so none is lost where two transactions meet.
+/// Counts one more failure of a subject, unless `failures_max` attempts failed since `ended_until`;
+/// then it answers `false`. Earlier failures no longer count. One statement judges and counts, so
+/// none is lost if two transactions meet.
 pub fn count_failure(
     tx: &mut dyn Tx,
     subject_hash: &[u8; 32],
@@ -279,7 +279,7 @@ pub fn confirm_totp(
     remove_recovery_codes(tx, number)
 }
 
-/// Takes the code of a step, unless it or a later one was taken.
+/// Accepts the code of a step, unless it or a later one was accepted before.
 pub fn take_totp_step(tx: &mut dyn Tx, number: i64, step: i64) -> Result<bool, StoreError> {
     let taken = tx.execute(
         "UPDATE operators SET totp_step = ?2 WHERE number = ?1 AND totp_step < ?2",
@@ -299,7 +299,7 @@ pub fn insert_recovery_code(
     )
 }
 
-/// Takes a recovery code, which is then gone; `false` where there is none such.
+/// Uses up a recovery code; `false` if there is no such code.
 pub fn take_recovery_code(
     tx: &mut dyn Tx,
     number: i64,

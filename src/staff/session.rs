@@ -3,11 +3,11 @@
 use super::{OperatorIdentity, Theme};
 use crate::kernel::hex;
 
-/// A session ends when nobody has used it for so long.
+/// A session ends if nobody has used it for this long.
 pub const IDLE_SECONDS_MAX: i64 = 30 * 60;
 /// Every session ends after this time.
 pub const SESSION_SECONDS_MAX: i64 = 12 * 3_600;
-/// How far behind the time of the last use may be, so that not every request writes.
+/// How far the stored time of the last use may lag, so that not every request writes.
 const USE_SECONDS: i64 = 60;
 
 /// Where somebody signs in.
@@ -43,7 +43,7 @@ impl Session {
     pub const fn has_ended(&self, instant: i64) -> bool {
         instant >= self.ends_at || instant >= self.used_at + IDLE_SECONDS_MAX
     }
-    /// Whether a use now is worth writing down.
+    /// Whether a use now should be stored.
     pub const fn is_use_old(&self, instant: i64) -> bool {
         instant >= self.used_at + USE_SECONDS
     }

@@ -10,7 +10,7 @@ pub use super::session::{IDLE_SECONDS_MAX, SESSION_SECONDS_MAX, Session};
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::store::Tx;
 
-/// Sessions of one operator; the one that began first ends when another begins.
+/// Sessions of one operator. The oldest ends when another begins.
 const SESSIONS_MAX: usize = 10;
 /// Characters of a browser's `User-Agent` that are kept.
 const BROWSER_CHARACTERS_MAX: usize = 200;
@@ -68,7 +68,7 @@ pub fn find(tx: &mut dyn Tx, token: &str, instant: i64) -> Result<Option<Session
     Ok(found.filter(|session| !session.has_ended(instant)))
 }
 
-/// Writes down that a session was used now.
+/// Records that a session was used now.
 pub fn touch(tx: &mut dyn Tx, now: &Now, token_hash: &[u8; 32]) -> Result<(), OperationError> {
     Ok(rows::touch_session(tx, token_hash, now.instant())?)
 }

@@ -1,8 +1,8 @@
 //! Signing in: how often one may try, and what is compared.
 //!
-//! An attempt is judged and counted as a failure in one transaction, before anything is compared,
-//! so attempts that come together cannot be more than those that come one by one. One that turns
-//! out to be right is taken back.
+//! An attempt is judged, and counted as failed, in one transaction before anything is compared. So
+//! attempts that come together cannot exceed the limit. If the attempt turns out to be right, the
+//! count is taken back.
 
 pub use super::session::Place;
 use super::{Operator, OperatorIdentity, passwords, rows, sessions, totp};
@@ -11,16 +11,16 @@ use crate::kernel::{Now, OperationError, StoreError, Via};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// After so many failed attempts within `FAILURES_SECONDS` no attempt is looked at for the rest of
-/// that time: of one name, and from one address, behind which may be a whole office.
+/// After this many failed attempts within `FAILURES_SECONDS`, no attempt is compared for the rest
+/// of that time: for one name, and from one address, which may be a whole office.
 pub const NAME_FAILURES_MAX: i64 = 10;
 pub const ADDRESS_FAILURES_MAX: i64 = 50;
 pub const FAILURES_SECONDS: i64 = 15 * 60;
 
-/// Bytes of a password that are looked at; a longer one is wrong.
+/// The longest password that is compared, in bytes; a longer one is wrong.
 const PASSWORD_BYTES_MAX: usize = 4 * passwords::CHARACTERS_MAX;
 
-/// The hash that is compared where there is no such operator, so that the answer takes as long.
+/// The hash to compare with if there is no such operator, so that the answer takes as long.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2R5$\
     OI5WKvpwmJpVc9iAQLvMkSHMbuvbHkmbOnNbRM0rqxk";
 
@@ -40,9 +40,9 @@ pub enum SignIn {
         token: sessions::Token,
         operator: OperatorIdentity,
     },
-    /// Name, password or code is wrong; which one is not told.
+    /// Name, password or code is wrong. The answer does not say which.
     Wrong,
-    /// Too many attempts failed; none is looked at for so many seconds.
+    /// Too many attempts failed. None is compared for this many seconds.
     Locked {
         seconds: i64,
     },
@@ -64,7 +64,7 @@ fn subjects(services: &Services, attempt: &Attempt) -> [Subject; 2] {
     [(hash(services, b"name", &name), NAME_FAILURES_MAX), of_address(services, &attempt.place)]
 }
 
-/// For how many seconds more an address is locked, from which too many attempts failed.
+/// For how many more seconds an address is locked because too many attempts from it failed.
 pub fn locked_seconds(
     tx: &mut dyn Tx,
     services: &Services,
@@ -90,7 +90,7 @@ fn rest_of_lock(
     Ok(None)
 }
 
-/// For how many seconds more no attempt of this name, or from this address, is looked at.
+/// For how many more seconds attempts with this name or from this address are not compared.
 pub fn locked_for(
     tx: &mut dyn Tx,
     services: &Services,
@@ -104,7 +104,7 @@ pub fn locked_for(
 pub struct CountedAttempt {
     /// The operator whom it names.
     operator: Option<Operator>,
-    /// When the first failure of its address was, among which it counts.
+    /// When the address's first failure was, with which this attempt is counted.
     address_first_at: i64,
 }
 
@@ -136,8 +136,8 @@ fn locked(
     Ok(Err(rest_of_lock(tx, &[subject], now.instant())?.unwrap_or(FAILURES_SECONDS)))
 }
 
-/// Counts an attempt as failed and answers what it is compared with. The inner `Err` says for how
-/// many seconds more the name or the address is locked; such an attempt does not count.
+/// Counts an attempt as failed, and answers what to compare it with. The inner `Err` says for how
+/// many more seconds the name or the address is locked; such an attempt is not counted.
 pub fn count(
     tx: &mut dyn Tx,
     now: &Now,
@@ -160,7 +160,7 @@ pub fn count(
     Ok(Ok(CountedAttempt { operator, address_first_at }))
 }
 
-/// Compares a password; takes as long without an operator, and is then `false`.
+/// Compares a password. Without an operator it takes as long, and answers `false`.
 pub fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
     let stored = operator.map_or(NOBODY, |operator| operator.password_hash.as_str());
     let is_usual = password.len() <= PASSWORD_BYTES_MAX;
@@ -173,8 +173,8 @@ pub enum Proof {
     Wrong,
 }
 
-/// Takes the code of the second factor, if the operator has one, of an attempt whose password was
-/// compared. One that is right counts as a failure no more; one that is wrong is logged.
+/// Checks the code of the second factor, if the operator has one, of an attempt whose password was
+/// compared. A right attempt no longer counts as failed. A wrong one is logged.
 pub fn prove(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -183,7 +183,7 @@ pub fn prove(
     compared: &ComparedAttempt,
     via: Via,
 ) -> Result<Proof, OperationError> {
-    // The operator may have been disabled, or got another password, since the comparison.
+    // Since the comparison, the operator may have been disabled or given another password.
     let ComparedAttempt { counted, is_right } = compared;
     let operator = match &counted.operator {
         Some(known) if *is_right => {
@@ -226,15 +226,15 @@ pub fn conclude(
     Ok(SignIn::Done { token, operator })
 }
 
-/// Logs a failed attempt. The log has the name only if it is an operator's: any other text may be a
-/// password in the wrong field.
+/// Logs a failed attempt. The log gets the name only if it is an operator's, because any other text
+/// may be a password in the wrong field.
 fn refuse(tx: &mut dyn Tx, now: &Now, attempt: &Attempt, via: Via) -> Result<(), StoreError> {
     let name = super::name(&attempt.name).unwrap_or_default();
     let known = rows::find_by_name(tx, &name)?.map(|operator| operator.identity.name);
     log(tx, now, Action::SignInRefused, &known.unwrap_or_default(), attempt, via)
 }
 
-/// Counts one more failure of a subject; `false` where it is locked already.
+/// Counts one more failure of a subject; `false` if it is locked already.
 fn count_failure(
     tx: &mut dyn Tx,
     now: &Now,
@@ -244,7 +244,7 @@ fn count_failure(
     rows::count_failure(tx, &subject_hash, failures_max, now.instant(), ended_until)
 }
 
-/// Counts a failure of a place, such as a provider's answer that does not hold.
+/// Counts a failure from an address, such as a provider's answer that is invalid.
 pub fn count_failure_of(
     tx: &mut dyn Tx,
     now: &Now,

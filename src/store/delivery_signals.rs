@@ -1,4 +1,4 @@
-//! What the worker of webhook deliveries is told after a commit.
+//! Tells the worker of webhook deliveries after a commit what is due.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,17 +7,17 @@ use tokio::sync::Notify;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Scope};
 
-/// Endpoints that wait to be taken by name. Above it the worker looks for them in the store.
+/// Endpoints that can wait by name. With more, the worker searches the store for due deliveries.
 const ENDPOINTS_WAITING_MAX: usize = 1_024;
 
 /// An endpoint, with the account and mode that it belongs to.
 pub type ScopedEndpoint = (Scope, Id<kind::WebhookEndpoint>);
 
-/// Where deliveries are due since the worker last asked.
+/// Where deliveries became due since the worker last asked.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub struct DueSince {
     pub endpoints: Vec<ScopedEndpoint>,
-    /// There may be others, which only a look at the store finds.
+    /// Other endpoints may have due deliveries, which only a search of the store finds.
     pub others: bool,
 }
 
@@ -53,7 +53,7 @@ impl DeliverySignals {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether something was told that was not taken.
+    /// Whether there is a signal that the worker has not taken.
     pub fn has_told(&self) -> bool {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) != DueSince::default()
     }

@@ -11,15 +11,16 @@ use tokio::sync::Notify;
 
 use crate::kernel::{Code, Refusal, Scope};
 
-/// Requests of one account and mode that wait at the same time, on one node.
+/// How many requests of one account and mode may wait at the same time on one node.
 pub const ACCOUNT_WAITS_MAX: usize = 16;
 
 /// Why a request cannot wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitRefused {
-    /// The account has [`ACCOUNT_WAITS_MAX`] requests that wait.
+    /// As many requests of the account as [`ACCOUNT_WAITS_MAX`] wait already.
     Account,
-    /// So many requests of all accounts wait that others would find no connection.
+    /// So many requests of all accounts wait that more would leave no connection for other
+    /// requests.
     Node,
 }
 
@@ -47,7 +48,7 @@ impl From<WaitRefused> for Refusal {
 struct ScopeWaits {
     count: usize,
     told: Arc<Notify>,
-    /// The account's newest event, as the watch of other nodes' events last saw it.
+    /// The account's newest event when `events::watch` last looked.
     newest: Option<u128>,
 }
 
@@ -63,7 +64,7 @@ struct WaitsByScope {
 #[derive(Default)]
 pub struct EventWaits {
     state: Mutex<WaitsByScope>,
-    /// Told when a request begins to wait: then somebody has to look for events.
+    /// Signalled when a request begins to wait, so that `events::watch` starts to look for events.
     begun: Notify,
     is_closed: AtomicBool,
 }
@@ -73,7 +74,7 @@ impl EventWaits {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a request, of at most `waits_max` on this node.
+    /// Registers a request; at most `waits_max` can wait on this node.
     pub fn begin(
         self: &Arc<Self>,
         scope: Scope,
@@ -108,7 +109,7 @@ impl EventWaits {
         }
     }
 
-    /// Wakes the requests of the accounts whose newest event is another one than before.
+    /// Wakes the requests of each account whose newest event has changed.
     pub fn tell_newest(&self, newest: &[(Scope, u128)]) {
         let mut state = self.state();
         for (scope, id) in newest {
@@ -141,7 +142,7 @@ impl EventWaits {
         self.begun.notified().await;
     }
 
-    /// Lets every request go, because the node is about to stop.
+    /// Ends every wait, because the node is about to stop.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::SeqCst);
         self.state().scopes.values().for_each(|waiting| waiting.told.notify_waiters());
@@ -152,7 +153,7 @@ impl EventWaits {
     }
 }
 
-/// A request's place among those that wait, until it is dropped.
+/// A waiting request's registration, until it is dropped.
 pub struct EventWait {
     waits: Arc<EventWaits>,
     scope: Scope,
@@ -160,7 +161,7 @@ pub struct EventWait {
 }
 
 impl EventWait {
-    /// A future that ends with the next event from this call on, polled or not.
+    /// A future that ends with the next event after this call, even if it is polled later.
     pub fn next(&self) -> impl Future<Output = ()> + use<> {
         self.told.clone().notified_owned()
     }

@@ -1,7 +1,7 @@
 //! The store as the service sees it: transactions that write, and consistent views to read.
 //!
-//! Below it stands the embedded store with one write lane and group commit (`lane.rs`), or
-//! PostgreSQL with connections in number and one transaction each (`postgres/`).
+//! Below it is the embedded store with one write lane and group commit (`lane.rs`), or PostgreSQL
+//! with several connections and one transaction on each (`postgres/`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::postgres::{self, Postgres, PostgresUrl};
 use super::sqlite::{self, SqliteTx};
 use crate::kernel::{Clock, Now, OperationError, StoreError};
 
-/// Look-ups by key that run at the same time, beside the [`READERS_MAX`] scans.
+/// Reads by key that run at the same time, beside the [`READERS_MAX`] scans.
 const POINT_READERS_MAX: usize = 8;
 /// Reports that run at the same time, whoever asks for them.
 const REPORTS_MAX: usize = 2;
@@ -35,8 +35,8 @@ pub enum Cost {
     /// More rows, on a thread that may block: [`READERS_MAX`] permits on the embedded store, and on
     /// PostgreSQL fewer than there are connections.
     Scan,
-    /// Reads much, such as a month of transfers: it needs one of [`REPORTS_MAX`] permits beside
-    /// that of a scan.
+    /// Reads much, such as a month of transfers. It needs one of [`REPORTS_MAX`] permits in
+    /// addition to that of a scan.
     Expensive,
 }
 
@@ -53,7 +53,7 @@ where
     T: Send,
 {
     fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError> {
-        // What an earlier run answered went with its effects.
+        // The answer of an earlier run was undone with its effects.
         self.answer = None;
         let answer = (self.work)(tx, now);
         let ran = match &answer {
@@ -62,8 +62,7 @@ where
             Err(_) => Ran::Undo,
         };
         if let Err(OperationError::Store(StoreError::Unavailable(reason))) = &answer {
-            // The whole group may have been undone by the store; the caller finds out by its own
-            // answer.
+            // The store may have undone the whole group; the caller learns it from its own answer.
             return Err(StoreError::Unavailable(reason.clone()));
         }
         self.answer = Some(answer);
@@ -127,7 +126,7 @@ impl std::fmt::Display for Database {
 }
 
 impl Database {
-    /// Reads `sqlite:PATH` or `postgres://…`; `Err` tells what to write.
+    /// Reads `sqlite:PATH` or `postgres://…`. `Err` says what to write.
     pub fn parse(text: &str) -> Result<Database, String> {
         match text.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => {
@@ -142,7 +141,7 @@ impl Database {
         }
     }
 
-    /// Refuses a file that is not there, for commands that should not make one by a slip of the
+    /// Refuses a file that does not exist, for commands that must not create one by a mistyped
     /// path.
     pub fn must_exist(&self) -> Result<(), String> {
         match self {
@@ -153,7 +152,7 @@ impl Database {
         }
     }
 
-    /// What a database's server says of itself; `None` where there is none. Not to be called on a
+    /// What the database server says of itself; `None` for SQLite. Blocks: do not call it on a
     /// thread of a runtime.
     pub fn server(&self) -> Result<Option<postgres::Server>, StoreError> {
         match self {
@@ -162,8 +161,8 @@ impl Database {
         }
     }
 
-    /// Lets nodes that stopped writing, because the database went back in time, go on with it as it
-    /// is; `false` where there is no server. Not to be called on a thread of a runtime.
+    /// Lets nodes that stopped writing, because the database went back in time, continue with it as
+    /// it is now; `false` for SQLite. Blocks: do not call it on a thread of a runtime.
     pub fn resume(&self) -> Result<bool, StoreError> {
         match self {
             Database::Sqlite(_) => Ok(false),
@@ -171,23 +170,23 @@ impl Database {
         }
     }
 
-    /// What shows that nodes work with the database now; `None` where nothing does, or where one
-    /// process serves. Not to be called on a thread of a runtime.
+    /// Evidence that nodes work with the database now; `None` if there is none, and always for
+    /// SQLite. Blocks: do not call it on a thread of a runtime.
     pub fn nodes_running(&self) -> Result<Option<String>, StoreError> {
         let Database::Postgres(url) = self else { return Ok(None) };
         let connections_count = postgres::node_connections_count(url)?;
         if connections_count > 0 {
             return Ok(Some(format!("it has {connections_count} connections")));
         }
-        // One that is cut off from the database has none.
+        // A node that is cut off from the database has no connection, but may hold a lease.
         let now_milliseconds = postgres::clock_milliseconds(url)?;
         let leases = postgres::examine(url, |tx| super::lease::held(tx, now_milliseconds))?;
         let held = leases.join(", ");
         Ok((!leases.is_empty()).then(|| format!("it holds the leases {held}")))
     }
 
-    /// Runs `work` on one consistent view, beside a running server too, however long it takes. Not
-    /// to be called on a thread of a runtime.
+    /// Runs `work` on one consistent view, however long it takes; a server may run beside it.
+    /// Blocks: do not call it on a thread of a runtime.
     pub fn examine<T>(
         &self,
         work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
@@ -207,14 +206,14 @@ impl Database {
 enum Engine {
     Embedded {
         embedded: Embedded,
-        /// Of their own, so that no number of scans keeps a look-up by key waiting.
+        /// Apart from those of scans, so that no number of scans delays a read by key.
         points: Arc<Semaphore>,
         scans: Arc<Semaphore>,
     },
     Postgres {
         postgres: Postgres,
-        /// Fewer than there are connections that read, where there are several: look-ups by key
-        /// keep the others.
+        /// Fewer than the connections that read, if there are several: the others are kept for
+        /// reads by key.
         scans: Arc<Semaphore>,
     },
 }
@@ -229,7 +228,7 @@ pub struct Store {
     reports: Arc<Semaphore>,
 }
 
-/// A permit, unless every holder keeps it for too long.
+/// Waits for a permit. `Err` after [`READER_WAIT_SECONDS_MAX`].
 async fn waited_for(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
     let wait = tokio::time::timeout(
         Duration::from_secs(READER_WAIT_SECONDS_MAX),
@@ -242,8 +241,8 @@ async fn waited_for(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, St
 }
 
 impl Store {
-    /// Opens the store that a configuration names. `epilogue` sequences events on the embedded one;
-    /// `connections_count` are those to PostgreSQL, of a node or of a command beside nodes.
+    /// Opens the store that a configuration names. On the embedded store `epilogue` sequences
+    /// events. `connections_count` is the number of connections to PostgreSQL.
     pub async fn open_database(
         database: &Database,
         clock: Clock,
@@ -271,7 +270,8 @@ impl Store {
         epilogue: Epilogue,
         keys_max: usize,
     ) -> Result<Store, StoreError> {
-        // The control of the tests that step the machine's clock leaves it as it is.
+        // Negative control of the tests that step the machine's clock: the store's clock follows
+        // it.
         let follows = super::failpoint("clock_follows_the_machine");
         let clock = if follows { clock } else { clock.carried() };
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
@@ -286,8 +286,8 @@ impl Store {
         Ok(Store { engine: Arc::new(engine), signals, stats, clock, reports })
     }
 
-    /// Connects to PostgreSQL, brings its schema up to date and starts the lanes. Times are those
-    /// of the database's clock.
+    /// Connects to PostgreSQL, brings its schema up to date and starts the lanes. Time is the
+    /// database's clock.
     pub async fn connect(
         url: &PostgresUrl,
         clock: Clock,
@@ -313,14 +313,13 @@ impl Store {
         Ok(Store { engine, signals, stats, clock, reports })
     }
 
-    /// Whether other processes serve the same data, so that what is known in memory is not all
-    /// there is.
+    /// Whether other processes serve the same data, so that this process's memory is not all there
+    /// is.
     pub fn is_shared(&self) -> bool {
         matches!(*self.engine, Engine::Postgres { .. })
     }
 
-    /// Connections to primaries of before a fail-over that were refused; `None` where there is no
-    /// server.
+    /// How many connections to old primaries were refused after a fail-over; `None` for SQLite.
     pub fn old_primaries_refused_count(&self) -> Option<u64> {
         match &*self.engine {
             Engine::Embedded { .. } => None,
@@ -328,8 +327,8 @@ impl Store {
         }
     }
 
-    /// The timeline of the server that this node works with; `None` where there is no server, or
-    /// where it does not tell.
+    /// The timeline of the server that this node works with; `None` for SQLite, and if the server
+    /// does not tell.
     pub fn database_timeline(&self) -> Option<i64> {
         match &*self.engine {
             Engine::Embedded { .. } => None,
@@ -337,8 +336,8 @@ impl Store {
         }
     }
 
-    /// Why nothing can be written, where the store knows: a commit that does not end, or a
-    /// database that went back in time.
+    /// Why nothing can be written, if the store knows: a commit that does not end, or a database
+    /// that went back in time.
     pub fn write_fault(&self) -> Option<String> {
         if let Engine::Postgres { postgres, .. } = &*self.engine
             && let Some(reason) = postgres.halted()
@@ -360,8 +359,8 @@ impl Store {
         self.submit(work, false).await
     }
 
-    /// [`Store::write`] for work that begins with its idempotency key: after a commit whose outcome
-    /// is not known it runs once more, and finds its own answer where the commit took place.
+    /// [`Store::write`] for work that begins with its idempotency key. After a commit of unknown
+    /// outcome it runs once more, and finds its own stored answer if the commit took place.
     pub async fn write_keyed<T, F>(&self, work: F) -> Result<T, OperationError>
     where
         T: Send + 'static,
@@ -387,7 +386,7 @@ impl Store {
         })
     }
 
-    /// Ends the store after what waits in it. Writes after it are refused.
+    /// Closes the store after the work that waits in it. Later writes are refused.
     pub async fn close(&self) {
         match &*self.engine {
             Engine::Embedded { embedded, .. } => embedded.close().await,
@@ -413,7 +412,7 @@ impl Store {
                     return embedded.readers.run(false, work);
                 }
                 let readers = embedded.readers.clone();
-                // The read goes on when its caller hangs up, and so the permit goes with it.
+                // The read continues if its caller hangs up, so it takes the permit along.
                 let read = move || {
                     let _permits = (permit, report);
                     readers.run(cost == Cost::Expensive, work)

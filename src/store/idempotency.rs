@@ -5,15 +5,15 @@ use super::{Tx, Value, key_segments, pack};
 use crate::kernel::{Clock, Code, InternalId, Now, OperationError, Refusal, StoreError};
 use crate::values;
 
-/// How long a completed answer is replayed, from its completion, by the store's clock; longer after
-/// that clock was put forward (`Now::answers_longer_seconds`).
+/// How long a completed answer is replayed, from its completion, by the store's clock. It is longer
+/// after that clock was put forward (`Now::answers_longer_seconds`).
 pub const ANSWER_KEPT_SECONDS: i64 = 24 * 3600;
 
 const fn kept_seconds(now: &Now) -> i64 {
     ANSWER_KEPT_SECONDS + now.answers_longer_seconds
 }
 
-/// How a stored body is written down.
+/// How a stored body is encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyForm {
     /// Packed with the first dictionary of `pack`.
@@ -38,7 +38,7 @@ impl BodyForm {
     }
 }
 
-/// A response. That of a POST is stored with its effects and replayed for the same key.
+/// A response. The answer to a POST is stored with its effects and replayed for the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub http_status: u16,
@@ -80,7 +80,7 @@ pub enum ClaimOutcome {
     Replayed(Answer),
 }
 
-/// How sealed answers are written and read.
+/// Seals and opens stored answers.
 pub trait AnswerSealer {
     fn seal(
         &self,
@@ -92,10 +92,10 @@ pub trait AnswerSealer {
     fn open(&self, answer_id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError>;
 }
 
-/// Runs `work` once for its key: the first time it runs and its answer is stored with its effects;
-/// later the answer is replayed. A refusal undoes the effects. One with a 4xx other than 409
-/// and 429 (`Refusal::is_kept`) is stored too; any other refusal, and a fault of the store, stores
-/// nothing and frees the key.
+/// Runs `work` once for its key. The first time, its answer is stored together with its effects;
+/// later the answer is replayed. A refusal undoes the effects. A refusal with a 4xx status other
+/// than 409 and 429 (`Refusal::is_kept`) is stored too. Any other refusal, and a fault of the
+/// store, stores nothing and frees the key.
 pub fn run(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -116,8 +116,8 @@ pub fn run(
         Err(OperationError::Refused(refusal)) if refusal.is_kept() => Answer::refused(&refusal),
         Err(failure) => return Err(failure),
     };
-    // All that was written so far can go. Where that frees the key, another request may take it
-    // before it is taken again.
+    // Undo all that was written so far. If that frees the key, another request may claim it before
+    // this one does so again.
     tx.rollback_to()?;
     let slot = match slot {
         Slot::Claimed(_) => match claim_slot(tx, now, claim, seal)? {
@@ -132,7 +132,7 @@ pub fn run(
 
 /// Where the answer goes.
 enum Slot {
-    /// Nothing is stored for the key, or only what is past its time, in this segment.
+    /// Nothing is stored for the key, or only an expired answer, in this segment.
     Free { expired_in: Option<i64> },
     /// The key's row was written with this answer, so that other transactions wait for it.
     Claimed(InternalId),
@@ -161,8 +161,8 @@ fn claim_slot(
     })
 }
 
-/// Where requests run side by side the key's row is written first: a second request with it waits
-/// there for a moment, and is told to come back if the first one still runs then.
+/// Where requests run side by side, the key's row is written first. A second request with the same
+/// key waits for that row for a moment, and is refused if the first one still runs then.
 fn claim_first(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -180,8 +180,8 @@ fn claim_first(
     }
     match find(tx, now, claim, seal)? {
         FoundKey::Answer(answer) => {
-            // Taking the lock writes to the log, so this commit too waits for a synchronous
-            // standby. The first request's wait may have been cut off, and its answer must not
+            // Locking the row writes to the log, so this commit too waits for a synchronous
+            // standby. The first request may have stopped waiting for it, and its answer must not
             // leave before the standby has it.
             let lock = "SELECT part FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 FOR \
              SHARE";
@@ -220,8 +220,8 @@ pub fn still_running() -> Refusal {
     refusal
 }
 
-/// Looks for a key in one segment after another, each by the primary key: without the segments it
-/// would read all keys of a day. `CROSS JOIN` keeps SQLite to this order.
+/// Looks for a key in one segment after another, each by the primary key. Without the list of
+/// segments it would read all keys of a day. `CROSS JOIN` makes SQLite keep this order.
 const KEY_SQL: &str = "WITH RECURSIVE segments (part) AS (SELECT MIN(part) FROM idempotency_keys \
     UNION ALL SELECT (SELECT MIN(n.part) FROM idempotency_keys n WHERE n.part > segments.part) \
     FROM segments WHERE segments.part IS NOT NULL) SELECT k.answer_id FROM segments CROSS JOIN \
@@ -229,14 +229,14 @@ const KEY_SQL: &str = "WITH RECURSIVE segments (part) AS (SELECT MIN(part) FROM 
 const KEY_IN_SEGMENT_SQL: &str =
     "SELECT answer_id FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2";
 
-/// The moment after which an answer was completed that is replayed now, for work without a `Now`.
+/// The time after which a replayable answer was completed, for work without a `Now`.
 pub fn replayed_after(clock: &Clock) -> i64 {
     clock.milliseconds() / 1000 - clock.answers_longer_seconds() - ANSWER_KEPT_SECONDS
 }
 
-/// Whether a claim's key has a stored answer that would be replayed, of this request or another
-/// one: then nothing runs. An answer is replayed that was completed after `answers_after`, the
-/// moment that [`replayed_after`] gives.
+/// Whether a claim's key has a stored answer that would be replayed, to this request or another
+/// one; then nothing runs. Only answers that were completed after `answers_after` count; see
+/// [`replayed_after`].
 pub fn is_answered(tx: &mut dyn Tx, answers_after: i64, claim: &Claim) -> Result<bool, StoreError> {
     let key = if tx.is_shared() {
         tx.row(KEY_IN_SEGMENT_SQL, values![key_segments::SINGLE_SEGMENT, &claim.key_hash])?
@@ -251,7 +251,7 @@ pub fn is_answered(tx: &mut dyn Tx, answers_after: i64, claim: &Claim) -> Result
 
 enum FoundKey {
     Nothing,
-    /// The key is in this segment, and its answer is past its time or gone.
+    /// The key is in this segment, and its answer is expired or gone.
     Expired {
         segment: i64,
         answer_id: Vec<u8>,
@@ -360,8 +360,8 @@ fn store(
     )
 }
 
-/// [`purge`] where all keys are in one segment, with few statements instead of two for each row.
-/// Every statement reads by a primary key on every planner.
+/// [`purge`] where all keys are in one segment: few statements instead of two for each row. Every
+/// statement reads by a primary key on every planner.
 fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64, StoreError> {
     let old = tx.rows(
         "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \
@@ -388,7 +388,7 @@ fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64,
     tx.execute("DELETE FROM idempotency_answers WHERE answer_id <= ?1", values![last])
 }
 
-/// Removes answers past their time, a bounded number at once; answers how many.
+/// Removes up to `rows_max` expired answers; answers how many it removed.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let bound = InternalId::lowest_at((now.instant() - kept_seconds(now)) * 1000).to_bytes();
     if tx.is_shared() {
@@ -403,7 +403,7 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     for mut row in old {
         let (answer_id, key_hash) = (row.bytes()?, row.array::<16>()?);
         let candidates: Vec<i64> = tx.key_segments()?.candidates(&key_hash).collect();
-        // What is past its time is in the oldest segment, unless the key was used again.
+        // An expired key is in its oldest segment, unless the key was used again.
         for segment in candidates.into_iter().rev() {
             let sql =
                 "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";

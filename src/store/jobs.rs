@@ -1,4 +1,4 @@
-//! What the store gives to its lanes: jobs that wait for their turn, and what the lanes tell back.
+//! What passes between the store and its lanes: the jobs that wait, and what the lanes report.
 //!
 //! The lanes (`lane.rs`, `postgres/lane.rs`) know this file and not the store above them.
 
@@ -12,15 +12,15 @@ use super::event_waits::EventWaits;
 use super::{Signal, Tx};
 use crate::kernel::{Now, StoreError};
 
-/// Jobs that may wait; more are refused with 503 rather than kept waiting past a client's patience.
+/// Jobs that may wait. More are refused with 503, because they would wait longer than clients do.
 pub const QUEUE_JOBS_MAX: usize = 8_192;
 /// Connections of the embedded store that read at the same time.
 pub const READERS_MAX: usize = 8;
 
-/// Runs at the end of a group in which outbox rows were written: the sequencer.
+/// Runs at the end of a group that wrote outbox rows: the sequencer.
 pub type Epilogue = fn(&mut dyn Tx, &mut Now) -> Result<(), StoreError>;
 
-/// For processes that leave the outbox to the one that sequences.
+/// For processes that leave the outbox to the process that sequences.
 pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
     Ok(())
 }
@@ -61,42 +61,42 @@ impl Signals {
     }
 }
 
-/// Counters of the lane, for the metrics page.
+/// Counters of the store's transactions, for the metrics page.
 #[derive(Default)]
 pub struct LaneStats {
-    /// Transactions that ended, also those that failed. On the embedded store each runs a group of
+    /// Transactions that ended, failed ones included. On the embedded store each runs a group of
     /// jobs, on PostgreSQL one job.
     pub transactions: AtomicU64,
     /// The jobs of these transactions.
     pub jobs: AtomicU64,
-    /// Those of the transactions that failed.
+    /// Transactions that failed.
     pub transaction_failures: AtomicU64,
     /// How long the transactions took, from their beginning to the end of the commit.
     pub transaction_microseconds: AtomicU64,
     /// Groups that ran a second time, with savepoints, because one of their jobs had to be undone.
     pub groups_again: AtomicU64,
-    /// Times that writing transactions waited for a server, statements that had to be prepared
-    /// included.
+    /// How often writing transactions waited for the database server; preparing statements counts
+    /// too.
     pub round_trips: AtomicU64,
     /// On the embedded store: the last commit that had anything to write failed. On PostgreSQL: the
     /// last attempt to connect or to raise the mark (`postgres/watch.rs`) did.
     pub is_failing: AtomicBool,
     /// Connections made to a server, reconnects included.
     pub connections_made: AtomicU64,
-    /// How long writing transactions waited for a connection that was free.
+    /// How long writing transactions waited for a free connection.
     pub wait_microseconds: AtomicU64,
-    /// Why writes do not succeed, for an operator, where the store knows.
+    /// Why writes fail, in words for an operator, if the store knows.
     pub write_fault: Mutex<Option<String>>,
 }
 
 /// What became of a job's work, before the commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Ran {
-    /// Its effects are to stay.
+    /// Keep its effects.
     Keep,
-    /// It was refused, or failed: its effects are to go and its answer stands.
+    /// It was refused or failed: undo its effects and return its answer.
     Undo,
-    /// It met another transaction: a store with several writers runs it again.
+    /// It conflicted with another transaction: a store with several writers runs it again.
     Again,
 }
 
@@ -104,17 +104,18 @@ pub(super) enum Ran {
 pub(super) trait Job: Send {
     /// Runs the work; `Err` means that the store itself failed.
     fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError>;
-    /// Whether running it once more after a commit of unknown outcome finds out what that was, and
-    /// changes nothing twice.
+    /// Whether the job can run once more after a commit of unknown outcome: it then finds out
+    /// whether the commit took place, and changes nothing twice.
     fn is_keyed(&self) -> bool;
-    /// Lets the answer go: `Ok` after the commit, else the reason why nothing was kept.
+    /// Returns the answer to the caller: `Ok` after the commit, otherwise the reason why nothing
+    /// was kept.
     fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
-/// A read that waits for a connection of a store that is reached over a network.
+/// A read that waits for a connection to a database server.
 pub(super) trait ReadJob: Send {
-    /// Reads, and lets the answer go.
+    /// Reads, and returns the answer to the caller.
     fn run(self: Box<Self>, tx: &mut dyn Tx);
-    /// There is no view to read.
+    /// Answers that there is no view to read.
     fn refuse(self: Box<Self>, error: StoreError);
 }

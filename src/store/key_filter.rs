@@ -1,16 +1,16 @@
-//! Which idempotency keys a closed segment may hold: a blocked Bloom filter, so that nearly all
-//! look-ups of new keys end in memory.
+//! A blocked Bloom filter that says which idempotency keys a closed segment may hold, so that
+//! nearly all look-ups of new keys end in memory.
 
 use crate::kernel::StoreError;
 
-/// A hash is in one block, so that asking touches one line of the processor's cache.
+/// A key's bits are all in one block, so that a look-up touches one cache line.
 const BLOCK_WORDS: usize = 8;
 const BLOCK_BYTES: usize = BLOCK_WORDS * 8;
-/// Sixteen bits a key. A new key is asked of the filter of every segment of a day, so that their
-/// rates of false positives add up: at 0.1 % each they cost a tenth of a look-up for 100 segments,
+/// Sixteen bits a key. A new key is looked up in the filter of every segment of a day, so their
+/// rates of false positives add up. At 0.1 % each they cost a tenth of a look-up for 100 segments,
 /// which are 1.6 million keys.
 const KEYS_PER_BLOCK: usize = BLOCK_BYTES * 8 / 16;
-/// Bits that a key sets, nine of its own bits for each.
+/// Bits that a key sets. Nine bits of the key's hash choose each.
 const KEY_BITS: u32 = 7;
 const FORM: u8 = 1;
 
@@ -18,7 +18,7 @@ const FORM: u8 = 1;
 #[repr(align(64))]
 struct FilterBlock([u64; BLOCK_WORDS]);
 
-/// Answers "perhaps" for every key it was made of, and "no" for nearly all others.
+/// Answers "perhaps" for every key it was made of, and "no" for nearly all other keys.
 pub struct KeyFilter {
     blocks: Box<[FilterBlock]>,
 }
@@ -31,7 +31,7 @@ impl KeyFilter {
         filter
     }
 
-    /// An empty filter that claims few others until it holds so many keys.
+    /// An empty filter that has few false positives until it holds this many keys.
     pub fn with_room(keys_count: usize) -> KeyFilter {
         KeyFilter {
             blocks: vec![FilterBlock::default(); keys_count.div_ceil(KEYS_PER_BLOCK).max(1)]
@@ -66,8 +66,8 @@ impl KeyFilter {
         )
     }
 
-    /// How it is stored: form and blocks; beside them a checksum that also covers the segment's
-    /// number.
+    /// The stored form: a byte for the form, then the blocks. Beside it a checksum that also covers
+    /// the segment's number.
     pub fn to_bytes(&self, segment: i64) -> (Vec<u8>, i64) {
         let mut bytes = Vec::with_capacity(1 + self.blocks.len() * BLOCK_BYTES);
         bytes.push(FORM);

@@ -7,10 +7,9 @@
 //! look-up goes to the newest segment and to those whose filter says "perhaps".
 //!
 //! The tables are the truth. What is here is read from committed rows only, at the beginning of a
-//! transaction, whenever those may have changed otherwise than by keys in the newest segment: after
-//! a segment was closed or purged, after a failed commit, and after another process wrote. So
-//! nothing that is undone leaves a trace. A segment whose filter is missing or damaged is searched
-//! for every key.
+//! transaction, whenever more than the keys of the newest segment may have changed: after a segment
+//! was closed or purged, after a failed commit, and after another process wrote. So nothing that is
+//! undone leaves a trace. A segment whose filter is missing or damaged is searched for every key.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +18,8 @@ use super::key_filter::KeyFilter;
 use crate::kernel::StoreError;
 use crate::values;
 
-/// Keys in a segment before it is closed; a group of transactions may pass it. About 200 pages, so
-/// that the keys of one commit share some of them and those of one checkpoint nearly all.
+/// Keys in a segment before it is closed; a group of transactions may exceed it. They fill about
+/// 200 pages, so the keys of one commit share some pages, and those of one checkpoint nearly all.
 pub const KEYS_IN_SEGMENT_MAX: usize = 16_384;
 /// Keys that are read at once when a segment is closed.
 const KEYS_AT_ONCE: i64 = 1_024;
@@ -28,8 +27,8 @@ const SEGMENT_FIRST: i64 = 1;
 
 struct Closed {
     segment: i64,
-    /// As stored beside the filter. It also tells apart filters of one segment, of which there are
-    /// two if the first was lost and the segment took keys again.
+    /// As stored beside the filter. It also tells apart two filters of one segment, which there are
+    /// if the first was lost and the segment took keys again.
     checksum: Option<i64>,
     /// `None` if it is missing or damaged: the segment is searched for every key.
     filter: Option<KeyFilter>,
@@ -39,18 +38,18 @@ struct Closed {
 pub struct KeySegments {
     keys_max: usize,
     newest: i64,
-    /// May run ahead of the rows, if some were undone: it only says when to look.
+    /// May be higher than the number of rows, if some were undone: it only says when to count them.
     newest_keys_count: usize,
     /// Segments with keys other than the newest, in rising order.
     closed: Vec<Closed>,
     is_stale: bool,
 }
 
-/// The segment of a store that keeps all keys in one.
+/// The number of the only segment, in a store that has one.
 pub const SINGLE_SEGMENT: i64 = 0;
 
 impl KeySegments {
-    /// For a store that keeps all keys in one segment, because its pages do not suffer from it.
+    /// For a store that keeps all keys in one segment, as PostgreSQL does.
     pub fn single() -> KeySegments {
         KeySegments {
             keys_max: usize::MAX,
@@ -75,7 +74,7 @@ impl KeySegments {
         Ok(segments)
     }
 
-    /// The segments that may hold a key, the likeliest first. There is no other segment with it.
+    /// The segments that may hold a key, the likeliest first. No other segment holds it.
     pub fn candidates<'a>(&'a self, key_hash: &'a [u8; 16]) -> impl Iterator<Item = i64> + 'a {
         let may_hold = |closed: &&Closed| {
             closed.filter.as_ref().is_none_or(|filter| filter.may_hold(key_hash))
@@ -90,7 +89,7 @@ impl KeySegments {
         self.newest
     }
 
-    /// Has the tables read again before the next transaction.
+    /// Makes the next transaction read the tables again.
     pub const fn mark_stale(&mut self) {
         self.is_stale = true;
     }
@@ -142,10 +141,10 @@ impl KeySegments {
     }
 
     /// Closes the newest segment: stores its filter. If this is undone, the segment stays the
-    /// newest, and it is tried again later.
+    /// newest, and closing is tried again later.
     pub fn close(&mut self, tx: &mut dyn Tx) -> Result<(), StoreError> {
         let mut keys: Vec<[u8; 16]> = Vec::new();
-        // If this fails, the next try comes after half a segment of new keys and not at once.
+        // If this fails, the next try comes after half a segment of new keys, not at once.
         self.newest_keys_count = self.keys_max / 2;
         loop {
             let last: &[u8] = keys.last().map_or(&[], |key| key.as_slice());
@@ -161,8 +160,8 @@ impl KeySegments {
                 keys.push(row.array()?);
             }
         }
-        // Keys that were counted and undone do not make a segment: fewer than half of the rows that
-        // were counted are there.
+        // Some of the counted keys were undone. With fewer than half of a segment's rows, it stays
+        // open.
         if keys.len() < self.keys_max / 2 {
             self.newest_keys_count = keys.len();
             return Ok(());
@@ -195,9 +194,10 @@ fn filter_of(tx: &mut dyn Tx, segment: i64) -> Result<Option<KeyFilter>, StoreEr
     let read =
         row.int().and_then(|checksum| KeyFilter::from_bytes(segment, &row.bytes()?, checksum));
     Ok(read
-        .inspect_err(
-            |error| tracing::warn!(%error, "the segment is asked for every key until it is purged"),
-        )
+        .inspect_err(|error| {
+            tracing::warn!(%error, "a filter of idempotency keys cannot be used; its segment is \
+             searched for every key")
+        })
         .ok())
 }
 

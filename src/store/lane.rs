@@ -1,12 +1,12 @@
 //! The write lane of the embedded store: group commit.
 //!
-//! One thread owns the writing connection. It takes the jobs that are waiting, runs each in a part
-//! of one transaction, commits once, and only then lets the answers go: an answer that left the
+//! One thread owns the writing connection. It takes the waiting jobs, runs them one after the other
+//! in one transaction, commits once, and only then returns the answers. So an answer that left the
 //! lane is on the disk.
 //!
-//! Nearly every job keeps what it wrote, so a group first runs without savepoints. A job that wrote
-//! and has to be undone undoes its group, which runs again at once with a savepoint for each, and
-//! so do the next groups: such jobs seldom come alone.
+//! Nearly every job keeps what it wrote, so a group first runs without savepoints. If a job wrote
+//! something and has to be undone, the whole group is undone and runs again at once with a
+//! savepoint for each job. The next groups get savepoints too, because such jobs seldom come alone.
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ use crate::kernel::{Clock, Now, OperationError, StoreError, system_random};
 
 /// Jobs in one commit. Larger groups save little and make the last caller wait longer.
 pub const GROUP_JOBS_MAX: usize = 256;
-/// Groups with savepoints after one that had to run again.
+/// Groups that get savepoints after one that had to run again.
 const GROUPS_WITH_SAVEPOINTS: u32 = 64;
 
 enum LaneMessage {
     Job(Box<dyn Job>),
-    /// Folds the log into the database file and ends the lane.
+    /// Copies the log into the database file and ends the lane.
     Close(oneshot::Sender<()>),
 }
 
@@ -47,15 +47,15 @@ impl Readers {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| sqlite::open_reader(&self.path), Ok)
     }
-    /// Keeps a connection for the next read, unless there are enough.
+    /// Keeps a connection for the next read, unless there are enough idle ones.
     fn give(&self, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < READERS_MAX * 2 {
             idle.push(connection);
         }
     }
-    /// Runs one consistent read, a report with rests in between. A connection that failed is
-    /// dropped rather than kept.
+    /// Runs one consistent read; a report rests in between. A connection on which the transaction
+    /// failed is dropped.
     pub(super) fn run<T>(
         &self,
         is_report: bool,
@@ -139,7 +139,7 @@ impl Embedded {
         }
     }
 
-    /// Ends the lane after what waits in it, and leaves everything in the database file.
+    /// Ends the lane after the jobs that wait, and leaves everything in the database file.
     pub(super) async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.queue.try_send(LaneMessage::Close(reply)).is_ok() {
@@ -148,8 +148,8 @@ impl Embedded {
     }
 }
 
-/// Faults that tests plant to see that their oracle notices; builds with optimisation do not
-/// contain them.
+/// Faults that tests plant to see that they notice them. Builds with optimisation do not contain
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InjectedFault {
     None,
@@ -180,10 +180,10 @@ struct Lane {
     signals: Arc<Signals>,
     stats: Arc<LaneStats>,
     group_last: usize,
-    /// Groups to come that have savepoints from the first.
+    /// How many of the next groups get savepoints at once.
     groups_with_savepoints_left: u32,
     key_segments: KeySegments,
-    /// As it was in the last transaction; `None` before the first one.
+    /// SQLite's data version in the last transaction; `None` before the first one.
     data_version: Option<i64>,
     fault: InjectedFault,
 }
@@ -219,7 +219,7 @@ impl Lane {
             }
         }
         if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
-            tracing::warn!(%error, "the log could not be folded into the database file; the next \
+            tracing::warn!(%error, "the log could not be copied into the database file; the next \
              start does it");
         }
         drop(self.connection);
@@ -228,8 +228,8 @@ impl Lane {
         }
     }
 
-    /// After a large group its callers are about to ask again: a short wait lets them share a
-    /// commit instead of leaving the first of them to commit alone.
+    /// After a large group its callers are about to ask again. A short wait lets them share a
+    /// commit, so that the first of them does not commit alone.
     fn linger(
         &self,
         messages: &Receiver<LaneMessage>,
@@ -258,7 +258,7 @@ impl Lane {
         let outcome = self.run_group(&mut group);
         let (outcome, signals) = match outcome {
             Ok(signals) => {
-                // A commit of nothing touches no file, so it says nothing of the disk.
+                // A commit of nothing touches no file, so its success says nothing about the disk.
                 if self.connection.total_changes() != changes_before {
                     self.stats.is_failing.store(false, Ordering::Relaxed);
                 }

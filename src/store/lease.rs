@@ -1,19 +1,20 @@
-//! Leases: which node does what only one may do at a time, where several serve the same data.
+//! Leases: which node does what only one node may do at a time.
 //!
-//! A lease ends by itself when its holder says nothing for a while, and each new holder has a
-//! higher token. A transaction that must not run for a holder of yesterday begins with
-//! [`Lease::lock`]: it locks the lease's row, so that no other node takes it before the commit.
+//! A lease ends by itself when its holder has not renewed it for a while, and each new holder gets
+//! a higher token. A transaction that must not run for an earlier holder begins with
+//! [`Lease::lock`], which locks the lease's row, so that no other node takes the lease before the
+//! commit.
 
 use super::Tx;
 use crate::kernel::{InternalId, Now, StoreError};
 use crate::values;
 
-/// How long a lease lasts after its holder was last heard of.
+/// How long a lease lasts after its last renewal.
 pub const LEASE_MILLISECONDS: i64 = 6_000;
-/// How far beyond `now + LEASE_MILLISECONDS` a stored end may lie. One that lies further ahead was
-/// written by a clock that was wrong, and nobody knows when it would end.
+/// How far beyond `now + LEASE_MILLISECONDS` a stored end may lie. An end further ahead was written
+/// by a wrong clock.
 const AHEAD_MILLISECONDS_MAX: i64 = 30_000;
-/// How often a holder says that it is there, and others look whether it is not.
+/// How often a holder renews its lease, and how often other nodes try to take it.
 pub const HEARTBEAT_MILLISECONDS: u64 = 1_500;
 
 /// A node's hold of one lease.
@@ -25,8 +26,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease that is nobody's, or whose time is over, or whose end is too far ahead to be
-    /// true; `None` while somebody holds it.
+    /// Takes a lease that nobody holds, that has ended, or whose end is impossibly far ahead;
+    /// `None` while another node holds it.
     pub fn take(
         tx: &mut dyn Tx,
         now: &Now,
@@ -47,14 +48,14 @@ impl Lease {
         if present_end > instant && present_end <= ends + AHEAD_MILLISECONDS_MAX {
             return Ok(None);
         }
-        // The holder may have renewed it since, which leaves the token as it was.
+        // The holder may have renewed it since the read, which leaves the token as it was.
         let update = "UPDATE leases SET holder = ?3, token = token + 1, ends_milliseconds = ?4 \
              WHERE name = ?1 AND token = ?2 AND ends_milliseconds = ?5";
         let is_ours = tx.execute(update, values![name, token, &holder, ends, present_end])? == 1;
         Ok(is_ours.then_some(Lease { name, holder, token: token + 1 }))
     }
 
-    /// Says that the holder is there; `false` when somebody else took the lease meanwhile.
+    /// Renews the lease; `false` if another node has taken it.
     pub fn renew(&self, tx: &mut dyn Tx, now: &Now) -> Result<bool, StoreError> {
         let update = "UPDATE leases SET ends_milliseconds = ?4 WHERE name = ?1 AND holder = ?2 \
          AND token = ?3";
@@ -62,15 +63,16 @@ impl Lease {
         Ok(tx.execute(update, values![self.name, &self.holder, self.token, ends])? == 1)
     }
 
-    /// Gives the lease back, so that the next holder need not wait.
+    /// Gives the lease back, so that the next holder does not have to wait.
     pub fn release(&self, tx: &mut dyn Tx) -> Result<(), StoreError> {
         let update = "UPDATE leases SET ends_milliseconds = 0 WHERE name = ?1 AND holder = ?2 AND \
          token = ?3";
         tx.execute(update, values![self.name, &self.holder, self.token]).map(|_| ())
     }
 
-    /// Locks the lease for this transaction, and refuses when it is somebody else's by now. Answers
-    /// the last identifier that was stored with it, which every later holder's have to be above.
+    /// Locks the lease for this transaction. Conflicts if another node has taken it. Answers the
+    /// last identifier that was stored with the lease; every later holder's identifiers must be
+    /// above it.
     pub fn lock(&self, tx: &mut dyn Tx) -> Result<Option<InternalId>, StoreError> {
         let lock = "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND \
          holder = ?2 AND token = ?3 RETURNING last_id";
@@ -90,13 +92,13 @@ impl Lease {
     }
 }
 
-/// The last identifier that was stored with a lease, by whoever held it.
+/// The last identifier that any holder stored with a lease.
 pub fn last_id(tx: &mut dyn Tx, name: &str) -> Result<Option<InternalId>, StoreError> {
     let found = tx.row("SELECT last_id FROM leases WHERE name = ?1", values![name])?;
     found.map_or(Ok(None), |mut row| row.id_or_null())
 }
 
-/// The names of the leases that somebody holds at a moment, in milliseconds since 1970.
+/// The names of the leases that are held at a moment, in milliseconds since 1970.
 pub fn held(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<String>, StoreError> {
     let sql = "SELECT name FROM leases WHERE ends_milliseconds > ?1 ORDER BY name";
     tx.rows(sql, values![now_milliseconds])?.into_iter().map(|mut row| row.text()).collect()

@@ -4,7 +4,7 @@ use super::{Row, Tx, Value, VisibilityFloor, failpoint};
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{AnyId, Scope, StoreError};
 
-/// What a list reads: `key` is the leading column of the primary key and its value.
+/// What a list reads. `key` is the leading column of the primary key, and its value.
 pub struct Listing<'a> {
     pub table: &'static str,
     pub columns: &'static str,
@@ -12,11 +12,11 @@ pub struct Listing<'a> {
 }
 
 /// The only table whose identifiers are minted in the order in which they become visible, by the
-/// sequencer: nothing can appear in front of a row.
+/// sequencer, so that no row can appear in front of another.
 const MINTED_AS_VISIBLE: &str = "events";
 
-/// The column and the comparison of a filter. A filter has the name of its column; one of a time
-/// ends with the comparison.
+/// The column and the comparison of a filter. A filter is named after its column; a filter of a
+/// time ends with the comparison.
 fn condition(filter: &'static str) -> (&'static str, &'static str) {
     match filter.split_once('.') {
         Some((column, "gt")) => (column, ">"),
@@ -27,8 +27,8 @@ fn condition(filter: &'static str) -> (&'static str, &'static str) {
     }
 }
 
-/// Rows in the order in which they are shown, and whether more follow in the direction of paging.
-/// Each direction begins with the row nearest to its cursor.
+/// Reads a page: its rows in the order in which they are shown, and whether more follow in the
+/// direction of paging. In either direction a page begins with the row nearest to its cursor.
 pub fn read(
     tx: &mut dyn Tx,
     listing: &Listing<'_>,
@@ -110,7 +110,7 @@ pub fn read_with(
         has_next = rows.len() as i64 > page.limit;
         rows.truncate(page.limit as usize);
         let shown_count = rows.iter().take_while(|(id, _)| *id < floor).count();
-        // A caller that asked for more at once would be answered the same.
+        // A caller that asked again at once would get the same answer.
         has_next &= shown_count == rows.len();
         rows.truncate(shown_count);
     }
@@ -127,7 +127,7 @@ fn read_rows(
     rows.map(|mut row| Ok((row.last_id()?, row))).collect()
 }
 
-/// Which of these accounts has an object in a table. `table` is a word of ours.
+/// Which of these accounts has an object in `table`, which is a name from our code.
 pub fn owner(
     tx: &mut dyn Tx,
     table: &'static str,

@@ -9,8 +9,8 @@ use crate::kernel::{ObjectKind, StoreError};
 /// Append one; never edit one that was released.
 const MIGRATIONS: &[&str] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
-/// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a
-/// binary stands for the next release.
+/// [`MIGRATIONS`], and in test builds the file that `HUNDI_TEST_MIGRATION` names: with it a binary
+/// stands for the next release.
 fn migrations() -> Vec<Cow<'static, str>> {
     let mut all: Vec<Cow<'static, str>> =
         MIGRATIONS.iter().map(|text| Cow::Borrowed(*text)).collect();
@@ -27,9 +27,9 @@ pub fn schema_known() -> i64 {
     migrations().len() as i64
 }
 
-/// The oldest binary that can go on working while this one has migrated, by the schema it knows. A
-/// migration that only adds leaves it as it is; one that takes away what an older binary uses
-/// raises it, one version after the code stopped using it.
+/// The oldest binary that can still work after this one has migrated, by the schema it knows. A
+/// migration that only adds leaves it as it is. One that removes something that an older binary
+/// uses raises it, one release after the code stopped using it.
 const SCHEMA_OLDEST_COMPATIBLE: i64 = 1;
 
 /// The schema a database has; 0 for an empty one.
@@ -47,9 +47,9 @@ pub fn schema_version(tx: &mut dyn Tx) -> Result<i64, StoreError> {
 }
 
 const SCHEMA: &str = "schema_version";
-/// The oldest binary that can work beside the newest one that has migrated, by the schema it knows.
+/// The oldest binary that can work beside the newest one that migrated, by the schema it knows.
 const SCHEMA_COMPATIBLE: &str = "schema_version_beside";
-/// Statements of the next migration that have run already.
+/// How many statements of the next migration have run already.
 const SCHEMA_STEPS: &str = "schema_steps";
 
 fn version(tx: &mut dyn Tx, name: &str) -> Result<Option<i64>, StoreError> {
@@ -66,7 +66,7 @@ fn missing(
     found: i64,
 ) -> Result<impl Iterator<Item = (usize, Cow<'static, str>)> + use<>, StoreError> {
     let known = schema_known();
-    // Only where several nodes serve does an older one work beside a newer one.
+    // An older binary can work beside a newer one only where several nodes serve.
     let is_too_new = found > known
         && (!tx.is_shared() || version(tx, SCHEMA_COMPATIBLE)?.unwrap_or(found) > known);
     if is_too_new {
@@ -84,13 +84,13 @@ pub fn check_known(tx: &mut dyn Tx) -> Result<(), StoreError> {
     missing(tx, found).map(drop)
 }
 
-/// Stores that the migration of this index has run, and which binaries can work beside it.
+/// Stores that the migration at this index has run, and which binaries can work beside it.
 fn write_version(tx: &mut dyn Tx, index: usize) -> Result<(), StoreError> {
     meta::write(tx, SCHEMA, (index + 1).to_string().as_bytes())?;
     meta::write(tx, SCHEMA_COMPATIBLE, SCHEMA_OLDEST_COMPATIBLE.to_string().as_bytes())
 }
 
-/// Brings an older schema up to date and refuses a newer one.
+/// Brings an older schema up to date. `Err` for a newer schema.
 pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let found = schema_version(tx)?;
     for (index, text) in missing(tx, found)? {
@@ -104,16 +104,16 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// How long a migration waits for a table that nodes work with. Requests wait behind it, so this is
-/// well below what they wait for a row; the caller tries again after a pause.
+/// How long a migration waits for a table that nodes use. Requests wait behind it, so this is well
+/// below the time that requests wait for a row. The caller tries again after a pause.
 const TABLE_LOCK_MILLISECONDS_MAX: u64 = 500;
 
-/// The next step of the same on a store that several nodes may open at once: they take turns by a
-/// row. Answers whether there is more to do. An empty database gets everything in one step; one
-/// that nodes work with gets a statement at a time, because a transaction that held one table and
-/// waited for the next would meet requests that do it the other way round.
+/// Runs the next step of [`migrate`] on a store that several nodes may open at once; a row makes
+/// them take turns. Answers whether there is more to do. An empty database gets everything in one
+/// step. One that nodes use gets one statement at a time: a transaction that held one table and
+/// waited for the next could deadlock with requests that lock them in the other order.
 pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
-    // A schema that is there is left alone, so that a user who may not change it can serve.
+    // A schema that is up to date is left alone, so that a user who may not change it can serve.
     let found = schema_version(tx)?;
     if found >= schema_known() {
         return missing(tx, found).map(|_| false);
@@ -160,7 +160,7 @@ pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(true)
 }
 
-/// What a migration runs where several nodes write.
+/// The statements of a migration where several nodes write.
 fn statements_shared(index: usize, text: &str) -> Vec<String> {
     let own = SHARED_ONLY
         .iter()
@@ -170,13 +170,13 @@ fn statements_shared(index: usize, text: &str) -> Vec<String> {
     all.into_iter().chain(own.map(|statement| (*statement).to_owned())).collect()
 }
 
-/// What follows a migration where several nodes write.
+/// Further statements of a migration where several nodes write.
 ///
-/// - A sequence gives out numbers without a row that transactions would wait for, and whoever
-///   writes after having read another's row gets a higher one.
-/// - `ANALYZE` of a table in which each account has one row finds that the account says as much as
-///   an object's ID. With `n_distinct` it takes it that the account says nothing, so that no
-///   planner reads all rows of an account where an index of the object is there.
+/// - A sequence gives out numbers without a row that transactions would wait for. Whoever writes
+///   after reading another's row gets a higher number.
+/// - Where each account has one row, `ANALYZE` finds the account as selective as an object's ID.
+///   With `n_distinct = 1` the planner takes the account not to be selective, so it uses the
+///   object's index instead of reading all rows of an account.
 const SHARED_ONLY: &[(usize, &[&str])] = &[
     (
         1,
@@ -199,13 +199,12 @@ const SHARED_ONLY: &[(usize, &[&str])] = &[
     ),
 ];
 
-/// A statement of a migration as stores other than SQLite take it: texts compare in the order of
-/// their bytes.
+/// A statement of a migration for stores other than SQLite: texts compare byte by byte.
 fn for_shared(statement: &str) -> String {
     statement.replace(" WITHOUT ROWID", "").replace(" TEXT", " TEXT COLLATE \"C\"")
 }
 
-/// The statements of a migration. Comments stand on lines of their own, and no text holds a
+/// The statements of a migration. Comments stand on lines of their own, and no string contains a
 /// semicolon.
 fn statements(text: &str) -> Vec<String> {
     let code: Vec<&str> =
@@ -217,8 +216,8 @@ fn statements(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Tables, beside those of the callers' objects, whose identifiers the minter must stay above, with
-/// their column and the column before it in the key.
+/// Tables beside those of the callers' objects whose identifiers the minter must stay above, with
+/// the identifier's column and the column before it in the key.
 const MINTED: &[(&str, &str, Option<&str>)] = &[
     ("ledger_postings", "id", Some("scope")),
     ("idempotency_answers", "answer_id", None),
@@ -228,13 +227,13 @@ const MINTED: &[(&str, &str, Option<&str>)] = &[
     ("bank_statement_lines", "id", None),
 ];
 
-/// The highest identifier in the store: one look at the end of each account's rows.
+/// The highest identifier in the store. Reads only the end of each account's rows.
 pub fn highest_id(tx: &mut dyn Tx) -> Result<u128, StoreError> {
     let mut highest = 0;
     let objects = ObjectKind::ALL.iter().filter_map(|kind| kind.table());
     let objects = objects.map(|table| (table, "id", Some("scope")));
     for (table, column, leading) in objects.chain(MINTED.iter().copied()) {
-        // The scopes of an account are its number doubled, and that plus one: see `Scope::code`.
+        // An account's scopes are twice its number, and one more than that: see `Scope::code`.
         let sql = match leading {
             None => format!("SELECT {column} FROM {table} ORDER BY {column} DESC LIMIT 1"),
             Some(leading) => format!(

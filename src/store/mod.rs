@@ -1,5 +1,5 @@
-//! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL,
-//! stores live below it. `migrate.rs` adapts the migrations for PostgreSQL.
+//! Storage behind one small synchronous trait. Rules and `rows.rs` use `Tx` and one text of SQL for
+//! every store. `migrate.rs` adapts the migrations for PostgreSQL.
 
 pub mod delivery_signals;
 pub mod event_waits;
@@ -138,7 +138,7 @@ pub enum Cell {
     Bytes(Vec<u8>),
 }
 
-/// A row that was read; columns are taken from left to right.
+/// A row that was read. Each call takes the next column from the left.
 #[derive(Debug)]
 pub struct Row {
     cells: std::vec::IntoIter<Cell>,
@@ -152,7 +152,7 @@ fn unreadable(wanted: &str, found: &Option<Cell>) -> StoreError {
         Some(Cell::Text(_)) => "a text",
         Some(Cell::Bytes(_)) => "bytes",
     };
-    // The value itself may be personal data, so only its kind is told.
+    // The value may be personal data, so the message names only its kind.
     StoreError::Broken(format!("a row cannot be read: wanted {wanted}, found {kind}"))
 }
 
@@ -164,7 +164,7 @@ impl Row {
     pub fn new(cells: Vec<Cell>) -> Row {
         Row { cells: cells.into_iter() }
     }
-    /// Takes the last column, an identifier, off the row.
+    /// Takes the row's last column, which is an identifier.
     pub fn last_id(&mut self) -> Result<u128, StoreError> {
         let id = match self.cells.next_back() {
             Some(Cell::Bytes(bytes)) => bytes.try_into().ok().map(u128::from_be_bytes),
@@ -231,14 +231,14 @@ impl Row {
             other => Err(unreadable("an identifier", &other)),
         }
     }
-    /// An identifier of a kind that no type says: another column does, or whoever asked.
+    /// An identifier whose kind stands elsewhere: in another column, or in the query.
     pub fn id_of_kind(&mut self, kind: ObjectKind) -> Result<AnyId, StoreError> {
         Ok(AnyId { kind, value: InternalId::as_u128(self.id()?) })
     }
     pub fn scope(&mut self) -> Result<Scope, StoreError> {
         self.int().map(Scope::from_code)
     }
-    /// A word that `parse` knows; another one is a fault of the store, not of a caller.
+    /// A word that `parse` knows. An unknown one is a fault of the store, not of a caller.
     pub fn word<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<T, StoreError> {
         let text = self.text()?;
         parse(&text)
@@ -274,7 +274,7 @@ impl Row {
 pub enum Signal {
     /// Outbox rows were written: the sequencer has work.
     Outbox,
-    /// Tasks became due, or may have.
+    /// Tasks are due or may be.
     Tasks,
     /// An endpoint has webhook deliveries that are due.
     DeliveriesOf(ScopedEndpoint),
@@ -282,69 +282,68 @@ pub enum Signal {
     Deliveries,
     /// Accounts are to be looked up.
     LookUps,
-    /// A transfer took another status: a line of the log.
+    /// A transfer changed its status, which is written to the log.
     StatusChanged { id: AnyId, from: &'static str, to: &'static str },
-    /// The operator decided about something: a line of the log.
+    /// The operator made a decision, which is written to the log.
     Decided { id: Option<AnyId>, decision: InternalId },
     /// An account has a new event.
     Event(Scope),
 }
 
-/// Where the floor of visible identifiers lies: below it no object can appear any more, because
-/// every transaction that may still commit mints higher ones.
+/// Where the floor of visible identifiers is. No object can appear below it any more, because every
+/// transaction that may still commit mints higher identifiers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VisibilityFloor {
     /// Above the last identifier that was asked about.
     Passed,
-    /// At this identifier, as the transactions that run now let it be. The view began anew, so the
-    /// page has to be read again, and what is at the floor or above it has to be left out.
+    /// At this identifier, because of the transactions that run now. The view began anew, so read
+    /// the page again and leave out everything at the floor or above.
     At(u128),
 }
 
-/// One transaction of one store. Statements use `?1` placeholders; `?1` means the same parameter
-/// everywhere.
+/// One transaction of one store. Statements use `?1` placeholders, each of which may stand several
+/// times.
 pub trait Tx {
     /// Runs a statement that changes rows and answers how many it changed.
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError>;
     /// Runs a query and answers all its rows; callers bound them with `LIMIT`.
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
-    /// Announces a query that this transaction will ask with the same text and values. A store that
-    /// is reached over a network sends it behind the next statement, in one exchange, and so has
-    /// the answer when the query is asked. Of the statements until then, only the next one may
-    /// change rows.
+    /// Announces a query that this transaction will run with the same text and values. A store that
+    /// is reached over a network sends it together with the next statement, and has the answer when
+    /// the query is run. Of the statements until then, only the next one may change rows.
     fn prefetch(&mut self, _sql: &str, _values: &[Value<'_>]) -> Result<(), StoreError> {
         Ok(())
     }
     /// Opens a savepoint and with it a part of the transaction, which can be undone without the
     /// rest. The part ends with the savepoint. Parts nest twice.
     fn savepoint(&mut self) -> Result<(), StoreError>;
-    /// Ends the innermost savepoint and keeps what was done since.
+    /// Ends the innermost savepoint and keeps what was done since it began.
     fn release(&mut self) -> Result<(), StoreError>;
-    /// Undoes what was done since the innermost savepoint, and ends it.
+    /// Undoes what was done since the innermost savepoint began, and ends it.
     fn rollback_and_release(&mut self) -> Result<(), StoreError>;
-    /// Undoes what was done since the innermost savepoint and leaves it open. The embedded store's
-    /// lane opens one for each job. On PostgreSQL, where none is open, the whole
-    /// transaction is undone and begins again.
+    /// Undoes what was done since the innermost savepoint began and leaves it open. On the embedded
+    /// store the lane opens one for each job. On PostgreSQL, if none is open, the whole transaction
+    /// is undone and begins again.
     fn rollback_to(&mut self) -> Result<(), StoreError>;
-    /// Tells a worker, once this transaction has committed.
+    /// Wakes a worker once this transaction has committed.
     fn signal(&mut self, signal: Signal);
-    /// Finds out whether transactions that run now can still put an object in front of `last_id`.
-    /// Only a view asks, after it read a page; a writing transaction has nothing to find out.
+    /// Whether transactions that run now can still put an object in front of `last_id`. Only a view
+    /// asks, after it has read a page.
     fn visibility_floor(&mut self, _last_id: u128) -> Result<VisibilityFloor, StoreError> {
         Ok(VisibilityFloor::Passed)
     }
     /// Whether other transactions run at the same time, so that what was read may change before the
     /// commit.
     fn is_shared(&self) -> bool;
-    /// Where idempotency keys are looked for and put. A transaction that was not given it by its
-    /// store refuses.
+    /// The segments in which idempotency keys are looked up and stored. `Err` in a transaction that
+    /// its store gave none to.
     fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError>;
 
     /// Reads rows by keys, many with one statement, in no particular order. `select` ends before
     /// the comparison with a key, and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND
     /// id`.
     ///
-    /// Each key is looked up by itself. For `id IN (…)` a planner that underestimates the rows of
+    /// Each key is looked up by itself. With `id IN (…)` a planner that underestimates the rows of
     /// the first value reads all of them and compares each with the list.
     fn rows_each(
         &mut self,
@@ -360,8 +359,8 @@ pub trait Tx {
         }
         Ok(rows)
     }
-    /// Changes the rows that still have the values they were read with; answers which had. `keys`
-    /// are the values of one row after the other, and no row stands twice among them.
+    /// Changes the rows that still have the values they were read with; answers for each row
+    /// whether it had. `keys` has the values of one row after the other, and names no row twice.
     fn update_each(
         &mut self,
         update: &EachUpdate<'_>,
@@ -374,9 +373,9 @@ pub trait Tx {
     fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, values)?.into_iter().next())
     }
-    /// A statement that must change exactly so many rows; another count means that a row moved on
-    /// meanwhile. A store may send it later, together with what follows, so that its fault shows
-    /// only there: at the latest at the commit.
+    /// Runs a statement that must change exactly `rows_count` rows. Another count means that
+    /// somebody else changed a row, which is a conflict. A store may send the statement later,
+    /// together with what follows, so the error may come only then, at the latest at the commit.
     fn execute_exactly(
         &mut self,
         rows_count: u64,
@@ -394,7 +393,7 @@ pub trait Tx {
     }
 }
 
-/// A change of many rows, each of which is found by values of its own.
+/// A change of many rows, each found by its own values.
 pub struct EachUpdate<'a> {
     pub table: &'a str,
     /// What follows `SET`; its values are `?1` and so on.
@@ -423,8 +422,7 @@ fn update_one_by_one<T: Tx + ?Sized>(
         .collect()
 }
 
-/// How many rows one statement takes where there are many, the largest first: few texts, and few
-/// statements for any number.
+/// How many rows one statement takes, largest first. With few sizes there are few texts to prepare.
 const ROWS_AT_ONCE: [usize; 4] = [64, 16, 4, 1];
 
 /// Splits rows into the parts that one statement takes each.
@@ -462,7 +460,7 @@ pub fn insert_all<const N: usize>(
     Ok(())
 }
 
-/// Deletes the rows with these keys, all of which have to be there, many with one statement.
+/// Deletes the rows with these keys, many with one statement. A row that is missing is a conflict.
 pub fn delete_all(
     tx: &mut dyn Tx,
     table: &str,
@@ -482,8 +480,8 @@ pub fn insert_sql(table: &str, columns: &str) -> String {
     format!("INSERT INTO {table} ({columns}) VALUES {}", placeholders(1, count))
 }
 
-/// Whether a test planted this fault (`HUNDI_TEST_FAULT`), to see that it notices it. Builds with
-/// optimisation contain none.
+/// Whether a test planted this fault with `HUNDI_TEST_FAULT`, to see that it notices it. Builds
+/// with optimisation contain no faults.
 pub(crate) fn failpoint(fault: &str) -> bool {
     static PLANTED: OnceLock<Option<String>> = OnceLock::new();
     cfg!(debug_assertions)

@@ -5,11 +5,11 @@ use super::Signal;
 /// Savepoints that are open at the same time.
 const SAVEPOINTS_MAX: usize = 2;
 
-/// What workers are told once the transaction has committed. What is undone tells nothing.
+/// The signals to send once the transaction has committed. Those of an undone part are dropped.
 #[derive(Default)]
 pub struct PendingSignals {
     signals: Vec<Signal>,
-    /// How many there were when each open savepoint began.
+    /// How many signals there were when each open savepoint began.
     before: [usize; SAVEPOINTS_MAX],
 }
 
@@ -20,14 +20,14 @@ impl PendingSignals {
         }
     }
 
-    /// Another savepoint begins, inside as many as `savepoints_open`.
+    /// Notes that another savepoint begins, inside `savepoints_open` others.
     pub fn open_savepoint(&mut self, savepoints_open: u32) {
         if let Some(before) = self.before.get_mut(savepoints_open as usize) {
             *before = self.signals.len();
         }
     }
 
-    /// Forgets those since the innermost of the open savepoints began; with none open, all.
+    /// Drops the signals since the innermost open savepoint began, or all if none is open.
     pub fn undo(&mut self, savepoints_open: u32) {
         let innermost = (savepoints_open as usize).checked_sub(1);
         let kept = innermost.and_then(|place| self.before.get(place)).copied().unwrap_or(0);
@@ -38,7 +38,7 @@ impl PendingSignals {
         self.signals.contains(&signal)
     }
 
-    /// All of them, for after the commit.
+    /// Takes all signals, to send after the commit.
     pub fn take(&mut self) -> Vec<Signal> {
         std::mem::take(&mut self.signals)
     }

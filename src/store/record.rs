@@ -1,4 +1,4 @@
-//! How a type is stored: one declaration of its columns gives the list that is selected, the
+//! How a type is stored: one declaration of its columns gives the column list of a SELECT, the
 //! insert, the update and the reading of a row.
 
 /// Declares the columns of a table, in the order in which a row is read.

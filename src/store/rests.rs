@@ -1,4 +1,4 @@
-//! Rests of a report on the embedded store, which shares its processors with everybody's requests.
+//! Rests of a report on the embedded store, so that requests find a processor meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -7,15 +7,15 @@ use rusqlite::Connection;
 use super::sqlite::store_error;
 use crate::kernel::StoreError;
 
-/// How long a report works before it rests, and how many times as long the rest is. What others
-/// ask for meanwhile finds a processor that is free, or free soon: a report otherwise holds one for
-/// as long as the system lets it, at every step of their requests.
+/// How long a report works before it rests; a rest is a multiple of this. Meanwhile requests find a
+/// free processor. Without rests a report would hold one for as long as the system lets it, at
+/// every step of a request.
 const REPORT_WORK: Duration = Duration::from_micros(300);
 const RESTS_PER_WORK: u32 = 2;
-/// How often SQLite asks whether a rest is due, in instructions of its virtual machine.
+/// SQLite's virtual machine checks whether a rest is due after this many instructions.
 const REPORT_INSTRUCTIONS: i32 = 500;
 
-/// Makes a connection rest again and again while it reads, or with `None` work without a rest.
+/// Makes a connection rest again and again while it reads. `None` makes it work without rests.
 pub fn rest_while_reading(
     connection: &mut Connection,
     rest: Option<fn(Duration)>,

@@ -1,5 +1,5 @@
-//! Idempotency keys of requests that are running on this node: a second request with the same key
-//! is told to wait.
+//! Idempotency keys of requests that run on this node. A second request with the same key is
+//! refused with `resource_locked`.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Default)]
 pub struct RunningKeys(Mutex<HashSet<[u8; 16]>>);
 
-/// A key that is held until the transaction has ended, also when the client hangs up, and never
-/// longer than until the answer leaves: a client that retries at once is not told that its first
-/// request still runs.
+/// A key that is held until the transaction has ended, even if the client hangs up, and never
+/// longer than until the answer leaves: a client that retries at once must not be told that its
+/// first request still runs.
 pub struct RunningKey {
     keys: Arc<RunningKeys>,
     key_hash: [u8; 16],
@@ -31,7 +31,7 @@ impl RunningKeys {
 }
 
 impl RunningKey {
-    /// Frees the key, the first time only: later another request may hold it.
+    /// Frees the key. Only the first call does, because later another request may hold it.
     pub fn release(&self) {
         if !self.is_released.swap(true, Ordering::SeqCst) {
             self.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key_hash);

@@ -20,14 +20,13 @@ const BUSY_SECONDS_MAX: u64 = 5;
 /// after they were written then reach the database file once.
 pub const CHECKPOINT_PAGES: i64 = 10_000;
 const STATEMENTS_CACHED_MAX: usize = 256;
-/// What a connection may keep of the database in memory. The writer comes back to few pages,
-/// because its keys append or stand together, and each commit that split a page looks through all
-/// it keeps.
+/// How much of the database a connection keeps in memory. The writer gets less, because it returns
+/// to few pages (its keys append or are close together), and each commit that splits a page
+/// searches everything it keeps.
 const READER_CACHE_KIBIBYTES: i64 = 16 * 1024;
 const WRITER_CACHE_KIBIBYTES: i64 = 8 * 1024;
-/// What a reading connection sees of the file without copying it, so that a look into a large
-/// database costs what one into a small one does. The most that SQLite maps; pages beyond it are
-/// read as usual.
+/// How much of the file a reading connection maps instead of copying, so that a look-up costs the
+/// same in a large database. The most that SQLite maps; pages beyond it are read as usual.
 const READER_MAPPED_BYTES_MAX: i64 = 0x7fff_0000;
 
 impl ToSql for Value<'_> {
@@ -43,7 +42,7 @@ impl ToSql for Value<'_> {
     }
 }
 
-/// Sorts SQLite's faults into "not now" and "broken".
+/// Sorts SQLite's errors into `Unavailable`, `Conflict` and `Broken`.
 pub fn store_error(error: rusqlite::Error) -> StoreError {
     let Some(code) = error.sqlite_error_code() else {
         return StoreError::Broken(error.to_string());
@@ -77,7 +76,7 @@ pub fn assert_version(version_number: i32) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens the connection that writes, and makes the file if there is none.
+/// Opens the connection that writes. Creates the file if it does not exist.
 pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     assert_version(rusqlite::version_number())?;
     make_private(path)?;
@@ -99,8 +98,8 @@ pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Makes the file, if there is none, so that only its owner reads it; SQLite gives its other files
-/// the same mode.
+/// Creates the file, if it does not exist, so that only its owner can read it. SQLite gives its
+/// other files the same mode.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt;
     match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -115,8 +114,8 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Takes others' rights away from a database and the files that SQLite has beside it. It holds
-/// personal data; where the file belongs to somebody else the start is refused.
+/// Takes the rights of others away from a database and the files beside it, because it holds
+/// personal data. `Err` if the mode cannot be changed, as when the file belongs to somebody else.
 fn tighten(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::PermissionsExt;
     for suffix in ["", "-wal", "-shm"] {
@@ -143,8 +142,8 @@ fn tighten(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Postings and entries of the audit log are never changed or deleted: the connection itself
-/// refuses to prepare such a statement.
+/// Makes the connection refuse to prepare a statement that changes or deletes postings or entries
+/// of the audit log.
 pub fn deny_edits_of_append_only_tables(connection: &mut Connection) -> Result<(), StoreError> {
     use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
     connection
@@ -160,11 +159,11 @@ pub fn deny_edits_of_append_only_tables(connection: &mut Connection) -> Result<(
 }
 
 /// Tells the planner how the tables of callers' objects are filled, so that a filter by a related
-/// object reads its index.
+/// object uses its index.
 ///
 /// Without statistics SQLite takes `scope = ?` of the primary key to be as selective as an index on
-/// scope and one more column, and reads a whole account. The figures are fixed rather than
-/// measured: plans must not depend on when somebody looked.
+/// scope and one more column, and reads a whole account. The figures are fixed, not measured: plans
+/// must not depend on when somebody measured.
 pub fn set_plan_statistics(connection: &Connection) -> Result<(), StoreError> {
     const ROWS: &str = "1000000";
     const ROWS_OF_ONE_VALUE: &str = "10";
@@ -201,8 +200,8 @@ pub fn set_plan_statistics(connection: &Connection) -> Result<(), StoreError> {
         }
         for (index, _) in &indexes {
             let columns = columns_of(index)?;
-            // All rows, then those of one value of each column and the ones before it; the last
-            // makes a row its own.
+            // The number of all rows, then of the rows with one value of each column and those
+            // before it. The last column makes a row unique.
             let mut figures = vec![ROWS];
             for (place, column) in columns.iter().enumerate() {
                 let is_last = place + 1 == columns.len();
@@ -243,7 +242,7 @@ pub fn set_plan_statistics(connection: &Connection) -> Result<(), StoreError> {
             )
             .map_err(store_error)?;
     }
-    // Reads the figures into this connection; others read them when they open.
+    // Loads the figures into this connection. Other connections load them when they open.
     connection.execute_batch("COMMIT; ANALYZE sqlite_schema;").map_err(store_error)
 }
 
@@ -256,8 +255,8 @@ pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Copies a database into a new file, as one consistent view, and makes it durable. Writers go on
-/// meanwhile. Where it fails no file is left.
+/// Copies a database into a new file, as one consistent view, and makes it durable. Writers
+/// continue meanwhile. Leaves no file if it fails.
 pub fn copy(source: &Connection, file: &Path) -> Result<(), StoreError> {
     let copied = copy_into(source, file);
     if copied.is_err() {
@@ -273,7 +272,7 @@ fn copy_into(source: &Connection, file: &Path) -> Result<(), StoreError> {
     let mut target = Connection::open(file).map_err(store_error)?;
     {
         let backup = rusqlite::backup::Backup::new(source, &mut target).map_err(store_error)?;
-        // All pages in one step: one view, which a log of writes does not disturb.
+        // All pages in one step, so that the copy is one view although writers append to the log.
         if backup.step(-1).map_err(store_error)? != rusqlite::backup::StepResult::Done {
             return Err(StoreError::Unavailable("the database was busy; try again".into()));
         }
@@ -286,24 +285,23 @@ fn tune(connection: &Connection, cache_kibibytes: i64) -> Result<(), StoreError>
     connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX)).map_err(store_error)?;
     connection.pragma_update(None, "cache_size", -cache_kibibytes).map_err(store_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
-    // Plans do not depend on the values of parameters. Otherwise SQLite plans a statement anew at
-    // each run whose values differ from the last, such as each one with `LIMIT ?`.
+    // Plans do not depend on the values of parameters. Otherwise SQLite plans a statement again
+    // whenever its values differ from the last run's, as with `LIMIT ?`.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(store_error)?;
     Ok(())
 }
 
-/// Set when a transaction has to run again.
+/// Set if a transaction has to run again.
 pub type RunAgain = std::cell::Cell<bool>;
 
-/// How an outermost part of a transaction is undone. A part within another one always has a
+/// How the outermost part of a transaction is undone. A part within another part always has a
 /// savepoint.
 #[derive(Clone, Copy, Debug)]
 pub enum Undo<'c> {
-    /// To its savepoint, for which SQLite keeps the old content of every page that the part
-    /// touches.
+    /// By a savepoint, for which SQLite keeps the old content of every page that the part touches.
     Savepoint,
-    /// Not alone: a part that wrote nothing has nothing to undo. One that wrote sets the mark; then
-    /// nothing of the transaction may be kept, and its owner runs it again with savepoints.
+    /// Not by itself. A part that wrote nothing has nothing to undo. One that wrote sets this mark:
+    /// then nothing of the transaction may be kept, and its owner runs it again with savepoints.
     Whole(&'c RunAgain),
 }
 
@@ -312,13 +310,13 @@ pub struct SqliteTx<'c> {
     connection: &'c Connection,
     undo: Undo<'c>,
     savepoints_open: u32,
-    /// Rows that the connection had changed when the outermost part began.
+    /// How many rows the connection had changed when the outermost part began.
     changes_before_savepoint: u64,
     key_segments: Option<&'c mut KeySegments>,
     pub signals: PendingSignals,
 }
 
-/// A number that changes when another connection wrote; to be asked inside a transaction.
+/// A number that changes when another connection has written. Ask for it inside a transaction.
 pub fn data_version(connection: &Connection) -> Result<i64, StoreError> {
     let mut statement = connection.prepare_cached("PRAGMA data_version").map_err(store_error)?;
     statement.query_row([], |row| row.get(0)).map_err(store_error)
@@ -338,7 +336,8 @@ impl<'c> SqliteTx<'c> {
             signals: PendingSignals::default(),
         }
     }
-    /// Lets the transaction use idempotency keys. `key_segments` must have been refreshed in it.
+    /// Lets the transaction use idempotency keys. `key_segments` must have been refreshed in this
+    /// transaction.
     pub fn lend_key_segments(&mut self, key_segments: &'c mut KeySegments) {
         self.key_segments = Some(key_segments);
     }

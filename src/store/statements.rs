@@ -1,7 +1,7 @@
-//! Which statements ran, for the test that prepares each of them on every store. Builds with
-//! optimisation do not contain it.
+//! Records which statements ran, for the test that prepares each of them on every store. Builds
+//! with optimisation do not contain it.
 
-/// Writes a statement that this process has not run before into a file of the folder that
+/// Appends a statement that this process has not run before to a file in the folder that
 /// `HUNDI_TEST_STATEMENTS` names.
 #[cfg(debug_assertions)]
 pub(super) fn note(sql: &str) {
@@ -20,7 +20,7 @@ pub(super) fn note(sql: &str) {
         let path = folder.join(format!("{}.sql", std::process::id()));
         let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
         let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        // What cannot be written is missed by the test, which counts what it got.
+        // A statement that could not be written is missed by the test, which counts the statements.
         let _ = file.and_then(|mut file| writeln!(file, "{line}"));
     }
 }

@@ -1,5 +1,5 @@
-//! What is due later: one row for each thing that a worker, or the advance of a test clock, has to
-//! do.
+//! Work that is due later: one row for each thing that a worker, or the advance of a test clock,
+//! has to do.
 
 mod rows;
 
@@ -29,14 +29,14 @@ crate::string_enum!(
     }
 );
 
-/// Tasks that one transaction takes, so that requests get their turn in between.
+/// Tasks that one transaction takes, so that requests are served in between.
 pub const TASKS_AT_ONCE_MAX: i64 = 64;
-/// How long the worker waits at most until it looks for tasks, whatever it is told.
+/// The longest time between two looks for tasks, in milliseconds. Signals only shorten it.
 pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
 
 #[derive(Debug)]
 pub struct Task {
-    /// By the store's clock, whatever the account's test clock says.
+    /// By the store's clock, whatever the account's test clock shows.
     pub due_milliseconds: i64,
     pub id: InternalId,
     pub scope: Scope,
@@ -45,7 +45,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// The object that the task is about, of the kind that the task's kind implies.
+    /// The object that the task is about. The task's kind implies the object's kind.
     pub const fn object<K: IdKind>(&self) -> Id<K> {
         Id::from_u128(self.object_id)
     }
@@ -64,8 +64,8 @@ pub fn schedule<K: IdKind>(
     let task = Task { due_milliseconds, id: now.mint(), scope, kind, object_id: object.as_u128() };
     rows::insert(tx, &task, now.clock_offset_seconds())?;
     // A task that is due later needs no signal: the worker looks by itself at least every
-    // `LOOK_MILLISECONDS_MAX`. Twice that: once for the wait until it
-    // looks, and once for the time until this transaction has committed.
+    // `LOOK_MILLISECONDS_MAX`. Twice that, because this transaction may commit just after such a
+    // look.
     if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
         tx.signal(Signal::Tasks);
     }

@@ -18,8 +18,7 @@ fn read(mut row: Row) -> Result<Task, StoreError> {
     })
 }
 
-/// Writes a task whose due time was reckoned from business time, with the account's test clock this
-/// far ahead.
+/// Writes a task whose due time was computed with the account's test clock this far ahead.
 pub(super) fn insert(
     tx: &mut dyn Tx,
     task: &Task,
@@ -53,8 +52,8 @@ pub fn due(
     tx.rows(&sql, values![until_milliseconds, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The first task of one account that is due until a moment of the store's clock, of those that
-/// were reckoned with the test clock this far ahead.
+/// An account's first task that is due by a moment of the store's clock, among those computed with
+/// the test clock this far ahead.
 pub fn first_due_of(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -68,7 +67,7 @@ pub fn first_due_of(
     tx.row(&sql, values![until_milliseconds, scope, clock_offset_seconds])?.map(read).transpose()
 }
 
-/// The smallest offset of the test clock that a task of the account was reckoned with, if it is
+/// The smallest offset of the test clock that a task of the account was computed with, if it is
 /// below this one.
 pub fn clock_offset_behind(
     tx: &mut dyn Tx,
@@ -105,14 +104,14 @@ pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<()
     Ok(())
 }
 
-/// Makes all tasks due earlier by a time: the machine's clock was ahead when they were written, and
-/// was set back.
+/// Makes all tasks due earlier: the machine's clock was ahead when they were written, and was set
+/// back.
 pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<u64, StoreError> {
     tx.execute("UPDATE tasks SET due_milliseconds = due_milliseconds - ?1", values![milliseconds])
 }
 
-/// Makes the tasks of an account due earlier whose due times were reckoned with its test clock
-/// `from_seconds` ahead, because the clock moved on to `to_seconds` ahead.
+/// Makes those tasks of an account due earlier whose due times were computed with its test clock
+/// `from_seconds` ahead, because the clock is now `to_seconds` ahead.
 pub fn make_due_earlier(
     tx: &mut dyn Tx,
     scope: Scope,

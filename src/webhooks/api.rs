@@ -48,7 +48,7 @@ crate::string_enum!(
 );
 crate::enum_fields!(EnableWord);
 
-/// A URL whose form is right wherever it may point; [`url_faults`] judges it for the caller's mode.
+/// A URL of a valid form; [`url_faults`] judges it for the caller's mode.
 #[derive(Clone)]
 pub struct WebhookUrlText(pub String);
 
@@ -298,7 +298,7 @@ pub fn locate(context: &mut Context<'_>) -> Result<Endpoint, OperationError> {
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
-/// What is wrong with a URL for this account and mode, although its form is right.
+/// What is wrong with a URL for this account and mode, although its form is valid.
 fn url_faults(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
     let url = read_alone::<WebhookUrlText>(body.get("url"));
     let judged = url.map(|url| vet::parse_url(&url.0, url_policy(&services.settings, scope)));
@@ -422,7 +422,7 @@ fn asked(form: ReplayWebhooks, mode: Mode, now_seconds: i64) -> Result<Replay, R
             ));
         }
         Refusal::check(faults)?;
-        // A text that is no identifier of an event refers to none.
+        // A text that is no identifier of an event names none.
         let id = event_id.id;
         return id
             .map(Replay::Event)
@@ -445,7 +445,7 @@ fn asked(form: ReplayWebhooks, mode: Mode, now_seconds: i64) -> Result<Replay, R
 }
 
 /// The preflight of a replay: counts what a range holds. It uses a connection that only reads, so
-/// nobody's writes wait for it.
+/// no write waits for it.
 fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<PreflightFuture> {
     let id = query::path_id(asking.ids.first()?).ok()?;
     let (scope, store) = (asking.caller.scope, asking.app.store.clone());
@@ -453,7 +453,7 @@ fn count_before_transaction(asking: Asking, form: ReplayWebhooks) -> Option<Pref
     let count = move |tx: &mut dyn Tx| {
         let mut now = Now::new(milliseconds, Minter::above(0), [0; 32]);
         now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
-        // What is not there, or has not the form, the handler refuses.
+        // The handler refuses what does not exist or has the wrong form.
         let Some(endpoint) = rows::find(tx, scope, id)? else { return Ok(None) };
         let Ok(asked) = asked(form, scope.mode(), now.business()) else { return Ok(None) };
         match replay::count_before_transaction(tx, &now, &endpoint, &asked) {

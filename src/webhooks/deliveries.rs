@@ -1,4 +1,4 @@
-//! What becomes of deliveries: they are claimed, attempted, tried again, given up and purged.
+//! The life of deliveries: they are claimed, attempted, tried again, given up and purged.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::events::rows::EventRow;
 use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::store::{Tx, meta};
 
-/// How long a delivery that is being attempted belongs to the worker that took it, in milliseconds:
-/// after a crash it is sent again this much later. docs/postgresql.md promises 60 s, so a busy
-/// machine has 15 s left to find it.
+/// How long a delivery that is being attempted belongs to the worker that claimed it, in
+/// milliseconds. After a crash it is sent again when this time is over. docs/postgresql.md promises
+/// 60 s, so a busy machine has 15 s left to find it.
 pub const LEASE_MILLISECONDS: i64 = 45_000;
-/// Deliveries that become `recorded` in the moment in which their endpoint is disabled; the others
-/// follow when due.
+/// Deliveries that become `recorded` at once when their endpoint is disabled; the others do when
+/// they are due.
 const RECORDED_AT_ONCE_MAX: i64 = 5_000;
 /// How long deliveries and attempts are kept, in seconds: as long as the events they are about.
 pub const DELIVERY_KEPT_SECONDS: i64 = EVENT_KEPT_SECONDS;
-/// Endpoints that one purge goes through.
+/// Endpoints that one purge visits.
 const ENDPOINTS_PURGED_MAX: i64 = 64;
-/// The row of `meta` that names the endpoint behind which the next purge goes on.
+/// The row of `meta` that names the endpoint after which the next purge continues.
 const PURGE_PLACE: &str = "webhook_purge_after";
 
 /// One event for one endpoint.
@@ -34,17 +34,17 @@ pub struct Delivery {
     pub event_id: EventId,
     pub status: DeliveryStatus,
     pub schedule_start_milliseconds: i64,
-    /// The place of the next attempt in `schedule::STEPS_SECONDS`.
+    /// The index of the next attempt in `schedule::STEPS_SECONDS`.
     pub step: i64,
     /// Attempts ever made, over all schedules.
     pub attempts_count: i64,
-    /// When it is attempted next, or until when the attempt under way is awaited; store's clock.
+    /// When the next attempt is due, or when the lease of the running attempt ends; store's clock.
     pub due_milliseconds: Option<i64>,
     /// That of the event.
     pub created: i64,
 }
 
-/// One attempt, as it is kept.
+/// One attempt, as it is stored.
 pub struct AttemptRow {
     pub number: i64,
     /// Unix seconds of the store's clock: the attempt's `Webhook-Timestamp`.
@@ -64,7 +64,7 @@ pub struct EndpointQueue {
     pub is_closed: bool,
 }
 
-/// A delivery that is due, with its event unless that is past its time.
+/// A due delivery, with its event unless that has expired.
 #[derive(Clone)]
 pub struct DueDelivery {
     pub id: DeliveryId,
@@ -77,7 +77,7 @@ pub struct DueDelivery {
     pub watched: Option<Watched>,
 }
 
-/// An attempt that was made under a lease.
+/// An attempt that ended under a lease.
 #[derive(Clone)]
 pub struct FinishedAttempt {
     pub delivery_id: DeliveryId,
@@ -95,11 +95,11 @@ pub struct FinishedAttempt {
     pub answer: String,
     pub retry_after_seconds: Option<u64>,
     pub watched: Option<Watched>,
-    /// The status of the answer to what a chaos profile sent beside it.
+    /// How the receiver answered what a chaos profile sent beside the attempt.
     pub attacked_http_status: Option<u16>,
 }
 
-/// A delivery that begins now: due at once if it is `pending`, and otherwise only recorded.
+/// A new delivery: due at once if it is `pending`, otherwise only recorded.
 pub fn begun(
     now: &mut Now,
     endpoint_id: EndpointId,
@@ -121,7 +121,7 @@ pub fn begun(
     }
 }
 
-/// A delivery that becomes due only `milliseconds` from now, so that newer ones overtake it.
+/// A new delivery that is due `milliseconds` from now, so that newer ones overtake it.
 pub fn begun_late(
     now: &mut Now,
     endpoint_id: EndpointId,
@@ -135,8 +135,8 @@ pub fn begun_late(
     delivery
 }
 
-/// A delivery that begins claimed: its worker has it as soon as the transaction has committed.
-/// Answers what is written, and what the worker is handed.
+/// A new delivery that is already claimed: its worker sends it as soon as the transaction has
+/// committed. Answers the row to write, and what the worker is handed.
 pub fn begun_claimed(
     now: &mut Now,
     endpoint_id: EndpointId,
@@ -157,8 +157,8 @@ pub fn begun_claimed(
     (delivery, due)
 }
 
-/// Claims due deliveries of one endpoint under a lease; answers which of them are claimed, because
-/// they were still as they had been read. `is_drained` says that no others are due.
+/// Claims due deliveries of one endpoint under a lease. Answers for each whether it was claimed,
+/// which it is if it still was as it had been read. `is_drained` says that no others are due.
 pub fn claim(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -174,8 +174,7 @@ pub fn claim(
     Ok(claimed)
 }
 
-/// Gives back deliveries that were taken and not attempted. Those of a deleted endpoint are
-/// nobody's any more.
+/// Gives back deliveries that were claimed and not attempted. Does nothing for a deleted endpoint.
 pub fn release(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -193,14 +192,14 @@ pub fn release(
     Ok(())
 }
 
-/// Makes first attempts due that an earlier process had claimed, at the start of the only server of
-/// a store. Claimed retries wait for their leases to end, and first attempts that a chaos profile
-/// holds back for their time.
+/// Makes first attempts due that an earlier process had claimed. Only for the start of a store's
+/// only server. Claimed retries wait for their leases to end, and first attempts that a chaos
+/// profile delays wait until their time.
 pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     rows::first_attempts_release(tx, now.instant_milliseconds())
 }
 
-/// Ends deliveries without an attempt: those whose event is past its time, and those of a disabled
+/// Ends deliveries without an attempt: those whose event has expired, and those of a disabled
 /// endpoint.
 pub fn end_unsent(
     tx: &mut dyn Tx,
@@ -220,10 +219,10 @@ pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
         .is_some_and(|disabled| delivery.schedule_start_milliseconds <= disabled)
 }
 
-/// Writes down attempts of one endpoint, in the order in which they ended, with all that follows
-/// from them: what becomes of the deliveries, and of the endpoint. An attempt whose lease was lost
-/// counts for nothing: after a replay another one is made, after the endpoint was deleted none is
-/// wanted, and after it was disabled the delivery stays recorded even if the receiver took it.
+/// Records attempts of one endpoint, in the order in which they ended, and their effects on the
+/// deliveries and on the endpoint. An attempt whose lease was lost has no effect: after a replay
+/// another attempt is made, after the endpoint was deleted none is wanted, and after it was
+/// disabled the delivery stays recorded even if the receiver took it.
 pub fn write_attempts(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -238,9 +237,9 @@ pub fn write_attempts(
     let mut health = queue.health;
     let mut due_first_milliseconds: Option<i64> = None;
     let mut attempt_rows = Vec::with_capacity(attempts.len());
-    // Successes in a row are written together, unless a delivery stands twice among them: a replay
-    // may have begun it again while an attempt ran, and only one of the two has a lease that holds.
-    // A failure is always a run of its own.
+    // Successes in a row are written together, unless a delivery is among them twice. A replay may
+    // have begun it again while an attempt ran, and only one of the two has a valid lease. A
+    // failure is always written alone.
     let runs = attempts.chunk_by(|a, b| a.is_success && b.is_success).flat_map(|run| {
         let ids: HashSet<DeliveryId> = run.iter().map(|attempt| attempt.delivery_id).collect();
         run.chunks(if ids.len() == run.len() { run.len() } else { 1 })
@@ -278,8 +277,8 @@ pub fn write_attempts(
                 chaos::events::delivered(tx, now, watched, http_status, attacked, duration)?;
             }
             due_first_milliseconds = due_first_milliseconds.into_iter().chain(next).min();
-            // Judged one by one: a success among failures ends `failing` before they begin to
-            // count again.
+            // Judged one by one: a success among failures ends `failing`, and the count of failures
+            // begins again.
             let before = health;
             health = if attempt.is_success {
                 EndpointHealth::default()
@@ -341,16 +340,16 @@ fn attempt_row(attempt: &FinishedAttempt) -> AttemptRow {
     }
 }
 
-/// Whether an endpoint was disabled just now, so that nothing of it is due any more.
+/// Whether the endpoint was disabled just now, so that none of its deliveries is due any more.
 #[derive(PartialEq, Eq)]
 enum HealthChange {
     Disabled,
     Otherwise,
 }
 
-/// Moves the endpoint to the status that its health is judged to give it. The endpoint's row is
-/// read only where that can be another status: at the first success after failures, and while the
-/// failures are old enough to count.
+/// Moves the endpoint to the status that its health calls for. Reads the endpoint's row only where
+/// the status can change: at the first success after failures, and while the failures are old
+/// enough to count.
 fn follow(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -377,8 +376,8 @@ fn follow(
     Ok(HealthChange::Disabled)
 }
 
-/// Removes deliveries past their time with their attempts, a bounded number at once; answers how
-/// many deliveries. Goes through some endpoints at a time, and on from there at the next call.
+/// Removes up to `rows_max` expired deliveries with their attempts; answers how many deliveries.
+/// Visits some endpoints; the next call continues after them.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let kept_since_milliseconds = (now.instant() - DELIVERY_KEPT_SECONDS) * 1_000;
     let below = Id::lowest_at(kept_since_milliseconds);
@@ -393,7 +392,7 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     for endpoint_id in &endpoint_ids {
         removed += rows::deliveries_purge(tx, *endpoint_id, below, rows_max - removed as i64)?;
         if removed as i64 >= rows_max {
-            // There may be more of this endpoint, so the next call begins with it again.
+            // This endpoint may have more, so the next call begins with it again.
             break;
         }
         next = *endpoint_id;
@@ -407,8 +406,8 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     Ok(removed)
 }
 
-/// Removes the deliveries and attempts of deleted endpoints, a bounded number at once; answers how
-/// many deliveries.
+/// Removes up to `rows_max` deliveries of deleted endpoints with their attempts; answers how many
+/// deliveries.
 pub fn purge_deleted(tx: &mut dyn Tx, rows_max: i64) -> Result<u64, StoreError> {
     let mut removed = 0;
     while (removed as i64) < rows_max {

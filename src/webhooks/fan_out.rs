@@ -14,19 +14,19 @@ use crate::events::rows::EventRow;
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::{self, Signal, Tx};
 
-/// Endpoints that one run of the sequencer tells the worker by name. The worker finds further ones
-/// by looking.
+/// Endpoints of which one run of the sequencer tells the worker by name. The worker finds the
+/// others by looking.
 pub const NAMED_MAX: usize = 64;
 
-/// The endpoints of the accounts that one run of the sequencer meets, read with one small query for
-/// each account.
+/// The endpoints of the accounts in one run of the sequencer, read with one small query for each
+/// account.
 #[derive(Default)]
 #[must_use = "deliveries are written by `finish`"]
 pub struct Subscribers<'h> {
     scopes: HashMap<Scope, Vec<Subscriber>>,
     /// What [`Subscribers::finish`] writes.
     deliveries: Vec<Delivery>,
-    /// Endpoints that the worker was told by name.
+    /// How many endpoints the worker was told by name.
     named_count: usize,
     /// Where the worker of this process offers to take deliveries that are claimed already.
     handover: Option<&'h Handover>,
@@ -37,23 +37,23 @@ pub struct Subscribers<'h> {
 
 struct Subscriber {
     endpoint: SubscriberRow,
-    /// Its queue is already due in this run.
+    /// Its queue has been made due in this run.
     is_due: bool,
-    /// Its queue is already due at the end of this run's leases.
+    /// Its queue has been made due for the end of this run's leases.
     is_leased: bool,
     /// How many more deliveries may begin claimed.
     offer: Offer,
 }
 
 impl<'h> Subscribers<'h> {
-    /// Lets deliveries begin claimed where the worker offers to send them at once.
+    /// Lets deliveries be written as claimed where the worker offers to send them at once.
     pub fn handed_over_by(handover: &'h Handover) -> Subscribers<'h> {
         let places = handover.begin_run();
         Subscribers { handover: Some(handover), places, ..Subscribers::default() }
     }
 
-    /// Begins one delivery for each endpoint that wants the event: due now, or claimed, or only
-    /// recorded where it is disabled. A chaos profile may withhold it or make it late.
+    /// Writes one delivery for each endpoint that wants the event: due now, or claimed, or only
+    /// recorded if the endpoint is disabled. A chaos profile may withhold it or delay it.
     pub fn fan_out(
         &mut self,
         tx: &mut dyn Tx,
@@ -76,7 +76,7 @@ impl<'h> Subscribers<'h> {
                 place.insert(endpoints.into_iter().map(subscriber).collect())
             }
         };
-        // Made for the first one that begins claimed.
+        // Made for the first delivery that is written as claimed.
         let mut shared_event: Option<Arc<EventRow>> = None;
         for Subscriber { endpoint, is_due, is_leased, offer } in subscribers {
             if !endpoint.enabled_events.matches(&event.event_type) {
@@ -102,13 +102,13 @@ impl<'h> Subscribers<'h> {
                     lease_ends_milliseconds,
                 });
                 if !*is_leased {
-                    // Where this process ends, the queue is found when the lease does.
+                    // If this process ends, the queue is found when the lease ends.
                     rows::queue_due_by(tx, endpoint.id, lease_ends_milliseconds)?;
                     *is_leased = true;
                 }
                 continue;
             }
-            // What comes later in this run is not sent before this one.
+            // Later deliveries of this run must not be sent before this one.
             offer.room = 0;
             let passage = match endpoint.chaos_key_id {
                 Some(key_id) => {
@@ -154,8 +154,8 @@ impl<'h> Subscribers<'h> {
     }
 }
 
-/// What the worker offers to take of an endpoint. Nothing where the endpoint has changed since the
-/// worker read it, or where a chaos profile draws what becomes of each delivery.
+/// What the worker offers to take of an endpoint. Nothing if the endpoint has changed since the
+/// worker read it, or if a chaos profile decides about each delivery.
 fn valid_offer(handover: &Handover, endpoint: &SubscriberRow) -> Option<Offer> {
     if endpoint.is_disabled || endpoint.chaos_key_id.is_some() {
         return None;

@@ -1,10 +1,10 @@
-//! What the sequencer and the delivery worker of one node tell each other, so that a delivery of an
-//! endpoint that is caught up is sent without another look at the store.
+//! What the sequencer and the delivery worker of one node tell each other, so that the deliveries
+//! of an endpoint without a backlog are sent without another look at the store.
 //!
-//! The worker offers: to these endpoints it could send so many deliveries at once. The sequencer
+//! The worker offers how many deliveries it could send at once to which endpoints. The sequencer
 //! writes such deliveries as claimed already, and hands them over once its commit has succeeded.
-//! Nothing that was undone is handed over. What was handed over and is not sent, because the
-//! process ended, is due again when its lease ends.
+//! Nothing that was undone is handed over. A delivery that was handed over but not sent, because
+//! the process ended, is due again when its lease ends.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,9 +18,10 @@ use crate::kernel::Scope;
 /// What the worker could send to an endpoint at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offer {
-    /// The endpoint as the worker knows it. One that has changed since gets nothing this way.
+    /// The endpoint's version as the worker knows it. If it has changed since, nothing is handed
+    /// over.
     pub version: i64,
-    /// Deliveries.
+    /// How many deliveries.
     pub room: usize,
 }
 
@@ -43,7 +44,7 @@ pub struct WrittenDeliveries {
     pub due: Vec<EndpointId>,
 }
 
-/// One for each time in which a node has the sequencer's lease.
+/// The exchange between the two, for as long as a node has the sequencer's lease.
 #[derive(Default)]
 pub struct Handover {
     state: Mutex<HandoverState>,
@@ -53,10 +54,10 @@ pub struct Handover {
 #[derive(Default)]
 struct HandoverState {
     offers: HashMap<EndpointId, Offer>,
-    /// What the worker could send at once to all endpoints together.
+    /// How many deliveries the worker could send at once to all endpoints together.
     places: usize,
     is_closed: bool,
-    /// By the run of the sequencer that is under way.
+    /// What the sequencer's current run wrote.
     written: WrittenDeliveries,
     handed: Vec<LeasedDelivery>,
 }
@@ -102,7 +103,7 @@ impl Handover {
 
     // The sequencer's side.
 
-    /// Begins a run, and forgets what an undone one wrote; answers how many deliveries it may write
+    /// Begins a run, and forgets what an undone run wrote. Answers how many deliveries it may write
     /// as claimed.
     pub fn begin_run(&self) -> usize {
         let state = &mut *self.state();
@@ -114,16 +115,16 @@ impl Handover {
         self.state().offers.get(&endpoint_id).copied()
     }
 
-    /// Notes what a run wrote. Nobody is told before the commit.
+    /// Notes what a run wrote. The worker learns of it only after the commit.
     pub fn note_written(&self, written: WrittenDeliveries) {
         self.state().written = written;
     }
 
-    /// The run has committed.
+    /// Hands over what the run wrote, after its commit.
     pub fn hand_over(&self) {
         let state = &mut *self.state();
         let WrittenDeliveries { leased, due } = std::mem::take(&mut state.written);
-        // Until the worker has said more, nothing overtakes what is due.
+        // Until the worker makes a new offer, nothing may overtake what is due.
         for endpoint_id in due {
             state.offers.remove(&endpoint_id);
         }
@@ -140,8 +141,8 @@ impl Handover {
         self.told.notify_one();
     }
 
-    /// The run failed; answers what it may have written all the same, where nobody knows whether
-    /// its commit took place.
+    /// Ends a run that failed. Answers what it may have written, if it is not known whether its
+    /// commit took place.
     pub fn take_doubtful(&self) -> Vec<LeasedDelivery> {
         std::mem::take(&mut self.state().written).leased
     }

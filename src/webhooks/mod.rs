@@ -49,14 +49,14 @@ pub struct Endpoint {
     pub scope: Scope,
     pub id: Id<kind::WebhookEndpoint>,
     pub version: i64,
-    /// As it was given; `vet::parse_url` accepts it.
+    /// As the caller gave it; `vet::parse_url` accepts it.
     pub url: String,
     pub description: Option<String>,
     pub enabled_events: EventFilters,
     pub status: EndpointStatus,
     pub disabled_reason: Option<EndpointDisabledReason>,
-    /// When it was disabled, by the store's clock. A delivery whose schedule began later is a
-    /// replay, and is sent all the same.
+    /// When it was disabled, by the store's clock. A delivery whose schedule began later comes from
+    /// a replay, and is sent all the same.
     pub disabled_milliseconds: Option<i64>,
     pub secrets_sealed: Vec<u8>,
     pub metadata: Metadata,
@@ -69,8 +69,8 @@ pub struct Endpoint {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct SigningSecret {
     pub secret: String,
-    /// Unix seconds of the store's clock from which on it no longer signs; none for the current
-    /// one.
+    /// From when on it no longer signs, in Unix seconds of the store's clock; `None` for the
+    /// current one.
     pub expires_at: Option<i64>,
 }
 
@@ -80,7 +80,7 @@ impl SigningSecret {
     }
 }
 
-/// Which events an endpoint takes: full types, `*`, or prefixes that end in `.*`; separated by
+/// Which events an endpoint takes: full types, `*`, or prefixes that end in `.*`, separated by
 /// spaces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventFilters(String);
@@ -89,7 +89,7 @@ impl EventFilters {
     pub fn all() -> EventFilters {
         EventFilters("*".into())
     }
-    /// Filters that [`is_filter`] accepted.
+    /// Filters that [`is_filter`] has accepted.
     pub fn from_list(filters: &[String]) -> EventFilters {
         EventFilters(filters.join(" "))
     }
@@ -123,7 +123,7 @@ pub fn event_types() -> Vec<&'static str> {
     types
 }
 
-/// Whether a text is a filter that can ever match: a star stands alone or behind a dot.
+/// Whether a text is a filter that can ever match. A star may stand only alone or after a dot.
 pub fn is_filter(text: &str, catalogue: &[&str]) -> bool {
     let has_form = match text.strip_suffix('*') {
         Some(prefix) => prefix.is_empty() || prefix.ends_with('.'),
@@ -132,12 +132,12 @@ pub fn is_filter(text: &str, catalogue: &[&str]) -> bool {
     has_form && catalogue.iter().any(|event_type| filter_matches(text, event_type))
 }
 
-/// What a webhook URL of this account and mode may point at.
+/// Where a webhook URL of this account and mode may point.
 pub const fn url_policy(settings: &Settings, scope: Scope) -> UrlPolicy {
     UrlPolicy { loopback_allowed: settings.loopback_webhooks_allowed && !scope.livemode() }
 }
 
-/// A fault of a URL, as its owner is told.
+/// The refusal of a URL, for its owner.
 pub fn url_refusal(fault: UrlError, name: &str) -> RefusalEntry {
     let code = match fault {
         UrlError::TooLong => Code::ParameterMaxLengthInvalid,
@@ -154,8 +154,8 @@ pub struct NewEndpoint {
     pub metadata: Metadata,
 }
 
-/// Registers an endpoint; answers it with the secret, which is shown this once. Refused where the
-/// account has [`ENDPOINTS_MAX`].
+/// Registers an endpoint. Answers it with its secret, which is shown only now. Refused if the
+/// account has [`ENDPOINTS_MAX`] endpoints.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -200,11 +200,11 @@ pub struct EndpointChange {
     pub description: Patch<String>,
     pub enabled_events: Patch<EventFilters>,
     pub metadata: MetadataPatch,
-    /// Whether the endpoint is to be `enabled` again, with its failures forgotten.
+    /// Whether to enable the endpoint again and forget its failures.
     pub enables: bool,
 }
 
-/// Changes an endpoint; what `change` does not name stays as it is.
+/// Changes an endpoint. What `change` does not name stays as it is.
 pub fn update(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -233,8 +233,8 @@ pub fn update(
     Ok(endpoint)
 }
 
-/// Gives an endpoint a new secret, which is shown this once; the old ones go on signing for the
-/// overlap, 0 to [`ROTATION_OVERLAP_SECONDS_MAX`]. Refused where more than [`SECRETS_ACTIVE_MAX`]
+/// Gives an endpoint a new secret, which is shown only now. The old secrets go on signing for the
+/// overlap, 0 to [`ROTATION_OVERLAP_SECONDS_MAX`]. Refused if more than [`SECRETS_ACTIVE_MAX`]
 /// would sign.
 pub fn rotate_secret(
     tx: &mut dyn Tx,
@@ -246,7 +246,8 @@ pub fn rotate_secret(
     let secret = sign::secret_text(now.random_bytes());
     let secrets =
         rotated(open_secrets(services, &endpoint)?, secret.clone(), now.instant(), overlap_seconds);
-    // No old secret is dropped to make room: whoever still checks with it was promised the overlap.
+    // No old secret is dropped to make room: receivers that still verify with it were promised the
+    // overlap.
     if secrets.len() > SECRETS_ACTIVE_MAX {
         let message = format!(
             "An endpoint has at most {SECRETS_ACTIVE_MAX} secrets that sign. Wait until the \
@@ -260,8 +261,8 @@ pub fn rotate_secret(
     Ok((endpoint, secret))
 }
 
-/// The secrets after a rotation, the newest first. No old one outlives the overlap, so that an
-/// overlap of zero, asked for because secrets leaked, ends all of them.
+/// The secrets after a rotation, the newest first. No old one outlives the overlap. So an overlap
+/// of zero, for leaked secrets, ends all of them.
 fn rotated(
     old: Vec<SigningSecret>,
     secret: String,
@@ -280,13 +281,13 @@ fn rotated(
         .collect()
 }
 
-/// Removes an endpoint with its secrets; nothing more is sent to it, and its deliveries are purged
+/// Removes an endpoint with its secrets. Nothing more is sent to it; its deliveries are purged
 /// later.
 pub fn delete(tx: &mut dyn Tx, endpoint: &Endpoint) -> Result<(), StoreError> {
     rows::remove(tx, endpoint)?;
     rows::queue_close(tx, endpoint.id)?;
     drill::rows::remove(tx, endpoint.scope, endpoint.id)?;
-    // Last: a replay that began meanwhile is seen once the queue is locked.
+    // This comes last, because only with the queue locked is a replay seen that began meanwhile.
     rows::replay_drop(tx, endpoint.scope, endpoint.id)
 }
 
@@ -313,7 +314,7 @@ pub fn open_secrets(
         &endpoint.id.to_bytes(),
         &endpoint.secrets_sealed,
     )?;
-    // The parser's words may quote a secret, so they are not passed on.
+    // The parser's message may quote a secret, so it is not passed on.
     serde_json::from_slice(&plain)
         .map_err(|_| StoreError::Broken("stored webhook secrets cannot be read".into()))
 }
@@ -340,8 +341,8 @@ fn become_status(
     events::emit_status(tx, now, endpoint.scope, to, endpoint.id.any())
 }
 
-/// Moves an endpoint to the status that its failures give it, one arrow and one event at a time, in
-/// the account's own business time. A disabled endpoint stays disabled: only its owner ends that.
+/// Moves an endpoint to the status that its failures call for, one arrow and one event at a time,
+/// in the account's business time. A disabled endpoint stays disabled until its owner enables it.
 fn follow_health(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -366,8 +367,8 @@ fn follow_arrows(
     Ok(())
 }
 
-/// The next arrow on the way from a status to the judged one. Failures never make an endpoint
-/// healthier: `failing` ends with a success, which is judged `enabled`.
+/// The next arrow from a status towards the judged one. Failures never make an endpoint healthier:
+/// `failing` ends with a success, for which `enabled` is judged.
 fn next_status(current: EndpointStatus, judged: EndpointStatus) -> Option<EndpointStatus> {
     match (current, judged) {
         (EndpointStatus::Enabled, EndpointStatus::Failing | EndpointStatus::Disabled) => {

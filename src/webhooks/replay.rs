@@ -1,9 +1,9 @@
 //! Replays: events that a caller wants to be delivered again.
 //!
-//! A range goes in parts, so that nobody's writes wait for the whole of it. It is counted before
-//! the request's transaction opens. The transaction goes through the first part; what is left is a
-//! row, and a worker goes on with it. A part and the place where the next one begins commit
-//! together, so that a crash in between loses nothing and begins nothing twice.
+//! A range is replayed in parts, so that no write waits for the whole of it. It is counted before
+//! the request's transaction opens. The transaction does the first part. A row holds what is left,
+//! and a worker continues with it. Each part commits together with the position of the next one, so
+//! that a crash in between loses nothing and begins nothing twice.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -25,22 +25,22 @@ use crate::kernel::{
 };
 use crate::store::{Cost, Signal, Tx};
 
-/// Events, or deliveries, that one replay goes through.
+/// Events, or deliveries, that one replay covers at most.
 pub const REPLAYED_MAX: i64 = 10_000;
-/// Events, or deliveries, that one transaction of a replay goes through.
+/// Events, or deliveries, that one transaction of a replay covers.
 pub const PART_MAX: i64 = 100;
-/// After a part the worker rests for this multiple of the time that the part took: all replays
-/// together take at most a quarter of the time.
+/// After a part the worker rests this many times as long as the part took, so all replays together
+/// take at most a quarter of the time.
 const RESTS_PER_PART: u32 = 3;
 /// How often the worker looks for replays.
 const LOOK_MILLISECONDS: u64 = 200;
 /// The rest after a fault of the store.
 const FAULT_REST: Duration = Duration::from_secs(1);
-/// How far an event's `created` and its identifier may be apart in one account's time: the clocks
-/// of two nodes, and the way to the sequencer.
+/// How far an event's `created` and its identifier may be apart in one account's time: the
+/// difference of two nodes' clocks, and the time until it was sequenced.
 const CLOCKS_APART_SECONDS_MAX: i64 = 600;
 
-/// The fault of a reference to an event that is not there, or no longer.
+/// The refusal of an event that does not exist, or no longer.
 pub fn event_not_found(event: &NamedId<kind::Event>, mode: Mode) -> RefusalEntry {
     event.missing("event_id", mode)
 }
@@ -56,13 +56,13 @@ pub enum Replay {
     },
 }
 
-/// What is left of a replay of a range: an account has one at a time.
+/// What is left of the replay of a range. An account has at most one.
 pub struct LeftReplay {
     pub scope: Scope,
     pub endpoint_id: EndpointId,
     /// The first event that is left.
     pub next: EventId,
-    /// The first event that no longer belongs to it.
+    /// The first event after the range.
     pub before: EventId,
     /// When its events were created, in Unix seconds.
     pub created: RangeInclusive<i64>,
@@ -73,7 +73,7 @@ pub struct LeftReplay {
 /// What a range holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
-    /// Deliveries that begin.
+    /// Deliveries to begin.
     pub deliveries_count: u64,
     /// The first event that came too late to be counted.
     pub before: EventId,
@@ -85,10 +85,10 @@ struct ReplayPart {
     is_last: bool,
 }
 
-/// Begins a new schedule for deliveries, and makes those that an endpoint has none of, where it
-/// wants the event; answers how many. `only_failed` means those that the receiver has not taken:
-/// `failed`, `recorded`, and `pending` that wait for another attempt. Those of a long range follow
-/// in parts.
+/// Begins a new schedule for deliveries, and makes the missing ones if the endpoint wants the
+/// event; answers how many. `only_failed` restricts this to deliveries that the receiver has not
+/// taken: `failed`, `recorded`, and `pending` that wait for another attempt. Those of a long range
+/// follow in parts.
 pub fn replay(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -98,7 +98,7 @@ pub fn replay(
     replay_counted(tx, now, endpoint, replay, None)
 }
 
-/// The same for a range that was counted before the transaction opened.
+/// Like [`replay`], for a range that was counted before the transaction opened.
 pub fn replay_counted(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -139,7 +139,7 @@ pub fn replay_counted(
     }
 }
 
-/// Counts what a range holds; `None` for a single event.
+/// Counts what a range holds; `None` for a single event, which needs no count.
 pub fn count_before_transaction(
     tx: &mut dyn Tx,
     now: &Now,
@@ -153,7 +153,7 @@ pub fn count_before_transaction(
 
 /// A replay of which nothing is done yet.
 fn whole(now: &Now, endpoint: &Endpoint, since: i64, until: i64, only_failed: bool) -> LeftReplay {
-    // Past its time an event can no longer be delivered, and its deliveries are about to be purged.
+    // An expired event can no longer be delivered, and its deliveries are about to be purged.
     let kept_since = now.instant() - EVENT_KEPT_SECONDS;
     // `created` decides which events belong to the range. Identifiers only bound what is read: an
     // identifier has the instant at which its event was sequenced, and `created` is at most the
@@ -171,7 +171,7 @@ fn whole(now: &Now, endpoint: &Endpoint, since: i64, until: i64, only_failed: bo
     }
 }
 
-/// An account has one replay of a range under way.
+/// Refuses a second replay of a range while one of the account is under way.
 fn refuse_second(tx: &mut dyn Tx, scope: Scope) -> Result<(), OperationError> {
     if rows::replay_left(tx, scope)?.is_none() {
         return Ok(());
@@ -192,8 +192,8 @@ fn count(
     endpoint: &Endpoint,
     left: &LeftReplay,
 ) -> Result<Counted, OperationError> {
-    // Events become visible in the order of their identifiers: those that come later, while the
-    // parts are gone through, are neither counted nor replayed.
+    // Events become visible in the order of their identifiers. Those that come while the parts are
+    // done are neither counted nor replayed.
     let newest = events::rows::latest(tx, endpoint.scope, 1)?;
     let behind_newest = newest.first().map_or(left.next, |newest| following(newest.id));
     let before = left.before.min(behind_newest);
@@ -215,7 +215,7 @@ fn count(
     Ok(Counted { deliveries_count: deliveries_count as u64, before })
 }
 
-/// Goes through the next part.
+/// Does the next part.
 fn go_through_part(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -266,7 +266,7 @@ fn is_replayable(delivery: &Delivery) -> bool {
     }
 }
 
-/// Begins the deliveries of events again, or for the first time; answers how many.
+/// Begins the deliveries of events, again or for the first time; answers how many.
 fn begin_all(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -329,7 +329,7 @@ pub(super) fn replay_next_part(
             rows::replayed_on(tx, endpoint.id, part.begun_count)?;
             part.is_last
         }
-        // It was deleted.
+        // The endpoint was deleted.
         None => true,
     };
     if is_over { rows::replay_end(tx, &left, from) } else { rows::replay_move(tx, &left, from) }
@@ -352,7 +352,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
 
 /// Finds accounts with a replay under way; answers how long to rest.
 async fn find_replays(app: &AppState, scopes: &mut VecDeque<Scope>) -> Duration {
-    // A fault is told by whoever writes.
+    // The writer reports an error of the store.
     let found = app.store.read(Cost::Point, |tx| Ok(rows::replay_scopes(tx)?)).await;
     scopes.extend(found.unwrap_or_default());
     if scopes.is_empty() { Duration::from_millis(LOOK_MILLISECONDS) } else { Duration::ZERO }

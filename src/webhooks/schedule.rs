@@ -1,5 +1,5 @@
-//! When a delivery is tried again, and when an endpoint that keeps failing is no longer trusted:
-//! pure rules.
+//! Rules for when a delivery is tried again, and when an endpoint that keeps failing is disabled.
+//! They use no store and no clock.
 
 use super::state::EndpointStatus;
 
@@ -9,7 +9,7 @@ pub const STEPS_SECONDS: [i64; 14] =
     [0, 5, 30, 120, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 46_800, 64_800, WINDOW_SECONDS];
 /// How long one schedule tries, in seconds ("Retries" in docs/guides/webhooks.md).
 pub const WINDOW_SECONDS: i64 = 24 * 3_600;
-/// How far an attempt may lie off its time, in thousandths of the delay before it.
+/// How far an attempt may be off its scheduled time, in thousandths of the delay before it.
 pub const JITTER_PERMILLE: i64 = 100;
 
 /// From the first failed attempt since the last success until an endpoint is `failing`, in seconds.
@@ -20,7 +20,7 @@ pub const DISABLED_AFTER_SECONDS: i64 = 120 * 3_600;
 /// Failed attempts since the last success that an endpoint must have before it is `disabled`.
 pub const DISABLED_FAILURES_MIN: i64 = 10;
 
-/// The next attempt of a schedule: its place in [`STEPS_SECONDS`] and its time in milliseconds
+/// The next attempt of a schedule: its index in [`STEPS_SECONDS`] and its time in milliseconds
 /// since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextAttempt {
@@ -28,13 +28,13 @@ pub struct NextAttempt {
     pub due_milliseconds: i64,
 }
 
-/// What follows a failed attempt of `step`, or nothing where the schedule has ended. Times in
-/// milliseconds since 1970; `retry_after_seconds` is what the receiver asked for, and `random` any
+/// The attempt after a failed attempt of `step`, or `None` if the schedule has ended. Times are in
+/// milliseconds since 1970. `retry_after_seconds` is what the receiver asked for, and `random` any
 /// number.
 ///
 /// A step whose time has passed, because the attempt before it was late or long, is left out:
-/// several attempts at once would say no more than one. The last step has no jitter, so that the
-/// window is used to its end.
+/// several attempts at once would tell no more than one. The last step has no jitter, so that the
+/// whole window is used.
 pub fn next_attempt(
     start_milliseconds: i64,
     step: i64,
@@ -64,7 +64,7 @@ pub fn next_attempt(
 fn jitter(delay_milliseconds: i64, random: u64) -> i64 {
     let reach_milliseconds = delay_milliseconds * JITTER_PERMILLE / 1_000;
     let range = reach_milliseconds.unsigned_abs() * 2 + 1;
-    // The remainder is smaller than the range, which is far below the largest i64.
+    // The remainder is smaller than the range, which is far below the largest `i64`.
     (random % range) as i64 - reach_milliseconds
 }
 

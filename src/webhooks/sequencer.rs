@@ -1,9 +1,9 @@
-//! The sequencer of a store that several nodes write to: turns outbox rows into events, in the
+//! The sequencer of a store that several nodes write to. It turns outbox rows into events, in the
 //! order in which they become visible.
 //!
-//! One node at a time does it, and each of its transactions locks the lease, so that identifiers
-//! rise from one commit to the next whoever mints them. The embedded store does the same at the end
-//! of each group (`store/lane.rs`).
+//! Only one node does this at a time, and each of its transactions locks the lease, so identifiers
+//! rise from one commit to the next whichever node mints them. The embedded store sequences at the
+//! end of each group (`store/lane.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use crate::store::{Cost, Signal, Tx};
 
 /// Events that one run of the sequencer takes.
 const SEQUENCED_MAX: i64 = 2_000;
-/// How often the outbox is looked at for rows of other nodes.
+/// How often the outbox is checked for rows of other nodes.
 const LOOK_MILLISECONDS: u64 = 20;
-/// How long it lets rows gather after it sequenced some: its commits and those of requests wait for
-/// the same disk.
+/// How long the sequencer lets rows gather after a run: its commits and those of requests share one
+/// disk.
 const GATHER_MILLISECONDS: u64 = 5;
-/// How long it rests after a fault of the store.
+/// How long it rests after an error of the store.
 const FAULT_PAUSE_MILLISECONDS: u64 = 250;
 
 /// Turns outbox rows into events with strictly rising identifiers, and into deliveries. On the
@@ -36,7 +36,7 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
     sequence_for(tx, now, Subscribers::default())
 }
 
-/// The same where deliveries may be handed over to the worker of this process.
+/// Like [`sequence`]; deliveries may be handed over to the worker of this process.
 pub fn sequence_for(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -62,7 +62,7 @@ pub fn sequence_for(
     events::rows::remove_outbox(tx, &outbox)
 }
 
-/// Tells others that the sequencer works, until it is dropped.
+/// Shows that the sequencer works, until it is dropped.
 struct Sequencing<'s>(&'s watch::Sender<bool>);
 
 impl Sequencing<'_> {
@@ -87,7 +87,7 @@ pub async fn run(
 ) {
     // The embedded store sequences in its own commits, and gives no lease.
     let Some(lease) = lease else { return };
-    // A commit of this node says that there is something. For those of other nodes it has to look.
+    // A commit of this node signals that there are rows. For those of other nodes it has to look.
     let mut is_told = false;
     let mut doubtful = Vec::new();
     while !*stop.borrow() {
@@ -109,7 +109,7 @@ pub async fn run(
                 let subscribing = handover.clone();
                 let sequenced = app.store.write(move |tx, now| {
                     let subscribers = Subscribers::handed_over_by(&subscribing);
-                    // Goes to the server together with the lock, and is answered once that is held.
+                    // Is sent to the server together with the lock, and runs once the lock is held.
                     events::rows::prefetch_outbox(tx, SEQUENCED_MAX)?;
                     if let Some(last) = lease.lock(tx)? {
                         now.mint_above(last.as_u128());
@@ -122,7 +122,7 @@ pub async fn run(
                     Ok(()) => handover.hand_over(),
                     Err(_) => doubtful.extend(handover.take_doubtful()),
                 }
-                // The worker relies on it that nothing is handed over afterwards.
+                // The worker relies on nothing being handed over after this.
                 drop(sequencing);
                 match sequenced {
                     Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,
@@ -143,9 +143,9 @@ pub async fn run(
     give_back(&app, &mut doubtful).await;
 }
 
-/// Gives back deliveries that were written as claimed by a transaction of which nobody knows
-/// whether it committed: the worker was not told of them. Where it did not commit, this does
-/// nothing. What cannot be given back is due again when its lease ends.
+/// Gives back deliveries that were written as claimed by a transaction whose outcome is unknown,
+/// because the worker was not told of them. If it did not commit, this does nothing. What cannot be
+/// given back is due again when its lease ends.
 async fn give_back(app: &AppState, doubtful: &mut Vec<LeasedDelivery>) {
     let now_milliseconds = app.store.clock.milliseconds();
     doubtful.retain(|delivery| delivery.lease_ends_milliseconds > now_milliseconds);
@@ -161,7 +161,7 @@ async fn give_back(app: &AppState, doubtful: &mut Vec<LeasedDelivery>) {
         tx.signal(Signal::Deliveries);
         Ok(())
     });
-    // A fault of the store is told with the outbox.
+    // An error of the store is reported with the outbox.
     if given_back.await.is_ok() {
         doubtful.clear();
     }

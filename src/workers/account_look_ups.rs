@@ -1,5 +1,5 @@
-//! Looks accounts up: takes the questions that are due, asks outside any transaction, and applies
-//! what was answered.
+//! Looks accounts up: takes the due questions, asks them outside any transaction, and applies the
+//! answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::store::Store;
 
 /// Questions under way at the same time: few, to be gentle with the service.
 const ASKED_MAX: usize = 8;
-/// How long the worker sleeps at most, in case it missed a signal.
+/// The longest sleep, in case the worker missed a signal.
 const WAIT_MILLISECONDS_MAX: i64 = 1_000;
 
-/// Asks until `stop`. What is under way then is asked again by the next run.
+/// Asks until `stop`. Questions that are then under way are asked again by the next run.
 pub async fn run(
     store: Store,
     services: Arc<Services>,
@@ -29,13 +29,14 @@ pub async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     if !store.is_shared() {
-        // The database's lock says that this is its only server, so leases of an earlier one are
-        // nobody's. Elsewhere an earlier one may still be asking, and its leases end within 30 s.
+        // The database's lock proves that this is its only server, so leases of an earlier run
+        // belong to nobody. On a shared store an earlier server may still be asking; its leases end
+        // within 30 s.
         if let Err(failure) = store.write(|tx, now| Ok(look_ups::release_abandoned(tx, now)?)).await
         {
             tracing::error!(
                 ?failure,
-                "look-ups of an earlier run could not be taken up; their leases end within 30 s"
+                "look-ups of an earlier run could not be released; their leases end within 30 s"
             );
         }
     }
@@ -80,8 +81,8 @@ async fn until_next(store: &Store) -> i64 {
     }
 }
 
-/// Asks one question and applies the answer. If that cannot be written the lease ends by itself and
-/// it is asked again.
+/// Asks one question and applies the answer. If that cannot be stored, the lease ends and the
+/// question is asked again.
 async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed: Claimed) {
     let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
     let outcome = match services.ports(scope.mode()) {
@@ -99,10 +100,10 @@ async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed
         LookedUp::Answered(_) | LookedUp::Named { .. } => metrics.count("answered"),
         LookedUp::Unanswered { reason, .. } => {
             metrics.count(reason);
-            // The first failure and every tenth are logged; the metric counts all.
+            // Logs the first failure and every tenth. The metric counts all.
             if attempts_count % 10 == 0 {
                 tracing::warn!(beneficiary = %beneficiary_id, reason, attempts = attempts_count + 1,
-                    "an account could not be looked up; it is asked about again");
+                    "an account could not be looked up; tried again");
             }
         }
     }

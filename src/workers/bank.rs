@@ -1,7 +1,7 @@
-//! The bank's worker: writes payouts into files for the bank, reads its files, and applies each
-//! report in a transaction of its own. Duplicates and reports of unknown payments change nothing;
-//! they are counted. A return that comes before its payment, and reports that contradict each
-//! other, give the payout to the operator.
+//! The bank's worker: writes payouts into files for the bank, reads the bank's files, and applies
+//! each report in a transaction of its own. Duplicates and reports of unknown payments change
+//! nothing; they are counted. A return that comes before its payment, and reports that contradict
+//! each other, hand the payout to the operator.
 //!
 //! `publish` writes files, `receive` reads them, and `apply` is what a report does to a payout. The
 //! types in between, in this order:
@@ -35,7 +35,7 @@ use crate::store::Tx;
 use crate::transfers::paying;
 use publish::Stopped;
 
-/// Payouts without an answer from the bank that one turn gives to the operator.
+/// Unanswered payouts that one turn hands to the operator.
 const UNANSWERED_MAX: i64 = 500;
 
 /// What the worker knows of the bank: its settings and folders, and what the last turn saw.
@@ -62,8 +62,8 @@ pub struct TurnReport {
     pub refused_count: usize,
     /// The reports in the files that were applied, by what became of them.
     pub counts: Counts,
-    /// Payouts that came to wait for the operator, by a report or because nobody knows their
-    /// outcome.
+    /// Payouts that were handed to the operator, because of a report or because their outcome is
+    /// unknown.
     pub alarms_count: usize,
 }
 
@@ -75,7 +75,7 @@ impl Bank {
             .map(|text| text.trim().to_owned());
         Bank::open_in_boot(settings, boot)
     }
-    /// The same in a given start of the machine, for tests.
+    /// Like [`Bank::open`], with a given boot of the machine, for tests.
     pub fn open_in_boot(settings: Arc<BankSettings>, boot: Option<String>) -> Result<Bank, String> {
         let folders = Folders::open(&settings.folder)?;
         Ok(Bank { settings, folders, boot, seen: Vec::new(), waiting_told: Vec::new() })
@@ -84,16 +84,16 @@ impl Bank {
         &self.folders
     }
 
-    /// One turn: finishes files that a stop left unfinished, writes the payouts that wait, reads
-    /// the files that came, and gives the operator the payouts that the bank has not answered for
-    /// too long.
+    /// One turn: finishes files that a stop left unfinished, writes the waiting payouts, reads the
+    /// files that came, and hands the operator the payouts that the bank has not answered for too
+    /// long.
     pub async fn turn(&mut self, app: &AppState) -> Result<TurnReport, Stopped> {
         let mut turn = TurnReport::default();
         self.take_turn(app, &mut turn).await?;
         Ok(turn)
     }
 
-    /// The same; what was done before it stopped stands in `turn`.
+    /// Like [`Bank::turn`]; `turn` gets what was done before it stopped.
     async fn take_turn(&mut self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         self.recover(app, turn).await?;
         while self.publish(app, turn).await? > 0 {}
@@ -102,8 +102,8 @@ impl Bank {
         self.tell_waiting(app).await
     }
 
-    /// Logs which payouts wait because the bank takes none of their method now, and until when;
-    /// once for each window.
+    /// Logs, once for each window, which payouts wait because the bank does not take their method
+    /// now, and until when.
     async fn tell_waiting(&mut self, app: &AppState) -> Result<(), Stopped> {
         let instant = app.store.clock.milliseconds() / 1000;
         let opens_at = |method: &PaymentMethod| self.settings.profile.opens_at(*method, instant);
@@ -138,8 +138,8 @@ impl Bank {
         Ok(())
     }
 
-    /// Marks the outcome of payouts as unknown that the bank has reported nothing final of for
-    /// `unanswered_hours_max`. They are never sent again by themselves.
+    /// Marks payouts as of unknown outcome if the bank has reported nothing final for
+    /// `unanswered_hours_max`. They are never sent again automatically.
     async fn give_up_unanswered(
         &self,
         app: &AppState,
@@ -166,8 +166,7 @@ impl Bank {
     }
 }
 
-/// Marks a payout that is with the bank as one whose outcome nobody knows. `false` if it ended
-/// before.
+/// Marks a payout that is with the bank as one of unknown outcome. `false` if it ended before.
 fn mark_unknown(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -185,8 +184,8 @@ fn mark_unknown(
     Ok(is_marked)
 }
 
-/// Compares the book with the bank's statements, keeps what differs for the console, and logs how
-/// many differences there are. `false` where it failed.
+/// Compares the book with the bank's statements, stores the differences for the console, and logs
+/// how many there are. `false` if it failed.
 pub async fn compare(app: &AppState) -> bool {
     let instant = app.store.clock.milliseconds() / 1000;
     let compared = app.store.read(Cost::Scan, move |tx| Ok(kept::compare(tx, instant)?)).await;
@@ -225,8 +224,8 @@ pub async fn compare(app: &AppState) -> bool {
     is_compared
 }
 
-/// Shows in the metrics which files the agent has not taken. A folder that cannot be read is passed
-/// over here, because it fails the turns too.
+/// Shows in the metrics which files the agent has not taken. Ignores a folder that cannot be read,
+/// because that fails the turns too.
 fn show_outbox(app: &AppState, folders: &Folders) {
     let Ok((count, oldest)) = folders.untaken() else { return };
     let now_seconds = app.store.clock.milliseconds() / 1000;
@@ -235,7 +234,7 @@ fn show_outbox(app: &AppState, folders: &Folders) {
     app.metrics.bank_outbox_oldest_seconds.set(waited);
 }
 
-/// Works until `stop`. Faults of the folders or the store are logged, and the turn is tried again.
+/// Works until `stop`. Errors of the folders or the store are logged, and the turn is tried again.
 pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watch::Receiver<bool>) {
     let poll = settings.poll;
     let mut bank = match Bank::open(settings) {
@@ -264,8 +263,8 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
                 );
             }
         }
-        // The operator is needed now, so the figures do not wait for the next day's comparison. Nor
-        // does what a decision or a statement has changed, unless the last comparison failed.
+        // Now the operator needs the figures, so compare without waiting for the next day. The same
+        // if a decision or a statement has changed them, unless the last comparison failed.
         let outdated = app.store.read(Cost::Scan, |tx| Ok(kept::is_outdated(tx)?)).await;
         if turn.alarms_count > 0 || (is_compared && outdated.is_ok_and(|is_it| is_it)) {
             is_compared = compare(&app).await;

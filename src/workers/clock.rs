@@ -1,6 +1,6 @@
 //! Watches the machine's clock, which is the clock of the embedded store. If somebody steps it
-//! while the service runs, the service goes on with the time of its start and reports the step. So
-//! that a start notices a step during a stop, the time is written down every 30 s.
+//! while the service runs, the service keeps the time of its start and reports the step. The time
+//! is stored every 30 s, so that a start notices a step during a stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,26 +13,24 @@ use crate::store::{Signal, Tx, failpoint, idempotency, meta};
 use crate::tasks;
 use crate::webhooks;
 
-/// How often the machine's clock is looked at.
+/// How often the machine's clock is checked.
 const LOOK_SECONDS: u64 = 2;
-/// Smaller differences are no step: time services correct a clock by as much.
+/// Smaller differences are no step: time services make corrections of that size.
 const STEP_MILLISECONDS_MIN: i64 = 2_000;
-/// How often the service's time is written down, in looks.
+/// After how many checks the service's time is stored.
 const LOOKS_PER_NOTE: u64 = 15;
-/// How far the time at a start has to be from the expected one to count as a step.
+/// How far the time at a start must be from the expected time to count as a step.
 const START_MILLISECONDS_MIN: i64 = 60_000;
 
-/// Under which name the store keeps the time that was last written down, in Unix milliseconds.
+/// Name of the stored time, in Unix milliseconds.
 const CLOCK_NOTE: &str = "clock_milliseconds";
-/// Under which name it keeps the machine's uptime at that moment: the boot's identifier and
-/// milliseconds.
+/// Name of the stored uptime of the machine at that moment: the boot's identifier and milliseconds.
 const BOOT_NOTE: &str = "clock_boot";
-/// Under which name it keeps by how many seconds longer answers are kept, and until which Unix
-/// second that holds.
+/// Name of the stored extension of answers: by how many seconds, and until which Unix second.
 const LONGER_NOTE: &str = "clock_answers_longer";
 
-/// Call it before the first request: it keeps a clock that was put forward while the service was
-/// down from freeing idempotency keys.
+/// Call this before the first request, so that a clock that was put forward while the service was
+/// down does not free idempotency keys.
 pub async fn begin(app: &AppState) {
     if !app.store.is_shared() && !failpoint("clock_follows_the_machine") {
         note(app).await;
@@ -69,8 +67,8 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     }
 }
 
-/// Writes the service's time down, and acts on a step since the last time. If the clock went back,
-/// everything due is made due earlier by the step, so that nothing waits for as long as that.
+/// Stores the service's time, and acts on a step since the last time. If the clock went back,
+/// everything due is made due earlier by the step, so that nothing waits that much longer.
 async fn note(app: &AppState) {
     let moment = BootMoment::now();
     let noted = app.store.write(move |tx, now| note_in(tx, now, moment.as_ref())).await;
@@ -84,8 +82,8 @@ async fn note(app: &AppState) {
                 tracing::error!(
                     alarm = "clock_step",
                     seconds,
-                    "the machine's clock went back while the service was down: what was due is \
-                     reckoned with the new time"
+                    "the machine's clock went back while the service was down: due times \
+                     are moved back by as much"
                 );
             } else if seconds > 0 {
                 tracing::error!(
@@ -96,11 +94,11 @@ async fn note(app: &AppState) {
                 );
             }
         }
-        Err(failure) => tracing::error!(?failure, "the time could not be written down"),
+        Err(failure) => tracing::error!(?failure, "the time could not be stored"),
     }
 }
 
-/// What writing the time down found.
+/// What was found when the time was stored.
 struct NotedStep {
     /// By how much the clock was stepped since the last time, backwards if negative; 0 if it was
     /// not.
@@ -115,8 +113,8 @@ fn numbers<const N: usize>(text: &str) -> Option<[i64; N]> {
     numbers?.try_into().ok()
 }
 
-/// Compares the time with the one that was written down, and writes it down. `moment` is the
-/// machine's uptime, if the system tells it.
+/// Compares the time with the stored one, and stores it. `moment` is the machine's uptime, if the
+/// system tells it.
 fn note_in(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -139,7 +137,7 @@ fn note_in(
     }
     let passed = moment.zip(last_moment).and_then(|(now, then)| now.milliseconds_since(&then));
     let step = last.map_or(0, |last| instant_milliseconds - last - passed.unwrap_or(0));
-    // Within one boot the uptime tells how much time has passed. Across boots it does not: then a
+    // Within one boot the uptime shows how much time has passed. Across boots it does not: then a
     // later time may be right, and only an earlier one is a step.
     let is_step =
         step <= -START_MILLISECONDS_MIN || (step >= START_MILLISECONDS_MIN && passed.is_some());

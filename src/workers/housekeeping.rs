@@ -1,5 +1,5 @@
-//! Housekeeping: deposit addresses are derived ahead, rows past their time are removed a few at
-//! once, and outbox rows of other processes are sequenced.
+//! Housekeeping: derives deposit addresses ahead, removes expired rows a few at a time, and has
+//! outbox rows of other processes sequenced.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::{chaos, events, keys, payouts, staff};
 
 /// Rows that one purge removes, so that other writes never wait long for it.
 const PURGED_ROWS_MAX: i64 = 500;
-/// Accounts whose events are looked through in one transaction.
+/// Accounts whose events one transaction checks.
 const ACCOUNTS_PURGED_MAX: usize = 100;
 /// Accounts whose oldest events are looked up in one statement.
 const OLDEST_LOOKED_UP_MAX: i64 = 1_000;
-/// How long totals of payouts stay after their day or month.
+/// How long totals of payouts are kept after their day or month.
 const TOTALS_KEPT_MILLISECONDS: i64 = 86_400_000;
-/// How long an account's events are left alone at least after a look.
+/// The shortest time between two looks at an account's events.
 const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
-/// How long the purger rests once nothing more is to be removed.
+/// How long the purger rests when there is nothing more to remove.
 const PURGE_SECONDS: u64 = 60;
-/// Addresses derived before the thread lets others run.
+/// Addresses derived before the thread lets other work run.
 const DERIVED_AT_ONCE: usize = 64;
 
 /// Reserves derivation indices in the store for each pool of addresses that needs more. Logs a
@@ -77,7 +77,7 @@ pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool
     }
 }
 
-/// Removes what is past its time, a few rows at once, for as long as the service runs.
+/// Removes expired rows, a few at a time, for as long as the service runs.
 pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut purger = Purger::default();
     note_limits(&app).await;
@@ -91,17 +91,17 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Writes down since when the configured limits on payouts are in force.
+/// Stores since when the configured limits on payouts are in force.
 async fn note_limits(app: &AppState) {
     let limits = app.services.settings.payout_limits.clone();
     let note =
         move |tx: &mut dyn Tx, now: &mut Now| Ok(limits::keep_in_force_since(tx, now, &limits)?);
     if let Err(failure) = app.store.write(note).await {
-        tracing::error!(?failure, "which limits on payouts are set could not be noted");
+        tracing::error!(?failure, "the payout limits in force could not be recorded");
     }
 }
 
-/// Removes what is past its time, and remembers when to look at each account's events again:
+/// Removes expired rows, and remembers when to look at each account's events again, so that
 /// accounts in which nothing expires cost nothing.
 #[derive(Default)]
 pub struct Purger {
@@ -113,8 +113,9 @@ pub struct Purger {
 }
 
 impl Purger {
-    /// Removes some of each kind; answers whether there may be more. Each kind has a transaction of
-    /// its own, so that no number of accounts and no slow way to the store makes one too long.
+    /// Removes some rows of each kind; answers whether there may be more. Each kind has a
+    /// transaction of its own, so that none becomes too long, however many accounts there are and
+    /// however slow the store is.
     pub async fn run_once(&mut self, app: &AppState) -> bool {
         let mut is_more = purged(app, |tx, now| idempotency::purge(tx, now, PURGED_ROWS_MAX)).await;
         is_more |= purged(app, |tx, now| {
@@ -231,7 +232,7 @@ async fn purged(
 }
 
 /// Wakes the sequencer while there are outbox rows: those that commands such as `hundi decide`
-/// wrote beside the server, and those of a commit that had more events than one run takes.
+/// wrote beside the server, and the rest of a commit with more events than one run takes.
 pub async fn nudge_sequencer(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut last = None;
     while !*stop.borrow() {
@@ -250,7 +251,7 @@ pub async fn nudge_sequencer(app: Arc<AppState>, mut stop: watch::Receiver<bool>
                 tracing::error!(?failure, "the outbox could not be sequenced; tried again");
             }
         }
-        // Without a pause as long as the sequencer makes progress.
+        // No pause as long as the sequencer makes progress.
         let moves = first.is_some() && first != last;
         last = first;
         if moves {

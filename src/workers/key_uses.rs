@@ -1,5 +1,5 @@
-//! Writes down when keys were last used: what this process noted, once a minute and at its end, so
-//! that no request writes because of it.
+//! Stores when keys were last used, as noted by this process, once a minute and at its end, so that
+//! no request has to write it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::app_state::AppState;
 use crate::background::Stop;
 use crate::keys;
 
-/// How often uses are written down. A process that is killed forgets those since the last time.
+/// How often uses are stored. A killed process loses those since the last time.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 /// Keys that one transaction writes.
 const KEYS_AT_ONCE: usize = 500;
-/// How long the end waits for the store. Nobody is waiting for these times.
+/// How long the end waits for the store. Nobody waits for these times.
 const END_WAITS: Duration = Duration::from_secs(2);
 
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
@@ -32,17 +32,20 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let _ = tokio::time::timeout(END_WAITS, note(&app)).await;
 }
 
-/// Writes down what was noted since the last time.
+/// Stores the uses since the last time.
 async fn note(app: &AppState) {
     let noted = app.keys.take_uses();
     for (index, some) in noted.chunks(KEYS_AT_ONCE).enumerate() {
         let uses = some.to_vec();
         let written = app.store.write(move |tx, _| {
-            // In the order of keys, so that two nodes do not wait for one another.
+            // In the order of keys, so that two nodes do not deadlock.
             Ok(uses.iter().try_for_each(|used| keys::rows::note_use(tx, *used))?)
         });
         if let Err(failure) = written.await {
-            tracing::warn!(?failure, "when keys were used could not be written down; tried again");
+            tracing::warn!(
+                ?failure,
+                "the times when keys were used could not be stored; tried again"
+            );
             app.keys.note_uses(noted.iter().skip(index * KEYS_AT_ONCE).copied());
             return;
         }

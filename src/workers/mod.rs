@@ -1,5 +1,5 @@
-//! Workers: what runs beside the requests. Most take rows that are due and do one thing with each.
-//! A worker may be stopped at any moment.
+//! Workers: what runs beside the requests. Most take due rows and do one thing with each. A worker
+//! may be stopped at any moment.
 
 pub mod account_look_ups;
 pub mod bank;

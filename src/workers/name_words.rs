@@ -1,5 +1,4 @@
-//! Keeps the words of names that were stored by versions without `name_words`: walks once through
-//! all names.
+//! Stores the words of names from versions without `name_words`: walks once through all names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +12,8 @@ use crate::{keys, name_words};
 
 /// Names of one transaction.
 const NAMES_AT_ONCE: i64 = 200;
-/// Under which name the store keeps how far the walk has come: the scope, whether its senders or
-/// beneficiaries are walked, and the last one of them.
+/// Name of the stored position of the walk: the scope, whether its senders or beneficiaries are
+/// walked, and the last one of them.
 const PLACE: &str = "name_words_place";
 const DONE: &[u8] = b"done";
 
@@ -25,7 +24,10 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
             Ok(true) => break,
             Ok(false) => 0,
             Err(failure) => {
-                tracing::error!(?failure, "names could not be walked through; tried again");
+                tracing::error!(
+                    ?failure,
+                    "stored names could not be indexed for search; tried again"
+                );
                 60
             }
         };
@@ -40,7 +42,8 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Keeps the words of the next few names, and the place after them; answers whether all are done.
+/// Stores the words of the next few names, and the position after them; answers whether all are
+/// done.
 pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let place = meta::read(tx, PLACE)?.unwrap_or_default();
     if place == DONE {

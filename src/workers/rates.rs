@@ -1,5 +1,5 @@
-//! Polls the sources of market rates and keeps the last good one in the store, so that a restart
-//! does not begin without.
+//! Polls the sources of market rates and stores the last good rate, so that a restart has one at
+//! once.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ pub struct RateMetrics {
     pub sources: RateSources,
 }
 
-/// Takes up the rate that an earlier run kept in the store. Call it before the first request, so
-/// that the service can quote at once if the rate is not too old.
+/// Takes the rate that an earlier run stored. Call it before the first request, so that the service
+/// can quote at once if the rate is not too old.
 pub async fn restore(store: &Store, rates: &HttpRates) {
     match store.read(Cost::Point, |tx| Ok(rows::find(tx, rows::SOURCE)?)).await {
         Ok(Some((last, anchor))) => rates.restore(last, anchor),
@@ -58,7 +58,7 @@ pub async fn poll(store: &Store, rates: &HttpRates, metrics: &RateMetrics) {
         metrics.sources.set(source.figure, source.number, source.refusal().is_some());
     }
     let Ok((rate, anchor)) = polled else { return };
-    // A rate that cannot be written is still good: quotes use the one in memory.
+    // A rate that cannot be stored is still good: quotes use the one in memory.
     if let Err(failure) =
         store.write(move |tx, _| Ok(rows::save(tx, rows::SOURCE, &rate, &anchor)?)).await
     {

@@ -1,5 +1,5 @@
-//! Watches the sanctions lists: every node reads changed files again, and one node screens
-//! everybody in live mode again when the entries changed.
+//! Watches the sanctions lists. Every node reads changed files again, and one node screens
+//! everybody in live mode again if the entries changed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,20 +21,18 @@ use crate::store::{Tx, meta};
 use crate::tasks::{self, TASKS_AT_ONCE_MAX, TaskKind};
 use crate::{beneficiaries, senders};
 
-/// How often the files are looked at.
+/// How often the files are checked.
 const LOOK_SECONDS: u64 = 60;
 /// How long after a change other nodes may still screen with the earlier lists: until their next
-/// look at the files, and as long again for transactions that they have begun by then.
+/// check of the files, and as long again for transactions that they have begun by then.
 const SETTLE: Duration = Duration::from_secs(2 * LOOK_SECONDS);
-/// Senders or beneficiaries that one transaction screens, so that it never stands long in the write
-/// lane.
+/// Senders or beneficiaries that one transaction screens, so that it never holds the write lane for
+/// long.
 pub const STEP_ROWS_MAX: i64 = 16;
-/// Under which name the store keeps the hash of the list entries that everybody was screened with
-/// last.
+/// Name of the stored hash of the list entries with which everybody was last screened.
 const SCREENED_META: &str = "screened_lists";
 
-/// Under which name the store keeps how far the last walk over everybody came, for every node to
-/// show.
+/// Name of the stored progress of the last walk over everybody, which every node can show.
 const WALK_META: &str = "screening_walk";
 
 /// How far a walk over everybody has come.
@@ -44,9 +42,9 @@ pub struct ScreeningProgress {
     pub began_at: i64,
     /// The account that the walk is in, counted from 1.
     pub account_number: i64,
-    /// It is at the account's beneficiaries; before that at its senders.
+    /// It is at the account's beneficiaries; its senders are done.
     pub is_beneficiaries: bool,
-    /// Senders and beneficiaries that it has gone past.
+    /// Senders and beneficiaries that are done.
     pub count: i64,
     /// When the last of them was created, in Unix seconds: each account is walked in that order.
     pub reached: Option<i64>,
@@ -66,7 +64,7 @@ impl ScreeningProgress {
         }
     }
 
-    /// Keeps where a walk goes on after a step.
+    /// Stores where a walk continues after a step.
     fn keep(&mut self, tx: &mut dyn Tx, now: &Now, walk: Option<Walk>) -> Result<(), StoreError> {
         match walk {
             None => self.ended_at = Some(now.instant()),
@@ -97,7 +95,7 @@ pub struct Walk {
     account_number: i64,
     table: ScreenedTable,
     after: [u8; 16],
-    /// Rows that it has gone past.
+    /// Rows that are done.
     count: i64,
 }
 
@@ -107,7 +105,7 @@ impl Walk {
     }
 }
 
-/// Screens up to `rows_max` senders or beneficiaries again and answers where to go on; `None` at
+/// Screens up to `rows_max` senders or beneficiaries again and answers where to continue; `None` at
 /// the end. Running a step twice does no harm.
 pub fn step(
     tx: &mut dyn Tx,
@@ -120,7 +118,7 @@ pub fn step(
         return Ok(None);
     }
     let scope = Scope::new(walk.account_number, walk.mode);
-    // The operator's decisions lock it too, so that a step writes over none of them.
+    // The operator's decisions lock the account too, so that a step overwrites none of them.
     keys::rows::lock_account(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
@@ -151,7 +149,7 @@ pub fn step(
     Ok(Some(walk))
 }
 
-/// What `step` is about to ask.
+/// The questions that `step` will ask.
 fn questions(
     tx: &mut dyn Tx,
     services: &Services,
@@ -187,7 +185,7 @@ fn questions(
     Ok(questions)
 }
 
-/// What the checks of beneficiaries that are due are about to ask the lists.
+/// The questions that the due checks of beneficiaries will ask the lists.
 fn questions_of_checks(
     tx: &mut dyn Tx,
     services: &Services,
@@ -210,8 +208,7 @@ fn questions_of_checks(
 }
 
 /// Asks the lists the questions of due checks before their transaction opens, which then finds the
-/// answers in memory. A fault of the store is ignored here, because the transaction will meet it
-/// too.
+/// answers in memory. Ignores an error of the store, because the transaction will meet it too.
 pub async fn ahead_of_checks(app: &AppState) {
     let Some(lists) = &app.services.screening else { return };
     let (services, until) = (app.services.clone(), app.store.clock.milliseconds());
@@ -224,13 +221,12 @@ pub async fn ahead_of_checks(app: &AppState) {
     }
 }
 
-/// Whether everybody has to be screened again: the entries are not those of the last whole walk.
+/// Whether everybody must be screened again: the entries are not those of the last complete walk.
 pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
     Ok(meta::read(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
 }
 
-/// Reads the files that changed, every minute: on every node, because each screens with its own
-/// copy.
+/// Reads changed files every minute. Runs on every node, because each screens with its own copy.
 pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
     while !*stop.borrow() {
@@ -250,7 +246,7 @@ pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Screens everybody in live mode again when the entries changed, or when a walk was cut short.
+/// Screens everybody in live mode again if the entries changed, or if a walk was interrupted.
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
     // A node that takes the worker over must not walk with entries older than its predecessor's.
@@ -258,7 +254,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut walked = None;
     while !*stop.borrow() {
         if let Err(failure) = walk_if_due(&app, &lists, &mut walked, &stop).await {
-            tracing::error!(?failure, "screening everybody again stopped; it begins anew");
+            tracing::error!(?failure, "screening everybody again failed; it starts over");
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_secs(LOOK_SECONDS)) => {}
@@ -286,19 +282,19 @@ async fn reload(lists: &Arc<Lists>, metrics: &Metrics) {
         }
         Ok(Err(fault)) => {
             metrics.list_reloads.count("refused");
-            tracing::error!(%fault, "a sanctions list was not taken; the one before stays");
+            tracing::error!(%fault, "a changed sanctions list was rejected; the earlier one stays");
         }
         Err(_) => {
             metrics.list_reloads.count("refused");
-            tracing::error!("reading the sanctions lists panicked; those before stay");
+            tracing::error!("reading the sanctions lists panicked; the earlier ones stay in use");
         }
     }
 }
 
-/// The hash of the entries that this worker has walked over everybody with, and when it began to.
+/// The hash of the entries with which this worker has walked over everybody, and when it began.
 type Walked = Option<([u8; 32], Instant)>;
 
-/// When to walk over everybody with entries that are new since the last whole walk.
+/// When to walk over everybody with entries that are new since the last complete walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Due {
     /// Not now: this worker has walked, and other nodes may not have the entries yet.
@@ -318,8 +314,8 @@ fn due(walked: Walked, hash: [u8; 32], now: Instant, is_shared: bool) -> Due {
     }
 }
 
-/// Walks over everybody at once when the entries changed. On a shared store it walks once more
-/// after `SETTLE`, because until then another node may have screened somebody with the old entries.
+/// Walks over everybody at once if the entries changed. On a shared store it walks once more after
+/// `SETTLE`, because until then another node may have screened somebody with the old entries.
 async fn walk_if_due(
     app: &AppState,
     lists: &Arc<Lists>,

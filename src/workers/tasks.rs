@@ -1,4 +1,4 @@
-//! The task worker: runs what is due, oldest first.
+//! The task worker: runs due tasks, oldest first.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use crate::tasks::{self, TASKS_AT_ONCE_MAX, Task, TaskKind};
 use crate::test_helpers::clock;
 
 /// After this time a transaction takes no more tasks. It is well below the time after which
-/// PostgreSQL's lanes give a transaction up. So slow statements make transactions smaller, instead
+/// PostgreSQL's lanes give a transaction up, so slow statements make transactions smaller, instead
 /// of undoing the same tasks again and again.
 const TASKS_SECONDS_MAX: u64 = 2;
-/// How long the worker sleeps at most on a shared store. Other nodes write tasks too, and their
-/// signals do not reach this node.
+/// The longest sleep on a shared store. Other nodes write tasks too, and their signals do not reach
+/// this node.
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
-/// How long a task that failed rests.
+/// How long after a failure a task is tried again.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
-/// How long after a conflict with another transaction a task is tried again: that transaction will
+/// How long after a conflict with another transaction a task is tried again. That transaction will
 /// have ended by then.
 const TASK_MET_MILLISECONDS: i64 = 250;
 
@@ -51,8 +51,8 @@ pub fn run_due(
     Ok(count)
 }
 
-/// Puts off the first task that is due. It failed as the only one of its transaction, and the
-/// others must not wait for it.
+/// Postpones the first due task. It was the only task of its transaction and failed; the others
+/// must not wait for it.
 fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), OperationError> {
     for task in &tasks::due(tx, now.instant_milliseconds(), 1)? {
         tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one \
@@ -62,7 +62,7 @@ fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// Runs a task, or brings an account's tasks up to its test clock.
+/// Runs a task, or runs an account's tasks up to its test clock.
 fn run_one(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -75,7 +75,7 @@ fn run_one(
     }
 }
 
-/// Runs a task so that its failure undoes only itself. Then it is put off and logged. Only an
+/// Runs a task so that a failure undoes only that task, which is then postponed and logged. Only an
 /// unavailable store fails the whole transaction.
 fn run_apart(
     tx: &mut dyn Tx,
@@ -125,7 +125,8 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
                     );
                     wait = tasks::LOOK_MILLISECONDS_MAX;
                     if tasks_max == 1 {
-                        // If the store does not answer at all, this fails too, and all tasks stay.
+                        // If the store does not answer at all, this fails too, and the task stays
+                        // first.
                         let _ = app.store.write(put_off_first).await;
                     }
                     tasks_max = 1;
@@ -134,7 +135,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
-            // What was just written may be due before what was known: look again.
+            // What was just written may be due earlier than what was known, so look again.
             () = app.store.signals.tasks.notified() => {}
             _ = stop.changed() => {}
         }

@@ -41,7 +41,7 @@ const DAMAGES: &[(&str, &str)] = &[
     ("UPDATE transfers SET status = 'payout_processing'", "a transfer and its payout disagree"),
     (
         "UPDATE transfers SET status_history = 'funding@1 payout_settled@2'",
-        "which no arrow permits",
+        "which is not permitted",
     ),
     (
         "UPDATE transfers SET status_history = replace(status_history, 'funding@', 'funding@9')",

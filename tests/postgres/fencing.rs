@@ -1,4 +1,4 @@
-//! A primary of before a fail-over that comes back, and a database that went back in time: nothing
+//! An old primary that comes back after a fail-over, and a database that went back in time: nothing
 //! is written to them, and nothing is read from the first.
 
 use std::time::Duration;

@@ -7,7 +7,7 @@ use crate::http::body::Node;
 use crate::http::form::Field;
 use crate::kernel::{Code, Currency, Money, RefusalEntry};
 
-/// A positive amount with at most two decimals, in hundredths; which currency, another field says.
+/// A positive amount with at most two decimals, in hundredths. Another field names the currency.
 #[derive(Clone, Copy)]
 pub struct Amount(pub i64);
 
@@ -32,7 +32,7 @@ impl Field for Amount {
     }
 }
 
-/// The refusal of zero, with the ends of what the grammar of amounts takes.
+/// The refusal of zero, with the smallest and the largest amount that the grammar allows.
 fn not_positive(name: &str, minimum: &str, maximum: &str) -> RefusalEntry {
     let message = format!("{name} must be greater than zero.");
     RefusalEntry::field(Code::ParameterRangeInvalid, name, message)
@@ -40,8 +40,8 @@ fn not_positive(name: &str, minimum: &str, maximum: &str) -> RefusalEntry {
         .with("maximum", maximum)
 }
 
-/// An amount of an ISO 4217 currency with two decimals, zero too: whoever takes it judges its range
-/// and names both ends.
+/// An amount of an ISO 4217 currency with two decimals, which may be zero. Whoever uses it judges
+/// its range and names both ends.
 #[derive(Clone, Copy)]
 pub struct RangedAmount(pub i64);
 
@@ -73,7 +73,7 @@ impl Field for RangedAmount {
 pub struct TokenAmount(pub Money);
 
 impl TokenAmount {
-    /// More than ever moves at once, and far from what the book's sums can hold.
+    /// More than ever moves at once, and far below what the book's sums can hold.
     pub const MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
 }
 

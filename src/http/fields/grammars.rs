@@ -40,7 +40,7 @@ macro_rules! text_fields {
     };
 }
 
-/// A text of some length; where it has another, the message says what is wanted as well.
+/// A text whose length is within bounds. For another length, the message also says what is wanted.
 fn text_of_length<'a>(
     node: &'a Node,
     min: usize,
@@ -151,7 +151,7 @@ impl BirthDate {
     pub fn check_past(&self, now: &Now) -> Result<(), Refusal> {
         let today = jiff::Timestamp::from_second(now.business())
             .map(|at| jiff::tz::Offset::UTC.to_datetime(at).date().to_string());
-        // Dates of this form compare as their texts do.
+        // Dates in this form compare as their texts do.
         if today.is_ok_and(|today| self.0 < today) {
             return Ok(());
         }
@@ -171,7 +171,7 @@ const DATE_PATTERN: &str = "^((19|20)[0-9]{2}-((0[13578]|1[02])-(0[1-9]|[12][0-9
     |(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))\
     |(19(0[48]|[2468][048]|[13579][26])|20([02468][048]|[13579][26]))-02-29)$";
 
-/// An address as a browser reads it, so that no two readers see different hosts in it.
+/// An address as a browser parses it, so that no two readers see different hosts in it.
 fn https_url(text: &str) -> Option<String> {
     let rest = text.strip_prefix("https://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -180,7 +180,7 @@ fn https_url(text: &str) -> Option<String> {
     (!authority.is_empty()).then(|| url.to_string())
 }
 
-/// [`COUNTRIES`] by their first letters: `^(A[DEF…]|B[AB…]|…)$`.
+/// [`COUNTRIES`] grouped by first letter: `^(A[DEF…]|B[AB…]|…)$`.
 static COUNTRY_PATTERN: LazyLock<String> = LazyLock::new(|| {
     let mut pattern = String::from("^(");
     let mut first = "";
@@ -197,7 +197,7 @@ static COUNTRY_PATTERN: LazyLock<String> = LazyLock::new(|| {
     pattern + "])$"
 });
 
-/// An address in the form of any chain; its chain is judged later, with the object.
+/// An address in the form of any chain. The chain is judged later, with the object.
 impl Field for ChainAddress {
     fn schema() -> Value {
         let (length_min, length_max) = address_lengths();

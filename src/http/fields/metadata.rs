@@ -16,7 +16,7 @@ fn metadata_schema(value: Value) -> Value {
         "pattern": PLAIN_PATTERN }, "additionalProperties": value })
 }
 
-/// Reads the pairs; `None` values are the nulls of an update, which nothing else takes.
+/// Reads the pairs. A `None` value is the null of an update, which nothing else accepts.
 fn metadata_pairs(
     node: &Node,
     takes_null: bool,

@@ -1,4 +1,4 @@
-//! The types of fields that requests are made of, each parsed into a value that cannot be wrong.
+//! The types of fields in requests, each parsed into a value that cannot be wrong.
 
 mod amounts;
 mod grammars;
@@ -24,7 +24,7 @@ pub(super) fn wrong<T>(
     None
 }
 
-/// A text without control characters, whose length in characters lies between the bounds.
+/// A text without control characters, whose number of characters is within the bounds.
 pub(super) fn text<'a>(
     node: &'a Node,
     min: usize,
@@ -55,10 +55,10 @@ pub(super) fn text<'a>(
 
 /// For schemas: no control characters.
 pub(in crate::http) const PLAIN_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
-/// For schemas: the same, and something to be seen.
+/// For schemas: the same, and at least one visible character.
 const NOT_BLANK_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*[^\u0000-\u001F\u007F-\u009F\s][^\u0000-\u001F\u007F-\u009F]*$";
 
-/// For schemas: the same, and no override of the direction of letters.
+/// For schemas: the same, and no character that overrides the direction of letters.
 const NAME_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F\u202D\u202E]*[^\u0000-\u001F\u007F-\u009F\u202D\u202E\s][^\u0000-\u001F\u007F-\u009F\u202D\u202E]*$";
 
 /// Any text of `MIN` to `MAX` characters without control characters.
@@ -89,7 +89,8 @@ impl<const MIN: usize, const MAX: usize> Field for NameText<MIN, MAX> {
     }
     fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
         let Text(text) = Text::<MIN, MAX>::parse(node, name, entries)?;
-        // Unicode's overrides (UAX #9) make a name show as another one than is compared and paid.
+        // Unicode's overrides (UAX #9) make a name look different from the one that is compared and
+        // paid.
         if text.chars().any(|letter| matches!(letter, '\u{202d}' | '\u{202e}')) {
             let message = "must not hold characters that change the direction of its letters.";
             return wrong(Code::ParameterValueInvalid, name, message, entries);
@@ -140,7 +141,8 @@ impl<const MIN: i64, const MAX: i64> Field for Int<MIN, MAX> {
     }
 }
 
-/// A JSON number token as an integer: also `5.0` and `5e0`, which JSON Schema counts as integers.
+/// A JSON number token as an integer. It may be written `5.0` or `5e0`, which JSON Schema counts as
+/// integers.
 fn parse_integer(token: &str) -> Option<i128> {
     let (digits, exponent) = match token.split_once(['e', 'E']) {
         Some((digits, exponent)) => {
@@ -162,7 +164,7 @@ fn parse_integer(token: &str) -> Option<i128> {
         let divisor = 10_i128.pow(scale.unsigned_abs());
         return (mantissa % divisor == 0).then(|| mantissa / divisor);
     }
-    // Larger than any bound of ours, or not whole.
+    // Larger than any bound of ours, or not a whole number.
     (scale > 30).then_some(if mantissa < 0 { i128::MIN } else { i128::MAX })
 }
 
@@ -218,7 +220,7 @@ impl<T: ClosedWords> Field for EnumField<T> {
     }
 }
 
-/// What a value that is none of the words is told. Often it is one of them in the wrong case.
+/// The message for a value that is none of the words. Often it is one of them in the wrong case.
 pub fn must_be_one_of(words: &[&str], given: &str) -> String {
     let list = words.join(", ");
     match words.iter().find(|word| word.eq_ignore_ascii_case(given)) {
@@ -236,7 +238,7 @@ impl ClosedWords for Currency {
     }
 }
 
-/// Words of a closed set, each once; none is a list too.
+/// Words of a closed set, each at most once. The list may be empty.
 #[derive(Clone)]
 pub struct EnumList<T>(pub Vec<T>);
 

@@ -1,4 +1,4 @@
-//! What identifiers belong to that are shown on the page of something else.
+//! Finds the object on whose page another identifier is shown.
 
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, ObjectKind, Scope, StoreError};

@@ -1,17 +1,17 @@
-//! Which commits a node told its callers of, in the form in which a server can be asked whether it
-//! has them.
+//! Which commits a node acknowledged to its callers, in a form in which a server can be asked
+//! whether it has them.
 //!
-//! With its COMMIT each writing transaction asks how far the log goes and what its number is
-//! ([`FOOTPRINT`]). The record of the commit stands behind that position. A server that was
-//! promoted says how far it had replayed the log of the server before it:
+//! With its COMMIT each writing transaction asks how far the log goes and what its own number is
+//! ([`FOOTPRINT`]). The record of the commit is behind that position. A promoted server says how
+//! far it had replayed the log of the server before it:
 //!
 //! - Not beyond the position: the commit is lost.
 //! - Beyond it: the server knows the transaction, because what it wrote stands before the position.
 //!   So the number is not used again, and its status says whether the commit was replayed too.
 //!
-//! Of the acknowledged commits the highest position stays, and the numbers of those that no later
-//! one covers. A later one covers those that were acknowledged before it asked for its footprint:
-//! their records stand before its position.
+//! Of the acknowledged commits the highest position is kept, and the numbers of those that no later
+//! commit covers. A commit covers those that were acknowledged before it asked for its footprint,
+//! because their records are before its position.
 
 use std::mem::take;
 
@@ -33,18 +33,17 @@ pub(super) struct Footprint {
 pub(super) enum Verdict {
     /// It lacks one of them.
     Lost,
-    /// It has all of them if it calls each of these transactions committed; there may be none to
-    /// ask for.
+    /// It has all of them if it calls each of these transactions committed. The list may be empty.
     HasThemIfCommitted(Vec<i64>),
 }
 
 #[derive(Default, Debug)]
 pub(super) struct Acknowledged {
-    /// The timeline that all of it is about.
+    /// The timeline of these commits.
     timeline: i64,
     count: u64,
     position: i64,
-    /// The number among all that were acknowledged, and the footprint.
+    /// Commits that no later one covers: how many had been acknowledged with it, and its footprint.
     uncovered: Vec<(u64, Footprint)>,
 }
 
@@ -53,12 +52,12 @@ impl Acknowledged {
         self.count
     }
 
-    /// The highest position that an acknowledged commit of this timeline stands behind.
+    /// The highest position that an acknowledged commit of this timeline is behind.
     pub(super) fn position(&self, timeline: i64) -> Option<i64> {
         (self.timeline == timeline && !self.uncovered.is_empty()).then_some(self.position)
     }
 
-    /// Adds a commit that is acknowledged now.
+    /// Adds a commit that was just acknowledged.
     pub(super) fn note(&mut self, timeline: i64, footprint: Footprint) {
         if timeline != self.timeline {
             *self = Acknowledged { timeline, count: self.count, ..Acknowledged::default() };
@@ -69,7 +68,8 @@ impl Acknowledged {
         self.position = self.position.max(footprint.position);
     }
 
-    /// Judges a server of this timeline that replayed the log up to a position, if it says so.
+    /// Judges a server of this timeline that replayed the log up to a position. `None` if it does
+    /// not say how far.
     pub(super) fn judge(&self, timeline: i64, replayed: Option<i64>) -> Verdict {
         if self.uncovered.is_empty() || self.timeline >= timeline {
             return Verdict::HasThemIfCommitted(Vec::new());
@@ -82,8 +82,8 @@ impl Acknowledged {
         )
     }
 
-    /// Forgets the commits of lower timelines: the server of this one has them, or their loss is
-    /// told.
+    /// Forgets the commits of lower timelines: the server of this timeline has them, or their loss
+    /// was reported.
     pub(super) fn forget_below(&mut self, timeline: i64) {
         if self.timeline < timeline {
             take(&mut self.uncovered);

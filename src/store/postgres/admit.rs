@@ -7,8 +7,8 @@ use super::faults::fault;
 use super::fence::{self, Admission, Fence, Mark, Position};
 use crate::kernel::StoreError;
 
-/// Reads where a server is and judges it. An engine that has no such functions, or lets the role
-/// read none, is not fenced.
+/// Reads where a server is and judges it. An engine without these functions, or a role that may not
+/// call them, is not fenced.
 pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, StoreError> {
     let before = fence.seen();
     let Some(position) = position(client).await? else {
@@ -26,7 +26,7 @@ pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, S
         Err(error) => return Err(fault(&error).into_error()),
     };
     let (generation, transactions) = fence.admit(before, position, mark)?;
-    // A database that was made anew in the place of the node's own has nothing to read either.
+    // A database that was made anew in the place of the node's own has no schema either.
     if !has_schema && let Some(reason) = fence.halted() {
         return Err(StoreError::Unavailable(reason.into()));
     }
@@ -36,8 +36,8 @@ pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, S
     Ok(Admission { generation, timeline: Some(timeline) })
 }
 
-/// Whether the server does not call one of these transactions committed. Of one that is too old for
-/// it to say, nothing is known.
+/// Whether the server says of one of these transactions that it is not committed. Nothing is known
+/// of a transaction that is too old for the server to say.
 async fn lacks_one(client: &Client, transactions: &[i64]) -> Result<bool, StoreError> {
     for transaction in transactions {
         let sql = format!("SELECT pg_xact_status(CAST('{transaction}' AS xid8))");
@@ -48,7 +48,7 @@ async fn lacks_one(client: &Client, transactions: &[i64]) -> Result<bool, StoreE
                     return Ok(true);
                 }
             }
-            // It is in the server's future.
+            // The transaction's number is in the server's future.
             Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => {
                 return Ok(true);
             }

@@ -1,4 +1,5 @@
-//! How a connection is made: which servers it reaches, what it sets for itself, how long it takes.
+//! How a connection is made: which servers are tried, what it sets for itself, how long it may
+//! take.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,17 +26,17 @@ use super::{
 use crate::kernel::StoreError;
 use crate::store::failpoint;
 
-/// Said of a server that takes no connection and refuses none.
+/// Of a server that neither accepts nor refuses a connection.
 const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
-/// How long a server of an address with several may be silent before the next one is tried too.
+/// How long a server may be silent before the next server of the address is tried too.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
-/// What a connection sets for itself, in one exchange. Every hot statement reads by an index, and a
-/// plan that is kept from the time when a table was small must not read all of it later, so a plan
-/// that reads whole tables is the last choice. A server, database or role that calls a
-/// commit done before it is on the disk (`off`), or before the synchronous standby has it
-/// (`local`), is overruled; `remote_write` and `remote_apply` are an operator's choice of how far a
-/// standby has to be. A connection of a node says that there is one.
+/// What a connection sets for itself, in one exchange. Every hot statement reads by an index. A
+/// plan that was made while a table was small must not read all of the table later, so plans that
+/// read whole tables are the last choice. If a server, database or role calls a commit done before
+/// it is on the disk (`off`), or before the synchronous standby has it (`local`), that is
+/// overruled. `remote_write` and `remote_apply` are left alone: how far a standby must be is the
+/// operator's choice. A node's connection also announces that a node is there.
 fn settings(is_node: bool) -> String {
     let commit = if failpoint("commit_not_kept") {
         "SET synchronous_commit = off"
@@ -54,8 +55,8 @@ fn settings(is_node: bool) -> String {
     )
 }
 
-/// Asks all servers of an address with several at the same time, and tells where those are that
-/// take writes, each as soon as it answers.
+/// Asks all servers of an address at the same time, if it has several. Calls `tell` with the
+/// position of each that takes writes, as soon as it answers.
 pub(super) fn ask_each_host(url: &PostgresUrl, tell: impl Fn(Position)) {
     if url.hosts.len() < 2 {
         return;
@@ -67,12 +68,12 @@ pub(super) fn ask_each_host(url: &PostgresUrl, tell: impl Fn(Position)) {
         let mut config = config.clone();
         config.connect_timeout(Duration::from_secs(1)).application_name("hundi");
         let client = client(&config, url.tls.as_ref(), Arc::default()).await.ok()?;
-        // A standby refuses the question.
+        // On a standby the question fails.
         position(&client).await.ok()?.map(&tell)
     };
     let all = join_all(url.hosts.iter().map(ask));
     runtime.block_on(async {
-        // Those that have not answered by then are not waited for.
+        // Servers that have not answered by then are not waited for.
         let _ = tokio::time::timeout(Duration::from_secs(CONNECT_SECONDS_MAX), all).await;
     });
     runtime.shutdown_background();
@@ -98,8 +99,8 @@ async fn client(
     }
 }
 
-/// Runs a connection on the runtime, and notes warnings of the server. A server warns before it
-/// calls a commit done whose wait for a synchronous standby was cancelled.
+/// Runs a connection on the runtime, and notes the server's warnings. A server warns when the wait
+/// for a synchronous standby was cancelled, before it calls the commit done.
 fn run<S, T>(mut connection: Connection<S, T>, is_warned: Arc<AtomicBool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -145,9 +146,9 @@ async fn open(
     Ok(Open { client, tls: url.tls.clone(), is_warned, admission })
 }
 
-/// Tries the servers of an address one after the other, beginning with the one that was connected
-/// to last. A frozen machine takes connections and says nothing, so the next server is tried too
-/// while one is silent.
+/// Tries the servers of an address one after the other, beginning with the last one used. A frozen
+/// machine accepts connections and says nothing, so the next server is tried too while one is
+/// silent.
 async fn first_that_takes_writes(
     url: &PostgresUrl,
     fence: Option<&Arc<Fence>>,
@@ -171,7 +172,7 @@ async fn first_that_takes_writes(
             None => return Err(failed),
             Some((_, Err(error))) => failed = error,
             Some((index, Ok(open))) => {
-                // Without the fence a node would go back to any server that takes writes.
+                // Without the fence a node would return to any server that takes writes.
                 if let Some(fence) = fence.filter(|_| !failpoint("no_fence")) {
                     fence.last_host.store(index, Ordering::Relaxed);
                 }
@@ -181,26 +182,25 @@ async fn first_that_takes_writes(
     }
 }
 
-/// A connection that is being made. It goes on while it is waited for, by one caller after the
-/// other.
+/// A connection that is being made. It continues while one caller after another waits for it.
 pub(super) struct Connecting {
     open: Pin<Box<dyn Future<Output = Result<Open, StoreError>>>>,
     runtime: tokio::runtime::Runtime,
-    /// When it is given up, whoever waits.
+    /// When it is given up, whether or not somebody waits.
     end: Instant,
 }
 
-/// What a caller that waited for a connection has.
+/// What a caller gets that waited for a connection.
 pub(super) enum Waited {
     Open(Box<PgSession>),
     Failed(StoreError),
-    /// The caller's time is over and the connection's is not.
+    /// The caller's time is up, the connection's is not.
     Still(Connecting),
 }
 
 impl Connecting {
-    /// Begins to connect and to set the limits of every statement and what durability needs; that
-    /// takes a few seconds at most, from now on. Nothing is sent before somebody waits.
+    /// Begins to connect, and to set the limits of every statement and what durability needs. This
+    /// takes a few seconds at most. Nothing is sent before somebody waits.
     pub(super) fn start(
         url: &PostgresUrl,
         fence: Option<&Arc<Fence>>,
@@ -217,7 +217,7 @@ impl Connecting {
         })
     }
 
-    /// Waits until `until` at most. Not to be called on a thread of a runtime.
+    /// Waits until `until` at most. Blocks: do not call it on a thread of a runtime.
     pub(super) fn wait(mut self, until: Instant) -> Waited {
         let until = until.min(self.end);
         let open = self.open.as_mut();
@@ -235,24 +235,25 @@ impl Connecting {
         }
     }
 
-    /// Whether its time is over, because nobody waited for it meanwhile.
+    /// Whether its time is up because nobody waited for it.
     pub(super) fn is_stale(&self) -> bool {
         Instant::now() >= self.end
     }
 
-    /// A look-up of a name may still run, and nobody waits for it.
+    /// Drops it without waiting for a look-up of a name that may still run.
     pub(super) fn give_up(self) {
         self.runtime.shutdown_background();
     }
 }
 
 impl PgSession {
-    /// Connects, before `end` and within a few seconds. Not to be called on a thread of a runtime.
+    /// Connects before `end`, and within a few seconds. Blocks: do not call it on a thread of a
+    /// runtime.
     pub(super) fn connect(url: &PostgresUrl, end: Instant) -> Result<PgSession, StoreError> {
         PgSession::connect_admitted(url, None, end)
     }
 
-    /// The same with a server that the fence admits.
+    /// Like [`PgSession::connect`], but with a server that the fence admits.
     pub(super) fn connect_admitted(
         url: &PostgresUrl,
         fence: Option<&Arc<Fence>>,

@@ -1,10 +1,10 @@
-//! What faults of the driver and of the server mean for a connection and for its caller.
+//! What errors of the driver and of the server mean for a connection and for its caller.
 
 use tokio_postgres::error::SqlState;
 
 use crate::kernel::StoreError;
 
-/// Said where sessions share back ends.
+/// Of sessions that share back ends.
 pub(super) const POOLER: &str = "a connection pooler between hundi and PostgreSQL gives out \
     connections by transaction, and hundi needs its own: connect to PostgreSQL itself, or set the \
     pooler to session mode (PgBouncer: pool_mode = session) with at least as many connections as \
@@ -13,10 +13,10 @@ pub(super) const POOLER: &str = "a connection pooler between hundi and PostgreSQ
 /// Why an exchange with the server failed.
 #[derive(Debug)]
 pub(super) enum SessionError {
-    /// The server answered, and the connection is good.
+    /// The server answered, and the connection is still good.
     Answered(StoreError),
-    /// The connection is of no more use, and what the server did with what was sent last is not
-    /// known.
+    /// The connection is of no more use, and it is not known what the server did with the last
+    /// message.
     Lost(String),
 }
 
@@ -34,7 +34,7 @@ impl SessionError {
 pub(super) enum CommitError {
     /// Nothing was kept.
     Refused(StoreError),
-    /// The connection was lost while it was under way.
+    /// The connection was lost during the commit.
     Unknown(String),
 }
 
@@ -58,11 +58,11 @@ impl From<SessionError> for CommitError {
     }
 }
 
-/// What a fault of the driver means, once a connection is made.
+/// What an error of the driver means, once a connection is made.
 pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
     let Some(answered) = error.as_db_error() else {
-        // A fault of the driver itself. The text of its cause, where there is one, says more, and
-        // none of them shows the value of a parameter.
+        // An error of the driver itself. Its cause, if there is one, says more. None of these texts
+        // shows the value of a parameter.
         let reason =
             std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
         return if error.is_closed()
@@ -83,7 +83,7 @@ pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
         }
         (_, &SqlState::LOCK_NOT_AVAILABLE) => SessionError::Answered(StoreError::Locked),
         ("23", _) => {
-            // The name of the constraint, and never the detail, which shows values.
+            // Name the constraint, but never the detail, which shows values.
             tracing::warn!(
                 code = code.code(),
                 constraint = answered.constraint(),
@@ -95,8 +95,8 @@ pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
         (_, &SqlState::QUERY_CANCELED) => SessionError::Answered(StoreError::Unavailable(
             "PostgreSQL took too long for a statement".into(),
         )),
-        // A server that went down, came up as a standby, or has no place: another connection may
-        // reach one that serves.
+        // A server that went down, came up as a standby, or takes no connections. Another
+        // connection may reach a server that works.
         ("08" | "57", _) | (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
             SessionError::Lost(format!("PostgreSQL ended the connection ({})", code.code()))
         }
@@ -104,12 +104,12 @@ pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
             "PostgreSQL lacks a resource ({})",
             code.code()
         ))),
-        // Statements that this session prepared are gone, or others' are in their place.
+        // Statements that this session prepared are gone, or others are in their place.
         (_, &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT) => {
             tracing::error!(alarm = "pooler", code = code.code(), "{POOLER}");
             SessionError::Lost(POOLER.into())
         }
-        // A fault of ours in a statement: its text names tables and columns, not values.
+        // An error in a statement of ours. Its text names tables and columns, not values.
         ("42", _) => SessionError::Answered(StoreError::Broken(format!(
             "PostgreSQL refused a statement ({}): {}",
             code.code(),
@@ -135,7 +135,7 @@ pub(super) fn connect_error(error: &tokio_postgres::Error) -> StoreError {
                 answered.message(),
                 answered.code().code()
             );
-            // A wrong password, name or database is not healed by waiting.
+            // Waiting does not correct a wrong password, name or database.
             let is_lasting = matches!(answered.code().code().get(..2), Some("28" | "3D" | "42"));
             if is_lasting { StoreError::Broken(told) } else { StoreError::Unavailable(told) }
         }

@@ -1,12 +1,12 @@
 //! Fencing: a node works with one history of its database and never with an older one.
 //!
 //! Every connection reads where its server is ([`Position`]: the cluster's identifier, the timeline
-//! and the position of the log) and a row of the database that only rises ([`Mark`]). The node
-//! remembers the highest position, the last mark that it wrote itself (one that was only read may
-//! never have reached a standby), and what it acknowledged (`acknowledged.rs`):
+//! and the log's position) and a row of the database that only rises ([`Mark`]). The node remembers
+//! the highest position, the last mark that it wrote itself (a mark that it only read may never
+//! have reached a standby), and the commits that it acknowledged (`acknowledged.rs`):
 //!
-//! - A server of a lower timeline is a primary of before a fail-over that came back. Its
-//!   connections are refused, and those that are open are dropped.
+//! - A server of a lower timeline is an old primary, from before a fail-over, that came back. Its
+//!   connections are refused, and open ones are dropped.
 //! - A server that lacks a commit that this node acknowledged, or whose log is behind what the node
 //!   has seen or whose mark is behind the node's own, went back in time (a restore, a fail-over to
 //!   a standby that was behind). The node stops writing and says so in the mark, which stops the
@@ -14,7 +14,7 @@
 //!   mark's epoch.
 //!
 //! A fail-over is judged exactly. Other ways back in time are found by the mark, which rises every
-//! [`WATCH_SECONDS`], so a loss of less than that can stay unnoticed.
+//! [`WATCH_SECONDS`], so a shorter loss can stay unnoticed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -84,22 +84,22 @@ impl Mark {
     }
 }
 
-/// What a node has seen of its database: what a server says is compared with it.
+/// What a node has seen of its database, to compare with what a server says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct DatabaseSeen {
     /// `None` until the first connection.
     position: Option<Position>,
-    /// One that this node wrote, and that was acknowledged: what was only read may never have
-    /// reached a standby.
+    /// The last mark that this node wrote and that was acknowledged. A mark that was only read may
+    /// never have reached a standby.
     mark: Mark,
-    /// Where the log of the highest timeline is at least, by what was acknowledged. Only
+    /// The least position of the highest timeline's log, by what was acknowledged. Only
     /// [`Fence::seen`] fills it in.
     acknowledged: i64,
 }
 
 impl DatabaseSeen {
-    /// Whether the operator has resumed since: what a server said meanwhile is of the time before,
-    /// and the next look judges it.
+    /// Whether the operator has resumed since. Then what a server said is outdated, and the next
+    /// look judges it.
     fn is_of_before_a_resume(&self, state: &FenceState) -> bool {
         self.position.is_some() && self.mark.epoch < state.seen.mark.epoch
     }
@@ -115,7 +115,7 @@ struct FenceState {
     is_other_cluster_reported: bool,
 }
 
-/// The memory of one node.
+/// What one node remembers.
 #[derive(Default)]
 pub(super) struct Fence {
     state: Mutex<FenceState>,
@@ -123,17 +123,17 @@ pub(super) struct Fence {
     generation: watch::Sender<u64>,
     /// Which of the address's servers was connected to last.
     pub(super) last_host: AtomicUsize,
-    /// Whether this process is a node, and no command beside one.
+    /// Whether this process is a node, not a command beside one.
     pub(super) is_node: bool,
     /// Connections to old primaries that were refused or dropped.
     pub(super) refused_count: AtomicU64,
-    /// A connection ran statements of another one: a pooler gives them out by transaction. Nothing
-    /// is read or written until the watch finds that it no longer does.
+    /// A connection ran statements of another one, so a pooler assigns connections by transaction.
+    /// Nothing is read or written until the watch finds that this has ended.
     pub(super) is_pooled: AtomicBool,
 }
 
-pub(super) const OLD_PRIMARY: &str = "this server is a primary of before a fail-over (its timeline \
-    is lower): nothing may be written to it; see \"An old primary\" in docs/postgresql.md";
+pub(super) const OLD_PRIMARY: &str = "this server is an old primary from before a fail-over (its \
+    timeline is lower): nothing may be written to it; see \"An old primary\" in docs/postgresql.md";
 const OTHER_CLUSTER: &str = "this server is of another cluster than the one that this node works \
     with: see \"A database that went back in time\" in docs/postgresql.md, then run \
     `hundi resume database`";
@@ -150,7 +150,7 @@ impl Fence {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What this node has seen so far. Taken before a server is asked, because other connections
+    /// What this node has seen so far. Take it before asking a server, because other connections
     /// raise it meanwhile.
     pub(super) fn seen(&self) -> DatabaseSeen {
         let state = self.lock();
@@ -178,9 +178,10 @@ impl Fence {
         self.lock().halted
     }
 
-    /// Judges a connection by what its server said after `before` was known. `Err` refuses it. A
-    /// connection that is not refused is good up to this generation, and is not used before
-    /// [`Fence::hear`] was told whether the server calls these transactions committed.
+    /// Judges a connection by what its server said, with `before` as known before the question.
+    /// `Err` refuses the connection. Otherwise it is good up to the returned generation, but must
+    /// not be used before [`Fence::hear`] was told whether the server has the transactions
+    /// committed.
     pub(super) fn admit(
         &self,
         before: DatabaseSeen,
@@ -191,7 +192,7 @@ impl Fence {
         let known_position = state.seen.position.filter(|_| !failpoint("no_fence"));
         let is_resumed = known_position.is_some() && mark.epoch > state.seen.mark.epoch;
         if is_resumed {
-            // The operator said that this is the database.
+            // The operator has said that this is the database.
             tracing::warn!(
                 timeline = position.timeline,
                 "the operator resumed: this node works with the database as it is now"
@@ -240,7 +241,7 @@ impl Fence {
             let flushed = highest.flushed.max(position.flushed);
             state.seen.position = Some(Position { flushed, ..highest });
         }
-        // From here on nothing more is acknowledged that a lower timeline's server did.
+        // From here on, no commit is acknowledged that a server of a lower timeline made.
         let verdict = state.acknowledged.judge(position.timeline, position.replayed);
         let questions = match verdict {
             Verdict::HasThemIfCommitted(transactions) => transactions,
@@ -252,7 +253,8 @@ impl Fence {
         Ok((self.generation(), questions))
     }
 
-    /// What a server of this timeline said of the transactions that [`Fence::admit`] named.
+    /// Notes whether a server of this timeline lacks one of the commits that [`Fence::admit`] asked
+    /// about.
     pub(super) fn hear(&self, before: DatabaseSeen, timeline: i64, is_lost: bool) {
         let mut state = self.lock();
         if before.is_of_before_a_resume(&state) {
@@ -264,7 +266,7 @@ impl Fence {
         state.acknowledged.forget_below(timeline);
     }
 
-    /// Stops where a node has noted in the database that writes are missing.
+    /// Stops writing if a node has noted in the database that writes are missing.
     fn heed(&self, state: &mut FenceState, mark: Mark) {
         if mark.is_lost && !failpoint("no_fence") {
             halt(
@@ -280,13 +282,13 @@ impl Fence {
         self.generation.send_modify(|generation| *generation += 1);
         tracing::warn!(
             timeline = position.timeline,
-            "the database failed over: open connections to the primary of before are dropped"
+            "the database failed over: open connections to the old primary are dropped"
         );
     }
 
-    /// Notes another server of the same address that takes writes, and was asked after `before` was
+    /// Notes another server of the same address that takes writes and was asked after `before` was
     /// known. A higher timeline is the new primary, whose log is judged once a connection works
-    /// with it; a lower one is an old primary.
+    /// with it. A lower one is an old primary.
     pub(super) fn notice(&self, before: DatabaseSeen, position: Position) {
         let mut state = self.lock();
         if failpoint("no_fence") {
@@ -305,13 +307,13 @@ impl Fence {
         }
     }
 
-    /// How many commits were acknowledged so far.
+    /// How many commits have been acknowledged.
     pub(super) fn acknowledged_count(&self) -> u64 {
         self.lock().acknowledged.count()
     }
 
-    /// Takes a commit as acknowledged, if the connection that it came from is still good: it may
-    /// have taken place on a server that is no longer the primary.
+    /// Takes a commit as acknowledged, if its connection is still good: the commit may have been
+    /// made on a server that is no longer the primary.
     pub(super) fn acknowledge(&self, admission: Admission, footprint: Option<Footprint>) -> bool {
         let mut state = self.lock();
         if admission.generation != self.generation() {
@@ -325,7 +327,7 @@ impl Fence {
         true
     }
 
-    /// The mark that says what this node found, over the one that it read.
+    /// The mark that tells other nodes what this node found, above the mark that it read.
     pub(super) fn loss_to_tell(&self, found: Mark) -> Option<Mark> {
         let state = self.lock();
         let is_to_tell =
@@ -333,7 +335,7 @@ impl Fence {
         is_to_tell.then_some(Mark { is_lost: true, ..found })
     }
 
-    /// Notes a mark that this node wrote.
+    /// Notes a mark that this node has written.
     pub(super) fn marked(&self, mark: Mark) {
         let mut state = self.lock();
         if state.seen.mark.is_below(mark) {
@@ -342,16 +344,16 @@ impl Fence {
     }
 }
 
-/// What the fence said of a connection.
+/// What the fence decided about a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Admission {
     /// The connection is good as long as the fence has this generation.
     pub generation: u64,
-    /// Of the server, if it says where it is.
+    /// The server's timeline, if it says where it is.
     pub timeline: Option<i64>,
 }
 
-/// Tells once of a server of before a fail-over that takes writes.
+/// Reports once that an old primary takes writes.
 fn report_old_primary(state: &mut FenceState, timeline: i64, timeline_known: i64) {
     if !std::mem::replace(&mut state.is_old_primary_reported, true) {
         tracing::error!(

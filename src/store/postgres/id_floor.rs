@@ -39,12 +39,13 @@ const LOCK_CLASS: i64 = 1_752_525_412;
 /// The keys hold times modulo this.
 const KEY_MODULUS: i64 = 1 << 32;
 
-/// A page whose last identifier is ahead of the database's clock by no more than this waits until
-/// it is not: it was made in this millisecond, or by a node whose clock is slightly ahead.
+/// A page whose last identifier is ahead of the database's clock by at most this waits until the
+/// clock has passed it. The identifier was minted in this millisecond, or by a node whose clock is
+/// slightly ahead.
 pub(super) const WAIT_MILLISECONDS_MAX: i64 = 50;
 
-/// When a transaction was announced at the latest, from the second number of its key as an `oid`.
-/// Both times are milliseconds since 1970.
+/// The latest time at which a transaction can have been announced, from the second number of its
+/// key as an `oid`. Both times are milliseconds since 1970.
 pub(super) fn announced_milliseconds_of(objid: i64, look_milliseconds: i64) -> i64 {
     let key = (objid + KEY_MODULUS / 2) % KEY_MODULUS;
     look_milliseconds - (look_milliseconds - key).rem_euclid(KEY_MODULUS)
@@ -55,7 +56,7 @@ pub(super) const fn first_id(milliseconds: i64) -> u128 {
     InternalId::lowest_at(milliseconds).as_u128()
 }
 
-/// The highest floor that a node has found. It holds for every view that begins later.
+/// The highest floor that a node has found. It is valid for every view that begins later.
 #[derive(Default)]
 pub(super) struct IdFloor(Mutex<u128>);
 

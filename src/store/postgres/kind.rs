@@ -6,7 +6,7 @@ pub(super) enum TransactionKind {
     Write,
     /// One view for all its statements.
     Read,
-    /// The same, for work that takes long.
+    /// One view for all its statements, for work that takes long.
     Examine,
     /// Waits for other nodes' migrations.
     Migrate,

@@ -1,4 +1,5 @@
-//! Threads with a connection each: they take transactions from one queue, and reads from another.
+//! Threads with a connection each. Some take transactions from one queue, others reads from
+//! another.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -24,13 +25,13 @@ use crate::kernel::{Clock, Now, StoreError, system_random};
 use crate::store::failpoint;
 use crate::store::jobs::{Job, LaneStats, Ran, ReadJob, Signals};
 
-/// A connection that was not used for so long is asked something small before it gets a read: the
-/// server may have closed it meanwhile.
+/// A connection that was idle for this long is tested before it gets a read, because the server may
+/// have closed it.
 const TRUSTED_MILLISECONDS: u64 = 500;
-/// A job that has less time left is refused: it would hardly be done, and a connection on which it
-/// is cut off is of no more use.
+/// A job with less time left is refused. It would hardly finish, and a connection on which it is
+/// cut off cannot be used again.
 const BEGIN_MILLISECONDS_MIN: u64 = 500;
-/// Pauses between attempts to connect, and between runs of a transaction that met another one.
+/// Pauses between attempts to connect, and between runs of a transaction that conflicted.
 const CONNECT_PAUSE_MILLISECONDS: u64 = 100;
 const CONFLICT_PAUSE_MILLISECONDS_MAX: u64 = 20;
 
@@ -53,7 +54,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Counts how long a job that has to be over at `end` waited for a lane.
+    /// Adds up how long a job with the deadline `end` waited for a lane.
     fn count_wait(&self, end: Instant) {
         let waited = Instant::now().saturating_duration_since(end - JOB_MAX);
         self.stats.wait_microseconds.fetch_add(waited.as_micros() as u64, Ordering::Relaxed);
@@ -132,12 +133,12 @@ impl Lanes {
         self.writes.close();
         self.reads.close();
         let mut ended = self.ended.clone();
-        // An error says that the last lane dropped its end.
+        // An error means that the last lane dropped its end.
         while ended.changed().await.is_ok() {}
     }
 }
 
-/// Until when a job that has to be over at `end` may begin.
+/// The latest time at which a job with the deadline `end` may begin.
 fn latest_begin(end: Instant) -> Instant {
     if failpoint("no_time_limit") {
         return end + Duration::from_secs(TRANSACTION_SECONDS_MAX);
@@ -145,12 +146,12 @@ fn latest_begin(end: Instant) -> Instant {
     end.checked_sub(Duration::from_millis(BEGIN_MILLISECONDS_MIN)).unwrap_or(end)
 }
 
-/// A lane's connection, or what there is of it.
+/// A lane's connection, open or being made.
 struct Link<'s> {
     shared: &'s Shared,
     session: Option<PgSession>,
-    /// Goes on from job to job: after an outage each job that waited has little time left, and none
-    /// would see a connection made within its own.
+    /// Kept from job to job. After an outage each waiting job has little time left, too little to
+    /// make a connection.
     connecting: Option<Connecting>,
     next_attempt: Instant,
 }
@@ -160,8 +161,8 @@ impl<'s> Link<'s> {
         Link { shared, session: None, connecting: None, next_attempt: Instant::now() }
     }
 
-    /// An open connection, made if need be. A caller whose time is over before there is one is
-    /// refused.
+    /// An open connection, made if need be. `Err` for a caller whose time is up before there is
+    /// one.
     fn session(&mut self, until: Instant) -> Result<&mut PgSession, StoreError> {
         let is_good = self.session.as_ref().is_some_and(|session| {
             !session.is_over()
@@ -206,7 +207,7 @@ impl<'s> Link<'s> {
                     }
                     return Err(unreachable());
                 }
-                // Another address may lead to the primary; the fence reports it.
+                // Another address may lead to the primary. The fence reports this one.
                 Waited::Failed(StoreError::Unavailable(reason)) if reason == OLD_PRIMARY => {
                     self.next_attempt = Instant::now() + Duration::from_millis(20);
                 }
@@ -254,7 +255,7 @@ fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
         if ran.is_err() {
             tracing::error!("a read panicked");
         }
-        // The answer is on its way; nothing was changed, so this only frees the view.
+        // The answer has been sent and nothing was changed, so this only ends the view.
         tx.roll_back();
     }
 }
@@ -263,16 +264,16 @@ struct WriteLane<'s> {
     shared: &'s Shared,
     link: Link<'s>,
     now: Now,
-    /// For pauses alone.
+    /// Only for the length of pauses.
     random: StdRng,
 }
 
 /// What became of one run of a transaction.
 enum Run {
     Over(Result<(), StoreError>),
-    /// It met another transaction, or its connection was lost before the commit.
+    /// It conflicted, or its connection was lost before the commit.
     Again,
-    /// It minted identifiers before it was announced: it has to be announced first.
+    /// It minted identifiers before it was announced, so it must be announced first.
     TooEarly,
     /// The connection was lost during the commit.
     Unknown(String),
@@ -297,11 +298,11 @@ impl WriteLane<'_> {
         }
     }
 
-    /// Runs a job until it is over or its time is.
+    /// Runs a job until it ends or its time is up.
     fn carry_out(&mut self, job: &mut dyn Job, end: Instant) -> Result<(), StoreError> {
         let mut runs_count = 0_u32;
         let mut announces_first = false;
-        // Once a commit may have taken place, only a run that finds out may say otherwise.
+        // Once a commit may have taken place, only a later run that finds out may say otherwise.
         let mut unknown: Option<String> = None;
         loop {
             let late = || match &unknown {
@@ -315,7 +316,7 @@ impl WriteLane<'_> {
                  not known: {reason}"
                 )),
             };
-            // A session is touched only by what has the time for it.
+            // Only a job with enough time left may touch a session.
             if Instant::now() >= latest_begin(end) {
                 return Err(late());
             }
@@ -381,7 +382,7 @@ impl WriteLane<'_> {
         end: Instant,
     ) -> Run {
         let mut tx = PgTx::begin(session, TransactionKind::Write, end).updating(shared.update_form);
-        // Tests that move the clock themselves have identifiers of their own time.
+        // Tests that set the clock themselves mint identifiers of their own time.
         if matches!(shared.clock, Clock::Measured(_)) {
             tx = tx.announced_by(now.minter().clone());
         }

@@ -7,18 +7,18 @@ use super::session::PgSession;
 use crate::kernel::StoreError;
 use crate::store::{EachUpdate, Row, Tx, Value, at_once};
 
-/// How rows are updated of which each has a condition of its own.
+/// How to update many rows, each with its own condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum UpdateForm {
-    /// Many with one statement, each by its place in the table, the `ctid`.
+    /// Many with one statement, each by its position in the table, the `ctid`.
     ByPlace,
     /// One with each statement.
     OneByOne,
 }
 
-/// The form that a server can do, asked outside a transaction once the schema is there. Servers
-/// that only speak PostgreSQL's protocol may have no `ctid`, and that of a partitioned table is
-/// unique within one partition only.
+/// The form that the server supports. Call it outside a transaction, once the schema is there.
+/// Servers that only speak PostgreSQL's protocol may have no `ctid`, and in a partitioned table it
+/// is unique within one partition only.
 pub(super) fn update_form(session: &mut PgSession, end: Instant) -> Result<UpdateForm, StoreError> {
     match session.statement("SELECT ctid FROM webhook_deliveries", end) {
         Ok(_) => {}
@@ -31,8 +31,8 @@ pub(super) fn update_form(session: &mut PgSession, end: Instant) -> Result<Updat
     Ok(if is_whole { UpdateForm::ByPlace } else { UpdateForm::OneByOne })
 }
 
-/// `(CAST(?2 AS BYTEA)), (CAST(?3 AS BYTEA))` for two rows of one value behind one other value. In
-/// a list of rows the server cannot tell the types of parameters by itself.
+/// `(CAST(?2 AS BYTEA)), (CAST(?3 AS BYTEA))` for two rows of one value after one other value. In a
+/// list of rows the server cannot infer the types of parameters.
 fn typed_rows<'a>(
     rows: impl Iterator<Item = &'a [Value<'a>]>,
     values_before_count: usize,
@@ -74,8 +74,8 @@ fn update_each_sql(update: &EachUpdate<'_>, keys: &[&[Value<'_>]]) -> String {
     )
 }
 
-/// As [`Tx::rows_each`] has it, with one join in place of `UNION ALL`: 64 `SELECT`s in one
-/// statement take longer to plan than to run.
+/// [`Tx::rows_each`] with one join in place of `UNION ALL`: 64 `SELECT`s in one statement take
+/// longer to plan than to run.
 pub(super) fn rows_each(
     tx: &mut dyn Tx,
     select: &str,
@@ -84,7 +84,7 @@ pub(super) fn rows_each(
 ) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::with_capacity(keys.len());
     for part in at_once(keys) {
-        // `OFFSET 0` keeps the planner from making one join of it.
+        // `OFFSET 0` keeps the planner from merging it into one join.
         let sql = format!(
             "SELECT found.* FROM (VALUES {}) AS k (wanted), LATERAL ({select} = k.wanted \
              OFFSET 0) AS found",
@@ -95,7 +95,7 @@ pub(super) fn rows_each(
     Ok(rows)
 }
 
-/// As [`Tx::update_each`] has it, with [`UpdateForm::ByPlace`].
+/// [`Tx::update_each`] with [`UpdateForm::ByPlace`].
 pub(super) fn update_each(
     tx: &mut dyn Tx,
     update: &EachUpdate<'_>,

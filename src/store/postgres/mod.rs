@@ -1,11 +1,11 @@
-//! The store for many nodes: PostgreSQL, with connections in number and one transaction each.
+//! The store for many nodes: PostgreSQL, with several connections and one transaction on each.
 //!
-//! `connect.rs` makes a connection and `admit.rs` asks its server where it is, for `fence.rs` to
-//! judge by what it and `acknowledged.rs` remember. `session.rs` is a connection, `faults.rs` what
-//! its faults mean, `tx.rs` a transaction on it, `lane.rs` the threads that run them, `id_floor.rs`
-//! what lets lists miss nothing, `presence.rs` what tells commands that a node runs. A transaction
-//! is READ COMMITTED; rules repeat what they rely on in the conditions of their updates, and one
-//! that met another transaction runs again.
+//! `connect.rs` makes a connection, and `admit.rs` asks its server where it is. `fence.rs` judges
+//! the answer by what it and `acknowledged.rs` remember. `session.rs` is a connection, `faults.rs`
+//! says what its errors mean, `tx.rs` is a transaction on it, and `lane.rs` has the threads that
+//! run them. `id_floor.rs` makes lists miss nothing, and `presence.rs` tells commands that a node
+//! runs. A transaction is READ COMMITTED. Rules repeat what they rely on in the conditions of their
+//! updates, and a transaction that conflicts runs again.
 
 mod acknowledged;
 mod admit;
@@ -37,30 +37,30 @@ use many_rows::UpdateForm;
 use session::PgSession;
 pub use url::PostgresUrl;
 
-/// How long a transaction may take with all its waiting and running again; a caller is answered 503
-/// after it.
+/// How long a transaction may take with all its waits and repeated runs. After that the caller is
+/// answered 503.
 pub const TRANSACTION_SECONDS_MAX: u64 = 8;
 /// How long the server lets one statement run.
 const STATEMENT_SECONDS_MAX: u64 = 7;
 /// How long a statement waits for a row that another transaction holds.
 pub const LOCK_SECONDS_MAX: u64 = 2;
-/// How long the server keeps a transaction open whose node says nothing. No transaction waits for
-/// anything but its statements, and what a silent node has locked is free before its leases end.
+/// How long the server keeps a transaction of a silent node open. No transaction waits for anything
+/// but its statements, and what a silent node has locked becomes free before its leases end.
 const IDLE_IN_TRANSACTION_SECONDS_MAX: u64 = 3;
 /// How long making a connection may take.
 const CONNECT_SECONDS_MAX: u64 = 3;
-/// Connections of a node unless the configuration says otherwise, and their bounds. A third of them
-/// reads.
+/// A node's connections unless the configuration says otherwise, and the limits of that setting. A
+/// third of them read.
 pub const CONNECTIONS_DEFAULT: usize = 24;
 pub const CONNECTIONS_MIN: usize = 4;
 pub const CONNECTIONS_MAX: usize = 512;
 /// How often the database's clock is read.
 const CLOCK_SECONDS: u64 = 30;
-/// How often a start looks for a pooler that shares back ends.
+/// How many times a start checks for a pooler that shares back ends.
 const POOLER_TRIES: usize = 3;
 /// How long a start waits for other nodes' migrations and its own.
 const MIGRATION_SECONDS_MAX: u64 = 120;
-/// How long a start waits for a database that is not there yet.
+/// How long a start waits for a database that cannot be reached yet.
 const START_SECONDS_MAX: u64 = 30;
 
 /// How many of a node's connections read.
@@ -68,8 +68,7 @@ const fn readers_count(connections_count: usize) -> usize {
     if connections_count < 6 { 1 } else { connections_count / 3 }
 }
 
-/// How many of them scans may hold: a quarter is for look-ups by key alone, where there are
-/// several.
+/// How many of them scans may hold. A quarter is kept for reads by key alone, if there are several.
 pub(super) const fn scans_count(connections_count: usize) -> usize {
     let readers_count = readers_count(connections_count);
     if readers_count == 1 { 1 } else { readers_count - readers_count.div_ceil(4) }
@@ -78,13 +77,13 @@ pub(super) const fn scans_count(connections_count: usize) -> usize {
 /// A node's connections.
 pub(super) struct Postgres {
     lanes: Lanes,
-    /// Ends the watch when it is dropped.
+    /// Dropping it ends the watch.
     stop: Mutex<Option<Sender<()>>>,
     fence: Arc<Fence>,
 }
 
 impl Postgres {
-    /// Connects, brings the schema up to date, and answers the clock that times are read from: the
+    /// Connects, brings the schema up to date, and answers the clock from which times are read: the
     /// database's.
     pub(super) async fn connect(
         url: &PostgresUrl,
@@ -108,7 +107,7 @@ impl Postgres {
             .map_err(|_| StoreError::Broken("the start of the store panicked".into()))??;
         let clock = match clock {
             Clock::System => Clock::Measured(Arc::new(carried)),
-            // Tests that move the clock themselves share it with every node.
+            // Tests that set the clock themselves share it with every node.
             other => other,
         };
         let fence = Arc::new(Fence::new(is_node));
@@ -143,7 +142,7 @@ impl Postgres {
         self.lanes.read(job)
     }
 
-    /// Connections to primaries of before a fail-over that were refused.
+    /// Connections to old primaries that were refused after a fail-over.
     pub(super) fn refused_count(&self) -> u64 {
         self.fence.refused_count.load(std::sync::atomic::Ordering::Relaxed)
     }
@@ -152,28 +151,29 @@ impl Postgres {
         self.fence.timeline()
     }
 
-    /// Why the node writes nothing, if it knows.
+    /// Why the node does not write, if it knows.
     pub(super) fn halted(&self) -> Option<&'static str> {
         self.fence.halted()
     }
 
-    /// Ends the lanes after what waits for them.
+    /// Ends the lanes after the jobs that wait for them.
     pub(super) async fn close(&self) {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.lanes.close().await;
     }
 }
 
-/// Says for the operator that the database as it is now is the one to work with. Not to be called
-/// on a thread of a runtime.
+/// Records that the operator accepts the database as it is now. Blocks: do not call it on a thread
+/// of a runtime.
 pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
-    // One that was made anew has no schema yet.
+    // A database that was made anew has no schema yet.
     migrate(&mut PgSession::connect(url, soon())?)?;
     watch::resume(url)
 }
 
-/// Refuses a pooler that gives out connections by transaction: two sessions are then on one back
-/// end, one of them in a transaction, and prepared statements and settings of one are the other's.
+/// Refuses a pooler that assigns connections by transaction. It is found when two sessions share
+/// one back end while one of them is in a transaction; then they share prepared statements and
+/// settings.
 fn refuse_pooler(url: &PostgresUrl, first: &mut PgSession) -> Result<(), StoreError> {
     let mut second = PgSession::connect(url, soon())?;
     let mut others = Vec::new();
@@ -190,12 +190,12 @@ fn refuse_pooler(url: &PostgresUrl, first: &mut PgSession) -> Result<(), StoreEr
     Ok(())
 }
 
-/// When a connection has to be there that no caller waits for.
+/// The deadline of a connection that no caller waits for.
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1)
 }
 
-/// How many connections nodes have to a database; those of commands do not count. Not to be called
+/// How many connections nodes have to a database, without those of commands. Blocks: do not call it
 /// on a thread of a runtime.
 pub(super) fn node_connections_count(url: &PostgresUrl) -> Result<i64, StoreError> {
     PgSession::connect(url, soon())?.number(presence::COUNT, soon())
@@ -203,14 +203,14 @@ pub(super) fn node_connections_count(url: &PostgresUrl) -> Result<i64, StoreErro
 
 /// What a server says of itself.
 pub struct Server {
-    /// Such as `15.14`.
+    /// For example `15.14`.
     pub version: String,
-    /// Settings with which a crash can take what was acknowledged, a sentence each.
+    /// A sentence for each setting with which a crash can lose acknowledged writes.
     pub doubts: Vec<String>,
 }
 
-/// Asks the server for its version and for settings that no connection can set for itself. Not to
-/// be called on a thread of a runtime.
+/// Asks the server for its version and for settings that no connection can set for itself. Blocks:
+/// do not call it on a thread of a runtime.
 pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
     const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('fsync'), \
      current_setting('full_page_writes')";
@@ -238,7 +238,7 @@ pub(super) fn clock_milliseconds(url: &PostgresUrl) -> Result<i64, StoreError> {
     PgSession::connect(url, soon())?.clock_milliseconds()
 }
 
-/// Runs `work` on one view, on a connection of its own and without a limit of time.
+/// Runs `work` on one view, on a connection of its own and without a time limit.
 pub(super) fn examine<T>(
     url: &PostgresUrl,
     work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
@@ -255,8 +255,8 @@ pub(super) fn examine<T>(
     answer
 }
 
-/// Brings the schema up to date. Nodes that start at once on an empty database make the table of
-/// turns at the same time; all but one are refused and find it there when they try again.
+/// Brings the schema up to date. Nodes that start at once on an empty database create the table of
+/// turns at the same time; all but one fail, and find the table when they try again.
 fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
     let end = Instant::now() + Duration::from_secs(MIGRATION_SECONDS_MAX);
     loop {
@@ -274,7 +274,7 @@ fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
             Err(StoreError::Conflict(_)) if Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(50))
             }
-            // Requests that waited behind a table's lock get their turn.
+            // Let the requests run that waited behind a table's lock.
             Err(StoreError::Locked) if Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(1_000))
             }
@@ -283,8 +283,8 @@ fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
     }
 }
 
-/// A start may come before the database's: it waits a while for one that cannot be reached, and not
-/// for one that refuses.
+/// A start may come before the database's. It waits a while for a database that cannot be reached,
+/// but not for one that refuses.
 fn first_session(url: &PostgresUrl) -> Result<PgSession, StoreError> {
     let end = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
     let mut is_told = false;
@@ -303,8 +303,8 @@ fn first_session(url: &PostgresUrl) -> Result<PgSession, StoreError> {
     }
 }
 
-/// Reads the database's clock: when it was asked, when it had answered, and its milliseconds since
-/// 1970.
+/// Reads the database's clock. Answers when it was asked, when it had answered, and the clock's
+/// milliseconds since 1970.
 fn read_clock(session: &mut PgSession) -> Result<(Instant, Instant, i64), StoreError> {
     let asked = Instant::now();
     let theirs_milliseconds = session.clock_milliseconds()?;

@@ -8,10 +8,10 @@ use super::TRANSACTION_SECONDS_MAX;
 use crate::kernel::StoreError;
 use crate::store::jobs::QUEUE_JOBS_MAX;
 
-/// How long a job may take from when it was put into the queue: its wait and all its runs.
+/// How long a job may take from its entry into the queue: its wait and all its runs.
 pub(super) const JOB_MAX: Duration = Duration::from_secs(TRANSACTION_SECONDS_MAX);
 
-/// What waits for a lane, and the moment at which it has to be over.
+/// Jobs that wait for a lane, each with its deadline.
 pub(super) struct Queue<J: ?Sized> {
     waiting: Mutex<QueuedJobs<J>>,
     ready: Condvar,
@@ -48,7 +48,7 @@ impl<J: ?Sized> Queue<J> {
         Ok(())
     }
 
-    /// The next job with the moment at which it has to be over; `None` at the end.
+    /// The next job with its deadline; `None` once the queue has closed.
     pub(super) fn take(&self) -> Option<(Box<J>, Instant)> {
         let mut waiting = self.lock();
         loop {

@@ -22,18 +22,18 @@ use crate::store::{Cell, Row, Value, failpoint, statements};
 /// A connection that was made.
 pub(super) struct Open {
     pub client: Client,
-    /// `None` where the way is not encrypted.
+    /// `None` if the connection is not encrypted.
     pub tls: Option<Arc<rustls::ClientConfig>>,
-    /// Its server said of the last commit that nobody waited for its standby.
+    /// The server warned with the last commit that it had not waited for its standby.
     pub is_warned: Arc<AtomicBool>,
-    /// `None` where nobody asked the fence.
+    /// `None` if the fence was not asked.
     pub admission: Option<(Arc<Fence>, Admission)>,
 }
 
-/// Statements that a connection keeps prepared; with more it forgets them all and begins anew.
+/// Statements that a connection keeps prepared. With more it drops all of them and begins anew.
 const STATEMENTS_PREPARED_MAX: usize = 1_024;
 
-/// A parameter, owned, because it may be sent later.
+/// A parameter. It owns its value, because it may be sent later.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Parameter {
     Null,
@@ -81,14 +81,14 @@ impl ToSql for Parameter {
     tokio_postgres::types::to_sql_checked!();
 }
 
-/// How many rows a statement has to change.
+/// How many rows a statement must change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wanted {
-    /// Any number: somebody counts.
+    /// Any number: the caller gets the count.
     Any,
-    /// So many; another number is no fault to the server.
+    /// This many. The server does not treat another number as an error, so the session does.
     Exactly(u64),
-    /// So many, and the server itself refuses everything else.
+    /// This many, and the server itself refuses anything else.
     Inserted(u64),
 }
 
@@ -109,7 +109,7 @@ pub(super) enum SessionMessage {
     },
 }
 
-/// What came back for a message.
+/// The answer to a message.
 pub(super) enum SessionAnswer {
     Done,
     Changed(u64),
@@ -121,18 +121,18 @@ pub(super) struct PgSession {
     client: Client,
     tls: Option<Arc<rustls::ClientConfig>>,
     statements: HashMap<String, Statement>,
-    /// After a fault that leaves the connection in an unknown state.
+    /// Set after an error that leaves the connection in an unknown state.
     pub(super) is_lost: bool,
     pub(super) used_at: Instant,
-    /// Times that the server was waited for.
+    /// How often the server was waited for.
     pub(super) round_trips: u64,
     /// Set by the server's warnings.
     is_warned: Arc<AtomicBool>,
-    /// The fence that admitted the server, unless nobody asked it.
+    /// The fence that admitted the server; `None` if it was not asked.
     admission: Option<(Arc<Fence>, Admission)>,
 }
 
-/// `?1` becomes `$1`; our statements have question marks nowhere else.
+/// `?1` becomes `$1`. Our statements have no other question marks.
 pub(super) fn translated(sql: &str) -> String {
     sql.replace('?', "$")
 }
@@ -154,8 +154,8 @@ impl PgSession {
         }
     }
 
-    /// Whether the connection is known to be of no more use: it was lost, or the fence has seen
-    /// another server since.
+    /// Whether the connection is known to be useless: it was lost, or the fence has seen another
+    /// server since.
     pub(super) fn is_over(&self) -> bool {
         let is_fenced_off = |(fence, admission): &(Arc<Fence>, Admission)| {
             admission.generation != fence.generation()
@@ -163,20 +163,20 @@ impl PgSession {
         self.is_lost || self.admission.as_ref().is_some_and(is_fenced_off)
     }
 
-    /// How many commits the node has acknowledged; `None` where the server does not say what
-    /// [`FOOTPRINT`](super::acknowledged::FOOTPRINT) asks.
+    /// How many commits the node has acknowledged; `None` if the server does not answer
+    /// [`FOOTPRINT`](super::acknowledged::FOOTPRINT).
     pub(super) fn acknowledged_count(&self) -> Option<u64> {
         let (fence, admission) = self.admission.as_ref()?;
         admission.timeline.map(|_| fence.acknowledged_count())
     }
 
-    /// Forgets warnings of before a commit.
+    /// Forgets warnings from before a commit.
     pub(super) fn forget_warnings(&self) {
         self.is_warned.store(false, Ordering::SeqCst);
     }
 
-    /// Whether the server's word that a commit took place holds. Else the reason, and the
-    /// connection is of no more use.
+    /// Checks the server's word that a commit took place. `Err` says why it does not count; the
+    /// connection is then useless.
     pub(super) fn acknowledge(&mut self, footprint: Option<Footprint>) -> Result<(), String> {
         let reason = if self.is_warned.swap(false, Ordering::SeqCst) {
             "the server did not wait for its standby"
@@ -213,7 +213,7 @@ impl PgSession {
         Ok(statement)
     }
 
-    /// Waits for the server until `end`, or until it is known to be the primary no more.
+    /// Waits for the server until `end`, or until it is known not to be the primary any more.
     fn awaited<F: Future>(&self, answer: F, end: Instant) -> Result<F::Output, SessionError> {
         let is_replaced = async {
             match &self.admission {
@@ -238,9 +238,9 @@ impl PgSession {
         }
     }
 
-    /// Asks the server to end what nobody waits for any more, on a thread of its own. A commit that
-    /// waits for a standby would keep its back end for seconds, and the lane makes a new connection
-    /// for each.
+    /// Asks the server to end what nobody waits for any more, on a thread of its own. Otherwise a
+    /// commit that waits for a standby would hold its back end for seconds, and the lane makes a
+    /// new connection each time.
     fn cancel(&self) {
         if failpoint("no_cancel") {
             return;
@@ -256,7 +256,7 @@ impl PgSession {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             if let Ok(runtime) = runtime {
                 let end = Duration::from_secs(CONNECT_SECONDS_MAX);
-                // A server that does not answer this either ends it by its own time limits.
+                // A server that does not answer this ends it by its own time limits.
                 let _ = runtime.block_on(async { tokio::time::timeout(end, cancel).await });
                 runtime.shutdown_background();
             }
@@ -276,8 +276,8 @@ impl PgSession {
         fault
     }
 
-    /// Sends messages one after the other without waiting in between, and waits for all answers.
-    /// The first fault stands for those it caused.
+    /// Sends all messages without waiting in between, and then waits for all answers. The first
+    /// error stands for those that follow from it.
     pub(super) fn exchange(
         &mut self,
         messages: &[SessionMessage],
@@ -307,15 +307,15 @@ impl PgSession {
         answers.map_err(|error| self.noted(fault(&error)))
     }
 
-    /// Ends a transaction that was refused while it was to be committed. A connection that cannot
-    /// do that is of no more use.
+    /// Rolls back a transaction that was refused at its commit. A connection that cannot do that is
+    /// useless.
     pub(super) fn undo(&mut self, end: Instant) {
         if self.exchange(&[SessionMessage::Control("ROLLBACK")], end).is_err() {
             self.is_lost = true;
         }
     }
 
-    /// Reads where the server is and the mark, and judges them anew.
+    /// Reads the server's position and the mark, and has the fence judge them again.
     pub(super) fn admit_again(&mut self, end: Instant) -> Result<(), StoreError> {
         let client = &self.client;
         let Some((fence, admission)) = &mut self.admission else { return Ok(()) };
@@ -337,12 +337,12 @@ impl PgSession {
         }
     }
 
-    /// The number of the server's process.
+    /// The process number of the server's back end.
     pub(super) fn back_end(&mut self, end: Instant) -> Result<i64, StoreError> {
         self.number("SELECT CAST(pg_backend_pid() AS BIGINT)", end)
     }
 
-    /// The only number of a query.
+    /// Runs a query that answers one number.
     pub(super) fn number(&mut self, sql: &str, end: Instant) -> Result<i64, StoreError> {
         let statement = self.statement(sql, end).map_err(SessionError::into_error)?;
         let message = SessionMessage::Query { statement, parameters: Vec::new() };
@@ -362,8 +362,8 @@ impl PgSession {
         self.number("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", end)
     }
 
-    /// Lets the connection notice that the server has closed it, and answers whether it is good as
-    /// far as it knows.
+    /// Lets the connection notice that the server has closed it. Answers whether it is still good,
+    /// as far as is known.
     pub(super) fn is_open(&self) -> bool {
         self.runtime.block_on(async {
             tokio::task::yield_now().await;
@@ -373,7 +373,7 @@ impl PgSession {
     }
 }
 
-/// A row as each `rows.rs` reads it: truth values are numbers, as on every store.
+/// A row as `rows.rs` files read it: booleans are numbers, as on every store.
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
     let unreadable = |_| StoreError::Broken("a column of PostgreSQL cannot be read".into());
     let cells = row.columns().iter().enumerate().map(|(index, column)| {

@@ -1,4 +1,4 @@
-//! One transaction on one connection. What need not be answered at once is sent together with what
+//! One transaction on one connection. What needs no answer at once is sent together with what
 //! follows.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::store::key_segments::KeySegments;
 use crate::store::pending_signals::PendingSignals;
 use crate::store::{EachUpdate, Row, Signal, Tx, Value, VisibilityFloor, update_one_by_one};
 
-/// A query that will be asked, and its answer once it was sent.
+/// A query that was announced, with its answer once it was sent.
 struct PrefetchedQuery {
     sql: String,
     statement: tokio_postgres::Statement,
@@ -28,11 +28,11 @@ pub(super) struct PgTx<'c> {
     session: &'c mut PgSession,
     kind: TransactionKind,
     end: Instant,
-    /// What goes before the next message.
+    /// Messages that go out before the next one.
     waiting: Vec<SessionMessage>,
     prefetched: Vec<PrefetchedQuery>,
     savepoints_open: u32,
-    /// Whether a row was changed or locked, so that the commit is written to the log.
+    /// Whether a row was changed or locked, so that the commit writes to the log.
     has_written: bool,
     key_segments: KeySegments,
     pub(super) signals: PendingSignals,
@@ -40,13 +40,13 @@ pub(super) struct PgTx<'c> {
     minter: Option<Minter>,
     /// The database's time after a writing transaction was announced, in milliseconds since 1970.
     announced_milliseconds: Option<i64>,
-    /// What the node knew of the floor before this view began, and where it goes.
+    /// The floor that the node knew before this view began, and where a higher one is noted.
     floor: Option<(u128, Arc<IdFloor>)>,
     update_form: UpdateForm,
 }
 
 impl<'c> PgTx<'c> {
-    /// A transaction that has to be over at `end`. Its BEGIN goes with its first statement.
+    /// A transaction with the deadline `end`. Its BEGIN is sent with its first statement.
     pub(super) fn begin(session: &'c mut PgSession, kind: TransactionKind, end: Instant) -> Self {
         PgTx {
             session,
@@ -71,8 +71,8 @@ impl<'c> PgTx<'c> {
         self
     }
 
-    /// Makes a writing transaction announce itself with its first statement. Its identifiers come
-    /// from `minter`.
+    /// Makes a writing transaction announce itself with its first statement. `minter` gives its
+    /// identifiers.
     pub(super) fn announced_by(mut self, minter: Minter) -> PgTx<'c> {
         self.minter = Some(minter);
         self
@@ -84,8 +84,8 @@ impl<'c> PgTx<'c> {
         self
     }
 
-    /// The database's time after this transaction was announced, which is done now if nothing was
-    /// sent so far. `None` where the transaction has no minter.
+    /// The database's time after this transaction was announced. Announces it now if nothing was
+    /// sent so far. `None` if the transaction has no minter.
     pub(super) fn announce(&mut self) -> Result<Option<i64>, StoreError> {
         if self.announced_milliseconds.is_none() && self.minter.is_some() {
             let rest = self.waiting.split_off(1);
@@ -98,7 +98,7 @@ impl<'c> PgTx<'c> {
         Ok(self.announced_milliseconds)
     }
 
-    /// Puts the announcement behind a BEGIN that is about to be sent; answers where it is.
+    /// Inserts the announcement after a BEGIN that is about to be sent; answers its index.
     fn insert_announcement(&mut self) -> Result<Option<usize>, SessionError> {
         if self.minter.is_none() || self.is_begun() {
             return Ok(None);
@@ -124,7 +124,7 @@ impl<'c> PgTx<'c> {
         Ok(())
     }
 
-    /// Asks which transactions are announced; answers the time of the look and the floor.
+    /// Asks which transactions are announced; answers the time of that question and the floor.
     fn look_for_floor(&mut self) -> Result<(i64, u128), StoreError> {
         let statement = self
             .session
@@ -162,7 +162,7 @@ impl<'c> PgTx<'c> {
         Ok((statement, values.iter().map(Parameter::from).collect()))
     }
 
-    /// Sends what waits and one message more; answers what came back for the last.
+    /// Sends the waiting messages and one more; answers the response to the last.
     fn send(&mut self, message: SessionMessage) -> Result<SessionAnswer, StoreError> {
         self.exchange(message).map_err(SessionError::into_error)
     }
@@ -173,12 +173,12 @@ impl<'c> PgTx<'c> {
         })
     }
 
-    /// The same with the answers to all of it.
+    /// Like [`PgTx::send`], with the responses to all messages.
     fn exchange_all(
         &mut self,
         message: SessionMessage,
     ) -> Result<Vec<SessionAnswer>, SessionError> {
-        // Nothing goes behind what ends the transaction.
+        // Nothing may follow the message that ends the transaction.
         let is_control = matches!(message, SessionMessage::Control(_));
         self.waiting.push(message);
         let announcement = self.insert_announcement()?;
@@ -229,7 +229,7 @@ impl<'c> PgTx<'c> {
         self.send(SessionMessage::Control(sql)).map(|_| ())
     }
 
-    /// Sends what waits, so that its faults show now.
+    /// Sends the waiting messages, so that their errors show now.
     fn flush(&mut self) -> Result<(), StoreError> {
         match self.waiting.pop() {
             None => Ok(()),
@@ -237,12 +237,12 @@ impl<'c> PgTx<'c> {
         }
     }
 
-    /// What was prefetched may have changed by what is written now.
+    /// Drops prefetched answers, because a write may change them.
     fn forget_answers(&mut self) {
         self.prefetched.retain(|query| query.rows.is_none());
     }
 
-    /// The answer to a query that was prefetched. One that still waits is asked now instead.
+    /// The answer to a query that was prefetched; `None` if the query was not sent yet.
     fn prefetch_of(&mut self, sql: &str, values: &[Value<'_>]) -> Option<Vec<tokio_postgres::Row>> {
         let is_same = |query: &PrefetchedQuery| {
             query.sql == sql
@@ -267,8 +267,8 @@ impl<'c> PgTx<'c> {
         if !self.is_begun() && self.waiting.len() == 1 {
             return Ok(());
         }
-        // An update that changed no row is no fault to PostgreSQL, so it is known before COMMIT is
-        // sent.
+        // To PostgreSQL an update that changed no row is no error, so the results must be known
+        // before COMMIT is sent.
         if self.waiting.iter().any(|message| {
             matches!(
                 message,
@@ -289,8 +289,8 @@ impl<'c> PgTx<'c> {
         self.session.acknowledge(footprint).map_err(CommitError::Unknown)
     }
 
-    /// Asks for the footprint of a transaction that writes, together with its COMMIT; answers how
-    /// many commits were acknowledged before.
+    /// Asks for the footprint of a writing transaction, together with its COMMIT. Answers how many
+    /// commits were acknowledged before.
     fn ask_footprint(&mut self) -> Result<Option<u64>, SessionError> {
         let is_execute =
             |message: &SessionMessage| matches!(message, SessionMessage::Execute { .. });
@@ -303,7 +303,7 @@ impl<'c> PgTx<'c> {
         Ok(Some(acknowledged_before))
     }
 
-    /// Undoes everything. A connection that cannot do that is of no more use.
+    /// Rolls everything back. A connection that cannot do that is useless.
     pub(super) fn roll_back(mut self) {
         if !self.is_begun() || self.session.is_lost {
             return;
@@ -362,8 +362,8 @@ impl Tx for PgTx<'_> {
         let wanted =
             if is_insert { Wanted::Inserted(rows_count) } else { Wanted::Exactly(rows_count) };
         self.waiting.push(SessionMessage::Execute { statement, parameters, wanted });
-        // Within a part a fault has to show before the part ends, and the part's caller expects it
-        // where it is.
+        // Inside a savepoint an error must show before the savepoint ends, where the caller expects
+        // it.
         if self.savepoints_open > 0 { self.flush() } else { Ok(()) }
     }
 
@@ -385,7 +385,7 @@ impl Tx for PgTx<'_> {
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(SessionMessage::Query { statement, parameters })? {
             SessionAnswer::Rows(rows) => {
-                // The server writes to its log which rows are locked.
+                // The server's log also says which rows are locked.
                 let locks = writes || sql.contains(" FOR SHARE") || sql.contains(" FOR UPDATE");
                 self.has_written |= locks && !rows.is_empty();
                 rows.iter().map(row).collect()
@@ -427,7 +427,7 @@ impl Tx for PgTx<'_> {
                 return Err(StoreError::Broken("savepoints nest at most twice".into()));
             }
         }));
-        // What came before the part must not fail within it.
+        // Errors of earlier statements must not show inside the savepoint.
         self.flush()
     }
 
@@ -440,7 +440,7 @@ impl Tx for PgTx<'_> {
         self.end_savepoint(false)
     }
 
-    /// Outside every savepoint this undoes the whole transaction and begins it again.
+    /// Outside every savepoint this rolls back the whole transaction and begins it again.
     fn rollback_to(&mut self) -> Result<(), StoreError> {
         self.prefetched.clear();
         self.signals.undo(self.savepoints_open);

@@ -1,4 +1,4 @@
-//! Where a PostgreSQL is, and whether the way there is encrypted.
+//! Where a PostgreSQL server is, and whether the connection to it is encrypted.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,9 +10,9 @@ use tokio_postgres::config::{Host, SslMode};
 /// Reads `postgres://user:password@host:port/name?sslmode=…`; never shows the password.
 #[derive(Clone)]
 pub struct PostgresUrl {
-    /// One for each server that it names.
+    /// One for each server that the address names.
     pub(super) hosts: Vec<tokio_postgres::Config>,
-    /// `None` where the way is not encrypted.
+    /// `None` if connections are not encrypted.
     pub(super) tls: Option<Arc<rustls::ClientConfig>>,
     shown: String,
 }
@@ -30,9 +30,10 @@ impl fmt::Debug for PostgresUrl {
 }
 
 impl PostgresUrl {
-    /// `sslmode=disable` sends in clear, `require`, `verify-ca` and `verify-full` encrypt and
-    /// verify the server's certificate and name, against the file that `sslrootcert` names or else
-    /// the machine's roots. Without `sslmode` only a server on this machine is spoken to in clear.
+    /// `sslmode=disable` sends in clear. `require`, `verify-ca` and `verify-full` encrypt, and
+    /// verify the server's certificate and name against the file that `sslrootcert` names, or else
+    /// the machine's roots. Without `sslmode` only a server on this machine is connected to in
+    /// clear.
     pub fn parse(text: &str) -> Result<PostgresUrl, String> {
         const EXAMPLE: &str = "write postgres://USER@HOST:5432/NAME";
         let Some(("postgres" | "postgresql", rest)) = text.split_once("://") else {
@@ -48,7 +49,7 @@ impl PostgresUrl {
         };
         let (mode, root_file) = (own("sslmode"), own("sslrootcert").map(PathBuf::from));
         pairs.retain(|(key, _)| key != "sslmode" && key != "sslrootcert");
-        // Blanks as `%20`: a plus sign is one here.
+        // Spaces as `%20`: the parser takes a plus sign as it is.
         let passed = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(&pairs)
             .finish()
@@ -93,7 +94,7 @@ impl PostgresUrl {
     }
 }
 
-/// A configuration with several servers as one with each of them.
+/// Splits a configuration with several servers into one for each server.
 fn of_each_host(config: &tokio_postgres::Config) -> Vec<tokio_postgres::Config> {
     if config.get_hosts().len() < 2 {
         return vec![config.clone()];

@@ -1,5 +1,5 @@
-//! What a node asks its database every few seconds: whether commits end, where its server is, and
-//! what time it is there.
+//! Asks the database every few seconds whether commits end, where its server is, and what time it
+//! is there.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -19,16 +19,16 @@ use crate::store::Tx;
 use crate::store::jobs::LaneStats;
 use crate::values;
 
-/// A commit that takes longer hangs: such as one that waits for a standby that is not there.
+/// A commit that takes longer hangs, such as one that waits for a missing standby.
 const COMMIT_SECONDS_MAX: u64 = 4;
-/// How often a look writes a mark that other nodes write at the same time.
+/// How many times a look tries to write a mark that other nodes write at the same time.
 const MARK_TRIES: usize = 4;
 
 pub(super) struct Watcher {
     pub url: PostgresUrl,
     pub fence: Arc<Fence>,
     pub stats: Arc<LaneStats>,
-    /// The clock that is corrected, unless a test moves it.
+    /// The clock to correct; `None` in tests that set it.
     pub carried: Option<Arc<Carried>>,
     pub session: Option<PgSession>,
     pub clock_read_at: Instant,
@@ -53,12 +53,12 @@ impl Watcher {
             Ok(()) => self.fence.halted().map(str::to_owned),
             Err(error) => {
                 self.session = None;
-                // The steps to take say more than an error that follows from it, such as that a
+                // What to do says more than an error that follows from the halt, such as that a
                 // database made anew has no tables.
                 Some(self.fence.halted().map_or_else(|| error.to_string(), str::to_owned))
             }
         };
-        // A read-only look at the clock may still work.
+        // Reads may still work, so read the clock all the same.
         self.stats.is_failing.store(fault.is_some(), Ordering::Relaxed);
         let mut known = self.stats.write_fault.lock().unwrap_or_else(PoisonError::into_inner);
         if fault != *known
@@ -70,7 +70,7 @@ impl Watcher {
         *known = fault;
     }
 
-    /// Fails as long as a pooler that was met gives out connections by transaction.
+    /// Fails while a pooler that was found assigns connections by transaction.
     fn check_pooler(&self) -> Result<(), StoreError> {
         if !self.fence.is_pooled.load(Ordering::Relaxed) {
             return Ok(());
@@ -81,7 +81,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Raises the mark in the database, or says in it what stops this node.
+    /// Raises the mark in the database, or writes into it why this node has stopped.
     fn write_mark(&mut self) -> Result<(), StoreError> {
         let mut session = match self.session.take() {
             Some(session) if !session.is_over() => session,
@@ -160,8 +160,8 @@ fn read_mark(tx: &mut dyn Tx) -> Result<(Option<Vec<u8>>, Mark), StoreError> {
     Ok((found, mark))
 }
 
-/// Writes the next mark over the one that it reads, or what the fence has to tell; answers what it
-/// is then. `None` where there is nothing to write: no node raises a mark that says that writes are
+/// Writes the next mark over the one that it reads, or the fence's finding; answers the mark
+/// afterwards. `None` if there is nothing to write: no node raises a mark that says that writes are
 /// missing.
 fn raise_mark(tx: &mut dyn Tx, fence: &Fence) -> Result<Option<Mark>, StoreError> {
     let (found, mark) = read_mark(tx)?;
@@ -188,7 +188,7 @@ fn write_mark(tx: &mut dyn Tx, found: Option<&[u8]>, mark: Mark) -> Result<(), S
     }
 }
 
-/// Says for the operator that the database as it is now is the one to work with.
+/// Records that the operator accepts the database as it is now.
 pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
     let end = soon();
     let mut session = PgSession::connect(url, end)?;

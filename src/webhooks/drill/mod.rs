@@ -1,10 +1,11 @@
-//! Drills of a webhook receiver, in test mode: deliveries as networks, attackers and retries make
-//! them, and a report that grades the answers.
+//! Drills of a webhook receiver, in test mode: deliveries such as networks, attackers and retries
+//! produce, and a report that grades the receiver's answers.
 //!
-//! A request writes a row; a worker claims it, sends the steps one after another, and stores the
-//! report, which stays until the next drill of the endpoint. What is sent is made of the account's
-//! own latest events, so that a receiver can fetch the objects they name. Nothing of it is a
-//! delivery: it is neither listed nor sent again, and changes nothing of the endpoint's health.
+//! A request writes a row. A worker claims it, sends the steps one after another, and stores the
+//! report, which is kept until the next drill of the endpoint. The deliveries are made of the
+//! account's own latest events, so that a receiver can fetch the objects they name. They do not
+//! count as deliveries: they are not listed, not sent again, and do not change the endpoint's
+//! health.
 
 pub mod api;
 pub mod rows;
@@ -39,7 +40,7 @@ pub const EVENTS_MIN: usize = 2;
 const LEASE_MILLISECONDS: i64 = 10 * 60 * 1000;
 /// Drills that run at the same time, each of another account.
 const RUNNING_MAX: usize = 4;
-/// Drills that one look finds.
+/// Drills that one search finds.
 const LOOKED_MAX: i64 = 1_000;
 /// How often a worker looks for drills.
 const LOOK_MILLISECONDS: u64 = 500;
@@ -96,7 +97,7 @@ impl Drill {
     }
 }
 
-/// Begins a drill, in the place of the one before it.
+/// Begins a drill, which replaces the endpoint's last one.
 pub fn begin(tx: &mut dyn Tx, now: &Now, endpoint: &Endpoint) -> Result<Drill, OperationError> {
     let scope = endpoint.scope;
     if scope.livemode() {
@@ -138,10 +139,11 @@ fn events_of(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<EventRow>, StoreError>
     rows::latest_events(tx, scope, EVENTS_MIN as i64)
 }
 
-/// Runs drills until `stop`. One that a stop or a crash cut off begins again when its lease ends.
+/// Runs drills until `stop`. A drill that a stop or a crash interrupted runs again when its lease
+/// ends.
 pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
     if !app.store.is_shared() {
-        // No other process runs what an earlier one began.
+        // No other process runs drills that an earlier process began.
         let released = app.store.write(|tx, _| Ok(rows::release(tx)?)).await;
         if let Err(failure) = released {
             tracing::warn!(?failure, "drills of an earlier run begin again when their leases end");
@@ -173,7 +175,7 @@ pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
     }
 }
 
-/// What the steps need of an endpoint.
+/// What the steps need to know of an endpoint.
 struct Target {
     url: Option<WebhookUrl>,
     loopback_allowed: bool,
@@ -200,7 +202,7 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
         Ok(Some(Target {
             url: vet::parse_url(&endpoint.url, policy).ok(),
             loopback_allowed: policy.loopback_allowed,
-            // The newest one stands first.
+            // The newest secret is first.
             secret: secrets.into_iter().next().map_or(String::new(), |secret| secret.secret),
             events: events_of(tx, scope)?,
             clock_offset_seconds: crate::keys::rows::clock_offset_seconds(tx, scope)?,

@@ -53,7 +53,7 @@ pub fn remove(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), Store
     tx.execute(sql, values![scope, id]).map(|_| ())
 }
 
-/// Drills that nobody runs at a moment.
+/// Drills that nobody runs at this moment.
 pub fn due(
     tx: &mut dyn Tx,
     now_milliseconds: i64,
@@ -72,7 +72,7 @@ pub fn release(tx: &mut dyn Tx) -> Result<(), StoreError> {
     tx.execute(sql, &[]).map(|_| ())
 }
 
-/// Takes a drill whose lease is still as it was read.
+/// Claims a drill if its lease has not changed since it was read.
 pub fn claim(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -6,11 +6,11 @@ use crate::events::rows::EventRow;
 use crate::webhooks::sending::attempt::AttemptOutcome;
 use crate::webhooks::sending::sign::{secret_text, signature_header};
 
-/// How old or early a wrong timestamp is, in seconds; receivers take 300 either way.
+/// By how many seconds a wrong timestamp is off; receivers accept 300 either way.
 const TIMESTAMP_OFF_SECONDS: i64 = 600;
 /// How long a receiver should take at most, in milliseconds; a delivery is cut off after 10 s.
 const QUICK_MILLISECONDS_MAX: u32 = 5_000;
-/// Stands among the HTTP statuses for a delivery that was not answered.
+/// The HTTP status that stands for no answer.
 const NO_ANSWER: u16 = 0;
 /// A type that no event of the service has.
 const UNKNOWN_TYPE: &str = "drill.status.unknown";
@@ -24,7 +24,7 @@ pub struct Sent {
     pub is_slow: bool,
 }
 
-/// What is wrong, or unusual, with a step's deliveries.
+/// What is wrong or unusual about a step's deliveries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Twist {
     None,
@@ -68,7 +68,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
     let unknown = {
         let mut value: serde_json::Value = serde_json::from_slice(&newer.body).unwrap_or_default();
         value["type"] = UNKNOWN_TYPE.into();
-        // An identifier of its own, or the receiver would take it for a duplicate.
+        // With an identifier of its own, so that the receiver does not take it for a duplicate.
         let id = format!("{}DR1", &newer.id[..newer.id.len() - 3]);
         value["id"] = id.clone().into();
         let body = serde_json::to_vec(&value).unwrap_or_default();
@@ -189,7 +189,7 @@ impl DrillStep {
                 Twist::Timestamp(offset) => now_seconds + offset,
                 _ => now_seconds,
             };
-            // Any other secret will do. A fixed one tells nothing about those that sign.
+            // Any other secret will do. A fixed one reveals nothing about the real ones.
             let stranger = secret_text([7; 32]);
             let sign = |secrets: &[&str]| signature_header(secrets, id, timestamp_seconds, body);
             let signature = match self.twist {
@@ -242,7 +242,8 @@ impl DrillStep {
     }
 }
 
-/// Whether the receiver answered each time, and quickly; a slow body takes its own time.
+/// Whether the receiver answered every delivery, and quickly. A slow body takes its own time, so it
+/// does not count.
 pub fn quickness(checks: &[DrillCheck]) -> DrillCheck {
     let timed = || checks.iter().filter(|check| check.name != "slow");
     let slowest = timed().map(|check| check.duration_milliseconds).max().unwrap_or(0);

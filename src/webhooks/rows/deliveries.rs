@@ -128,7 +128,7 @@ const DUE: &str = "SELECT id, event_id, schedule_start_milliseconds, step, attem
                    due_milliseconds <= ?2 AND (due_milliseconds, id) > (?4, ?5) ORDER BY \
                    due_milliseconds, id LIMIT ?3";
 
-/// What [`DUE`] is asked with.
+/// The parameters of [`DUE`].
 fn due_values(
     endpoint_id: EndpointId,
     behind: Option<(i64, DeliveryId)>,
@@ -156,12 +156,12 @@ pub fn prefetch_due(
     tx.prefetch(DUE, &due_values(endpoint_id, behind, until_milliseconds, rows_max))
 }
 
-/// Deliveries of one endpoint that are due, with their events, in the order in which they became
-/// due. With `behind`, a due time and an identifier, only those that stand behind that one.
+/// Due deliveries of one endpoint with their events, in the order in which they became due. With
+/// `behind`, a due time and an identifier, only those after that one.
 ///
-/// The events are read by a statement of their own. A join would leave it to the planner how to
-/// find them, and one whose statistics do not know the account yet reads all of its events for each
-/// delivery.
+/// The events are read by a statement of their own. With a join the planner chooses how to find
+/// them, and if its statistics do not know the account yet, it reads all of the account's events
+/// for each delivery.
 pub fn due(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -196,7 +196,7 @@ pub fn due(
     Ok(due)
 }
 
-/// The columns that say whether a delivery is still as it was read.
+/// The columns that show whether a delivery is still as it was read.
 const UNCHANGED: &[&str] = &["id", "endpoint_id", "due_milliseconds"];
 
 fn unchanged_keys<'a>(
@@ -208,8 +208,8 @@ fn unchanged_keys<'a>(
         .collect()
 }
 
-/// Moves deliveries of one endpoint to another due time, each if it still has the one it was read
-/// with; answers which had.
+/// Moves deliveries of one endpoint to another due time, if they still have the one they were read
+/// with. Answers for each whether it had.
 pub fn deliveries_move(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -225,8 +225,8 @@ pub fn deliveries_move(
     tx.update_each(&update, &unchanged_keys(endpoint_id, deliveries))
 }
 
-/// Ends deliveries of one endpoint, each if it still has the due time it was read with; answers
-/// which had. `attempts_made` are added to those that each had before.
+/// Ends deliveries of one endpoint, if they still have the due time they were read with. Answers
+/// for each whether it had. `attempts_made` is added to the attempts that each had before.
 pub fn deliveries_end(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -244,7 +244,7 @@ pub fn deliveries_end(
 }
 
 /// Makes first attempts due that a process had claimed when it died. Only for a store with one
-/// server: on a shared store a node that runs may hold the lease. Deliveries whose schedule has not
+/// server: on a shared store a running node may hold the lease. Deliveries whose schedule has not
 /// begun were not claimed, and stay as they are.
 pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<u64, StoreError> {
     let released = tx.execute(
@@ -263,7 +263,7 @@ pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<
     Ok(released)
 }
 
-/// What an attempt makes of a delivery.
+/// What follows from an attempt for its delivery.
 pub struct DeliveryAfterAttempt {
     pub status: DeliveryStatus,
     pub step: i64,
@@ -271,8 +271,8 @@ pub struct DeliveryAfterAttempt {
     pub due_milliseconds: Option<i64>,
 }
 
-/// Stores what an attempt made of a delivery whose lease is still the one given; answers whether it
-/// was.
+/// Stores what follows from an attempt, if the delivery still has the given lease; answers whether
+/// it had.
 pub fn delivery_attempted(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -297,14 +297,14 @@ pub fn delivery_attempted(
     Ok(changed == 1)
 }
 
-/// Turns deliveries that are still to be attempted into recorded ones, a bounded number at once.
+/// Turns up to `rows_max` pending deliveries into recorded ones.
 pub fn deliveries_record(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     rows_max: i64,
 ) -> Result<(), StoreError> {
-    // Read first: whether the rows of one statement are found by their keys is the planner's to
-    // decide, and one whose statistics do not know the endpoint reads all of its deliveries.
+    // Read first. In one statement the planner chooses whether to find the rows by their keys, and
+    // if its statistics do not know the endpoint, it reads all of the endpoint's deliveries.
     let rows = tx.rows(
         "SELECT id, due_milliseconds FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
          due_milliseconds IS NOT NULL ORDER BY due_milliseconds, id LIMIT ?2",
@@ -317,8 +317,8 @@ pub fn deliveries_record(
     deliveries_end(tx, endpoint_id, waiting.into_iter(), DeliveryStatus::Recorded, 0).map(drop)
 }
 
-/// Removes the oldest deliveries of an endpoint below an identifier, with their attempts, a bounded
-/// number at once.
+/// Removes up to `rows_max` of an endpoint's oldest deliveries below an identifier, with their
+/// attempts.
 pub fn deliveries_purge(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,

@@ -118,7 +118,8 @@ pub fn remove(tx: &mut dyn Tx, e: &Endpoint) -> Result<(), StoreError> {
     )
 }
 
-/// What the sequencer needs of an endpoint: which events it takes, and whether it is disabled.
+/// What the sequencer needs to know of an endpoint: which events it takes, and whether it is
+/// disabled.
 pub struct SubscriberRow {
     pub id: EndpointId,
     pub version: i64,
@@ -127,16 +128,16 @@ pub struct SubscriberRow {
     pub chaos_key_id: Option<chaos::KeyId>,
 }
 
-/// The endpoints of an account. None of them is disabled or deleted from here until the commit.
+/// The endpoints of an account. From here to the commit none of them can be disabled or deleted.
 pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, StoreError> {
     let sql = "SELECT id, version, enabled_events, status, chaos_key_id FROM webhook_endpoints \
      WHERE scope = ?1 ORDER BY id LIMIT ?2";
     let values = values![scope, ENDPOINTS_MAX];
     if tx.is_shared() {
-        // `prefetch` sends the query behind the next statement, which locks the queues. So the
-        // query sees what was there when the wait for the locks ended. A turn of deliveries that
+        // `prefetch` sends the query together with the next statement, which locks the queues, so
+        // the query sees what there was when the locks were granted. A turn of deliveries that
         // locks queues of several accounts may wait for this transaction while it waits for that
-        // turn: the server ends one of the two, which runs again.
+        // turn. Then the server ends one of the two, which runs again.
         tx.prefetch(sql, values)?;
         let lock = "SELECT endpoint_id FROM webhook_queues WHERE endpoint_id IN (SELECT id FROM \
          webhook_endpoints WHERE scope = ?1) \

@@ -39,8 +39,8 @@ pub fn queue(tx: &mut dyn Tx, id: EndpointId) -> Result<Option<EndpointQueue>, S
     }))
 }
 
-/// Keeps other nodes from changing an endpoint's queue until the commit: what is read next is still
-/// so when it is written. A store with one writer needs no lock.
+/// Keeps other nodes from changing an endpoint's queue until the commit, so that what is read next
+/// is still true when it is written. A store with one writer needs no lock.
 pub fn queue_lock(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     if tx.is_shared() {
         tx.execute(
@@ -63,16 +63,16 @@ pub fn queue_health(
     )
 }
 
-/// Makes sure that an endpoint is looked at when a delivery of it becomes due. On a shared store
-/// the endpoint may have been deleted meanwhile. That is a conflict, so nothing is delivered to it
-/// or kept for it.
+/// Makes sure that the worker looks at an endpoint when a delivery of it becomes due. On a shared
+/// store the endpoint may have been deleted meanwhile. That is a conflict, so that nothing is
+/// delivered to it or kept for it.
 pub fn queue_due_by(
     tx: &mut dyn Tx,
     id: EndpointId,
     due_milliseconds: i64,
 ) -> Result<(), StoreError> {
     if tx.is_shared() {
-        // Locks the row in any case: another transaction may be about to say that nothing is due,
+        // Locks the row in any case: another transaction may be about to write that nothing is due,
         // because it cannot see the delivery yet.
         let sql = "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 \
          THEN due_milliseconds ELSE ?2 END \
@@ -85,13 +85,13 @@ pub fn queue_due_by(
     tx.execute(sql, values![id, due_milliseconds]).map(|_| ())
 }
 
-/// Sets an endpoint's due time to the earliest of its deliveries, or to none if none waits.
+/// Sets an endpoint's due time to that of its earliest delivery, or to none if no delivery waits.
 pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     if store::failpoint("queues_looked_at_first") {
         return queue_due_as_seen(tx, id);
     }
-    // First the lock and then the look: a statement that waits for a lock goes on seeing what there
-    // was before the wait.
+    // Lock first, then read: a statement that waited for a lock still sees what there was before
+    // the wait.
     queue_lock(tx, id)?;
     tx.execute(
         "UPDATE webhook_queues SET due_milliseconds = (SELECT MIN(d.due_milliseconds) FROM \
@@ -103,8 +103,8 @@ pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError
     Ok(())
 }
 
-/// The fault that the lock above is against: what becomes due between the look and the change is
-/// forgotten.
+/// Planted fault: without the lock above, a delivery that becomes due between the read and the
+/// write is forgotten.
 fn queue_due_as_seen(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     const BETWEEN: Duration = Duration::from_millis(50);
     let sql = "SELECT MIN(due_milliseconds) FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
@@ -136,7 +136,7 @@ pub fn queue_closed(tx: &mut dyn Tx) -> Result<Option<EndpointId>, StoreError> {
         .transpose()
 }
 
-/// Endpoints in the order of their identifiers, behind one of them.
+/// Endpoints after one of them, in the order of their identifiers.
 pub fn queues_after(
     tx: &mut dyn Tx,
     after: EndpointId,
@@ -155,7 +155,7 @@ pub struct DueQueue {
     pub scope: Scope,
 }
 
-/// Endpoints whose due time lies above one moment and not above another, the earliest first.
+/// Endpoints whose due time is above one moment and at most another, the earliest first.
 pub fn queues_due(
     tx: &mut dyn Tx,
     above_milliseconds: i64,
@@ -177,8 +177,8 @@ pub fn queues_due(
         .collect()
 }
 
-/// Makes all waiting deliveries due earlier by a time: the clock that they were reckoned with was
-/// ahead.
+/// Makes all waiting deliveries due earlier by a time: the clock that their due times were computed
+/// with was ahead.
 pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {
     for sql in [
         "UPDATE webhook_queues SET due_milliseconds = due_milliseconds - ?1, \

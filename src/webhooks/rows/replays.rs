@@ -1,5 +1,5 @@
-//! The rows of what is left of replays, one for each account that has one under way. How far the
-//! last replay to an endpoint has come stands in the row of the endpoint's queue.
+//! The rows of what is left of replays, one for each account with a replay under way. The progress
+//! of an endpoint's last replay is in the row of its queue.
 
 use std::sync::LazyLock;
 
@@ -51,7 +51,7 @@ pub fn replay_insert(tx: &mut dyn Tx, left: &LeftReplay) -> Result<(), StoreErro
     )
 }
 
-/// Moves a replay on that is still where it was read.
+/// Moves a replay on, if it has not moved since it was read.
 pub fn replay_move(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE webhook_replays SET next_event_id = ?4 WHERE scope = ?1 AND endpoint_id = ?2 AND \
@@ -60,7 +60,7 @@ pub fn replay_move(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<
     )
 }
 
-/// Ends a replay that is still where it was read.
+/// Ends a replay, if it has not moved since it was read.
 pub fn replay_end(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<(), StoreError> {
     tx.execute_one(
         "DELETE FROM webhook_replays WHERE scope = ?1 AND endpoint_id = ?2 AND next_event_id = ?3",
@@ -74,7 +74,7 @@ pub fn replay_drop(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), 
     tx.execute(sql, values![scope, id]).map(|_| ())
 }
 
-/// Writes down that a replay of a range to an endpoint began, and how many of its deliveries did.
+/// Records that a replay of a range to an endpoint began, and how many deliveries it has begun.
 pub fn replayed_range(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -82,7 +82,7 @@ pub fn replayed_range(
     counted: &Counted,
     begun_count: u64,
 ) -> Result<(), StoreError> {
-    // Where the endpoint was deleted, nothing is written.
+    // For a deleted endpoint this changes no row.
     tx.execute(
         "UPDATE webhook_queues SET replayed_milliseconds = ?2, replayed_before_event_id = ?3, \
          replayed_count = ?4, replayed_begun_count = ?5 WHERE endpoint_id = ?1 AND NOT closed",
@@ -97,7 +97,7 @@ pub fn replayed_range(
     .map(|_| ())
 }
 
-/// Writes down that more deliveries of a range began.
+/// Records that more deliveries of a range have begun.
 pub fn replayed_on(tx: &mut dyn Tx, id: EndpointId, begun_count: u64) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE webhook_queues SET replayed_begun_count = replayed_begun_count + ?2 WHERE \
@@ -107,8 +107,8 @@ pub fn replayed_on(tx: &mut dyn Tx, id: EndpointId, begun_count: u64) -> Result<
     .map(|_| ())
 }
 
-/// Writes down that the delivery of one event begins again. Several of one moment add up, and add
-/// to a range that is under way.
+/// Records that the delivery of one event begins again. Several at one moment add up, also to a
+/// range that is under way.
 pub fn replayed_one(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -133,13 +133,13 @@ fn saturated(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Endpoints that a replay of a range is under way to.
+/// Endpoints to which a replay of a range is under way.
 pub fn replayed_endpoints(tx: &mut dyn Tx) -> Result<Vec<EndpointId>, StoreError> {
     let rows = tx.rows("SELECT endpoint_id FROM webhook_replays", &[])?;
     rows.into_iter().map(|mut row| row.id()).collect()
 }
 
-/// How far the last replay to an endpoint has come.
+/// The progress of the last replay to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayProgress {
     pub began_milliseconds: i64,
@@ -147,8 +147,8 @@ pub struct ReplayProgress {
     pub count: i64,
 }
 
-/// The last replay to an endpoint. `None` where there was none, or where `waiting_max` deliveries
-/// or more wait, which would take too long to count.
+/// The last replay to an endpoint. `None` if there was none, or if at least `waiting_max`
+/// deliveries wait, which would take too long to count.
 pub fn replay_progress(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -164,8 +164,8 @@ pub fn replay_progress(
     let Some(mut row) = row else { return Ok(None) };
     let (began_milliseconds, before): (i64, EventId) = (row.int()?, row.id()?);
     let (counted, begun, under_way) = (row.int()?, row.int()?, row.int()?);
-    // Deliveries of its events whose schedule began since wait because of it. Those of later events
-    // do not belong to it.
+    // Deliveries of its events whose schedule began after it did wait because of it. Those of later
+    // events do not belong to it.
     let waiting = tx.row(
         "SELECT COUNT(*), COUNT(CASE WHEN start >= ?2 AND event_id < ?3 THEN 1 END) FROM (SELECT \
          schedule_start_milliseconds AS start, event_id FROM webhook_deliveries WHERE endpoint_id \
@@ -177,7 +177,7 @@ pub fn replay_progress(
     if waiting >= waiting_max {
         return Ok(None);
     }
-    // Events that were purged meanwhile never began.
+    // Deliveries of events that were purged meanwhile never began.
     let count = if under_way > 0 { counted.max(begun) } else { begun };
     let done_count = (begun - left).max(0);
     Ok(Some(ReplayProgress { began_milliseconds, done_count, count }))

@@ -42,7 +42,7 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The longest `Retry-After` reported, in seconds: the window of all attempts is no longer.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// How long each part of an attempt may take. The default is promised to callers; tests shorten it.
+/// How long each part of an attempt may take. Callers are promised the default; tests shorten it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     /// Name resolution.
@@ -75,7 +75,7 @@ impl Default for Deadlines {
     }
 }
 
-/// What a [`WebhookClient`] may be told beyond its TLS roots.
+/// Options of a [`WebhookClient`] besides its TLS roots.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookClientOptions {
     /// Time limits.
@@ -107,7 +107,7 @@ pub struct DeliveryAttempt<'a> {
     pub now_seconds: i64,
 }
 
-/// What became of an attempt. Exactly one of `http_status` and `error` is present.
+/// The result of an attempt. Exactly one of `http_status` and `error` is present.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptOutcome {
     /// The status of the answer, if a whole head came in time.
@@ -190,7 +190,7 @@ pub(super) struct AttemptClock {
     pub(super) deadlines: Deadlines,
 }
 
-/// One timed part of an attempt and the error that its end means.
+/// One timed part of an attempt, and the error if its time runs out.
 pub(super) struct AttemptPhase {
     pub(super) ends_at: Instant,
     pub(super) error: DeliveryError,

@@ -62,9 +62,9 @@ impl WebhookClient {
         })
     }
 
-    /// Makes one attempt and says what became of it, within [`Deadlines::total`]. Follows no
-    /// redirect and uses no proxy. Needs a tokio runtime with I/O and time. Dropping the future
-    /// closes the attempt's connection.
+    /// Makes one attempt and reports its result within [`Deadlines::total`]. Follows no redirect
+    /// and uses no proxy. Needs a tokio runtime with I/O and time. Dropping the future closes the
+    /// attempt's connection.
     ///
     /// The request may arrive twice: a kept connection that turns out to be closed is replaced
     /// once by a fresh one within the same attempt.
@@ -113,12 +113,12 @@ impl ClientInner {
                 Err(fault) => return Err(fault.error),
             }
         }
-        // Most attempts find a kept connection. The handshakes have a future of their own, so that
-        // those attempts need not carry it.
+        // Most attempts find a kept connection. The handshakes are a boxed future, so that the
+        // futures of those attempts stay small.
         Box::pin(self.deliver_anew(attempt, &addresses, clock)).await
     }
 
-    /// The same on a connection that was not used before.
+    /// Delivers on a connection that was not used before.
     async fn deliver_anew(
         &self,
         attempt: &DeliveryAttempt<'_>,
@@ -130,8 +130,8 @@ impl ClientInner {
         Ok(self.answer(link, response, attempt, clock).await)
     }
 
-    /// Every address of the host, judged at this attempt; never empty. Nothing resolves the name
-    /// again later, so what was judged is what is connected to.
+    /// Every address of the host, judged for this attempt; never empty. The name is not resolved
+    /// again afterwards, so the judged addresses are those that are connected to.
     async fn addresses(
         &self,
         attempt: &DeliveryAttempt<'_>,
@@ -180,8 +180,8 @@ impl ClientInner {
         phase.limit(open).await?
     }
 
-    /// Reads what is wanted of the body and keeps the connection if the answer ended properly. No
-    /// fault of the body changes the outcome: the status line has decided it.
+    /// Reads the wanted part of the body, and keeps the connection if the answer ended properly. An
+    /// error in the body does not change the result, which the status line has decided.
     async fn answer(
         &self,
         mut link: Connection,
@@ -220,7 +220,7 @@ fn judge(addresses: &[IpAddr], attempt: &DeliveryAttempt<'_>) -> Result<(), Deli
     if addresses.iter().all(permitted) { Ok(()) } else { Err(DeliveryError::AddressRefused) }
 }
 
-/// The request of an attempt. Fails only where a value of ours cannot stand in a header.
+/// The request of an attempt. Fails only if one of our own values cannot be a header's value.
 fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<PacedBody>, DeliveryError> {
     let value = |text: &str| HeaderValue::from_str(text).map_err(|_| DeliveryError::RequestInvalid);
     let body = attempt.body.clone();
@@ -252,14 +252,14 @@ fn excerpt(kept: &[u8]) -> String {
 }
 
 /// Reads `Retry-After` (RFC 9110 section 10.2.3) on the two statuses where it is honoured. A date
-/// in the past is 0; what is neither seconds nor an HTTP-date is as good as absent.
+/// in the past is 0. A value that is neither seconds nor an HTTP-date is ignored.
 fn retry_after_seconds(status: StatusCode, headers: &HeaderMap, now_seconds: i64) -> Option<u64> {
     if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let seconds = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Only digits can fail to parse by being too many.
+        // A number fails to parse only if it has too many digits.
         text.parse().unwrap_or(u64::MAX)
     } else {
         let date = httpdate::parse_http_date(text).ok()?;

@@ -27,8 +27,8 @@ use super::paced::PacedBody;
 /// Addresses of one name that are tried in one attempt.
 const CONNECT_CANDIDATES_MAX: usize = 3;
 
-/// Connects to the first address that accepts. Each is given an equal share of the time that is
-/// left, so that one that swallows packets does not use up the others' chance.
+/// Connects to the first address that accepts. Each gets an equal share of the time that is left,
+/// so that one that drops packets leaves time for the others.
 pub(super) async fn connect(
     addresses: &[IpAddr],
     port: u16,
@@ -63,8 +63,8 @@ fn check_peer(stream: &TcpStream, judged: IpAddr) -> Result<(), DeliveryError> {
     }
 }
 
-/// An HTTP/1.1 connection. It moves only while an attempt waits on it, so dropping the attempt
-/// drops the socket too, and no task outlives it.
+/// An HTTP/1.1 connection. It only runs while an attempt waits on it, so dropping the attempt drops
+/// the socket too, and no task outlives it.
 pub(super) struct Connection {
     requests: http1::SendRequest<PacedBody>,
     pub(super) driver: ConnectionDriver,
@@ -134,14 +134,14 @@ impl Connection {
         })
     }
 
-    /// Whether the connection could take a request now, as far as the socket tells.
+    /// Whether the connection can take a request now, as far as the socket tells.
     pub(super) async fn is_idle(&mut self) -> bool {
         self.driver.drive(async {}).await;
         self.driver.connection.is_some() && self.requests.is_ready()
     }
 }
 
-/// The side of a connection that reads and writes.
+/// The part of a connection that reads and writes.
 pub(super) struct ConnectionDriver {
     /// Absent once the connection has ended.
     connection: Option<Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>>,

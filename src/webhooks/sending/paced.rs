@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-/// Parts that a slow body is sent in.
+/// Number of parts in which a slow body is sent.
 const SLOW_PARTS_COUNT: usize = 4;
 /// The pause before each of them, in milliseconds.
 const SLOW_PAUSE_MILLISECONDS: u64 = 700;
@@ -41,7 +41,7 @@ impl PacedBody {
 }
 
 impl Clone for PacedBody {
-    /// From the beginning of what is left.
+    /// Clones what is not sent yet.
     fn clone(&self) -> Self {
         PacedBody { parts: self.parts.clone(), pause: self.pause, sleeping: None }
     }

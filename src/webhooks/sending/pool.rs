@@ -24,7 +24,7 @@ pub(super) struct ConnectionPool {
 #[derive(Default)]
 pub(super) struct PooledConnections {
     pub(super) idle: VecDeque<IdleConnection>,
-    /// A task closes them when they expire.
+    /// A task is closing them as they expire.
     has_closer: bool,
 }
 
@@ -118,7 +118,7 @@ impl ConnectionPool {
     }
 }
 
-/// A poisoned lock is used as it is: what the locks here guard is whole between any two calls.
+/// Uses a poisoned lock as it is: what these locks guard is consistent between any two calls.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

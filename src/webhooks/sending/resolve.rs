@@ -1,10 +1,10 @@
-//! Resolves names through the system: a name is looked up once at a time, and there is always room
-//! for names that work.
+//! Resolves names through the system. Each name is looked up only once at a time, and names that
+//! fail never take all the room.
 //!
 //! `getaddrinfo` cannot be interrupted. A look-up holds its turn, a thread of the runtime's
 //! blocking pool, until the system gives up; with a silent name server that is long after the
 //! attempt gave up. So names that failed or did not answer lately share half of the turns, and
-//! names that resolved lately have turns of their own that no other name can hold.
+//! names that resolved lately have further turns that no other name can hold.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,27 +20,27 @@ use tokio::time::{Instant, timeout};
 
 use super::pool::lock;
 
-/// Names whose addresses are remembered, and as many that are known to be bad.
+/// Good names whose addresses are remembered, and the same number of bad names.
 const NAMES_MAX: usize = 1024;
 /// Names being resolved at the same time.
 const RESOLVING_MAX: usize = 64;
-/// Of these, names that are known to be bad.
+/// How many of these may be names that are known to be bad.
 const RESOLVING_BAD_MAX: usize = RESOLVING_MAX / 2;
-/// Turns in addition to these, for names only that resolved lately.
+/// Further turns, only for names that resolved lately.
 const RESOLVING_PROVEN_MAX: usize = 16;
-/// How long a name that resolved keeps its right to those turns.
+/// How long a name that resolved may use those turns.
 const PROVEN_DURATION: Duration = Duration::from_secs(24 * 3_600);
 /// How long a name is known to be bad after it failed or did not answer in time.
 const BAD_DURATION: Duration = Duration::from_secs(600);
-/// How long a name that failed is not asked about again: shorter than the first pause between
+/// How long a name that failed is not looked up again: shorter than the first pause between
 /// attempts.
 const FAILED_DURATION: Duration = Duration::from_secs(2);
 
-/// Every address of a name, or `None` where it has none or nobody could tell.
+/// Every address of a name; `None` if it has none or the look-up failed.
 pub(super) type ResolvedAddresses = Option<Arc<[IpAddr]>>;
 type ResolveName = Box<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
-/// Resolves names, and remembers what it learnt of them for a short while.
+/// Resolves names, and remembers the results for a short while.
 pub(super) struct Resolver {
     state: Arc<ResolverState>,
 }
@@ -49,7 +49,7 @@ struct ResolverState {
     look_up: ResolveName,
     /// How long addresses are reused.
     good_duration: Duration,
-    /// How long a look-up may take before its name is bad.
+    /// After how long without an answer a name is bad.
     silence_duration: Duration,
     names: Mutex<KnownNames>,
     turns: Arc<Semaphore>,
@@ -57,7 +57,7 @@ struct ResolverState {
     turns_proven: Arc<Semaphore>,
 }
 
-/// What is known of a name before it is asked about.
+/// What is known of a name before it is looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NameHistory {
     /// It resolved lately, and has not failed since.
@@ -69,26 +69,25 @@ enum NameHistory {
 
 #[derive(Default)]
 struct KnownNames {
-    /// With the time at which they were resolved.
+    /// Addresses, with the time at which they were resolved.
     good: HashMap<String, (Arc<[IpAddr]>, Instant)>,
-    /// With the time at which they were last resolved.
+    /// When each was last resolved.
     proven: HashMap<String, Instant>,
-    /// With the time at which they were last found to be bad.
+    /// When each was last found to be bad.
     bad: HashMap<String, Instant>,
-    /// Names that are being asked about: those that have a turn, and those that a running attempt
-    /// waits for a turn for.
+    /// Names that are being looked up: those that have a turn, and those for which a running
+    /// attempt waits for a turn.
     asked: HashMap<String, watch::Receiver<Option<ResolvedAddresses>>>,
 }
 
-/// What an attempt has to do for an answer.
+/// What an attempt does to get an answer.
 enum ResolveStep {
     Take(ResolvedAddresses),
     Await(watch::Receiver<Option<ResolvedAddresses>>),
     Ask { asking: NameQuery, history: NameHistory },
 }
 
-/// A question about a name that is being asked. When it is dropped, the name can be asked about
-/// again.
+/// A look-up under way. Once it is dropped, the name can be looked up again.
 struct NameQuery {
     state: Arc<ResolverState>,
     name: String,
@@ -96,8 +95,8 @@ struct NameQuery {
 }
 
 impl Resolver {
-    /// A resolver that goes on using addresses for `good_duration`, and holds a name for bad that
-    /// does not answer within `silence_duration`.
+    /// A resolver that reuses addresses for `good_duration`, and takes a name for bad that does not
+    /// answer within `silence_duration`.
     pub(super) fn new(good_duration: Duration, silence_duration: Duration) -> Resolver {
         Resolver::with_look_up(
             Box::new(|name| ask_system(name).boxed()),
@@ -127,8 +126,8 @@ impl Resolver {
         }
     }
 
-    /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4; the
-    /// list is never empty. Takes as long as the system does: the caller gives up by dropping the
+    /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4;
+    /// never an empty list. Takes as long as the system does: the caller gives up by dropping the
     /// future.
     pub(super) async fn resolve(&self, name: &str) -> ResolvedAddresses {
         loop {
@@ -138,15 +137,15 @@ impl Resolver {
                 ResolveStep::Ask { asking, history } => {
                     let told = asking.tell.subscribe();
                     let (turn, turn_bad) = self.state.take_turn(history).await?;
-                    // A task of its own, so that the turn lasts as long as the thread is in use and
-                    // not only as long as the attempt waits for it.
+                    // A task of its own, so that the turn lasts as long as the thread is in use,
+                    // even if the attempt stops waiting.
                     tokio::spawn(asking.ask(turn, turn_bad));
                     told
                 }
             };
             let answer =
                 told.wait_for(Option::is_some).await.map(|answer| answer.clone().flatten());
-            // Where the one who asked gave up before its turn came, this attempt asks in its place.
+            // If the attempt that asked gave up before its turn, this one asks in its place.
             if let Ok(answer) = answer {
                 return answer;
             }
@@ -196,8 +195,7 @@ impl NameQuery {
                 if turn_bad.is_some() {
                     look_up.await
                 } else {
-                    // From now on it is one of the bad ones, as soon as there is a place among
-                    // them.
+                    // From now on it counts as bad, as soon as there is room among the bad names.
                     tokio::select! {
                         looked_up = &mut look_up => looked_up,
                         _turn_bad = state.turns_bad.clone().acquire_owned() => look_up.await,
@@ -219,7 +217,7 @@ impl Drop for NameQuery {
 }
 
 impl ResolverState {
-    /// Waits for the turn of a name, with a second permit for one that is known to be bad.
+    /// Waits for a name's turn; a name that is known to be bad also needs a second permit.
     async fn take_turn(
         &self,
         history: NameHistory,
@@ -239,7 +237,7 @@ impl ResolverState {
         Some((self.turns.clone().acquire_owned().await.ok()?, turn_bad))
     }
 
-    /// Remembers what a look-up came to. If there is no room even after what is old is forgotten,
+    /// Remembers the result of a look-up. If there is no room even after old entries were dropped,
     /// nothing is remembered.
     fn learn(&self, name: &str, addresses: Option<&Arc<[IpAddr]>>, now: Instant) {
         let mut names = lock(&self.names);
@@ -272,7 +270,7 @@ fn is_within(since: Instant, now: Instant, duration: Duration) -> bool {
 
 async fn ask_system(name: String) -> io::Result<Vec<IpAddr>> {
     let mut addresses = Vec::new();
-    // The port plays no part in the look-up; the connection takes the URL's.
+    // The port does not matter for the look-up; the connection uses the URL's.
     for address in lookup_host((name, 0)).await? {
         let address = address.ip().to_canonical();
         if !addresses.contains(&address) {

@@ -1,4 +1,4 @@
-//! One attempt: sends it in a task of its own, and reports how it ended.
+//! One attempt: sends it in a task of its own, and reports its result.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::webhooks::sending::attempt::{
 use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sending::sign::{secret_text, signature_header};
 
-/// What a running attempt reports to the worker.
+/// What a running attempt tells the worker.
 pub(super) enum AttemptReport {
     /// It has been running for longer than [`SLOW_MILLISECONDS`].
     Slow(EndpointId),
-    /// It ended. Without a result, a fault of this service cut it off.
+    /// It ended. Without a result, a fault of this service interrupted it.
     Ended(EndpointId, Option<FinishedAttempt>),
 }
 
@@ -109,7 +109,8 @@ pub(super) fn start(
     });
 }
 
-/// An attempt with what a chaos profile sends beside it, and how that was answered.
+/// Makes an attempt together with what a chaos profile sends beside it. Also answers how that was
+/// answered.
 async fn attacked(
     client: &WebhookClient,
     target: &DeliveryTarget,
@@ -118,7 +119,7 @@ async fn attacked(
     attack: Option<WebhookAttack>,
 ) -> (AttemptOutcome, Option<u16>) {
     match attack {
-        // A future of its own, so that all other attempts need not carry it.
+        // A boxed future of its own, so that the futures of all other attempts stay small.
         Some(attack @ (WebhookAttack::Forged | WebhookAttack::Duplicated)) => {
             Box::pin(sent_twice(client, target, event, now_milliseconds, attack)).await
         }
@@ -128,7 +129,7 @@ async fn attacked(
     }
 }
 
-/// Sends a copy with a wrong signature before the attempt, or a second one behind it.
+/// Sends a copy with a wrong signature before the attempt, or the same delivery again after it.
 async fn sent_twice(
     client: &WebhookClient,
     target: &DeliveryTarget,
@@ -163,7 +164,7 @@ async fn attempt(
     };
     let id = event.id.to_string();
     let signature = if is_forged {
-        // Any other secret will do. A fixed one tells nothing about those that sign.
+        // Any other secret will do. A fixed one reveals nothing about the real ones.
         signature_header(&[&secret_text([7; 32])], &id, now_seconds, &body)
     } else {
         let active = target.secrets.iter().filter(|secret| secret.is_active(now_seconds));

@@ -1,28 +1,28 @@
-//! A backlog yields: none of its turns and attempts begins while deliveries of others are on their
-//! way, so that these find a processor and a disk that are free, or free soon.
+//! A backlog yields: none of its turns and attempts begins while deliveries of other endpoints are
+//! on their way, so that these find a processor and a disk that are free, or free soon.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The longest time for which a backlog begins nothing, in milliseconds. Afterwards it may begin
-/// things for at least as long. So it has half of the time, however much others have to do.
+/// The longest time for which a backlog begins nothing, in milliseconds. Then it may begin work for
+/// at least as long. So it has half of the time, however much the others have to do.
 pub(super) const YIELD_MILLISECONDS_MAX: u64 = 20;
 
-/// How long a backlog goes on in small turns after others last worked, in milliseconds.
+/// How long a backlog continues in small turns after others last worked, in milliseconds.
 const BESIDE_MILLISECONDS: u64 = 1_000;
 
 #[derive(Default)]
 pub(super) struct BacklogYield {
-    /// When the backlog last began to yield; `None` where others have had nothing to do since.
+    /// When the backlog last began to yield; `None` if others have had nothing to do since.
     began: Option<Instant>,
     /// When others last worked.
     worked: Option<Instant>,
 }
 
 impl BacklogYield {
-    /// Until when the backlog yields if others go on working; `None` where it does not. To be asked
-    /// whenever others begin or end their work, and again at the moment that it answers.
+    /// Until when the backlog yields if others keep working; `None` if it does not yield. Call this
+    /// whenever others begin or end their work, and again at the returned moment.
     pub(super) fn until(&mut self, others_work: bool, now: Instant) -> Option<Instant> {
         if !others_work {
             self.began = None;

@@ -1,4 +1,4 @@
-//! What the scheduler asks of the store for one endpoint, and what the store answers.
+//! What the scheduler asks the store about one endpoint, and the answer.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct ClaimRequest {
     pub(super) scope: Scope,
     /// Deliveries to claim; 0 only reads the target again.
     pub(super) count: usize,
-    /// Only deliveries that stand behind this one in the order in which they became due.
+    /// Only deliveries after this one, in the order in which they became due.
     pub(super) behind: Option<(i64, DeliveryId)>,
     pub(super) known: Option<Arc<DeliveryTarget>>,
 }
@@ -23,20 +23,20 @@ pub(super) struct ClaimRequest {
 pub(super) struct EndpointReading {
     pub(super) endpoint_id: EndpointId,
     pub(super) requested_count: usize,
-    /// `None` where the endpoint is deleted.
+    /// `None` if the endpoint is deleted.
     pub(super) target: Option<Arc<DeliveryTarget>>,
-    /// Its rows cannot be read, so that it is left out for a while.
+    /// Its rows cannot be read, so it is left out for a while.
     pub(super) is_broken: bool,
     pub(super) health: EndpointHealth,
     pub(super) due: Vec<DueDelivery>,
-    /// Nothing else is due for certain: the reading began at the first delivery and reached the
-    /// last.
+    /// It is certain that nothing else is due: the reading began at the first delivery and reached
+    /// the last.
     pub(super) is_drained: bool,
-    /// The last delivery that was read, unless nothing is due behind it.
+    /// The last delivery that was read, unless nothing is due after it.
     pub(super) read_until: Option<(i64, DeliveryId)>,
-    /// Due, but only to be kept: the endpoint was disabled after their schedules had begun.
+    /// Due, but only to be recorded: the endpoint was disabled after their schedules had begun.
     pub(super) recorded: Vec<DueDelivery>,
-    /// Due, but the event is past its time.
+    /// Due, but the event has expired.
     pub(super) expired: Vec<DueDelivery>,
 }
 

@@ -1,4 +1,4 @@
-//! The end of the worker: claims go back, and running attempts are awaited and recorded.
+//! The end of the worker: claims are given back, and running attempts are awaited and recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use super::{ATTEMPTS_WRITTEN_MAX, DeliveryWorker, StoreStep};
 use crate::webhooks::deliveries;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
-/// How long running attempts are awaited at the end, in seconds: the longest attempt and a little.
+/// How long running attempts are awaited at the end, in seconds: a little more than the longest
+/// attempt.
 const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 
 impl DeliveryWorker {
-    /// Ends in order: gives claims back, and awaits and records running attempts.
+    /// Ends in order: gives claims back, awaits running attempts, and records them.
     pub(super) async fn finish(mut self) {
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
         self.handover.close();
@@ -25,7 +26,7 @@ impl DeliveryWorker {
                 self.take_step(step);
             }
         }
-        // A commit of the sequencer that is under way may hand deliveries over.
+        // A commit of the sequencer that is under way may still hand deliveries over.
         let sequenced = self.sequencing.wait_for(|is_sequencing| !is_sequencing);
         let _ = timeout_at(deadline, sequenced).await;
         self.take_handed();

@@ -1,4 +1,5 @@
-//! What the scheduler knows of one endpoint, and how much of it may be claimed and sent.
+//! What the scheduler knows of one endpoint, and how many of its deliveries may be claimed and
+//! sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use crate::webhooks::state::EndpointStatus;
 
 /// Attempts that one endpoint has running at the same time.
 pub(super) const ENDPOINT_RUNNING_MAX: usize = 8;
-/// The same before its first success, and after an attempt that failed slowly.
+/// The same limit before its first success, and after an attempt that failed slowly.
 pub(super) const ENDPOINT_RUNNING_UNTRIED_MAX: usize = 2;
 /// Failures in a row after which an endpoint is only probed: one attempt at a time.
 pub(super) const PROBED_FAILURES_MIN: i64 = 5;
-/// Deliveries of one endpoint that are claimed ahead of their attempts, where it works.
+/// Deliveries of an endpoint that works that may be claimed ahead of their attempts.
 pub(super) const ENDPOINT_CLAIMED_MAX: usize = 256;
-/// The same for an endpoint that has not been tried. A suspect claims none ahead: what it cannot
-/// send soon would only wait for its lease to end.
+/// The same limit for an untried endpoint. A suspect claims none ahead: what it cannot send soon
+/// would only wait for its lease to end.
 pub(super) const ENDPOINT_CLAIMED_UNTRIED_MAX: usize = 8;
 
 /// What the last attempts say about an endpoint.
@@ -42,12 +43,12 @@ pub(super) struct ClaimedDelivery {
 }
 
 /// Which lanes a turn is for. Each lane belongs to one share, and changes to the other only when a
-/// turn of its own has ended. So two turns that run side by side never have the same endpoint.
+/// turn of its own has ended. So two concurrent turns never have the same endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Share {
-    /// Those without a backlog.
+    /// Endpoints without a backlog.
     CaughtUp,
-    /// Those that have more due than one turn claims.
+    /// Endpoints with more due than one turn claims.
     Backlog,
 }
 
@@ -60,7 +61,7 @@ pub(super) fn is_probed(failures_count: i64, status: EndpointStatus) -> bool {
 pub(super) struct EndpointLane {
     pub(super) scope: Scope,
     pub(super) target: Option<Arc<DeliveryTarget>>,
-    /// From when on the target is too old to begin an attempt with.
+    /// From when on the target is too old to begin an attempt.
     pub(super) target_ends_at: Instant,
     pub(super) reliability: Reliability,
     /// Its last attempt failed slowly.
@@ -71,14 +72,14 @@ pub(super) struct EndpointLane {
     pub(super) running_count: usize,
     /// The store has due deliveries that are not claimed.
     pub(super) has_due: bool,
-    /// The last claim left some that were due, so the next one is expected to fill a turn.
+    /// The last claim left some due deliveries, so the next one is expected to fill a turn.
     pub(super) has_backlog: bool,
-    /// The last delivery of the backlog that was read, behind which the next turn reads on. An
+    /// The last delivery of the backlog that was read, after which the next turn continues. An
     /// index keeps entries of deliveries that are no longer due until it is cleaned, and a turn
-    /// that began in front of them would go over all of them.
+    /// that began before them would pass over all of them.
     pub(super) read_until: Option<(i64, DeliveryId)>,
-    /// When the backlog is read from its beginning again: what became due there meanwhile does not
-    /// wait for its end.
+    /// When the backlog is read from its beginning again, so that what became due there meanwhile
+    /// does not wait for the backlog's end.
     pub(super) reads_anew_at: Instant,
     /// Nothing is claimed before this moment.
     pub(super) rests_until: Instant,
@@ -151,12 +152,12 @@ impl EndpointLane {
                 return self.running_max().saturating_sub(self.claimed.len() + self.running_count);
             }
         };
-        // Only once half is sent, so that a turn claims many at once.
+        // Only once half is sent, so that a turn claims many at a time.
         if self.claimed.len() * 2 > claimed_max { 0 } else { claimed_max - self.claimed.len() }
     }
 
-    /// How many deliveries may come claimed already: as many as can be sent at once, where the
-    /// endpoint works and nothing else of it is known to be due.
+    /// How many deliveries may be handed over claimed: as many as can be sent at once, if the
+    /// endpoint works and no other delivery of it is known to be due.
     pub(super) fn offer(&self, now: Instant) -> Option<Offer> {
         let version = self.target.as_ref()?.version;
         let works = self.reliability == Reliability::Reliable && !self.is_probed();

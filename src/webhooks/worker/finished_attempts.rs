@@ -1,5 +1,5 @@
-//! Finished attempts that wait to be recorded: a queue for each share, so that a turn takes its own
-//! without going over those of the other.
+//! Finished attempts that wait to be recorded, in a queue for each share, so that a turn takes its
+//! own without going through those of the other.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::webhooks::rows::EndpointId;
 
 pub(super) type EndpointAttempt = (EndpointId, FinishedAttempt);
 
-/// In each queue the attempts stand in the order in which they ended.
+/// Each queue is in the order in which the attempts ended.
 #[derive(Default)]
 pub(super) struct FinishedAttempts {
     caught_up: VecDeque<EndpointAttempt>,
@@ -29,7 +29,7 @@ impl FinishedAttempts {
         self.of(share).push_back(attempt);
     }
 
-    /// Puts attempts that could not be recorded in front of the others.
+    /// Puts an attempt that could not be recorded in front of the others.
     pub(super) fn give_back(&mut self, share: Share, attempt: EndpointAttempt) {
         self.of(share).push_front(attempt);
     }
@@ -40,13 +40,13 @@ impl FinishedAttempts {
         queue.drain(..max.min(queue.len())).collect()
     }
 
-    /// Takes at most `max` attempts of one share or the other.
+    /// Takes at most `max` attempts of either share.
     pub(super) fn take_any(&mut self, max: usize) -> Vec<EndpointAttempt> {
         let share = if self.caught_up.is_empty() { Share::Backlog } else { Share::CaughtUp };
         self.take(share, max)
     }
 
-    /// Moves the attempts of an endpoint that changed to this share.
+    /// Moves the attempts of an endpoint to the share that it now belongs to.
     pub(super) fn change_share(&mut self, endpoint_id: EndpointId, share: Share) {
         let (from, to) = match share {
             Share::CaughtUp => (&mut self.backlog, &mut self.caught_up),

@@ -1,4 +1,4 @@
-//! When the worker looks for endpoints with something due, and how far one look goes. A look finds
+//! When the worker looks for endpoints with due deliveries, and how far one look goes. A look finds
 //! what no commit of this node named: deliveries whose time has come, and those of other nodes.
 
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::webhooks::rows::DueQueue;
 pub(super) const LOOKED_MAX: i64 = 10_000;
 /// The longest time without a look, in milliseconds, and how far a look sees ahead.
 pub(super) const LOOK_MILLISECONDS_MAX: u64 = 1_000;
-/// From a turn that found nothing more due to the next look, in milliseconds.
+/// The time from a turn that found nothing more due to the next look, in milliseconds.
 const LOOK_AGAIN_MILLISECONDS: u64 = 20;
-/// How far a look goes back behind the one before it, in milliseconds: longer than a commit takes
-/// to become visible.
+/// How far a look goes back before the end of the last one, in milliseconds: longer than a commit
+/// takes to become visible.
 const LOOK_OVERLAP_MILLISECONDS: i64 = 5_000;
-/// How often a look reads everything that is due, whatever earlier ones saw, in seconds.
+/// How often a look reads everything that is due, whatever earlier looks saw, in seconds.
 const LOOK_FULL_SECONDS: u64 = 30;
 
 pub(super) struct Looks {
     /// Something may have become due that only a look finds.
     pub(super) is_woken: bool,
-    /// When the next look is wanted at the latest.
+    /// When the next look must be at the latest.
     pub(super) wakes_at: Instant,
     /// The last step with the store was a look.
     has_just_looked: bool,
@@ -43,8 +43,8 @@ impl Looks {
         }
     }
 
-    /// Whether a turn may go first. Looks and turns alternate, or a stream of commits would leave
-    /// no time for turns.
+    /// Whether a turn may go first. Looks and turns alternate, because otherwise a stream of
+    /// commits would leave no time for turns.
     pub(super) fn turn_goes_first(&mut self, now: Instant) -> bool {
         self.is_woken |= now >= self.wakes_at;
         let goes_first = !self.is_woken || self.has_just_looked;
@@ -54,7 +54,7 @@ impl Looks {
         goes_first
     }
 
-    /// Begins a look; answers above which due time it reads.
+    /// Begins a look. It reads due times above the returned one.
     pub(super) fn begin(&mut self, now: Instant) -> i64 {
         self.is_woken = false;
         self.has_just_looked = true;
@@ -65,7 +65,7 @@ impl Looks {
         self.until_milliseconds.saturating_sub(LOOK_OVERLAP_MILLISECONDS)
     }
 
-    /// Takes what a look found, the earliest first; answers which of it is due.
+    /// Takes what a look found, the earliest first; answers which endpoints are due.
     pub(super) fn take<'q>(
         &mut self,
         above_milliseconds: i64,
@@ -83,8 +83,8 @@ impl Looks {
             self.wakes_at = self.wakes_at.min(now + Duration::from_millis(ahead_milliseconds));
         }
         if let Some(last) = due.last().filter(|_| due.len() as i64 >= LOOKED_MAX) {
-            // The next look begins there. Endpoints that are due in the same millisecond may come
-            // twice.
+            // The next look begins there. Endpoints that are due in the same millisecond may be
+            // found twice.
             let reached = (last.due_milliseconds - 1).max(above_milliseconds.saturating_add(1));
             self.until_milliseconds = reached.saturating_add(LOOK_OVERLAP_MILLISECONDS);
             self.is_woken = true;
@@ -92,15 +92,15 @@ impl Looks {
         due
     }
 
-    /// A look failed: the next one reads everything.
+    /// Notes that a look failed. The next one reads everything.
     pub(super) fn failed(&mut self, now: Instant) {
         self.fully_at = now;
         self.is_woken = true;
     }
 
-    /// Wants the next look soon, after a turn that left its endpoints with nothing due. Their next
-    /// delivery may be due before the next look. And a commit may have named one of them while a
-    /// backlog's turn ran; the turn's result, which is older, has replaced that.
+    /// Requests a look soon, after a turn that left its endpoints with nothing due. Their next
+    /// delivery may be due before the next regular look. And a commit may have named one of them
+    /// during a backlog's turn, which the turn's older result has overwritten.
     pub(super) fn soon(&mut self, now: Instant) {
         self.wakes_at = self.wakes_at.min(now + Duration::from_millis(LOOK_AGAIN_MILLISECONDS));
     }

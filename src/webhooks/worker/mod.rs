@@ -1,18 +1,18 @@
-//! Delivers webhooks: finds what is due, claims it under a lease, sends it, and records how each
-//! attempt ended.
+//! Delivers webhooks: finds due deliveries, claims them under a lease, sends them, and records the
+//! results.
 //!
 //! One task owns everything. `scheduler` decides what to claim and what to send, and `attempt`
-//! sends one delivery to its `target`. The store is asked in two kinds of steps. A look (`looks`)
-//! finds endpoints that have something due. A turn (`turn`) claims their deliveries and records
-//! finished attempts.
+//! sends one delivery to its `target`. There are two kinds of steps with the store. A look
+//! (`looks`) finds endpoints with due deliveries. A turn (`turn`) claims these deliveries and
+//! records finished attempts.
 //!
 //! At most two steps run side by side, so that a long turn delays nobody else: one turn for
-//! endpoints with a backlog, and one look or turn for all the others. Sending goes on meanwhile, so
-//! that commits and attempts do not wait for one another. A backlog yields to all the others
+//! endpoints with a backlog, and one look or turn for all the others. Sending continues meanwhile,
+//! so that commits and attempts do not wait for one another. A backlog yields to all the others
 //! (`backlog_yield`).
 //!
-//! On a store that nodes share, the sequencer of this node hands over deliveries that it wrote as
-//! claimed (`handover`). They are sent without a step with the store.
+//! On PostgreSQL, the sequencer of this node hands over deliveries that it wrote as claimed
+//! (`handover`). They are sent without a step with the store.
 
 mod attempt;
 mod backlog_yield;
@@ -52,8 +52,8 @@ use turn::TurnResult;
 const CLAIMED_MAX: usize = 1_024;
 /// Finished attempts that one turn records.
 const ATTEMPTS_WRITTEN_MAX: usize = 512;
-/// Both limits for a backlog's turn on a shared store, if others have worked in the last second:
-/// endpoints without a backlog, a look or the sequencer. Their statements and commits run beside
+/// Both limits for a backlog's turn on PostgreSQL, if others have worked in the last second:
+/// endpoints without a backlog, a look, or the sequencer. Their statements and commits run beside
 /// those of the backlog, and wait for a processor and for the log. On the embedded store a turn
 /// waits for nobody, and small turns only cost more commits.
 const BESIDE_OTHERS_MAX: usize = 64;
@@ -61,7 +61,7 @@ const BESIDE_OTHERS_MAX: usize = 64;
 const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
 
 /// Delivers until `stop`, then lets running attempts end. Claims that were not sent are given back;
-/// those that cannot be given back are due again when their leases end.
+/// any that cannot be given back are due again when their leases end.
 pub async fn run(
     app: Arc<AppState>,
     client: WebhookClient,
@@ -70,7 +70,7 @@ pub async fn run(
 ) {
     if !app.store.is_shared() {
         // The database's lock proves that no other server runs, so claims of an earlier run belong
-        // to nobody. On a shared store an earlier process may still send what it claimed.
+        // to nobody. On PostgreSQL an earlier process may still send what it claimed.
         match app.store.write(|tx, now| Ok(deliveries::release_abandoned(tx, now)?)).await {
             Ok(0) => {}
             Ok(count) => {
@@ -90,16 +90,15 @@ pub async fn run(
     worker.finish().await;
 }
 
-/// Removes deliveries of deleted endpoints and those past their time, a bounded number at once;
-/// returns how many.
+/// Removes deliveries of deleted endpoints and expired ones, up to `rows_max`; answers how many.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let removed = deliveries::purge_deleted(tx, rows_max)?;
     Ok(removed + deliveries::purge(tx, now, rows_max - removed as i64)?)
 }
 
-/// A step with the store that ended.
+/// A step with the store that has ended.
 enum StoreStep {
-    /// A look at the due times above the one and up to the other.
+    /// A look at the due times above the first and up to the second.
     Looked {
         above_milliseconds: i64,
         until_milliseconds: i64,
@@ -119,27 +118,27 @@ struct DeliveryWorker {
     handover: Arc<Handover>,
     scheduler: Scheduler,
     finished: FinishedAttempts,
-    /// What running attempts report.
+    /// The messages of running attempts.
     reports: UnboundedReceiver<AttemptReport>,
-    /// Given to each attempt.
+    /// A copy goes to each attempt.
     reporter: UnboundedSender<AttemptReport>,
     /// A look, or a turn for endpoints without a backlog.
     step: Option<StepFuture>,
-    /// A turn for those with one.
+    /// A turn for endpoints with a backlog.
     backlog_step: Option<StepFuture>,
-    /// Whether this node's sequencer works, which has deliveries of others to write.
+    /// Whether this node's sequencer works, which then writes deliveries of others.
     sequencing: watch::Receiver<bool>,
-    /// Until when backlogs begin nothing, where they yield.
+    /// Until when backlogs begin nothing, if they yield.
     yields_until: Option<Instant>,
-    /// A commit may have made something due, of endpoints that it names or of others.
+    /// A commit may have made deliveries due, of named endpoints or of others.
     is_told: bool,
     looks: Looks,
     /// Until when no step begins, after an error of the store.
     rests_until: Instant,
-    /// After an error a turn records one attempt and nothing else, so that one that cannot be
-    /// recorded does not stop the others.
+    /// After an error a turn records one attempt and nothing else, so that an attempt that cannot
+    /// be recorded does not block the others.
     is_cautious: bool,
-    /// What [`DeliveryWorker::milliseconds`] last told.
+    /// The last result of [`DeliveryWorker::milliseconds`].
     clock_milliseconds: i64,
 }
 
@@ -171,7 +170,7 @@ impl DeliveryWorker {
     async fn work(&mut self, stop: &mut watch::Receiver<bool>) {
         loop {
             if !failpoint("handed_deliveries_wait") && self.take_handed() {
-                // These first: they are others' work, so a backlog yields to them.
+                // These first, because a backlog yields to them.
                 self.scheduler.note_others(true, Instant::now());
                 self.begin_attempts();
             }
@@ -184,7 +183,7 @@ impl DeliveryWorker {
                 if has_work { self.rests_until } else { self.looks.wakes_at.max(self.rests_until) };
             tokio::select! {
                 biased;
-                // A stop whose sender is gone is a stop too.
+                // If the sender of `stop` is gone, that is a stop too.
                 _ = stop.wait_for(|is_stopped| *is_stopped) => return,
                 step = ended(&mut self.step) => {
                     self.step = None;
@@ -206,8 +205,8 @@ impl DeliveryWorker {
         }
     }
 
-    /// The store's clock. On the embedded store it never runs backwards here, as it does not in the
-    /// write lane.
+    /// The store's clock. On the embedded store it never runs backwards here, just as in the write
+    /// lane.
     fn milliseconds(&mut self) -> i64 {
         let store = &self.app.store;
         let milliseconds = store.clock.milliseconds();
@@ -219,7 +218,7 @@ impl DeliveryWorker {
         self.clock_milliseconds
     }
 
-    /// Lets backlogs yield while a look, a turn of others or the sequencer runs or is about to.
+    /// Makes backlogs yield while a look, a turn of others or the sequencer runs or is about to.
     fn note_others(&mut self) {
         let is_sequencing = *self.sequencing.borrow_and_update();
         let is_woken = self.looks.is_woken || self.is_told;
@@ -227,7 +226,7 @@ impl DeliveryWorker {
         self.yields_until = self.scheduler.note_others(others_work, Instant::now());
     }
 
-    /// Takes what the sequencer handed over, if anything.
+    /// Takes what the sequencer has handed over; answers whether that was anything.
     fn take_handed(&mut self) -> bool {
         let handed = self.handover.take();
         let has_some = !handed.is_empty();
@@ -238,9 +237,9 @@ impl DeliveryWorker {
         has_some
     }
 
-    /// Offers to the sequencer what could be sent at once. Nothing new while commits have told of
-    /// something due that is not noted yet: it would be overtaken. Nothing at all while the store
-    /// fails.
+    /// Offers to the sequencer what could be sent at once. No new offers while commits have named
+    /// due deliveries that are not noted yet, because these would be overtaken. None at all while
+    /// the store fails.
     fn publish_offers(&mut self) {
         let now = Instant::now();
         let store = &self.app.store;
@@ -271,7 +270,7 @@ impl DeliveryWorker {
             return;
         }
         let is_at_rest = self.step.is_none() && self.backlog_step.is_none();
-        // Everything is written, so whatever could not be recorded is gone.
+        // Everything else is written, so what could not be recorded is lost.
         if is_at_rest && self.finished.is_empty() {
             self.is_cautious = false;
         }
@@ -295,8 +294,8 @@ impl DeliveryWorker {
         }
     }
 
-    /// Learns what commits made due. Not called while a turn of the others runs: it read the store
-    /// before some of these commits, and what it says its endpoints have due would replace this.
+    /// Notes what commits made due. Do not call it while a turn of the others runs: that turn read
+    /// the store before some of these commits, and its result would overwrite this.
     fn take_told(&mut self, now: Instant) {
         if std::mem::take(&mut self.is_told) {
             let due = self.app.store.signals.deliveries.take();
@@ -307,7 +306,7 @@ impl DeliveryWorker {
         }
     }
 
-    /// A turn for the endpoints of one share, if there is something to do for them.
+    /// A turn for the endpoints of one share, if they have something to do.
     fn turn(&mut self, share: Share, now: Instant) -> Option<StepFuture> {
         if self.scheduler.yields(share) {
             return None;
@@ -456,7 +455,7 @@ impl DeliveryWorker {
     }
 }
 
-/// The end of the step that runs; never, if none runs.
+/// Waits for the end of a running step; forever, if none runs.
 async fn ended(step: &mut Option<StepFuture>) -> StoreStep {
     match step {
         Some(step) => step.await,

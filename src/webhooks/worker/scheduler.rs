@@ -1,7 +1,7 @@
 //! Decides which deliveries are claimed and which attempts begin, without a store or a network.
 //!
 //! Each endpoint has a lane. A lane that works may claim deliveries ahead and run several attempts
-//! at once; one that fails or hangs gets little of both, so that it cannot delay the others.
+//! at once. A lane that fails or hangs gets little of both, so that it cannot delay the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
 /// Attempts that run at the same time.
 pub(super) const RUNNING_MAX: usize = 512;
-/// Of these, the most that suspect endpoints may have: those whose last attempt failed or was slow.
+/// Of these, how many suspect endpoints may have: those whose last attempt failed or was slow.
 pub(super) const RUNNING_SUSPECT_MAX: usize = RUNNING_MAX / 2;
-/// Of these, the most that suspect and untried endpoints may have together. The rest always serves
+/// Of these, how many suspect and untried endpoints may have together. The rest is always for
 /// endpoints that work.
 pub(super) const RUNNING_UNTRIED_MAX: usize = RUNNING_MAX / 4 * 3;
 /// From the end of a failed probe to the next, in milliseconds.
 const PROBE_GAP_MILLISECONDS: u64 = 250;
-/// An attempt that runs longer makes its endpoint a suspect, in milliseconds.
+/// An attempt that runs longer than this makes its endpoint a suspect, in milliseconds.
 pub(super) const SLOW_MILLISECONDS: u64 = 2_000;
 
 /// Deliveries claimed and not yet sent, in all.
 const CLAIMED_TOTAL_MAX: usize = 8_192;
-/// What must be left of a lease for an attempt to begin, in milliseconds: the longest attempt, and
-/// time to record it. Where a chaos profile sends twice, two long ones may outlast the lease; the
-/// delivery is then made once more.
+/// How much of a lease must be left for an attempt to begin, in milliseconds: the longest attempt,
+/// and time to record it. If a chaos profile sends twice, two long attempts may outlast the lease;
+/// the delivery is then made once more.
 const LEASE_LEFT_MILLISECONDS_MIN: i64 = TOTAL_SECONDS_MAX as i64 * 1_000 + 5_000;
 
 /// How long an endpoint's URL, secrets and status are used before they are read again, in
@@ -43,10 +43,10 @@ const LEASE_LEFT_MILLISECONDS_MIN: i64 = TOTAL_SECONDS_MAX as i64 * 1_000 + 5_00
 const TARGET_KEPT_MILLISECONDS: u64 = 1_000;
 /// Endpoints that are remembered.
 const LANES_MAX: usize = 20_000;
-/// How long an endpoint is left out whose rows cannot be read, in seconds.
+/// How long an endpoint with unreadable rows is left out, in seconds.
 const BROKEN_PAUSE_SECONDS: u64 = 60;
-/// How long a backlog is read on behind what was read last, before it is read from its beginning
-/// again, in milliseconds.
+/// How long turns continue through a backlog before it is read from its beginning again, in
+/// milliseconds.
 const BACKLOG_READ_ON_MILLISECONDS: u64 = 1_000;
 
 /// An attempt that may begin now.
@@ -91,13 +91,13 @@ impl RunningAttempts {
 #[derive(Default)]
 pub(super) struct Scheduler {
     lanes: HashMap<EndpointId, EndpointLane>,
-    /// Lanes with something due, in the order in which they claim.
+    /// Lanes with due deliveries, in the order in which they claim.
     due_lanes: VecDeque<EndpointId>,
-    /// Lanes with something claimed that they may send, in the order in which they send.
+    /// Lanes with claimed deliveries that they may send, in the order in which they send.
     ready_lanes: VecDeque<EndpointId>,
-    /// Lanes with something claimed whose target has to be read again.
+    /// Lanes with claimed deliveries whose target must be read again.
     stale_lanes: Vec<EndpointId>,
-    /// Lanes of which something else may be offered than before.
+    /// Lanes whose offer may have changed.
     changed_lanes: Vec<EndpointId>,
     claimed_count: usize,
     running: RunningAttempts,
@@ -110,21 +110,21 @@ impl Scheduler {
         self.running.total()
     }
 
-    /// Notes whether deliveries of others are on their way; answers until when lanes with a backlog
-    /// begin nothing, or `None` where they do not yield.
+    /// Notes whether deliveries of others are on their way. Answers until when lanes with a backlog
+    /// begin nothing; `None` if they do not yield.
     pub(super) fn note_others(&mut self, others_work: bool, now: Instant) -> Option<Instant> {
         let yields_until = self.backlog_yield.until(others_work, now);
         self.backlog_yields = yields_until.is_some();
         yields_until
     }
 
-    /// Whether the lanes of a share begin nothing now.
+    /// Whether the lanes of a share must not begin anything now.
     pub(super) fn yields(&self, share: Share) -> bool {
         self.backlog_yields && share == Share::Backlog
     }
 
-    /// Notes that an endpoint has something due. With too many endpoints it is dropped; the next
-    /// full look finds it again.
+    /// Notes that an endpoint has due deliveries. If there are too many endpoints it is dropped;
+    /// the next full look finds it again.
     pub(super) fn note_due(&mut self, endpoint_id: EndpointId, scope: Scope, now: Instant) {
         if self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&endpoint_id) {
             let idle = self.lanes.extract_if(|_, lane| lane.is_idle());
@@ -152,9 +152,9 @@ impl Scheduler {
         self.lanes.get(&endpoint_id).map_or(Share::CaughtUp, EndpointLane::share)
     }
 
-    /// What a turn reads next: at most `claimed_max` deliveries, for the lanes of its share that
-    /// want some, one after the other, and targets that are too old. `wakes_at` moves to the end of
-    /// the first rest of a lane.
+    /// What a turn reads next: at most `claimed_max` deliveries for the lanes of its share that
+    /// want some, one after the other, and targets that are too old. `wakes_at` is set to the end
+    /// of the first rest of a lane, if that is earlier.
     pub(super) fn claim_requests(
         &mut self,
         share: Share,
@@ -214,8 +214,8 @@ impl Scheduler {
         self.stale_lanes.extend(endpoint_ids);
     }
 
-    /// Takes what a turn read of one endpoint. `claimed` tells, for each of `reading.due`, whether
-    /// the turn claimed it.
+    /// Takes what a turn read of one endpoint. `claimed` says for each of `reading.due` whether the
+    /// turn claimed it.
     pub(super) fn take_reading(
         &mut self,
         reading: &EndpointReading,
@@ -258,9 +258,9 @@ impl Scheduler {
         list_ready(&mut self.ready_lanes, reading.endpoint_id, lane);
     }
 
-    /// Takes deliveries that the sequencer wrote as claimed. It read their endpoints at the start
-    /// of their schedules: of one that is still as it is known here, the target is as fresh as
-    /// that, and of another one it is read before anything is sent.
+    /// Takes deliveries that the sequencer wrote as claimed. The sequencer read their endpoints at
+    /// the start of their schedules. If an endpoint has the version that is known here, its target
+    /// is as fresh as that; otherwise the target is read before anything is sent.
     pub(super) fn take_handed(
         &mut self,
         handed: Vec<LeasedDelivery>,
@@ -286,7 +286,7 @@ impl Scheduler {
         }
     }
 
-    /// What is offered to the sequencer from now on, of the endpoints of which it may have changed.
+    /// The endpoints whose offer to the sequencer may have changed, with the new offers.
     pub(super) fn take_offers(&mut self, now: Instant) -> Vec<(EndpointId, Option<Offer>)> {
         let offer = |endpoint_id: EndpointId| {
             let lane = self.lanes.get_mut(&endpoint_id);
@@ -304,7 +304,7 @@ impl Scheduler {
         RUNNING_MAX.saturating_sub(self.running.total())
     }
 
-    /// Begins attempts, one endpoint after the other, as far as there is room.
+    /// Begins attempts, one endpoint after the other, as long as there is room.
     pub(super) fn begin_attempts(
         &mut self,
         now: Instant,
@@ -334,7 +334,7 @@ impl Scheduler {
             if let Some(claimed) = lane.claimed.pop_front() {
                 self.claimed_count -= 1;
                 list_changed(&mut self.changed_lanes, endpoint_id, lane);
-                // What waited too long is due again when its lease ends.
+                // A delivery that waited too long is due again when its lease ends.
                 if claimed.lease_ends_milliseconds - now_milliseconds >= LEASE_LEFT_MILLISECONDS_MIN
                 {
                     lane.running_count += 1;
@@ -347,7 +347,7 @@ impl Scheduler {
         starts
     }
 
-    /// Makes an endpoint a suspect as soon as one of its attempts takes long.
+    /// Makes an endpoint a suspect as soon as one of its attempts takes too long.
     pub(super) fn attempt_is_slow(&mut self, endpoint_id: EndpointId) {
         if let Some(lane) = self.lanes.get_mut(&endpoint_id) {
             list_changed(&mut self.changed_lanes, endpoint_id, lane);
@@ -355,7 +355,7 @@ impl Scheduler {
         }
     }
 
-    /// Learns from an attempt that ended. Without a result, a fault of this service cut it off.
+    /// Learns from an attempt that ended. Without a result, a fault of this service interrupted it.
     pub(super) fn attempt_ended(
         &mut self,
         endpoint_id: EndpointId,
@@ -384,7 +384,7 @@ impl Scheduler {
         list_ready(&mut self.ready_lanes, endpoint_id, lane);
     }
 
-    /// Gives up everything that is claimed and not sent: the deliveries of each endpoint with the
+    /// Gives up everything that is claimed and not sent: the deliveries of each endpoint, with the
     /// ends of their leases.
     pub(super) fn drain_claimed(&mut self) -> Vec<(EndpointId, Vec<(DueDelivery, i64)>)> {
         self.claimed_count = 0;

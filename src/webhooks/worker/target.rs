@@ -6,12 +6,12 @@ use crate::webhooks::sending::vet::{self, WebhookUrl};
 use crate::webhooks::state::EndpointStatus;
 use crate::webhooks::{self as endpoints, Endpoint, SigningSecret};
 
-/// What an attempt needs of an endpoint, as it was read a moment ago.
+/// What an attempt must know of an endpoint, as it was read a moment ago.
 pub(super) struct DeliveryTarget {
     pub(super) scope: Scope,
     pub(super) version: i64,
     pub(super) status: EndpointStatus,
-    /// `None` where the operator no longer allows the address that the URL names.
+    /// `None` if the operator no longer allows the address that the URL names.
     pub(super) url: Option<WebhookUrl>,
     pub(super) loopback_allowed: bool,
     pub(super) secrets: Vec<SigningSecret>,

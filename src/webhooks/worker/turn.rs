@@ -16,7 +16,7 @@ use crate::webhooks::rows::{self, EndpointId};
 use crate::webhooks::schedule::EndpointHealth;
 use crate::webhooks::state::DeliveryStatus;
 
-/// A turn that ended.
+/// A turn that has ended.
 pub(super) struct TurnResult {
     pub(super) requested: Vec<EndpointId>,
     pub(super) finished: Arc<Vec<(EndpointId, FinishedAttempt)>>,
@@ -68,7 +68,7 @@ async fn read_and_write(
     Ok((readings, claims))
 }
 
-/// Reads endpoint by endpoint. One whose rows cannot be read does not stop the others.
+/// Reads endpoint by endpoint. An endpoint whose rows cannot be read does not stop the others.
 fn read_all(
     tx: &mut dyn Tx,
     services: &Services,
@@ -95,7 +95,7 @@ fn read_endpoint(
     until_milliseconds: i64,
 ) -> Result<EndpointReading, StoreError> {
     let mut reading = EndpointReading::empty(request);
-    // On PostgreSQL all three questions go to the server together.
+    // On PostgreSQL all three queries are sent together.
     rows::prefetch_queue(tx, request.endpoint_id)?;
     if request.count > 0 {
         let (behind, rows_max) = (request.behind, request.count as i64);
@@ -115,8 +115,8 @@ fn read_endpoint(
     if request.count == 0 {
         return Ok(reading);
     }
-    // This process may meet an endpoint for the first time that the store knows to have failed: one
-    // attempt is enough then.
+    // This process may meet an endpoint for the first time that the store knows as failing: then
+    // one attempt is enough.
     let is_first_probe =
         request.known.is_none() && is_probed(reading.health.failures_count, endpoint.status);
     let count = if is_first_probe { 1 } else { request.count };
@@ -130,7 +130,7 @@ fn read_endpoint(
     )?;
     let is_end = due.len() < count;
     // Only a reading from the beginning shows that nothing else is due. Something may have become
-    // due meanwhile before the place where another one began.
+    // due meanwhile before the position where another reading began.
     reading.is_drained = is_end && request.behind.is_none();
     let last = due.last().filter(|_| !is_end);
     reading.read_until = last.map(|delivery| (delivery.due_milliseconds, delivery.id));
@@ -151,7 +151,7 @@ fn read_endpoint(
     Ok(reading)
 }
 
-/// The one transaction of a turn: finished attempts first, in the order in which they ended, then
+/// The one transaction of a turn: first finished attempts, in the order in which they ended, then
 /// claims.
 fn write_all(
     tx: &mut dyn Tx,

@@ -2,9 +2,9 @@
 //!
 //! A payout settles once its payment is reported with a reference that no other payout has. It
 //! fails once the bank refuses the payment, unless the cause lies with us or the payment is a
-//! duplicate. Within a refused file or batch it fails only for a reason that lies with the
-//! beneficiary. Reports that contradict each other never move money: the payout is marked for the
-//! operator, and a refund that is under way is held.
+//! duplicate. In a refused file or batch it fails only for a reason that lies with the beneficiary.
+//! Reports that contradict each other never move money: the payout is marked for the operator, and
+//! a refund under way is held.
 
 use super::publish;
 use crate::kernel::id::kind;
@@ -32,7 +32,7 @@ pub enum ReportedEvent {
     Refused(RefusalMeaning),
     /// The money came back.
     Returned,
-    /// The bank undid its own debit.
+    /// The bank reversed its own debit.
     Reversed,
 }
 
@@ -42,7 +42,7 @@ pub struct PaymentReport {
     pub end_to_end_id: Option<EndToEndId>,
     pub amount: Option<Money>,
     pub event: ReportedEvent,
-    /// The bank refused the whole file or batch of ours that the payment is in.
+    /// The bank refused the whole file or batch that has the payment.
     pub is_within_whole: bool,
     /// A movement on the account, rather than a status.
     pub is_booked: bool,
@@ -62,7 +62,7 @@ pub enum ReportEffect {
     Ignored,
     /// It fits no payment that was sent.
     Unmatched(Matching),
-    /// The payout came to wait for the operator.
+    /// The payout now waits for the operator.
     Attention(Id<kind::Payout>, Attention),
 }
 
@@ -84,7 +84,7 @@ struct ReportedPayment<'a> {
 }
 
 /// The instruction that a report is about. `Err` says why none fits: it is unknown, it was never
-/// sent, or its amount is another one.
+/// sent, or its amount differs.
 fn find_instruction(
     tx: &mut dyn Tx,
     report: &PaymentReport,
@@ -158,7 +158,7 @@ impl ReportedPayment<'_> {
         now: &mut Now,
         attention: Attention,
     ) -> Result<ReportEffect, StoreError> {
-        // Nothing goes out while the operator has not looked.
+        // Nothing is sent until the operator has looked.
         rows::undo_queue_again(tx, self.payout.id)?;
         rows::stop_waiting(tx, self.payout.id, None)?;
         if self.payout.status == PayoutStatus::Processing {
@@ -176,8 +176,8 @@ impl ReportedPayment<'_> {
         self.report.references.utr(self.instruction.method, elements, &own)
     }
 
-    /// Whether a debit is another one than the bank reported before, or the first that it reports.
-    /// Where no reference tells the two apart, they count as one.
+    /// Whether a debit differs from the one that the bank reported before, or is the first. Two
+    /// debits that no reference tells apart count as one.
     fn is_another_debit(&self, utr: Option<&Utr>) -> bool {
         let before = &self.instruction;
         match (utr, &before.reference) {
@@ -226,18 +226,18 @@ impl ReportedPayment<'_> {
             UtrFinding::Ambiguous if self.report.is_booked => {
                 return self.raise_attention(tx, now, Attention::ReferenceUnclear);
             }
-            // Paid without a reference is not proven yet: the notification or the statement brings
-            // it.
+            // A payment without a reference is not proven yet: the notification or the statement
+            // brings the reference.
             UtrFinding::Ambiguous | UtrFinding::None => return Ok(ReportEffect::Ignored),
         };
         if !rows::claim_reference(tx, utr.as_str(), self.payout.id)? {
             return self.raise_attention(tx, now, Attention::ReferenceTaken);
         }
         if !utr.fits(self.instruction.method) {
-            tracing::warn!(payout = %self.payout.id, "the bank's reference has a form of its own");
+            tracing::warn!(payout = %self.payout.id, "the bank's reference has an unusual form");
         }
         let settled = BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() };
-        // Queued again by the operator, and paid from the first file after all.
+        // The operator queued it again, but it was paid from the first file after all.
         let is_going_out = self.instruction.status == InstructionStatus::Writing;
         rows::undo_queue_again(tx, self.payout.id)?;
         paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;
@@ -321,7 +321,7 @@ impl ReportedPayment<'_> {
 
     fn returned(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
         match self.payout.status {
-            // The bank may book the payment again. Only the operator can find that out.
+            // The bank may book the payment again, which only the operator can find out.
             PayoutStatus::Processing if self.is_in_doubt() => Ok(ReportEffect::Ignored),
             PayoutStatus::Processing => {
                 self.raise_attention(tx, now, Attention::ReturnedWhileProcessing)
@@ -365,7 +365,7 @@ fn payment_under<'a>(
     Ok(found)
 }
 
-/// Applies a booked movement. If it has a `place` on a statement, it is also kept.
+/// Applies a booked movement, and stores it if it has a `place` on a statement.
 pub fn line(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -401,7 +401,7 @@ pub fn line(
         entry_reference: line.entry_reference.clone(),
     };
     let instruction = find_instruction(tx, &report)?;
-    // A debit that reverses a credit could be a second payment: a person has to look.
+    // A debit that reverses a credit could be a second payment, so a person must look.
     let is_odd = line.is_reversal && line.sign == Sign::Debit;
     let matching = match &instruction {
         Ok(_) if is_odd => Matching::Reversal,
@@ -435,7 +435,7 @@ pub fn line(
 }
 
 /// The payouts that one debit paid together: those that it names, or those of the batch that it
-/// names. `None` unless all were sent and their amounts make the debit's.
+/// names. `None` unless all were sent and their amounts add up to the debit's.
 fn booked_together(
     tx: &mut dyn Tx,
     line: &StatementLine,
@@ -461,8 +461,8 @@ fn booked_together(
     Ok(is_whole.then_some(found))
 }
 
-/// Applies a debit that paid several payouts. It names no reference of any one of them, so none
-/// settles by it. A payout that had failed or come back is given to the operator; if there are
+/// Applies a debit that paid several payouts. It names no reference for any single one, so none
+/// settles by it. A payout that had failed or come back is handed to the operator; if there are
 /// several of these, the answer names only the last.
 fn shared_debit(
     tx: &mut dyn Tx,

@@ -14,9 +14,9 @@
 //! | staged, in another boot | yes | a power cut may have undone a rename | outcome unknown |
 //! | published | yes | a power cut undid the rename | outcome unknown |
 //!
-//! A payout of unknown outcome waits for the operator, and is never sent again by itself. Each
+//! A payout of unknown outcome waits for the operator, and is never sent again automatically. Each
 //! update of the record has the status before it in its condition. So if a worker's lease ends
-//! within its turn, it and the next worker never both go on with a file.
+//! within its turn, it and the next worker never both continue with a file.
 
 use sha2::{Digest, Sha256};
 
@@ -52,8 +52,8 @@ pub enum PublishStep {
     RecordPublished,
 }
 
-/// The order that lets a restart know what happened. A test tries others, to see that it would
-/// notice.
+/// The order that lets a restart know what happened. A test tries other orders, to see that it
+/// notices them.
 pub const ORDER: [PublishStep; 5] = [
     PublishStep::Claim,
     PublishStep::Stage,
@@ -186,8 +186,8 @@ impl Bank {
             .await?)
     }
 
-    /// Records that a file has gone from the status `from` to `status`. If that is `Unknown`, its
-    /// payouts are marked as of unknown outcome. An error if another worker has recorded something
+    /// Records that a file goes from the status `from` to `status`. If that is `Unknown`, its
+    /// payouts are marked as of unknown outcome. `Err` if another worker has recorded something
     /// since.
     async fn record_end(
         &self,
@@ -218,13 +218,13 @@ impl Bank {
             )));
         }
         if status == MessageStatus::Unknown {
-            tracing::error!(message = %id, "nobody can tell whether the bank saw this file: its \
+            tracing::error!(message = %id, "it is unknown whether the bank saw this file: its \
              payouts wait for the operator");
         }
         Ok(())
     }
 
-    /// Brings files that a stop left unfinished to an end, by the table at the head of this file.
+    /// Finishes files that a stop left unfinished, by the table at the head of this file.
     pub async fn recover(&self, app: &AppState, turn: &mut TurnReport) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::open_messages(tx, MESSAGES_MAX)?)).await?;
         for message in open {
@@ -242,12 +242,13 @@ impl Bank {
                 _ => MessageStatus::Abandoned,
             };
             self.record_end(app, message.id, message.status, to, turn).await?;
-            // Removed only after the record: until then another worker may go on with the file.
+            // Removed only after the record, because until then another worker may continue with
+            // the file.
             if to == MessageStatus::Abandoned {
                 self.folders.unstage(&name)?;
             }
         }
-        // What is left in staging belongs to files that have ended.
+        // The rest in staging belongs to files that have ended.
         for name in self.folders.staged()? {
             let (asked, id_in_name) = (name.clone(), self.settings.message_id(&name));
             let find = move |tx: &mut dyn Tx, _: &mut Now| {
@@ -264,7 +265,7 @@ impl Bank {
             match found.map(|message| message.status) {
                 // Begun since `open_messages` was read, by a worker whose lease has ended.
                 Some(MessageStatus::Writing | MessageStatus::Staged) => continue,
-                // Looked for once more: it may have been renamed and recorded since it was listed.
+                // Look once more: it may have been renamed and recorded since it was listed.
                 Some(MessageStatus::Published) if self.folders.is_staged(&name)? => {
                     let (from, to) = (MessageStatus::Published, MessageStatus::Unknown);
                     self.record_end(app, id, from, to, turn).await?;
@@ -277,13 +278,13 @@ impl Bank {
     }
 }
 
-/// Queued instructions of paused accounts that are passed over at once.
+/// Queued instructions of paused accounts that one call can pass over.
 const PAUSED_QUEUED_MAX: i64 = 10_000;
 
-/// Takes instructions that wait, of the methods that the bank takes now, and gathers what the bank
-/// has to know of them. It takes as many as the limits of one file allow; a payment that alone is
-/// above the limit of the amount gets a file of its own. Answers also which payouts it gave to the
-/// operator instead, and why.
+/// Takes waiting instructions of the methods that the bank takes now, and gathers what the bank
+/// must know of them. It takes as many as the limits of one file allow; a payment that alone
+/// exceeds the limit of the amount gets a file of its own. Also answers which payouts it handed to
+/// the operator instead, and why.
 fn claim(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -344,10 +345,10 @@ fn claim(
     Ok((Some(draft), impossible))
 }
 
-/// The number that a file has in its name; 0 if the bank asks for none.
+/// The number in a file's name; 0 if the bank asks for none.
 ///
-/// Numbers that are used up make it decline, and not fail as the store does: a failure of the store
-/// would also refuse all transactions that share the commit.
+/// If the numbers are used up, it declines instead of failing as the store does: a failure of the
+/// store would also refuse all transactions that share the commit.
 fn file_number(
     tx: &mut dyn Tx,
     settings: &BankSettings,
@@ -368,11 +369,11 @@ fn file_number(
 enum Unwritten {
     /// The payout was ended meanwhile.
     Ended,
-    /// For a reason that only the operator can mend.
+    /// For a reason that only the operator can correct.
     Impossible(&'static str),
 }
 
-/// Gathers what the bank has to know of a payment, or says why it is not written.
+/// Gathers what the bank must know of a payment, or says why it is not written.
 fn order(
     tx: &mut dyn Tx,
     services: &Services,

@@ -29,14 +29,14 @@ enum FileReading {
 
 /// What the journal knows of a file before it is applied.
 enum FileHistory {
-    /// Nothing, or that a stop interrupted the turn that applied it.
+    /// Nothing, or that a stop interrupted the turn that was applying it.
     New,
     /// It was applied.
     Applied,
-    /// Another file with its message identity was applied, and this one brings nothing else: it has
-    /// the same statements, or the bank says that it is a copy.
+    /// Another file with its message identity was applied, and this one adds nothing: it has the
+    /// same statements, or the bank says that it is a copy.
     Copy,
-    /// Another file with its message identity was applied, and this one holds something else.
+    /// Another file with its message identity was applied, and this one differs.
     Contradicts,
 }
 
@@ -48,8 +48,8 @@ impl Bank {
         Ok(turn)
     }
 
-    /// Reads the files of the inbox that have not changed since the last look: others may still be
-    /// being written.
+    /// Reads the files of the inbox that have not changed since the last look; others may still be
+    /// written.
     pub(super) async fn receive(
         &mut self,
         app: &AppState,
@@ -59,7 +59,7 @@ impl Bank {
         let settled: Vec<InboxFile> =
             look.iter().filter(|seen| self.seen.contains(seen)).cloned().collect();
         self.seen = look;
-        // One file that cannot be read or moved keeps none of the others waiting.
+        // A file that cannot be read or moved must not delay the others.
         let mut stopped = None;
         for seen in settled {
             if let Err(fault) = self.receive_one(app, &seen, turn).await {
@@ -88,7 +88,7 @@ impl Bank {
         });
         let (sha256, judged) = match read.await {
             Ok(Ok(read)) => read,
-            // The file went away, or cannot be read: the next look tries again.
+            // The file has gone, or cannot be read: the next look tries again.
             Ok(Err(error)) => {
                 tracing::warn!(%error, "a file in the bank's inbox could not be read; tried again");
                 app.metrics.bank_files.count("unreadable");
@@ -118,7 +118,7 @@ impl Bank {
                 tracing::info!(
                     kind = incoming.kind.as_str(),
                     mark,
-                    "a file of the bank's came again and was ignored"
+                    "a file from the bank came again and was ignored"
                 );
                 app.metrics.bank_files.count("again");
             }
@@ -175,7 +175,7 @@ impl Bank {
         let kind = incoming.kind;
         let unread_count = incoming.unread.count;
         for (place, reason) in &incoming.unread.shown {
-            tracing::warn!(mark, place, reason, "a part of a file of the bank's was passed over");
+            tracing::warn!(mark, place, reason, "a part of a file from the bank was skipped");
         }
         let counts = self.apply(app, sha256, incoming, turn).await?;
         app.store.write(move |tx, _| Ok(rows::end_file(tx, &sha256, counts)?)).await?;
@@ -186,7 +186,7 @@ impl Bank {
             ignored = counts.ignored,
             unknown = counts.unknown,
             unread = unread_count,
-            "a file of the bank's was applied"
+            "a file from the bank was applied"
         );
         app.metrics.bank_files.count("applied");
         for (outcome, count) in [
@@ -215,7 +215,7 @@ impl Bank {
         tracing::warn!(
             mark,
             reason,
-            "a file of the bank's was refused; it lies in the folder refused"
+            "a file from the bank was refused; it is in the folder refused"
         );
         app.metrics.bank_files.count("refused");
         turn.refused_count += 1;
@@ -223,7 +223,7 @@ impl Bank {
     }
 
     /// Applies every report of a file, each in a transaction of its own. After a stop the whole
-    /// file is applied again: reports that were applied before change nothing.
+    /// file is applied again; reports that were applied before change nothing.
     async fn apply(
         &self,
         app: &AppState,
@@ -281,7 +281,7 @@ impl Bank {
         Ok(counts)
     }
 
-    /// Keeps a statement's head. `false` if another file brought the same statement: the bank sent
+    /// Stores a statement's head. `false` if another file brought the same statement: the bank sent
     /// it again, and it changes nothing.
     async fn keep_statement(
         &self,
@@ -381,7 +381,7 @@ impl Bank {
 }
 
 /// Counts what a report changed, and raises the alarm if the operator is needed. The alarm is
-/// raised here and not in the transaction, which can run twice.
+/// raised here, because the transaction can run twice.
 fn count(app: &AppState, counts: &mut Counts, turn: &mut TurnReport, outcome: ReportEffect) {
     match outcome {
         ReportEffect::Applied => counts.applied += 1,
@@ -390,7 +390,7 @@ fn count(app: &AppState, counts: &mut Counts, turn: &mut TurnReport, outcome: Re
             counts.unknown += 1;
             tracing::warn!(
                 matching = matching.as_str(),
-                "a report of the bank's fits no payment that was sent; it changed nothing"
+                "a report of the bank matches no payment that was sent; it changed nothing"
             );
         }
         ReportEffect::Attention(payout_id, attention) => {
