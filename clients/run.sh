@@ -16,9 +16,9 @@ fi
 (cd clients/typescript && npm ci --silent --no-audit --no-fund)
 
 serve 5
-export HUNDI_BASE_URL=$address HUNDI_API_KEY
+export HUNDI_BASE_URL=$address HUNDI_API_KEY HUNDI_OPENAPI=$folder/openapi.json
 "$tools/bin/mypy" --strict clients/python/src
 "$tools/bin/pytest" -q clients/python/tests
 (cd clients/typescript && npm run --silent build && npm test --silent)
-HUNDI_OPENAPI=$folder/openapi.json cargo test --quiet --locked --manifest-path clients/rust/Cargo.toml --target-dir target/rust-client
+cargo test --quiet --locked --manifest-path clients/rust/Cargo.toml --target-dir target/rust-client
 refuse_panics

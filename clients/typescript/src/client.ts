@@ -174,6 +174,10 @@ class Beneficiaries extends Resource<t.Beneficiary> {
   update(id: string, body: t.UpdateBeneficiary, options?: PostOptions): Promise<t.Beneficiary> {
     return this.post(`/${id}`, body, options);
   }
+  /** Checks the details of a beneficiary and creates none. */
+  validate(body: t.ValidateBeneficiary, options?: PostOptions): Promise<t.BeneficiaryValidation> {
+    return this.post("/validate", body, options);
+  }
 }
 
 class Senders extends Resource<t.Sender> {
@@ -217,6 +221,9 @@ class Refunds extends Resource<t.Refund> {
 }
 
 class Events extends Resource<t.Event> {
+  checkpoint(): Promise<t.EventCheckpoint> {
+    return this.client.request("GET", `${this.path}/checkpoint`);
+  }
   /**
    * Iterates over events after an ID, oldest first, and waits for new ones: it never ends by itself. Store the ID of
    * each event together with what you did about it, and go on from it: none is missed.
@@ -250,6 +257,13 @@ class WebhookEndpoints extends Resource<t.WebhookEndpoint> {
   replay(id: string, body: t.ReplayWebhooks, options?: PostOptions): Promise<t.WebhookReplay> {
     return this.post(`/${id}/replay`, body, options);
   }
+  /** Starts a drill of the endpoint. */
+  drill(id: string, options?: PostOptions): Promise<t.WebhookDrill> {
+    return this.post(`/${id}/drill`, undefined, options);
+  }
+  retrieveDrill(id: string): Promise<t.WebhookDrill> {
+    return this.client.request("GET", `${this.path}/${encodeURIComponent(id)}/drill`);
+  }
   deliveries(id: string, query: Query = {}): AsyncGenerator<t.WebhookDelivery, void, undefined> {
     return this.pages<t.WebhookDelivery>(`${this.path}/${encodeURIComponent(id)}/deliveries`, query);
   }
@@ -271,6 +285,9 @@ class TestHelpers {
   /** Lets the sandbox attack this key's requests, and one webhook endpoint, for a while. */
   startChaos(body: t.StartChaos = {}): Promise<t.ChaosProfile> {
     return this.post("chaos", body);
+  }
+  retrieveChaos(): Promise<t.ChaosProfile> {
+    return this.client.request("GET", "/v1/test_helpers/chaos");
   }
   stopChaos(): Promise<t.ChaosProfile> {
     return this.post("chaos/stop");

@@ -187,6 +187,10 @@ class Beneficiaries(Resource[t.Beneficiary]):
     def update(self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.UpdateBeneficiary]) -> t.Beneficiary:
         return cast(t.Beneficiary, self._post(f"/{id}", body, idempotency_key))
 
+    def validate(self, *, idempotency_key: str | None = None, **body: Unpack[t.ValidateBeneficiary]) -> t.BeneficiaryValidation:
+        """Checks the details of a beneficiary and creates none."""
+        return cast(t.BeneficiaryValidation, self._post("/validate", body, idempotency_key))
+
 
 class Senders(Resource[t.Sender]):
     def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateSender]) -> t.Sender:
@@ -224,6 +228,9 @@ class Refunds(Resource[t.Refund]):
 
 
 class Events(Resource[t.Event]):
+    def checkpoint(self) -> t.EventCheckpoint:
+        return cast(t.EventCheckpoint, self._client.request("GET", f"{self._path}/checkpoint"))
+
     def follow(self, after: str | None = None, *, wait_seconds: int = 20) -> Iterator[t.Event]:
         """Iterates over events after an ID, oldest first, and waits for new ones: it never ends by itself.
 
@@ -253,6 +260,13 @@ class WebhookEndpoints(Resource[t.WebhookEndpoint]):
     def replay(self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.ReplayWebhooks]) -> t.WebhookReplay:
         return cast(t.WebhookReplay, self._post(f"/{id}/replay", body, idempotency_key))
 
+    def drill(self, id: str, *, idempotency_key: str | None = None) -> t.WebhookDrill:
+        """Starts a drill of the endpoint."""
+        return cast(t.WebhookDrill, self._post(f"/{id}/drill", None, idempotency_key))
+
+    def retrieve_drill(self, id: str) -> t.WebhookDrill:
+        return cast(t.WebhookDrill, self._client.request("GET", f"{self._path}/{id}/drill"))
+
     def deliveries(self, id: str, **query: Any) -> Iterator[t.WebhookDelivery]:
         return self._pages(f"{self._path}/{id}/deliveries", query)
 
@@ -277,6 +291,9 @@ class TestHelpers:
     def start_chaos(self, **body: Unpack[t.StartChaos]) -> t.ChaosProfile:
         """Lets the sandbox attack this key's requests, and one webhook endpoint, for a while."""
         return cast(t.ChaosProfile, self._post("chaos", body))
+
+    def retrieve_chaos(self) -> t.ChaosProfile:
+        return cast(t.ChaosProfile, self._client.request("GET", "/v1/test_helpers/chaos"))
 
     def stop_chaos(self) -> t.ChaosProfile:
         return cast(t.ChaosProfile, self._post("chaos/stop"))
