@@ -71,14 +71,14 @@ fn watch_deposit(
     };
     if !services.ports(scope.mode())?.chain.is_simulated() {
         if deposit.unseen_since.is_none() {
-            deposits::lose_sight(tx, now, &mut deposit)?;
+            deposits::mark_unseen(tx, now, &mut deposit)?;
         }
         return Ok(());
     }
     let Some(sent) = simulated::find(tx, scope, &deposit.transaction_hash)? else { return Ok(()) };
     let step = services.settings.simulation_step_milliseconds;
     let movement = sent.movement(now.business_milliseconds(), step);
-    let deposit = funding::observe(tx, now, services, scope, &deposit.chain, &movement)?;
+    let deposit = funding::observe_simulated(tx, now, services, scope, &deposit.chain, &movement)?;
     if !deposit.is_settled() {
         let due = now.business_milliseconds() + step;
         tasks::schedule(tx, now, scope, TaskKind::DepositWatch, deposit.id, due)?;

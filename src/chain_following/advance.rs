@@ -52,10 +52,10 @@ impl Follower {
                 return Err(self.node_error(lead, fault));
             }
         };
-        let empty = verify::range(cursor.anchor, to, &contracts, &range)
+        let empty = verify::check_range(cursor.anchor, to, &contracts, &range)
             .map_err(|doubt| self.doubted(lead, doubt))?;
         let ends = [&range.first, &range.last];
-        verify::times(ends, cursor.block_time, self.latest_time())
+        verify::check_times(ends, cursor.block_time, self.latest_time())
             .map_err(|doubt| self.doubted(lead, doubt))?;
         let owned_logs = self.owned_logs(&range.logs).await?;
         let deprecations: Vec<&Log> =
@@ -81,7 +81,7 @@ impl Follower {
             chain.stats.head_height.store(head.number.0, Ordering::Relaxed);
         }
         let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
-        verify::times(known.headers.values(), earliest, latest)
+        verify::check_times(known.headers.values(), earliest, latest)
             .map_err(|doubt| self.doubted(lead, doubt))?;
         let (movements, sweeps) =
             self.movements_of(lead, &owned_logs, &known, Some(lead_height))?;

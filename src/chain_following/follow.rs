@@ -305,7 +305,7 @@ impl Follower {
         let (node, number) = (node_heights.nodes[0].node, node_heights.final_view.height);
         let header = node.header(number).await.map_err(|fault| self.node_error(node, fault))?;
         let header = header.ok_or_else(|| self.doubted(node, VerifyError::Stale(number)))?;
-        verify::times([&header], 0, self.latest_time())
+        verify::check_times([&header], 0, self.latest_time())
             .map_err(|doubt| self.doubted(node, doubt))?;
         // If the follower began on a fork, that would be noticed only later, and the follower could
         // not leave the fork by itself. So all nodes that have this block have to show the same

@@ -68,12 +68,12 @@ impl Follower {
                 }
                 // A contradiction here is no doubt: it only means that a block was replaced
                 // meanwhile. What this view misses is found when it is final.
-                let times = verify::times(
+                let times = verify::check_times(
                     [&range.first, &range.last],
                     cursor.block_time,
                     self.latest_time(),
                 );
-                if verify::range(base, to, &contracts, &range).is_err() || times.is_err() {
+                if verify::check_range(base, to, &contracts, &range).is_err() || times.is_err() {
                     return Ok(());
                 }
                 let owned_logs = self.owned_logs(&range.logs).await?;
@@ -137,7 +137,7 @@ impl Follower {
             for mut deposit in deposits::rows::unsettled_on(tx, name.as_str())? {
                 if is_in_reach(&deposit) && !seen.contains(&deposit.id) {
                     now.enter_account(keys::rows::clock_offset_seconds(tx, deposit.scope)?);
-                    deposits::lose_sight(tx, now, &mut deposit)?;
+                    deposits::mark_unseen(tx, now, &mut deposit)?;
                 }
             }
             now.leave_account();

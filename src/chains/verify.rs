@@ -67,7 +67,7 @@ pub fn final_view<'a>(blocks: impl IntoIterator<Item = &'a FinalBlock>) -> Optio
 
 /// Checks the blocks' times, in Unix seconds: none is before `earliest` or after `latest`, and none
 /// is before that of the block named before it.
-pub fn times<'a>(
+pub fn check_times<'a>(
     blocks: impl IntoIterator<Item = &'a Header>,
     earliest: i64,
     latest: i64,
@@ -92,7 +92,7 @@ pub struct Anchor {
 /// Checks that a range is consistent and continues from the block before it; the first of the
 /// contracts is the token's. Answers the blocks for which the filter showed nothing. They may not
 /// be empty, so the caller has to read them without the filter.
-pub fn range(
+pub fn check_range(
     before: Anchor,
     to: i64,
     contracts: &[AddressBytes],
@@ -282,10 +282,10 @@ mod tests {
     #[test]
     fn a_sound_range_names_the_blocks_to_look_at() {
         assert_eq!(
-            range(before(), 14, &[TOKEN], &of(vec![log(11, 0), log(13, 2), log(13, 4)])),
+            check_range(before(), 14, &[TOKEN], &of(vec![log(11, 0), log(13, 2), log(13, 4)])),
             Ok(vec![12, 14])
         );
-        assert_eq!(range(before(), 14, &[TOKEN], &of(vec![])), Ok(vec![11, 12, 13, 14]));
+        assert_eq!(check_range(before(), 14, &[TOKEN], &of(vec![])), Ok(vec![11, 12, 13, 14]));
     }
 
     #[test]
@@ -344,20 +344,20 @@ mod tests {
             ),
         ];
         let sound = of(vec![log(12, 0), log(12, 1), log(14, 0)]);
-        assert!(range(before(), 14, &[TOKEN], &sound).is_ok());
+        assert!(check_range(before(), 14, &[TOKEN], &sound).is_ok());
         for (what, break_it, doubt) in table {
             let mut broken = sound.clone();
             break_it(&mut broken);
-            assert_eq!(range(before(), 14, &[TOKEN], &broken), Err(doubt), "{what}");
+            assert_eq!(check_range(before(), 14, &[TOKEN], &broken), Err(doubt), "{what}");
         }
     }
 
     #[test]
     fn another_token_stops_nothing() {
         let junk = Log { contract: OTHER, ..with_data(vec![1], log(12, 5)) };
-        assert!(range(before(), 14, &[TOKEN, OTHER], &of(vec![junk.clone()])).is_ok());
+        assert!(check_range(before(), 14, &[TOKEN, OTHER], &of(vec![junk.clone()])).is_ok());
         assert_eq!(
-            range(before(), 14, &[OTHER, TOKEN], &of(vec![junk])),
+            check_range(before(), 14, &[OTHER, TOKEN], &of(vec![junk])),
             Err(VerifyError::BadLog(12))
         );
     }
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn what_strangers_move_need_not_fit() {
         let huge = with_data(vec![0xFF; 32], log(12, 5));
-        assert_eq!(range(before(), 14, &[TOKEN], &of(vec![huge])), Ok(vec![11, 13, 14]));
+        assert_eq!(check_range(before(), 14, &[TOKEN], &of(vec![huge])), Ok(vec![11, 13, 14]));
     }
 
     #[test]
@@ -416,7 +416,11 @@ mod tests {
             (40, 61, Err(VerifyError::WrongTime(14))),
             (40_000, 41_000, Err(VerifyError::WrongTime(11))),
         ] {
-            assert_eq!(times([&at(11, first), &at(14, last)], 30, 60), expected, "{first} {last}");
+            assert_eq!(
+                check_times([&at(11, first), &at(14, last)], 30, 60),
+                expected,
+                "{first} {last}"
+            );
         }
     }
 

@@ -127,7 +127,11 @@ pub fn follow(
 
 /// Notes that the chain no longer shows a deposit, because its block was replaced. The deposit
 /// keeps its identifier and waits.
-pub fn lose_sight(tx: &mut dyn Tx, now: &mut Now, deposit: &mut Deposit) -> Result<(), StoreError> {
+pub fn mark_unseen(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    deposit: &mut Deposit,
+) -> Result<(), StoreError> {
     let from = deposit.status;
     deposit.block_number = None;
     deposit.block_time = None;

@@ -25,10 +25,10 @@ crate::stored! {
         units: deposit.amount.units => row.int()?;
         asset: &deposit.asset => row.text()?;
         chain: &deposit.chain => row.text()?;
-        from_address: &deposit.from_address => address(row.bytes()?)?;
-        to_address: &deposit.to_address => address(row.bytes()?)?;
+        from_address: &deposit.from_address => stored_address(row.bytes()?)?;
+        to_address: &deposit.to_address => stored_address(row.bytes()?)?;
         transaction_hash: &deposit.transaction_hash => row.text()?;
-        contract: deposit.contract.as_ref() => row.bytes_or_null()?.map(address).transpose()?;
+        contract: deposit.contract.as_ref() => row.bytes_or_null()?.map(stored_address).transpose()?;
         created: deposit.created => row.int()?;
     }
     changing from DepositStatus {
@@ -71,7 +71,8 @@ crate::stored! {
     }
 }
 
-pub fn address(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
+/// Reads an address from a column.
+pub fn stored_address(bytes: Vec<u8>) -> Result<AddressBytes, StoreError> {
     AddressBytes::stored(&bytes)
 }
 
@@ -258,7 +259,7 @@ pub fn handed_out(
         let values: Vec<Value<'_>> =
             part.iter().chain(last).take(ADDRESSES_AT_ONCE).map(Value::from).collect();
         for mut row in tx.rows(&HANDED_OUT, &values)? {
-            let bytes = address(row.bytes()?)?;
+            let bytes = stored_address(row.bytes()?)?;
             if row.scope()?.mode() == mode {
                 found.insert(bytes);
             }
@@ -282,7 +283,7 @@ pub fn addresses_after(
     let sql = "SELECT address FROM deposit_addresses WHERE address > ?1 ORDER BY address LIMIT ?2";
     tx.rows(sql, values![after, rows_max])?
         .into_iter()
-        .map(|mut row| address(row.bytes()?))
+        .map(|mut row| stored_address(row.bytes()?))
         .collect()
 }
 

@@ -218,7 +218,7 @@ pub fn read_key_set(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
 pub enum Invalid {
     #[error("it is not a payment advice")]
     NotAnAdvice,
-    #[error("it has no signature that reads (algorithm, key_id, value)")]
+    #[error("it has no readable signature (algorithm, key_id, value)")]
     NoSignature,
     #[error("its signature names the algorithm {0:?}, and only Ed25519 is taken")]
     Algorithm(String),

@@ -3,7 +3,7 @@
 use super::Refund;
 use super::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentHashError};
 use crate::chains::address::ChainAddress;
-use crate::deposits::rows::address;
+use crate::deposits::rows::stored_address;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
@@ -30,12 +30,12 @@ crate::stored! {
     changing from RefundStatus {
         status: refund.status.as_str() => row.word(RefundStatus::parse)?;
         to_address: refund.to_address.as_ref().map(ChainAddress::bytes)
-            => row.bytes_or_null()?.map(address).transpose()?;
+            => row.bytes_or_null()?.map(stored_address).transpose()?;
         address_declared_by: refund.address_declared_by.map(AddressDeclarer::as_str)
             => row.word_or_null(AddressDeclarer::parse)?;
         address_reason: &refund.address_reason => row.text_or_null()?;
         payer_address: refund.payer_address.as_ref().map(ChainAddress::bytes)
-            => row.bytes_or_null()?.map(address).transpose()?;
+            => row.bytes_or_null()?.map(stored_address).transpose()?;
         payer_address_at: refund.payer_address_declared_at => row.int_or_null()?;
         is_held: refund.is_held_by_screening => row.bool()?;
         bank_hold: &refund.bank_hold_reason => row.text_or_null()?;
@@ -111,7 +111,7 @@ pub fn token_contract(tx: &mut dyn Tx, refund: &Refund) -> Result<ChainAddress, 
     let row = tx.row(sql, values![refund.scope, refund.transfer_id])?;
     let mut row =
         row.ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", refund.id)))?;
-    Ok(ChainAddress::of_chain(&refund.chain, address(row.bytes()?)?))
+    Ok(ChainAddress::of_chain(&refund.chain, stored_address(row.bytes()?)?))
 }
 
 /// One page of the refunds of a mode and chain whose transaction the operator has named and the

@@ -122,7 +122,7 @@ pub fn simulate(
     let step = services.settings.simulation_step_milliseconds;
     let sent = simulated::send(tx, now, scope, to_address, asset, amount, block_time)?;
     let movement = sent.movement(now.business_milliseconds(), step);
-    let deposit = funding::observe(tx, now, services, scope, &transfer.chain, &movement)?;
+    let deposit = funding::observe_simulated(tx, now, services, scope, &transfer.chain, &movement)?;
     let due = now.business_milliseconds() + step;
     tasks::schedule(tx, now, scope, TaskKind::DepositWatch, deposit.id, due)?;
     Ok(deposit)

@@ -23,7 +23,7 @@ fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfe
 /// Records what the simulated chain shows of one token movement to an address of ours. Movements on
 /// a real chain come through [`observe_transaction`]. Recording the same movement again changes
 /// nothing.
-pub fn observe(
+pub fn observe_simulated(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -84,7 +84,7 @@ pub fn observe_transaction(
     Ok(ids)
 }
 
-/// [`observe`], with the deposit already looked up; `None` begins a new one.
+/// [`observe_simulated`], with the deposit already looked up; `None` begins a new one.
 fn observe_as(
     tx: &mut dyn Tx,
     now: &mut Now,

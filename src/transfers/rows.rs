@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{Policy, PurposeCode, Transfer};
 use crate::chains::address::{AddressBytes, ChainAddress};
-use crate::deposits::rows::address;
+use crate::deposits::rows::stored_address;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
@@ -107,11 +107,11 @@ const FIND_BY_CALLER_REFERENCE: &str =
     "SELECT id FROM transfers WHERE scope = ?1 AND reference = ?2";
 
 fn read_address(row: &mut Row, chain: &str) -> Result<ChainAddress, StoreError> {
-    Ok(ChainAddress::of_chain(chain, address(row.bytes()?)?))
+    Ok(ChainAddress::of_chain(chain, stored_address(row.bytes()?)?))
 }
 
 fn read_address_or_null(row: &mut Row, chain: &str) -> Result<Option<ChainAddress>, StoreError> {
-    let bytes = row.bytes_or_null()?.map(address).transpose()?;
+    let bytes = row.bytes_or_null()?.map(stored_address).transpose()?;
     Ok(bytes.map(|bytes| ChainAddress::of_chain(chain, bytes)))
 }
 
@@ -200,8 +200,8 @@ pub fn addresses(
         Ok(AddressLine {
             transfer_id,
             asset: row.text()?,
-            token_contract: ChainAddress::of_chain(&chain, address(row.bytes()?)?),
-            address: ChainAddress::of_chain(&chain, address(row.bytes()?)?),
+            token_contract: ChainAddress::of_chain(&chain, stored_address(row.bytes()?)?),
+            address: ChainAddress::of_chain(&chain, stored_address(row.bytes()?)?),
             chain,
             account_fingerprint: read_fingerprint(&mut row)?,
             derivation_index: row.int()?,
@@ -236,7 +236,7 @@ pub fn addresses(
         let moved = if is_received { &mut received } else { &mut swept };
         for mut row in tx.rows(sql, values![scope, &after, last])? {
             let transfer_id = row.id()?;
-            let contract = row.bytes_or_null()?.map(address).transpose()?;
+            let contract = row.bytes_or_null()?.map(stored_address).transpose()?;
             let units: &mut i64 =
                 moved.entry(transfer_id).or_default().entry(contract).or_default();
             *units = units.checked_add(row.int()?).ok_or_else(|| {
@@ -288,7 +288,7 @@ pub fn token_contract_of_address(
 ) -> Result<Option<AddressBytes>, StoreError> {
     let sql = "SELECT t.token_contract FROM deposit_addresses a JOIN transfers t ON t.scope = \
      a.scope AND t.id = a.transfer_id WHERE a.address = ?1";
-    tx.row(sql, values![deposit_address])?.map(|mut row| address(row.bytes()?)).transpose()
+    tx.row(sql, values![deposit_address])?.map(|mut row| stored_address(row.bytes()?)).transpose()
 }
 
 /// A transfer of any account, for a link whose mark was checked. Accounts are few, so each is

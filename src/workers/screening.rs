@@ -503,7 +503,7 @@ mod tests {
                     amount,
                     depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
                 };
-                funding::observe(tx, now, services, SCOPE, "tron", &movement)?;
+                funding::observe_simulated(tx, now, services, SCOPE, "tron", &movement)?;
                 Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap())
             });
             paid.await

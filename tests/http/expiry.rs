@@ -108,7 +108,7 @@ async fn a_deposit_whose_block_was_replaced_keeps_no_transfer_from_expiring() {
     reach(&desk, transfer.expires_at + 1).await;
     minutes(&desk, 2).await;
     assert_eq!(found(&desk, &transfer).await.status, TransferStatus::Funding, "the control");
-    desk.write(move |tx, now, _| Ok(deposits::lose_sight(tx, now, &mut lost)?)).await.unwrap();
+    desk.write(move |tx, now, _| Ok(deposits::mark_unseen(tx, now, &mut lost)?)).await.unwrap();
     minutes(&desk, 2).await;
     assert_eq!(found(&desk, &transfer).await.status, TransferStatus::Expired);
     assert_eq!(expiry_tasks_count(&desk).await, 0);

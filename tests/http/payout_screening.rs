@@ -42,7 +42,7 @@ impl Funded {
                 amount: transfer.expected,
                 depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
             };
-            funding::observe(tx, now, services, TEST, "tron", &movement)?;
+            funding::observe_simulated(tx, now, services, TEST, "tron", &movement)?;
             let funded = transfers::rows::find(tx, TEST, transfer.id)?.unwrap();
             Ok(funded)
         });

@@ -126,7 +126,7 @@ impl ChainAudit<'_> {
         let from = before.height + 1;
         let range = node.range(&contracts, from, to, None).await?.ok_or(VerifyError::Stale(to))?;
         let empty: BTreeSet<i64> =
-            verify::range(before, to, &contracts, &range)?.into_iter().collect();
+            verify::check_range(before, to, &contracts, &range)?.into_iter().collect();
         unfiltered_blocks::blocks(node, &contracts, &range, &empty).await?;
         let moved = self.moved(&range);
         let (ours, transfer_contracts, written) = self.read_book(moved.clone(), from, to).await?;

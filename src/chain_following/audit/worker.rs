@@ -55,7 +55,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
             Err(failure) => {
                 tracing::error!(
                     ?failure,
-                    "it cannot be read how far the book was compared with the chain; tried again"
+                    "the progress of the chain audit cannot be read; tried again"
                 );
                 false
             }
@@ -90,7 +90,10 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                      the chain; tried again")
                 }
                 (_, Err(failure)) => {
-                    tracing::error!(?failure, "it cannot be read what was found; tried again")
+                    tracing::error!(
+                        ?failure,
+                        "the differences of the chain audit cannot be read; tried again"
+                    )
                 }
             }
         }

@@ -473,7 +473,7 @@ pub fn run(
             let bytes = std::fs::read(&path).map_err(told)?;
             std::fs::remove_file(&path).map_err(told)?;
             if let Err(refused) = bank.take(&bytes, clock()) {
-                tracing::warn!(%refused, "the simulated bank does not read a file");
+                tracing::warn!(%refused, "the simulated bank refused a file");
             }
         }
         if is_idle && bank.is_quiet() {

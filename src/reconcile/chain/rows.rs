@@ -3,7 +3,7 @@
 use super::{AddressHolding, BookMovement, FoundDifference, LogPosition, MovementRole};
 use crate::chains::ChainName;
 use crate::chains::address::AddressBytes;
-use crate::deposits::rows::address;
+use crate::deposits::rows::stored_address;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, InternalId, Mode, Now, Scope, StoreError};
 use crate::reconcile::DifferenceKind;
@@ -39,8 +39,8 @@ fn deposit(mut row: Row) -> Result<BookMovement, StoreError> {
     Ok(BookMovement {
         role: MovementRole::Deposit(row.id()?),
         place: log_position(row)?,
-        from_address: Some(address(row.bytes()?)?),
-        to_address: address(row.bytes()?)?,
+        from_address: Some(stored_address(row.bytes()?)?),
+        to_address: stored_address(row.bytes()?)?,
         units: row.int()?,
         block: Some((row.int_or_null()?.unwrap_or(0), row.int_or_null()?.unwrap_or(0))),
         is_with_its_owner: row.bool()?,
@@ -52,8 +52,8 @@ fn sweep(mut row: Row) -> Result<BookMovement, StoreError> {
     Ok(BookMovement {
         role: MovementRole::Sweep,
         place: log_position(row)?,
-        from_address: Some(address(row.bytes()?)?),
-        to_address: address(row.bytes()?)?,
+        from_address: Some(stored_address(row.bytes()?)?),
+        to_address: stored_address(row.bytes()?)?,
         units: row.int()?,
         block: Some((row.int()?, row.int()?)),
         is_with_its_owner: true,
@@ -140,7 +140,9 @@ pub fn refunds(
             role: MovementRole::Refund(row.id()?),
             place: log_position(row)?,
             from_address: None,
-            to_address: row.bytes_or_null()?.map_or(Ok(AddressBytes::of_20([0; 20])), address)?,
+            to_address: row
+                .bytes_or_null()?
+                .map_or(Ok(AddressBytes::of_20([0; 20])), stored_address)?,
             units: row.int()?,
             block: None,
             is_with_its_owner: true,
@@ -165,7 +167,7 @@ const HELD: &str = "SELECT t.id, t.deposit_address, t.token_contract, \
 
 fn address_holding(mut row: Row) -> Result<AddressHolding, StoreError> {
     let (transfer_id, address, token_contract) =
-        (row.id()?, address(row.bytes()?)?, address(row.bytes()?)?);
+        (row.id()?, stored_address(row.bytes()?)?, stored_address(row.bytes()?)?);
     let (received, moved_in, left) = (row.int()?, row.int()?, row.int()?);
     let units = received.checked_add(moved_in).and_then(|sum| sum.checked_sub(left));
     let units =
