@@ -300,8 +300,10 @@ impl App {
                      taken until one does"
                 );
             }
-            let ports = self.state.services.ports(mode).map_err(|error| error.to_string())?;
-            first_start::refuse_used_key(&self.state.store, chain, &ports.addresses).await?;
+            // Without live mode nothing of its chain is handed out.
+            if let Ok(ports) = self.state.services.ports(mode) {
+                first_start::refuse_used_key(&self.state.store, chain, &ports.addresses).await?;
+            }
         }
         Ok(())
     }
