@@ -55,6 +55,7 @@ fn insert(name: &str, document: &Value, output: Output) -> Option<String> {
         "event types" => event_types(document),
         "expensive tokens" => EXPENSIVE_TOKENS.to_string(),
         "version" => env!("CARGO_PKG_VERSION").to_owned(),
+        "changes" => changes(include_str!("../../CHANGELOG.md")),
         _ => return None,
     })
 }
@@ -108,6 +109,20 @@ fn error_codes() -> String {
     text
 }
 
+/// What each release changed for callers, newest first.
+fn changes(changelog: &str) -> String {
+    let mut text = String::new();
+    for release in changelog.split("\n## ").skip(1) {
+        let (name, parts) = release.split_once('\n').unwrap_or((release, ""));
+        let callers = parts.split("### ").find_map(|part| part.strip_prefix("For callers\n"));
+        if let Some(callers) = callers {
+            // Writing to a text cannot fail.
+            let _ = writeln!(text, "### {name}\n\n{}\n", callers.trim());
+        }
+    }
+    text
+}
+
 fn event_types(document: &Value) -> String {
     let types = document["webhooks"].as_object().map(|types| types.keys()).into_iter().flatten();
     let mut text = String::new();
@@ -115,4 +130,33 @@ fn event_types(document: &Value) -> String {
         let _ = writeln!(text, "- `{event_type}`");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words that only who builds the project, or reads one language's guide, understands.
+    const BUILDERS_WORDS: [&str; 8] = [
+        "npx tsx",
+        "cargo add",
+        "Perl program",
+        "With Express",
+        "receive_express",
+        "docs/guides/",
+        "src/",
+        ".rs",
+    ];
+
+    #[test]
+    fn callers_read_their_part_of_the_changes_and_no_other() {
+        let log = "# Changes\n\n## 2 (new)\n\n### For callers\n\n- One.\n\n### For operators\n\n\
+                   - Two.\n\n## 1\n\n### For callers\n\n- Three.\n\n## 0\n\nFirst.\n";
+        assert_eq!(changes(log), "### 2 (new)\n\n- One.\n\n### 1\n\n- Three.\n\n");
+        let served = insert("changes", &Value::Null, Output::Text).unwrap();
+        assert!(served.contains("### 0.2.0") && served.lines().count() > 20, "{served}");
+        for word in BUILDERS_WORDS {
+            assert!(!served.contains(word), "the changes for callers say {word:?}");
+        }
+    }
 }
