@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
 
-import { ApiError, ConnectionFailed, type ErrorEntry } from "./errors.js";
+import { ApiError, ConnectionFailed, HundiError, type ErrorEntry } from "./errors.js";
 import type * as t from "./types.js";
 
 const ATTEMPTS_MAX = 6;
@@ -37,7 +38,14 @@ function isWorthARetry(status: number, errors: ErrorEntry[]): boolean {
   return status === 429 || status >= 500 || (status === 409 && errors.some((error) => error.code === "resource_locked"));
 }
 
-/** Calls the service with one API key. One attribute a resource, one method an operation. */
+function findKey(given: string | undefined): string {
+  const file = process.env.HUNDI_API_KEY_FILE;
+  const key = (given || process.env.HUNDI_API_KEY || (file ? readFileSync(file, "utf8") : "")).trim();
+  if (!key) throw new HundiError("no API key: pass apiKey, or set HUNDI_API_KEY or HUNDI_API_KEY_FILE");
+  return key;
+}
+
+/** Calls the service with one API key: the argument, or HUNDI_API_KEY, or what the file HUNDI_API_KEY_FILE holds. One attribute a resource, one method an operation. */
 export class Client {
   readonly beneficiaries: Beneficiaries;
   readonly senders: Senders;
@@ -55,8 +63,8 @@ export class Client {
   readonly #timeoutSeconds: number;
   readonly #sleep: (seconds: number) => Promise<void>;
 
-  constructor(apiKey: string, options: ClientOptions = {}) {
-    this.#apiKey = apiKey;
+  constructor(apiKey?: string, options: ClientOptions = {}) {
+    this.#apiKey = findKey(apiKey);
     this.#baseUrl = (options.baseUrl ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
     this.#attemptsMax = Math.max(1, options.attemptsMax ?? ATTEMPTS_MAX);
     this.#timeoutSeconds = options.timeoutSeconds ?? TIMEOUT_SECONDS;

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import httpx
 from typing_extensions import Unpack
 
 from . import types as t
-from .errors import ApiError, ConnectionFailed
+from .errors import ApiError, ConnectionFailed, HundiError
 
 T = TypeVar("T")
 
@@ -63,15 +65,23 @@ def _is_worth_a_retry(answer: httpx.Response) -> bool:
     return answer.status_code == 429 or answer.status_code >= 500
 
 
+def _find_key(given: str | None) -> str:
+    file = os.environ.get("HUNDI_API_KEY_FILE")
+    key = given or os.environ.get("HUNDI_API_KEY") or (Path(file).read_text() if file else "")
+    if not key.strip():
+        raise HundiError("no API key: pass api_key, or set HUNDI_API_KEY or HUNDI_API_KEY_FILE")
+    return key.strip()
+
+
 class Client:
-    """Calls the service with one API key.
+    """Calls the service with one API key: the argument, or HUNDI_API_KEY, or what the file HUNDI_API_KEY_FILE holds.
 
     `attempts_max` bounds the attempts of one call, `timeout` the seconds of one attempt. `sleep` is for tests.
     """
 
     def __init__(
         self,
-        api_key: str,
+        api_key: str | None = None,
         *,
         base_url: str = "http://127.0.0.1:8080",
         attempts_max: int = ATTEMPTS_MAX,
@@ -81,7 +91,7 @@ class Client:
         self._http = httpx.Client(
             base_url=base_url.rstrip("/"),
             timeout=timeout,
-            headers={"Authorization": f"Bearer {api_key}", "User-Agent": "hundi-python/0.2.0"},
+            headers={"Authorization": f"Bearer {_find_key(api_key)}", "User-Agent": "hundi-python/0.2.0"},
         )
         self._attempts_max = max(1, attempts_max)
         self._sleep = sleep
