@@ -83,6 +83,23 @@ impl OutboundEndpoint {
         Ok(OutboundEndpoint { uri, header })
     }
 
+    /// Reads an address whose requests and answers nobody on the way may read or change: https, or
+    /// http on this machine.
+    pub fn private(
+        address: &str,
+        header: Option<(&str, SecretString)>,
+    ) -> Result<OutboundEndpoint, OutboundError> {
+        let endpoint = OutboundEndpoint::new(address, header)?;
+        match endpoint.keeps_secrets() {
+            true => Ok(endpoint),
+            false => Err(OutboundError::Address(
+                "over http anybody on the way can read and change what is sent; use https, or an \
+                 address on this machine such as http://127.0.0.1:8000/path"
+                    .into(),
+            )),
+        }
+    }
+
     /// Whether a secret stays private on the way there: over https, or without leaving this
     /// machine.
     pub fn keeps_secrets(&self) -> bool {

@@ -45,7 +45,8 @@ const NAME_BYTES_MAX: usize = 300;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpVerifierSettings {
-    /// Where the service answers: https, or http within the operator's own network.
+    /// Where the service answers: https, or http on this machine. Account numbers and names go
+    /// there.
     pub url: String,
     /// The header that authorises the request, such as `Authorization`. Its value comes from the
     /// environment, never from the file.
@@ -83,7 +84,7 @@ impl HttpVerifier {
                 return Err("the look-up's secret is set and checks.header_name is not".into());
             }
         };
-        let endpoint = OutboundEndpoint::new(&settings.url, header)
+        let endpoint = OutboundEndpoint::private(&settings.url, header)
             .map_err(|fault| format!("checks.url: {fault}"))?;
         let milliseconds = settings.deadline_milliseconds.unwrap_or(DEADLINE_MILLISECONDS_DEFAULT);
         let milliseconds =
@@ -237,8 +238,11 @@ mod tests {
         };
         assert!(new("url = 'https://x/y'", None).is_ok());
         assert!(new("url = 'https://x/y'\nheader_name = 'X-Key'", Some("s")).is_ok());
+        assert!(new("url = 'http://127.0.0.1:8000/y'", None).is_ok());
         for (text, secret) in [
             ("url = 'x'", None),
+            ("url = 'http://x/y'", None),
+            ("url = 'http://10.0.0.7/y'", None),
             ("url = 'https://x/y'\nheader_name = 'X-Key'", None),
             ("url = 'https://x/y'", Some("s")),
             ("url = 'https://x/y'\ndeadline_milliseconds = 99", None),

@@ -22,6 +22,8 @@ const MILLISECONDS_FROM: i64 = 100_000_000_000;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSettings {
+    /// Where the source answers: https, or http on this machine. Who can change a figure on its
+    /// way sets the rate.
     pub url: String,
     /// Where the figure is in the answer: a JSON pointer (RFC 6901).
     pub pointer: String,
@@ -73,8 +75,8 @@ impl SourceSettings {
                 fault(format!("{text:?} is no JSON pointer: write it like /rates/INR"))
             })
         };
-        let endpoint =
-            OutboundEndpoint::new(&self.url, header).map_err(|error| fault(error.to_string()))?;
+        let endpoint = OutboundEndpoint::private(&self.url, header)
+            .map_err(|error| fault(error.to_string()))?;
         Ok(FigureSource {
             figure: name,
             number,

@@ -437,6 +437,8 @@ mod tests {
             new("").is_err()
                 && new(&SOURCES.replace("'/a'", "'a'")).is_err()
                 && new(&SOURCES.replace("https://a", "a")).is_err()
+                && new(&SOURCES.replace("https://a.example", "http://10.0.0.7")).is_err()
+                && new(&SOURCES.replace("https://a.example", "http://127.0.0.1:8000")).is_ok()
         );
         for line in [
             "header_name = 'X-Key'",
