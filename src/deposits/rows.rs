@@ -28,7 +28,8 @@ crate::stored! {
         from_address: &deposit.from_address => stored_address(row.bytes()?)?;
         to_address: &deposit.to_address => stored_address(row.bytes()?)?;
         transaction_hash: &deposit.transaction_hash => row.text()?;
-        contract: deposit.contract.as_ref() => row.bytes_or_null()?.map(stored_address).transpose()?;
+        contract: deposit.contract.as_ref() =>
+            row.bytes_or_null()?.map(stored_address).transpose()?;
         created: deposit.created => row.int()?;
     }
     changing from DepositStatus {
