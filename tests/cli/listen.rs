@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{Running, draft};
-use crate::support::{Home, Receiver, Server, until};
+use crate::support::{Client, Home, Receiver, Server, until};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Events that happen while the listener's machine sleeps.
@@ -32,6 +32,34 @@ fn listen_at(home: &Home, address: SocketAddr, key: &str, more: &[&str]) -> Chil
     command.spawn().unwrap()
 }
 
+/// A receiver that trusts the listeners of this key.
+fn trusted_receiver(home: &Home, key: &str) -> Receiver {
+    let receiver = Receiver::start();
+    let secret = home.run_plain(&["listen", "--print-secret", "--api-key", key]);
+    receiver.trust(&secret.expect_success("the secret").last_line());
+    receiver
+}
+
+/// Waits until the listener knows its place, and forwards a first event.
+fn forward_first(home: &Home, client: &mut Client, receiver: &Receiver) {
+    let state = home.directory.join("place.json");
+    until("the listener to know its place", PATIENCE, || state.exists().then_some(()));
+    draft(client);
+    until("the first event", PATIENCE, || (receiver.events_count() == 1).then_some(()));
+}
+
+/// Waits for the first event and those behind it: each arrived once, as the API has it, signed.
+fn expect_each_once(client: &mut Client, receiver: &Receiver) {
+    until("every event", PATIENCE, || (receiver.events_count() == 1 + SLEPT_COUNT).then_some(()));
+    let events = client.list("/v1/events", "");
+    assert_eq!(events.len(), 1 + SLEPT_COUNT);
+    for event in &events {
+        let record = receiver.record(event["id"].as_str().unwrap()).expect("a forwarded event");
+        assert_eq!((&record.event, record.count, record.valid_count), (event, 1, 1));
+    }
+    assert_eq!(receiver.problems().0, 0, "{:?}", receiver.problems());
+}
+
 fn signal(process: &Child, name: &str) {
     let sent = Command::new("kill").args([name, &process.id().to_string()]).status();
     assert!(sent.is_ok_and(|status| status.success()), "kill {name}");
@@ -49,14 +77,9 @@ fn a_listener_that_slept_while_its_connection_closed_loses_nothing() {
     let mut server = home.start_on_own_port();
     let key = home.key();
     let mut client = server.client(&key);
-    let receiver = Receiver::start();
-    let secret = home.run_plain(&["listen", "--print-secret", "--api-key", &key]);
-    receiver.trust(&secret.expect_success("the secret").last_line());
+    let receiver = trusted_receiver(&home, &key);
     let listener = Running(listen(&home, &server, &key, &["--forward-to", receiver.url.as_str()]));
-    let state = home.directory.join("place.json");
-    until("the listener to know its place", PATIENCE, || state.exists().then_some(()));
-    draft(&mut client);
-    until("the first event", PATIENCE, || (receiver.events_count() == 1).then_some(()));
+    forward_first(&home, &mut client, &receiver);
 
     // The listener's machine sleeps, and its connection ends on the other side.
     signal(&listener.0, "-STOP");
@@ -71,14 +94,7 @@ fn a_listener_that_slept_while_its_connection_closed_loses_nothing() {
     assert_eq!(receiver.events_count(), 1, "the listener did not sleep");
     signal(&listener.0, "-CONT");
 
-    until("every event", PATIENCE, || (receiver.events_count() == 1 + SLEPT_COUNT).then_some(()));
-    let events = client.list("/v1/events", "");
-    assert_eq!(events.len(), 1 + SLEPT_COUNT);
-    for event in &events {
-        let record = receiver.record(event["id"].as_str().unwrap()).expect("a forwarded event");
-        assert_eq!((&record.event, record.count, record.valid_count), (event, 1, 1));
-    }
-    assert_eq!(receiver.problems().0, 0, "{:?}", receiver.problems());
+    expect_each_once(&mut client, &receiver);
 }
 
 /// A way to the server, as a network translates addresses: it can forget the connections that it
@@ -142,30 +158,19 @@ fn a_listener_whose_connection_died_without_a_word_goes_on_within_a_minute() {
     let server = home.start();
     let key = home.key();
     let mut client = server.client(&key);
-    let receiver = Receiver::start();
-    let secret = home.run_plain(&["listen", "--print-secret", "--api-key", &key]);
-    receiver.trust(&secret.expect_success("the secret").last_line());
+    let receiver = trusted_receiver(&home, &key);
     let way = Way::to(server.address());
     let arguments = ["--forward-to", receiver.url.as_str()];
     let _listener = Running(listen_at(&home, way.address, &key, &arguments));
-    let state = home.directory.join("place.json");
-    until("the listener to know its place", PATIENCE, || state.exists().then_some(()));
-    draft(&mut client);
-    until("the first event", PATIENCE, || (receiver.events_count() == 1).then_some(()));
+    forward_first(&home, &mut client, &receiver);
 
     way.forget();
     let forgotten = Instant::now();
     for _ in 0..SLEPT_COUNT {
         draft(&mut client);
     }
-    until("every event", PATIENCE, || (receiver.events_count() == 1 + SLEPT_COUNT).then_some(()));
+    expect_each_once(&mut client, &receiver);
     println!("every event was there {:?} after the silence began", forgotten.elapsed());
-    let events = client.list("/v1/events", "");
-    assert_eq!(events.len(), 1 + SLEPT_COUNT);
-    for event in &events {
-        let record = receiver.record(event["id"].as_str().unwrap()).expect("a forwarded event");
-        assert_eq!((&record.event, record.count, record.valid_count), (event, 1, 1));
-    }
 }
 
 #[test]
