@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::anvil::FINALITY_BLOCKS;
 use crate::proxy::Proxy;
 use crate::service::{
-    Process, Setup, Stage, address, chain_with_token, eventually, expected_units, variables,
+    Process, Setup, Stage, address, chain_with_token, eventually, expected_units, set_variables,
 };
 use crate::wire::nobody;
 
@@ -486,9 +486,7 @@ async fn a_successor_that_is_configured_takes_over() {
     process.followed_to(chain.finalized().await as i64).await;
     process.caller.expect_no_transfer("100.00").await;
     process.kill();
-    for (name, value) in variables(&[proxy.url()], &successor, &setup) {
-        process.home.set(&name, &value);
-    }
+    set_variables(&mut process.home, &[proxy.url()], &successor, &setup);
     process.resume();
     let after = process.caller.transfer("100.00").await;
     for transfer in [&before, &after] {

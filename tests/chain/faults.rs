@@ -11,7 +11,8 @@ use crate::anvil::FINALITY_BLOCKS;
 use crate::binary::Home;
 use crate::proxy::{Blocks, Faults, Fork, Garbage, Invented, Proxy, Sanction};
 use crate::service::{
-    Folder, Process, Setup, Stage, address, chain_with_token, config, eventually, variables,
+    Folder, Process, Setup, Stage, address, chain_with_token, config, eventually, set_variables,
+    variables,
 };
 use crate::wire::{Hash, nobody};
 
@@ -525,9 +526,7 @@ async fn the_service_starts_only_before_its_own_chain() {
     let proxy = Proxy::start(&chain).await;
     proxy.change(|faults| faults.chain_id = Some(5));
     let mut home = Home::new("chain-wrong");
-    for (name, value) in variables(&[proxy.url()], &token, &setup) {
-        home.set(&name, &value);
-    }
+    set_variables(&mut home, &[proxy.url()], &token, &setup);
     let started = tokio::task::block_in_place(|| home.try_start(&[], "127.0.0.1:0"));
     assert!(started.is_err_and(|told| told.starts_with("it ended with exit status: 1")));
     assert!(home.log().contains("is of chain 5 and not of 728126428"), "{}", home.log());

@@ -18,7 +18,7 @@ use crate::callers::{Client, id, test_key};
 use crate::proxy::Proxy;
 use crate::service::{
     ACCOUNT_KEY, Caller, Process, Setup, Stage, address, chain_with_token, config, eventually,
-    variables,
+    set_variables, variables,
 };
 use crate::wire::nobody;
 
@@ -397,9 +397,7 @@ async fn a_new_database_refuses_an_account_key_that_was_used_before() {
 
     let another = || {
         let mut home = Home::new("chain-used-key");
-        for (name, value) in variables(&[proxy.url()], &token, &setup) {
-            home.set(&name, &value);
-        }
+        set_variables(&mut home, &[proxy.url()], &token, &setup);
         home
     };
     // Where the node does not answer the first questions, the start goes on and the log tells it.
@@ -467,9 +465,7 @@ async fn no_address_is_handed_out_until_a_node_tells_whether_the_key_was_used() 
     for (account_key, was_used) in [(ACCOUNT_KEY, true), (unused.as_str(), false)] {
         proxy.change(|faults| faults.is_dropping_connections = true);
         let mut home = Home::new("chain-late-answer");
-        for (name, value) in variables(&[proxy.url()], &token, &setup) {
-            home.set(&name, &value);
-        }
+        set_variables(&mut home, &[proxy.url()], &token, &setup);
         home.set("HUNDI_TEST_CHAIN_ACCOUNT_KEY", account_key);
         let key = tokio::task::block_in_place(|| home.key());
         let server = tokio::task::block_in_place(|| home.start());

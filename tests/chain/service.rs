@@ -105,6 +105,13 @@ impl Default for Setup {
     }
 }
 
+/// Points the service of a home at nodes.
+pub fn set_variables(home: &mut Home, urls: &[String], token: &Token, setup: &Setup) {
+    for (name, value) in variables(urls, token, setup) {
+        home.set(&name, &value);
+    }
+}
+
 /// The variables that point a service at nodes.
 pub fn variables(urls: &[String], token: &Token, setup: &Setup) -> Vec<(String, String)> {
     let is_said = |name: &str| setup.more.iter().any(|(said, _)| *said == name);
@@ -569,9 +576,7 @@ impl Process {
         fault: Option<&str>,
     ) -> Process {
         let mut home = Home::new("chain-binary").with_fault(fault);
-        for (name, value) in variables(urls, token, setup) {
-            home.set(&name, &value);
-        }
+        set_variables(&mut home, urls, token, setup);
         let (home, server, key) = tokio::task::block_in_place(move || {
             let key = home.key();
             let server = home.start_on_own_port();
