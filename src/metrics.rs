@@ -338,8 +338,7 @@ impl Metrics {
         let outcome = if succeeded { "succeeded" } else { "failed" };
         self.webhook_attempts.get_or_create(&OutcomeLabels { outcome }).inc();
     }
-    pub fn list_age(&self, list: &'static str, seconds: i64, seconds_max: i64) {
-        self.list_age_seconds_max.set(seconds_max);
+    pub fn list_age(&self, list: &'static str, seconds: i64) {
         self.list_age_seconds.get_or_create(&ListLabels { list }).set(seconds);
     }
     pub fn paused(&self, operation: &'static str, count: i64) {

@@ -229,12 +229,12 @@ pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
 /// Reads changed files every minute. Runs on every node, because each screens with its own copy.
 pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.services.screening.clone() else { return };
+    app.metrics.list_age_seconds_max.set(lists.age_seconds_max());
     while !*stop.borrow() {
         reload(&lists, &app.metrics).await;
         let now_seconds = app.store.clock.milliseconds() / 1000;
         for state in lists.states() {
-            let age_seconds = now_seconds - state.dated_at;
-            app.metrics.list_age(state.list.as_str(), age_seconds, lists.age_seconds_max());
+            app.metrics.list_age(state.list.as_str(), now_seconds - state.dated_at);
         }
         if let Some(reason) = lists.why_not_live(now_seconds) {
             tracing::warn!(%reason, "the sanctions lists are not fit for live mode");
