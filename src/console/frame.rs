@@ -1,4 +1,4 @@
-//! What every page shows around its content.
+//! The frame of a page: its head, navigation, notice and form token.
 
 use askama::Template;
 
@@ -64,7 +64,7 @@ impl<'a> Frame<'a> {
 }
 
 impl Visit {
-    /// What every page shows around its content; `section` is the line of the navigation.
+    /// The frame of this page; `section` is its line of the navigation.
     pub fn frame(&self, section: &'static str) -> Frame<'_> {
         Frame::of(&self.asked, Some(&self.session), section)
     }
