@@ -1,10 +1,12 @@
-"""Writes the types of the Python and the TypeScript client, and the Rust types, from the API's document.
+"""Writes the types of the Python and the TypeScript client, and the Rust types, from the API's document, and Python's
+blocking client from the one for asyncio.
 
 Arguments: the document, as `hundi openapi` prints it. With --check, fails where a file would change.
 """
 
 import json
 import keyword
+import re
 import sys
 from pathlib import Path
 
@@ -221,17 +223,42 @@ def type_of(language, schema):
     return language.union(types)
 
 
-is_stale = False
+def blocking(text):
+    """Python's client without asyncio, from the one with it."""
+    note = "# Made from async_client.py by clients/generate.py. Do not edit.\n"
+    text = text.replace('"""The client for asyncio: ', f'{note}"""The client: ', 1)
+    # The last makes `Client` of `AsyncClient`, also of httpx.
+    for found, put in (
+        (r"import asyncio\n", ""),
+        (r"import copy\n", "import copy\nimport time\n"),
+        (r"asyncio\.sleep", "time.sleep"),
+        (r"Callable\[\[float\], Awaitable\[None\]\]", "Callable[[float], None]"),
+        (r"from collections\.abc import .*", "from collections.abc import Callable, Iterator"),
+        (r"\b(async|await) ", ""),
+        (r"__a(enter|exit|iter)__", r"__\1__"),
+        (r"\baclose\b", "close"),
+        (r"\bAsync(?=[A-Z])", ""),
+    ):
+        text, count = re.subn(found, put, text)
+        assert count, found
+    return text
+
+
+files = {}
 for language in (Python(), TypeScript(), Rust()):
     lines = language.header()
     for name in sorted(schemas):
         lines += language.object(name, schemas[name])
     lines += language.footer() if isinstance(language, Rust) else []
-    text = "\n".join(lines) + "\n"
-    if "--check" in sys.argv:
-        if language.path.read_text() != text:
-            print(f"{language.path.relative_to(HERE)} is not what the document says: run clients/generate.py")
-            is_stale = True
-    else:
-        language.path.write_text(text)
+    files[language.path] = "\n".join(lines) + "\n"
+SOURCES = HERE / "python/src/hundi"
+files[SOURCES / "client.py"] = blocking((SOURCES / "async_client.py").read_text())
+
+is_stale = False
+for path, text in files.items():
+    if "--check" not in sys.argv:
+        path.write_text(text)
+    elif path.read_text() != text:
+        print(f"{path.relative_to(HERE)} is not what it is made from says: run clients/generate.py")
+        is_stale = True
 sys.exit(is_stale)

@@ -6,7 +6,7 @@ import hundi
 
 
 def header(client):
-    return client._http.headers["Authorization"]
+    return client._headers["Authorization"]
 
 
 def test_the_key_is_an_argument_or_a_variable_or_in_a_file(monkeypatch, tmp_path):
@@ -21,4 +21,4 @@ def test_the_key_is_an_argument_or_a_variable_or_in_a_file(monkeypatch, tmp_path
     assert header(hundi.Client()) == "Bearer sk_test_variable"
     client = hundi.Client("sk_test_argument")
     assert header(client) == "Bearer sk_test_argument"
-    assert "sk_test" not in repr(client) + repr(client._http.headers)
+    assert "sk_test" not in repr(client) + repr(client._headers)

@@ -40,7 +40,7 @@ def test_six_steps_lead_to_a_utr(client):
         currency="USD", payout_currency="INR", funding={"rail": "stablecoin", "asset": "USDT", "chain": "tron"},
         metadata={"amount": "not a number", "rate": "5"})
     assert transfer["metadata"] == {"amount": "not a number", "rate": "5"}, "the caller's own texts stay texts"
-    deposit = client.test_helpers.deposit(transfer["id"])
+    deposit = client.test_helpers.transfers.deposit(transfer["id"])
     assert deposit["amount"] == Decimal("1000.00")
     settled = wait_for(client.transfers.retrieve, transfer["id"], "payout_settled")
     assert settled["payout"]["unique_transaction_reference"].startswith("TEST")
@@ -72,26 +72,26 @@ def test_a_float_is_no_amount(client):
 
 
 def test_the_sandbox_attacks_this_client_and_it_passes(client):
-    client.test_helpers.start_chaos(seed=7, percentage=100, delay_milliseconds=100)
+    client.test_helpers.chaos.start(seed=7, percentage=100, delay_milliseconds=100)
     made = [client.senders.create(name=f"Chaos {number}", type="individual", country="AE")["id"] for number in range(4)]
     for id in made[:2]:
         assert client.senders.retrieve(id)["id"] == id
-    client.test_helpers.stop_chaos()
-    report = client.test_helpers.chaos_report()
+    client.test_helpers.chaos.stop()
+    report = client.test_helpers.chaos.report()
     assert report["grade"] == "passed", report
     assert len(set(made)) == 4 and report["requests_attacked_count"] == 6
 
 
 def test_the_sandbox_sees_a_client_that_does_not_retry(client, url):
     with hundi.Client(os.environ["HUNDI_API_KEY"], base_url=url, attempts_max=1) as hasty:
-        hasty.test_helpers.start_chaos(seed=7, percentage=100, delay_milliseconds=0)
+        hasty.test_helpers.chaos.start(seed=7, percentage=100, delay_milliseconds=0)
         for number in range(4):
             try:
                 hasty.senders.create(name=f"Hasty {number}", type="individual", country="AE")
             except (hundi.ApiError, hundi.ConnectionFailed):
                 pass
-        hasty.test_helpers.stop_chaos()
-        report = hasty.test_helpers.chaos_report()
+        hasty.test_helpers.chaos.stop()
+        report = hasty.test_helpers.chaos.report()
     failed = {check["code"] for check in report["checks"] if check["result"] == "failed"}
     assert report["grade"] == "failed"
     assert failed == {"dropped_answer_abandoned", "unavailable_taken_as_final", "locked_taken_as_final"}

@@ -1,36 +1,80 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-import { ApiError, ConnectionFailed, HundiError, type ErrorEntry } from "./errors.js";
+import { ApiPromise, type ApiResponse } from "./answers.js";
+import { type ErrorEntry, ConnectionFailed, ConnectionTimedOut, HundiError, apiError } from "./errors.js";
 import type * as t from "./types.js";
+import { VERSION } from "./version.js";
 
 const ATTEMPTS_MAX = 6;
 const PAUSE_SECONDS_FIRST = 0.5;
 const PAUSE_SECONDS_MAX = 30;
 const TIMEOUT_SECONDS = 30;
 const PAGE_OBJECTS = 100;
+const BASE_URL = "http://127.0.0.1:8080";
+const AGENT = `hundi-typescript/${VERSION} node/${process.versions.node}`;
 
-export interface ClientOptions {
-  baseUrl?: string;
+/** What bounds a call. */
+export interface CallLimits {
   /** Bounds the attempts of one call. */
   attemptsMax?: number;
   /** Bounds one attempt. */
   timeoutSeconds?: number;
+}
+
+export interface ClientOptions extends CallLimits {
+  /** The service's address, or else HUNDI_BASE_URL. */
+  baseUrl?: string;
+  /** Names your program to the operator, such as `shop/1.4`. */
+  appInfo?: string;
+  /** Sends the requests; for a proxy or certificates of your own. */
+  fetch?: typeof globalThis.fetch;
   /** Waits between attempts; for tests. */
   sleep?: (seconds: number) => Promise<void>;
 }
 
-export interface PostOptions {
+/** Options of one call. */
+export interface RequestOptions extends CallLimits {
+  /** Ends the call, also between two attempts. */
+  signal?: AbortSignal;
+}
+
+export interface PostOptions extends RequestOptions {
   /** Store it before the call, and pass it again to repeat a call whose outcome is unknown. */
   idempotencyKey?: string;
 }
 
-/** Filters and cursors of a list; names such as `created.gte` are quoted. */
-export type Query = Record<string, string | number | boolean | undefined>;
+type QueryValue = string | number | boolean | undefined;
 
-interface Page<T> {
+/** Filters and cursors of a list, such as `{ status: "funding", created: { gte: 1790000000 } }`. */
+export type Query = Record<string, QueryValue | Record<string, QueryValue>>;
+
+/** A page of a list. */
+export interface Page<T> {
   data: T[];
   has_next: boolean;
+}
+
+interface RequestParts extends PostOptions {
+  body?: object | undefined;
+  query?: Query;
+  accept?: "application/json" | "application/pdf" | "text/csv";
+}
+
+function searchOf(query: Query): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const [inner, held] of typeof value === "object" ? Object.entries(value) : ([["", value]] as const)) {
+      if (held !== undefined) search.set(inner ? `${name}.${inner}` : name, String(held));
+    }
+  }
+  return search.size > 0 ? `?${search}` : "";
+}
+
+/** An ID as a part of a path. An empty one would lead to the list. */
+function segment(id: string): string {
+  if (!id) throw new TypeError("the ID is empty");
+  return encodeURIComponent(id);
 }
 
 /** The specification's table: 5xx, 429, and 409 while the first request runs. */
@@ -47,28 +91,28 @@ function findKey(given: string | undefined): string {
 
 /** Calls the service with one API key: the argument, or HUNDI_API_KEY, or what the file HUNDI_API_KEY_FILE holds. One attribute a resource, one method an operation. */
 export class Client {
+  readonly balance: Balance;
   readonly beneficiaries: Beneficiaries;
+  readonly corridors: Corridors;
   readonly senders: Senders;
   readonly quoteLocks: QuoteLocks;
   readonly transfers: Transfers;
   readonly deposits: Resource<t.Deposit>;
   readonly payouts: Payouts;
   readonly refunds: Refunds;
+  readonly statements: Statements;
   readonly events: Events;
   readonly webhookEndpoints: WebhookEndpoints;
   readonly testHelpers: TestHelpers;
   readonly #apiKey: string;
-  readonly #baseUrl: string;
-  readonly #attemptsMax: number;
-  readonly #timeoutSeconds: number;
-  readonly #sleep: (seconds: number) => Promise<void>;
+  readonly #options: ClientOptions;
 
   constructor(apiKey?: string, options: ClientOptions = {}) {
     this.#apiKey = findKey(apiKey);
-    this.#baseUrl = (options.baseUrl ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
-    this.#attemptsMax = Math.max(1, options.attemptsMax ?? ATTEMPTS_MAX);
-    this.#timeoutSeconds = options.timeoutSeconds ?? TIMEOUT_SECONDS;
-    this.#sleep = options.sleep ?? ((seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000)));
+    this.#options = options;
+    this.balance = new Balance(this);
+    this.corridors = new Corridors(this);
+    this.statements = new Statements(this);
     this.beneficiaries = new Beneficiaries(this, "beneficiaries");
     this.senders = new Senders(this, "senders");
     this.quoteLocks = new QuoteLocks(this, "quote_locks");
@@ -81,63 +125,162 @@ export class Client {
     this.testHelpers = new TestHelpers(this);
   }
 
-  balance(): Promise<t.Balance> {
-    return this.request("GET", "/v1/balance");
-  }
-
-  corridors(): Promise<t.CorridorList> {
-    return this.request("GET", "/v1/corridors");
-  }
-
-  /** What transfers moved in a period. */
-  statement(query: Query = {}): Promise<t.Statement> {
-    return this.request("GET", "/v1/statements", { query });
+  /** A client with the same key and other options. */
+  withOptions(options: ClientOptions): Client {
+    return new Client(this.#apiKey, { ...this.#options, ...options });
   }
 
   /** Sends a request until its answer is one that a retry would not change. */
-  async request<T>(
-    method: "GET" | "POST" | "DELETE",
-    path: string,
-    { body, query = {}, idempotencyKey }: { body?: object | undefined; query?: Query } & PostOptions = {},
-  ): Promise<T> {
-    const search = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
-    const url = `${this.#baseUrl}${path}${search.size > 0 ? `?${search}` : ""}`;
-    const headers: Record<string, string> = { Authorization: `Bearer ${this.#apiKey}`, "User-Agent": "hundi-typescript/0.2.0" };
-    if (method === "POST") {
-      idempotencyKey ??= randomUUID();
-      headers["Idempotency-Key"] = idempotencyKey;
-      headers["Content-Type"] = "application/json";
-    }
-    const content = method === "POST" ? JSON.stringify(body ?? {}) : null;
+  request<T>(method: "GET" | "POST" | "DELETE", path: string, parts: RequestParts = {}): ApiPromise<T> {
+    return ApiPromise.of(this.#send<T>(method, path, parts));
+  }
+
+  async #send<T>(method: string, path: string, parts: RequestParts): Promise<ApiResponse<T>> {
+    const options = this.#options;
+    const sleep = options.sleep ?? pause;
+    const attemptsMax = Math.max(1, parts.attemptsMax ?? options.attemptsMax ?? ATTEMPTS_MAX);
+    const timeoutSeconds = parts.timeoutSeconds ?? options.timeoutSeconds ?? TIMEOUT_SECONDS;
+    const base = (options.baseUrl ?? (process.env.HUNDI_BASE_URL || BASE_URL)).replace(/\/+$/, "");
+    const url = base + path + searchOf(parts.query ?? {});
+    const headers: Record<string, string> = {
+      Accept: parts.accept ?? "application/json",
+      Authorization: `Bearer ${this.#apiKey}`,
+      "User-Agent": options.appInfo ? `${AGENT} ${options.appInfo}` : AGENT,
+    };
+    const idempotencyKey = method === "POST" ? (parts.idempotencyKey ?? randomUUID()) : undefined;
+    if (idempotencyKey !== undefined) Object.assign(headers, { "Idempotency-Key": idempotencyKey, "Content-Type": "application/json" });
+    const body = method === "POST" ? JSON.stringify(parts.body ?? {}) : null;
     for (let attempt = 1; ; attempt += 1) {
-      const isLast = attempt >= this.#attemptsMax;
-      let pause = Math.min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2);
+      const isLast = attempt >= attemptsMax;
+      let seconds = Math.min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2);
+      parts.signal?.throwIfAborted();
+      const timeout = AbortSignal.timeout(timeoutSeconds * 1000);
+      const [signal, release] = either(timeout, parts.signal);
+      let answer: Response;
+      let content: Uint8Array;
       try {
-        const signal = AbortSignal.timeout(this.#timeoutSeconds * 1000);
-        const answer = await fetch(url, { method, headers, body: content, signal, redirect: "error" });
-        const text = await answer.text();
-        if (answer.ok) return JSON.parse(text) as T;
-        const errors = errorsIn(text);
-        if (isLast || !isWorthARetry(answer.status, errors)) {
-          throw new ApiError(answer.status, errors, answer.headers.get("request-id"));
-        }
-        const told = answer.headers.get("retry-after") ?? "";
-        if (/^[0-9]+$/.test(told)) pause = Math.max(pause, Number(told));
+        answer = await (options.fetch ?? fetch)(url, { method, headers, body, signal, redirect: "error" });
+        content = new Uint8Array(await answer.arrayBuffer());
       } catch (error) {
-        if (error instanceof ApiError) throw error;
-        if (isLast) throw new ConnectionFailed(error, idempotencyKey);
+        if (parts.signal?.aborted) throw parts.signal.reason;
+        if (isLast) throw new (timeout.aborted ? ConnectionTimedOut : ConnectionFailed)(error, idempotencyKey);
+        await sleep(seconds, parts.signal);
+        continue;
+      } finally {
+        release();
       }
-      await this.#sleep(pause);
+      const data = dataOf(answer, content);
+      const errors = (data as { errors?: ErrorEntry[] } | undefined)?.errors ?? [];
+      const requestId = answer.headers.get("request-id");
+      if (answer.ok && data !== undefined) {
+        const isReplayed = answer.headers.get("idempotent-replayed") === "true";
+        return { data: data as T, status: answer.status, headers: answer.headers, requestId, isReplayed };
+      }
+      if (answer.ok || isLast || !isWorthARetry(answer.status, errors)) {
+        throw apiError(answer.status, errors, requestId, idempotencyKey, answer.headers);
+      }
+      const told = answer.headers.get("retry-after") ?? "";
+      if (/^[0-9]+$/.test(told)) seconds = Math.max(seconds, Number(told));
+      await sleep(seconds, parts.signal);
     }
   }
 }
 
-function errorsIn(text: string): ErrorEntry[] {
+function pause(seconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", end);
+      resolve();
+    }, seconds * 1000);
+    const end = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", end, { once: true });
+  });
+}
+
+/** A signal that follows the first of two. `AbortSignal.any` needs Node 20. */
+function either(first: AbortSignal, second: AbortSignal | undefined): [AbortSignal, () => void] {
+  if (!second) return [first, () => {}];
+  const both = new AbortController();
+  const end = () => both.abort(first.aborted ? first.reason : second.reason);
+  for (const signal of [first, second]) signal.addEventListener("abort", end, { once: true });
+  return [both.signal, () => { for (const signal of [first, second]) signal.removeEventListener("abort", end); }];
+}
+
+/** What an answer holds; undefined where it cannot be read. */
+function dataOf(answer: Response, content: Uint8Array): unknown {
+  const type = answer.headers.get("content-type") ?? "";
+  if (answer.ok && type.startsWith("application/pdf")) return content;
+  const text = new TextDecoder().decode(content);
+  if (answer.ok && type.startsWith("text/csv")) return text;
   try {
-    return (JSON.parse(text) as { errors?: ErrorEntry[] }).errors ?? [];
+    return JSON.parse(text);
   } catch {
-    return [];
+    return undefined;
+  }
+}
+
+/** All objects of a list, which is asked for page by page. `pages()` are the pages. */
+export class Pager<T extends { id: string }> implements AsyncIterable<T> {
+  constructor(
+    private readonly client: Client,
+    private readonly path: string,
+    private readonly query: Query,
+    private readonly options: RequestOptions,
+  ) {}
+
+  async *pages(): AsyncGenerator<Page<T>, void, undefined> {
+    const query: Query = { limit: PAGE_OBJECTS, ...this.query };
+    const cursor = query.ending_before === undefined ? "starting_after" : "ending_before";
+    for (;;) {
+      const page: Page<T> = await this.client.request<Page<T>>("GET", this.path, { ...this.options, query });
+      yield { data: page.data, has_next: page.has_next };
+      const last = page.data.at(-1);
+      if (!page.has_next || !last) return;
+      query[cursor] = last.id;
+    }
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
+    for await (const page of this.pages()) yield* page.data;
+  }
+}
+
+class Balance {
+  constructor(private readonly client: Client) {}
+
+  retrieve(options?: RequestOptions): ApiPromise<t.Balance> {
+    return this.client.request("GET", "/v1/balance", options);
+  }
+}
+
+class Corridors {
+  constructor(private readonly client: Client) {}
+
+  /** What can be sent where, with the limits of an amount. */
+  list(options?: RequestOptions): ApiPromise<t.Corridor[]> {
+    return this.client.request<t.CorridorList>("GET", "/v1/corridors", options).map((list) => list.data);
+  }
+}
+
+/** A period, from one Unix second up to another. */
+export interface Period {
+  from?: number;
+  to?: number;
+}
+
+class Statements {
+  constructor(private readonly client: Client) {}
+
+  /** What transfers moved in a period. */
+  retrieve(period: Period = {}, options?: RequestOptions): ApiPromise<t.Statement> {
+    return this.client.request("GET", "/v1/statements", { ...options, query: { ...period } });
+  }
+  /** The same for a spreadsheet. */
+  retrieveCsv(period: Period = {}, options?: RequestOptions): ApiPromise<string> {
+    return this.client.request("GET", "/v1/statements", { ...options, query: { ...period, format: "csv" }, accept: "text/csv" });
   }
 }
 
@@ -149,97 +292,99 @@ export class Resource<T extends { id: string }> {
     this.path = `/v1/${name}`;
   }
 
-  retrieve(id: string): Promise<T> {
-    return this.client.request("GET", `${this.path}/${encodeURIComponent(id)}`);
+  retrieve(id: string, options?: RequestOptions): ApiPromise<T> {
+    return this.get(id, "", options);
   }
 
-  /** Iterates over all objects, oldest first. */
-  list(query: Query = {}): AsyncGenerator<T, void, undefined> {
-    return this.pages<T>(this.path, query);
+  /** All objects, oldest first. */
+  list(query: Query = {}, options: RequestOptions = {}): Pager<T> {
+    return new Pager<T>(this.client, this.path, query, options);
   }
 
-  protected async *pages<R extends { id: string }>(path: string, query: Query): AsyncGenerator<R, void, undefined> {
-    const asked: Query = { limit: PAGE_OBJECTS, ...query };
-    const cursor = asked.ending_before === undefined ? "starting_after" : "ending_before";
-    for (;;) {
-      const page: Page<R> = await this.client.request("GET", path, { query: asked });
-      yield* page.data;
-      const last = page.data.at(-1);
-      if (!page.has_next || !last) return;
-      asked[cursor] = last.id;
-    }
+  protected get<R>(id: string, below: string, options: RequestParts = {}): ApiPromise<R> {
+    return this.client.request("GET", `${this.path}/${segment(id)}${below}`, options);
   }
 
-  protected post<R>(below: string, body?: object, options: PostOptions = {}): Promise<R> {
-    return this.client.request("POST", this.path + below, { body, ...options });
+  protected make<R>(below: string, body?: object, options: PostOptions = {}): ApiPromise<R> {
+    return this.client.request("POST", this.path + below, { ...options, body });
+  }
+
+  protected post<R>(id: string, below: string, body?: object, options: PostOptions = {}): ApiPromise<R> {
+    return this.client.request("POST", `${this.path}/${segment(id)}${below}`, { ...options, body });
   }
 }
 
 class Beneficiaries extends Resource<t.Beneficiary> {
-  create(body: t.CreateBeneficiary, options?: PostOptions): Promise<t.Beneficiary> {
-    return this.post("", body, options);
+  create(body: t.CreateBeneficiary, options?: PostOptions): ApiPromise<t.Beneficiary> {
+    return this.make("", body, options);
   }
-  update(id: string, body: t.UpdateBeneficiary, options?: PostOptions): Promise<t.Beneficiary> {
-    return this.post(`/${id}`, body, options);
+  update(id: string, body: t.UpdateBeneficiary, options?: PostOptions): ApiPromise<t.Beneficiary> {
+    return this.post(id, "", body, options);
   }
   /** Checks the details of a beneficiary and creates none. */
-  validate(body: t.ValidateBeneficiary, options?: PostOptions): Promise<t.BeneficiaryValidation> {
-    return this.post("/validate", body, options);
+  validate(body: t.ValidateBeneficiary, options?: PostOptions): ApiPromise<t.BeneficiaryValidation> {
+    return this.make("/validate", body, options);
   }
 }
 
 class Senders extends Resource<t.Sender> {
-  create(body: t.CreateSender, options?: PostOptions): Promise<t.Sender> {
-    return this.post("", body, options);
+  create(body: t.CreateSender, options?: PostOptions): ApiPromise<t.Sender> {
+    return this.make("", body, options);
   }
 }
 
 class QuoteLocks extends Resource<t.QuoteLock> {
-  create(body: t.CreateQuoteLock, options?: PostOptions): Promise<t.QuoteLock> {
-    return this.post("", body, options);
+  create(body: t.CreateQuoteLock, options?: PostOptions): ApiPromise<t.QuoteLock> {
+    return this.make("", body, options);
   }
 }
 
 class Transfers extends Resource<t.Transfer> {
-  create(body: t.CreateTransfer, options?: PostOptions): Promise<t.Transfer> {
-    return this.post("", body, options);
+  create(body: t.CreateTransfer, options?: PostOptions): ApiPromise<t.Transfer> {
+    return this.make("", body, options);
   }
-  cancel(id: string, options?: PostOptions): Promise<t.Transfer> {
-    return this.post(`/${id}/cancel`, undefined, options);
+  cancel(id: string, options?: PostOptions): ApiPromise<t.Transfer> {
+    return this.post(id, "/cancel", undefined, options);
   }
-  resolveFunding(id: string, body: t.ResolveFunding, options?: PostOptions): Promise<t.Transfer> {
-    return this.post(`/${id}/resolve_funding`, body, options);
+  resolveFunding(id: string, body: t.ResolveFunding, options?: PostOptions): ApiPromise<t.Transfer> {
+    return this.post(id, "/resolve_funding", body, options);
   }
-  diagnoseFunding(id: string, body: t.DiagnoseFunding, options?: PostOptions): Promise<t.FundingDiagnosis> {
-    return this.post(`/${id}/funding/diagnose`, body, options);
+  diagnoseFunding(id: string, body: t.DiagnoseFunding, options?: PostOptions): ApiPromise<t.FundingDiagnosis> {
+    return this.post(id, "/funding/diagnose", body, options);
   }
 }
 
 class Payouts extends Resource<t.Payout> {
-  paymentAdvice(id: string): Promise<t.PaymentAdviceDocument> {
-    return this.client.request("GET", `${this.path}/${encodeURIComponent(id)}/payment_advice`);
+  /** The signed receipt. */
+  paymentAdvice(id: string, options?: RequestOptions): ApiPromise<t.PaymentAdviceDocument> {
+    return this.get(id, "/payment_advice", options);
+  }
+  /** The receipt as a page to print. */
+  paymentAdvicePdf(id: string, options?: RequestOptions): ApiPromise<Uint8Array> {
+    return this.get(id, "/payment_advice", { ...options, accept: "application/pdf" });
   }
 }
 
 class Refunds extends Resource<t.Refund> {
   /** Declares where the refund goes. */
-  update(id: string, body: t.DeclareRefundAddress, options?: PostOptions): Promise<t.Refund> {
-    return this.post(`/${id}`, body, options);
+  update(id: string, body: t.DeclareRefundAddress, options?: PostOptions): ApiPromise<t.Refund> {
+    return this.post(id, "", body, options);
   }
 }
 
 class Events extends Resource<t.Event> {
-  checkpoint(): Promise<t.EventCheckpoint> {
-    return this.client.request("GET", `${this.path}/checkpoint`);
+  /** Count and chained hash of all events up to one, or up to the newest. */
+  checkpoint(eventId?: string, options?: RequestOptions): ApiPromise<t.EventCheckpoint> {
+    return this.client.request("GET", `${this.path}/checkpoint`, { ...options, query: { event_id: eventId } });
   }
   /**
    * Iterates over events after an ID, oldest first, and waits for new ones: it never ends by itself. Store the ID of
    * each event together with what you did about it, and go on from it: none is missed.
    */
-  async *follow(after?: string, waitSeconds = 20): AsyncGenerator<t.Event, void, undefined> {
+  async *follow(after?: string, waitSeconds = 20, options: RequestOptions = {}): AsyncGenerator<t.Event, void, undefined> {
     for (;;) {
       const query: Query = { limit: PAGE_OBJECTS, wait: waitSeconds, starting_after: after };
-      const page: Page<t.Event> = await this.client.request("GET", this.path, { query });
+      const page: Page<t.Event> = await this.client.request<Page<t.Event>>("GET", this.path, { ...options, query });
       for (const event of page.data) {
         yield event;
         after = event.id;
@@ -250,79 +395,123 @@ class Events extends Resource<t.Event> {
 
 class WebhookEndpoints extends Resource<t.WebhookEndpoint> {
   /** The answer shows the secret, this once. */
-  create(body: t.CreateWebhookEndpoint, options?: PostOptions): Promise<t.WebhookEndpoint> {
-    return this.post("", body, options);
+  create(body: t.CreateWebhookEndpoint, options?: PostOptions): ApiPromise<t.WebhookEndpoint> {
+    return this.make("", body, options);
   }
-  update(id: string, body: t.UpdateWebhookEndpoint, options?: PostOptions): Promise<t.WebhookEndpoint> {
-    return this.post(`/${id}`, body, options);
+  update(id: string, body: t.UpdateWebhookEndpoint, options?: PostOptions): ApiPromise<t.WebhookEndpoint> {
+    return this.post(id, "", body, options);
   }
-  delete(id: string): Promise<t.DeletedWebhookEndpoint> {
-    return this.client.request("DELETE", `${this.path}/${encodeURIComponent(id)}`);
+  delete(id: string, options?: RequestOptions): ApiPromise<t.DeletedWebhookEndpoint> {
+    return this.client.request("DELETE", `${this.path}/${segment(id)}`, options);
   }
-  rotateSecret(id: string, body: t.RotateWebhookSecret = {}, options?: PostOptions): Promise<t.WebhookEndpoint> {
-    return this.post(`/${id}/rotate_secret`, body, options);
+  rotateSecret(id: string, body: t.RotateWebhookSecret = {}, options?: PostOptions): ApiPromise<t.WebhookEndpoint> {
+    return this.post(id, "/rotate_secret", body, options);
   }
-  replay(id: string, body: t.ReplayWebhooks, options?: PostOptions): Promise<t.WebhookReplay> {
-    return this.post(`/${id}/replay`, body, options);
+  replay(id: string, body: t.ReplayWebhooks, options?: PostOptions): ApiPromise<t.WebhookReplay> {
+    return this.post(id, "/replay", body, options);
   }
   /** Starts a drill of the endpoint. */
-  drill(id: string, options?: PostOptions): Promise<t.WebhookDrill> {
-    return this.post(`/${id}/drill`, undefined, options);
+  drill(id: string, options?: PostOptions): ApiPromise<t.WebhookDrill> {
+    return this.post(id, "/drill", undefined, options);
   }
-  retrieveDrill(id: string): Promise<t.WebhookDrill> {
-    return this.client.request("GET", `${this.path}/${encodeURIComponent(id)}/drill`);
+  retrieveDrill(id: string, options?: RequestOptions): ApiPromise<t.WebhookDrill> {
+    return this.get(id, "/drill", options);
   }
-  deliveries(id: string, query: Query = {}): AsyncGenerator<t.WebhookDelivery, void, undefined> {
-    return this.pages<t.WebhookDelivery>(`${this.path}/${encodeURIComponent(id)}/deliveries`, query);
+  /** Each attempt to deliver, with what your receiver answered. */
+  listDeliveries(id: string, query: Query = {}, options: RequestOptions = {}): Pager<t.WebhookDelivery> {
+    return new Pager<t.WebhookDelivery>(this.client, `${this.path}/${segment(id)}/deliveries`, query, options);
   }
 }
 
 /** Moves the simulated world; test keys only. */
 class TestHelpers {
-  constructor(private readonly client: Client) {}
+  readonly beneficiaries: BeneficiaryHelpers;
+  readonly chaos: Chaos;
+  readonly clock: Clock;
+  readonly payouts: PayoutHelpers;
+  readonly refunds: RefundHelpers;
+  readonly transfers: TransferHelpers;
 
-  private post<R>(path: string, body?: object): Promise<R> {
-    return this.client.request("POST", `/v1/test_helpers/${path}`, { body });
+  constructor(client: Client) {
+    this.beneficiaries = new BeneficiaryHelpers(client, "beneficiaries");
+    this.chaos = new Chaos(client, "chaos");
+    this.clock = new Clock(client, "clock");
+    this.payouts = new PayoutHelpers(client, "payouts");
+    this.refunds = new RefundHelpers(client, "refunds");
+    this.transfers = new TransferHelpers(client, "transfers");
   }
-  deposit(transferId: string, body: t.SimulateDeposit = {}): Promise<t.Deposit> {
-    return this.post(`transfers/${transferId}/deposit`, body);
+}
+
+class Helper {
+  protected readonly path: string;
+
+  constructor(protected readonly client: Client, name: string) {
+    this.path = `/v1/test_helpers/${name}`;
   }
-  advanceClock(seconds: number): Promise<t.TestClock> {
-    return this.post("clock", { advance_seconds: seconds });
+
+  protected move<R>(id: string, verb: string, body?: object, options: PostOptions = {}): ApiPromise<R> {
+    return this.client.request("POST", `${this.path}/${segment(id)}/${verb}`, { ...options, body });
   }
+}
+
+class BeneficiaryHelpers extends Helper {
+  activate(id: string, options?: PostOptions): ApiPromise<t.Beneficiary> {
+    return this.move(id, "activate", undefined, options);
+  }
+  reject(id: string, options?: PostOptions): ApiPromise<t.Beneficiary> {
+    return this.move(id, "reject", undefined, options);
+  }
+  requireInput(id: string, options?: PostOptions): ApiPromise<t.Beneficiary> {
+    return this.move(id, "require_input", undefined, options);
+  }
+}
+
+class TransferHelpers extends Helper {
+  /** The payer sends USDT: what is missing, unless the body says how much. */
+  deposit(id: string, body: t.SimulateDeposit = {}, options?: PostOptions): ApiPromise<t.Deposit> {
+    return this.move(id, "deposit", body, options);
+  }
+}
+
+class PayoutHelpers extends Helper {
+  settle(id: string, options?: PostOptions): ApiPromise<t.Payout> {
+    return this.move(id, "settle", undefined, options);
+  }
+  fail(id: string, body: t.SimulateFailure = {}, options?: PostOptions): ApiPromise<t.Payout> {
+    return this.move(id, "fail", body, options);
+  }
+  /** The beneficiary's bank sends the money back. */
+  return(id: string, body: t.SimulateFailure = {}, options?: PostOptions): ApiPromise<t.Payout> {
+    return this.move(id, "return", body, options);
+  }
+}
+
+class RefundHelpers extends Helper {
+  complete(id: string, options?: PostOptions): ApiPromise<t.Refund> {
+    return this.move(id, "complete", undefined, options);
+  }
+}
+
+class Clock extends Helper {
+  /** Moves the account's test clock forward. */
+  advance(seconds: number, options?: PostOptions): ApiPromise<t.TestClock> {
+    return this.client.request("POST", this.path, { ...options, body: { advance_seconds: seconds } });
+  }
+}
+
+class Chaos extends Helper {
   /** Lets the sandbox attack this key's requests, and one webhook endpoint, for a while. */
-  startChaos(body: t.StartChaos = {}): Promise<t.ChaosProfile> {
-    return this.post("chaos", body);
+  start(body: t.StartChaos = {}, options?: PostOptions): ApiPromise<t.ChaosProfile> {
+    return this.client.request("POST", this.path, { ...options, body });
   }
-  retrieveChaos(): Promise<t.ChaosProfile> {
-    return this.client.request("GET", "/v1/test_helpers/chaos");
+  retrieve(options?: RequestOptions): ApiPromise<t.ChaosProfile> {
+    return this.client.request("GET", this.path, options);
   }
-  stopChaos(): Promise<t.ChaosProfile> {
-    return this.post("chaos/stop");
+  stop(options?: PostOptions): ApiPromise<t.ChaosProfile> {
+    return this.client.request("POST", `${this.path}/stop`, options);
   }
   /** What the sandbox saw this key's program do, graded. */
-  chaosReport(): Promise<t.ChaosReport> {
-    return this.client.request("GET", "/v1/test_helpers/chaos/report");
-  }
-  activateBeneficiary(id: string): Promise<t.Beneficiary> {
-    return this.post(`beneficiaries/${id}/activate`);
-  }
-  rejectBeneficiary(id: string): Promise<t.Beneficiary> {
-    return this.post(`beneficiaries/${id}/reject`);
-  }
-  requireBeneficiaryInput(id: string): Promise<t.Beneficiary> {
-    return this.post(`beneficiaries/${id}/require_input`);
-  }
-  settlePayout(id: string): Promise<t.Payout> {
-    return this.post(`payouts/${id}/settle`);
-  }
-  failPayout(id: string, body: t.SimulateFailure = {}): Promise<t.Payout> {
-    return this.post(`payouts/${id}/fail`, body);
-  }
-  returnPayout(id: string, body: t.SimulateFailure = {}): Promise<t.Payout> {
-    return this.post(`payouts/${id}/return`, body);
-  }
-  completeRefund(id: string): Promise<t.Refund> {
-    return this.post(`refunds/${id}/complete`);
+  report(options?: RequestOptions): ApiPromise<t.ChaosReport> {
+    return this.client.request("GET", `${this.path}/report`, options);
   }
 }

@@ -52,7 +52,7 @@ test("six steps lead to a UTR", async () => {
     sender_id: sender.id, beneficiary_id: beneficiary.id, quote_lock_id: lock.id, amount: "1000.00", currency: "USD",
     payout_currency: "INR", funding: { rail: "stablecoin", asset: "USDT", chain: "tron" },
   });
-  await client.testHelpers.deposit(transfer.id);
+  await client.testHelpers.transfers.deposit(transfer.id);
   const settled = await until("the payout", async () => {
     const found = await client.transfers.retrieve(transfer.id);
     return found.status === "payout_settled" ? found : undefined;
@@ -169,12 +169,12 @@ test("real deliveries verify", async (context) => {
 });
 
 test("the sandbox attacks this client, and it passes", async () => {
-  await client.testHelpers.startChaos({ seed: 7, percentage: 100, delay_milliseconds: 100 });
+  await client.testHelpers.chaos.start({ seed: 7, percentage: 100, delay_milliseconds: 100 });
   const made: string[] = [];
   for (let number = 0; number < 4; number += 1) made.push((await client.senders.create(SENDER)).id);
   for (const id of made.slice(0, 2)) assert.equal((await client.senders.retrieve(id)).id, id);
-  await client.testHelpers.stopChaos();
-  const report = await client.testHelpers.chaosReport();
+  await client.testHelpers.chaos.stop();
+  const report = await client.testHelpers.chaos.report();
   assert.equal(report.grade, "passed", JSON.stringify(report));
   assert.equal(new Set(made).size, 4);
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { Client } from "../src/index.js";
+import { ApiPromise, Client } from "../src/index.js";
 
 type Document = { paths: Record<string, Record<string, { operationId?: string }>> };
 type Method = (...values: unknown[]) => unknown;
@@ -17,12 +17,12 @@ const ID = "an_id";
 async function requestsOf(name: string, path: string): Promise<string[]> {
   const sent: string[] = [];
   const client = new Client("sk_test_of_no_account");
-  const request = async (verb: string, to: string) => {
+  const request = (verb: string, to: string) => {
     sent.push(`${verb} ${to}`);
-    return { data: [], has_next: false };
+    return ApiPromise.of(Promise.resolve({ data: { data: [], has_next: false }, status: 200, headers: new Headers(), requestId: null, isReplayed: false }));
   };
   Object.assign(client, { request });
-  const parts = name.split(".").map((part) => part.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()));
+  const parts = name.split(".").map((part) => part.replace(/_(.?)/g, (_, letter: string) => letter.toUpperCase()));
   const last = parts.pop() ?? "";
   let owner: unknown = client;
   for (const part of parts) owner = (owner as Record<string, unknown>)[part];
@@ -65,6 +65,6 @@ test("a new or moved operation is noticed", async () => {
   delete document.paths["/v1/balance"];
   assert.deepEqual(await faults(document), [
     "list_news is GET /v1/news, and undefined sends ",
-    "get_balance is GET /v1/funds, and balance sends GET /v1/balance",
+    "get_balance is GET /v1/funds, and balance.retrieve sends GET /v1/balance",
   ]);
 });

@@ -1,7 +1,42 @@
 """Client of the hundi API, which pays Indian rupees into NRE accounts."""
 
-from .client import Client
-from .errors import ApiError, ConnectionFailed, HundiError, WebhookVerificationError
+from .async_client import AsyncClient, AsyncPager
+from .client import Client, Pager
+from .errors import (
+    ApiError,
+    AuthenticationError,
+    BadRequestError,
+    ConflictError,
+    ConnectionFailed,
+    ConnectionTimedOut,
+    HundiError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitError,
+    ServerError,
+    WebhookVerificationError,
+)
 from .webhooks import verify_webhook
+from .wire import Page, Response
 
-__all__ = ["ApiError", "Client", "ConnectionFailed", "HundiError", "WebhookVerificationError", "verify_webhook"]
+__all__ = [
+    "ApiError",
+    "AsyncClient",
+    "AsyncPager",
+    "AuthenticationError",
+    "BadRequestError",
+    "Client",
+    "ConflictError",
+    "ConnectionFailed",
+    "ConnectionTimedOut",
+    "HundiError",
+    "NotFoundError",
+    "Page",
+    "Pager",
+    "PermissionDeniedError",
+    "RateLimitError",
+    "Response",
+    "ServerError",
+    "WebhookVerificationError",
+    "verify_webhook",
+]

@@ -1,0 +1,412 @@
+"""The client for asyncio: one attribute a resource, one method an operation."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import copy
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Generic, TypeVar, cast
+
+import httpx
+from typing_extensions import Unpack
+
+from . import types as t
+from . import wire
+from .errors import ConnectionFailed, ConnectionTimedOut
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """Calls the service with one API key: the argument, or HUNDI_API_KEY, or what the file HUNDI_API_KEY_FILE holds.
+
+    The service's address is `base_url`, or HUNDI_BASE_URL. `attempts_max` bounds the attempts of one call, `timeout`
+    the seconds of one attempt. `app_info` names your program to the operator, such as `shop/1.4`. `http_client` is for
+    a proxy or certificates of your own. `sleep` is for tests.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        *,
+        base_url: str | None = None,
+        attempts_max: int = wire.ATTEMPTS_MAX,
+        timeout: float = wire.TIMEOUT_SECONDS,
+        app_info: str | None = None,
+        http_client: httpx.AsyncClient | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._headers = wire.headers_of(wire.find_key(api_key), app_info)
+        self._url = wire.find_url(base_url)
+        self._http = http_client or httpx.AsyncClient()
+        self._attempts_max = max(1, attempts_max)
+        self._timeout = timeout
+        self._sleep = sleep
+        self._make_resources()
+
+    def _make_resources(self) -> None:
+        self.balance = AsyncBalance(self)
+        self.beneficiaries = AsyncBeneficiaries(self, "beneficiaries")
+        self.corridors = AsyncCorridors(self)
+        self.senders = AsyncSenders(self, "senders")
+        self.quote_locks = AsyncQuoteLocks(self, "quote_locks")
+        self.transfers = AsyncTransfers(self, "transfers")
+        self.deposits = AsyncResource[t.Deposit](self, "deposits")
+        self.payouts = AsyncPayouts(self, "payouts")
+        self.refunds = AsyncRefunds(self, "refunds")
+        self.statements = AsyncStatements(self)
+        self.events = AsyncEvents(self, "events")
+        self.webhook_endpoints = AsyncWebhookEndpoints(self, "webhook_endpoints")
+        self.test_helpers = AsyncTestHelpers(self)
+
+    def with_options(self, *, attempts_max: int | None = None, timeout: float | None = None) -> AsyncClient:
+        """This client with other options, for one call or several. It uses the same connections."""
+        other = copy.copy(self)
+        other._attempts_max = self._attempts_max if attempts_max is None else max(1, attempts_max)
+        other._timeout = self._timeout if timeout is None else timeout
+        other._make_resources()
+        return other
+
+    @property
+    def last_response(self) -> wire.Response | None:
+        """The last answer in this thread, or in this task: status, headers and request ID."""
+        return wire.last_response.get()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: dict[str, Any] | None = None,
+        query: dict[str, Any] | None = None,
+        idempotency_key: str | None = None,
+        accept: str = wire.JSON,
+    ) -> Any:
+        """Sends a request until its answer is one that a retry would not change."""
+        headers = self._headers.copy()
+        headers["Accept"] = accept
+        if method == "POST":
+            idempotency_key = idempotency_key or str(uuid.uuid4())
+            headers["Idempotency-Key"] = idempotency_key
+        json = wire.to_wire(body or {}) if method == "POST" else None
+        params = wire.to_query(query)
+        for attempt in range(1, self._attempts_max + 1):
+            answer = None
+            try:
+                answer = await self._http.request(
+                    method, self._url + path, json=json, params=params, headers=headers, timeout=self._timeout
+                )
+            except httpx.TransportError as error:
+                if attempt == self._attempts_max:
+                    kind = ConnectionTimedOut if isinstance(error, httpx.TimeoutException) else ConnectionFailed
+                    raise kind(error, idempotency_key) from error
+            else:
+                if attempt == self._attempts_max or not wire.is_worth_a_retry(answer):
+                    return wire.take(answer, idempotency_key)
+            await self._sleep(wire.pause_after(attempt, answer))
+        raise AssertionError("the last attempt returns or raises")
+
+
+class AsyncPager(Generic[T]):
+    """All objects of a list, which is asked for page by page. `pages()` are the pages."""
+
+    def __init__(self, client: AsyncClient, path: str, query: dict[str, Any]) -> None:
+        self._client = client
+        self._path = path
+        self._query = {"limit": wire.PAGE_OBJECTS, **query}
+
+    async def pages(self) -> AsyncIterator[wire.Page[T]]:
+        query = dict(self._query)
+        cursor = "ending_before" if "ending_before" in query else "starting_after"
+        while True:
+            page = await self._client.request("GET", self._path, query=query)
+            yield wire.Page(page["data"], page["has_next"])
+            if not page["has_next"]:
+                return
+            query[cursor] = page["data"][-1]["id"]
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        async for page in self.pages():
+            for found in page.data:
+                yield found
+
+
+class AsyncResource(Generic[T]):
+    """A kind of object that can be read."""
+
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        self._client = client
+        self._path = f"/v1/{name}"
+
+    async def retrieve(self, id: str) -> T:
+        return cast(T, await self._get(id))
+
+    def list(self, **query: Any) -> AsyncPager[T]:
+        """All objects, oldest first. Filters of the API are keywords, such as `status="funding"` or
+        `created={"gte": 1790000000}`."""
+        return AsyncPager[T](self._client, self._path, query)
+
+    async def _get(self, id: str, below: str = "", **options: Any) -> Any:
+        return await self._client.request("GET", f"{self._path}/{wire.segment(id)}{below}", **options)
+
+    async def _make(self, body: Any, idempotency_key: str | None, below: str = "") -> Any:
+        return await self._client.request("POST", self._path + below, body=body, idempotency_key=idempotency_key)
+
+    async def _post(self, id: str, below: str, body: Any, idempotency_key: str | None) -> Any:
+        path = f"{self._path}/{wire.segment(id)}{below}"
+        return await self._client.request("POST", path, body=body, idempotency_key=idempotency_key)
+
+
+class AsyncBalance:
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def retrieve(self) -> t.Balance:
+        return cast(t.Balance, await self._client.request("GET", "/v1/balance"))
+
+
+class AsyncCorridors:
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def list(self) -> builtins.list[t.Corridor]:
+        """What can be sent where, with the limits of an amount."""
+        answer = cast(t.CorridorList, await self._client.request("GET", "/v1/corridors"))
+        return answer["data"]
+
+
+class AsyncStatements:
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def retrieve(self, from_: int | None = None, to: int | None = None) -> t.Statement:
+        """What transfers moved in a period, from one Unix second up to another."""
+        query = {"from": from_, "to": to}
+        return cast(t.Statement, await self._client.request("GET", "/v1/statements", query=query))
+
+    async def retrieve_csv(self, from_: int | None = None, to: int | None = None) -> str:
+        """The same for a spreadsheet."""
+        query = {"from": from_, "to": to, "format": "csv"}
+        return cast(str, await self._client.request("GET", "/v1/statements", query=query, accept=wire.CSV))
+
+
+class AsyncBeneficiaries(AsyncResource[t.Beneficiary]):
+    async def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateBeneficiary]) -> t.Beneficiary:
+        return cast(t.Beneficiary, await self._make(body, idempotency_key))
+
+    async def update(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.UpdateBeneficiary]
+    ) -> t.Beneficiary:
+        return cast(t.Beneficiary, await self._post(id, "", body, idempotency_key))
+
+    async def validate(
+        self, *, idempotency_key: str | None = None, **body: Unpack[t.ValidateBeneficiary]
+    ) -> t.BeneficiaryValidation:
+        """Checks the details of a beneficiary and creates none."""
+        return cast(t.BeneficiaryValidation, await self._make(body, idempotency_key, "/validate"))
+
+
+class AsyncSenders(AsyncResource[t.Sender]):
+    async def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateSender]) -> t.Sender:
+        return cast(t.Sender, await self._make(body, idempotency_key))
+
+
+class AsyncQuoteLocks(AsyncResource[t.QuoteLock]):
+    async def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateQuoteLock]) -> t.QuoteLock:
+        return cast(t.QuoteLock, await self._make(body, idempotency_key))
+
+
+class AsyncTransfers(AsyncResource[t.Transfer]):
+    async def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateTransfer]) -> t.Transfer:
+        return cast(t.Transfer, await self._make(body, idempotency_key))
+
+    async def cancel(self, id: str, *, idempotency_key: str | None = None) -> t.Transfer:
+        return cast(t.Transfer, await self._post(id, "/cancel", None, idempotency_key))
+
+    async def resolve_funding(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.ResolveFunding]
+    ) -> t.Transfer:
+        return cast(t.Transfer, await self._post(id, "/resolve_funding", body, idempotency_key))
+
+    async def diagnose_funding(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.DiagnoseFunding]
+    ) -> t.FundingDiagnosis:
+        return cast(t.FundingDiagnosis, await self._post(id, "/funding/diagnose", body, idempotency_key))
+
+
+class AsyncPayouts(AsyncResource[t.Payout]):
+    async def payment_advice(self, id: str) -> t.PaymentAdviceDocument:
+        """The signed receipt."""
+        return cast(t.PaymentAdviceDocument, await self._get(id, "/payment_advice"))
+
+    async def payment_advice_pdf(self, id: str) -> bytes:
+        """The receipt as a page to print."""
+        return cast(bytes, await self._get(id, "/payment_advice", accept=wire.PDF))
+
+
+class AsyncRefunds(AsyncResource[t.Refund]):
+    async def update(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.DeclareRefundAddress]
+    ) -> t.Refund:
+        """Declares where the refund goes."""
+        return cast(t.Refund, await self._post(id, "", body, idempotency_key))
+
+
+class AsyncEvents(AsyncResource[t.Event]):
+    async def checkpoint(self, event_id: str | None = None) -> t.EventCheckpoint:
+        """Count and chained hash of all events up to one, or up to the newest."""
+        query = {"event_id": event_id}
+        return cast(t.EventCheckpoint, await self._client.request("GET", f"{self._path}/checkpoint", query=query))
+
+    async def follow(self, after: str | None = None, *, wait_seconds: int = 20) -> AsyncIterator[t.Event]:
+        """Iterates over events after an ID, oldest first, and waits for new ones: it never ends by itself.
+
+        Store the ID of each event together with what you did about it, and go on from it: none is missed.
+        """
+        while True:
+            query = {"limit": wire.PAGE_OBJECTS, "wait": wait_seconds, "starting_after": after}
+            page = await self._client.request("GET", self._path, query=query)
+            for event in page["data"]:
+                yield event
+                after = event["id"]
+
+
+class AsyncWebhookEndpoints(AsyncResource[t.WebhookEndpoint]):
+    async def create(
+        self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateWebhookEndpoint]
+    ) -> t.WebhookEndpoint:
+        """The answer shows the secret, this once."""
+        return cast(t.WebhookEndpoint, await self._make(body, idempotency_key))
+
+    async def update(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.UpdateWebhookEndpoint]
+    ) -> t.WebhookEndpoint:
+        return cast(t.WebhookEndpoint, await self._post(id, "", body, idempotency_key))
+
+    async def delete(self, id: str) -> t.DeletedWebhookEndpoint:
+        path = f"{self._path}/{wire.segment(id)}"
+        return cast(t.DeletedWebhookEndpoint, await self._client.request("DELETE", path))
+
+    async def rotate_secret(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.RotateWebhookSecret]
+    ) -> t.WebhookEndpoint:
+        return cast(t.WebhookEndpoint, await self._post(id, "/rotate_secret", body, idempotency_key))
+
+    async def replay(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.ReplayWebhooks]
+    ) -> t.WebhookReplay:
+        return cast(t.WebhookReplay, await self._post(id, "/replay", body, idempotency_key))
+
+    async def drill(self, id: str, *, idempotency_key: str | None = None) -> t.WebhookDrill:
+        """Starts a drill of the endpoint."""
+        return cast(t.WebhookDrill, await self._post(id, "/drill", None, idempotency_key))
+
+    async def retrieve_drill(self, id: str) -> t.WebhookDrill:
+        return cast(t.WebhookDrill, await self._get(id, "/drill"))
+
+    def list_deliveries(self, id: str, **query: Any) -> AsyncPager[t.WebhookDelivery]:
+        """Each attempt to deliver, with what your receiver answered."""
+        return AsyncPager[t.WebhookDelivery](self._client, f"{self._path}/{wire.segment(id)}/deliveries", query)
+
+
+class AsyncTestHelpers:
+    """Moves the simulated world; test keys only."""
+
+    __test__ = False
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.beneficiaries = AsyncBeneficiaryHelpers(client, "beneficiaries")
+        self.chaos = AsyncChaos(client, "chaos")
+        self.clock = AsyncClock(client, "clock")
+        self.payouts = AsyncPayoutHelpers(client, "payouts")
+        self.refunds = AsyncRefundHelpers(client, "refunds")
+        self.transfers = AsyncTransferHelpers(client, "transfers")
+
+
+class AsyncHelper:
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        self._client = client
+        self._path = f"/v1/test_helpers/{name}"
+
+    async def _move(self, id: str, verb: str, body: Any, idempotency_key: str | None) -> Any:
+        path = f"{self._path}/{wire.segment(id)}/{verb}"
+        return await self._client.request("POST", path, body=body, idempotency_key=idempotency_key)
+
+
+class AsyncBeneficiaryHelpers(AsyncHelper):
+    async def activate(self, id: str, *, idempotency_key: str | None = None) -> t.Beneficiary:
+        return cast(t.Beneficiary, await self._move(id, "activate", None, idempotency_key))
+
+    async def reject(self, id: str, *, idempotency_key: str | None = None) -> t.Beneficiary:
+        return cast(t.Beneficiary, await self._move(id, "reject", None, idempotency_key))
+
+    async def require_input(self, id: str, *, idempotency_key: str | None = None) -> t.Beneficiary:
+        return cast(t.Beneficiary, await self._move(id, "require_input", None, idempotency_key))
+
+
+class AsyncTransferHelpers(AsyncHelper):
+    async def deposit(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.SimulateDeposit]
+    ) -> t.Deposit:
+        """The payer sends USDT: what is missing, unless the body says how much."""
+        return cast(t.Deposit, await self._move(id, "deposit", body, idempotency_key))
+
+
+class AsyncPayoutHelpers(AsyncHelper):
+    async def settle(self, id: str, *, idempotency_key: str | None = None) -> t.Payout:
+        return cast(t.Payout, await self._move(id, "settle", None, idempotency_key))
+
+    async def fail(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.SimulateFailure]
+    ) -> t.Payout:
+        return cast(t.Payout, await self._move(id, "fail", body, idempotency_key))
+
+    async def return_(
+        self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.SimulateFailure]
+    ) -> t.Payout:
+        """The beneficiary's bank sends the money back. The method's name ends with `_`, as `return` is a keyword."""
+        return cast(t.Payout, await self._move(id, "return", body, idempotency_key))
+
+
+class AsyncRefundHelpers(AsyncHelper):
+    async def complete(self, id: str, *, idempotency_key: str | None = None) -> t.Refund:
+        return cast(t.Refund, await self._move(id, "complete", None, idempotency_key))
+
+
+class AsyncClock(AsyncHelper):
+    async def advance(self, seconds: int, *, idempotency_key: str | None = None) -> t.TestClock:
+        """Moves the account's test clock forward."""
+        body = {"advance_seconds": seconds}
+        answer = await self._client.request("POST", self._path, body=body, idempotency_key=idempotency_key)
+        return cast(t.TestClock, answer)
+
+
+class AsyncChaos(AsyncHelper):
+    async def start(self, *, idempotency_key: str | None = None, **body: Unpack[t.StartChaos]) -> t.ChaosProfile:
+        """Lets the sandbox attack this key's requests, and one webhook endpoint, for a while."""
+        answer = await self._client.request(
+            "POST", self._path, body=cast(dict[str, Any], body), idempotency_key=idempotency_key
+        )
+        return cast(t.ChaosProfile, answer)
+
+    async def retrieve(self) -> t.ChaosProfile:
+        return cast(t.ChaosProfile, await self._client.request("GET", self._path))
+
+    async def stop(self, *, idempotency_key: str | None = None) -> t.ChaosProfile:
+        answer = await self._client.request("POST", f"{self._path}/stop", idempotency_key=idempotency_key)
+        return cast(t.ChaosProfile, answer)
+
+    async def report(self) -> t.ChaosReport:
+        """What the sandbox saw this key's program do, graded."""
+        return cast(t.ChaosReport, await self._client.request("GET", f"{self._path}/report"))
