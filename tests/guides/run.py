@@ -88,6 +88,12 @@ def is_listening(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 class Shell:
     """One shell for the whole guide, which also starts the programs, so that variables are theirs."""
 
@@ -168,6 +174,8 @@ def says_why_it_stops(block, folder):
 
 def go_through(guide, language):
     text = guide.read_text().replace(ADDRESS_IN_GUIDES, ADDRESS).replace(KEY_IN_GUIDES, KEY)
+    # The ports of the guides may be taken on this machine.
+    text = re.sub(r"^(export \w+_PORT=)\d+$", lambda match: match.group(1) + str(free_port()), text, flags=re.M)
     with tempfile.TemporaryDirectory() as name:
         (Path(name) / "node_modules").symlink_to(TOOLS / "node_modules")
         shell = Shell(Path(name))
