@@ -188,6 +188,9 @@ fn mark(line: &str) -> Option<LanguageMark<'_>> {
     }
 }
 
+/// The options behind a fence that only the tests read.
+const TEST_OPTIONS: [&str; 4] = [" background=", " pasted=", " answer=", " unrun="];
+
 /// The text as readers of Markdown get it: without marks, and without the options behind a fence
 /// that only the tests read.
 pub fn plain(text: &str) -> String {
@@ -198,7 +201,7 @@ pub fn plain(text: &str) -> String {
             lines.next_if(|next| next.is_empty());
             continue;
         }
-        let ends = [" background=", " pasted="].map(|option| line.find(option));
+        let ends = TEST_OPTIONS.map(|option| line.find(option));
         let end = ends.into_iter().flatten().min().filter(|_| line.starts_with("```"));
         kept.push_str(end.map_or(line, |end| &line[..end]));
         kept.push('\n');
@@ -352,6 +355,8 @@ mod tests {
         assert_eq!(plain(text), "```python title=x.py\nx background=1\n```\n");
         let text = "```python title=x.py pasted=yes\nx pasted=1\n```\n";
         assert_eq!(plain(text), "```python title=x.py\nx pasted=1\n```\n");
+        let text = "```json answer=x\n1\n```\n\n```http unrun=no such server\nx unrun=1\n```\n";
+        assert_eq!(plain(text), "```json\n1\n```\n\n```http\nx unrun=1\n```\n");
     }
 
     #[test]

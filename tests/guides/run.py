@@ -6,6 +6,9 @@ examples in Rust. A guide whose code comes in several languages is gone through 
 Code with a title is a file that is run; `background=WEBHOOK_PORT` means that it goes on running and listens on the port in
 that variable, and `background=-` that it goes on running. What code with `pasted=yes` prints is typed into the shell. Other bash
 code is typed into one shell. A `text` block after code is what was printed; IDs, numbers and references may differ.
+`json` with `answer=NAME` is what the server answers to a request that `ANSWERS` has.
+
+Every block has to be run or compared. One that cannot be says why behind its language: `unrun=` and the reason.
 """
 
 import json
@@ -17,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
+import uuid
 from pathlib import Path
 
 GUIDES, ADDRESS, KEY, TOOLS = Path(sys.argv[1]), sys.argv[2], sys.argv[3], Path(sys.argv[4]).resolve()
@@ -34,6 +39,7 @@ class Block:
         self.language, info, self.text = match.group(1), match.group(2), match.group(3)
         options = dict(word.split("=", 1) for word in info.split() if "=" in word)
         self.title, self.background, self.is_pasted = options.get("title"), options.get("background"), "pasted" in options
+        self.answer, (_, _, self.unrun) = options.get("answer"), info.partition("unrun=")
         self.start, self.end = match.span()
 
 
@@ -49,6 +55,49 @@ def choices(text):
             found.append([block])
         end = block.end
     return found
+
+
+# What the JSON in the guides is: the request, and where in the answer it stands.
+ANSWERS = {
+    "refused_beneficiary": (("POST", "/v1/beneficiaries", {
+        "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC1000001", "account_type": "nre"}), ()),
+    "empty_list": (("GET", "/v1/quote_locks?created.gte=4102444800"), ()),
+    "settled_event": (("GET", "/v1/events?type=transfer.status.payout_settled&limit=1"), ("data", 0)),
+}
+
+
+def shape(value, path="$"):
+    """Each member of an answer with its type, and its text without what differs from run to run."""
+    if isinstance(value, dict):
+        return [line for name, inner in value.items() for line in [f"{path}.{name}", *shape(inner, f"{path}.{name}")]]
+    if isinstance(value, list):
+        return [f"{path} list", *(line for inner in value for line in shape(inner, f"{path}[]"))]
+    return [f"{path} {type(value).__name__} {alike(str(value))}"]
+
+
+def compare_answer(block, where):
+    """Fails where JSON in a guide is not what the server answers: members, their order, their types and their words."""
+    request, steps = ANSWERS[block.answer]
+    answer = call(*request)
+    for step in steps:
+        answer = answer[step]
+    shown, real = shape(json.loads(block.text)), shape(answer)
+    if shown != real:
+        sys.exit(f"{where} shows\n{json.dumps(shown, indent=1)}\nand the server answers\n{json.dumps(real, indent=1)}")
+
+
+def unaccounted(guide, text, seen):
+    """Where a guide has code that was neither run nor compared, and says no reason."""
+    found, fenced = [], set()
+    for block in map(Block, FENCE.finditer(text)):
+        fenced |= set(range(text.count("\n", 0, block.start), text.count("\n", 0, block.end) + 1))
+        if block.start not in seen and not block.unrun.strip():
+            found.append((text.count("\n", 0, block.start) + 1, f"```{block.language}"))
+    # Code that has no such fence is indented, or has another fence.
+    for number, line in enumerate(text.splitlines()):
+        if number not in fenced and re.match(r" *(```|~~~)| {4,}\S|\t", line):
+            found.append((number + 1, line))
+    return [f"{guide.name}:{number}: {line}" for number, line in sorted(found)]
 
 
 def command(block, folder):
@@ -129,10 +178,15 @@ class Shell:
         self.process.wait()
 
 
-def call(method, path):
-    request = urllib.request.Request(ADDRESS + path, method=method, headers={"Authorization": f"Bearer {KEY}"})
-    with urllib.request.urlopen(request, timeout=WAIT_SECONDS_MAX) as answer:
-        return json.load(answer)
+def call(method, path, body=None):
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
+    content = json.dumps(body).encode() if body else None
+    try:
+        with urllib.request.urlopen(urllib.request.Request(ADDRESS + path, content, headers, method=method),
+                                    timeout=WAIT_SECONDS_MAX) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as refusal:
+        return json.load(refusal)
 
 
 def end_endpoints():
@@ -173,6 +227,9 @@ def says_why_it_stops(block, folder):
 
 
 def go_through(guide, language):
+    """Runs a guide in one language, and answers where the blocks begin that were run or compared."""
+    source, seen = guide.read_text(), set()
+    starts = [match.start() for match in FENCE.finditer(source)]
     text = guide.read_text().replace(ADDRESS_IN_GUIDES, ADDRESS).replace(KEY_IN_GUIDES, KEY)
     # The ports of the guides may be taken on this machine.
     text = re.sub(r"^(export \w+_PORT=)\d+$", lambda match: match.group(1) + str(free_port()), text, flags=re.M)
@@ -180,16 +237,23 @@ def go_through(guide, language):
         (Path(name) / "node_modules").symlink_to(TOOLS / "node_modules")
         shell = Shell(Path(name))
         lines_count = asked_count = 0
+        positions = [match.start() for match in FENCE.finditer(text)]
         try:
             for choice in choices(text):
                 block = next((block for block in choice if block.language == language), choice[0])
+                is_seen = bool(block.title or block.answer or block.language in ("bash", "text"))
+                if block.unrun or not is_seen:
+                    continue
+                seen.add(starts[positions.index(block.start)])
                 program = command(block, Path(name)) if block.title else None
                 if program and not block.title.startswith(NEEDS_NO_VARIABLES):
                     asks_for_variables(program, Path(name))
                     asked_count += 1
                 if block.title and block.title.startswith("quick_start"):
                     says_why_it_stops(block, Path(name))
-                if block.language == "text":
+                if block.answer:
+                    compare_answer(block, f"{guide.name} in {block.answer}")
+                elif block.language == "text":
                     for line in filter(None, map(alike, block.text.splitlines())):
                         lines_count += 1
                         wait(f"the line {line!r} of {guide.name} in {language}, which printed\n{shell.text()}",
@@ -214,15 +278,59 @@ def go_through(guide, language):
         end_endpoints()
         print(f"{guide.name}: went through it in {language}, and found {lines_count} lines as they are written;"
               f" {asked_count} programs say which variables they lack")
+    return seen
+
+
+def languages_of(text):
+    """The languages that a guide is gone through in."""
+    blocks = [block for choice in choices(text) for block in choice]
+    languages = [language for language in ("bash", *PROGRAMS) if any(block.language == language for block in blocks)]
+    # A guide with programs alone is not gone through in the shell; one with JSON alone is gone through once.
+    is_for_shell = any(block.language == "bash" for choice in choices(text) if len(choice) > 1 for block in choice)
+    if "bash" in languages and len(languages) > 1 and not is_for_shell:
+        languages.remove("bash")
+    return languages or (["bash"] if blocks else [])
+
+
+def check(guide):
+    seen = set()
+    for language in languages_of(guide.read_text()):
+        seen |= go_through(guide, language)
+    if left := unaccounted(guide, guide.read_text(), seen):
+        sys.exit("neither run nor compared, and no reason given:\n" + "\n".join(left))
+
+
+def refuse_planted():
+    """Guides with a fault that this script has to find."""
+    page = '{ "object": "list", "data": [], "has_next": false }'
+    shown = lambda text: f"```json answer=empty_list\n{text}\n```\n"
+    faults = {
+        "an untitled program": "```python\nprint(1)\n```\n",
+        "JSON of no request": f"```json\n{page}\n```\n",
+        "a language that nobody runs": "```http\nGET /v1/events\n```\n",
+        "a fence in a list": "- see\n\n  ```bash\n  echo\n  ```\n",
+        "indented code": "Run\n\n    hundi serve\n",
+        "no reason": "```http unrun=\nGET /v1/events\n```\n",
+        "a member that is not answered": shown(page.replace("}", ', "total": 0 }')),
+        "a member that is missing": shown('{ "object": "list" }'),
+        "another type": shown(page.replace("false", "0")),
+        "another word": shown(page.replace("list", "page")),
+    }
+    with tempfile.TemporaryDirectory() as name:
+        guide = Path(name) / "planted.md"
+        guide.write_text(f"{shown(page)}\n```http unrun=it is a picture of a request\nGET /\n```\n")
+        check(guide)
+        for what, text in faults.items():
+            guide.write_text(text)
+            try:
+                check(guide)
+            except SystemExit as exit:
+                assert exit.code, what
+            else:
+                sys.exit(f"a guide with {what} was taken")
+    print(f"a guide with one of {len(faults)} planted faults is refused")
 
 
 for guide in sorted(GUIDES.glob("*.md")):
-    blocks = [block for choice in choices(guide.read_text()) for block in choice]
-    languages = [language for language in ("bash", *PROGRAMS) if any(block.language == language for block in blocks)]
-    if not any(block.title or block.language == "bash" for block in blocks):
-        continue
-    for language in languages:
-        is_program = language != "bash"
-        # A guide with programs alone is not gone through in the shell.
-        if is_program or languages == ["bash"] or any(block.language == "bash" for choice in choices(guide.read_text()) if len(choice) > 1 for block in choice):
-            go_through(guide, language)
+    check(guide)
+refuse_planted()
