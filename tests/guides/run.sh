@@ -35,6 +35,7 @@ if timeout 60 bash "$folder/mismatch.sh" > "$folder/refused" 2>&1; then exit 1; 
 grep -q '"status":"input_required"' "$folder/refused" && ! grep -q transfers/ "$folder/refused"
 echo "the lines that a first start prints led to a UTR, and so did those with curl"
 "$tools/python3" tests/guides/run.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
+"$tools/python3" tests/guides/receivers.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
 "$tools/python3" tests/guides/killed.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
 refuse_panics
 rm -r "$work"
