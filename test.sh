@@ -141,6 +141,9 @@ if ! $quick; then
   say "the operator's console in a browser"
   try tests/console/run.sh
 
+  say "the pictures in README.md"
+  try docs/images/screens.sh --check
+
   say "fail-overs of a Patroni cluster"
   if [ -x /usr/bin/patroni ] && [ -x /usr/bin/etcd ]; then
     if cargo nextest --version >/dev/null 2>&1; then
