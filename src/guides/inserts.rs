@@ -1,4 +1,5 @@
-//! The parts of guides that come from the code: status graphs, error codes, event types, limits.
+//! The parts of guides that come from the code: status graphs, error codes, failure
+//! codes, event types, limits.
 
 use std::fmt::Write;
 
@@ -10,6 +11,7 @@ use crate::deposits::state::DepositStatus;
 use crate::kernel::Code;
 use crate::kernel::state::Status;
 use crate::payouts::state::PayoutStatus;
+use crate::rails::FailureCode;
 use crate::rate_limits::EXPENSIVE_TOKENS;
 use crate::refunds::state::RefundStatus;
 use crate::transfers::state::TransferStatus;
@@ -52,6 +54,7 @@ fn insert(name: &str, document: &Value, output: Output) -> Option<String> {
         "refund statuses" => graph::<RefundStatus>(output),
         "deposit statuses" => graph::<DepositStatus>(output),
         "error codes" => error_codes(),
+        "failure codes" => failure_codes(),
         "event types" => event_types(document),
         "expensive tokens" => EXPENSIVE_TOKENS.to_string(),
         "version" => env!("CARGO_PKG_VERSION").to_owned(),
@@ -107,6 +110,16 @@ fn error_codes() -> String {
         }
     }
     text
+}
+
+/// A table of why payouts fail or come back.
+fn failure_codes() -> String {
+    let mut table = String::from("| `failure.code` | Cause | What you do |\n|---|---|---|\n");
+    for code in FailureCode::ALL {
+        // Writing to a text cannot fail.
+        let _ = writeln!(table, "| `{}` | {} | {} |", code.as_str(), code.message(), code.remedy());
+    }
+    table
 }
 
 /// What each release changed for callers, newest first.

@@ -53,6 +53,40 @@ impl FailureCode {
             FailureCode::OutcomeUnknown => "The bank has not said what became of the payment.",
         }
     }
+    /// What a caller can do about it, for the guides.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            FailureCode::BeneficiaryNameMismatch => {
+                "Ask for the name as the bank has it, and create a beneficiary with that name."
+            }
+            FailureCode::AccountInvalid => {
+                "Ask for the account number and the IFSC again, and create a beneficiary with them."
+            }
+            FailureCode::AccountClosed | FailureCode::AccountNotNre => {
+                "Ask for an open NRE account, and create a beneficiary with it."
+            }
+            FailureCode::AccountFrozen => {
+                "The beneficiary has to ask their bank. Pay again once the account is free, or to \
+                 another account."
+            }
+            FailureCode::IfscInvalid => {
+                "Ask for the branch's present IFSC, and create a beneficiary with it."
+            }
+            FailureCode::BeneficiaryBankUnavailable => "Pay the same beneficiary again later.",
+            FailureCode::ReturnedByBeneficiaryBank => {
+                "Ask the operator why. Payouts to the beneficiary are disabled meanwhile."
+            }
+            FailureCode::ComplianceRejected => {
+                "Ask the operator. Another payment would be refused, too."
+            }
+            FailureCode::TechnicalError => {
+                "Pay the same beneficiary again later. If it fails again, ask the operator."
+            }
+            FailureCode::OutcomeUnknown => {
+                "Wait, and do not pay again: the payout is still `processing`, and may arrive."
+            }
+        }
+    }
 }
 
 /// Paise from which RTGS is used.

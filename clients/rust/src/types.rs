@@ -958,7 +958,7 @@ pub enum CreateTransferFundingPolicyLate {
 pub struct CreateWebhookEndpoint {
     /// Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret.
     pub url: String,
-    /// Event types: full names, *, or a prefix such as transfer.status.*.
+    /// Event types: full names, prefixes such as transfer.status.*, or *; * if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled_events: Option<Vec<String>>,
     /// The caller's own description.
@@ -1630,7 +1630,7 @@ pub struct Payout {
     /// Why it failed; null otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<PayoutFailure>,
-    /// The document of a settled payout.
+    /// The document of a settled payout; pending for all others.
     pub payment_advice: PaymentAdvice,
     /// When the object was created, in Unix seconds.
     pub created: i64,
@@ -1775,7 +1775,7 @@ pub struct QuoteLock {
     pub sell_amount: Decimal,
     /// Currency that is bought.
     pub buy_currency: QuoteLockBuyCurrency,
-    /// Amount that is bought, as a decimal string.
+    /// Amount that is bought, as a decimal string; rounded down to the paisa.
     pub buy_amount: Decimal,
     /// The same as `sell_amount`.
     pub amount: Decimal,
@@ -2584,7 +2584,7 @@ pub struct UpdateWebhookEndpoint {
     /// Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Event types: full names, *, or a prefix such as transfer.status.*.
+    /// Event types: full names, prefixes such as transfer.status.*, or *; * if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled_events: Option<Option<Vec<String>>>,
     /// The caller's own description.
@@ -2797,7 +2797,7 @@ pub struct WebhookEndpoint {
     /// The caller's own description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Event types: full names, *, or a prefix such as transfer.status.*.
+    /// Event types: full names, prefixes such as transfer.status.*, or *; * if left out.
     pub enabled_events: Vec<String>,
     /// Whether events are delivered, by how deliveries went.
     pub status: WebhookEndpointStatus,

@@ -485,7 +485,7 @@ export interface CreateTransferFundingPolicy {
 export interface CreateWebhookEndpoint {
   /** Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret. */
   url: string;
-  /** Event types: full names, *, or a prefix such as transfer.status.*. */
+  /** Event types: full names, prefixes such as transfer.status.*, or *; * if left out. */
   enabled_events?: Array<string> | null;
   /** The caller's own description. */
   description?: string | null;
@@ -849,7 +849,7 @@ export interface Payout {
   settled_at?: number | null;
   /** Why it failed; null otherwise. */
   failure?: PayoutFailure | null;
-  /** The document of a settled payout. */
+  /** The document of a settled payout; pending for all others. */
   payment_advice: PaymentAdvice;
   /** When the object was created, in Unix seconds. */
   created: number;
@@ -901,7 +901,7 @@ export interface QuoteLock {
   sell_amount: Decimal;
   /** Currency that is bought. */
   buy_currency: "INR" | "USD" | "USDT";
-  /** Amount that is bought, as a decimal string. */
+  /** Amount that is bought, as a decimal string; rounded down to the paisa. */
   buy_amount: Decimal;
   /** The same as `sell_amount`. */
   amount: Decimal;
@@ -1267,7 +1267,7 @@ export interface UpdateBeneficiary {
 export interface UpdateWebhookEndpoint {
   /** Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret. */
   url?: string;
-  /** Event types: full names, *, or a prefix such as transfer.status.*. */
+  /** Event types: full names, prefixes such as transfer.status.*, or *; * if left out. */
   enabled_events?: Array<string> | null;
   /** The caller's own description. */
   description?: string | null;
@@ -1386,7 +1386,7 @@ export interface WebhookEndpoint {
   url: string;
   /** The caller's own description. */
   description?: string | null;
-  /** Event types: full names, *, or a prefix such as transfer.status.*. */
+  /** Event types: full names, prefixes such as transfer.status.*, or *; * if left out. */
   enabled_events: Array<string>;
   /** Whether events are delivered, by how deliveries went. */
   status: "enabled" | "failing" | "disabled";

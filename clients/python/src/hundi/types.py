@@ -522,7 +522,7 @@ class CreateWebhookEndpoint(TypedDict):
     url: str
     """Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret."""
     enabled_events: NotRequired[list[str] | None]
-    """Event types: full names, *, or a prefix such as transfer.status.*."""
+    """Event types: full names, prefixes such as transfer.status.*, or *; * if left out."""
     description: NotRequired[str | None]
     """The caller's own description."""
     metadata: NotRequired[dict[str, str] | None]
@@ -887,7 +887,7 @@ class Payout(TypedDict):
     failure: NotRequired[PayoutFailure | None]
     """Why it failed; null otherwise."""
     payment_advice: PaymentAdvice
-    """The document of a settled payout."""
+    """The document of a settled payout; pending for all others."""
     created: int
     """When the object was created, in Unix seconds."""
     livemode: bool
@@ -939,7 +939,7 @@ class QuoteLock(TypedDict):
     buy_currency: Literal["INR", "USD", "USDT"]
     """Currency that is bought."""
     buy_amount: Decimal
-    """Amount that is bought, as a decimal string."""
+    """Amount that is bought, as a decimal string; rounded down to the paisa."""
     amount: Decimal
     """The same as `sell_amount`."""
     rate: Decimal
@@ -1303,7 +1303,7 @@ class UpdateWebhookEndpoint(TypedDict):
     url: NotRequired[str]
     """Where events are sent. Two endpoints may have the same address: each is sent every event that it enables, signed with its own secret."""
     enabled_events: NotRequired[list[str] | None]
-    """Event types: full names, *, or a prefix such as transfer.status.*."""
+    """Event types: full names, prefixes such as transfer.status.*, or *; * if left out."""
     description: NotRequired[str | None]
     """The caller's own description."""
     metadata: NotRequired[dict[str, str | None] | None]
@@ -1422,7 +1422,7 @@ class WebhookEndpoint(TypedDict):
     description: NotRequired[str | None]
     """The caller's own description."""
     enabled_events: list[str]
-    """Event types: full names, *, or a prefix such as transfer.status.*."""
+    """Event types: full names, prefixes such as transfer.status.*, or *; * if left out."""
     status: Literal["enabled", "failing", "disabled"]
     """Whether events are delivered, by how deliveries went."""
     disabled_reason: NotRequired[Literal["delivery_failures"] | None]
