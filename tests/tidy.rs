@@ -578,6 +578,33 @@ fn wrong_map(lib: &str, architecture: &str) -> Vec<String> {
     broken
 }
 
+fn style_sheets() -> Tree {
+    let mut tree = Tree::new();
+    for folder in ["assets", "src"] {
+        read_below(&project().join(folder), "css", &mut tree);
+    }
+    tree
+}
+
+/// Rules that stand in two style sheets, and colours of one that another has too. The shared sheets
+/// in `assets/` are there for both.
+fn repeated_styles(sheets: &Tree) -> Vec<String> {
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut repeated = Vec::new();
+    for (path, text) in sheets {
+        // The dark theme gives the same colours other values.
+        let is_rule = |line: &&str| line.ends_with('}') && line.contains('{');
+        let is_value = |line: &&str| line.starts_with("--") && line.contains(['#', '"']);
+        for line in text.lines().map(str::trim).filter(|line| is_rule(line) || is_value(line)) {
+            match seen.insert(line, path) {
+                Some(other) if other != path => repeated.push(format!("{other}, {path}: {line}")),
+                _ => {}
+            }
+        }
+    }
+    repeated
+}
+
 #[track_caller]
 fn assert_none(broken: Vec<String>) {
     assert!(broken.is_empty(), "{} places:\n{}", broken.len(), broken.join("\n"));
@@ -714,6 +741,15 @@ fn the_map_is_true() {
         .replace(&format!("pub mod {second};"), &format!("pub mod {first};"))
         .replace("pub mod swapped_out;", &format!("pub mod {second};"));
     assert_eq!(wrong_map(&swapped, &architecture).len(), 1, "another order");
+}
+
+#[test]
+fn pages_share_their_looks() {
+    let mut sheets = style_sheets();
+    assert_none(repeated_styles(&sheets));
+    let again = "a { color: var(--accent); }\n  --good: #0b6b3a;\n";
+    sheets.insert("src/attic/attic.css".into(), again.into());
+    assert_eq!(repeated_styles(&sheets).len(), 2, "{:?}", repeated_styles(&sheets));
 }
 
 /// The tree as it is, with one more file.

@@ -17,6 +17,13 @@ struct File {
     mark: String,
 }
 
+/// The style sheet, most of which the pages for payers share.
+const LOOK: &str = concat!(
+    include_str!("../../assets/tokens.css"),
+    include_str!("../../assets/parts.css"),
+    include_str!("console.css")
+);
+
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 
@@ -26,7 +33,8 @@ static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
         File { name, content_type, body, mark: hex::encode(&digest[..8]) }
     };
     vec![
-        file("console.css", CSS, include_str!("console.css")),
+        file("console.css", CSS, LOOK),
+        file("dark.css", CSS, include_str!("../../assets/dark.css")),
         // htmx 2.0.11 as published (npm htmx.org, dist/htmx.min.js); its licence stands beside it.
         file("htmx.js", JS, include_str!("assets/htmx.min.js")),
         file("console.js", JS, include_str!("console.js")),

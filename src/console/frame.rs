@@ -15,7 +15,7 @@ pub struct Frame<'a> {
     pub t: &'static Words,
     pub operator: Option<&'a OperatorIdentity>,
     /// `auto`, `light` or `dark`.
-    pub theme: &'static str,
+    theme: &'static str,
     /// The line of the navigation that this page belongs to.
     pub section: &'static str,
     pub lines: Vec<&'static MenuLine>,
@@ -54,6 +54,15 @@ impl<'a> Frame<'a> {
     }
     pub fn css_path(&self) -> String {
         files::path("console.css")
+    }
+    /// The dark theme's colours, and for whom a browser takes them; `None` in the light theme.
+    pub fn dark(&self) -> Option<(String, &'static str)> {
+        let media = match self.theme {
+            "light" => return None,
+            "dark" => "all",
+            _ => "(prefers-color-scheme: dark)",
+        };
+        Some((files::path("dark.css"), media))
     }
     pub fn htmx_path(&self) -> String {
         files::path("htmx.js")

@@ -19,6 +19,15 @@ use askama::Template;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+/// The style sheet. The pages for payers and the console share its beginning.
+const LOOK: &str = concat!(
+    include_str!("../../assets/tokens.css"),
+    "@media (prefers-color-scheme: dark) {\n",
+    include_str!("../../assets/dark.css"),
+    "}\n",
+    include_str!("guides.css")
+);
+
 const GUIDES: &[GuideSource] = &[
     GuideSource::new("", "Overview", include_str!("../../docs/guides/index.md")),
     GuideSource::new(
@@ -206,10 +215,7 @@ impl Guides {
         let script = GuideFile::new("text/javascript; charset=utf-8", include_str!("guides.js"));
         let mut add = |path: &str, file| files.insert(path.to_owned(), file);
         add("/docs/search.json", GuideFile::new("application/json", search));
-        add(
-            "/docs/guides.css",
-            GuideFile::new("text/css; charset=utf-8", include_str!("guides.css")),
-        );
+        add("/docs/guides.css", GuideFile::new("text/css; charset=utf-8", LOOK));
         add("/docs/guides.js", script);
         add("/llms.txt", GuideFile::new(plain, llms(public_url, &resources)));
         add(FULL_TEXT_PATH, GuideFile::markdown(plain, &full_text));

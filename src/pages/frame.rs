@@ -11,8 +11,14 @@ use sha2::{Digest, Sha256};
 use crate::http::dispatch::Reply;
 use crate::issuers::{Issuer, Logo};
 
-pub const CSS: &str =
-    concat!(include_str!("../../assets/tokens.css"), include_str!("payer/page.css"));
+pub const CSS: &str = concat!(
+    include_str!("../../assets/tokens.css"),
+    "@media (prefers-color-scheme: dark) {\n",
+    include_str!("../../assets/dark.css"),
+    "}\n",
+    include_str!("../../assets/parts.css"),
+    include_str!("payer/page.css")
+);
 pub const JS: &str = include_str!("payer/page.js");
 
 /// The top of a page: the issuer's name, logo and colour.
