@@ -22,3 +22,4 @@ mod reconciliation;
 mod same_time;
 mod story;
 mod tampered;
+mod waiting;

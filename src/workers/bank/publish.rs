@@ -278,9 +278,6 @@ impl Bank {
     }
 }
 
-/// Queued instructions of paused accounts that one call can pass over.
-const PAUSED_QUEUED_MAX: i64 = 10_000;
-
 /// Takes waiting instructions of the methods that the bank takes now, and gathers what the bank
 /// must know of them. It takes as many as the limits of one file allow; a payment that alone
 /// exceeds the limit of the amount gets a file of its own. Also answers which payouts it handed to
@@ -297,14 +294,16 @@ fn claim(
     let mut impossible = Vec::new();
     let mut sum = Money::zero(amount_max.currency);
     let pauses = pauses::rows::all(tx)?;
-    let is_paused = |scope| pauses.iter().any(|pause| pause.stops(Operation::Payouts, scope));
-    let asked_max = rows_max as i64 + if pauses.is_empty() { 0 } else { PAUSED_QUEUED_MAX };
+    let paused = pauses.iter().filter(|pause| pause.operation == Operation::Payouts);
+    let paused: Vec<Option<i64>> = paused.map(|pause| pause.account_number).collect();
+    if paused.contains(&None) {
+        return Ok((None, Vec::new()));
+    }
+    let paused: Vec<i64> = paused.into_iter().flatten().collect();
     let is_open =
         |method: &PaymentMethod| settings.profile.opens_at(*method, now.instant()).is_none();
     let open: Vec<PaymentMethod> = PaymentMethod::ALL.iter().copied().filter(is_open).collect();
-    let queued = rows::queued(tx, &open, asked_max)?;
-    let free = queued.into_iter().filter(|instruction| !is_paused(instruction.scope));
-    for instruction in free.take(rows_max) {
+    for instruction in rows::queued(tx, &open, &paused, rows_max as i64)? {
         let amount = Money::new(instruction.units, amount_max.currency);
         let new_sum = sum.plus(amount)?;
         if new_sum.units > amount_max.units && !orders.is_empty() {

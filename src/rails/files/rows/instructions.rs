@@ -5,7 +5,7 @@ use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::rails::files::reports::Reason;
 use crate::rails::files::values::MessageId;
 use crate::rails::port::{Instruction, PaymentMethod};
-use crate::store::{Row, Tx};
+use crate::store::{Row, Tx, Value};
 use crate::values;
 
 crate::string_enum!(
@@ -150,19 +150,27 @@ pub fn find(
     tx.row(&sql, values![payout_id])?.map(journalled).transpose()
 }
 
-/// Instructions of these methods, at most three, that wait for a file; oldest first.
+/// Instructions of these methods, at most three, that wait for a file, without those of the
+/// accounts whose numbers are in `without`; oldest first.
 pub fn queued(
     tx: &mut dyn Tx,
     methods: &[PaymentMethod],
+    without: &[i64],
     rows_max: i64,
 ) -> Result<Vec<Journalled>, StoreError> {
+    let places: Vec<String> = (5..5 + without.len()).map(|place| format!("?{place}")).collect();
+    let others = match without.is_empty() {
+        true => String::new(),
+        false => format!("AND scope / 2 NOT IN ({}) ", places.join(", ")),
+    };
     let sql = format!(
         "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'queued' AND method \
-         IN (?1, ?2, ?3) ORDER BY payout_id LIMIT ?4"
+         IN (?1, ?2, ?3) {others}ORDER BY payout_id LIMIT ?4"
     );
     let method = |at: usize| methods.get(at).map_or("", |method| method.as_str());
-    let asked = values![method(0), method(1), method(2), rows_max];
-    tx.rows(&sql, asked)?.into_iter().map(journalled).collect()
+    let mut asked = values![method(0), method(1), method(2), rows_max].to_vec();
+    asked.extend(without.iter().map(|number| Value::Int(*number)));
+    tx.rows(&sql, &asked)?.into_iter().map(journalled).collect()
 }
 
 /// Instructions that wait for a file, for the bank's final report or for the operator, and those
