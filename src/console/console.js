@@ -26,6 +26,73 @@ function showTimes(root) {
 document.addEventListener("DOMContentLoaded", () => showTimes(document));
 document.addEventListener("htmx:afterSwap", (event) => showTimes(event.target));
 
+// Parts that follow change only where the server's answer differs. Everything else stays the same element, with its tick,
+// focus, selection and place on the screen. Elements with a key are the same as long as they have it, wherever they stand.
+const keyOf = (node) => node.dataset?.key;
+const isAlike = (one, other) => one.nodeName === other.nodeName && keyOf(one) === keyOf(other);
+
+function takeOver(node, fresh) {
+  if (node.isEqualNode(fresh)) return;
+  if (node.nodeType !== Node.ELEMENT_NODE) {
+    node.nodeValue = fresh.nodeValue;
+    return;
+  }
+  const isHere = node.classList.contains("here");
+  for (const { name } of [...node.attributes]) if (!fresh.hasAttribute(name)) node.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  if (isHere) node.classList.add("here");
+  takeOverChildren(node, fresh);
+}
+
+function takeOverChildren(parent, fresh) {
+  const keys = new Set([...fresh.childNodes].map(keyOf).filter(Boolean));
+  for (const child of [...parent.childNodes]) if (keyOf(child) && !keys.has(keyOf(child))) child.remove();
+  const keyed = Map.groupBy([...parent.childNodes].filter(keyOf), keyOf);
+  let place = parent.firstChild;
+  for (const wanted of [...fresh.childNodes]) {
+    let child = keyOf(wanted) ? keyed.get(keyOf(wanted))?.shift() : place;
+    if (!child || !isAlike(child, wanted)) child = wanted;
+    if (child === place) place = place.nextSibling;
+    else parent.insertBefore(child, place);
+    if (child !== wanted) takeOver(child, wanted);
+  }
+  while (place) {
+    const next = place.nextSibling;
+    place.remove();
+    place = next;
+  }
+}
+
+htmx.defineExtension("morph", {
+  isInlineSwap: (style) => style === "morph",
+  handleSwap: (style, target, fragment) => {
+    if (style !== "morph") return false;
+    const focused = document.activeElement;
+    const watched = focused?.closest("main *") ?? target.querySelector("tr.here");
+    const top = watched?.getBoundingClientRect().top;
+    showTimes(fragment);
+    takeOverChildren(target, fragment);
+    // A row that moved has lost it.
+    if (focused !== document.activeElement && focused?.isConnected) focused.focus({ preventScroll: true });
+    // Rows above it come and go, and what one looks at stays where it is.
+    if (watched?.isConnected) window.scrollBy(0, watched.getBoundingClientRect().top - top);
+    return [];
+  },
+});
+
+// While the server does not answer, what was there stays, and the page says that it is old.
+function tellStale(event, isStale) {
+  const note = event.target.matches("[hx-swap=morph]") && document.getElementById("stale");
+  if (note) note.hidden = !isStale;
+}
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (!event.target.matches("[hx-swap=morph]")) return;
+  const isWhole = event.detail.xhr.status === 200;
+  if (!isWhole) event.detail.shouldSwap = false;
+  tellStale(event, !isWhole);
+});
+document.addEventListener("htmx:sendError", (event) => tellStale(event, true));
+
 // Keys: j and k walk through the rows, Enter opens one, x ticks it, / searches, ? tells all this.
 function rows() {
   return [...document.querySelectorAll("main tr[data-href], main tbody tr:has(input[type=checkbox])")];

@@ -15,7 +15,7 @@ pub struct Frame<'a> {
     pub t: &'static Words,
     pub operator: Option<&'a OperatorIdentity>,
     /// `auto`, `light` or `dark`.
-    theme: &'static str,
+    pub theme: &'static str,
     /// The line of the navigation that this page belongs to.
     pub section: &'static str,
     pub lines: Vec<&'static MenuLine>,

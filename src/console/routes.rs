@@ -29,6 +29,7 @@ pub fn routes() -> Vec<ConsoleRoute> {
         get("/console/beneficiaries/{id}", Role::Viewer, persons::beneficiary),
         get("/console/senders/{id}", Role::Viewer, persons::sender),
         get("/console/queues/{queue}", Role::Viewer, queues::page),
+        get("/console/queues/{queue}/live", Role::Viewer, queues::live).follows(),
         post("/console/decide", Role::Operator, decide::submit),
         get("/console/accounts", Role::Viewer, accounts::list),
         get("/console/accounts/{number}", Role::Viewer, accounts::one),

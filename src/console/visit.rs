@@ -70,6 +70,10 @@ impl ConsoleRequest {
     pub fn path(&self, index: usize) -> &str {
         self.parts.get(index).map_or("", String::as_str)
     }
+    /// The path that was asked for, and its query with the `?`, or "".
+    pub fn asked_path(&self) -> (&str, &str) {
+        self.path.split_at(self.path.find('?').unwrap_or(self.path.len()))
+    }
     /// A parameter of the query, or "".
     pub fn query(&self, name: &str) -> &str {
         self.query.get(name)

@@ -332,6 +332,46 @@ try {
     await page.locator("form.form", { has: page.locator("select[name=sort]") }).getByRole("button").click();
     await page.waitForURL(/reason=movement_not_in_book/);
     same(await page.locator("main tbody tr").count(), 1, "rows of that reason");
+    // The bank's lines belong to live mode.
+    await page.locator("form.form select[name=reason]").selectOption("");
+    await page.locator("form.form select[name=mode]").selectOption("live");
+    await page.locator("form.form", { has: page.locator("select[name=sort]") }).getByRole("button").click();
+    await page.locator("main tbody tr", { hasText: "INTEREST 4711" }).waitFor();
+  });
+  await check("a queue follows without losing what one types and ticks", async () => {
+    await second.setViewportSize({ width: 1280, height: 420 });
+    await second.goto(`${consoleAddress}/console/queues/holds?sort=newest`);
+    const oldest = second.locator("main tbody tr").last();
+    await oldest.getByRole("checkbox").check();
+    const ticked = await second.locator("main tbody input:checked").evaluateAll((all) => all.map((box) => box.value));
+    const reason = labelled(second.locator("form.picked"), "Why");
+    await reason.pressSequentially("a reason");
+    for (let step = 0; step < 3; step += 1) await second.keyboard.press("ArrowLeft");
+    // What one reads stays where it is.
+    const top = (locator) => locator.evaluate((one) => Math.round(one.getBoundingClientRect().top));
+    const before = [await top(oldest), await top(reason)];
+    const short = await transfer("120.00");
+    await deposit(short, { amount: "100.00" });
+    await until("money came", async () => (await call("GET", `/v1/transfers/${short.id}`)).funding.amount_received === "100.00");
+    await call("POST", "/v1/test_helpers/clock", { advance_seconds: 2000 });
+    await second.locator(`tr[data-key="${short.id}"]`).waitFor();
+    same(await second.locator("main tbody tr").first().getAttribute("data-key"), short.id, "the first row");
+    await second.keyboard.type("--");
+    same(await reason.inputValue(), "a rea--son", "what was typed on at the same place");
+    const now = await second.locator("main tbody input:checked").evaluateAll((all) => all.map((box) => box.value));
+    same(JSON.stringify(now), JSON.stringify(ticked), "ticked rows");
+    same(JSON.stringify([await top(oldest), await top(reason)]), JSON.stringify(before), "places on the screen");
+    // A row that one stands on keeps the focus too, and a server that does not answer changes nothing.
+    await reason.blur();
+    await second.keyboard.press("j");
+    await second.route(/\/live/, (route) => route.fulfill({ status: 503, body: "busy" }));
+    await second.locator("#stale").waitFor();
+    const stands = () => second.evaluate(() => document.activeElement.closest("tr.here")?.dataset.key);
+    same(await stands(), short.id, "the row that one stands on");
+    await second.unroute(/\/live/);
+    await second.locator("#stale").waitFor({ state: "hidden" });
+    same(await stands(), short.id, "the row that one stands on, after new rows");
+    await second.setViewportSize({ width: 1280, height: 900 });
   });
   await check("several rows are decided at once", async () => {
     await page.goto(`${consoleAddress}/console/queues/reviews`);

@@ -190,6 +190,16 @@ async fn each_queue_shows_what_waits_in_it() {
         assert_eq!(rows(&page).len(), count, "{query}");
         assert_eq!(page.contains("class=\"empty\""), count == 0, "{query}");
     }
+    // The rows alone, which the page reads again and again.
+    for (query, count) in [("", 2), ("&account=people", 0)] {
+        let page = queue(&mut browser, QueueKind::Holds, query).await;
+        let path = format!("/console/queues/holds/live?mode=test{query}");
+        assert!(page.contains(&format!("hx-get=\"{}\"", path.replace('&', "&#38;"))), "{page}");
+        let live = browser.get(&path).await.body;
+        assert_eq!(rows(&live), rows(&page), "{query}");
+        assert_eq!(rows(&live).len(), count, "{query}");
+        assert!(!live.contains("<form") && !live.contains("<html"), "{live}");
+    }
     // Sorting.
     for (query, first) in [("", "12.50"), ("&sort=amount", "40.00")] {
         let found = rows(&queue(&mut browser, QueueKind::Differences, query).await);

@@ -185,6 +185,10 @@ impl TableLine {
     pub fn new(cells: Vec<PageCell>) -> TableLine {
         TableLine { cells, pick: None, href: None }
     }
+    /// What tells the row from others while the table follows.
+    pub fn key(&self) -> Option<&str> {
+        self.pick.as_deref().or(self.href.as_deref())
+    }
     pub fn to(mut self, href: String) -> TableLine {
         self.href = Some(href);
         self
@@ -198,6 +202,8 @@ pub struct Table {
     pub lines: Vec<TableLine>,
     /// The text for an empty table: what that means, and what to do next.
     pub empty: String,
+    /// The path from which htmx reads the rows again at intervals.
+    pub live_path: Option<String>,
 }
 
 impl Table {
@@ -213,7 +219,12 @@ impl Table {
             columns: columns.iter().map(column).collect(),
             lines: Vec::new(),
             empty: words.get(empty).to_owned(),
+            live_path: None,
         }
+    }
+    /// Draws only the rows, for a page that shows the rest already.
+    pub fn draw_rows(self) -> PageOutcome {
+        draw(&Rows { table: self })
     }
     pub fn cells<'a>(
         &'a self,
@@ -359,7 +370,8 @@ pub struct ConsolePage {
     pub id: Option<String>,
     /// The path from which htmx reloads `live` at intervals.
     pub live_path: Option<String>,
-    /// The part that is reloaded at intervals. It has no forms, because typed text would be lost.
+    /// The part that is reloaded at intervals. It has no forms, because what is typed into one that
+    /// meanwhile changes would be lost.
     pub live: Vec<Section>,
     /// The part that is not reloaded.
     pub still: Vec<Section>,
@@ -402,6 +414,12 @@ struct Whole<'a> {
 struct Part<'a> {
     frame: Frame<'a>,
     sections: Vec<Section>,
+}
+
+#[derive(Template)]
+#[template(path = "console/blocks/rows.html")]
+struct Rows {
+    table: Table,
 }
 
 #[cfg(test)]

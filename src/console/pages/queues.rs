@@ -7,57 +7,81 @@ use super::super::blocks::{
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{chain_names, decide, mode_chips, mode_of};
-use crate::kernel::{AnyId, ObjectKind};
+use crate::kernel::{AnyId, Mode, ObjectKind};
 use crate::oversight::AccountNames;
 use crate::oversight::queues::{self, Item, QueueKind};
 use crate::staff::Role;
 use crate::store::Cost;
 
-pub async fn page(visit: Visit) -> PageOutcome {
+/// A queue as it was read.
+struct Waiting {
+    queue: QueueKind,
+    mode: Mode,
+    accounts: AccountNames,
+    items: Vec<Item>,
+}
+
+async fn read(visit: &Visit) -> Result<Waiting, Failure> {
     let queue = QueueKind::parse(visit.path(0)).ok_or(Failure::NotFound)?;
-    let mode = mode_of(&visit);
+    let mode = mode_of(visit);
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = AccountNames::read(tx)?;
         let items = queues::read(tx, queue, &accounts, mode, &chain_names())?;
-        Ok((accounts, items))
+        Ok(Waiting { queue, mode, accounts, items })
     });
-    let (accounts, all) = read.await?;
-    let words = visit.words;
+    Ok(read.await?)
+}
+
+/// The rows alone, for a page that shows the rest already: what is typed and ticked there stays.
+pub async fn live(visit: Visit) -> PageOutcome {
+    let waiting = read(&visit).await?;
+    list(&visit, &waiting).0.draw_rows()
+}
+
+pub async fn page(visit: Visit) -> PageOutcome {
+    let waiting = read(&visit).await?;
+    let (words, queue) = (visit.words, waiting.queue);
     let name = queue.as_str();
-    let mut reasons: Vec<&str> = all.iter().map(|item| item.reason.as_str()).collect();
-    reasons.sort_unstable();
-    reasons.dedup();
+    let (mut table, form) = list(&visit, &waiting);
+    let (path, query) = visit.asked_path();
+    table.live_path = Some(format!("{path}/live{query}"));
+    let mut page = ConsolePage::new("queues", words.get(&format!("queue.{name}")));
+    page.chips = mode_chips(&visit, waiting.mode, &format!("/console/queues/{name}"));
+    page.still.push(Section::wide("", vec![tabs(&visit, queue)]));
+    let help = words.get(&format!("queue_help.{name}")).to_owned();
+    let note = PageBlock::Note { tone: super::Tone::Plain, text: help };
+    let list = match form {
+        Some(form) => PageBlock::Picked { table, form },
+        None => PageBlock::Table(table),
+    };
+    let filter = filter(&visit, &waiting);
+    page.still.push(Section::wide("", vec![note, PageBlock::Form(filter), list]));
+    page.draw(&visit)
+}
+
+/// The rows that the filters let pass, in the order that was asked for, and the form that decides
+/// about those that are ticked.
+fn list(visit: &Visit, waiting: &Waiting) -> (Table, Option<PageForm>) {
+    let (queue, accounts) = (waiting.queue, &waiting.accounts);
     let (account, reason) = (visit.query("account"), visit.query("reason"));
-    let mut items: Vec<&Item> =
-        all.iter().filter(|item| queues::is_asked(item, &accounts, account, reason)).collect();
+    let is_asked = |item: &&Item| queues::is_asked(item, accounts, account, reason);
+    let mut items: Vec<&Item> = waiting.items.iter().filter(is_asked).collect();
     match visit.query("sort") {
         "amount" => items
             .sort_by_key(|item| std::cmp::Reverse(item.amount.map_or(0, |amount| amount.units))),
         "newest" => items.sort_by_key(|item| std::cmp::Reverse(item.since)),
         _ => items.sort_by_key(|item| item.since),
     }
-    let mut page = ConsolePage::new("queues", words.get(&format!("queue.{name}")));
-    page.chips = mode_chips(&visit, mode, &format!("/console/queues/{name}"));
-    page.still.push(Section::wide("", vec![tabs(&visit, queue)]));
-    let help = words.get(&format!("queue_help.{name}")).to_owned();
-    let filter = filter(&visit, queue, &accounts, &reasons);
-    let mut table = table(&visit, queue, &accounts, &items);
-    table.empty = words.get(&format!("queue_empty.{name}")).to_owned();
+    let mut table = table(visit, waiting, &items);
+    table.empty = visit.words.get(&format!("queue_empty.{}", queue.as_str())).to_owned();
     let can_decide = visit.operator().role.includes(Role::Operator);
-    let together =
-        decide::together(&visit, queue, mode).filter(|_| can_decide && !items.is_empty());
-    let list = match together {
-        Some(form) => {
-            for (line, item) in table.lines.iter_mut().zip(&items) {
-                line.pick = item.id.map(|id| id.to_string()).or_else(|| named(item));
-            }
-            PageBlock::Picked { table, form }
+    let together = decide::together(visit, queue, waiting.mode).filter(|_| can_decide);
+    if together.is_some() {
+        for (line, item) in table.lines.iter_mut().zip(&items) {
+            line.pick = item.id.map(|id| id.to_string()).or_else(|| named(item));
         }
-        None => PageBlock::Table(table),
-    };
-    let note = PageBlock::Note { tone: super::Tone::Plain, text: help };
-    page.still.push(Section::wide("", vec![note, PageBlock::Form(filter), list]));
-    page.draw(&visit)
+    }
+    (table, together)
 }
 
 /// How a form names a difference: its number, or its kind and what it is about.
@@ -76,27 +100,37 @@ fn tabs(visit: &Visit, shown: QueueKind) -> PageBlock {
     PageBlock::Links(links.collect())
 }
 
-fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&str]) -> PageForm {
+fn filter(visit: &Visit, waiting: &Waiting) -> PageForm {
     let words = visit.words;
+    let mut reasons: Vec<&str> = waiting.items.iter().map(|item| item.reason.as_str()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
     let all = || (String::new(), words.get("page.all").to_owned());
     let mut owners = vec![all()];
-    owners.extend(accounts.all().map(|(_, name)| (name.to_owned(), name.to_owned())));
+    owners.extend(waiting.accounts.all().map(|(_, name)| (name.to_owned(), name.to_owned())));
     let mut choices = vec![all()];
     choices.extend(reasons.iter().map(|reason| ((*reason).to_owned(), word(words, reason))));
     let orders = ["oldest", "newest", "amount"]
         .map(|order| (order.to_owned(), words.get(&format!("page.sort_{order}")).to_owned()));
+    let modes = [("test", "page.test"), ("live", "page.live")]
+        .map(|(mode, key)| (mode.to_owned(), words.get(key).to_owned()))
+        .to_vec();
     let question = |name, key: &str, choices: Vec<(String, String)>| Question {
         choices,
         value: visit.query(name).to_owned(),
         ..Question::new(name, words.get(key))
     };
     PageForm {
-        action: format!("/console/queues/{}", queue.as_str()),
+        action: format!("/console/queues/{}", waiting.queue.as_str()),
         is_change: false,
         title: String::new(),
         help: String::new(),
-        hidden: vec![("mode", mode_of(visit).as_str().to_owned())],
+        hidden: Vec::new(),
         questions: vec![
+            Question {
+                value: waiting.mode.as_str().to_owned(),
+                ..question("mode", "col.mode", modes)
+            },
             question("account", "col.account", owners),
             question("reason", "col.reason", choices),
             question("sort", "page.sort", orders.to_vec()),
@@ -115,8 +149,9 @@ fn difference_cell(name: &str) -> PageCell {
     }
 }
 
-fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Item]) -> Table {
+fn table(visit: &Visit, waiting: &Waiting, items: &[&Item]) -> Table {
     let (words, instant) = (visit.words, visit.instant());
+    let (queue, accounts) = (waiting.queue, &waiting.accounts);
     let is_review = queue == QueueKind::Reviews;
     // A difference with the bank or a chain belongs to no account.
     let is_of_account = queue != QueueKind::Differences;

@@ -50,13 +50,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
     if !visit.query("q").trim().is_empty() {
         let tables = tables(&visit, &accounts, &found);
         if tables.is_empty() {
-            let text = words.get("search.nothing").to_owned();
-            let empty = Table {
-                caption: String::new(),
-                columns: Vec::new(),
-                lines: Vec::new(),
-                empty: text,
-            };
+            let empty = Table::new(words, "", &[], "search.nothing");
             page.still.push(Section::wide("", vec![PageBlock::Table(empty)]));
         }
         for (title, table) in tables {
