@@ -42,6 +42,19 @@ pub fn of_subject(
     tx.rows(&sql, values![subject, rows_max])?.into_iter().map(read).collect()
 }
 
+/// The last decision of one kind about a subject.
+pub fn last_of(
+    tx: &mut dyn Tx,
+    subject: &str,
+    decision: &str,
+) -> Result<Option<Decision>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM decisions WHERE subject = ?1 AND decision = ?2 ORDER BY id DESC \
+         LIMIT 1"
+    );
+    tx.row(&sql, values![subject, decision])?.map(read).transpose()
+}
+
 /// The last decisions, newest first.
 pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Decision>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM decisions ORDER BY id DESC LIMIT ?1");

@@ -3,7 +3,7 @@
 use super::{Caller, KeyUse, Permissions};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Mode, Now, Scope, StoreError};
-use crate::store::Tx;
+use crate::store::{Row, Tx};
 use crate::values;
 
 /// The caller whose key has this hash, also if the key is revoked or expired.
@@ -223,6 +223,13 @@ pub fn revoke(tx: &mut dyn Tx, now: &Now, id: Id<kind::ApiKey>) -> Result<bool, 
 pub fn suspend(tx: &mut dyn Tx, name: &str, suspended: bool) -> Result<bool, StoreError> {
     let sql = "UPDATE accounts SET suspended = ?2 WHERE name = ?1 AND suspended <> ?2";
     Ok(tx.execute(sql, values![name, suspended])? == 1)
+}
+
+/// Number and name of each suspended account.
+pub fn suspended(tx: &mut dyn Tx) -> Result<Vec<(i64, String)>, StoreError> {
+    let sql = "SELECT number, name FROM accounts WHERE suspended = ?1 ORDER BY number";
+    let read = |mut row: Row| Ok((row.int()?, row.text()?));
+    tx.rows(sql, values![true])?.into_iter().map(read).collect()
 }
 
 /// Whether the account of this name is suspended; `None` where there is none.

@@ -12,6 +12,7 @@ pub mod overview;
 pub mod queues;
 pub mod rows;
 pub mod search;
+pub mod stops;
 pub mod story;
 
 use crate::kernel::{AnyId, InternalId, Mode, Scope, StoreError};
@@ -34,18 +35,24 @@ impl AccountNames {
         let read = |(name, ahead_seconds)| NamedClock { name, ahead_seconds };
         Ok(AccountNames(keys::rows::account_clocks(tx)?.into_iter().map(read).collect()))
     }
-    fn find(&self, scope: Scope) -> Option<&NamedClock> {
-        self.0.get(usize::try_from(scope.account_number() - 1).ok()?)
+    fn find(&self, number: i64) -> Option<&NamedClock> {
+        self.0.get(usize::try_from(number - 1).ok()?)
     }
     /// The account's name; `?` if there is no such account.
     pub fn of(&self, scope: Scope) -> &str {
-        self.find(scope).map_or("?", |account| account.name.as_str())
+        self.named(scope.account_number())
+    }
+    /// The name of the account with this number; `?` if there is none.
+    pub fn named(&self, number: i64) -> &str {
+        self.find(number).map_or("?", |account| account.name.as_str())
     }
     /// How far an account's business time is ahead of the store's clock, in seconds.
     pub fn ahead_seconds(&self, scope: Scope) -> i64 {
         match scope.mode() {
             Mode::Live => 0,
-            Mode::Test => self.find(scope).map_or(0, |account| account.ahead_seconds),
+            Mode::Test => {
+                self.find(scope.account_number()).map_or(0, |account| account.ahead_seconds)
+            }
         }
     }
     /// Whether any account's business time is ahead in this mode.

@@ -5,9 +5,9 @@ use super::AccountNames;
 use super::flow::{DayCount, Flow};
 use super::queues::{self, QueueLine};
 use super::rows::{self, EndpointLine, FileIn, FileOut, RateLine};
+use super::stops::{self, OperatorStop};
 use crate::kernel::{Currency, Mode, Money, StoreError};
 use crate::ledger::LedgerAccount;
-use crate::pauses::{self, Pause};
 use crate::rails::files::values::Day;
 use crate::reconcile::kept;
 use crate::store::Tx;
@@ -22,7 +22,7 @@ const PAYOUTS_COUNTED_MAX: i64 = 5_000;
 /// group has no upper bound.
 pub const AGES_SECONDS: [i64; 4] = [900, 3_600, 14_400, 86_400];
 
-/// The overview of one mode. Files, rates and pauses are those of the whole service.
+/// The overview of one mode. Files, rates and stops are those of the whole service.
 #[derive(Clone, Debug)]
 pub struct Overview {
     /// Unix seconds of the store's clock.
@@ -43,7 +43,7 @@ pub struct Overview {
     /// Open payouts in each group of `AGES_SECONDS`: how many, and how much.
     pub payouts_by_age: Vec<(i64, Money)>,
     pub rates: Vec<RateLine>,
-    pub pauses: Vec<Pause>,
+    pub stops: Vec<OperatorStop>,
 }
 
 impl Overview {
@@ -93,6 +93,6 @@ pub fn read(
         endpoints: rows::endpoints(tx, mode, ENDPOINTS_MAX)?,
         payouts_by_age,
         rates: rows::rates(tx)?,
-        pauses: pauses::rows::all(tx)?,
+        stops: stops::read(tx, accounts)?,
     })
 }

@@ -2,8 +2,11 @@
 //! sorted, and what is decided about several rows at once.
 
 use hundi::chains::ChainName;
-use hundi::kernel::{Currency, Mode, Money};
+use hundi::kernel::{Currency, DecidedBy, Mode, Money};
+use hundi::operator;
+use hundi::oversight::AccountNames;
 use hundi::oversight::queues::QueueKind;
+use hundi::pauses::{self, Operation};
 use hundi::rails::files::reports::{Sign, StatementLine};
 use hundi::rails::files::rows::{self as journal, LinePlace, Matching};
 use hundi::rails::files::values::Day;
@@ -247,6 +250,47 @@ async fn each_queue_shows_what_waits_in_it() {
         assert!(!page.contains("type=\"checkbox\""), "{kind:?}");
     }
     server.assert_book();
+}
+
+/// What operators stopped stands on the overview, and at each row of an account that is stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_stopped_says_so() {
+    let server = stage::server_with(&[LISTEN]).await;
+    make_operators(&server).await;
+    let mut viewer = signed_in(&server, "viewer").await;
+    let (stopped, other) = (Actor::new(&server, "stopped").await, Actor::new(&server, "on").await);
+    underpaid(&stopped).await;
+    underpaid(&other).await;
+    let stop = server.app.state.store.write(|tx, now| {
+        let accounts = AccountNames::read(tx)?;
+        let number = accounts.all().find(|(_, name)| *name == "stopped").map(|(number, _)| number);
+        let by = |reason| DecidedBy::new("operator", reason).unwrap();
+        pauses::pause(tx, now, Operation::Payouts, number, &by("a wrong account"))?;
+        pauses::pause(tx, now, Operation::Quotes, None, &by("rates look wrong"))?;
+        operator::suspend_account(tx, now, "stopped", &by("a leaked key"))?;
+        Ok(())
+    });
+    stop.await.unwrap();
+    let page = viewer.get("/console?mode=test").await.body;
+    let section = page.split("data-key=\"Paused and suspended\"").nth(1).unwrap();
+    let found = rows(section);
+    for wanted in [
+        ["Payouts paused", "stopped", "operator", "a wrong account", "<time "],
+        ["Quotes paused", "everybody", "operator", "rates look wrong", "<time "],
+        ["Suspended", "stopped", "operator", "a leaked key", "<time "],
+    ] {
+        assert!(found.iter().any(|row| shows(row, &wanted)), "{wanted:?}: {found:#?}");
+    }
+    assert_eq!(found.len(), 3, "{found:#?}");
+    let holds = rows(&queue(&mut viewer, QueueKind::Holds, "").await);
+    assert_eq!(holds.len(), 2, "{holds:#?}");
+    for row in holds {
+        let is_stopped = row.contains(">stopped<");
+        for chip in ["Payouts paused", "Suspended"] {
+            assert_eq!(row.contains(chip), is_stopped, "{chip}: {row}");
+        }
+        assert!(!row.contains("Quotes paused"), "{row}");
+    }
 }
 
 async fn suspect(actor: &Actor) {

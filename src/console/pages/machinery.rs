@@ -12,6 +12,7 @@ use crate::decisions;
 use crate::kernel::Now;
 use crate::operator::{self, four_eyes};
 use crate::oversight::AccountNames;
+use crate::oversight::stops::{self, OperatorStop, StopKind};
 use crate::pauses::{self, Operation};
 use crate::staff::{self, Role};
 use crate::store::{Cost, Tx};
@@ -20,37 +21,26 @@ use crate::store::{Cost, Tx};
 const DECISIONS_MAX: i64 = 200;
 
 pub async fn pauses(visit: Visit) -> PageOutcome {
-    let read = visit
-        .app
-        .store
-        .read(Cost::Scan, |tx| Ok((AccountNames::read(tx)?, pauses::rows::all(tx)?)));
+    let read = visit.app.store.read(Cost::Scan, |tx| {
+        let accounts = AccountNames::read(tx)?;
+        let mut found = stops::read(tx, &accounts)?;
+        found.retain(|stop| stop.kind != StopKind::Suspended);
+        Ok((accounts, found))
+    });
     let (accounts, found) = read.await?;
     let words = visit.words;
     let mut page = ConsolePage::new("pauses", words.get("pauses.title"));
-    let columns = ["col.operation", "col.whom", "col.by", "col.why", "col.since"];
     let can_decide = visit.operator().role.includes(Role::Operator);
-    let empty = if can_decide { "pauses.empty" } else { "pauses.empty_for_viewer" };
-    let mut table = Table::new(words, words.get("pauses.title"), &columns, empty);
+    let mut table = stops_table(&visit, words.get("pauses.title"), &found);
+    if !can_decide {
+        table.empty = words.get("pauses.empty_for_viewer").to_owned();
+    }
     let mut forms = Vec::new();
-    for pause in &found {
-        let whom = pause.account_number.map_or_else(
-            || words.get("pauses.everybody").to_owned(),
-            |number| {
-                let named = accounts.all().find(|(known, _)| *known == number);
-                named.map_or("?", |(_, name)| name).to_owned()
-            },
-        );
-        let operation = word(words, pause.operation.as_str());
-        table.lines.push(TableLine::new(vec![
-            PageCell::Chip { text: operation.clone(), tone: Tone::Attention },
-            PageCell::text(whom.clone()),
-            PageCell::text(pause.actor.clone()),
-            PageCell::text(pause.reason.clone()),
-            PageCell::time(pause.paused_at),
-        ]));
-        let title = format!("{operation}, {whom}");
-        let account = pause.account_number.unwrap_or(0).to_string();
-        let hidden = vec![("operation", pause.operation.as_str().to_owned()), ("account", account)];
+    for stop in &found {
+        let StopKind::Paused(operation) = stop.kind else { continue };
+        let title = format!("{}, {}", word(words, operation.as_str()), whom(&visit, stop));
+        let account = stop.account.as_ref().map_or(0, |(number, _)| *number).to_string();
+        let hidden = vec![("operation", operation.as_str().to_owned()), ("account", account)];
         forms.push(PageBlock::Form(PageForm {
             action: "/console/pauses/set".into(),
             is_change: true,
@@ -94,6 +84,50 @@ pub async fn pauses(visit: Visit) -> PageOutcome {
     };
     page.still.push(Section::half(words.get("pauses.pause"), vec![PageBlock::Form(form)]));
     page.draw(&visit)
+}
+
+/// Whom a stop is about.
+pub fn whom(visit: &Visit, stop: &OperatorStop) -> String {
+    let everybody = || visit.words.get("pauses.everybody").to_owned();
+    stop.account.as_ref().map_or_else(everybody, |(_, name)| name.clone())
+}
+
+/// What a stop is, as a chip.
+pub fn stop_chip(visit: &Visit, stop: &OperatorStop) -> PageCell {
+    let words = visit.words;
+    match stop.kind {
+        StopKind::Suspended => PageCell::chip(words, "suspended"),
+        StopKind::Paused(operation) => {
+            let operation = word(words, operation.as_str());
+            let text = words.with("pauses.paused", [("operation", operation.as_str())]);
+            PageCell::Chip { text, tone: Tone::Attention }
+        }
+    }
+}
+
+/// What is stopped: for whom, by whom, why and since when.
+pub fn stops_table(visit: &Visit, caption: &str, stops: &[OperatorStop]) -> Table {
+    let words = visit.words;
+    let columns = ["col.operation", "col.whom", "col.by", "col.why", "col.since"];
+    let mut table = Table::new(words, caption, &columns, "pauses.empty");
+    for stop in stops {
+        let (path, account) = match &stop.account {
+            Some((number, name)) => {
+                let path = format!("/console/accounts/{number}");
+                (path.clone(), PageCell::link(path, name))
+            }
+            None => ("/console/pauses".to_owned(), PageCell::Text(whom(visit, stop))),
+        };
+        let line = TableLine::new(vec![
+            stop_chip(visit, stop),
+            account,
+            PageCell::text(stop.actor.clone()),
+            PageCell::text(stop.reason.clone()),
+            PageCell::time_or_none(stop.since),
+        ]);
+        table.lines.push(line.to(path));
+    }
+    table
 }
 
 /// Pauses or resumes an operation.

@@ -8,12 +8,13 @@ use super::super::blocks::{
 };
 use super::super::runbooks;
 use super::super::visit::{Failure, PageOutcome, Visit};
-use super::{mode_chips, mode_of};
+use super::{machinery, mode_chips, mode_of};
 use crate::chains::heights::SeenHeight;
 use crate::kernel::state::Status;
 use crate::kernel::{Currency, Mode, Money, Rate};
 use crate::oversight::flow::FlowCount;
 use crate::oversight::overview::{self, Overview};
+use crate::oversight::stops::StopKind;
 use crate::transfers::state::TransferStatus;
 use crate::webhooks::state::EndpointStatus;
 
@@ -48,6 +49,11 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
         let mut table = Table::new(words, caption, &columns, "overview.no_alarms");
         table.lines = alarms;
         page.live.push(Section::wide(caption, vec![PageBlock::Table(table)]));
+    }
+    if !overview.stops.is_empty() {
+        let title = words.get("overview.stopped");
+        let table = machinery::stops_table(visit, title, &overview.stops);
+        page.live.push(Section::wide(title, vec![PageBlock::Table(table)]));
     }
     let (begins, steps) = (overview.is_untouched(), live_steps(visit));
     if begins {
@@ -131,13 +137,12 @@ fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<TableLine> {
         let what = overview.bank_differences_count.to_string();
         alarm("HundiBankDiffers", what, Tone::Attention);
     }
-    for pause in &overview.pauses {
-        let whom = pause.account_number.map_or_else(
-            || words.get("pauses.everybody").to_owned(),
-            |number| words.with("pauses.account_number", [("number", &number.to_string())]),
-        );
-        let what = format!("{}, {whom}", word(words, pause.operation.as_str()));
-        alarm("HundiPaused", what, Tone::Attention);
+    for stop in &overview.stops {
+        if let StopKind::Paused(operation) = stop.kind {
+            let what =
+                format!("{}, {}", word(words, operation.as_str()), machinery::whom(visit, stop));
+            alarm("HundiPaused", what, Tone::Attention);
+        }
     }
     for endpoint in overview.endpoints.iter().filter(|e| e.status != EndpointStatus::Enabled) {
         alarm("HundiWebhooksFail", endpoint.url.clone(), Tone::Attention);

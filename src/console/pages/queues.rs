@@ -6,10 +6,11 @@ use super::super::blocks::{
     short, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
-use super::{chain_names, decide, mode_chips, mode_of};
+use super::{chain_names, decide, machinery, mode_chips, mode_of};
 use crate::kernel::{AnyId, Mode, ObjectKind};
 use crate::oversight::AccountNames;
 use crate::oversight::queues::{self, Item, QueueKind};
+use crate::oversight::stops::{self, OperatorStop};
 use crate::staff::Role;
 use crate::store::Cost;
 
@@ -19,6 +20,7 @@ struct Waiting {
     mode: Mode,
     accounts: AccountNames,
     items: Vec<Item>,
+    stops: Vec<OperatorStop>,
 }
 
 async fn read(visit: &Visit) -> Result<Waiting, Failure> {
@@ -27,7 +29,8 @@ async fn read(visit: &Visit) -> Result<Waiting, Failure> {
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = AccountNames::read(tx)?;
         let items = queues::read(tx, queue, &accounts, mode, &chain_names())?;
-        Ok(Waiting { queue, mode, accounts, items })
+        let stops = stops::read(tx, &accounts)?;
+        Ok(Waiting { queue, mode, accounts, items, stops })
     });
     Ok(read.await?)
 }
@@ -185,8 +188,12 @@ fn table(visit: &Visit, waiting: &Waiting, items: &[&Item]) -> Table {
         }
         cells.extend([text(&item.ours), text(&item.theirs)]);
         if is_of_account {
-            let name = item.scope.map(|scope| PageCell::text(accounts.of(scope)));
-            cells.push(name.unwrap_or_else(PageCell::none));
+            cells.push(item.scope.map_or_else(PageCell::none, |scope| {
+                let mut account = vec![PageCell::text(accounts.of(scope))];
+                let stops = waiting.stops.iter().filter(|stop| stop.is_of_account(scope));
+                account.extend(stops.map(|stop| machinery::stop_chip(visit, stop)));
+                PageCell::Several(account)
+            }));
         }
         cells.push(PageCell::Text(age(words, instant - item.since)));
         let mut line = TableLine::new(cells);
