@@ -2,7 +2,9 @@
 
 pub mod rows;
 
-use crate::kernel::Mode;
+use crate::kernel::{Mode, StoreError};
+use crate::services::Services;
+use crate::store::Tx;
 
 /// One kind of work that waits in one mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,4 +18,26 @@ pub struct WaitingCount {
     /// account's test clock are converted, so an advance of that clock makes the wait longer.
     /// `None` if nothing waits.
     pub oldest_at: Option<i64>,
+}
+
+/// Counts everything that waits: two entries for each kind, one for each mode.
+pub fn waiting(
+    tx: &mut dyn Tx,
+    services: &Services,
+    now_milliseconds: i64,
+) -> Result<Vec<WaitingCount>, StoreError> {
+    let mut found = rows::waiting(tx, now_milliseconds)?;
+    for (mode, ports) in [(Mode::Test, Some(&services.test)), (Mode::Live, services.live.as_ref())]
+    {
+        let instant = now_milliseconds / 1_000;
+        let late = ports.map(|ports| ports.rail.late_since(tx, instant, rows::COUNTED_MAX));
+        let late = late.transpose()?.unwrap_or_default();
+        found.push(WaitingCount {
+            of: "settlements_late",
+            mode,
+            count: late.len() as i64,
+            oldest_at: late.into_iter().min(),
+        });
+    }
+    Ok(found)
 }

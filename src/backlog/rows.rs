@@ -70,7 +70,7 @@ const AT_BANK: &[(&str, &str)] = &[
     ),
 ];
 
-/// Counts everything that waits: two entries for each kind, one for each mode.
+/// Counts what waits in the store: two entries for each kind, one for each mode.
 pub fn waiting(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<WaitingCount>, StoreError> {
     let clocks = keys::rows::account_clocks(tx)?;
     let ahead_seconds = |scope: Scope| {

@@ -41,6 +41,7 @@
 //!    is tested there by itself; what the page shows is tested beside it.
 
 mod account;
+mod alarms;
 mod answer;
 mod approvals;
 mod blocks;

@@ -20,6 +20,7 @@ pub fn routes() -> Vec<ConsoleRoute> {
         own(Method::Post, "/console/account/sessions/end", account::end_session),
         get("/console", Role::Viewer, overview::page),
         get("/console/overview/live", Role::Viewer, overview::live).follows(),
+        get("/console/runbooks", Role::Viewer, runbooks::list),
         get("/console/runbooks/{alarm}", Role::Viewer, runbooks::page),
         get("/console/search", Role::Viewer, search::page),
         get("/console/objects/{id}", Role::Viewer, pages::object),

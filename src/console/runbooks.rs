@@ -2,6 +2,8 @@
 
 use askama::Template;
 
+use super::alarms::{self, AlarmTeller};
+use super::blocks::{ConsolePage, PageBlock, PageCell, Section, Table, TableLine, Tone};
 use super::frame::{Frame, draw};
 use super::visit::{Failure, PageOutcome, Visit};
 use crate::guides::markdown;
@@ -11,6 +13,33 @@ const RUN: &str = include_str!("../../docs/run.md");
 /// The path of an alarm's runbook in the console.
 pub fn path_of(alarm: &str) -> String {
     format!("/console/runbooks/{alarm}")
+}
+
+/// The way to an alarm's runbook.
+pub fn link(alarm: &str) -> PageCell {
+    PageCell::link(path_of(alarm), format!("docs/run.md#{}", alarm.to_lowercase()))
+}
+
+/// Every alarm, who tells of it, and its runbook.
+pub async fn list(visit: Visit) -> PageOutcome {
+    let words = visit.words;
+    let mut page = ConsolePage::new("home", words.get("runbooks.title"));
+    let columns = ["col.alarm", "col.teller"];
+    let mut table = Table::new(words, words.get("runbooks.title"), &columns, "search.nothing");
+    for (name, teller) in alarms::ALARMS {
+        let teller = match teller {
+            AlarmTeller::Overview => "runbooks.overview",
+            AlarmTeller::Prometheus => "runbooks.prometheus",
+        };
+        let line = TableLine::new(vec![
+            PageCell::link(path_of(name), alarms::title(words, name)),
+            PageCell::muted(words.get(teller)),
+        ]);
+        table.lines.push(line.to(path_of(name)));
+    }
+    let note = PageBlock::Note { tone: Tone::Plain, text: words.get("runbooks.help").to_owned() };
+    page.still.push(Section::wide("", vec![note, PageBlock::Table(table)]));
+    page.draw(&visit)
 }
 
 /// The text below the heading with an alarm's name, up to the next heading.

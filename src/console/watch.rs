@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex as AsyncMutex;
 
+use crate::app_state::AppState;
 use crate::chains::ChainName;
+use crate::disk::{self, WatchedFolder};
 use crate::kernel::{Mode, OperationError};
 use crate::oversight::AccountNames;
 use crate::oversight::flow::DayCount;
 use crate::oversight::overview::{self, Overview};
-use crate::store::{Cost, Store};
+use crate::store::Cost;
 
 /// Figures are shown at least this long before they are read again.
 const KEPT_MIN: Duration = Duration::from_secs(4);
@@ -48,7 +50,7 @@ pub struct OverviewWatch {
 
 impl OverviewWatch {
     /// The figures of a mode.
-    pub async fn look(&self, store: &Store, mode: Mode) -> Result<Arc<Overview>, OperationError> {
+    pub async fn look(&self, app: &AppState, mode: Mode) -> Result<Arc<Overview>, OperationError> {
         if let Some(overview) = self.find(mode, |kept| kept.is_younger_than(kept.fresh_for)) {
             return Ok(overview);
         }
@@ -67,17 +69,25 @@ impl OverviewWatch {
                 day
             }
         };
-        let instant = store.clock.milliseconds() / 1_000;
-        let read = store.read(Cost::Scan, move |tx| {
+        let watched = app.watched_folders.clone();
+        let look = move || -> Vec<_> {
+            let room = |at: WatchedFolder| Some((at.of, disk::room(&at.folder).ok()?));
+            watched.into_iter().filter_map(room).collect()
+        };
+        let rooms = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        let milliseconds = app.store.clock.milliseconds();
+        let services = app.services.clone();
+        let read = app.store.read(Cost::Scan, move |tx| {
             let begun = Instant::now();
             let accounts = AccountNames::read(tx)?;
             let chains: Vec<&str> = ChainName::ALL.iter().map(|chain| chain.as_str()).collect();
-            let made = overview::read(tx, &mut day, &accounts, mode, &chains, instant)?;
+            let made =
+                overview::read(tx, &mut day, &accounts, mode, &chains, &services, milliseconds)?;
             // The lock of `day` ends with this closure.
             Ok((made, begun.elapsed()))
         });
         let (made, took) = read.await?;
-        let overview = Arc::new(made);
+        let overview = Arc::new(Overview { rooms, ..made });
         let fresh_for = (took * KEPT_PER_READING).clamp(KEPT_MIN, KEPT_MAX);
         let kept = Kept { mode, overview: overview.clone(), read_at: Instant::now(), fresh_for };
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -6,14 +6,19 @@ use super::flow::{DayCount, Flow};
 use super::queues::{self, QueueLine};
 use super::rows::{self, EndpointLine, FileIn, FileOut, RateLine};
 use super::stops::{self, OperatorStop};
+use crate::backlog::{self, WaitingCount};
+use crate::disk::Room;
 use crate::kernel::{Currency, Mode, Money, StoreError};
 use crate::ledger::LedgerAccount;
 use crate::rails::files::values::Day;
 use crate::reconcile::kept;
+use crate::services::Services;
 use crate::store::Tx;
 
-/// Files that are shown each way.
-const FILES_SHOWN_MAX: i64 = 5;
+/// Files for the bank that are read.
+const FILES_OUT_MAX: i64 = 5;
+/// Files from the bank that are read: some may be refused.
+const FILES_IN_MAX: i64 = 50;
 /// Endpoints that are looked at.
 const ENDPOINTS_MAX: i64 = 500;
 /// Open payouts that are counted of each age.
@@ -44,6 +49,10 @@ pub struct Overview {
     pub payouts_by_age: Vec<(i64, Money)>,
     pub rates: Vec<RateLine>,
     pub stops: Vec<OperatorStop>,
+    /// What waits in each mode.
+    pub waiting: Vec<WaitingCount>,
+    /// The file systems that this node writes to, by what it keeps there.
+    pub rooms: Vec<(&'static str, Room)>,
 }
 
 impl Overview {
@@ -57,15 +66,17 @@ impl Overview {
 }
 
 /// Reads the overview of a mode. `day` goes on counting from the last call; `chains` are the chains
-/// of the mode; `instant` is the store's clock in Unix seconds.
+/// of the mode; `milliseconds` is the store's clock.
 pub fn read(
     tx: &mut dyn Tx,
     day: &mut DayCount,
     accounts: &AccountNames,
     mode: Mode,
     chains: &[&str],
-    instant: i64,
+    services: &Services,
+    milliseconds: i64,
 ) -> Result<Overview, StoreError> {
+    let instant = milliseconds / 1_000;
     day.look(tx, accounts.scopes(), instant)?;
     let (pending_count, pending_units) = rows::pending(tx, mode)?;
     let mut payouts_by_age = Vec::new();
@@ -86,13 +97,15 @@ pub fn read(
         flow: day.sum(|scope| scope.mode() == mode),
         compartments: rows::compartments(tx, mode)?,
         pending: (pending_count, Money::new(pending_units, Currency::Usdt)),
-        files_out: rows::files_out(tx, FILES_SHOWN_MAX)?,
-        files_in: rows::files_in(tx, FILES_SHOWN_MAX)?,
+        files_out: rows::files_out(tx, FILES_OUT_MAX)?,
+        files_in: rows::files_in(tx, FILES_IN_MAX)?,
         closed_until: crate::reconcile::rows::closed_until(tx)?,
         bank_differences_count: kept::count(tx, mode)?,
         endpoints: rows::endpoints(tx, mode, ENDPOINTS_MAX)?,
         payouts_by_age,
         rates: rows::rates(tx)?,
         stops: stops::read(tx, accounts)?,
+        waiting: backlog::waiting(tx, services, milliseconds)?,
+        rooms: Vec::new(),
     })
 }

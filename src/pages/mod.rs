@@ -204,8 +204,9 @@ fn security_text(app: &AppState) -> Option<String> {
 pub async fn metrics_page(app: &AppState) -> String {
     let now_milliseconds = app.store.clock.milliseconds();
     let now_seconds = now_milliseconds / 1000;
+    let services = app.services.clone();
     let read = app.store.read(Cost::Point, move |tx| {
-        Ok((pauses::rows::all(tx)?, backlog::rows::waiting(tx, now_milliseconds)?))
+        Ok((pauses::rows::all(tx)?, backlog::waiting(tx, &services, now_milliseconds)?))
     });
     // If the store does not answer, these figures keep their last values; other figures show the
     // fault.

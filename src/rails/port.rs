@@ -95,6 +95,16 @@ const RTGS_UNITS_MIN: i64 = 20_000_000;
 pub const BANK_CODE_LENGTH: usize = 4;
 
 impl PaymentMethod {
+    /// How long the bank may take until it reports a payment as made, counted while it accepts such
+    /// payments. NEFT: the half-hourly batch and two hours for the beneficiary's bank (RBI, NEFT
+    /// Procedural Guidelines), and half an hour for the bank's own reports. RTGS: half an hour for
+    /// the beneficiary's bank (RBI, RTGS System Regulations), and the same for the reports.
+    pub const fn settles_within_seconds(self) -> i64 {
+        match self {
+            PaymentMethod::Neft => 3 * 3_600,
+            PaymentMethod::Rtgs | PaymentMethod::Internal => 3_600,
+        }
+    }
     /// The method of a payment to another bank.
     pub const fn for_amount(amount: Money) -> PaymentMethod {
         if amount.units < RTGS_UNITS_MIN { PaymentMethod::Neft } else { PaymentMethod::Rtgs }
@@ -172,6 +182,16 @@ pub trait Rail: Send + Sync {
         _payout_id: Id<kind::Payout>,
     ) -> Result<Option<i64>, StoreError> {
         Ok(None)
+    }
+    /// Since when each payment is late that the bank has had for longer than its hours allow, in
+    /// Unix seconds; the oldest payments, up to `rows_max`. `instant` is the present.
+    fn late_since(
+        &self,
+        _tx: &mut dyn Tx,
+        _instant: i64,
+        _rows_max: i64,
+    ) -> Result<Vec<i64>, StoreError> {
+        Ok(Vec::new())
     }
     /// Takes the instruction over, in the transaction that makes the payout `processing`; called
     /// once for each payout.

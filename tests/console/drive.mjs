@@ -170,6 +170,7 @@ export const pagesOf = (made) => ({
   approvals: "/console/approvals",
   own: "/console/account",
   runbook: "/console/runbooks/HundiChainBehind",
+  runbooks: "/console/runbooks",
   "second-factor": "/console/account/second_factor",
 });
 

@@ -330,7 +330,13 @@ async fn metrics_count_what_waits_and_for_how_long() {
     let server = stage::server_with(&[("HUNDI_ACCOUNT_DAY_INR_MAX", "1.00")]).await;
     let actor = Actor::new(&server, "default").await;
     let waiting = ["funding_holds", "payout_holds", "payouts_unknown", "hits", "refunds"];
-    for of in waiting.iter().chain(&["payouts_unsent", "payouts_unanswered", "tasks", "outbox"]) {
+    for of in waiting.iter().chain(&[
+        "payouts_unsent",
+        "payouts_unanswered",
+        "settlements_late",
+        "tasks",
+        "outbox",
+    ]) {
         for mode in ["test", "live"] {
             assert_eq!(backlog(&server, "", of, mode).await, 0, "{of} {mode}");
         }

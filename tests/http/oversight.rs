@@ -307,10 +307,11 @@ async fn the_flow_of_the_day_counts_each_status_once_however_often_it_is_looked_
     assert_eq!(flow.of(TransferStatus::PayoutSettled).units, paise(&first));
     assert_eq!(flow.of(TransferStatus::Funding).units, paise(&first) + paise(&second));
 
+    let services = server.app.state.services.clone();
     let read = view(&server, move |tx| {
         let accounts = AccountNames::read(tx).unwrap();
-        let mut day = DayCount::default();
-        overview::read(tx, &mut day, &accounts, Mode::Test, &["tron"], instant).unwrap()
+        let (mut day, mode, at) = (DayCount::default(), Mode::Test, instant * 1_000);
+        overview::read(tx, &mut day, &accounts, mode, &["tron"], &services, at).unwrap()
     })
     .await;
     assert_eq!(read.flow, flow);

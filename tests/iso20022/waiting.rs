@@ -1,13 +1,41 @@
 //! Payments that wait: of paused accounts, and at a bank that takes its time.
 
+use hundi::backlog::{self, WaitingCount};
+use hundi::kernel::state::Status;
 use hundi::kernel::{Currency, Id, Mode, Money, Now, Scope};
 use hundi::pauses::{self, Operation};
 use hundi::rails::files::rows;
 use hundi::rails::port::{Instruction, PaymentMethod};
-use hundi::store::Tx;
+use hundi::store::{Cost, Tx};
 
-use crate::bank::{PAID, Scene};
+use crate::bank::{PAID, SILENT, Scene};
 use crate::support::by;
+
+/// A payment is late once the bank has had it for longer than its hours allow: three for NEFT.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payment_that_the_bank_keeps_for_too_long_is_counted() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let late = async |scene: &Scene, minutes: i64| {
+        let state = &scene.server.app.state;
+        let (services, at) = (state.services.clone(), state.store.clock.milliseconds());
+        let read = state.store.read(Cost::Point, move |tx| {
+            Ok(backlog::waiting(tx, &services, at + minutes * 60_000)?)
+        });
+        let found = read.await.unwrap();
+        let is_it = |one: &&WaitingCount| one.of == "settlements_late" && one.mode == Mode::Test;
+        found.iter().find(is_it).map(|one| (one.count, one.oldest_at.is_some())).unwrap()
+    };
+    scene.payout(SILENT, "100.00").await;
+    assert_eq!(late(&scene, 10_000).await, (0, false), "the bank does not have it yet");
+    assert_eq!(scene.turn().await.published_count, 1);
+    assert_eq!(late(&scene, 175).await, (0, false));
+    assert_eq!(late(&scene, 185).await, (1, true));
+    // What the bank has paid is late no more.
+    let (_, paid) = scene.payout(PAID, "100.00").await;
+    scene.exchange().await;
+    assert_eq!(scene.find(paid).await.status.as_str(), "settled");
+    assert_eq!(late(&scene, 185).await, (1, true));
+}
 
 /// However many payments of one account wait for the end of its pause, those of others go out.
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::super::alarms::{self, CurrentAlarm};
 use super::super::blocks::{
     ConsolePage, Figure, PageBlock, PageCell, Section, Stage, Table, TableLine, Tone, age, amount,
     word,
@@ -14,17 +15,18 @@ use crate::kernel::state::Status;
 use crate::kernel::{Currency, Mode, Money, Rate};
 use crate::oversight::flow::FlowCount;
 use crate::oversight::overview::{self, Overview};
-use crate::oversight::stops::StopKind;
 use crate::transfers::state::TransferStatus;
 use crate::webhooks::state::EndpointStatus;
 
 /// An endpoint is listed as late once its next delivery has been due for this long.
 const WEBHOOK_LATE_SECONDS: i64 = 300;
+/// Files from the bank that are shown.
+const FILES_SHOWN_MAX: usize = 5;
 /// Heights of a chain that are shown, a minute or more apart.
 const HEIGHTS_SHOWN: usize = 6;
 
 async fn read(visit: &Visit, mode: Mode) -> Result<Arc<Overview>, Failure> {
-    Ok(visit.console.watch.look(&visit.app.store, mode).await?)
+    Ok(visit.console.watch.look(&visit.app, mode).await?)
 }
 
 pub async fn page(visit: Visit) -> PageOutcome {
@@ -42,13 +44,11 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     let mut page = ConsolePage::new("home", words.get("overview.title"));
     page.chips = mode_chips(visit, mode, "/console");
     page.live_path = Some(format!("/console/overview/live?mode={}", mode.as_str()));
-    let alarms = alarms(visit, mode, &overview);
-    if !alarms.is_empty() {
-        let caption = words.get("overview.alarms");
-        let columns = ["col.alarm", "col.what", "col.runbook"];
-        let mut table = Table::new(words, caption, &columns, "overview.no_alarms");
-        table.lines = alarms;
-        page.live.push(Section::wide(caption, vec![PageBlock::Table(table)]));
+    let found = alarms::current(visit, mode, &overview);
+    let is_quiet = found.is_empty();
+    let alarms = alarm_section(visit, &found);
+    if !is_quiet {
+        page.live.push(alarms.clone());
     }
     if !overview.stops.is_empty() {
         let title = words.get("overview.stopped");
@@ -70,6 +70,9 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     }
     page.live.push(Section::half(words.get("overview.webhooks"), vec![hooks(visit, &overview)]));
     page.live.push(Section::half(words.get("overview.lists"), vec![lists(visit)]));
+    if is_quiet {
+        page.live.push(alarms);
+    }
     if !begins {
         page.live.extend(steps);
     }
@@ -107,55 +110,21 @@ fn live_steps(visit: &Visit) -> Option<Section> {
     Some(Section::wide(caption, blocks))
 }
 
-/// The current alarms, each with its runbook.
-fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<TableLine> {
-    let (words, instant) = (visit.words, visit.instant());
-    let mut lines = Vec::new();
-    let mut alarm = |name: &str, what: String, tone: Tone| {
-        lines.push(TableLine::new(vec![
-            PageCell::Chip { text: words.get(&format!("alarm.{name}")).to_owned(), tone },
-            PageCell::Text(what),
-            PageCell::link(runbooks::path_of(name), format!("docs/run.md#{}", name.to_lowercase())),
+/// The current alarms, each with its runbook, and the way to those of every alarm.
+fn alarm_section(visit: &Visit, found: &[CurrentAlarm]) -> Section {
+    let words = visit.words;
+    let caption = words.get("overview.alarms");
+    let columns = ["col.alarm", "col.what", "col.runbook"];
+    let mut table = Table::new(words, caption, &columns, "overview.no_alarms");
+    for alarm in found {
+        table.lines.push(TableLine::new(vec![
+            PageCell::Chip { text: alarms::title(words, alarm.name), tone: alarm.tone },
+            PageCell::Text(alarm.what.clone()),
+            runbooks::link(alarm.name),
         ]));
-    };
-    for chain in visit.app.chains.iter().filter(|chain| chain.mode == mode) {
-        let figures = chain.figures(instant);
-        if figures.in_trouble == Some(1) {
-            alarm("HundiChainInTrouble", figures.chain.to_owned(), Tone::Bad);
-        }
-        if let Some(behind) = figures.behind_seconds
-            && figures.lag_alarm_seconds.is_some_and(|seconds| behind > seconds)
-        {
-            let what = format!("{}: {}", figures.chain, age(words, behind));
-            alarm("HundiChainBehind", what, Tone::Bad);
-        }
-        if figures.differences.is_some_and(|count| count > 0) {
-            alarm("HundiChainDiffers", figures.chain.to_owned(), Tone::Attention);
-        }
     }
-    if overview.bank_differences_count > 0 {
-        let what = overview.bank_differences_count.to_string();
-        alarm("HundiBankDiffers", what, Tone::Attention);
-    }
-    for stop in &overview.stops {
-        if let StopKind::Paused(operation) = stop.kind {
-            let what =
-                format!("{}, {}", word(words, operation.as_str()), machinery::whom(visit, stop));
-            alarm("HundiPaused", what, Tone::Attention);
-        }
-    }
-    for endpoint in overview.endpoints.iter().filter(|e| e.status != EndpointStatus::Enabled) {
-        alarm("HundiWebhooksFail", endpoint.url.clone(), Tone::Attention);
-    }
-    if let Some(lists) = visit.services().lists(mode)
-        && let Some(reason) = lists.why_not_live(instant)
-    {
-        alarm("HundiSanctionsListOld", reason, Tone::Bad);
-    }
-    if let Some(fault) = visit.app.store.write_fault() {
-        alarm("HundiDatabaseNotWritable", fault, Tone::Bad);
-    }
-    lines
+    let all = ("/console/runbooks".to_owned(), words.get("overview.all_alarms").to_owned());
+    Section::wide(caption, vec![PageBlock::Table(table), PageBlock::Links(vec![all])])
 }
 
 fn waiting(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<PageBlock> {
@@ -393,7 +362,7 @@ fn bank(visit: &Visit, overview: &Overview) -> Vec<PageBlock> {
     let columns =
         ["col.file", "col.kind", "col.status", "#col.applied", "#col.unknown", "col.created"];
     let mut received = Table::new(words, caption, &columns, "overview.no_files_in");
-    for file in &overview.files_in {
+    for file in overview.files_in.iter().take(FILES_SHOWN_MAX) {
         received.lines.push(TableLine::new(vec![
             PageCell::Code(file.message_id.clone()),
             PageCell::text(word(words, file.kind.word())),

@@ -186,7 +186,7 @@ pub struct BankProfile {
     /// Other ways in which the bank writes the debit account; `X`, `x`, `*` and `#` stand for any
     /// character.
     pub debit_account_masks: Vec<AccountNumber>,
-    calendar: Calendar,
+    pub calendar: Calendar,
     neft: MethodProfile,
     rtgs: MethodProfile,
     internal: MethodProfile,

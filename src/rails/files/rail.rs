@@ -5,7 +5,7 @@ use super::rows::{self, InstructionStatus};
 use super::settings::BankSettings;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, StoreError};
-use crate::rails::port::{BankReport, Instruction, Rail, Reporting};
+use crate::rails::port::{BankReport, Instruction, PaymentMethod, Rail, Reporting};
 use crate::store::Tx;
 
 /// The rail of a bank that exchanges files: it records that an instruction is to be sent. The
@@ -56,6 +56,22 @@ impl Rail for FileRail {
         let found = rows::find(tx, payout_id)?;
         let queued = found.filter(|found| found.status == InstructionStatus::Queued);
         Ok(queued.and_then(|found| self.profile.opens_at(found.method, instant)))
+    }
+    fn late_since(
+        &self,
+        tx: &mut dyn Tx,
+        instant: i64,
+        rows_max: i64,
+    ) -> Result<Vec<i64>, StoreError> {
+        let within = PaymentMethod::ALL.iter().map(|method| method.settles_within_seconds());
+        let before = instant - within.min().unwrap_or(0);
+        let with_bank = rows::published_before(tx, before, rows_max)?.into_iter();
+        let late = with_bank.map(|(method, published_at)| {
+            let windows = &self.profile.method_profile(method).windows;
+            let seconds = method.settles_within_seconds();
+            windows.elapsed_at(&self.profile.calendar, published_at, seconds)
+        });
+        Ok(late.filter(|at| *at <= instant).collect())
     }
     fn submit(
         &self,

@@ -90,27 +90,55 @@ impl Windows {
         Ok(Windows { windows, is_open_on_holidays })
     }
 
+    /// When the windows of a day open and close, in Unix seconds, the earliest first.
+    fn spans(&self, calendar: &Calendar, day: Day) -> Vec<(i64, i64)> {
+        if calendar.is_holiday(day) && !self.is_open_on_holidays {
+            return Vec::new();
+        }
+        let begins_at = day.begins_at();
+        let whole = Window { days: [true; 7], from: 0, until: DAY_MINUTES };
+        let windows =
+            if self.windows.is_empty() { std::slice::from_ref(&whole) } else { &self.windows };
+        let spans = windows.iter().filter(|window| window.days[day.weekday()]);
+        let mut spans: Vec<(i64, i64)> = spans
+            .map(|window| (begins_at + window.from * 60, begins_at + window.until * 60))
+            .collect();
+        spans.sort_unstable();
+        spans
+    }
+
     /// When payments are next accepted, in Unix seconds; `None` if they are accepted at `instant`.
     pub fn opens_at(&self, calendar: &Calendar, instant: i64) -> Option<i64> {
         let today = Day::at(instant)?;
         for ahead in 0..DAYS_AHEAD_MAX {
-            let day = today.plus_days(ahead);
-            if calendar.is_holiday(day) && !self.is_open_on_holidays {
-                continue;
-            }
-            let begins_at = day.begins_at();
-            let whole = Window { days: [true; 7], from: 0, until: DAY_MINUTES };
-            let windows =
-                if self.windows.is_empty() { std::slice::from_ref(&whole) } else { &self.windows };
-            let spans = windows.iter().filter(|window| window.days[day.weekday()]);
-            let spans =
-                spans.map(|window| (begins_at + window.from * 60, begins_at + window.until * 60));
-            let left: Vec<(i64, i64)> = spans.filter(|(_, until)| instant < *until).collect();
-            if let Some((from, _)) = left.iter().min() {
+            let spans = self.spans(calendar, today.plus_days(ahead));
+            if let Some((from, _)) = spans.iter().find(|(_, until)| instant < *until) {
                 return (*from > instant).then_some(*from);
             }
         }
         Some(today.plus_days(DAYS_AHEAD_MAX).begins_at())
+    }
+
+    /// When payments will have been accepted for so many seconds since a moment, both in Unix
+    /// seconds.
+    pub fn elapsed_at(&self, calendar: &Calendar, from: i64, seconds: i64) -> i64 {
+        let Some(today) = Day::at(from) else { return from.saturating_add(seconds) };
+        let (mut counted_until, mut left) = (from, seconds);
+        for ahead in 0..DAYS_AHEAD_MAX {
+            for (opens, closes) in self.spans(calendar, today.plus_days(ahead)) {
+                // Windows of one day may overlap.
+                let begins = opens.max(counted_until);
+                let length = closes - begins;
+                if length >= left {
+                    return begins + left;
+                }
+                if length > 0 {
+                    left -= length;
+                    counted_until = closes;
+                }
+            }
+        }
+        today.plus_days(DAYS_AHEAD_MAX).begins_at()
     }
 }
 
@@ -164,6 +192,37 @@ mod tests {
         let all = (0..100).map(|day| Day::parse("2026-11-01").unwrap().plus_days(day));
         let never = Calendar { holidays: all.collect(), ..Calendar::default() };
         assert!(always.opens_at(&never, at("2026-11-20T12:00:00")).is_some());
+    }
+
+    #[test]
+    fn time_is_counted_while_the_bank_is_open() {
+        let texts = ["mon-fri 08:00-18:30".into(), "sat 08:00-13:00".into()];
+        let windows = Windows::parse(&texts, false).unwrap();
+        let calendar = Calendar {
+            holidays: [Day::parse("2026-11-24").unwrap()].into(),
+            closed_saturdays: Vec::new(),
+        };
+        for (from, hours, until) in [
+            ("2026-11-20T10:00:00", 3, "2026-11-20T13:00:00"),
+            ("2026-11-20T06:00:00", 3, "2026-11-20T11:00:00"),
+            ("2026-11-20T17:30:00", 3, "2026-11-21T10:00:00"),
+            ("2026-11-21T12:00:00", 3, "2026-11-23T10:00:00"),
+            ("2026-11-23T18:30:00", 1, "2026-11-25T09:00:00"),
+        ] {
+            let found = windows.elapsed_at(&calendar, at(from), hours * 3_600);
+            assert_eq!(found, at(until), "{from}");
+        }
+        let always = Windows::default();
+        let late = at("2026-11-20T23:00:00");
+        assert_eq!(always.elapsed_at(&Calendar::default(), late, 10_800), late + 10_800);
+        let overlapping = ["daily 09:00-12:00".into(), "daily 10:00-11:00".into()];
+        let overlapping = Windows::parse(&overlapping, true).unwrap();
+        let found = overlapping.elapsed_at(&calendar, at("2026-11-20T09:00:00"), 4 * 3_600);
+        assert_eq!(found, at("2026-11-21T10:00:00"));
+        // Of a bank that is never open nothing is ever late.
+        let all = (0..100).map(|day| Day::parse("2026-11-01").unwrap().plus_days(day));
+        let never = Calendar { holidays: all.collect(), ..Calendar::default() };
+        assert!(always.elapsed_at(&never, late, 1) > late + 30 * 86_400);
     }
 
     #[test]

@@ -372,6 +372,19 @@ pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool,
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
+/// Method and time of instructions that were published by a moment, both in Unix seconds, and for
+/// which the bank has not made its final report; the oldest first.
+pub fn published_before(
+    tx: &mut dyn Tx,
+    before: i64,
+    rows_max: i64,
+) -> Result<Vec<(PaymentMethod, i64)>, StoreError> {
+    let sql = "SELECT method, published_at FROM bank_instructions WHERE status = 'published' AND \
+               NOT is_answered AND published_at <= ?1 ORDER BY published_at LIMIT ?2";
+    let read = |mut row: Row| Ok((row.word(PaymentMethod::parse)?, row.int()?));
+    tx.rows(sql, values![before, rows_max])?.into_iter().map(read).collect()
+}
+
 /// Instructions that were published before a moment, in Unix seconds, and for which the bank has
 /// not made its final report; the oldest first.
 pub fn unanswered(

@@ -1,0 +1,242 @@
+//! The alarms: those of deploy/prometheus/alerts.yaml, each with its runbook. The overview shows
+//! the ones that can be told from the store and from this process.
+//!
+//! The others count what happened within some minutes on every node. Only Prometheus keeps that.
+
+use super::blocks::{Tone, age, word};
+use super::pages::machinery;
+use super::texts::Words;
+use super::visit::Visit;
+use crate::disk::Room;
+use crate::kernel::Mode;
+use crate::oversight::overview::Overview;
+use crate::oversight::stops::StopKind;
+use crate::webhooks::state::EndpointStatus;
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 3_600;
+const DAY: i64 = 86_400;
+/// A file system with less room than this is almost full.
+const DISK_FREE_BYTES_MIN: u64 = 1_000_000_000;
+/// The same, as a share of its size.
+const DISK_FREE_PERCENT_MIN: u64 = 5;
+/// A larger step of the machine's clock is an alarm.
+const CLOCK_STEP_SECONDS_MAX: i64 = 5;
+
+/// Who tells of an alarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlarmTeller {
+    /// The overview and Prometheus.
+    Overview,
+    Prometheus,
+}
+
+use AlarmTeller::{Overview as Shown, Prometheus};
+
+/// Every alarm, in the order of the rules for Prometheus.
+pub const ALARMS: &[(&str, AlarmTeller)] = &[
+    ("HundiDown", Prometheus),
+    ("HundiRequestsFail", Prometheus),
+    ("HundiCommitsFail", Prometheus),
+    ("HundiChainInTrouble", Shown),
+    ("HundiChainBehind", Shown),
+    ("HundiChainUnchecked", Shown),
+    ("HundiChainNodesMissing", Shown),
+    ("HundiChainDiffers", Shown),
+    ("HundiChainNotCompared", Shown),
+    ("HundiBankDiffers", Shown),
+    ("HundiBankNotCompared", Prometheus),
+    ("HundiBankFilesRefused", Shown),
+    ("HundiBankReportsUnknown", Shown),
+    ("HundiRatesRefused", Prometheus),
+    ("HundiLookUpsUnanswered", Prometheus),
+    ("HundiSanctionsListOld", Shown),
+    ("HundiSanctionsListRefused", Prometheus),
+    ("HundiWebhooksFail", Shown),
+    ("HundiPaused", Shown),
+    ("HundiBankAlarm", Shown),
+    ("HundiDatabaseNotWritable", Shown),
+    ("HundiOldPrimaryRefused", Prometheus),
+    ("HundiClockStepped", Shown),
+    ("HundiNoLeader", Prometheus),
+    ("HundiBankTurnsFail", Prometheus),
+    ("HundiDiskFull", Shown),
+    ("HundiPayoutsUnsent", Shown),
+    ("HundiBankFilesUntaken", Shown),
+    ("HundiPayoutsUnanswered", Shown),
+    ("HundiSettlementLate", Shown),
+    ("HundiPayoutsUnknown", Shown),
+    ("HundiDecisionsWait", Shown),
+    ("HundiRefundsWait", Shown),
+    ("HundiWorkWaits", Shown),
+];
+
+/// An alarm that holds now.
+pub struct CurrentAlarm {
+    pub name: &'static str,
+    pub what: String,
+    pub tone: Tone,
+}
+
+/// An alarm's title in the reader's language.
+pub fn title(words: &Words, name: &str) -> String {
+    words.get(&format!("alarm.{name}")).to_owned()
+}
+
+/// What waits longer than it may: the alarm, the kinds of work, and the seconds that are allowed.
+/// The rules for Prometheus have the same figures.
+const WAITS: &[(&str, &[&str], i64)] = &[
+    ("HundiPayoutsUnsent", &["payouts_unsent"], 30 * MINUTE),
+    ("HundiPayoutsUnanswered", &["payouts_unanswered"], 6 * HOUR),
+    ("HundiSettlementLate", &["settlements_late"], 0),
+    ("HundiPayoutsUnknown", &["payouts_unknown"], 0),
+    ("HundiBankAlarm", &["payouts_for_operator"], 0),
+    ("HundiDecisionsWait", &["hits", "payout_holds", "funding_holds", "payouts_for_operator"], DAY),
+    ("HundiRefundsWait", &["refunds"], 2 * DAY),
+];
+/// The same of the service's own work, which is late in test mode too.
+const WORK_WAITS: (&str, &[&str], i64) =
+    ("HundiWorkWaits", &["tasks", "outbox", "endpoints_due"], 5 * MINUTE);
+
+/// The alarms of a mode that hold now.
+pub fn current(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<CurrentAlarm> {
+    let (words, instant) = (visit.words, visit.instant());
+    let mut found = Vec::new();
+    let mut alarm = |name, what: String, tone| found.push(CurrentAlarm { name, what, tone });
+    for chain in visit.app.chains.iter().filter(|chain| chain.mode == mode) {
+        let figures = chain.figures(instant);
+        let name = figures.chain.to_owned();
+        if figures.in_trouble == Some(1) {
+            alarm("HundiChainInTrouble", name.clone(), Tone::Bad);
+        }
+        if let Some(behind) = figures.behind_seconds
+            && figures.lag_alarm_seconds.is_some_and(|seconds| behind > seconds)
+        {
+            alarm("HundiChainBehind", format!("{name}: {}", age(words, behind)), Tone::Bad);
+        }
+        if figures.unchecked == Some(1) && figures.nodes_count.is_some_and(|count| count > 1) {
+            alarm("HundiChainUnchecked", name.clone(), Tone::Bad);
+        }
+        if let Some(missing) = figures.nodes_missing.filter(|count| *count > 0) {
+            alarm("HundiChainNodesMissing", format!("{name}: {missing}"), Tone::Attention);
+        }
+        if figures.differences.is_some_and(|count| count > 0) {
+            alarm("HundiChainDiffers", name.clone(), Tone::Attention);
+        }
+        if let Some(since) = figures.audited_at.map(|at| instant - at).filter(|s| *s > 2 * DAY) {
+            let what = format!("{name}: {}", age(words, since));
+            alarm("HundiChainNotCompared", what, Tone::Attention);
+        }
+    }
+    if overview.bank_differences_count > 0 {
+        let what = overview.bank_differences_count.to_string();
+        alarm("HundiBankDiffers", what, Tone::Attention);
+    }
+    for file in &overview.files_in {
+        let since = instant - file.received_at;
+        if file.status == "refused" && since < 15 * MINUTE {
+            alarm("HundiBankFilesRefused", file.message_id.clone(), Tone::Bad);
+        }
+        if file.unknown_count > 0 && since < HOUR {
+            let what = format!("{}: {}", file.message_id, file.unknown_count);
+            alarm("HundiBankReportsUnknown", what, Tone::Attention);
+        }
+    }
+    for stop in &overview.stops {
+        if let StopKind::Paused(operation) = stop.kind {
+            let what =
+                format!("{}, {}", word(words, operation.as_str()), machinery::whom(visit, stop));
+            alarm("HundiPaused", what, Tone::Attention);
+        }
+    }
+    for endpoint in overview.endpoints.iter().filter(|e| e.status != EndpointStatus::Enabled) {
+        alarm("HundiWebhooksFail", endpoint.url.clone(), Tone::Attention);
+    }
+    if let Some(lists) = visit.services().lists(mode) {
+        let is_old = |dated_at: i64| instant - dated_at > lists.age_seconds_max() / 2;
+        let states = lists.states();
+        if let Some(reason) = lists.why_not_live(instant) {
+            alarm("HundiSanctionsListOld", reason, Tone::Bad);
+        } else if let Some(old) = states.iter().find(|state| is_old(state.dated_at)) {
+            let what = format!("{}: {}", old.list.as_str(), age(words, instant - old.dated_at));
+            alarm("HundiSanctionsListOld", what, Tone::Attention);
+        }
+    }
+    if let Some(fault) = visit.app.store.write_fault() {
+        alarm("HundiDatabaseNotWritable", fault, Tone::Bad);
+    }
+    let step = visit.app.metrics.clock_step_seconds.get();
+    if step.abs() > CLOCK_STEP_SECONDS_MAX {
+        alarm("HundiClockStepped", format!("{step} s"), Tone::Bad);
+    }
+    for (of, room) in overview.rooms.iter().filter(|(_, room)| is_almost_full(room)) {
+        let what = format!("{of}: {}", crate::disk::shown(room.free));
+        alarm("HundiDiskFull", what, Tone::Bad);
+    }
+    let untaken = visit.app.metrics.bank_outbox_oldest_seconds.get();
+    if mode.is_live() && untaken > 30 * MINUTE {
+        alarm("HundiBankFilesUntaken", age(words, untaken), Tone::Bad);
+    }
+    let waits = WAITS.iter().filter(|_| mode.is_live()).chain([&WORK_WAITS]);
+    for (name, kinds, seconds_max) in waits {
+        for waiting in overview.waiting.iter().filter(|one| one.mode == mode) {
+            let Some(oldest_at) = waiting.oldest_at else { continue };
+            let waited = (instant - oldest_at).max(0);
+            if !kinds.contains(&waiting.of) || (waited <= *seconds_max && *seconds_max > 0) {
+                continue;
+            }
+            let kind = words.get(&format!("waiting.{}", waiting.of)).to_owned();
+            let oldest = words.with("overview.oldest", [("age", age(words, waited).as_str())]);
+            let what = format!("{kind}: {}, {oldest}", waiting.count);
+            alarm(name, what, Tone::Attention);
+        }
+    }
+    found
+}
+
+fn is_almost_full(room: &Room) -> bool {
+    let share_min = room.all / 100 * DISK_FREE_PERCENT_MIN;
+    room.free < DISK_FREE_BYTES_MIN || room.free < share_min
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::texts;
+
+    const RULES: &str = include_str!("../../deploy/prometheus/alerts.yaml");
+
+    #[test]
+    fn the_alarms_are_those_of_the_rules_for_prometheus() {
+        let rules = RULES.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+        let listed: Vec<&str> = ALARMS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(listed, rules.collect::<Vec<_>>());
+        for words in texts::all() {
+            for (name, _) in ALARMS {
+                assert!(words.find(&format!("alarm.{name}")).is_some(), "{} {name}", words.code);
+            }
+        }
+    }
+
+    /// A figure that stands here and in a rule is the same in both.
+    #[test]
+    fn what_waits_is_late_after_the_same_time() {
+        for (name, kinds, seconds_max) in WAITS.iter().chain([&WORK_WAITS]) {
+            let rule = RULES.split("- alert: ").find(|rule| rule.starts_with(&format!("{name}\n")));
+            let rule = rule.unwrap_or_else(|| panic!("no rule {name}"));
+            let expression = rule.lines().find(|line| line.contains("expr:")).unwrap();
+            if !expression.contains("hundi_backlog") {
+                continue;
+            }
+            for kind in *kinds {
+                assert!(expression.contains(kind), "{name} {kind}: {expression}");
+                for words in texts::all() {
+                    assert!(words.find(&format!("waiting.{kind}")).is_some(), "{kind}");
+                }
+            }
+            let bound = expression.rsplit('>').next().unwrap();
+            let product: i64 = bound.split('*').map(|n| n.trim().parse::<i64>().unwrap()).product();
+            assert_eq!(product, *seconds_max, "{name}");
+        }
+    }
+}
