@@ -9,8 +9,11 @@ use hundi::app::App;
 use hundi::events;
 use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Clock, Mode, Now, Scope};
+use hundi::oversight::flow::DayCount;
+use hundi::oversight::queues::{self, QueueKind};
+use hundi::oversight::{AccountNames, overview};
 use hundi::store::postgres::PostgresUrl;
-use hundi::store::{Store, Tx};
+use hundi::store::{Cost, Store, Tx};
 use hundi::webhooks;
 use hundi::workers::housekeeping::Purger;
 
@@ -275,6 +278,87 @@ fn a_list_by_another_object_reads_its_rows_alone() {
 fn control_a_list_in_the_order_of_identifiers_reads_the_rows_of_others() {
     let read = blocks_of_lists(Some("lists_by_identifier"));
     assert!(read.iter().any(|(_, blocks)| *blocks > LIST_BLOCKS_MAX), "{read:?}");
+}
+
+/// The statements of the console's overview and queues that read many more blocks beside thousands
+/// of objects that are done, with what a call of each read before and after; and how many were
+/// compared. `damage` is done to the database first.
+fn blocks_of_console(damage: &str) -> (usize, Vec<(f64, f64, String)>) {
+    let cluster = Cluster::start(&["shared_preload_libraries=pg_stat_statements"]);
+    let database = Database::in_cluster(&cluster.url);
+    let nodes =
+        Nodes::start(&[database.url()], |_, home| home.with("HUNDI_DATABASE_CONNECTIONS", "6"));
+    database.sql("CREATE EXTENSION pg_stat_statements");
+    database.sql(damage);
+    for table in TABLES {
+        database.sql(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"));
+    }
+    steps::six_steps(&mut nodes.client(), "100.00");
+    let scope = database.value("SELECT scope FROM transfers");
+    database.sql("ANALYZE");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let environment =
+        |name: &str| (name == "HUNDI_ENCRYPTION_KEY").then(|| ENCRYPTION_KEY.to_owned());
+    let flags = hundi::config::Flags {
+        database: Some(database.url()),
+        listen: Some("127.0.0.1:0".into()),
+        ..Default::default()
+    };
+    let config = hundi::config::Config::read(&flags, &environment).expect("a configuration");
+    let app = runtime.block_on(App::open(&config, Clock::System)).expect("the service");
+    let look = || {
+        for _ in 0..2 * PAYMENTS_COUNT {
+            let services = app.state.services.clone();
+            let milliseconds = app.state.store.clock.milliseconds();
+            let read = app.state.store.read(Cost::Scan, move |tx| {
+                let accounts = AccountNames::read(tx)?;
+                let (chains, mut day) = (["tron"], DayCount::default());
+                let mode = Mode::Test;
+                let all = (&accounts, mode, &chains);
+                overview::read(tx, &mut day, all.0, all.1, all.2, &services, milliseconds)?;
+                for queue in QueueKind::ALL {
+                    queues::read(tx, *queue, &accounts, mode, &chains)?;
+                }
+                Ok(())
+            });
+            runtime.block_on(read).expect("the overview and the queues");
+        }
+    };
+    let blocks = || {
+        database.sql("SELECT pg_stat_statements_reset()");
+        look();
+        blocks_per_call(&database)
+    };
+    look();
+    let before = blocks();
+    fill(&database, &scope, KNOWN_ROWS);
+    let (mut compared_count, mut worse) = (0, Vec::new());
+    for (statement, after) in blocks() {
+        let Some(before) = before.get(&statement).copied() else { continue };
+        compared_count += 1;
+        if after > before * FACTOR_MAX + BLOCKS_MORE_MAX {
+            worse.push((before, after, statement));
+        }
+    }
+    runtime.block_on(app.state.store.close());
+    (compared_count, worse)
+}
+
+/// What the overview and the queues read at least.
+const CONSOLE_STATEMENTS_MIN: usize = 30;
+
+#[test]
+fn what_is_done_costs_the_overview_and_the_queues_nothing() {
+    let (compared_count, worse) = blocks_of_console("SELECT 1");
+    println!("{compared_count} statements of the console were compared");
+    assert!(compared_count >= CONSOLE_STATEMENTS_MIN, "only {compared_count} statements");
+    assert!(worse.is_empty(), "{worse:#?}");
+}
+
+#[test]
+fn control_a_queue_without_its_index_is_found_out() {
+    let (_, worse) = blocks_of_console("DROP INDEX transfers_held; DROP INDEX transfers_on_hold");
+    assert!(worse.iter().any(|(_, _, sql)| sql.contains("funding_hold")), "{worse:#?}");
 }
 
 /// The statements that some work of a new process sends beside so many idle accounts, with an event
