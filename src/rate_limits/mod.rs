@@ -3,7 +3,7 @@
 //!
 //! Where several nodes serve the same keys, the bucket is a row. Each node takes a handful of its
 //! tokens at a time, so that few requests need the row. The tokens that lie unused on the nodes are
-//! a small part of the burst.
+//! a small part of the burst, unless the burst is small and requests are expensive.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,8 +45,8 @@ pub struct Allowance {
     pub is_allowed: bool,
     /// Tokens that are left.
     pub remaining: i64,
-    /// Seconds until the bucket is full again; for a request that is not allowed, until it would
-    /// be.
+    /// Seconds until the bucket is full again; for a request that is not allowed, until there are
+    /// enough tokens for it.
     pub wait_seconds: i64,
 }
 
@@ -99,8 +99,9 @@ impl Bucket {
     }
 }
 
-/// A node takes the burst divided by this from the bucket at once. So four nodes leave at most a
-/// twelfth of the burst unused.
+/// A node takes the burst divided by this from the bucket at once. So four nodes leave at most
+/// about a twelfth of the burst unused. A node that got too few tokens for an expensive request
+/// keeps them for its next requests, which is a large part of a small burst.
 const HANDFUL_PART: i64 = 50;
 
 /// This node's part of a key's bucket that it shares with other nodes.

@@ -15,7 +15,8 @@ crate::string_enum!(
     RefundKind { Principal "principal", Excess "excess", Unmatched "unmatched" }
 );
 crate::string_enum!(
-    /// Why money is owed back.
+    /// Why money is owed back. `Requoted`: it is what is left of held money after the caller paid
+    /// out with another quote lock.
     RefundReason {
         Underpaid "underpaid",
         Overpaid "overpaid",

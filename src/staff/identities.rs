@@ -147,7 +147,8 @@ fn refuse(
     log(tx, now, Action::SignInRefused, name, vouched, place)
 }
 
-/// Logs a sign-in. The subject is left out, because the person may not be an operator.
+/// Logs a sign-in, as an entry about the operator `name`. The person's identifier at the provider
+/// is left out, because that person may not be an operator.
 fn log(
     tx: &mut dyn Tx,
     now: &Now,

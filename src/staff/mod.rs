@@ -65,8 +65,8 @@ pub fn name(text: &str) -> Result<String, String> {
 }
 
 /// Creates an operator. `name` comes from [`name`] and must be new; `password_hash` comes from
-/// [`passwords::hash`]. On a command line this takes an administrator, except for the first
-/// operator.
+/// [`passwords::hash`]. On a command line this takes an administrator, unless there is no operator
+/// yet or no administrator may sign in (`decisions::require_operator`).
 pub fn create(
     tx: &mut dyn Tx,
     now: &Now,
