@@ -1,5 +1,5 @@
-//! The operator's console over a large database: how long pages take, and what ten people who keep
-//! the overview open cost callers.
+//! The operator's console over a large database, in which nearly all transfers were paid out: how
+//! long pages take, and what ten people who keep the overview open cost callers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use crate::Scale;
 use crate::load::{self, Connection, Until};
 use crate::server::{self, Api, CONNECTIONS_COUNT, Folder, Parties, Server};
 use crate::table::{Table, median};
-use crate::{growth, machine, postgres, rows};
+use crate::{growth, machine, postgres, rows, settled};
 
 /// People who look at the same time, and how often a page that follows asks.
 const PEOPLE: usize = 10;
@@ -47,6 +47,10 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     eprintln!("  filling {size} …");
     let answer_bytes = server::newest_answer_bytes(&database);
     let filled = rows::fill(&database, &growth::template(&parties, answer_bytes), &[], size);
+    let server = Server::start(&database);
+    runtime.block_on(async { settled::pay_one(&mut Api::new(server.address, &key).await).await });
+    server.stop();
+    settled::settle(&database, size);
     let step = (filled.transfers.len() / 500).max(1);
     let ids = filled.transfers.iter().step_by(step).map(ToString::to_string).collect();
     let url = format!("sqlite:{}", database.display());
@@ -120,9 +124,13 @@ impl Of {
             format!("{first:.0} ms"),
             "",
         );
-        for (page, requests) in
-            [("overview", overview), ("search", searches), ("a transfer's page", pages)]
-        {
+        let queues = vec![get("/console/queues/holds/live?mode=test"); count];
+        for (page, requests) in [
+            ("overview", overview),
+            ("search", searches),
+            ("a transfer's page", pages),
+            ("a queue", queues),
+        ] {
             let measured = runtime.block_on(async {
                 let requests = Arc::new(requests);
                 load::closed(console, PEOPLE, requests, Until::AllSent, load::ignore()).await

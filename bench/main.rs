@@ -24,6 +24,7 @@ mod receiver;
 mod rows;
 mod screening;
 mod server;
+mod settled;
 mod table;
 
 use table::Table;

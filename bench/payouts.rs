@@ -67,7 +67,7 @@ async fn payouts(server: &Server, key: &str, seconds: f64) -> Measured {
     Measured::new(started.elapsed().as_secs_f64(), latencies)
 }
 
-async fn payout(api: &mut Api) {
+pub async fn payout(api: &mut Api) {
     let parties =
         Parties { beneficiaries: vec![api.beneficiary().await], senders: vec![api.sender().await] };
     let lock = api.quote_lock().await;

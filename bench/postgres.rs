@@ -15,6 +15,7 @@ use crate::load::{self, Measured, Until};
 use crate::machine::{self, CpuSpan};
 use crate::postgres_script::{self, Creation};
 use crate::server::{self, Api, Folder, Parties, Server};
+use crate::settled;
 use crate::table::{Table, median};
 
 /// Callers at the same time.
@@ -547,8 +548,12 @@ pub fn with_filled(
     eprintln!("  filling {size} on PostgreSQL …");
     let database = seed.filled(size);
     sql(&seed.cluster.url, "CHECKPOINT");
-    let ids = spread(&database, size);
     let server = node(&database, &seed.folder, &[console::LISTEN]);
+    runtime.block_on(async {
+        settled::pay_one(&mut Api::new(server.address, &seed.key).await).await;
+    });
+    settled::settle_on_postgres(&database, size);
+    let ids = spread(&database, size);
     let (store, url) = ("PostgreSQL", database.url());
     let of = Of { store, size, url, key: seed.key, parties: seed.parties, ids };
     measure(of, server, table);
