@@ -21,7 +21,7 @@ use crate::rate_limits::RequestRates;
 use crate::rates::http::RateSettings;
 use crate::screening::settings::ScreeningSettings;
 use crate::secrets::GivenKeys;
-pub use crate::secrets::{check_secret_files, environment};
+pub use crate::secrets::{check_environment, check_secret_files, environment};
 use crate::services::{PayoutLimits, Settings};
 pub use crate::store::Database;
 use crate::store::postgres;

@@ -22,7 +22,7 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 /// The value of an environment variable, or the text of the file that the variable with `_FILE`
 /// after its name names, which is how service managers hand out secrets. See
-/// [`check_secret_files`].
+/// [`check_environment`] and [`check_secret_files`].
 pub fn environment(name: &str) -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
     variable(name).or_else(|| {
@@ -31,13 +31,28 @@ pub fn environment(name: &str) -> Option<String> {
     })
 }
 
+/// Refuses a variable of ours that is not UTF-8, which would count as not set. Other programs'
+/// variables may hold anything.
+pub fn check_environment() -> Result<(), String> {
+    for (name, value) in std::env::vars_os() {
+        let is_ours = name.as_encoded_bytes().starts_with(b"HUNDI_");
+        if is_ours && (name.to_str().is_none() || value.to_str().is_none()) {
+            let name = name.to_string_lossy();
+            return Err(format!("the variable {name} is not UTF-8: set it again, or unset it"));
+        }
+    }
+    Ok(())
+}
+
 /// Settings that are themselves files, not files with a secret.
 const FILE_SETTINGS: [&str; 1] = ["HUNDI_IFSC_FILE"];
 
 /// Refuses a secret's file that cannot be read, and a secret that is given twice. Without its
 /// encryption key a service would make another one.
 pub fn check_secret_files() -> Result<(), String> {
-    for (name, path) in std::env::vars() {
+    let texts = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    for (name, path) in texts {
         let Some(secret) = name.strip_suffix("_FILE").filter(|name| name.starts_with("HUNDI_"))
         else {
             continue;

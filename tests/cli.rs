@@ -9,6 +9,8 @@ mod connections;
 mod demo;
 #[path = "cli/encryption_key.rs"]
 mod encryption_key;
+#[path = "cli/environment.rs"]
+mod environment;
 #[path = "cli/exposure.rs"]
 mod exposure;
 #[path = "cli/listen.rs"]

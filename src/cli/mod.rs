@@ -121,6 +121,11 @@ commands! {
 
 /// Runs the command line and returns the exit code: 0 done, 1 failed; clap uses 2 for wrong usage.
 pub fn main() -> ExitCode {
+    // Before clap and the log, which both read variables.
+    if let Err(message) = config::check_environment() {
+        eprintln!("hundi: {message}");
+        return ExitCode::FAILURE;
+    }
     let command = Cli::parse().command;
     // The demo itself prints what happens; information in the log would come between its lines.
     start_log(match command {

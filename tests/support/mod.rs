@@ -20,6 +20,7 @@ pub mod rotation;
 pub mod steps;
 
 use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ fn locked(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
 /// A directory with a database, and how commands on it are called.
 pub struct Home {
     pub directory: PathBuf,
-    environment: Vec<(String, String)>,
+    environment: Vec<(String, OsString)>,
     /// Another database than the file in the directory.
     database_url: Option<String>,
     /// For servers only, not for the short commands beside them.
@@ -135,9 +136,9 @@ impl Home {
         self.fault = fault.into().map(str::to_owned);
         self
     }
-    pub fn set(&mut self, name: &str, value: &str) {
+    pub fn set(&mut self, name: &str, value: &(impl AsRef<OsStr> + ?Sized)) {
         self.unset(name);
-        self.environment.push((name.to_owned(), value.to_owned()));
+        self.environment.push((name.to_owned(), value.as_ref().to_owned()));
     }
     pub fn unset(&mut self, name: &str) {
         self.environment.retain(|(known, _)| known != name);
