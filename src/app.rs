@@ -56,7 +56,7 @@ use crate::workers::{
     account_look_ups, bank, clock, housekeeping, key_uses, name_words, rates as rates_worker,
     screening, tasks,
 };
-use crate::{events, ifsc, live, secrets, settings_log, webhooks};
+use crate::{events, ifsc, key_rotation, live, secrets, settings_log, webhooks};
 
 pub use account_keys::address_index_names;
 use account_keys::{TEST_ADDRESS_INDEX, addresses_of, prepare};
@@ -116,9 +116,16 @@ impl App {
         let bank = bank.or_else(|| config.test_bank.clone());
         let keys = secrets::encryption_keys(&config.database, &config.encryption_keys)?;
         let connections_count = config.database_connections;
-        let opened =
-            Store::open_database(&config.database, clock, epilogue, connections_count, is_server)
-                .await;
+        let verifiers = keys.verifiers();
+        let opened = Store::open_database(
+            &config.database,
+            clock,
+            epilogue,
+            connections_count,
+            is_server,
+            move |tx| key_rotation::refuse_keys(tx, &verifiers),
+        )
+        .await;
         let store = opened.map_err(|error| error.to_string())?;
         let node_id: [u8; 16] = system_random()?;
         let holder = Holder::new(node_id, &config.listen, keys.verifiers());

@@ -11,6 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::kernel::seal::{KEY_BYTES, Sealer, SealingKey, Verifier, fits, verifier_of};
 use crate::kernel::{StoreError, system_random};
+use crate::store::migrate::schema_version;
 use crate::store::sqlite::{self, SqliteTx};
 use crate::store::{Database, Tx, meta};
 
@@ -236,8 +237,23 @@ pub fn sealing_verifier(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<Verif
     }
 }
 
+/// Refuses a process that does not have the key that seals. Changes nothing, so it can be asked
+/// before a migration.
+pub fn refuse_unfit_keys(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
+    // A new database has no key yet.
+    if schema_version(tx)? == 0 {
+        return Ok(());
+    }
+    match meta::read(tx, VERIFIER)? {
+        Some(stored) if !verifiers.iter().any(|verifier| fits(&stored, verifier)) => {
+            Err(key_does_not_fit())
+        }
+        _ => Ok(()),
+    }
+}
+
 pub fn key_does_not_fit() -> StoreError {
-    StoreError::Broken(KEY_DOES_NOT_FIT.into())
+    StoreError::Unfit(KEY_DOES_NOT_FIT.into())
 }
 
 /// Announces that [`sealing_key`] follows.

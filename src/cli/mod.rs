@@ -49,6 +49,7 @@ use crate::config::{self, Config, Flags, environment};
 use crate::kernel::{AnyId, Clock, DecidedBy, Mode, Now, OperationError};
 use crate::live;
 use crate::operator::{self, OperatorDecision};
+use crate::secrets;
 use crate::store::{Store, Tx, handle, migrate, postgres};
 
 /// "File size limit exceeded", on Linux for x86 and ARM (signal(7)).
@@ -271,7 +272,10 @@ async fn open(database: &DatabaseArgs) -> Result<Store, String> {
     open_or_make(&config).await
 }
 
+/// `Err` if an encryption key is given and does not fit: then the database is probably not the one
+/// that is meant, and must not be migrated.
 async fn open_or_make(config: &Config) -> Result<Store, String> {
+    let keys = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
     // A command needs few connections.
     let opened = Store::open_database(
         &config.database,
@@ -279,6 +283,10 @@ async fn open_or_make(config: &Config) -> Result<Store, String> {
         handle::no_epilogue,
         postgres::CONNECTIONS_MIN,
         false,
+        move |tx| match keys {
+            Some(keys) => secrets::refuse_unfit_keys(tx, &keys.verifiers()),
+            None => Ok(()),
+        },
     )
     .await;
     opened.map_err(|error| error.to_string())

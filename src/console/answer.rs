@@ -272,7 +272,9 @@ fn failed(asked: &ConsoleRequest, session: Option<&Session>, failure: Failure) -
         Failure::Broken(error) => {
             tracing::error!(%error, "a console page failed");
             let status = match error {
-                OperationError::Store(StoreError::Broken(_)) => StatusCode::INTERNAL_SERVER_ERROR,
+                OperationError::Store(StoreError::Broken(_) | StoreError::Unfit(_)) => {
+                    StatusCode::INTERNAL_SERVER_ERROR
+                }
                 _ => StatusCode::SERVICE_UNAVAILABLE,
             };
             (status, None)

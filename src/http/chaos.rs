@@ -125,7 +125,10 @@ pub async fn finish(
     let http_status = match &answered {
         Ok(reply) => reply.status().as_u16(),
         Err(OperationError::Refused(refusal)) => refusal.http_status(),
-        Err(OperationError::Store(StoreError::Broken(_)) | OperationError::Declined(_)) => 500,
+        Err(
+            OperationError::Store(StoreError::Broken(_) | StoreError::Unfit(_))
+            | OperationError::Declined(_),
+        ) => 500,
         Err(OperationError::Store(_)) => 503,
     };
     let ended = app

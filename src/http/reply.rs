@@ -88,7 +88,8 @@ pub fn refuse(request_id: &str, failure: OperationError) -> Reply {
             tracing::error!(request_id, "a row stayed locked by another transaction; answered 503");
             Refusal::unavailable()
         }
-        OperationError::Declined(reason) | OperationError::Store(StoreError::Broken(reason)) => {
+        OperationError::Declined(reason)
+        | OperationError::Store(StoreError::Broken(reason) | StoreError::Unfit(reason)) => {
             tracing::error!(request_id, reason, "the request failed; answered 500");
             Refusal::internal()
         }

@@ -17,6 +17,10 @@ pub enum StoreError {
     /// Another transaction held a row that this one needs for longer than it may wait.
     #[error("a row is locked by another transaction")]
     Locked,
+    /// The store and this process do not belong together, such as another encryption key. A person
+    /// has to change something; the text says what. Answered 500.
+    #[error("{0}")]
+    Unfit(String),
     /// A fault of ours (SQL, a row that does not parse, arithmetic): answered 500.
     #[error("store broken: {0}")]
     Broken(String),

@@ -22,7 +22,7 @@ use crate::audit::{self, Action, Fact};
 use crate::kernel::seal::{KEY_BYTES, SealedPlace, Sealer, Verifier, key_name};
 use crate::kernel::{DecidedBy, InternalId, Now, OperationError, StoreError};
 use crate::secrets;
-use crate::store::{Cost, Store, Tx, VisibilityFloor, failpoint, meta};
+use crate::store::{Cost, Store, Tx, VisibilityFloor, failpoint, meta, migrate};
 use rows::Rotation;
 
 /// Rows that one transaction changes: few, so that no request waits long for one of them.
@@ -36,6 +36,19 @@ const EARLIER_SECONDS_MAX: u64 = 60;
 /// By how much the nodes' clocks may differ from the database's.
 const CLOCKS_DIFFER_MILLISECONDS: i64 = 1_000;
 
+/// The first schema with a table of changes of the key.
+const SCHEMA_MIN: i64 = 21;
+
+/// Refuses keys that do not fit, or of which one is missing during a change. Changes nothing, so it
+/// is asked before a migration.
+pub fn refuse_keys(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
+    secrets::refuse_unfit_keys(tx, verifiers)?;
+    if migrate::schema_version(tx)? < SCHEMA_MIN {
+        return Ok(());
+    }
+    refuse_half(tx, verifiers)
+}
+
 /// Refuses to start with one key while values of two keys are stored.
 pub fn refuse_half(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
     let Some(rotation) = rows::running(tx)? else {
@@ -44,7 +57,7 @@ pub fn refuse_half(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreE
     if [rotation.old, rotation.new].iter().all(|needed| verifiers.contains(needed)) {
         return Ok(());
     }
-    Err(StoreError::Broken(format!(
+    Err(StoreError::Unfit(format!(
         "the encryption key is being changed from {} to {}: give both, in HUNDI_ENCRYPTION_KEY and \
          HUNDI_ENCRYPTION_KEY_NEXT, until `hundi keys rotate-encryption` says that it is done",
         key_name(&rotation.old),
@@ -85,9 +98,8 @@ pub fn begin(
     if let Some(running) = newest.as_ref().filter(|rotation| rotation.finished_at.is_none()) {
         return Ok(Begun::Running(running.clone()));
     }
-    let old: Verifier = stored
-        .and_then(|stored| stored.try_into().ok())
-        .ok_or_else(|| StoreError::Broken(secrets::KEY_DOES_NOT_FIT.into()))?;
+    let old: Verifier =
+        stored.and_then(|stored| stored.try_into().ok()).ok_or_else(secrets::key_does_not_fit)?;
     if old == *next {
         return Ok(Begun::DoneBefore);
     }
@@ -172,7 +184,7 @@ pub fn step(
             continue;
         }
         let new = sealer.sealing_key(Some(&running.new));
-        let new = new.ok_or_else(|| StoreError::Broken(secrets::KEY_DOES_NOT_FIT.into()))?;
+        let new = new.ok_or_else(secrets::key_does_not_fit)?;
         let anew = new.seal(now.random_bytes(), place, &row.id, &plain)?;
         // A value that was changed meanwhile is sealed with the new key, or a later pass takes it.
         values_count += i64::from(rows::replace(tx, place, row, sealed, &anew)?);

@@ -242,18 +242,23 @@ async fn waited_for(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, St
 
 impl Store {
     /// Opens the store that a configuration names. On the embedded store `epilogue` sequences
-    /// events. `connections_count` is the number of connections to PostgreSQL.
+    /// events. `connections_count` is the number of connections to PostgreSQL. `judge` may refuse
+    /// the database as it is found, before it is migrated or changed otherwise; an empty one has no
+    /// tables then.
     pub async fn open_database(
         database: &Database,
         clock: Clock,
         epilogue: Epilogue,
         connections_count: usize,
         is_node: bool,
+        judge: impl FnOnce(&mut dyn Tx) -> Result<(), StoreError> + Send + 'static,
     ) -> Result<Store, StoreError> {
         match database {
-            Database::Sqlite(path) => Store::open(path, clock, epilogue),
+            Database::Sqlite(path) => {
+                Store::open_judged(path, clock, epilogue, KEYS_IN_SEGMENT_MAX, judge)
+            }
             Database::Postgres(url) => {
-                Store::connect_as(url, clock, connections_count, is_node).await
+                Store::connect_as(url, clock, connections_count, is_node, judge).await
             }
         }
     }
@@ -270,13 +275,30 @@ impl Store {
         epilogue: Epilogue,
         keys_max: usize,
     ) -> Result<Store, StoreError> {
+        Store::open_judged(path, clock, epilogue, keys_max, |_| Ok(()))
+    }
+
+    fn open_judged(
+        path: &Path,
+        clock: Clock,
+        epilogue: Epilogue,
+        keys_max: usize,
+        judge: impl FnOnce(&mut dyn Tx) -> Result<(), StoreError>,
+    ) -> Result<Store, StoreError> {
         // Negative control of the tests that step the machine's clock: the store's clock follows
         // it.
         let follows = super::failpoint("clock_follows_the_machine");
         let clock = if follows { clock } else { clock.carried() };
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
-        let embedded =
-            Embedded::open(path, &clock, epilogue, keys_max, signals.clone(), stats.clone())?;
+        let embedded = Embedded::open(
+            path,
+            &clock,
+            epilogue,
+            keys_max,
+            signals.clone(),
+            stats.clone(),
+            judge,
+        )?;
         let engine = Engine::Embedded {
             embedded,
             points: Arc::new(Semaphore::new(POINT_READERS_MAX)),
@@ -293,7 +315,7 @@ impl Store {
         clock: Clock,
         connections_count: usize,
     ) -> Result<Store, StoreError> {
-        Store::connect_as(url, clock, connections_count, false).await
+        Store::connect_as(url, clock, connections_count, false, |_| Ok(())).await
     }
 
     async fn connect_as(
@@ -301,11 +323,12 @@ impl Store {
         clock: Clock,
         connections_count: usize,
         is_node: bool,
+        judge: impl FnOnce(&mut dyn Tx) -> Result<(), StoreError> + Send + 'static,
     ) -> Result<Store, StoreError> {
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
         let (told, counted) = (signals.clone(), stats.clone());
         let (postgres, clock) =
-            Postgres::connect(url, clock, connections_count, is_node, told, counted).await?;
+            Postgres::connect(url, clock, connections_count, is_node, told, counted, judge).await?;
         let scans_count = postgres::scans_count(connections_count);
         let reports = Arc::new(Semaphore::new(REPORTS_MAX.min(scans_count.div_ceil(2))));
         let scans = Arc::new(Semaphore::new(scans_count));

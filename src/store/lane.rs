@@ -80,7 +80,7 @@ pub(super) struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the database, brings its schema up to date and starts the lane.
+    /// Opens the database, asks `judge` about it, brings its schema up to date and starts the lane.
     pub(super) fn open(
         path: &Path,
         clock: &Clock,
@@ -88,9 +88,11 @@ impl Embedded {
         keys_max: usize,
         signals: Arc<Signals>,
         stats: Arc<LaneStats>,
+        judge: impl FnOnce(&mut dyn Tx) -> Result<(), StoreError>,
     ) -> Result<Embedded, StoreError> {
         let mut connection = sqlite::open_writer(path)?;
         let mut tx = SqliteTx::new(&connection);
+        judge(&mut tx)?;
         super::migrate::migrate(&mut tx)?;
         let floor = super::migrate::highest_id(&mut tx)?;
         tx.run("BEGIN")?;

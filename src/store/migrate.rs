@@ -70,7 +70,7 @@ fn missing(
     let is_too_new = found > known
         && (!tx.is_shared() || version(tx, SCHEMA_COMPATIBLE)?.unwrap_or(found) > known);
     if is_too_new {
-        return Err(StoreError::Broken(format!(
+        return Err(StoreError::Unfit(format!(
             "this database has schema {found}, newer than the {known} this hundi knows: start a \
              newer hundi, or restore a backup made by this one"
         )));

@@ -4,6 +4,7 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
+use crate::Kept;
 use crate::support::rotation::{self, Before, NEW_KEY, OLD_KEY, give, rotate};
 use crate::support::{Home, steps};
 
@@ -90,4 +91,47 @@ fn keys_in_files_are_changed_too() {
     home.check().expect_success("the check with the new file");
     let server = home.start();
     steps::six_steps(&mut server.client(&home.key()), "42.00");
+}
+
+/// A key that does not fit is refused before an older database is migrated, by a command too.
+#[test]
+fn wrong_key_leaves_an_older_database_as_it_was() {
+    let mut kept = Kept::copy(|list| list);
+    let path = kept.home.database_path();
+    let before = std::fs::read(&path).unwrap();
+    let log = kept.home.directory.join("hundi.db-wal");
+    let is_as_before = || {
+        let is_empty = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
+        is_empty && std::fs::read(&path).unwrap() == before
+    };
+    let file = kept.home.directory.join("hundi.db.key");
+    let commands: [&[&str]; 5] = [
+        &["serve", "--listen", "127.0.0.1:0"],
+        &["keys", "create", "--mode", "test"],
+        &["keys", "list"],
+        &["accounts", "suspend", "default"],
+        &["keys", "rotate-encryption"],
+    ];
+    for is_in_file in [false, true] {
+        if is_in_file {
+            std::fs::write(&file, format!("{NEW_KEY}\n")).unwrap();
+            std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+            kept.home.unset("HUNDI_ENCRYPTION_KEY");
+        } else {
+            kept.home.set("HUNDI_ENCRYPTION_KEY", NEW_KEY);
+        }
+        for command in commands {
+            let refused = kept.home.run(command);
+            assert!(!refused.status.success(), "{command:?}: {}", refused.stdout);
+            let told = &refused.stderr;
+            assert!(told.contains("does not fit") && told.contains(".key"), "{command:?}: {told}");
+            assert!(!told.contains("broken"), "{command:?}: {told}");
+            assert!(is_as_before(), "{command:?} wrote to the database");
+        }
+    }
+    // With the right key the same command migrates, and works.
+    std::fs::remove_file(&file).unwrap();
+    kept.home.set("HUNDI_ENCRYPTION_KEY", &kept.text("encryption_key"));
+    kept.home.key();
+    assert!(!is_as_before());
 }

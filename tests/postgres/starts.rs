@@ -9,6 +9,7 @@ use hundi::store::migrate::schema_known;
 use crate::nodes::{Aftermath, Node, Nodes, home, under_load};
 use crate::support::postgres::{Database, try_sql};
 use crate::support::random::seed;
+use crate::support::rotation::NEW_KEY;
 use crate::support::{Home, Server, steps, until};
 
 /// How long a session may be seen waiting behind a migration that itself waits for a table: it does
@@ -252,6 +253,28 @@ fn next_release(database: &Database, files: &Home) -> Home {
     let migration = files.directory.join("next.sql");
     std::fs::write(&migration, NEXT_MIGRATION).expect("the next release's migration");
     home(&database.url()).with("HUNDI_TEST_MIGRATION", &migration.to_string_lossy())
+}
+
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not take further migrations")]
+fn a_key_that_does_not_fit_migrates_nothing() {
+    let database = Database::fresh();
+    let files = Home::new("next");
+    drop(home(&database.url()).start());
+    let mut next = next_release(&database, &files);
+    next.set("HUNDI_ENCRYPTION_KEY", NEW_KEY);
+    let said = refusal(&next);
+    assert!(said.contains("does not fit") && !said.contains("broken"), "{said}");
+    let made = next.run(&["keys", "create", "--mode", "test"]);
+    assert!(!made.status.success() && made.stderr.contains("does not fit"), "{}", made.stderr);
+    let version = || {
+        const SQL: &str = "SELECT convert_from(value, 'UTF8') FROM meta WHERE name = \
+                           'schema_version'";
+        database.value(SQL)
+    };
+    assert_eq!(version(), schema_known().to_string());
+    drop(next_release(&database, &files).start());
+    assert_eq!(version(), (schema_known() + 1).to_string());
 }
 
 #[test]

@@ -83,8 +83,8 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects, brings the schema up to date, and answers the clock from which times are read: the
-    /// database's.
+    /// Connects, asks `judge` about the database, brings the schema up to date, and answers the
+    /// clock from which times are read: the database's.
     pub(super) async fn connect(
         url: &PostgresUrl,
         clock: Clock,
@@ -92,12 +92,17 @@ impl Postgres {
         is_node: bool,
         signals: Arc<Signals>,
         stats: Arc<LaneStats>,
+        judge: impl FnOnce(&mut dyn Tx) -> Result<(), StoreError> + Send + 'static,
     ) -> Result<(Postgres, Clock), StoreError> {
         let url_start = url.clone();
         let start = move || -> Result<(Carried, UpdateForm), StoreError> {
             let mut session = first_session(&url_start)?;
             let (asked, answered, theirs_milliseconds) = read_clock(&mut session)?;
             refuse_pooler(&url_start, &mut session)?;
+            let mut tx = tx::PgTx::begin(&mut session, TransactionKind::Read, soon());
+            let judged = judge(&mut tx);
+            tx.roll_back();
+            judged?;
             migrate(&mut session)?;
             let update_form = many_rows::update_form(&mut session, soon())?;
             Ok((Carried::new(asked, answered, theirs_milliseconds), update_form))
