@@ -895,6 +895,33 @@ fn a_first_key_that_cannot_be_kept_is_not_made() {
     assert!(server.stop().success());
 }
 
+/// A first start that dies where its key is made: the next start has a key that works.
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted kills")]
+fn a_first_start_that_is_killed_loses_no_key() {
+    use std::os::unix::fs::PermissionsExt;
+    for fault in ["first_key_dies_before_its_commit", "first_key_dies_after_its_commit"] {
+        let mut home = Home::new("cli-first-killed");
+        home.set("HUNDI_TEST_FAULT", fault);
+        let killed = home.run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert!(!killed.status.success() && !killed.stdout.contains("listening"), "{killed:?}");
+        home.unset("HUNDI_TEST_FAULT");
+        let is_made = fault == "first_key_dies_after_its_commit";
+        let listed = home.run(&["keys", "list", "--json"]).expect_success("keys list").stdout;
+        assert_eq!(listed.contains("default"), is_made, "{fault}: {listed}");
+        let server = home.start();
+        let path = home.directory.join("hundi.db.first-key");
+        let mode = std::fs::metadata(&path).expect("the key's file").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+        let key = std::fs::read_to_string(&path).expect("the first key").trim().to_owned();
+        let mut client = server.client(&key);
+        client.get("/v1/balance").expect_success("a read with the first key");
+        assert!(server.stop().success());
+        let listed = home.run(&["keys", "list", "--json"]).expect_success("keys list").stdout;
+        assert_eq!(listed.lines().filter(|line| line.contains("default")).count(), 1, "{listed}");
+    }
+}
+
 /// A first start on an empty database makes one test key. Its output is no terminal here, so the
 /// key goes to a file that its owner alone reads, and the output names it.
 #[cfg(unix)]

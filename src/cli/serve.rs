@@ -1,11 +1,11 @@
 //! `hundi serve`: runs the service until a signal.
 
 use std::fs::{File, OpenOptions};
-use std::io::{IsTerminal, Seek, SeekFrom, Write};
+use std::io::{IsTerminal, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use clap::Args;
@@ -17,11 +17,11 @@ use crate::config::{Config, Flags, is_loopback};
 use crate::console::Console;
 use crate::console::openid::OpenId;
 use crate::http::server;
-use crate::kernel::{Clock, Mode};
+use crate::kernel::{Clock, Mode, OperationError};
 use crate::keys::{self, Permissions};
 use crate::outbound::Client;
 use crate::secrets;
-use crate::store::{Cost, Database, Store};
+use crate::store::{Cost, Database, Store, failpoint};
 use crate::tls::platform_roots;
 
 /// How many bytes of room are made for a key.
@@ -119,7 +119,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
         }
     };
     match first_key {
-        Some((key, place)) => show_first_key(place, address, &key)?,
+        Some(first) => show_first_key(first, address)?,
         None => {
             print(&format!("guides at http://{address}/docs/"))?;
             let path = first_key_path(&config.database);
@@ -156,59 +156,75 @@ async fn serve(mut config: Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the first key goes. The key itself goes only to a terminal. Other output may be a journal
-/// that many people read, so the key goes into a file with mode 0600, and the path is printed.
-enum FirstKeyPlace {
-    Terminal,
-    /// The file is opened before the key is made, so that none is made if the file cannot be
-    /// written.
-    File {
-        file: File,
-        path: PathBuf,
-        is_new: bool,
-    },
+/// The file for the first key, which belongs to its owner alone. A first key that is not shown on a
+/// terminal goes into it, because other output may be a journal that many people read.
+struct FirstKeyFile {
+    /// Opened before the key is made, so that none is made if the file cannot be written. Locked,
+    /// because other nodes may have the same working directory.
+    file: File,
+    path: PathBuf,
+    /// What was in the file; empty if there was none.
+    before: Vec<u8>,
 }
 
-impl FirstKeyPlace {
-    fn open(database: &Database) -> Result<FirstKeyPlace, String> {
-        if std::io::stdout().is_terminal() {
-            return Ok(FirstKeyPlace::Terminal);
-        }
+impl FirstKeyFile {
+    fn open(database: &Database) -> Result<FirstKeyFile, String> {
         let path = first_key_path(database);
         let path = std::path::absolute(&path).unwrap_or(path);
-        let is_new = !path.exists();
-        let mut options = OpenOptions::new();
-        // Keeps the content until a key is made.
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(|error| unwritten(&path, &error))?;
+        let mut opened =
+            FirstKeyFile::lock(path.clone()).map_err(|error| unwritten(&path, &error))?;
         // Make room for a key now, while the start can still fail.
-        let mut place = FirstKeyPlace::File { file, path, is_new };
-        if is_new && let Err(fault) = place.write(&" ".repeat(KEY_BYTES_MAX)) {
-            place.close();
+        if opened.before.is_empty()
+            && let Err(fault) = opened.write(&" ".repeat(KEY_BYTES_MAX))
+        {
+            opened.undo();
             return Err(fault);
         }
-        Ok(place)
+        Ok(opened)
     }
 
-    /// Replaces the content by a text.
+    /// Opens and locks the file, and keeps its content until a key is made.
+    fn lock(path: PathBuf) -> std::io::Result<FirstKeyFile> {
+        loop {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let mut file = options.open(&path)?;
+            file.lock()?;
+            let mut before = Vec::new();
+            file.read_to_end(&mut before)?;
+            // A node that had the lock before may have removed the file.
+            let inode = file.metadata()?.ino();
+            if std::fs::metadata(&path).is_ok_and(|named| named.ino() == inode) {
+                return Ok(FirstKeyFile { file, path, before });
+            }
+        }
+    }
+
+    /// Replaces the content by a line, and has it and the file's name on the disk.
     fn write(&mut self, text: &str) -> Result<(), String> {
-        let FirstKeyPlace::File { file, path, .. } = self else { return Ok(()) };
-        let line = format!("{text}\n");
-        let mut write = || {
-            file.seek(SeekFrom::Start(0))?;
-            file.write_all(line.as_bytes())?;
-            file.set_len(line.len() as u64)?;
-            file.sync_all()
-        };
-        write().map_err(|error| unwritten(path, &error))
+        self.replace(format!("{text}\n").as_bytes()).map_err(|error| unwritten(&self.path, &error))
     }
 
-    /// Removes the file that was opened for a key that was not made.
-    fn close(self) {
-        if let FirstKeyPlace::File { path, is_new: true, .. } = self
-            && let Err(error) = std::fs::remove_file(&path)
-        {
-            tracing::warn!(%error, path = %path.display(), "an empty file could not be removed");
+    fn replace(&mut self, content: &[u8]) -> std::io::Result<()> {
+        self.file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(content)?;
+        self.file.set_len(content.len() as u64)?;
+        self.file.sync_all()?;
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        File::open(folder)?.sync_all()
+    }
+
+    /// Leaves things as they were, after no key was made.
+    fn undo(&mut self) {
+        let before = std::mem::take(&mut self.before);
+        let undone = match before.is_empty() {
+            true => std::fs::remove_file(&self.path),
+            false => self.replace(&before),
+        };
+        if let Err(error) = undone {
+            let path = self.path.display();
+            tracing::warn!(%error, %path, "the file for the first key could not be left as it was");
         }
     }
 }
@@ -218,10 +234,10 @@ fn unwritten(path: &Path, error: &std::io::Error) -> String {
 }
 
 /// Prints where the first key is, and the commands that make a payment with it.
-fn show_first_key(place: FirstKeyPlace, address: SocketAddr, key: &str) -> Result<(), String> {
-    let (place, key) = match place {
-        FirstKeyPlace::Terminal => ("It is shown only now.".to_owned(), key.to_owned()),
-        FirstKeyPlace::File { path, .. } => (
+fn show_first_key(first: FirstKey, address: SocketAddr) -> Result<(), String> {
+    let (place, key) = match first.path {
+        None => ("It is shown only now.".to_owned(), first.key),
+        Some(path) => (
             format!("It is in {}: delete the file once you have stored it.", path.display()),
             format!("$(cat '{}')", path.display()),
         ),
@@ -303,19 +319,33 @@ fn notify(state: &str) {
     }
 }
 
-/// Makes the default account and one test key, if the database has no account yet, and stores the
-/// key where it is shown. Everything that can fail is tried first, so that no key is made that
-/// nobody has.
-async fn first_key(
-    store: &Store,
-    database: &Database,
-) -> Result<Option<(String, FirstKeyPlace)>, String> {
+/// Ends the process as a kill does, if a test planted that.
+fn dies(fault: &str) {
+    if failpoint(fault) {
+        std::process::abort();
+    }
+}
+
+/// The first key, and the file that it is in; `None` if it is shown on the terminal.
+struct FirstKey {
+    key: String,
+    path: Option<PathBuf>,
+}
+
+/// Makes the default account and one test key, if the database has no account yet. The key is in
+/// its file before it is committed, so that no key is made that nobody has. If the process ends
+/// between the two, the database has no account, and the next start makes another key.
+async fn first_key(store: &Store, database: &Database) -> Result<Option<FirstKey>, String> {
     let count = store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await;
     if count.map_err(error_message)? > 0 {
         return Ok(None);
     }
-    let mut place = FirstKeyPlace::open(database)?;
-    let made = store.write(|tx, now| {
+    let file = match std::io::stdout().is_terminal() {
+        true => None,
+        false => Some(Arc::new(Mutex::new(FirstKeyFile::open(database)?))),
+    };
+    let keeper = file.clone();
+    let made = store.write(move |tx, now| {
         // Another node may have been first.
         if keys::rows::accounts_count(tx)? > 0 {
             return Ok(None);
@@ -326,22 +356,23 @@ async fn first_key(
             permissions: Permissions::All,
             expires_at: None,
         };
-        Ok(Some(app::create_key(tx, now, &request)?))
+        let key = app::create_key(tx, now, &request)?;
+        if let Some(file) = &keeper {
+            locked(file).write(&key).map_err(OperationError::Declined)?;
+        }
+        dies("first_key_dies_before_its_commit");
+        Ok(Some(key))
     });
-    match made.await {
-        Ok(Some(key)) => {
-            place.write(&key).map_err(|fault| {
-                format!("{fault}; `hundi keys create --mode test` makes another one")
-            })?;
-            Ok(Some((key, place)))
-        }
-        Ok(None) => {
-            place.close();
-            Ok(None)
-        }
-        Err(error) => {
-            place.close();
-            Err(error_message(error))
-        }
+    let made = made.await;
+    // Of a store that failed it is not known whether it kept the key, so the file stays.
+    if let (Ok(None) | Err(OperationError::Declined(_)), Some(file)) = (&made, &file) {
+        locked(file).undo();
     }
+    let Some(key) = made.map_err(error_message)? else { return Ok(None) };
+    dies("first_key_dies_after_its_commit");
+    Ok(Some(FirstKey { key, path: file.map(|file| locked(&file).path.clone()) }))
+}
+
+fn locked(file: &Mutex<FirstKeyFile>) -> MutexGuard<'_, FirstKeyFile> {
+    file.lock().unwrap_or_else(PoisonError::into_inner)
 }
