@@ -61,13 +61,16 @@ impl PostgresUrl {
         if config.get_hosts().is_empty() || config.get_dbname().is_none() {
             return Err(format!("the database's address names no host or no database: {EXAMPLE}"));
         }
-        let is_here = config.get_hosts().iter().all(|host| match host {
+        let is_named_here = config.get_hosts().iter().all(|host| match host {
             Host::Unix(_) => true,
             Host::Tcp(name) => {
                 name == "localhost"
                     || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
             }
         });
+        // The driver connects to a host's address, if it is given one, and not to its name.
+        let is_here =
+            is_named_here && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
         let tls = match mode.as_deref() {
             Some("disable") => None,
             None if is_here => None,
@@ -180,6 +183,13 @@ mod tests {
             ("postgres://hundi@localhost/hundi?sslmode=require", true),
             ("postgres://hundi@db.example/hundi?sslmode=verify-full", true),
             ("postgres://hundi@db.example/hundi?sslmode=disable", false),
+            // The address is connected to, whatever the host is called.
+            ("postgres://hundi@localhost/hundi?hostaddr=127.0.0.1", false),
+            ("postgres://hundi@localhost/hundi?hostaddr=192.0.2.7", true),
+            ("postgres://hundi@%2Frun%2Fpostgresql/hundi?hostaddr=192.0.2.7", true),
+            ("postgres://hundi@localhost,localhost/hundi?hostaddr=127.0.0.1,192.0.2.7", true),
+            ("postgres://hundi@localhost/hundi?hostaddr=192.0.2.7&sslmode=disable", false),
+            ("postgres://hundi@db.example/hundi?hostaddr=127.0.0.1", true),
         ] {
             assert_eq!(PostgresUrl::parse(text).unwrap().tls.is_some(), is_encrypted, "{text}");
         }
