@@ -396,6 +396,26 @@ fn a_lost_answer_to_commit_is_looked_up() {
     assert_eq!(listed, senders, "each request has one effect");
 }
 
+/// A server that answers COMMIT with "statement completion unknown", as a proxy before several
+/// servers can: the caller gets the real result all the same.
+#[test]
+fn a_commit_whose_completion_the_server_does_not_know_is_looked_up() {
+    let database = Database::fresh();
+    let node = Node::start(home(&database.url()).with("HUNDI_ROLE", "serve"));
+    let mut client = node.client(&node.home.key());
+    database.sql(
+        "CREATE SEQUENCE commits; CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN IF nextval(''commits'') = 1 THEN RAISE EXCEPTION ''unknown'' USING ERRCODE = \
+         ''40003''; END IF; RETURN NULL; END'; CREATE CONSTRAINT TRIGGER fails AFTER INSERT ON \
+         senders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail_once()",
+    );
+    let made = client.post("/v1/senders", &steps::sender_body());
+    let made = made.expect_success("a request whose COMMIT had an unknown outcome");
+    let tried = database.value("SELECT last_value FROM commits");
+    assert_eq!(tried, "2", "no COMMIT failed: the test means nothing");
+    assert_eq!(client.list("/v1/senders", ""), [made]);
+}
+
 /// The proxy itself: what it promises to do to a connection, it does. So slow that a whole batch of
 /// tasks takes longer than a transaction may: then fewer are taken at once, and all get done.
 #[test]

@@ -81,6 +81,11 @@ pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
                 "PostgreSQL ended one of two transactions that met",
             ))
         }
+        // The server, or a proxy before several servers, does not know whether the statement took
+        // effect. At a commit that means: ask again, as after a lost connection.
+        (_, &SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN) => SessionError::Lost(
+            "PostgreSQL does not know whether a statement took effect (40003)".into(),
+        ),
         (_, &SqlState::LOCK_NOT_AVAILABLE) => SessionError::Answered(StoreError::Locked),
         ("23", _) => {
             // Name the constraint, but never the detail, which shows values.
