@@ -155,14 +155,15 @@ pub const NAME_DIGITS_MAX: usize = 5;
 const NAME_MASKED: &str = "[masked]";
 
 /// A caller's own name for a message. A name that is long or has many digits could be personal data
-/// in the wrong place, so it is masked.
+/// in the wrong place, so it is masked. Digits count together until the next letter, because
+/// account numbers are also written in groups.
 pub fn shown_name(name: &str) -> String {
     let longest = name
-        .split(|character: char| !character.is_numeric())
-        .map(|digits| digits.chars().count())
+        .split(char::is_alphabetic)
+        .map(|between| between.chars().filter(|character| character.is_numeric()).count())
         .max();
     let is_shown = name.chars().count() <= NAME_SHOWN_LENGTH_MAX
-        && longest.is_none_or(|length| length < NAME_DIGITS_MAX)
+        && longest.is_none_or(|count| count < NAME_DIGITS_MAX)
         && !name.chars().any(char::is_control);
     if is_shown { name.to_owned() } else { NAME_MASKED.to_owned() }
 }
@@ -283,6 +284,12 @@ mod tests {
             (&"a".repeat(NAME_SHOWN_LENGTH_MAX), &*"a".repeat(NAME_SHOWN_LENGTH_MAX)),
             (&"a".repeat(NAME_SHOWN_LENGTH_MAX + 1), NAME_MASKED),
             ("account 50100", NAME_MASKED),
+            ("address_1_2_3", "address_1_2_3"),
+            ("1234 5678 9012", NAME_MASKED),
+            ("account 501-00", NAME_MASKED),
+            ("5.0.1.0.0", NAME_MASKED),
+            ("12\u{a0}34\u{2011}5", NAME_MASKED),
+            ("12ab34cd5", "12ab34cd5"),
             ("\u{665}\u{660}\u{661}\u{660}\u{660}", NAME_MASKED),
             ("a\u{7}b", NAME_MASKED),
         ] {
