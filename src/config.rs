@@ -38,7 +38,7 @@ crate::string_enum!(
 
 /// How long a node on PostgreSQL drains by default: twice the interval at which load balancers
 /// commonly check. With SQLite the default is 0, because no other node could take the requests.
-const DRAIN_SECONDS_DEFAULT: i64 = 5;
+pub const DRAIN_SECONDS_DEFAULT: i64 = 5;
 const DRAIN_SECONDS_MAX: i64 = 300;
 
 /// The values of flags, which override the file and the environment.

@@ -26,6 +26,14 @@ use crate::tls::platform_roots;
 
 /// How many bytes of room are made for a key.
 const KEY_BYTES_MAX: usize = 100;
+/// What a stop may take beyond its limits, on a busy machine.
+const STOP_SPARE_SECONDS: u64 = 15;
+
+/// How long a stop takes at most with this drain, in seconds: the drain, then running requests and
+/// deliveries, and some time to spare.
+const fn stop_seconds(drain_seconds: u64) -> u64 {
+    drain_seconds + server::STOP_SECONDS_MAX + STOP_SPARE_SECONDS
+}
 
 /// Run the service
 #[derive(Args)]
@@ -134,7 +142,9 @@ async fn serve(mut config: Config) -> Result<(), String> {
     tokio::spawn(async move {
         // Ctrl-C comes from a person at a terminal, who should not wait for load balancers.
         if wait_for_signal().await == StopSignal::Terminate && !drain.is_zero() {
-            notify("STOPPING=1");
+            // systemd may be told to wait for less than this drain takes.
+            let stop_microseconds = stop_seconds(drain.as_secs()) * 1_000_000;
+            notify(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={stop_microseconds}"));
             state.drain();
             tracing::info!(
                 seconds = drain.as_secs(),
@@ -375,4 +385,38 @@ async fn first_key(store: &Store, database: &Database) -> Result<Option<FirstKey
 
 fn locked(file: &Mutex<FirstKeyFile>) -> MutexGuard<'_, FirstKeyFile> {
     file.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DRAIN_SECONDS_DEFAULT;
+
+    /// Whoever stops a node waits longer than a stop takes with the default drain.
+    #[test]
+    fn files_of_deploy_wait_for_a_whole_stop() {
+        let read = |name: &str| {
+            let path = format!("{}/deploy/{name}", env!("CARGO_MANIFEST_DIR"));
+            std::fs::read_to_string(path).unwrap()
+        };
+        let figure = |text: &str, before: &str, after: &str| -> u64 {
+            let line = text
+                .lines()
+                .find_map(|line| line.trim_start_matches([' ', '#']).split_once(before));
+            line.unwrap().1.split(after).next().unwrap().trim().parse().unwrap()
+        };
+        let waited = [
+            figure(&read("hundi.service"), "TimeoutStopSec=", "\n"),
+            figure(&read("compose.yaml"), "stop_grace_period: ", "s"),
+            figure(&read("Dockerfile"), "docker stop --time ", "."),
+        ];
+        let wanted = stop_seconds(DRAIN_SECONDS_DEFAULT.unsigned_abs());
+        assert_eq!(waited, [wanted; 3]);
+        // What the documents say about another drain is the same sum.
+        let beside = wanted - DRAIN_SECONDS_DEFAULT.unsigned_abs();
+        for name in ["hundi.service", "compose.yaml", "../docs/install.md", "../hundi.example.toml"]
+        {
+            assert!(read(name).contains(&format!("plus {beside}")), "{name}");
+        }
+    }
 }
