@@ -199,7 +199,7 @@ fn by_transaction(
 
 /// Finds persons. Each word that was typed has to be the beginning of a word of the name.
 fn by_name(tx: &mut dyn Tx, found: &mut SearchResults, asked: &str) -> Result<(), StoreError> {
-    let words = name_words::words(asked);
+    let words = name_words::asked_words(asked);
     let Some(longest) = words.iter().max_by_key(|word| word.chars().count()) else {
         return Ok(());
     };

@@ -1,4 +1,5 @@
-//! Stores the words of names from versions without `name_words`: walks once through all names.
+//! Stores the words of names from versions that stored none or others: walks once through all of
+//! them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +14,9 @@ use crate::{keys, name_words};
 /// Names of one transaction.
 const NAMES_AT_ONCE: i64 = 200;
 /// Name of the stored position of the walk: the scope, whether its senders or beneficiaries are
-/// walked, and the last one of them.
-const PLACE: &str = "name_words_place";
+/// walked, and the last one of them. Another name begins another walk: change it when
+/// [`name_words::words`] finds other words. Before, it was `name_words_place`.
+const PLACE: &str = "name_words_place_2";
 const DONE: &[u8] = b"done";
 
 /// Walks, a few names at once, until every name has been seen.
