@@ -36,6 +36,8 @@ use support::steps;
 use support::{Client, Connection, Home, Outcome, Receiver, Server, fresh_key, until};
 
 const PUBLIC_URL: &str = "https://pay.example.com";
+/// The account key of the test vectors.
+const ACCOUNT_KEY: &str = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
 
 /// Runs `serve` where it has to refuse, and answers what it said.
 fn refused_start(home: &Home) -> Outcome {
@@ -1212,6 +1214,28 @@ fn events_can_be_triggered() {
     assert!(!trigger("beneficiary.status.draft", &live).status.success(), "a live key");
     drop(server);
     home.check().expect_success("the book");
+}
+
+#[test]
+fn doctor_tells_of_a_day_that_looking_for_blocks_uses_up() {
+    let mut home = Home::new("cli-doctor-budget");
+    for (name, value) in [
+        ("NAME", "tron"),
+        // Nobody listens there.
+        ("ENDPOINTS", "http://127.0.0.1:9"),
+        ("CHAIN_ID", "728126428"),
+        ("TOKEN_CONTRACT", "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"),
+        ("ACCOUNT_KEY", ACCOUNT_KEY),
+        ("REQUESTS_PER_DAY", "30000"),
+    ] {
+        home.set(&format!("HUNDI_TEST_CHAIN_{name}"), value);
+    }
+    let told = home.run(&["doctor"]).stdout;
+    assert!(told.contains("test_chain   look         endpoint 1 allows 30000"), "{told}");
+    assert!(told.contains("86 %"), "{told}");
+    home.set("HUNDI_TEST_CHAIN_REQUESTS_PER_DAY", "100000");
+    let told = home.run(&["doctor"]).stdout;
+    assert!(told.contains("test_chain") && !told.contains("look "), "{told}");
 }
 
 #[test]

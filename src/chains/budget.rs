@@ -27,6 +27,8 @@ const ROUTINE_PERCENT: u32 = 55;
 const BURST_PERCENT: u32 = 25;
 /// The longest pause after a poll that found nothing new to read.
 const ROUTINE_PAUSE_MAX: Duration = Duration::from_secs(20);
+/// The requests of one poll of TRON's main net while it is quiet, to the leading endpoint.
+const ROUTINE_REQUESTS: u64 = 6;
 /// The time in which `per_second` requests may be sent: a second, and how much later a request may
 /// arrive.
 const WINDOW: Duration = Duration::from_millis(1_100);
@@ -50,6 +52,28 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub struct RequestLimits {
     pub per_second: u32,
     pub per_day: u32,
+}
+
+impl RequestLimits {
+    /// What is wrong with the limit of a day, if polls alone take more than their share of it.
+    pub fn routine_note(self) -> Option<String> {
+        let polls_count = DAY.as_secs() / ROUTINE_PAUSE_MAX.as_secs();
+        let (least, per_day) = (polls_count * ROUTINE_REQUESTS, u64::from(self.per_day));
+        let share = u64::from(ROUTINE_PERCENT);
+        if per_day == 0 || least * 100 <= per_day * share {
+            return None;
+        }
+        let taken = match least >= per_day {
+            true => "all of them".to_owned(),
+            false => format!("{} % of them", least * 100 / per_day),
+        };
+        Some(format!(
+            "{per_day} requests a day: on TRON's main net, looking for new blocks takes {taken}, \
+             and deposits are credited late once they are used up. Use an endpoint that allows {} \
+             or more, and set requests_per_day to what it allows",
+            (least * 100).div_ceil(share)
+        ))
+    }
 }
 
 /// What was sent to one endpoint, and how fast the next requests may follow.
@@ -298,6 +322,24 @@ mod tests {
         }
         let quiet = Duration::from_secs(3_600);
         assert_eq!(recovers_after(&mut budget, now + quiet), Some(1_920));
+    }
+
+    #[test]
+    fn a_day_that_polls_take_most_of_is_told() {
+        for (per_day, words) in [
+            (0, None),
+            (REQUESTS_PER_DAY_DEFAULT, None),
+            (47_200, None),
+            (47_000, Some("55 %")),
+            (30_000, Some("86 %")),
+            (25_000, Some("all of them")),
+        ] {
+            let note = limits(5, per_day).routine_note();
+            assert_eq!(note.is_some(), words.is_some(), "{note:?}");
+            if let (Some(note), Some(words)) = (note, words) {
+                assert!(note.contains(words) && note.contains("47128"), "{note}");
+            }
+        }
     }
 
     #[test]

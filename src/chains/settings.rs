@@ -227,6 +227,17 @@ pub struct ChainSettings {
     pub timer: Timer,
 }
 
+impl ChainSettings {
+    /// What is wrong with the daily limits of endpoints, a sentence for each.
+    pub fn limit_notes(&self) -> Vec<String> {
+        let notes = (1..).zip(&self.request_limits).filter_map(|(number, limits)| {
+            let note = limits.routine_note()?;
+            Some(format!("endpoint {number} allows {note}"))
+        });
+        notes.collect()
+    }
+}
+
 impl ChainSources {
     /// Overrides the file's table with variables of the environment; `table` is `live_chain` or
     /// `test_chain`.

@@ -9,6 +9,7 @@ use super::listing::time_text;
 use super::{DatabaseArgs, environment, flags, print};
 use crate::account_verification::ChecksTable;
 use crate::chains::followed::FollowedChain;
+use crate::chains::settings::ChainSettings;
 use crate::config::Config;
 use crate::console::openid::OpenId;
 use crate::console::openid::settings::{OidcSettings, SECOND_FACTOR_NEEDED};
@@ -126,7 +127,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
     if let Some(oidc) = config.console.as_ref().and_then(|console| console.oidc.as_ref()) {
         show("console.oidc", Some(provider(oidc, &config, &client).await), "")?;
     }
-    for line in agent_notes(&config) {
+    for line in agent_notes(&config).into_iter().chain(limit_notes(&config)) {
         print(&line)?;
     }
     let parts_count = live::parts(&config).len();
@@ -360,8 +361,21 @@ fn agent_notes(config: &Config) -> Vec<String> {
         return Vec::new();
     }
     let notes = Folders::open(&bank.folder).map(|folders| folders.agent_faults());
-    let line = |note: String| format!("{:<12} {:<12} {note}", "bank", "look");
-    notes.unwrap_or_default().into_iter().map(line).collect()
+    notes.unwrap_or_default().into_iter().map(|note| note_line("bank", &note)).collect()
+}
+
+/// Endpoints of chains whose requests of a day go to looking for new blocks, a line each.
+fn limit_notes(config: &Config) -> Vec<String> {
+    let chains = [("test_chain", &config.test_chain), ("live_chain", &config.live_chain)];
+    let lines = chains.into_iter().flat_map(|(table, chain)| {
+        let notes = chain.iter().flat_map(ChainSettings::limit_notes);
+        notes.map(move |note| note_line(table, &note))
+    });
+    lines.collect()
+}
+
+fn note_line(part: &str, note: &str) -> String {
+    format!("{part:<12} {:<12} {note}", "look")
 }
 
 /// Whether the bank's files can be written below a folder. If the folder does not exist yet, the

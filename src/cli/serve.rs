@@ -282,8 +282,12 @@ fn first_key_path(database: &Database) -> PathBuf {
     }
 }
 
-/// Logs settings of the database server that are unsafe and that no connection can change.
+/// Logs settings that are unsafe: limits of nodes that polls use up, and what is set at the
+/// database server and no connection can change.
 async fn warn_of_settings(config: &Config) {
+    for chain in [&config.test_chain, &config.live_chain].into_iter().flatten() {
+        chain.limit_notes().iter().for_each(|note| tracing::warn!("{note}"));
+    }
     let database = config.database.clone();
     let server = tokio::task::spawn_blocking(move || database.server()).await;
     // If the server has gone away since, others report that.
