@@ -32,6 +32,7 @@ enum AccountsCommand {
     },
     /// Suspend an account, so that none of its keys works
     Suspend {
+        /// The account's name
         name: String,
         #[command(flatten)]
         by: ByArgs,
@@ -40,6 +41,7 @@ enum AccountsCommand {
     },
     /// Let the account's keys work again
     Resume {
+        /// The account's name
         name: String,
         #[command(flatten)]
         by: ByArgs,

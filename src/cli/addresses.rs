@@ -36,8 +36,10 @@ enum AddressesCommand {
     /// Print every deposit address with its derivation path below the account key, what it
     /// received, and what left it: a row for each token contract
     Export {
+        /// The mode whose addresses are printed; both without it
         #[arg(long)]
         mode: Option<ModeFlag>,
+        /// How the rows are written
         #[arg(long, value_enum, default_value_t = OutputFormat::Csv)]
         format: OutputFormat,
         #[command(flatten)]

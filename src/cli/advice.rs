@@ -43,6 +43,7 @@ enum AdviceCommand {
     },
     /// Make a new key that signs from now on; the earlier ones stay published
     RotateKey {
+        /// The mode whose advices the key signs
         #[arg(long)]
         mode: ModeFlag,
         #[command(flatten)]

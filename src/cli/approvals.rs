@@ -26,6 +26,7 @@ enum ApprovalsCommand {
     },
     /// Approve a request of somebody else and carry it out
     Approve {
+        /// The request's number, as the list shows it
         number: i64,
         #[command(flatten)]
         by: ByArgs,
@@ -34,6 +35,7 @@ enum ApprovalsCommand {
     },
     /// Reject a request, or withdraw your own
     Reject {
+        /// The request's number, as the list shows it
         number: i64,
         #[command(flatten)]
         by: ByArgs,

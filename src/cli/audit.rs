@@ -29,6 +29,7 @@ enum AuditCommand {
     /// Check that every entry of an earlier export of the whole log is still in the database,
     /// unchanged
     Verify {
+        /// The earlier export
         file: PathBuf,
         #[command(flatten)]
         database: DatabaseArgs,

@@ -10,6 +10,7 @@ use crate::backup;
 /// Write a consistent copy of the database, also while the service runs
 #[derive(Args)]
 pub struct Backup {
+    /// The file to write, which must not exist yet
     file: PathBuf,
     #[command(flatten)]
     database: DatabaseArgs,

@@ -16,6 +16,7 @@ pub struct BankSimulator {
     /// Where files from the bank go
     #[arg(long, value_name = "DIR")]
     inbox: PathBuf,
+    /// Where its random choices begin: the same seed makes the same choices
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Comma-separated list of delays, duplicates, reordering, stray_lines

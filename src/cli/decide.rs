@@ -13,6 +13,7 @@ use crate::operator::OperatorDecision;
 pub struct Decide {
     /// The object's ID
     id: String,
+    /// What is decided
     #[arg(value_enum)]
     decision: DecisionWord,
     /// Where a refund goes

@@ -13,6 +13,7 @@ use crate::ifsc::{self, Rails};
 /// Show what is known of an IFSC
 #[derive(Args)]
 pub struct Show {
+    /// The IFSC, such as HDFC0000001
     code: String,
     #[command(flatten)]
     database: DatabaseArgs,

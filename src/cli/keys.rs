@@ -35,6 +35,7 @@ impl Keys {
 enum KeysCommand {
     /// Make a key; it is printed alone on the last line and stored nowhere
     Create {
+        /// The mode that the key works in
         #[arg(long)]
         mode: ModeFlag,
         /// The account, made if it is missing
@@ -68,6 +69,7 @@ enum KeysCommand {
     },
     /// Revoke a key by its ID; it stops working within a second
     Revoke {
+        /// The key's ID, as the list shows it
         id: String,
         #[command(flatten)]
         by: ByArgs,

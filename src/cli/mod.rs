@@ -381,6 +381,31 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_command_and_argument_has_a_help_text_without_a_full_stop() {
+        fn walk(command: &clap::Command, name: &str, faults: &mut Vec<String>) {
+            let mut judge = |what: String, text: Option<String>| {
+                let text = text.unwrap_or_default();
+                let is_good = text.starts_with(char::is_uppercase)
+                    && text.ends_with(|last: char| last.is_alphanumeric() || "])*`".contains(last));
+                if !is_good {
+                    faults.push(format!("{what}: {text:?}"));
+                }
+            };
+            judge(name.to_owned(), command.get_about().map(ToString::to_string));
+            for argument in command.get_arguments() {
+                let text = argument.get_help().map(ToString::to_string);
+                judge(format!("{name} {}", argument.get_id()), text);
+            }
+            for inner in command.get_subcommands() {
+                walk(inner, &format!("{name} {}", inner.get_name()), faults);
+            }
+        }
+        let mut faults = Vec::new();
+        walk(&Cli::command(), "hundi", &mut faults);
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
     /// Commands that say who decides, with arguments, and whether they take an administrator. An ID
     /// stands for an object that is not there: who decides is judged before it is looked for.
     const DECIDING: &[(&str, bool)] = &[

@@ -42,7 +42,9 @@ struct PasswordArgs {
 enum OperatorsCommand {
     /// Make an operator
     Create {
+        /// The operator's name
         name: String,
+        /// What the operator may do
         #[arg(long)]
         role: RoleFlag,
         #[command(flatten)]
@@ -61,6 +63,7 @@ enum OperatorsCommand {
     },
     /// Disable an operator, and end their sessions
     Disable {
+        /// The operator's name
         name: String,
         #[command(flatten)]
         by: ByArgs,
@@ -69,6 +72,7 @@ enum OperatorsCommand {
     },
     /// Link an operator to a person at the OpenID Connect provider, who then signs in there
     Link {
+        /// The operator's name
         name: String,
         /// What the provider calls itself, as in `console.oidc.issuer`
         #[arg(long)]
@@ -83,6 +87,7 @@ enum OperatorsCommand {
     },
     /// Remove the link of an operator, and end their sessions
     Unlink {
+        /// The operator's name
         name: String,
         #[command(flatten)]
         by: ByArgs,
@@ -92,6 +97,7 @@ enum OperatorsCommand {
     /// Give an operator a new password, remove the second factor and the link to a provider, and
     /// let them sign in again
     Reset {
+        /// The operator's name
         name: String,
         #[command(flatten)]
         password: PasswordArgs,

@@ -47,6 +47,7 @@ impl OperationFlag {
 /// Stop quotes, transfers or payouts, for everybody or one account
 #[derive(Args)]
 pub struct PauseArgs {
+    /// What stops
     #[arg(value_enum)]
     operation: OperationFlag,
     /// Only this account
@@ -61,6 +62,7 @@ pub struct PauseArgs {
 /// Resume what was paused
 #[derive(Args)]
 pub struct Resume {
+    /// What goes on
     #[arg(value_enum)]
     operation: ResumeFlag,
     /// The account that was paused by itself

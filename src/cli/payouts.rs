@@ -66,6 +66,7 @@ enum PayoutsCommand {
         /// Only payouts above this many rupees
         #[arg(long, value_name = "INR")]
         above: Option<String>,
+        /// The mode whose payouts are written
         #[arg(long, value_enum, default_value = "live")]
         mode: ModeFlag,
         /// Write full account numbers and identity numbers, as the report needs them; mind where

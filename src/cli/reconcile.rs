@@ -41,6 +41,7 @@ pub struct Reconcile {
     /// Compare these blocks again instead of those since the last comparison; balances are left out
     #[arg(long, value_name = "BLOCK", requires_all = ["to_block", "mode"])]
     from_block: Option<i64>,
+    /// The last of these blocks
     #[arg(long, value_name = "BLOCK", requires = "from_block")]
     to_block: Option<i64>,
     /// Ask for the balance of every address that was ever handed out, not only of those that hold

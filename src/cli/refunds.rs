@@ -39,6 +39,7 @@ enum RefundsCommand {
         /// Only those in this status: requires_address, processing or completed
         #[arg(long)]
         status: Option<String>,
+        /// Only those of this mode
         #[arg(long)]
         mode: Option<ModeFlag>,
         #[command(flatten)]
@@ -48,6 +49,7 @@ enum RefundsCommand {
     },
     /// Declare the address of a refund that has none, or whose address screening holds
     Address {
+        /// The refund's ID
         id: String,
         /// The address on the refund's chain
         #[arg(long)]
@@ -59,6 +61,7 @@ enum RefundsCommand {
     },
     /// Name the transaction in which a refund was sent; the service confirms it on the chain
     Complete {
+        /// The refund's ID
         id: String,
         /// The transaction's hash; another one replaces it until it is confirmed
         #[arg(long)]
@@ -73,6 +76,7 @@ enum RefundsCommand {
     },
     /// Let a refund be sent that was held because the bank paid its payout after all
     Release {
+        /// The refund's ID
         id: String,
         #[command(flatten)]
         by: ByArgs,

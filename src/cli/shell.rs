@@ -11,6 +11,7 @@ use super::{Cli, print};
 #[derive(Args)]
 #[command(hide = true)]
 pub struct Man {
+    /// The folder, made if it is missing
     folder: PathBuf,
 }
 
@@ -26,6 +27,7 @@ impl Man {
 #[derive(Args)]
 #[command(hide = true)]
 pub struct Completions {
+    /// The shell
     shell: Shell,
 }
 
