@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{
-    ByArgs, DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print,
-    rotate_encryption,
+    AdministratorArgs, ByArgs, DatabaseArgs, ModeFlag, config, error_message, open, open_or_make,
+    print, rotate_encryption,
 };
 use crate::app::{self, ACCOUNT_DEFAULT, KeyRequest};
 use crate::decisions;
@@ -48,7 +48,7 @@ enum KeysCommand {
         #[arg(long)]
         expires: Option<String>,
         #[command(flatten)]
-        by: ByArgs,
+        by: AdministratorArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -72,7 +72,7 @@ enum KeysCommand {
         /// The key's ID, as the list shows it
         id: String,
         #[command(flatten)]
-        by: ByArgs,
+        by: AdministratorArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },

@@ -238,6 +238,23 @@ impl ByArgs {
     }
 }
 
+/// Who manages keys or operators, and why. Before there are operators it is kept too, if given.
+#[derive(Args, Clone)]
+pub struct AdministratorArgs {
+    /// An administrator, who does this; needed once there are operators, in both modes
+    #[arg(long, value_name = "NAME", env = "HUNDI_ACTOR", default_value = "")]
+    actor: String,
+    /// Why; needed as --actor is, and callers do not see it
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+}
+
+impl AdministratorArgs {
+    fn decided_by(&self) -> Result<DecidedBy, String> {
+        DecidedBy::new(&self.actor, &self.reason)
+    }
+}
+
 /// The configuration as the server reads it.
 fn config(database: &DatabaseArgs) -> Result<Config, String> {
     Config::read(&flags(database), &environment)
@@ -378,6 +395,22 @@ mod tests {
         for (name, command) in listing {
             let has_json = command.get_arguments().any(|argument| argument.get_id() == "json");
             assert!(has_json, "{name} lists and has no --json");
+        }
+    }
+
+    /// Keys and operators are managed without a name until there are operators, in live mode too.
+    #[test]
+    fn help_says_when_a_command_needs_an_actor() {
+        let command = Cli::command();
+        let mut all = Vec::new();
+        leaves(&command, "hundi", &mut all);
+        for (name, command) in all {
+            let actor = command.get_arguments().find(|argument| argument.get_id() == "actor");
+            let Some(help) = actor.and_then(|actor| actor.get_help()) else { continue };
+            let is_managing = ["hundi keys create", "hundi keys revoke", "hundi operators "]
+                .iter()
+                .any(|managing| name.starts_with(managing));
+            assert_eq!(help.to_string().contains("in live mode"), !is_managing, "{name}: {help}");
         }
     }
 

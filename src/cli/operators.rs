@@ -5,7 +5,7 @@ use std::io::Read;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
-use super::{ByArgs, DatabaseArgs, error_message, open, print};
+use super::{AdministratorArgs, DatabaseArgs, error_message, open, print};
 use crate::console::openid::settings::is_issuer;
 use crate::kernel::{Now, system_random};
 use crate::staff::{self, Role, identities, passwords};
@@ -50,7 +50,7 @@ enum OperatorsCommand {
         #[command(flatten)]
         password: PasswordArgs,
         #[command(flatten)]
-        by: ByArgs,
+        by: AdministratorArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -66,7 +66,7 @@ enum OperatorsCommand {
         /// The operator's name
         name: String,
         #[command(flatten)]
-        by: ByArgs,
+        by: AdministratorArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -81,7 +81,7 @@ enum OperatorsCommand {
         #[arg(long)]
         subject: String,
         #[command(flatten)]
-        by: ByArgs,
+        by: AdministratorArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -90,7 +90,7 @@ enum OperatorsCommand {
         /// The operator's name
         name: String,
         #[command(flatten)]
-        by: ByArgs,
+        by: AdministratorArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -102,7 +102,7 @@ enum OperatorsCommand {
         #[command(flatten)]
         password: PasswordArgs,
         #[command(flatten)]
-        by: ByArgs,
+        by: AdministratorArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
