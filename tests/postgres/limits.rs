@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use hundi::kernel::Clock;
 use hundi::store::postgres::PostgresUrl;
 use hundi::store::{Cost, Store, Tx};
+use tokio::io::AsyncWriteExt;
 
-use crate::nodes::{Nodes, home};
+use crate::nodes::{Node, Nodes, home};
+use crate::support::client::request_bytes;
 use crate::support::postgres::Database;
 use crate::support::{Client, steps, until};
 
@@ -157,4 +159,44 @@ async fn scans_leave_a_connection_to_look_ups() {
         scan.await.expect("a task").expect("a scan");
     }
     store.close().await;
+}
+
+/// The work of a report goes on when its caller has gone, and so does its turn: the account's next
+/// one waits. Otherwise a caller who hung up again and again had as many at once as the node runs.
+#[test]
+fn a_report_keeps_its_turn_when_its_caller_goes() {
+    let database = Database::fresh();
+    let node = Node::start(home(&database.url()).with("HUNDI_ROLE", "serve"));
+    let api_key = node.home.key();
+    let held = database.hold("LOCK TABLE ledger_postings IN ACCESS EXCLUSIVE MODE");
+    let count = || -> u64 {
+        const WAITING: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = \
+                               current_database() AND wait_event_type = 'Lock'";
+        database.value(WAITING).parse().expect("a count")
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let stream = tokio::net::TcpStream::connect(node.address).await;
+        let mut stream = stream.expect("a connection");
+        let request = request_bytes("GET", "/v1/statements", &api_key, None, None);
+        stream.write_all(&request).await.expect("a request to send");
+        until("the report to wait", Duration::from_secs(10), || (count() == 1).then_some(()));
+        // Dropping the stream resets the connection.
+        stream.set_zero_linger().expect("a reset");
+    });
+    let mut client = node.client(&api_key);
+    let most = std::thread::scope(|scope| {
+        let second = scope.spawn(move || client.get("/v1/statements").status);
+        let mut most = 0;
+        while !second.is_finished() {
+            most = most.max(count());
+        }
+        assert!([429, 503].contains(&second.join().expect("the second report")));
+        most
+    });
+    assert_eq!(most, 1, "the account had several reports at once");
+    drop(held);
+    until("the turn to come", Duration::from_secs(20), || {
+        (node.client(&api_key).get("/v1/statements").status == 200).then_some(())
+    });
 }
