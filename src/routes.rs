@@ -46,7 +46,7 @@ mod tests {
             let schema = route.body.as_ref().map(|body| &body.schema);
             let has_one =
                 schema.is_some_and(|schema| !schema["properties"]["date_of_birth"].is_null());
-            assert_eq!(route.takes_birth_date, has_one, "{}", route.path);
+            assert_eq!(route.timed_check.is_some(), has_one, "{}", route.path);
             count += usize::from(has_one);
         }
         assert_eq!(count, 4, "routes with a date of birth");

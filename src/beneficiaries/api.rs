@@ -174,7 +174,7 @@ const FILTERS: &[Filter] = &[
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/beneficiaries", "Create a beneficiary", route::refuse_before_live, create)
-            .with_birth_date()
+            .checking_form_in_time(BirthDate::must_be_past)
             .prefetching(|tx, _, _: &CreateBeneficiary| secrets::prefetch_sealing_key(tx)),
         route::list(
             "/v1/beneficiaries",
@@ -190,12 +190,12 @@ pub fn routes() -> Vec<Route> {
             route::nothing,
             validate,
         )
-        .with_birth_date(),
+        .checking_form_in_time(BirthDate::must_be_past),
         route::get("/v1/beneficiaries/{id}", "Get a beneficiary", |context| {
             Ok(view(locate(context)?))
         }),
         route::post("/v1/beneficiaries/{id}", "Update a beneficiary", locate, update)
-            .with_birth_date()
+            .checking_form_in_time(BirthDate::must_be_past)
             .codes(&[Code::BeneficiaryNotEditable]),
     ]
 }

@@ -410,7 +410,9 @@ async fn post(
         (Some(check), Ok(body)) => check(&app.services, asked.caller.scope, body),
         _ => Vec::new(),
     };
-    let beside = BesideFields { entries, birth_date: route.birth_date(parsed.as_ref().ok()) };
+    let timed_check = route.timed_check.zip(parsed.as_ref().ok());
+    let timed_check = timed_check.and_then(|(check, body)| check(body));
+    let beside = BesideFields { entries, timed_check };
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), beside);
     // Taken while the key is held, so that a retry that overtakes this request is told to wait.
     let _turn = match is_expensive && permitted.is_ok() {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::body::Node;
 use super::near;
-use crate::kernel::{Code, Patch, Refusal, RefusalEntry};
+use crate::kernel::{Code, Now, Patch, Refusal, RefusalEntry};
 
 /// A field's type: it parses itself and describes itself.
 pub trait Field: Sized + Clone + Send + 'static {
@@ -141,6 +141,9 @@ pub fn read_alone<T: Field>(node: Option<&Node>) -> Option<T> {
     let value = T::read(node, "", &mut entries);
     value.filter(|_| entries.is_empty())
 }
+
+/// Judges a form by the account's time, which only the transaction knows.
+pub type TimedCheck = Box<dyn Fn(&Now) -> Result<(), Refusal> + Send>;
 
 /// The dotted name of a member.
 pub fn member_name(prefix: &str, name: &str) -> String {

@@ -6,8 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::body::Node;
-use super::fields::{BIRTH_DATE_NAME, BirthDate};
-use super::form::{Form, read_alone};
+use super::form::{Form, TimedCheck};
 use super::preflight::{Asking, Preflight, PreflightFuture, PreflightResult};
 use super::query::{self, Filter};
 use crate::kernel::page::{FilterValue, Page};
@@ -102,8 +101,8 @@ type Prepare = Box<dyn Fn(Result<&Node, Refusal>, BesideFields) -> RequestWork +
 pub struct BesideFields {
     /// What is wrong for this caller.
     pub entries: Vec<RefusalEntry>,
-    /// A day that has to be past by the account's time, which only the transaction knows.
-    pub birth_date: Option<BirthDate>,
+    /// What depends on the account's time.
+    pub timed_check: Option<TimedCheck>,
 }
 
 /// Judges what a form may contain by the settings of the caller's mode, such as the chain. What is
@@ -156,8 +155,9 @@ pub struct Route {
     pub codes: &'static [Code],
     /// What the settings of the caller's mode decide about the form.
     pub form_check: Option<FormCheck>,
-    /// Whether the form has a `date_of_birth`.
-    pub takes_birth_date: bool,
+    /// Makes the check of a form that depends on the account's time; `None` if nothing in this body
+    /// does.
+    pub timed_check: Option<fn(&Node) -> Option<TimedCheck>>,
     /// What is asked of the outside world before the transaction opens.
     pub preflight: Option<Preflight>,
     /// What the work looks up by identifiers in the body, so that a remote store can send it along.
@@ -186,7 +186,7 @@ impl Route {
             renews_caller: false,
             codes: &[],
             form_check: None,
-            takes_birth_date: false,
+            timed_check: None,
             preflight: None,
             prefetch: None,
         }
@@ -218,14 +218,10 @@ impl Route {
         self.form_check = Some(check);
         self
     }
-    /// Refuses a `date_of_birth` that is not past, together with the other problems of the form.
-    pub fn with_birth_date(mut self) -> Route {
-        self.takes_birth_date = true;
+    /// Also judges the form by the account's time, together with its other problems.
+    pub fn checking_form_in_time(mut self, check: fn(&Node) -> Option<TimedCheck>) -> Route {
+        self.timed_check = Some(check);
         self
-    }
-    /// The `date_of_birth` in a body, where it has the form of one.
-    pub fn birth_date(&self, body: Option<&Node>) -> Option<BirthDate> {
-        read_alone(body.filter(|_| self.takes_birth_date)?.get(BIRTH_DATE_NAME))
     }
     /// Asks the outside world before the transaction opens, for requests that nothing before
     /// refuses; see `http::preflight`.
@@ -433,9 +429,9 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
             Box::new(move |context| {
                 let located = locate(context)?;
                 query::none(context.raw_query)?;
-                let birth_date = beside.birth_date.as_ref();
-                let is_past = birth_date.map_or(Ok(()), |date| date.check_past(context.now));
-                let form = Refusal::both(form.clone(), is_past)?;
+                let timed_check = beside.timed_check.as_ref();
+                let timed = timed_check.map_or(Ok(()), |check| check(context.now));
+                let form = Refusal::both(form.clone(), timed)?;
                 json_answer(&act(context, located, form)?, holds_secret)
             })
         }),

@@ -9,7 +9,7 @@ use crate::chains::KINDS;
 use crate::chains::address::ChainAddress;
 use crate::chains::blocks::Hash;
 use crate::http::body::Node;
-use crate::http::form::Field;
+use crate::http::form::{Field, TimedCheck, read_alone};
 use crate::kernel::countries::{COUNTRIES, is_country};
 use crate::kernel::{Code, Now, Refusal, RefusalEntry};
 
@@ -128,7 +128,7 @@ text_fields! {
     HttpsUrl (9..=2000) HTTPS_URL_PATTERN => https_url,
         "must be an https:// address without user information, such as https://example.com/thanks.";
     /// A day of birth: `YYYY-MM-DD`, a day that exists, not before 1900. A form is read without a
-    /// clock, so [`BirthDate::check_past`] says whether it is over.
+    /// clock, so [`BirthDate::must_be_past`] says whether it is over.
     BirthDate (10..=10) DATE_PATTERN => |text| {
             let shape = text.len() == 10 && text.bytes().enumerate().all(|(i,
                 b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
@@ -144,11 +144,17 @@ text_fields! {
 }
 
 /// What a field with a [`BirthDate`] is called.
-pub const BIRTH_DATE_NAME: &str = "date_of_birth";
+const BIRTH_DATE_NAME: &str = "date_of_birth";
 
 impl BirthDate {
+    /// Refuses the `date_of_birth` of a body if it is not past. `None` if it has no valid one.
+    pub fn must_be_past(body: &Node) -> Option<TimedCheck> {
+        let date: BirthDate = read_alone(body.get(BIRTH_DATE_NAME))?;
+        Some(Box::new(move |now| date.check_past(now)))
+    }
+
     /// Refuses a day that is not over yet in UTC.
-    pub fn check_past(&self, now: &Now) -> Result<(), Refusal> {
+    fn check_past(&self, now: &Now) -> Result<(), Refusal> {
         let today = jiff::Timestamp::from_second(now.business())
             .map(|at| jiff::tz::Offset::UTC.to_datetime(at).date().to_string());
         // Dates in this form compare as their texts do.
