@@ -108,16 +108,23 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
 /// below the time that requests wait for a row. The caller tries again after a pause.
 const TABLE_LOCK_MILLISECONDS_MAX: u64 = 500;
 
-/// Runs the next step of [`migrate`] on a store that several nodes may open at once; a row makes
-/// them take turns. Answers whether there is more to do. An empty database gets everything in one
-/// step. One that nodes use gets one statement at a time: a transaction that held one table and
-/// waited for the next could deadlock with requests that lock them in the other order.
+/// Makes nodes take turns before there is a table with a row to lock. `IF NOT EXISTS` is no help to
+/// nodes that create one table at one moment: some find it half made and fail, with 42P07 or 42710.
+/// The key is made up, so that other programs' differ.
+const TURN: &str = "SELECT pg_advisory_xact_lock(114853572536653)";
+
+/// Runs the next step of [`migrate`] on a store that several nodes may open at once; a lock, and a
+/// row that earlier releases lock too, make them take turns. Answers whether there is more to do.
+/// An empty database gets everything in one step. One that nodes use gets one statement at a time:
+/// a transaction that held one table and waited for the next could deadlock with requests that
+/// lock them in the other order.
 pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     // A schema that is up to date is left alone, so that a user who may not change it can serve.
     let found = schema_version(tx)?;
     if found >= schema_known() {
         return missing(tx, found).map(|_| false);
     }
+    tx.execute(TURN, &[])?;
     tx.execute(
         "CREATE TABLE IF NOT EXISTS migration_turns (turn BIGINT NOT NULL PRIMARY KEY, \
      nodes_count BIGINT NOT NULL)",

@@ -43,6 +43,33 @@ fn eight_nodes_make_one_schema() {
     assert_eq!(database.value(tables), before);
 }
 
+/// Nodes that start at one moment on an empty database create no table at the same time.
+#[test]
+fn a_first_start_waits_for_its_turn() {
+    let database = Database::fresh();
+    let count = |sql: &str| database.value(sql);
+    let held = database.hold("SELECT pg_advisory_xact_lock(114853572536653)");
+    let homes: Vec<Home> = (0..2).map(|_| home(&database.url())).collect();
+    std::thread::scope(|scope| {
+        let starts: Vec<_> = homes.iter().map(|home| scope.spawn(|| home.start())).collect();
+        until("a start to wait", Duration::from_secs(30), || {
+            const WAITING: &str = "SELECT COUNT(*) FROM pg_locks l JOIN pg_database d ON d.oid = \
+                                   l.database WHERE d.datname = current_database() AND \
+                                   l.locktype = 'advisory' AND NOT l.granted";
+            assert!(starts.iter().all(|start| !start.is_finished()), "it did not wait");
+            (count(WAITING) != "0").then_some(())
+        });
+        const TABLES: &str = "SELECT COUNT(*) FROM pg_class WHERE relkind = 'r' AND \
+                              relnamespace = 'public'::regnamespace";
+        assert_eq!(count(TABLES), "0", "a table was made before its turn");
+        drop(held);
+        for start in starts {
+            drop(start.join().expect("a start"));
+        }
+    });
+    homes[0].check().expect_success("the check");
+}
+
 fn server_payments(server: &Server, key: &str) -> usize {
     server.client(key).list("/v1/transfers", "status=payout_settled").len()
 }

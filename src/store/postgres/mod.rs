@@ -260,8 +260,7 @@ pub(super) fn examine<T>(
     answer
 }
 
-/// Brings the schema up to date. Nodes that start at once on an empty database create the table of
-/// turns at the same time; all but one fail, and find the table when they try again.
+/// Brings the schema up to date. A node that meets another one's step tries again.
 fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
     let end = Instant::now() + Duration::from_secs(MIGRATION_SECONDS_MAX);
     loop {
