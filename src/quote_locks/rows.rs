@@ -89,8 +89,8 @@ pub fn list(
         let FilterValue::Text(status) = value else { return true };
         if *filter == "status" {
             conditions.push(match QuoteLockStatus::parse(status) {
-                // The caller appends one number to each condition. This one needs none, so `created
-                // <= ?` always holds.
+                // `list::read_with` binds one number to each condition. This one needs none, so
+                // `created <= ?` always holds.
                 Some(QuoteLockStatus::Used) => {
                     ("transfer_id IS NOT NULL AND created <= ?", i64::MAX)
                 }

@@ -30,7 +30,8 @@ pub struct Offer {
 pub struct LeasedDelivery {
     pub scope: Scope,
     pub endpoint_id: EndpointId,
-    /// The endpoint's version when the delivery was written, at the start of its schedule.
+    /// The endpoint's version as the sequencer read it; `due.schedule_start_milliseconds` counts as
+    /// the moment of that reading.
     pub version: i64,
     pub due: DueDelivery,
     pub lease_ends_milliseconds: i64,
@@ -141,8 +142,7 @@ impl Handover {
         self.told.notify_one();
     }
 
-    /// Ends a run that failed. Answers what it may have written, if it is not known whether its
-    /// commit took place.
+    /// Ends a run that failed. Answers what it wrote; whether that was committed may be unknown.
     pub fn take_doubtful(&self) -> Vec<LeasedDelivery> {
         std::mem::take(&mut self.state().written).leased
     }

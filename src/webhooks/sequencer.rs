@@ -143,9 +143,9 @@ pub async fn run(
     give_back(&app, &mut doubtful).await;
 }
 
-/// Gives back deliveries that were written as claimed by a transaction whose outcome is unknown,
-/// because the worker was not told of them. If it did not commit, this does nothing. What cannot be
-/// given back is due again when its lease ends.
+/// Gives back deliveries that were written as claimed by a run that failed, because the worker was
+/// not told of them. If the run was not committed, no delivery changes, and the worker only looks
+/// at the endpoint once more. What cannot be given back is due again when its lease ends.
 async fn give_back(app: &AppState, doubtful: &mut Vec<LeasedDelivery>) {
     let now_milliseconds = app.store.clock.milliseconds();
     doubtful.retain(|delivery| delivery.lease_ends_milliseconds > now_milliseconds);
