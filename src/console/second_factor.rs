@@ -8,7 +8,7 @@ use super::visit::{Failure, PageOutcome, Visit};
 use crate::audit::{self, Action, Fact};
 use crate::kernel::StoreError;
 use crate::pages::payer::qr::{self, QrSvg};
-use crate::staff::sign_in::Place;
+use crate::staff::sign_in::{self, CodeCheck, Place};
 use crate::staff::{Operator, rows, sessions, totp};
 use crate::store::Cost;
 
@@ -73,18 +73,38 @@ pub async fn page(visit: Visit) -> PageOutcome {
 /// so that a stolen session cannot replace it.
 pub async fn begin(visit: Visit) -> PageOutcome {
     let (number, code) = (visit.operator().number, visit.field("code").to_owned());
-    let services = visit.app.services.clone();
+    let (services, place) = (visit.app.services.clone(), place(&visit));
     let begun = visit.app.store.write(move |tx, now| {
-        let Some(operator) = rows::find(tx, number)? else { return Ok(false) };
-        if operator.is_totp_confirmed && !totp::take(tx, now, &services, &operator, &code)? {
-            return Ok(false);
+        let Some(operator) = rows::find(tx, number)? else { return Ok(CodeCheck::Wrong) };
+        if operator.is_totp_confirmed {
+            let name = operator.identity.name.as_str();
+            let taken = sign_in::check_code(tx, now, &services, name, &place, |tx, now| {
+                Ok(totp::take(tx, now, &services, &operator, &code)?.then_some(()))
+            })?;
+            let CodeCheck::Right(()) = taken else { return Ok(taken) };
         }
         totp::begin(tx, now, &services, number)?;
-        Ok(true)
+        Ok(CodeCheck::Right(()))
     });
-    match begun.await? {
-        true => visit.go_to(PATH),
-        false => Err(Failure::told(visit.words.get("second_factor.wrong"))),
+    right(&visit, begun.await?)?;
+    visit.go_to(PATH)
+}
+
+fn place(visit: &Visit) -> Place {
+    Place { address: visit.address.clone(), browser: visit.session.browser.clone() }
+}
+
+/// What a right code led to. `Err` tells the person that it is wrong, or how long no code is
+/// compared.
+fn right<T>(visit: &Visit, check: CodeCheck<T>) -> Result<T, Failure> {
+    match check {
+        CodeCheck::Right(result) => Ok(result),
+        CodeCheck::Wrong => Err(Failure::told(visit.words.get("second_factor.wrong"))),
+        CodeCheck::Locked { seconds } => {
+            let minutes = ((seconds + 59) / 60).to_string();
+            let text = visit.words.with("sign_in.locked", [("minutes", minutes.as_str())]);
+            Err(Failure::Told(text))
+        }
     }
 }
 
@@ -92,21 +112,20 @@ pub async fn begin(visit: Visit) -> PageOutcome {
 /// gets a new one.
 pub async fn confirm(mut visit: Visit) -> PageOutcome {
     let (number, code) = (visit.operator().number, visit.field("code").to_owned());
-    let place = Place { address: visit.address.clone(), browser: visit.session.browser.clone() };
-    let services = visit.app.services.clone();
+    let (services, place) = (visit.app.services.clone(), place(&visit));
     let by = visit.decided_by("")?;
     let confirmed = visit.app.store.write(move |tx, now| {
-        let Some(codes) = totp::confirm(tx, now, &services, number, &code)? else {
-            return Ok(None);
-        };
-        rows::end_sessions_of(tx, number)?;
-        let token = sessions::begin(tx, now, number, &place, false)?;
-        audit::append(tx, now, &Fact::by(&by, Action::SecondFactor, by.actor(), &[]))?;
-        Ok(Some((codes, token)))
+        sign_in::check_code(tx, now, &services, by.actor(), &place, |tx, now| {
+            let Some(codes) = totp::confirm(tx, now, &services, number, &code)? else {
+                return Ok(None);
+            };
+            rows::end_sessions_of(tx, number)?;
+            let token = sessions::begin(tx, now, number, &place, false)?;
+            audit::append(tx, now, &Fact::by(&by, Action::SecondFactor, by.actor(), &[]))?;
+            Ok(Some((codes, token)))
+        })
     });
-    let Some((codes, token)) = confirmed.await? else {
-        return Err(Failure::told(visit.words.get("second_factor.wrong")));
-    };
+    let (codes, token) = right(&visit, confirmed.await?)?;
     visit.asked.cookie = token.as_str().to_owned();
     let mut reply = draw(&RecoveryCodesPage { frame: visit.frame("account"), codes })?;
     visit.set_cookie(&mut reply, Cookie::Session, token.as_str());

@@ -226,6 +226,56 @@ pub fn conclude(
     Ok(SignIn::Done { token, operator })
 }
 
+/// What became of a code that an operator gave who is signed in.
+pub enum CodeCheck<T> {
+    Right(T),
+    Wrong,
+    /// Too many attempts failed. No code is compared for this many seconds.
+    Locked {
+        seconds: i64,
+    },
+}
+
+/// Checks a code of the second factor of an operator who is signed in. `check` answers `None` if
+/// the code is wrong. A wrong code counts as a failed attempt to sign in, by name and by address:
+/// otherwise whoever holds an open session could guess codes without end.
+pub fn check_code<T>(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    name: &str,
+    place: &Place,
+    check: impl FnOnce(&mut dyn Tx, &mut Now) -> Result<Option<T>, OperationError>,
+) -> Result<CodeCheck<T>, OperationError> {
+    let attempt = Attempt {
+        name: name.to_owned(),
+        password: String::new(),
+        code: String::new(),
+        place: place.clone(),
+    };
+    let of_lock = subjects(services, &attempt);
+    // Counted first, which locks the rows: codes that come together cannot exceed the limit.
+    if let Err(seconds) = count(tx, now, services, &attempt)? {
+        return Ok(CodeCheck::Locked { seconds });
+    }
+    let Some(right) = check(tx, now)? else {
+        let details = [("address", place.address.as_str()), ("of", "second_factor")];
+        let (via, action) = (Via::Console, Action::SignInRefused);
+        audit::append(
+            tx,
+            now,
+            &Fact { actor: name, via, action, subject: name, details: &details },
+        )?;
+        return Ok(CodeCheck::Wrong);
+    };
+    for (subject, _) in &of_lock {
+        if let Some((_, first_at)) = rows::failures(tx, subject)? {
+            rows::take_back_failure(tx, subject, first_at)?;
+        }
+    }
+    Ok(CodeCheck::Right(right))
+}
+
 /// Logs a failed attempt. The log gets the name only if it is an operator's, because any other text
 /// may be a password in the wrong field.
 fn refuse(tx: &mut dyn Tx, now: &Now, attempt: &Attempt, via: Via) -> Result<(), StoreError> {

@@ -352,12 +352,8 @@ async fn attempts_that_come_together_are_limited_as_those_one_by_one() {
 async fn codes_that_come_together_are_limited_too() {
     let server = manual_console(&[]).await;
     let mut browser = signed_in(&server, "admin").await;
-    browser.submit(SECOND_FACTOR, BEGIN, &[]).await;
-    let page = browser.get(SECOND_FACTOR).await;
-    let secret = from_base32(&page.between("<code id=\"secret\">", "<"));
+    let secret = with_second_factor(&server, &mut browser).await;
     let instant = server.clock.load(std::sync::atomic::Ordering::SeqCst) / 1000;
-    let code = totp::code(&secret, instant);
-    assert_eq!(browser.submit(SECOND_FACTOR, CONFIRM, &[("code", &code)]).await.status, 200);
     let right: Vec<String> =
         (-2..=2).map(|step| totp::code(&secret, instant + 30 * step)).collect();
     let wrong = (0..1_000_000).map(|code| format!("{code:06}"));
@@ -366,6 +362,100 @@ async fn codes_that_come_together_are_limited_too() {
     let counts = at_once(&server, attempts).await;
     let max = staff::sign_in::NAME_FAILURES_MAX as usize;
     assert_eq!(counts, BTreeMap::from([(401, max), (429, 40 - max)]));
+}
+
+/// Sets up the second factor of who is signed in, and answers its secret.
+async fn with_second_factor(server: &Server, browser: &mut Browser<'_>) -> Vec<u8> {
+    browser.submit(SECOND_FACTOR, BEGIN, &[]).await;
+    let page = browser.get(SECOND_FACTOR).await;
+    let secret = from_base32(&page.between("<code id=\"secret\">", "<"));
+    let instant = server.clock.load(std::sync::atomic::Ordering::SeqCst) / 1000;
+    let code = totp::code(&secret, instant);
+    assert_eq!(browser.submit(SECOND_FACTOR, CONFIRM, &[("code", &code)]).await.status, 200);
+    server.advance_seconds(30);
+    secret
+}
+
+/// A wrong code counts wherever it is asked for: at the sign-in beside a right password, which
+/// resets nothing, and in an open session, also one that a provider's sign-in began.
+#[tokio::test]
+async fn wrong_codes_count_like_wrong_passwords() {
+    use hundi::staff::identities::{self, OutsideSignIn, Vouched};
+    let max = staff::sign_in::NAME_FAILURES_MAX;
+    let server = manual_console(&[]).await;
+    let instant = || server.clock.load(std::sync::atomic::Ordering::SeqCst) / 1000;
+    let mut browser = signed_in(&server, "admin").await;
+    let secret = with_second_factor(&server, &mut browser).await;
+    let right = || totp::code(&secret, instant());
+    let try_with = async |password: &str, code: &str| {
+        Browser::new(&server).try_sign_in("admin", password, code).await.status
+    };
+    // Codes of the app, recovery codes and passwords count together.
+    let wrong = ["abcdefgh", "aaaaa-aaaaa", "", "12345"];
+    for at in 0..max as usize {
+        let password = if at % 3 == 2 { "a wrong password" } else { PASSWORD };
+        assert_eq!(try_with(password, wrong[at % wrong.len()]).await, 401, "{at}");
+    }
+    assert_eq!(try_with(PASSWORD, &right()).await, 429);
+    // In an open session, such attempts end at the same lock, in both directions.
+    let change = async |browser: &mut Browser<'_>, code: &str| {
+        browser.submit(SECOND_FACTOR, BEGIN, &[("code", code)]).await
+    };
+    let locked = change(&mut browser, &right()).await;
+    assert_eq!(locked.status, 409);
+    assert!(locked.body.contains("15 minutes"), "{}", locked.body);
+    server.advance_seconds(staff::sign_in::FAILURES_SECONDS);
+    // A provider's sign-in begins the session; the provider asked for its own second factor.
+    let services = server.app.state.services.clone();
+    let begun = server.app.state.store.write(move |tx, now| {
+        let number = staff::rows::find_by_name(tx, "admin")?.unwrap().identity.number;
+        staff::rows::insert_identity(tx, number, "https://id.example", "a-1", now.instant())?;
+        let vouched = Vouched {
+            issuer: "https://id.example".into(),
+            subject: "a-1".into(),
+            email: None,
+            has_second_factor: true,
+        };
+        let place = staff::sign_in::Place { address: "::1".into(), browser: String::new() };
+        match identities::sign_in(tx, now, &services, &vouched, &place)? {
+            OutsideSignIn::Done { token, .. } => Ok(token.as_str().to_owned()),
+            _ => panic!("nobody is signed in"),
+        }
+    });
+    let mut outside = Browser::new(&server);
+    outside.cookies.insert("hundi_session".into(), begun.await.unwrap());
+    for at in 0..max as usize {
+        // A right code of the sign-in before would reset nothing of these.
+        let told = change(&mut outside, wrong[at % wrong.len()]).await;
+        assert_eq!(told.status, 409, "{at}");
+        assert!(told.body.contains("not right now"), "{}", told.body);
+    }
+    let locked = change(&mut outside, &right()).await;
+    assert!(locked.body.contains("15 minutes"), "{}", locked.body);
+    assert_eq!(try_with(PASSWORD, &right()).await, 429, "the name is locked at the sign-in too");
+    // From other addresses too: the name alone is locked. Other names sign in from here.
+    signed_in(&server, "viewer").await;
+    let refused = server.app.state.store.write(|tx, _| {
+        Ok(hundi::audit::rows::newest_of(tx, "sign_in_refused")?.expect("a refused attempt"))
+    });
+    let refused = refused.await.unwrap();
+    assert_eq!(
+        (refused.actor.as_str(), refused.detail("of").as_deref()),
+        ("admin", Some("second_factor"))
+    );
+    // A right code leaves no failure behind, and takes back no other one.
+    server.advance_seconds(staff::sign_in::FAILURES_SECONDS);
+    let mut own = Browser::new(&server);
+    assert_eq!(own.try_sign_in("admin", PASSWORD, &right()).await.status, 303);
+    for _ in 1..max {
+        assert_eq!(change(&mut own, "000").await.status, 409);
+    }
+    server.advance_seconds(30);
+    assert_eq!(change(&mut own, &right()).await.status, 303);
+    server.advance_seconds(30);
+    assert_eq!(change(&mut own, "000").await.status, 409);
+    let locked = change(&mut own, &right()).await;
+    assert!(locked.body.contains("minutes"), "{}", locked.body);
 }
 
 #[tokio::test]
