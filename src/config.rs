@@ -341,6 +341,7 @@ impl Config {
                 value!(console_listen),
                 value!(console_url),
                 value!(console_second_factor).unwrap_or(false),
+                value!(console_proxies),
                 file.console,
             )?,
             settings,
@@ -497,7 +498,10 @@ mod tests {
         // The tables come after the keys of the top.
         let (top, tables) = uncommented
             .split_at(uncommented.iter().position(|line| line.starts_with('[')).unwrap());
-        let key = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
+        let key = concat!(
+            "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7",
+            "dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd"
+        );
         let text = format!("{}\n{}", top.join("\n"), tables.join("\n")).replace("xpub…", key);
         let path = std::env::temp_dir().join(format!("hundi-example-{}.toml", std::process::id()));
         std::fs::write(&path, text).unwrap();

@@ -98,6 +98,14 @@ pub fn shown(config: &Config, services: &Services) -> Vec<ShownSetting> {
     let shared = [
         ("console_url", or_not(console.and_then(|console| console.url.clone()))),
         ("console_second_factor", YesOrNo(has_second_factor || services.is_live_configured())),
+        (
+            "console_proxies",
+            or_not(
+                console
+                    .filter(|console| !console.proxies.is_empty())
+                    .map(|console| console.proxies.to_string()),
+            ),
+        ),
         ("database", text(&config.database.to_string())),
         ("public_url", text(&settings.public_url)),
         ("four_eyes_above", Most(settings.four_eyes_above)),

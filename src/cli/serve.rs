@@ -112,7 +112,15 @@ async fn serve(mut config: Config) -> Result<(), String> {
                 Ok::<_, String>(OpenId::new(oidc, &environment, client))
             });
             let console = Console::new(app.state.clone(), &url, second_factor)?
+                .with_proxies(settings.proxies.clone())
                 .with_openid(openid.transpose()?)?;
+            if url.starts_with("https://") && settings.proxies.is_empty() {
+                tracing::warn!(
+                    "console_proxies is not set: everybody who reaches the console through a proxy \
+                     has the proxy's address in the audit log, and one person's failed attempts \
+                     can lock all of them out"
+                );
+            }
             Some((listener, Arc::new(console), url))
         }
     };

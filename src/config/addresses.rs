@@ -4,6 +4,7 @@
 use serde::Deserialize;
 
 use crate::console::openid::settings::OidcSettings;
+use crate::console::proxies::TrustedProxies;
 
 /// Where the operator's console is.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub struct ConsoleSettings {
     pub url: Option<String>,
     /// Whether operators need a second factor even before live mode is set up.
     pub requires_second_factor: bool,
+    /// The reverse proxies that are believed where a request comes from.
+    pub proxies: TrustedProxies,
     /// Where operators may sign in instead of with a password.
     pub oidc: Option<OidcSettings>,
 }
@@ -32,11 +35,18 @@ impl ConsoleSettings {
         listen: Option<String>,
         url: Option<String>,
         requires_second_factor: bool,
+        proxies: Option<String>,
         table: Option<ConsoleTable>,
     ) -> Result<Option<ConsoleSettings>, String> {
         let oidc = table.and_then(|table| table.oidc).map(OidcSettings::judge).transpose()?;
+        let is_proxied = proxies.is_some();
+        let proxies = proxies
+            .map_or_else(|| Ok(TrustedProxies::default()), |text| TrustedProxies::parse(&text))?;
         let Some(listen) = listen.map(with_host) else {
             return match (url, oidc) {
+                (None, None) if is_proxied => {
+                    Err("console_proxies is set, and console_listen is not".into())
+                }
                 (None, None) => Ok(None),
                 (Some(_), _) => Err("console_url is set, and console_listen is not".into()),
                 (_, Some(_)) => Err("[console.oidc] is there, and console_listen is not".into()),
@@ -53,7 +63,7 @@ impl ConsoleSettings {
                     .into(),
             );
         }
-        Ok(Some(ConsoleSettings { listen, url, requires_second_factor, oidc }))
+        Ok(Some(ConsoleSettings { listen, url, requires_second_factor, proxies, oidc }))
     }
 
     /// The console's URL once it listens on an address.

@@ -22,6 +22,7 @@ pub(super) struct Sources {
     pub console_listen: Option<String>,
     pub console_url: Option<String>,
     pub console_second_factor: Option<bool>,
+    pub console_proxies: Option<String>,
     pub console: Option<ConsoleTable>,
     pub database: Option<String>,
     pub database_connections: Option<i64>,

@@ -1,6 +1,5 @@
 //! The order in which a request to the console is judged.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{
@@ -120,14 +119,16 @@ async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Rep
     };
     let query = Fields::read(head.uri.query().unwrap_or("").as_bytes());
     let (Some(form), Some(query)) = (form, query) else {
-        return Err((StatusCode::BAD_REQUEST, "The form has too many fields."));
+        return Err((StatusCode::BAD_REQUEST, "problem.too_many_fields"));
     };
-    let wish = head.headers.get(ACCEPT_LANGUAGE).and_then(|wish| wish.to_str().ok());
     let mut asked = ConsoleRequest {
         console: console.clone(),
         app: console.app.clone(),
-        words: texts::wished(wish.unwrap_or("")),
-        address: address_of(console, peer, &head.headers),
+        words,
+        address: peer.map_or_else(
+            || "unknown".into(),
+            |peer| console.proxies.caller(peer, &head.headers).to_string(),
+        ),
         path: head.uri.path_and_query().map_or("/console", |path| path.as_str()).to_owned(),
         headers: head.headers,
         parts: Vec::new(),
@@ -162,26 +163,6 @@ async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Rep
         RouteFound::Nothing if session.is_none() => Ok(to_sign_in(&asked, is_change)),
         RouteFound::Nothing => Ok(failed(&asked, session.as_ref(), Failure::NotFound)),
     }
-}
-
-/// The address that a request comes from. Behind a TLS proxy on this machine it is the last address
-/// in `X-Forwarded-For`, which that proxy added. The header of a proxy on another machine is not
-/// believed: everybody behind it gets that proxy's own address.
-fn address_of(console: &Console, peer: Option<IpAddr>, headers: &HeaderMap) -> String {
-    let Some(peer) = peer else { return "unknown".into() };
-    let forwarded = headers
-        .get_all("x-forwarded-for")
-        .iter()
-        .next_back()
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.rsplit(',').next())
-        .and_then(|last| last.trim().parse::<IpAddr>().ok());
-    // The console itself speaks plain http; a proxy terminates https.
-    match forwarded {
-        Some(forwarded) if console.origins.is_secure() && peer.is_loopback() => forwarded,
-        _ => peer.to_canonical(),
-    }
-    .to_string()
 }
 
 async fn session_of(asked: &ConsoleRequest) -> Result<Option<Session>, OperationError> {

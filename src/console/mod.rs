@@ -53,6 +53,7 @@ mod nav;
 pub mod openid;
 mod origin;
 mod pages;
+pub mod proxies;
 mod second_factor;
 mod reveal;
 pub mod route;
@@ -74,12 +75,15 @@ use crate::kernel::id::Minter;
 use crate::staff::comparisons::Comparisons;
 use openid::OpenId;
 use origin::Origins;
+use proxies::TrustedProxies;
 use routes::RouteTable;
 
 /// The console as its listener serves it.
 pub struct Console {
     pub app: Arc<AppState>,
     origins: Origins,
+    /// The reverse proxies that are believed where a request comes from.
+    proxies: TrustedProxies,
     table: RouteTable,
     request_ids: Minter,
     watch: watch::OverviewWatch,
@@ -102,6 +106,7 @@ impl Console {
         Ok(Console {
             app,
             origins: Origins::of(url)?,
+            proxies: TrustedProxies::default(),
             table: RouteTable::new(routes::routes())?,
             request_ids: Minter::above(0),
             watch: watch::OverviewWatch::default(),
@@ -109,6 +114,11 @@ impl Console {
             requires_second_factor,
             openid: None,
         })
+    }
+
+    /// Believes these proxies where a request comes from.
+    pub fn with_proxies(self, proxies: TrustedProxies) -> Console {
+        Console { proxies, ..self }
     }
 
     /// Lets operators sign in at an OpenID Connect provider too. `Err` if a second factor is

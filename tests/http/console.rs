@@ -90,9 +90,11 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// A browser: it keeps cookies, and names the origin of what it posts.
 pub struct Browser<'a> {
     address: &'a str,
-    cookies: BTreeMap<String, String>,
+    pub cookies: BTreeMap<String, String>,
     origin: String,
     host: String,
+    /// The header `X-Forwarded-For`, if it is not empty.
+    forwarded: String,
 }
 
 impl<'a> Browser<'a> {
@@ -103,13 +105,13 @@ impl<'a> Browser<'a> {
     /// One that looks at a console which listens at this address.
     pub fn at(address: &'a str) -> Browser<'a> {
         let (host, origin) = (address.to_owned(), format!("http://{address}"));
-        Browser { address, cookies: BTreeMap::new(), origin, host }
+        Browser { address, cookies: BTreeMap::new(), origin, host, forwarded: String::new() }
     }
 
     /// One whose console is behind a proxy at an https address.
     fn encrypted(server: &'a Server, host: &str) -> Browser<'a> {
         let origin = format!("https://{host}");
-        Browser { address: console_of(server), cookies: BTreeMap::new(), origin, host: host.into() }
+        Browser { origin, host: host.into(), ..Browser::at(console_of(server)) }
     }
 
     fn cookie(&self) -> String {
@@ -119,8 +121,11 @@ impl<'a> Browser<'a> {
     }
 
     async fn ask(&mut self, method: Method, path: &str, more: &[(&str, &str)], body: &str) -> Page {
-        let (cookie, host) = (self.cookie(), self.host.clone());
+        let (cookie, host, forwarded) = (self.cookie(), self.host.clone(), self.forwarded.clone());
         let mut headers = vec![("cookie", cookie.as_str()), ("host", host.as_str())];
+        if !forwarded.is_empty() {
+            headers.push(("x-forwarded-for", forwarded.as_str()));
+        }
         headers.extend(more);
         let page = send_to(self.address, method, path, &headers, body).await;
         for set in page.set_cookies() {
@@ -314,6 +319,36 @@ async fn too_many_failures_lock_a_name_and_an_address_for_a_while() {
     server.advance_seconds(staff::sign_in::FAILURES_SECONDS);
     signed_in(&server, "viewer").await;
     signed_in(&server, "admin").await;
+}
+
+/// Behind a proxy that the settings name, attempts are counted by the address that the proxy was
+/// asked from, and what the caller wrote into the header changes nothing. Behind any other proxy,
+/// everybody has the proxy's address.
+#[tokio::test]
+async fn attempts_behind_a_proxy_count_for_who_made_them() {
+    let address_max = staff::sign_in::ADDRESS_FAILURES_MAX as usize;
+    for (proxies, others_status) in [("127.0.0.0/8, 10.0.0.1", 401), ("10.0.0.1", 429), ("", 429)] {
+        let more =
+            [("HUNDI_CONSOLE_URL", "https://console.example"), ("HUNDI_CONSOLE_PROXIES", proxies)];
+        let server = manual_console(&more).await;
+        let attempt = async |name: &str, forwarded: &str| {
+            let mut browser = Browser::encrypted(&server, "console.example");
+            browser.forwarded = forwarded.to_owned();
+            browser.try_sign_in(name, "a wrong password", "").await.status
+        };
+        for number in 0..address_max {
+            // Each time with another made-up address on the left, and through a second proxy.
+            let forwarded = format!("10.9.9.{number}, 192.0.2.7, 10.0.0.1");
+            assert_eq!(attempt(&format!("nobody{number}"), &forwarded).await, 401, "{proxies}");
+        }
+        assert_eq!(attempt("one-more", "10.9.9.250, 192.0.2.7").await, 429, "{proxies}");
+        assert_eq!(attempt("another", "192.0.2.8").await, others_status, "{proxies}");
+        let logged = server.app.state.store.write(|tx, _| {
+            Ok(hundi::audit::rows::newest_of(tx, "sign_in_refused")?.expect("a refused attempt"))
+        });
+        let address = logged.await.unwrap().detail("address").unwrap();
+        assert_eq!(address, if others_status == 401 { "192.0.2.8" } else { "127.0.0.1" });
+    }
 }
 
 /// How many of many attempts that come together are answered with a status.

@@ -163,6 +163,7 @@ impl Server {
                 let url = settings.url(address);
                 let second_factor = settings.requires_second_factor;
                 let console = Console::new(app.state.clone(), &url, second_factor).unwrap();
+                let console = console.with_proxies(settings.proxies.clone());
                 Some((address.to_string(), (listener, Arc::new(console))))
             }
         };
