@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
-use hundi::console::route::{Method as Verb, RouteAccess};
+use hundi::console::route::Method as Verb;
 use hundi::console::routes::routes;
 use hundi::kernel::DecidedBy;
 use hundi::staff::{self, Role, passwords, totp};
@@ -225,77 +225,6 @@ async fn only_who_knows_the_password_gets_in() {
     assert_eq!(browser.submit("/console", "/console/sign_out", &[]).await.status, 303);
     browser.cookies = kept;
     assert_eq!(browser.get("/console").await.status, 303, "the cookie opens nothing any more");
-}
-
-/// What varies in a path, as nothing that there is.
-fn filled(path: &str) -> String {
-    let part = |part: &str| if part.starts_with('{') { "none".into() } else { part.to_owned() };
-    path.split('/').map(part).collect::<Vec<_>>().join("/")
-}
-
-/// Every route with every role: below its least role it answers 403, without a session it leads
-/// to the sign-in or answers 401, and otherwise something else. Once more on a server that
-/// requires a second factor, where nobody gets further without one.
-#[tokio::test]
-async fn every_route_asks_for_its_role() {
-    for is_required in [false, true] {
-        let variables = [("HUNDI_CONSOLE_SECOND_FACTOR", if is_required { "true" } else { "" })];
-        let server = console_with(&variables).await;
-        for role in [None].into_iter().chain(Role::ALL.iter().map(Some)) {
-            let mut browser = Browser::new(&server);
-            for route in routes() {
-                let path = filled(route.path);
-                let page = match role {
-                    None => "/console/sign_in",
-                    Some(role) => {
-                        // Some routes end the session.
-                        if !browser.cookies.contains_key("hundi_session") {
-                            browser = signed_in(&server, role.as_str()).await;
-                        }
-                        "/console/account"
-                    }
-                };
-                let answer = match route.method {
-                    Verb::Get => browser.get(&path).await,
-                    Verb::Post => browser.submit(page, &path, &[]).await,
-                };
-                let what = format!(
-                    "{} {path} as {role:?}, second factor {is_required}: {}",
-                    route.method.as_str(),
-                    answer.status
-                );
-                assert!(answer.status < 500, "{what}: {}", answer.body);
-                let (least, role) = match (route.access, role, route.method) {
-                    (RouteAccess::Anybody, ..) => continue,
-                    (_, None, Verb::Get) => {
-                        assert_eq!(answer.status, 303, "{what}");
-                        assert!(
-                            answer.header("location").starts_with("/console/sign_in"),
-                            "{what}"
-                        );
-                        continue;
-                    }
-                    (_, None, Verb::Post) => {
-                        assert_eq!(answer.status, 401, "{what}");
-                        continue;
-                    }
-                    (RouteAccess::SignedIn, Some(_), _) => {
-                        assert_ne!(answer.status, 403, "{what}");
-                        continue;
-                    }
-                    (RouteAccess::Role(least), Some(role), _) => (least, *role),
-                };
-                assert_eq!(answer.status == 403, !role.includes(least), "{what}");
-                if is_required && role.includes(least) {
-                    assert_eq!(
-                        answer.header("location"),
-                        "/console/account/second_factor",
-                        "{what}"
-                    );
-                }
-            }
-        }
-    }
 }
 
 #[tokio::test]
@@ -769,6 +698,70 @@ async fn no_other_site_changes_or_reads_anything() {
         let fields = [("token", wrong), ("language", "en"), ("theme", "auto")];
         assert_eq!(browser.post(PREFERENCES, &fields).await.status, 403, "{wrong}");
         assert_eq!(theme(&server).await, before);
+    }
+}
+
+/// Every change that the router knows, the sign-in among them, from other sites: with a session,
+/// its token and whatever else is right. No site signs anybody in either, as somebody else, say.
+#[tokio::test]
+async fn no_route_takes_a_change_from_another_site() {
+    let server = console_with(&[]).await;
+    let mut browser = signed_in(&server, "admin").await;
+    let (token, own) = (browser.get("/console/account").await.token(), browser.origin.clone());
+    let changes: Vec<String> = routes()
+        .iter()
+        .filter(|route| route.method == Verb::Post)
+        .map(|route| route.path.replace("{id}", "1").replace("{number}", "1"))
+        .collect();
+    assert!(changes.len() > 12, "{changes:?}");
+    for path in &changes {
+        for (origin, site) in [
+            ("https://evil.example", "cross-site"),
+            ("null", "cross-site"),
+            ("", "same-origin"),
+            (own.as_str(), "cross-site"),
+        ] {
+            let before = browser.cookies.clone();
+            let headers = [("origin", origin), ("sec-fetch-site", site), ("content-type", FORM)];
+            let fields = form(&[("token", &token), ("name", "viewer"), ("password", PASSWORD)]);
+            let answer = browser.ask(Method::POST, path, &headers, &fields).await;
+            assert_eq!(answer.status, 403, "{path} from {origin} {site}");
+            assert_eq!(
+                answer.body.trim(),
+                "This change was not asked for by a page of the console."
+            );
+            assert_eq!(browser.cookies, before, "{path}: no cookie was set or removed");
+        }
+    }
+    assert_eq!(browser.get("/console").await.status, 200, "nobody was signed out");
+    // In the language that the browser asks for, as there is no session's yet.
+    let headers = [("origin", "null"), ("content-type", FORM), ("accept-language", "hi")];
+    let answer = browser.ask(Method::POST, "/console/sign_out", &headers, "").await;
+    assert!(answer.status == 403 && answer.body.contains("कंसोल"), "{}", answer.body);
+}
+
+/// A decision leads back to where its form was, and to no other site.
+#[tokio::test]
+async fn a_decision_leads_back_to_the_console_alone() {
+    let server = console_with(&[]).await;
+    let sender = crate::support::id(&server.client().await.sender().await);
+    let mut browser = signed_in(&server, "operator").await;
+    let page = format!("/console/senders/{sender}");
+    for (decision, back, location) in [
+        ("refuse", page.as_str(), format!("{page}?notice=notice.decided")),
+        ("approve", "https://evil.example/", "/console?notice=notice.decided".into()),
+        ("refuse", "//evil.example", "/console?notice=notice.decided".into()),
+        ("approve", "javascript:alert(1)", "/console?notice=notice.decided".into()),
+        ("refuse", "/console/\\evil.example", "/console?notice=notice.decided".into()),
+    ] {
+        let fields = [
+            ("object", sender.as_str()),
+            ("decision", decision),
+            ("reason", "a test"),
+            ("back", back),
+        ];
+        let done = browser.submit(&page, "/console/decide", &fields).await;
+        assert_eq!((done.status, done.header("location")), (303, location.as_str()), "{back}");
     }
 }
 

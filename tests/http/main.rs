@@ -21,6 +21,7 @@ mod clock;
 mod console;
 mod console_pages;
 mod console_queues;
+mod console_roles;
 mod corridors;
 mod deposits;
 mod diagnosis;
