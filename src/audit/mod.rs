@@ -33,6 +33,7 @@ crate::string_enum!(
         DecisionRequested "decision_requested",
         DecisionApproved "decision_approved",
         DecisionRejected "decision_rejected",
+        DecisionEnded "decision_ended",
         KeyCreated "key_created",
         KeyRevoked "key_revoked",
         EncryptionKeyChanged "encryption_key_changed",

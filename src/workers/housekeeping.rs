@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::app_state::AppState;
 use crate::kernel::{Mode, Now, OperationError, Scope, StoreError};
+use crate::operator::four_eyes::{self, RequestCheck};
 use crate::payouts::limits;
 use crate::store::Cost;
 use crate::store::{Signal, Tx, idempotency};
@@ -110,9 +111,28 @@ pub struct Purger {
     looks: BTreeSet<(i64, Scope)>,
     /// Accounts up to this number are in `looks`.
     accounts_known: i64,
+    /// Requests for a second person that the last check found would be declined.
+    declined_requests: BTreeSet<i64>,
 }
 
 impl Purger {
+    /// Ends requests for a second person that are too old, or that were declined now and a run
+    /// earlier.
+    async fn end_requests(&mut self, app: &AppState) -> Result<(), OperationError> {
+        let before = std::mem::take(&mut self.declined_requests);
+        let pending = app.store.read(Cost::Point, |tx| Ok(four_eyes::rows::pending_numbers(tx)?));
+        for number in pending.await? {
+            let (services, was_declined) = (app.services.clone(), before.contains(&number));
+            let check = move |tx: &mut dyn Tx, now: &mut Now| {
+                four_eyes::check(tx, now, &services, number, was_declined)
+            };
+            if app.store.write(check).await? == RequestCheck::Declined {
+                self.declined_requests.insert(number);
+            }
+        }
+        Ok(())
+    }
+
     /// Removes some rows of each kind; answers whether there may be more. Each kind has a
     /// transaction of its own, so that none becomes too long, however many accounts there are and
     /// however slow the store is.
@@ -126,6 +146,9 @@ impl Purger {
         is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
         is_more |= purged(app, staff::purge).await;
         is_more |= purged(app, |tx, now| chaos::purge(tx, now)).await;
+        if let Err(failure) = self.end_requests(app).await {
+            tracing::warn!(%failure, "requests for a second person could not be checked");
+        }
         if let Err(failure) = self.take_up_accounts(app).await {
             tracing::warn!(?failure, "new accounts could not be looked up; tried again");
         }

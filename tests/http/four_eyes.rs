@@ -9,7 +9,7 @@ use hundi::chains::ChainName;
 use hundi::chains::address::ChainAddress;
 use hundi::kernel::{AnyId, Currency, DecidedBy, Id, Mode, Money, Now, OperationError, Scope, Via};
 use hundi::keys;
-use hundi::operator::four_eyes::{self, RequestStatus, rows};
+use hundi::operator::four_eyes::{self, RequestCheck, RequestStatus, rows};
 use hundi::operator::{self, OperatorDecision};
 use hundi::pauses::{self, Operation};
 use hundi::rails::files::reports::{Sign, StatementLine};
@@ -659,6 +659,108 @@ async fn the_console_asks_a_second_person() {
         .read(Cost::Point, |tx| Ok(hundi::decisions::rows::of_subject(tx, "quotes", 10)?));
     let kept = &read.await.unwrap()[0];
     assert_eq!((kept.by.actor(), kept.by.approved_by()), ("approver", "admin"));
+}
+
+/// How many decisions and entries of the audit log there are.
+async fn entries(server: &Server) -> Vec<i64> {
+    let read = server.app.state.store.read(Cost::Scan, |tx| {
+        let mut counts = Vec::new();
+        for table in ["decisions", "audit_log", "decision_requests", "refunds", "ledger_postings"] {
+            let row = tx.row(&format!("SELECT COUNT(*) FROM {table}"), &[])?;
+            counts.push(row.expect("a count").int()?);
+        }
+        Ok(counts)
+    });
+    read.await.unwrap()
+}
+
+/// A request whose object was decided about otherwise, or that nobody decides about, tells so to
+/// who approves it, and waits no longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_about_what_moved_on_ends_by_itself() {
+    let server = console_with(&[ABOVE]).await;
+    let mut trial = Trial::new(&server).await;
+    let mut purger = hundi::workers::housekeeping::Purger::default();
+    let check = async |number: i64, was_declined: bool| {
+        let services = server.app.state.services.clone();
+        let checked = write(&server, move |tx, now| {
+            four_eyes::check(tx, now, &services, number, was_declined)
+        });
+        checked.await.unwrap()
+    };
+    let status = async |number: i64| {
+        let read = server.app.state.store.read(Cost::Point, move |tx| Ok(rows::find(tx, number)?));
+        read.await.unwrap().expect("a request").status
+    };
+    // Each is asked for, and then happens in another way.
+    pause(&server).await;
+    resume(&server, person(Role::Operator, Via::Console)).await.unwrap();
+    let transfer = trial.transfer.clone();
+    trial.decide(&transfer, OperatorDecision::Approve, Role::Operator).await.unwrap();
+    // This one stays as it is.
+    let refund = trial.refunds.last().unwrap().clone();
+    assert!(trial.ask_in_browser(Case::RefundAddress, &refund, Role::Operator).await);
+    let [of_pause, of_transfer, of_refund] = pending(&server).await[..] else { panic!("three") };
+    for number in [of_pause, of_transfer, of_refund] {
+        // To try one out changes nothing, however often.
+        let before = entries(&server).await;
+        assert_eq!(check(number, true).await, RequestCheck::Open);
+        assert_eq!(entries(&server).await, before);
+    }
+    let ended = write(&server, |tx, _| Ok(pauses::resume(tx, Operation::Quotes, None)?));
+    ended.await.unwrap();
+    let (asked, services) = (AnyId::parse(&transfer).unwrap(), server.app.state.services.clone());
+    let refused = write(&server, move |tx, now| {
+        let by = person(Role::Operator, Via::Shell).approved("admin");
+        operator::decide(tx, now, &services, asked, &OperatorDecision::Refuse, &by)
+    });
+    refused.await.unwrap();
+    for (number, told) in
+        [(of_pause, "were not paused"), (of_transfer, "does not take this decision")]
+    {
+        let mut admin = signed_in(&server, "admin").await;
+        let path = format!("/console/approvals/{number}/approve");
+        let answer = admin.submit("/console/approvals", &path, &[]).await;
+        assert_eq!(answer.status, 409);
+        assert!(answer.body.contains(told), "{}", answer.body);
+        // It may be declined only for the moment, so the first check leaves it.
+        assert_eq!(check(number, false).await, RequestCheck::Declined);
+        assert_eq!(status(number).await, RequestStatus::Pending);
+    }
+    for _ in 0..2 {
+        purger.run_once(&server.app.state).await;
+    }
+    assert_eq!(status(of_pause).await, RequestStatus::Outdated);
+    assert_eq!(status(of_transfer).await, RequestStatus::Outdated);
+    assert_eq!(pending(&server).await, [of_refund]);
+    let late = approve(&server, of_pause, person(Role::Admin, Via::Shell)).await.unwrap_err();
+    assert!(late.contains("it is outdated already"), "{late}");
+    let newest = write(&server, |tx, _| {
+        Ok(hundi::audit::rows::newest_of(tx, "decision_ended")?.expect("an entry"))
+    });
+    let newest = newest.await.unwrap();
+    assert_eq!((newest.subject, newest.via), (transfer.clone(), "service".to_owned()));
+    let mut viewer = signed_in(&server, "viewer").await;
+    let page = viewer.get("/console/approvals").await.body;
+    assert!(!page.contains(&format!("id=\"request-{of_pause}\"")), "{page}");
+    assert!(page.contains(&format!("id=\"request-{of_refund}\"")), "{page}");
+    assert_eq!(page.matches("No longer possible").count(), 2, "{page}");
+    // Nobody decides in time: another request takes its place at once, or it ends by itself.
+    let age = async || {
+        let aged = write(&server, |tx, _| {
+            let sql = "UPDATE decision_requests SET requested_at = requested_at - ?1 WHERE status \
+                       = 'pending'";
+            Ok(tx.execute(sql, hundi::values![four_eyes::REQUEST_SECONDS_MAX])?)
+        });
+        assert_eq!(aged.await.unwrap(), 1);
+    };
+    age().await;
+    assert!(trial.ask_in_browser(Case::RefundAddress, &refund, Role::Approver).await);
+    assert_eq!(status(of_refund).await, RequestStatus::Expired);
+    age().await;
+    purger.run_once(&server.app.state).await;
+    assert_eq!(pending(&server).await, [0; 0]);
+    server.assert_book();
 }
 
 /// Runs a command with lines on its standard input.

@@ -7,8 +7,10 @@
 //! they are, by a session or a password, because anybody can write a name on a command line.
 
 mod amounts;
+mod ending;
 pub mod rows;
 
+pub use ending::{RequestCheck, check};
 use serde::{Deserialize, Serialize};
 
 use super::{ExplainedDifference, OperatorDecision, OperatorResult, declined};
@@ -40,8 +42,15 @@ crate::string_enum!(
 );
 
 crate::string_enum!(
-    /// What became of a request.
-    RequestStatus { Pending "pending", Approved "approved", Rejected "rejected" }
+    /// What became of a request. `Expired`: nobody decided about it in time. `Outdated`: what it is
+    /// about no longer takes the decision.
+    RequestStatus {
+        Pending "pending",
+        Approved "approved",
+        Rejected "rejected",
+        Expired "expired",
+        Outdated "outdated",
+    }
 );
 
 /// A decision that may need a second person, with everything needed to carry it out.
@@ -253,7 +262,12 @@ pub(super) fn wait_for_second(
     }
     // Locks the audit log's tail, so that no other transaction takes the same number.
     audit::rows::take_tail(tx)?;
-    if let Some(open) = rows::pending_about(tx, &subject)? {
+    let open = rows::pending_about(tx, &subject)?;
+    if let Some(open) = &open
+        && now.instant() >= open.requested_at + REQUEST_SECONDS_MAX
+    {
+        ending::end(tx, now, open, RequestStatus::Expired, "it is too old")?;
+    } else if let Some(open) = open {
         return Err(OperationError::Declined(format!(
             "{subject}: {} by {} waits for a second person already: request {}",
             open.word, open.requester, open.number
@@ -397,11 +411,14 @@ fn close(
         Some(operator) if operator.identity.role.includes(Role::Approver) => operator.identity.name,
         _ => return Err(no("only an approver decides about it")),
     };
-    let is_taken = rows::close(tx, number, status, &name, now.instant())?;
+    let is_taken = rows::close(tx, number, status, Some(&name), now.instant())?;
     let request = rows::find(tx, number)?.ok_or_else(|| no("there is none"))?;
     if !is_taken {
-        let decider = request.decider.unwrap_or_default();
-        return Err(no(&format!("{decider} {} it already", request.status.as_str())));
+        let status = request.status.as_str();
+        return Err(no(&match request.decider {
+            Some(decider) => format!("{decider} {status} it already"),
+            None => format!("it is {status} already"),
+        }));
     }
     Ok((request, name))
 }
@@ -430,31 +447,7 @@ pub fn approve(
     if !may(tx, request.requested_by, Role::Operator)? {
         return Err(no("who asked for it may no longer decide: reject it"));
     }
-    let by = DecidedBy::new(&request.requester, &request.reason)
-        .map_err(StoreError::Broken)?
-        .proven(request.requested_by, person.via())
-        .approved(&name);
-    let asked = RequestedAction::read(&request.asked)
-        .ok_or_else(|| StoreError::Broken("a request cannot be read".into()))?;
-    match asked {
-        RequestedAction::Decide(id, decision) => {
-            super::decide(tx, now, services, id, &decision, &by)
-        }
-        RequestedAction::RefundAddress(id, to) => {
-            super::set_refund_address(tx, now, services, id, to, &by)
-        }
-        RequestedAction::ReleaseRefund(id) => super::release_refund(tx, now, services, id, &by),
-        RequestedAction::RefundSent { id, transaction_hash, is_batch } => {
-            super::mark_refund_sent(tx, now, services, id, &transaction_hash, is_batch, &by)
-        }
-        RequestedAction::Explain(asked) => super::explain(tx, now, &services.settings, &asked, &by),
-        RequestedAction::Resume { operation, account } => {
-            super::resume(tx, now, &services.settings, operation, account, &by)
-        }
-        RequestedAction::ResumeAccount { account } => {
-            super::resume_account(tx, now, &services.settings, &account, &by)
-        }
-    }
+    ending::carry_out(tx, now, services, &request, &name, person.via())
 }
 
 /// Ends a request without carrying it out. Approvers and the requester may do that.
@@ -466,7 +459,7 @@ pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> Op
     decisions::require_operator(tx, person, Role::Operator)?;
     let is_own = rows::find(tx, number)?.is_some_and(|found| found.requested_by == person_number);
     let request = if is_own {
-        if !rows::close(tx, number, RequestStatus::Rejected, person.actor(), now.instant())? {
+        if !rows::close(tx, number, RequestStatus::Rejected, Some(person.actor()), now.instant())? {
             return Err(no("it was decided already"));
         }
         rows::find(tx, number)?.ok_or_else(|| no("there is none"))?

@@ -66,6 +66,12 @@ pub fn pending_about(
     tx.row(&sql, values![subject])?.map(read).transpose()
 }
 
+/// The numbers of all requests that wait for a second person, oldest first.
+pub fn pending_numbers(tx: &mut dyn Tx) -> Result<Vec<i64>, StoreError> {
+    let sql = "SELECT number FROM decision_requests WHERE status = 'pending' ORDER BY number";
+    tx.rows(sql, &[])?.into_iter().map(|mut row| row.int()).collect()
+}
+
 /// Requests that wait for a second person, oldest first.
 pub fn pending(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, StoreError> {
     let sql = format!(
@@ -80,12 +86,13 @@ pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, St
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// Ends a pending request; `false` if it is not pending. `instant` is in Unix seconds.
+/// Ends a pending request; `false` if it is not pending. Without a `decider` it ends by itself.
+/// `instant` is in Unix seconds.
 pub fn close(
     tx: &mut dyn Tx,
     number: i64,
     status: RequestStatus,
-    decider: &str,
+    decider: Option<&str>,
     instant: i64,
 ) -> Result<bool, StoreError> {
     let closed = tx.execute(

@@ -1,0 +1,120 @@
+//! Carries a request out, and ends one that nobody can approve any more.
+
+use super::{ApprovalRequest, REQUEST_SECONDS_MAX, RequestStatus, RequestedAction, may, rows};
+use crate::audit::{self, Action, Fact};
+use crate::kernel::{DecidedBy, Now, OperationError, Role, StoreError, Via};
+use crate::operator::{self, OperatorResult};
+use crate::services::Services;
+use crate::store::Tx;
+
+/// Carries out what a request asks for, in the name of its requester and of `approver`.
+pub(super) fn carry_out(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    request: &ApprovalRequest,
+    approver: &str,
+    via: Via,
+) -> OperatorResult {
+    let by = DecidedBy::new(&request.requester, &request.reason)
+        .map_err(StoreError::Broken)?
+        .proven(request.requested_by, via)
+        .approved(approver);
+    let asked = RequestedAction::read(&request.asked).ok_or_else(|| {
+        let text = format!("request {}: this version cannot read it", request.number);
+        OperationError::Declined(text)
+    })?;
+    match asked {
+        RequestedAction::Decide(id, decision) => {
+            operator::decide(tx, now, services, id, &decision, &by)
+        }
+        RequestedAction::RefundAddress(id, to) => {
+            operator::set_refund_address(tx, now, services, id, to, &by)
+        }
+        RequestedAction::ReleaseRefund(id) => operator::release_refund(tx, now, services, id, &by),
+        RequestedAction::RefundSent { id, transaction_hash, is_batch } => {
+            operator::mark_refund_sent(tx, now, services, id, &transaction_hash, is_batch, &by)
+        }
+        RequestedAction::Explain(asked) => {
+            operator::explain(tx, now, &services.settings, &asked, &by)
+        }
+        RequestedAction::Resume { operation, account } => {
+            operator::resume(tx, now, &services.settings, operation, account, &by)
+        }
+        RequestedAction::ResumeAccount { account } => {
+            operator::resume_account(tx, now, &services.settings, &account, &by)
+        }
+    }
+}
+
+/// Whether somebody could still approve a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RequestCheck {
+    /// It waits, or somebody has decided about it.
+    Open,
+    /// It would be declined now.
+    Declined,
+    /// This check ended it.
+    Ended,
+}
+
+/// Ends a pending request that is too old, or that would be declined because what it is about has
+/// changed. It tries the request out and undoes that. Some objects decline a decision only for a
+/// moment, such as a payout that is being written for the bank. So a request that would be declined
+/// is ended only if `was_declined` says that an earlier check found the same. The audit log keeps
+/// why.
+pub fn check(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    number: i64,
+    was_declined: bool,
+) -> Result<RequestCheck, OperationError> {
+    let found = rows::find(tx, number)?;
+    let Some(request) = found.filter(|found| found.status == RequestStatus::Pending) else {
+        return Ok(RequestCheck::Open);
+    };
+    if now.instant() >= request.requested_at + REQUEST_SECONDS_MAX {
+        end(tx, now, &request, RequestStatus::Expired, "it is too old")?;
+        return Ok(RequestCheck::Ended);
+    }
+    // Somebody may let the requester decide again.
+    if !may(tx, request.requested_by, Role::Operator)? {
+        return Ok(RequestCheck::Open);
+    }
+    tx.savepoint()?;
+    let outcome = match carry_out(tx, now, services, &request, "nobody", Via::Service) {
+        Err(OperationError::Store(error)) => return Err(error.into()),
+        outcome => outcome,
+    };
+    tx.rollback_and_release()?;
+    let Err(declined) = outcome else { return Ok(RequestCheck::Open) };
+    if !was_declined {
+        return Ok(RequestCheck::Declined);
+    }
+    end(tx, now, &request, RequestStatus::Outdated, &declined.to_string())?;
+    Ok(RequestCheck::Ended)
+}
+
+/// Ends a pending request by itself, and says why in the audit log.
+pub(super) fn end(
+    tx: &mut dyn Tx,
+    now: &Now,
+    request: &ApprovalRequest,
+    status: RequestStatus,
+    reason: &str,
+) -> Result<(), StoreError> {
+    if !rows::close(tx, request.number, status, None, now.instant())? {
+        return Ok(());
+    }
+    let number = request.number.to_string();
+    let details = [
+        ("request", number.as_str()),
+        ("decision", request.word.as_str()),
+        ("status", status.as_str()),
+        ("reason", reason),
+    ];
+    let (via, action) = (Via::Service, Action::DecisionEnded);
+    let fact = Fact { actor: "", via, action, subject: &request.subject, details: &details };
+    audit::append(tx, now, &fact)
+}
