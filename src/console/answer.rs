@@ -6,7 +6,7 @@ use http::header::{
     ACCEPT_LANGUAGE, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY,
     STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderName, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 
 use super::cookies::Cookie;
@@ -14,7 +14,7 @@ use super::form::Fields;
 use super::frame::{Frame, draw};
 use super::route::{ConsoleRoute, Handler, RouteAccess};
 use super::routes::RouteFound;
-use super::texts;
+use super::texts::{self, Words};
 use super::visit::{ConsoleRequest, Failure, Visit};
 use super::{Console, files};
 use crate::http::incoming::read_body;
@@ -33,13 +33,15 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// Answers any request of the console's listener.
 pub async fn answer(console: Arc<Console>, request: Request<Incoming>) -> Reply {
     let request_id = new_request_id(&console);
-    let mut reply = match judge(&console, request).await {
+    let wish = request.headers().get(ACCEPT_LANGUAGE).and_then(|wish| wish.to_str().ok());
+    let words = texts::wished(wish.unwrap_or(""));
+    let mut reply = match judge(&console, words, request).await {
         Ok(reply) => reply,
-        // As plain text: before the session is read, there is no language for a page.
-        Err((status, text)) => reply::reply(
+        // As plain text: a page takes a session.
+        Err((status, key)) => reply::reply(
             status.as_u16(),
             "text/plain; charset=utf-8",
-            format!("{text}\n").into_bytes(),
+            format!("{}\n", words.get(key)).into_bytes(),
         ),
     };
     if reply.status().is_server_error() {
@@ -85,14 +87,18 @@ fn protect(console: &Console, reply: &mut Reply) {
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
-/// An answer without a page: a status and its text.
+/// An answer without a page: a status and the key of its text.
 type Bare = (StatusCode, &'static str);
 
-async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Reply, Bare> {
+async fn judge(
+    console: &Arc<Console>,
+    words: &'static Words,
+    request: Request<Incoming>,
+) -> Result<Reply, Bare> {
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
     let (head, incoming) = request.into_parts();
     if console.origins.host(&head.headers).is_none() {
-        return Err((StatusCode::MISDIRECTED_REQUEST, "The console has another address."));
+        return Err((StatusCode::MISDIRECTED_REQUEST, "problem.other_host"));
     }
     let path = head.uri.path();
     if let Some(file) = files::find(path).filter(|_| head.method == http::Method::GET) {
@@ -105,14 +111,11 @@ async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Rep
     }
     let is_change = head.method != http::Method::GET && head.method != http::Method::HEAD;
     if is_change && !console.origins.is_own_change(&head.headers) {
-        return Err((
-            StatusCode::FORBIDDEN,
-            "This change was not asked for by a page of the console.",
-        ));
+        return Err((StatusCode::FORBIDDEN, "problem.not_own_page"));
     }
     let form = if is_change {
         let body = read_body(&head.headers, incoming).await;
-        let body = body.map_err(|_| (StatusCode::BAD_REQUEST, "The form did not arrive whole."))?;
+        let body = body.map_err(|_| (StatusCode::BAD_REQUEST, "problem.form_cut"))?;
         Fields::read(&body)
     } else {
         Some(Fields::default())
@@ -249,7 +252,7 @@ fn failed(asked: &ConsoleRequest, session: Option<&Session>, failure: Failure) -
     let (status, text) = match &failure {
         Failure::NotFound => (StatusCode::NOT_FOUND, None),
         Failure::Forbidden => (StatusCode::FORBIDDEN, None),
-        Failure::Told(text) => (StatusCode::CONFLICT, Some(text.as_str())),
+        Failure::Told(text) => (StatusCode::CONFLICT, Some(asked.words.refusal(text))),
         Failure::Broken(error) => {
             tracing::error!(%error, "a console page failed");
             let status = match error {
@@ -261,7 +264,7 @@ fn failed(asked: &ConsoleRequest, session: Option<&Session>, failure: Failure) -
             (status, None)
         }
     };
-    page(asked, session, status, text)
+    page(asked, session, status, text.as_deref())
 }
 
 /// The page that is shown instead of the one asked for: what is wrong, and what to do.

@@ -55,6 +55,7 @@ mod origin;
 mod pages;
 pub mod proxies;
 mod second_factor;
+mod refusals;
 mod reveal;
 pub mod route;
 pub mod routes;

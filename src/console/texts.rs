@@ -41,6 +41,11 @@ impl Words {
     pub fn name(&self) -> &str {
         self.find("language.name").unwrap_or(self.code)
     }
+    /// The keys that begin with a table's name, and their texts.
+    pub fn below<'a>(&'a self, table: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let all = self.texts.iter().map(|(key, text)| (key.as_str(), text.as_str()));
+        all.filter(move |(key, _)| key.starts_with(table))
+    }
     pub fn find(&self, key: &str) -> Option<&str> {
         self.texts.get(key).map(String::as_str)
     }

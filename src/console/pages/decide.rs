@@ -119,7 +119,7 @@ pub async fn submit(visit: Visit) -> PageOutcome {
         match carry_out(&visit, object, asked.clone(), by.clone()).await {
             Ok(outcome) => waits |= four_eyes::is_waiting(&outcome),
             Err(OperationError::Store(error)) => return Err(error.into()),
-            Err(other) => refused.push(other.to_string()),
+            Err(other) => refused.push(visit.words.refusal(&other.to_string())),
         }
     }
     if refused.is_empty() {
