@@ -31,7 +31,8 @@ use verification::schedule_check;
 
 pub use verification::{
     FAILED_VERIFICATIONS_MAX, VerificationDecision, apply_check, check_again, decide,
-    has_more_hits, question, rescreen, screen_and_apply, screening_answer, screening_question,
+    has_more_hits, other_holder_name, question, rescreen, screen_and_apply, screening_answer,
+    screening_question,
 };
 
 pub const RESOURCE: Resource = Resource::new(api::routes)

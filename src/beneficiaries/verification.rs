@@ -47,18 +47,30 @@ pub fn screening_question(
     beneficiary: &Beneficiary,
     services: &Services,
 ) -> Result<ScreeningQuestion, StoreError> {
-    let kyc = open_kyc(beneficiary, services)?;
+    let mut kyc = open_kyc(beneficiary, services)?;
     // A hit that the operator cleared stays cleared only while the question is the same. So a
     // holder name that equals the beneficiary's is left out: it would end clearances and find
     // nothing new.
-    let is_other = |held: &String| normalise(held) != normalise(&beneficiary.name);
+    let aliases = other_than(beneficiary, kyc.holder_name.take()).into_iter().collect();
     Ok(ScreeningQuestion {
-        aliases: kyc.holder_name.into_iter().filter(is_other).collect(),
+        aliases,
         date_of_birth: kyc.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
         countries: kyc.nationality.into_iter().collect(),
         identifiers: [kyc.pan, kyc.passport_number].into_iter().flatten().collect(),
         ..ScreeningQuestion::person(&beneficiary.name)
     })
+}
+
+fn other_than(beneficiary: &Beneficiary, holder_name: Option<String>) -> Option<String> {
+    holder_name.filter(|held| normalise(held) != normalise(&beneficiary.name))
+}
+
+/// The account holder's name as the bank gave it, if it differs from the beneficiary's.
+pub fn other_holder_name(
+    beneficiary: &Beneficiary,
+    services: &Services,
+) -> Result<Option<String>, StoreError> {
+    Ok(other_than(beneficiary, open_kyc(beneficiary, services)?.holder_name))
 }
 
 /// Screens a beneficiary, stores the hits, and returns the outcome in which the operator's

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::blocks::{moment, path_of, word};
+use super::blocks::{cut, moment, path_of, word};
 use super::frame::{Frame, draw};
 use super::visit::{Failure, PageOutcome, Visit};
 use crate::operator::four_eyes::{self, ApprovalRequest, REQUEST_SECONDS_MAX, RequestStatus};
@@ -20,6 +20,9 @@ struct ApprovalsPage<'a> {
     frame: Frame<'a>,
     waiting: Vec<ApprovalRequest>,
     decided: Vec<ApprovalRequest>,
+    /// The notes below lists that do not show everything; "" below one that does.
+    waiting_cut: String,
+    decided_cut: String,
     own: i64,
     may_approve: bool,
     /// In Unix seconds; requests made until then are too old to approve.
@@ -57,16 +60,26 @@ impl ApprovalsPage<'_> {
 pub async fn page(visit: Visit) -> PageOutcome {
     let read = visit.app.store.read(Cost::Scan, |tx| {
         Ok((
-            four_eyes::rows::pending(tx, REQUESTS_MAX)?,
-            four_eyes::rows::newest(tx, REQUESTS_MAX)?,
+            four_eyes::rows::pending(tx, REQUESTS_MAX + 1)?,
+            four_eyes::rows::newest(tx, REQUESTS_MAX + 1)?,
         ))
     });
-    let (waiting, mut decided) = read.await?;
+    let (mut waiting, mut decided) = read.await?;
+    let told = |is_more: bool, count: usize| match is_more {
+        true => visit.words.with("page.cut", [("count", &count.to_string())]),
+        false => String::new(),
+    };
+    let is_more = cut(&mut waiting, REQUESTS_MAX);
+    let waiting_cut = told(is_more, waiting.len());
+    let is_more = cut(&mut decided, REQUESTS_MAX);
     decided.retain(|request| request.status != RequestStatus::Pending);
+    let decided_cut = told(is_more, decided.len());
     draw(&ApprovalsPage {
         frame: visit.frame("approvals"),
         waiting,
         decided,
+        waiting_cut,
+        decided_cut,
         own: visit.operator().number,
         may_approve: visit.operator().role.includes(Role::Approver),
         old: visit.instant() - REQUEST_SECONDS_MAX,

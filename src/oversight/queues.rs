@@ -15,6 +15,7 @@ use crate::refunds;
 use crate::refunds::state::RefundStatus;
 use crate::screening::hit::HitRow;
 use crate::screening::rows as hits;
+use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers;
 use crate::transfers::state::TransferStatus;
@@ -41,7 +42,7 @@ crate::string_enum!(
 pub struct QueueLine {
     pub kind: QueueKind,
     pub count: usize,
-    /// There may be more than were counted.
+    /// There are more than were counted.
     pub is_more: bool,
     /// Unix seconds of the store's clock; `None` if nothing waits.
     pub oldest_at: Option<i64>,
@@ -63,6 +64,8 @@ pub struct Item {
     pub reason: String,
     /// What is ours: a person's name, a recipient.
     pub ours: Option<String>,
+    /// The account holder's name as the bank gave it, if it differs from the beneficiary's.
+    pub holder_name: Option<String>,
     /// What stands against it: a list's entry, the bank's words.
     pub theirs: Option<String>,
     pub amount: Option<Money>,
@@ -83,12 +86,29 @@ impl Item {
             transfer_id: None,
             reason: reason.to_owned(),
             ours: None,
+            holder_name: None,
             theirs: None,
             amount: None,
             since,
             until: None,
         }
     }
+}
+
+/// Adds to items about beneficiaries the name of the account's holder, as the bank gave it.
+pub fn add_holder_names(
+    tx: &mut dyn Tx,
+    services: &Services,
+    items: &mut [Item],
+) -> Result<(), StoreError> {
+    for item in items {
+        let (Some(scope), Some(id)) = (item.scope, item.id) else { continue };
+        let Some(id) = id.typed().filter(|_| id.kind == ObjectKind::Beneficiary) else { continue };
+        if let Some(found) = beneficiaries::rows::find(tx, scope, id)? {
+            item.holder_name = beneficiaries::other_holder_name(&found, services)?;
+        }
+    }
+    Ok(())
 }
 
 /// How many items wait in each queue. `chains` are the chains of the mode.
@@ -100,16 +120,36 @@ pub fn lines(
 ) -> Result<Vec<QueueLine>, StoreError> {
     let mut lines = Vec::with_capacity(QueueKind::ALL.len());
     for kind in QueueKind::ALL {
-        let items = read(tx, *kind, accounts, mode, chains)?;
+        let QueueItems { items, is_more } = read(tx, *kind, accounts, mode, chains)?;
         lines.push(QueueLine {
             kind: *kind,
             count: items.len(),
-            is_more: items.len() as i64 >= ROWS_MAX,
+            is_more,
             oldest_at: items.iter().map(|item| item.since).min(),
         });
     }
     Ok(lines)
 }
+
+/// The items of one queue that were read.
+#[derive(Default)]
+pub struct QueueItems {
+    pub items: Vec<Item>,
+    /// A query found more rows than were read.
+    pub is_more: bool,
+}
+
+impl QueueItems {
+    /// What a query found that asked for one row more than are read; notes whether it found it.
+    fn cut<T>(&mut self, mut found: Vec<T>) -> Vec<T> {
+        self.is_more |= found.len() as i64 > ROWS_MAX;
+        found.truncate(ROWS_MAX as usize);
+        found
+    }
+}
+
+/// Rows that a query asks for, one more than are read.
+const ROWS_ASKED: i64 = ROWS_MAX + 1;
 
 /// The items of one queue, oldest first among up to `ROWS_MAX` rows that each query reads.
 pub fn read(
@@ -118,13 +158,13 @@ pub fn read(
     accounts: &AccountNames,
     mode: Mode,
     chains: &[&str],
-) -> Result<Vec<Item>, StoreError> {
-    let mut items = read_by_account_time(tx, queue, mode, chains)?;
-    for item in &mut items {
+) -> Result<QueueItems, StoreError> {
+    let mut found = read_by_account_time(tx, queue, mode, chains)?;
+    for item in &mut found.items {
         item.since -= item.scope.map_or(0, |scope| accounts.ahead_seconds(scope));
     }
-    items.sort_by_key(|item| item.since);
-    Ok(items)
+    found.items.sort_by_key(|item| item.since);
+    Ok(found)
 }
 
 /// Like [`read`], with `since` in business time, and not ordered by age.
@@ -133,26 +173,22 @@ fn read_by_account_time(
     queue: QueueKind,
     mode: Mode,
     chains: &[&str],
-) -> Result<Vec<Item>, StoreError> {
+) -> Result<QueueItems, StoreError> {
     match queue {
         QueueKind::Holds => holds(tx, mode),
         QueueKind::Reviews => reviews(tx, mode),
         QueueKind::Verifications => verifications(tx, mode),
         QueueKind::Payouts => stuck_payouts(tx, mode),
-        QueueKind::Refunds => {
-            open_refunds(tx, mode, chains, |status| status == RefundStatus::Processing)
-        }
-        QueueKind::RefundAddresses => {
-            open_refunds(tx, mode, chains, |status| status == RefundStatus::RequiresAddress)
-        }
+        QueueKind::Refunds => open_refunds(tx, mode, chains, RefundStatus::Processing),
+        QueueKind::RefundAddresses => open_refunds(tx, mode, chains, RefundStatus::RequiresAddress),
         QueueKind::Unmatched => unmatched(tx, mode),
         QueueKind::Differences => differences(tx, mode, chains),
     }
 }
 
-fn holds(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
-    let mut items = Vec::new();
-    for (scope, id) in rows::held_transfers(tx, mode, ROWS_MAX)? {
+fn holds(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
+    let mut found = QueueItems::default();
+    for (scope, id) in found.cut(rows::held_transfers(tx, mode, ROWS_ASKED)?) {
         let Some(transfer) = transfers::rows::find(tx, scope, id)? else { continue };
         let reason = transfer.status_reason.map_or("hold", |reason| reason.as_str());
         let since = transfer.status_history.last_at(TransferStatus::FundingHold);
@@ -161,21 +197,21 @@ fn holds(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
         item.amount = Some(transfer.received);
         item.theirs = Some(format!("{} {}", rupees::grouped(transfer.expected), transfer.asset));
         item.until = transfer.hold_until;
-        items.push(item);
+        found.items.push(item);
     }
-    Ok(items)
+    Ok(found)
 }
 
 /// Open hits of screening, with the names of subject and list entry.
-fn reviews(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
-    let mut items = Vec::new();
-    for hit in hits::open(tx, ROWS_MAX)?.into_iter().filter(|hit| hit.scope.mode() == mode) {
+fn reviews(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
+    let mut found = QueueItems::default();
+    for hit in found.cut(hits::open_of_mode(tx, mode, ROWS_ASKED)?) {
         let mut item = Item::of(hit.scope, hit.subject_id, hit.screening.as_str(), hit.created);
         item.ours = screened_name(tx, &hit)?;
         item.theirs = Some(format!("{} {}: {}", hit.list, hit.entry_id, hit.evidence));
-        items.push(item);
+        found.items.push(item);
     }
-    Ok(items)
+    Ok(found)
 }
 
 /// Who or what a hit is about: a person's name, or an address.
@@ -193,29 +229,29 @@ pub fn screened_name(tx: &mut dyn Tx, hit: &HitRow) -> Result<Option<String>, St
     })
 }
 
-fn verifications(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
-    let mut items = Vec::new();
-    for (scope, id) in rows::verifying(tx, mode, ROWS_MAX)? {
-        let Some(found) = beneficiaries::rows::find(tx, scope, id)? else { continue };
+fn verifications(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
+    let mut found = QueueItems::default();
+    for (scope, id) in found.cut(rows::verifying(tx, mode, ROWS_ASKED)?) {
+        let Some(person) = beneficiaries::rows::find(tx, scope, id)? else { continue };
         let reason =
-            found.payouts_disabled_reason.unwrap_or(PayoutsDisabledReason::VerificationPending);
-        let mut item = Item::of(scope, id.any(), reason.as_str(), found.created);
-        item.ours = Some(found.name);
-        let bank = found.bank_name.unwrap_or_default();
-        item.theirs = Some(format!("{} …{} {bank}", found.ifsc, found.account_number_last4));
-        items.push(item);
+            person.payouts_disabled_reason.unwrap_or(PayoutsDisabledReason::VerificationPending);
+        let mut item = Item::of(scope, id.any(), reason.as_str(), person.created);
+        item.ours = Some(person.name);
+        let bank = person.bank_name.unwrap_or_default();
+        item.theirs = Some(format!("{} …{} {bank}", person.ifsc, person.account_number_last4));
+        found.items.push(item);
     }
-    Ok(items)
+    Ok(found)
 }
 
-fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
-    let mut waiting = rows::payouts_with_attention(tx, mode, ROWS_MAX)?;
-    for stuck in rows::stuck_payouts(tx, mode, ROWS_MAX)? {
+fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
+    let mut found = QueueItems::default();
+    let mut waiting = found.cut(rows::payouts_with_attention(tx, mode, ROWS_ASKED)?);
+    for stuck in found.cut(rows::stuck_payouts(tx, mode, ROWS_ASKED)?) {
         if !waiting.contains(&stuck) {
             waiting.push(stuck);
         }
     }
-    let mut items = Vec::new();
     for (scope, id) in waiting {
         let Some(payout) = payouts::rows::find(tx, scope, id)? else { continue };
         let instruction = journal::find(tx, id)?;
@@ -232,23 +268,25 @@ fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
         item.transfer_id = Some(payout.transfer_id);
         item.amount = Some(payout.amount);
         item.theirs = instruction.and_then(|found| found.reason.words());
-        items.push(item);
+        found.items.push(item);
     }
-    Ok(items)
+    Ok(found)
 }
 
 fn open_refunds(
     tx: &mut dyn Tx,
     mode: Mode,
     chains: &[&str],
-    is_wanted: impl Fn(RefundStatus) -> bool,
-) -> Result<Vec<Item>, StoreError> {
-    let mut items = Vec::new();
-    for (scope, id) in rows::open_refunds(tx, mode, chains, ROWS_MAX)? {
+    status: RefundStatus,
+) -> Result<QueueItems, StoreError> {
+    let mut found = QueueItems::default();
+    let mut waiting = Vec::new();
+    for chain in chains {
+        let of_chain = rows::open_refunds(tx, mode, chain, status, ROWS_ASKED)?;
+        waiting.extend(found.cut(of_chain));
+    }
+    for (scope, id) in waiting {
         let Some(refund) = refunds::rows::find(tx, scope, id)? else { continue };
-        if !is_wanted(refund.status) {
-            continue;
-        }
         let reason = match () {
             () if refund.is_held_by_screening => "held_by_screening",
             () if refund.bank_hold_reason.is_some() => "held_for_bank",
@@ -262,29 +300,29 @@ fn open_refunds(
         item.ours = refund.to_address.map(|address| address.to_string());
         item.theirs =
             refund.sent_fault.map(|fault| fault.as_str().to_owned()).or(refund.bank_hold_reason);
-        items.push(item);
+        found.items.push(item);
     }
-    Ok(items)
+    Ok(found)
 }
 
-fn unmatched(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
-    let mut items = Vec::new();
-    for (scope, id) in rows::unmatched_deposits(tx, mode, ROWS_MAX)? {
+fn unmatched(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
+    let mut found = QueueItems::default();
+    for (scope, id) in found.cut(rows::unmatched_deposits(tx, mode, ROWS_ASKED)?) {
         let Some(deposit) = deposits::rows::find(tx, scope, id)? else { continue };
         let since = deposit.completed_at.unwrap_or(deposit.created);
         let mut item = Item::of(scope, id.any(), "unmatched", since);
         item.transfer_id = Some(deposit.transfer_id);
         item.amount = Some(deposit.amount);
         item.theirs = Some(deposit.transaction_hash);
-        items.push(item);
+        found.items.push(item);
     }
-    Ok(items)
+    Ok(found)
 }
 
 /// Differences of bank and chain that were found and are kept: lines of statements without a
 /// payout, what the last comparison with the bank found, and what the chain audit found.
-fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>, StoreError> {
-    let mut items = Vec::new();
+fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<QueueItems, StoreError> {
+    let mut found = QueueItems::default();
     let bare = |name: String, reason: &str, amount: Money, since: i64| Item {
         scope: None,
         id: None,
@@ -293,38 +331,40 @@ fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>
         transfer_id: None,
         reason: reason.to_owned(),
         ours: None,
+        holder_name: None,
         theirs: None,
         amount: Some(amount),
         since,
         until: None,
     };
     if reconcile::rows::bank_mode(tx)? == mode {
-        for line in journal::unmatched(tx, ROWS_MAX)? {
+        for line in found.cut(journal::unmatched(tx, ROWS_ASKED)?) {
             let amount = Money::new(line.units, Currency::Inr);
             let since = super::minted_at(line.id.any());
             let mut item = bare(line.id.to_string(), line.matching.as_str(), amount, since);
             let sign = line.sign.as_str();
             item.ours = Some(format!("{sign} {}", line.booking_day));
             item.theirs = line.reference;
-            items.push(item);
+            found.items.push(item);
         }
     }
-    for found in kept::of_mode(tx, mode)? {
-        let mut item = bare(found.what.clone(), &found.kind, found.amount(), found.since);
+    found.is_more |= kept::more_count(tx, mode)? > 0;
+    for kept in kept::of_mode(tx, mode)? {
+        let mut item = bare(kept.what.clone(), &kept.kind, kept.amount(), kept.since);
         item.is_explained_by_kind = true;
-        item.theirs = found.detail;
-        items.push(item);
+        item.theirs = kept.detail;
+        found.items.push(item);
     }
     for chain in chains.iter().filter_map(|name| crate::chains::ChainName::parse(name)) {
-        for (id, found) in chain_differences::open(tx, mode, chain, ROWS_MAX)? {
-            let amount = Money::new(found.units, Currency::Usdt);
+        for (id, differs) in found.cut(chain_differences::open(tx, mode, chain, ROWS_ASKED)?) {
+            let amount = Money::new(differs.units, Currency::Usdt);
             let since = super::minted_at(id.any());
-            let mut item = bare(id.to_string(), found.kind.as_str(), amount, since);
-            item.theirs = Some(found.subject);
-            items.push(item);
+            let mut item = bare(id.to_string(), differs.kind.as_str(), amount, since);
+            item.theirs = Some(differs.subject);
+            found.items.push(item);
         }
     }
-    Ok(items)
+    Ok(found)
 }
 
 /// Whether an item passes the page's filters, an account's name and a reason; an empty filter

@@ -5,6 +5,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Currency, Id, InternalId, Mode, Money, ObjectKind, Scope, StoreError};
 use crate::ledger::LedgerAccount;
 use crate::rails::files::reports::ReportKind;
+use crate::refunds::state::RefundStatus;
 use crate::store::{Row, Tx, Value};
 use crate::values;
 use crate::webhooks::state::EndpointStatus;
@@ -145,23 +146,19 @@ pub fn verifying(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 
-/// Refunds that are not completed, chain by chain and account by account; of one account oldest
-/// first. Up to `rows_max` of each chain.
+/// Refunds of a chain that are not completed and have a status, account by account; of one account
+/// oldest first.
 pub fn open_refunds(
     tx: &mut dyn Tx,
     mode: Mode,
-    chains: &[&str],
+    chain: &str,
+    status: RefundStatus,
     rows_max: i64,
 ) -> Result<Vec<QueueRow<kind::Refund>>, StoreError> {
     let sql = "SELECT scope, id FROM refunds WHERE chain = ?1 AND status <> 'completed' AND \
-               scope % 2 = ?2 ORDER BY scope, id LIMIT ?3";
-    let mut found = Vec::new();
-    for chain in chains {
-        for row in tx.rows(sql, values![*chain, live(mode), rows_max])? {
-            found.push(scoped_id(row)?);
-        }
-    }
-    Ok(found)
+               status = ?2 AND scope % 2 = ?3 ORDER BY scope, id LIMIT ?4";
+    let values = values![chain, Status::as_str(status), live(mode), rows_max];
+    tx.rows(sql, values)?.into_iter().map(scoped_id).collect()
 }
 
 /// Payouts that are `initialized`, `processing` or on hold, oldest first.

@@ -43,6 +43,8 @@ pub struct SearchResults {
     pub events: Vec<(Scope, EventRow)>,
     /// Account numbers.
     pub accounts: Vec<i64>,
+    /// Whether there may be more than was found.
+    pub is_cut: bool,
 }
 
 impl SearchResults {
@@ -91,6 +93,7 @@ pub fn find(
         let folded = asked.to_lowercase();
         let named = accounts.all().filter(|(_, name)| name.to_lowercase().starts_with(&folded));
         found.accounts.extend(named.map(|(number, _)| number).take(FOUND_MAX));
+        found.is_cut |= found.accounts.len() == FOUND_MAX;
     }
     Ok(found)
 }
@@ -157,6 +160,7 @@ fn by_reference(
     for (scope, id) in lists::transfers_referenced(tx, asked, scopes, FOUND_MAX)? {
         found.transfers.extend(transfers::rows::find(tx, scope, id)?);
     }
+    found.is_cut |= found.transfers.len() == FOUND_MAX;
     let utr = asked.to_ascii_uppercase();
     for (scope, id) in lists::payouts_under(tx, &utr, scopes, FOUND_MAX)? {
         let Some(payout) = payouts::rows::find(tx, scope, id)? else { continue };
@@ -166,6 +170,7 @@ fn by_reference(
         }
         found.payouts.push(payout);
     }
+    found.is_cut |= found.payouts.len() == FOUND_MAX;
     Ok(())
 }
 
@@ -188,11 +193,13 @@ fn by_transaction(
             }
             found.deposits.push(deposit);
         }
+        found.is_cut |= found.deposits.len() >= FOUND_MAX;
         for chain in ChainName::ALL {
             for (scope, id) in lists::refunds_of(tx, chain.as_str(), &hash, FOUND_MAX as i64)? {
                 found.refunds.extend(refunds::rows::find(tx, scope, id)?);
             }
         }
+        found.is_cut |= found.refunds.len() >= FOUND_MAX;
     }
     Ok(())
 }
@@ -204,6 +211,7 @@ fn by_name(tx: &mut dyn Tx, found: &mut SearchResults, asked: &str) -> Result<()
         return Ok(());
     };
     let mut persons = name_words::rows::beginning_with(tx, longest, PERSONS_MAX)?;
+    found.is_cut = persons.len() as i64 == PERSONS_MAX;
     persons.sort_unstable_by_key(|(scope, id)| (*scope, id.kind.as_str(), id.value));
     persons.dedup();
     for group in
@@ -220,6 +228,8 @@ fn by_name(tx: &mut dyn Tx, found: &mut SearchResults, asked: &str) -> Result<()
             } else if id.kind == ObjectKind::Beneficiary && found.beneficiaries.len() < FOUND_MAX {
                 let person = typed(id, |id| beneficiaries::rows::find(tx, scope, id))?;
                 found.beneficiaries.extend(person);
+            } else {
+                found.is_cut = true;
             }
         }
     }

@@ -27,7 +27,7 @@ use crate::webhooks::deliveries::{AttemptRow, Delivery};
 use rows::{BankLine, PostingRow};
 
 /// How many rows of each kind are shown; of events, how many about one object.
-const ROWS_MAX: i64 = 100;
+pub const ROWS_MAX: i64 = 100;
 /// Events whose deliveries are shown; the newest.
 const EVENTS_DELIVERED_MAX: usize = 40;
 /// Newest attempts of a delivery that are shown.

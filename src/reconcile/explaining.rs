@@ -82,10 +82,8 @@ fn found_of(
     subject: &str,
     kind: Option<&str>,
 ) -> Result<Vec<Difference>, StoreError> {
-    let mut found = super::run(tx)?.differences;
-    found.retain(|difference| {
-        difference.what == subject && kind.is_none_or(|kind| kind == difference.kind.as_str())
-    });
+    let mut found = super::about(tx, subject)?;
+    found.retain(|difference| kind.is_none_or(|kind| kind == difference.kind.as_str()));
     Ok(found)
 }
 

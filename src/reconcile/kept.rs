@@ -65,6 +65,9 @@ pub struct KeptComparison {
     pub differences_count: usize,
     /// Those without a row of their own, the first [`KEPT_MAX`].
     pub differences: Vec<KeptDifference>,
+    /// How many more there are without a row of their own.
+    #[serde(default)]
+    pub more_count: usize,
     /// The newest decision and the last closed day at that time. If either has changed, the
     /// comparison is outdated.
     decision: Option<String>,
@@ -106,11 +109,17 @@ pub fn compare(tx: &mut dyn Tx, instant: i64) -> Result<(Report, KeptComparison)
         before.iter().find(is_it).map_or(instant, |kept| kept.since)
     };
     let without_row = report.differences.iter().filter(|found| !has_row(found.kind));
-    let differences =
+    let differences: Vec<KeptDifference> =
         without_row.take(KEPT_MAX).map(|found| KeptDifference::of(found, since(found))).collect();
+    let all: usize = report
+        .count_by_kind
+        .iter()
+        .filter_map(|(kind, count)| (!has_row(*kind)).then_some(count))
+        .sum();
     let kept = KeptComparison {
         compared_at: instant,
         differences_count: report.differences_count,
+        more_count: all.saturating_sub(differences.len()),
         differences,
         decision,
         closed_until,
@@ -152,7 +161,14 @@ pub fn read(tx: &mut dyn Tx) -> Result<Option<KeptComparison>, StoreError> {
 /// wait.
 pub fn count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     let lines = if rows::bank_mode(tx)? == mode { journal::unmatched_count(tx)? } else { 0 };
-    Ok(of_mode(tx, mode)?.len() + usize::try_from(lines).unwrap_or(0))
+    let kept = of_mode(tx, mode)?.len() + more_count(tx, mode)?;
+    Ok(kept + usize::try_from(lines).unwrap_or(0))
+}
+
+/// How many more differences of the bank's mode the last comparison found than it kept.
+pub fn more_count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
+    let is_asked = rows::bank_mode(tx)? == mode;
+    Ok(stored(tx)?.filter(|_| is_asked).map_or(0, |kept| kept.more_count))
 }
 
 /// The differences of the last comparison that belong to a mode.

@@ -166,6 +166,8 @@ pub struct Report {
     pub differences: Vec<Difference>,
     /// How many there are, whether they are listed or not.
     pub differences_count: usize,
+    /// How many there are of each kind that was counted one by one.
+    count_by_kind: HashMap<DifferenceKind, usize>,
 }
 
 /// A report in the making, without differences that the operator explained.
@@ -174,8 +176,8 @@ struct Findings {
     report: Report,
     /// Kind and subject of each explained difference, with its units at that time.
     explained: HashMap<(String, String), i64>,
-    /// How many differences of each kind are listed so far.
-    listed: HashMap<DifferenceKind, usize>,
+    /// The only subject that is asked about, if one is.
+    subject: Option<String>,
 }
 
 impl Findings {
@@ -187,14 +189,17 @@ impl Findings {
     /// Counts a difference, and lists it while there is room; drops one that was explained with the
     /// same amount.
     fn add(&mut self, difference: Difference) {
+        if self.subject.as_ref().is_some_and(|subject| *subject != difference.what) {
+            return;
+        }
         let named = (difference.kind.as_str().to_owned(), difference.what.clone());
         if self.explained.get(&named) == Some(&difference.amount.units) {
             return;
         }
         self.report.differences_count += 1;
-        let listed = self.listed.entry(difference.kind).or_default();
-        if *listed < DIFFERENCES_SHOWN_MAX {
-            *listed += 1;
+        let count = self.report.count_by_kind.entry(difference.kind).or_default();
+        *count += 1;
+        if *count <= DIFFERENCES_SHOWN_MAX {
             self.report.differences.push(difference);
         }
     }
@@ -207,7 +212,17 @@ fn inr(units: i64) -> Money {
 /// Compares the book with the bank's statements, and deposits and refunds with the ledger. Chains
 /// are compared by `chain_following::audit`, which needs their nodes.
 pub fn run(tx: &mut dyn Tx) -> Result<Report, StoreError> {
-    let mut findings = Findings::default();
+    compare(tx, None)
+}
+
+/// The differences of one payout, statement or account, however many others there are. Compares as
+/// [`run`] does.
+pub fn about(tx: &mut dyn Tx, subject: &str) -> Result<Vec<Difference>, StoreError> {
+    Ok(compare(tx, Some(subject.to_owned()))?.differences)
+}
+
+fn compare(tx: &mut dyn Tx, subject: Option<String>) -> Result<Report, StoreError> {
+    let mut findings = Findings { subject, ..Findings::default() };
     let explained = journal::explanations(tx)?.into_iter();
     findings.explained = explained.map(|(kind, subject, units)| ((kind, subject), units)).collect();
     bank(tx, &mut findings)?;

@@ -2,7 +2,7 @@
 
 use super::Screening;
 use super::hit::{HitDecision, HitRow, SubjectType};
-use crate::kernel::{AnyId, InternalId, Scope, StoreError};
+use crate::kernel::{AnyId, InternalId, Mode, Scope, StoreError};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
@@ -94,6 +94,16 @@ pub fn open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
     let sql =
         format!("SELECT {COLUMNS} FROM screening_hits WHERE decision IS NULL ORDER BY id LIMIT ?1");
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
+}
+
+/// Hits of every account of a mode without a decision, oldest first.
+pub fn open_of_mode(tx: &mut dyn Tx, mode: Mode, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM screening_hits WHERE decision IS NULL AND scope % 2 = ?1 ORDER BY \
+         id LIMIT ?2"
+    );
+    let mode = i64::from(mode.is_live());
+    tx.rows(&sql, values![mode, rows_max])?.into_iter().map(read).collect()
 }
 
 /// Identifiers of an account's senders or beneficiaries that come after one, in rising order: a

@@ -1,21 +1,29 @@
 //! The queues of the console, each with rows in it: what they show, how they are filtered and
 //! sorted, and what is decided about several rows at once.
 
+use hundi::account_verification::NameMatch;
+use hundi::beneficiaries;
 use hundi::chains::ChainName;
-use hundi::kernel::{Currency, DecidedBy, Mode, Money};
+use hundi::decisions;
+use hundi::kernel::seal::SealedPlace;
+use hundi::kernel::{AnyId, Currency, DecidedBy, Id, Mode, Money, Scope};
 use hundi::operator;
 use hundi::oversight::AccountNames;
-use hundi::oversight::queues::QueueKind;
+use hundi::oversight::queues::{QueueKind, ROWS_MAX};
+use hundi::oversight::search::FOUND_MAX;
 use hundi::pauses::{self, Operation};
 use hundi::rails::files::reports::{Sign, StatementLine};
 use hundi::rails::files::rows::{self as journal, LinePlace, Matching};
 use hundi::rails::files::values::Day;
 use hundi::reconcile::DifferenceKind;
 use hundi::reconcile::chain::{FoundDifference, rows as chain_differences};
+use hundi::screening::Screening;
+use hundi::screening::hit::{HitRow, SubjectType};
+use hundi::screening::rows as hits;
 use hundi::screening::simulated::POSSIBLE_NAME;
 use serde_json::{Value, json};
 
-use crate::console::{Browser, LISTEN, make_operators, signed_in};
+use crate::console::{Browser, LISTEN, console_with, make_operators, signed_in};
 use crate::oversight::underpaid;
 use crate::stage::{self, ADDRESS, Actor, SETTLES};
 use crate::support::{Server, id};
@@ -372,4 +380,125 @@ async fn a_difference_without_a_row_of_its_own_is_explained_in_its_queue() {
     assert!(log.contains("a test took it") && log.contains("account 1 test"), "{log}");
     let again = browser.submit(path, "/console/decide", &fields(object, "twice")).await;
     assert_eq!(again.status, 409, "{}", again.body);
+}
+
+/// Where a list ends before everything is shown, the page says so. What is shown of one mode is not
+/// crowded out by the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_list_leaves_out_is_told() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let sender = AnyId::parse(&id(&client.sender().await)).unwrap();
+    let mut browser = signed_in(&server, "operator").await;
+    let told = format!("Only {ROWS_MAX} are shown here; there are more.");
+    let plant_difference = async |count: i64| {
+        let planted = server.app.state.store.write(move |tx, now| {
+            for _ in 0..count {
+                let subject = hundi::kernel::hex::encode(now.random_bytes::<32>());
+                let kind = DifferenceKind::MovementNotInBook;
+                let found = FoundDifference { kind, subject, units: 1, block_number: Some(70) };
+                chain_differences::insert(tx, now, Mode::Test, ChainName::Tron, &found)?;
+            }
+            Ok(())
+        });
+        planted.await.unwrap();
+    };
+    plant_difference(ROWS_MAX).await;
+    let page = queue(&mut browser, QueueKind::Differences, "").await;
+    assert_eq!(rows(&page).len() as i64, ROWS_MAX);
+    assert!(!page.contains(&told), "these are all");
+    plant_difference(1).await;
+    let page = queue(&mut browser, QueueKind::Differences, "").await;
+    assert_eq!(rows(&page).len() as i64, ROWS_MAX);
+    assert!(page.contains(&told), "{page}");
+    // Hits of test mode, and one of live mode after them.
+    let planted = server.app.state.store.write(move |tx, now| {
+        for number in 0..=ROWS_MAX {
+            let mode = if number < ROWS_MAX { Mode::Test } else { Mode::Live };
+            let hit = HitRow {
+                scope: Scope::new(1, mode),
+                id: now.mint(),
+                subject: SubjectType::Sender,
+                subject_id: sender,
+                list: "own".into(),
+                entry_id: format!("entry-{number}"),
+                basis: vec![7; 32],
+                screening: Screening::PossibleMatch,
+                score_basis_points: 9_000,
+                evidence: "a name".into(),
+                listed_name: None,
+                decision: None,
+                decided_by: None,
+                decided_at: None,
+                created: now.instant(),
+            };
+            hits::insert(tx, &hit)?;
+            decisions::record(
+                tx,
+                now,
+                &format!("subject {number}"),
+                "accept",
+                &DecidedBy::default(),
+            )?;
+        }
+        Ok(())
+    });
+    planted.await.unwrap();
+    let live = browser.get("/console/queues/reviews?mode=live").await.body;
+    assert_eq!(rows(&live).len(), 1, "{live}");
+    assert!(live.contains(&format!("entry-{ROWS_MAX}")), "{live}");
+    let decided = browser.get("/console/decisions").await.body;
+    assert!(rows(&decided).len() == 200 && decided.contains(&told), "{decided}");
+    // More persons than a search shows.
+    let names = ('a'..='w').map(|last| format!("Kumarasamy {last}{last}"));
+    for (count, name) in (1..).zip(names) {
+        let person = json!({ "name": name, "type": "individual", "country": "AE" });
+        client.post("/v1/senders", person).await.ok();
+        let found = browser.get("/console/search?q=kumarasamy").await.body;
+        assert_eq!(found.contains("only a part of it is shown"), count > FOUND_MAX, "{count}");
+    }
+}
+
+/// A person who decides about an account sees the name that was given and the holder that the bank
+/// named, side by side.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_holder_that_the_bank_named_stands_beside_the_beneficiary() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let person = client.beneficiary("50100012340004").await;
+    let (beneficiary, services) = (id(&person), server.app.state.services.clone());
+    let name_holder = async |holder: &'static str| {
+        let (wanted, services) = (Id::parse(&beneficiary).unwrap(), services.clone());
+        let named = server.app.state.store.write(move |tx, now| {
+            let scope = Scope::new(1, Mode::Test);
+            let mut found = beneficiaries::rows::find(tx, scope, wanted)?.expect("a beneficiary");
+            let status = found.status;
+            let kyc = beneficiaries::Kyc {
+                holder_name: Some(holder.into()),
+                ..beneficiaries::open_kyc(&found, &services)?
+            };
+            let (key, nonce) = (services.sealing_key(tx)?, now.random_bytes());
+            let (place, plain) = (SealedPlace::KYC, serde_json::to_vec(&kyc).unwrap());
+            found.kyc_sealed = key.seal(nonce, &place, &found.id.to_bytes(), &plain)?;
+            found.name_match = Some(NameMatch::Partial);
+            Ok(beneficiaries::rows::update(tx, &mut found, status)?)
+        });
+        named.await.unwrap();
+    };
+    let mut viewer = signed_in(&server, "viewer").await;
+    let path = format!("/console/beneficiaries/{beneficiary}");
+    let before = viewer.get(&path).await.body;
+    assert!(!before.contains("Holder, says the bank"), "{before}");
+    name_holder("RAVI R IYER").await;
+    let page = viewer.get(&path).await.body;
+    for text in ["Holder, says the bank", "RAVI R IYER"] {
+        assert!(page.contains(text), "no {text} in {page}");
+    }
+    let queue = queue(&mut viewer, QueueKind::Verifications, "").await;
+    let given = person["name"].as_str().unwrap();
+    let row = rows(&queue).into_iter().find(|row| shows(row, &[given])).expect("its row");
+    assert!(shows(&row, &["The bank says:", "RAVI R IYER"]), "{row}");
+    // The same name in other letters is nothing to compare.
+    name_holder(given.to_uppercase().leak()).await;
+    assert!(!viewer.get(&path).await.body.contains("Holder, says the bank"));
 }

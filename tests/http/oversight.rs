@@ -68,7 +68,7 @@ async fn wait_for_event(actor: &Actor, linked_id: &str, event_type: &str) {
 async fn queue(server: &Server, kind: QueueKind) -> Vec<queues::Item> {
     view(server, move |tx| {
         let accounts = AccountNames::read(tx).unwrap();
-        queues::read(tx, kind, &accounts, Mode::Test, &["tron"]).unwrap()
+        queues::read(tx, kind, &accounts, Mode::Test, &["tron"]).unwrap().items
     })
     .await
 }

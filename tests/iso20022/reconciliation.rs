@@ -284,6 +284,17 @@ async fn explained_differences_hide_none_that_come_after_them() {
     let report = scene.report().await;
     assert_eq!(report.differences.len(), reconcile::DIFFERENCES_SHOWN_MAX);
     assert_eq!(report.differences_count, COUNT as usize + 1);
+    // One that is not listed is explained like any other.
+    let subject = real.to_string();
+    assert!(report.differences.iter().all(|found| found.what != subject));
+    let explain = move |tx: &mut dyn Tx, now: &mut Now| {
+        let amount = explaining::amount_of(tx, &subject, None)?;
+        Ok((amount, explaining::explain_by_subject(tx, now, &subject, None, "the bank paid it")?))
+    };
+    let (amount, kinds) = scene.server.app.state.store.write(explain).await.unwrap();
+    assert!(amount.is_some());
+    assert_eq!(kinds, [DifferenceKind::OutcomeUnknown]);
+    assert_eq!(scene.report().await.differences_count, COUNT as usize);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -195,6 +195,15 @@ impl TableLine {
     }
 }
 
+/// Shortens what a query found that was asked for one more than are shown; answers whether it found
+/// that one.
+pub fn cut<T>(found: &mut Vec<T>, shown_max: i64) -> bool {
+    let shown_max = usize::try_from(shown_max).unwrap_or(0);
+    let is_more = found.len() > shown_max;
+    found.truncate(shown_max);
+    is_more
+}
+
 #[derive(Clone, Debug)]
 pub struct Table {
     pub caption: String,
@@ -204,6 +213,8 @@ pub struct Table {
     pub empty: String,
     /// The path from which htmx reads the rows again at intervals.
     pub live_path: Option<String>,
+    /// The text below a table that does not show everything; "" if it does.
+    pub cut: String,
 }
 
 impl Table {
@@ -220,6 +231,13 @@ impl Table {
             lines: Vec::new(),
             empty: words.get(empty).to_owned(),
             live_path: None,
+            cut: String::new(),
+        }
+    }
+    /// Says below the table, if there are more, that it shows only these lines.
+    pub fn tell_more(&mut self, words: &Words, is_more: bool) {
+        if is_more {
+            self.cut = words.with("page.cut", [("count", &self.lines.len().to_string())]);
         }
     }
     /// Draws only the rows, for a page that shows the rest already.

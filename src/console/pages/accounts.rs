@@ -81,10 +81,11 @@ pub async fn one(visit: Visit) -> PageOutcome {
             let scope = Scope::new(number, mode);
             let page = ListPage { limit: TRANSFERS_MAX, descending: true, ..ListPage::default() };
             let mut found = Vec::new();
-            for row in crate::transfers::rows::list(tx, scope, &page)?.0 {
+            let (listed, is_more) = crate::transfers::rows::list(tx, scope, &page)?;
+            for row in listed {
                 found.push(crate::transfers::rows::read(row)?);
             }
-            modes.push((mode, ledger::balances(tx, scope)?, found));
+            modes.push((mode, ledger::balances(tx, scope)?, (found, is_more)));
         }
         let offset = rows::clock_offset_seconds(tx, Scope::new(number, Mode::Test))?;
         let told = Told::read(tx, &name, number, &keys)?;
@@ -145,7 +146,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
     }
     let story = PageBlock::Story(told.story(&visit, &keys));
     page.still.push(Section::wide(words.get("transfer.story"), vec![story]));
-    for (mode, balances, found) in modes {
+    for (mode, balances, (found, is_more)) in modes {
         let title = word(words, mode.as_str());
         let columns = ["col.compartment", "#col.amount"];
         let mut table = Table::new(words, &title, &columns, "overview.no_money");
@@ -160,6 +161,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
         }
         let mut list = transfers::table(&visit, None, &found);
         list.empty = words.get("transfers.empty").to_owned();
+        list.tell_more(words, is_more);
         blocks.push(PageBlock::Table(list));
         page.still.push(Section::wide(title, blocks));
     }

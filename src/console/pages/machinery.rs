@@ -3,7 +3,7 @@
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, Tone, age,
-    word,
+    cut, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::decide;
@@ -304,8 +304,9 @@ fn end_sessions<'a>(visit: &Visit, names: impl Iterator<Item = &'a String>) -> P
 /// What was decided, newest first.
 pub async fn decisions(visit: Visit) -> PageOutcome {
     let read =
-        visit.app.store.read(Cost::Scan, |tx| Ok(decisions::rows::newest(tx, DECISIONS_MAX)?));
-    let found = read.await?;
+        visit.app.store.read(Cost::Scan, |tx| Ok(decisions::rows::newest(tx, DECISIONS_MAX + 1)?));
+    let mut found = read.await?;
+    let is_more = cut(&mut found, DECISIONS_MAX);
     let words = visit.words;
     let mut page = ConsolePage::new("decisions", words.get("decisions.title"));
     let columns = ["col.created", "col.by", "col.decision", "fact.about", "col.why"];
@@ -319,6 +320,7 @@ pub async fn decisions(visit: Visit) -> PageOutcome {
             PageCell::text(decision.by.reason()),
         ]));
     }
+    table.tell_more(words, is_more);
     page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
     page.draw(&visit)
 }

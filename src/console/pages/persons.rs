@@ -1,7 +1,7 @@
 //! The pages of a beneficiary and of a sender: facts, hits of screening, story and transfers.
 
 use super::super::blocks::{
-    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, word,
+    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, cut, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::stories::{self, step};
@@ -27,6 +27,7 @@ const ROWS_MAX: i64 = 40;
 struct Around {
     accounts: AccountNames,
     transfers: Vec<Transfer>,
+    has_more_transfers: bool,
     hits: Vec<HitRow>,
     decided: Vec<Decision>,
     announced: Vec<Announced>,
@@ -69,7 +70,8 @@ async fn asked(visit: &Visit, kind: ObjectKind) -> Result<Asked, Failure> {
 
 fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::StoreError> {
     let Asked { scope, id, .. } = *asked;
-    let ids = story::rows::transfers_of_person(tx, scope, id, ROWS_MAX)?;
+    let mut ids = story::rows::transfers_of_person(tx, scope, id, ROWS_MAX + 1)?;
+    let has_more_transfers = cut(&mut ids, ROWS_MAX);
     let subject = match id.kind {
         ObjectKind::Sender => LimitSubject::Sender,
         _ => LimitSubject::Beneficiary,
@@ -80,6 +82,7 @@ fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::Store
         ahead_seconds: accounts.ahead_seconds(scope),
         accounts,
         transfers: transfers::of_ids(tx, scope, ids)?,
+        has_more_transfers,
         hits: hits::of_subject(tx, scope, id)?,
         decided: decisions::rows::of_subject(tx, &id.to_string(), ROWS_MAX)?,
         announced: story::announced(tx, scope, &[id])?,
@@ -97,6 +100,7 @@ pub async fn beneficiary(visit: Visit) -> PageOutcome {
         Ok(Some((found, around(tx, &wanted)?)))
     });
     let (found, around) = read.await?.ok_or(Failure::NotFound)?;
+    let holder_name = beneficiaries::other_holder_name(&found, visit.services())?;
     let words = visit.words;
     let text = |value: &Option<String>| value.clone().map_or(PageCell::none(), PageCell::Text);
     let mut facts = vec![
@@ -121,6 +125,10 @@ pub async fn beneficiary(visit: Visit) -> PageOutcome {
         fact(&visit, "fact.phone", text(&found.phone)),
         fact(&visit, "fact.created", PageCell::time(found.created)),
     ];
+    if let Some(name) = holder_name {
+        let after_match = facts.len() - 4;
+        facts.insert(after_match, fact(&visit, "fact.holder_name", PageCell::Text(name)));
+    }
     if let Some(reason) = found.payouts_disabled_reason {
         facts.insert(1, fact(&visit, "fact.reason", PageCell::chip(words, reason.as_str())));
     }
@@ -267,6 +275,7 @@ fn show_around(
     moments.sort_by_key(|(at, _)| *at);
     let steps = moments.into_iter().map(|(_, step)| step).collect();
     page.still.push(Section::wide(words.get("transfer.story"), vec![PageBlock::Story(steps)]));
-    let table = transfers::table(visit, None, &around.transfers);
+    let mut table = transfers::table(visit, None, &around.transfers);
+    table.tell_more(words, around.has_more_transfers);
     page.still.push(Section::wide(words.get("transfers.title"), vec![PageBlock::Table(table)]));
 }

@@ -9,7 +9,7 @@ use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{chain_names, decide, machinery, mode_chips, mode_of};
 use crate::kernel::{AnyId, Mode, ObjectKind};
 use crate::oversight::AccountNames;
-use crate::oversight::queues::{self, Item, QueueKind};
+use crate::oversight::queues::{self, Item, QueueItems, QueueKind};
 use crate::oversight::stops::{self, OperatorStop};
 use crate::staff::Role;
 use crate::store::Cost;
@@ -20,17 +20,24 @@ struct Waiting {
     mode: Mode,
     accounts: AccountNames,
     items: Vec<Item>,
+    /// There are more items than were read.
+    is_more: bool,
     stops: Vec<OperatorStop>,
 }
 
 async fn read(visit: &Visit) -> Result<Waiting, Failure> {
     let queue = QueueKind::parse(visit.path(0)).ok_or(Failure::NotFound)?;
     let mode = mode_of(visit);
+    let services = visit.app.services.clone();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = AccountNames::read(tx)?;
-        let items = queues::read(tx, queue, &accounts, mode, &chain_names())?;
+        let found = queues::read(tx, queue, &accounts, mode, &chain_names())?;
+        let QueueItems { mut items, is_more } = found;
+        if matches!(queue, QueueKind::Reviews | QueueKind::Verifications) {
+            queues::add_holder_names(tx, &services, &mut items)?;
+        }
         let stops = stops::read(tx, &accounts)?;
-        Ok(Waiting { queue, mode, accounts, items, stops })
+        Ok(Waiting { queue, mode, accounts, items, is_more, stops })
     });
     Ok(read.await?)
 }
@@ -77,6 +84,7 @@ fn list(visit: &Visit, waiting: &Waiting) -> (Table, Option<PageForm>) {
     }
     let mut table = table(visit, waiting, &items);
     table.empty = visit.words.get(&format!("queue_empty.{}", queue.as_str())).to_owned();
+    table.tell_more(visit.words, waiting.is_more);
     let can_decide = visit.operator().role.includes(Role::Operator);
     let together = decide::together(visit, queue, waiting.mode).filter(|_| can_decide);
     if together.is_some() {
@@ -186,7 +194,15 @@ fn table(visit: &Visit, waiting: &Waiting, items: &[&Item]) -> Table {
         if !is_review {
             cells.push(item.amount.map_or(PageCell::none(), PageCell::money));
         }
-        cells.extend([text(&item.ours), text(&item.theirs)]);
+        let ours = match &item.holder_name {
+            None => text(&item.ours),
+            Some(name) => PageCell::Several(vec![
+                text(&item.ours),
+                PageCell::muted(words.get("queue.holder_name")),
+                PageCell::words(name),
+            ]),
+        };
+        cells.extend([ours, text(&item.theirs)]);
         if is_of_account {
             cells.push(item.scope.map_or_else(PageCell::none, |scope| {
                 let mut account = vec![PageCell::text(accounts.of(scope))];

@@ -1,7 +1,7 @@
 //! The search box's answers, by kind.
 
 use super::super::blocks::{
-    ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, path_of,
+    ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, Tone, path_of,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use crate::kernel::state::Status;
@@ -52,6 +52,11 @@ pub async fn page(visit: Visit) -> PageOutcome {
         if tables.is_empty() {
             let empty = Table::new(words, "", &[], "search.nothing");
             page.still.push(Section::wide("", vec![PageBlock::Table(empty)]));
+        }
+        if found.is_cut {
+            let text = words.get("search.cut").to_owned();
+            let note = PageBlock::Note { tone: Tone::Attention, text };
+            page.still.push(Section::wide("", vec![note]));
         }
         for (title, table) in tables {
             page.still.push(Section::wide(title, vec![PageBlock::Table(table)]));

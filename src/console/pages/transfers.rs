@@ -209,7 +209,14 @@ fn draw(
     page.live.push(Section::half(words.get("transfer.facts"), vec![facts(visit, story)]));
     page.live.push(Section::half(words.get("transfer.persons"), vec![persons(visit, story)]));
     let steps = steps(visit, story, decided);
-    page.live.push(Section::wide(words.get("transfer.story"), vec![PageBlock::Story(steps)]));
+    let mut blocks = vec![PageBlock::Story(steps)];
+    let counts =
+        [story.deposits.len(), story.refunds.len(), story.postings.len(), story.bank_lines.len()];
+    if let Some(count) = counts.into_iter().find(|count| *count as i64 >= story::ROWS_MAX) {
+        let text = words.with("transfer.cut", [("count", &count.to_string())]);
+        blocks.insert(0, PageBlock::Note { tone: Tone::Attention, text });
+    }
+    page.live.push(Section::wide(words.get("transfer.story"), blocks));
     let forms = decide::of_story(visit, story);
     page.still.push(Section::wide(words.get("transfer.decide"), forms));
     page

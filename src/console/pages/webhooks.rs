@@ -1,8 +1,8 @@
 //! Webhook endpoints: their health, their deliveries with every attempt, and replay.
 
 use super::super::blocks::{
-    ConsolePage, PageBlock, PageCell, PageForm, Section, Table, TableLine, age, path_of, short,
-    word,
+    ConsolePage, PageBlock, PageCell, PageForm, Section, Table, TableLine, age, cut, path_of,
+    short, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
@@ -31,9 +31,10 @@ const REPLAYED_SECONDS: i64 = 7 * 86_400;
 pub async fn list(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let read = visit.app.store.read(Cost::Scan, move |tx| {
-        Ok((AccountNames::read(tx)?, rows::endpoints(tx, mode, ENDPOINTS_MAX)?))
+        Ok((AccountNames::read(tx)?, rows::endpoints(tx, mode, ENDPOINTS_MAX + 1)?))
     });
-    let (accounts, found) = read.await?;
+    let (accounts, mut found) = read.await?;
+    let is_more = cut(&mut found, ENDPOINTS_MAX);
     let words = visit.words;
     let mut page = ConsolePage::new("webhooks", words.get("webhooks.title"));
     page.chips = mode_chips(&visit, mode, "/console/webhooks");
@@ -54,6 +55,7 @@ pub async fn list(visit: Visit) -> PageOutcome {
             .to(path),
         );
     }
+    table.tell_more(words, is_more);
     page.still.push(Section::wide("", vec![PageBlock::Table(table)]));
     page.draw(&visit)
 }
@@ -66,7 +68,8 @@ pub async fn one(visit: Visit) -> PageOutcome {
         let Some(endpoint) = hooks::find(tx, scope, typed)? else { return Ok(None) };
         let page = ListPage { limit: DELIVERIES_MAX, descending: true, ..ListPage::default() };
         let mut deliveries = Vec::new();
-        for row in hooks::deliveries(tx, typed, &page)?.0 {
+        let (rows, is_more) = hooks::deliveries(tx, typed, &page)?;
+        for row in rows {
             let delivery = hooks::read_delivery(row)?;
             let event = events::rows::find(tx, scope, delivery.event_id)?;
             let attempts = hooks::attempts(tx, typed, delivery.id, ATTEMPTS_MAX)?;
@@ -74,9 +77,10 @@ pub async fn one(visit: Visit) -> PageOutcome {
         }
         let queue = hooks::queue(tx, typed)?;
         let replayed = hooks::replay_progress(tx, typed, WAITING_MAX)?;
-        Ok(Some((AccountNames::read(tx)?, endpoint, queue, deliveries, replayed)))
+        Ok(Some((AccountNames::read(tx)?, endpoint, queue, (deliveries, is_more), replayed)))
     });
-    let (accounts, endpoint, queue, deliveries, replayed) = read.await?.ok_or(Failure::NotFound)?;
+    let (accounts, endpoint, queue, (deliveries, is_more), replayed) =
+        read.await?.ok_or(Failure::NotFound)?;
     let words = visit.words;
     let mut page = ConsolePage::new("webhooks", endpoint.url.clone());
     page.id = Some(id.to_string());
@@ -143,6 +147,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
         line.pick = can_decide.then(|| delivery.event_id.to_string());
         table.lines.push(line);
     }
+    table.tell_more(words, is_more);
     let block = if can_decide {
         let form = PageForm {
             action: path,
