@@ -3,6 +3,7 @@
 //! links to look at, and stays up until Ctrl-C or another signal that ends.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,8 @@ struct DemoSetup {
     console_url: String,
     console_password: String,
     database: Database,
+    /// Where the payment advice is kept for a viewer.
+    advice_file: PathBuf,
     is_once: bool,
     style: Style,
 }
@@ -153,6 +156,7 @@ pub async fn run(once: bool) -> Result<(), String> {
         console_url,
         console_password,
         database: config.database.clone(),
+        advice_file: folder.path.join("payment-advice.pdf"),
         is_once: once,
         style,
     };
@@ -194,7 +198,7 @@ impl EndSignals {
 }
 
 struct TemporaryFolder {
-    path: std::path::PathBuf,
+    path: PathBuf,
 }
 
 impl TemporaryFolder {
@@ -220,7 +224,14 @@ struct DemoClient {
 }
 
 impl DemoClient {
-    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, String> {
+    /// The bytes that a request is answered with.
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        accept: &str,
+        body: Option<Value>,
+    ) -> Result<Bytes, String> {
         let stream = TcpStream::connect(&self.address).await.map_err(|error| error.to_string())?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
@@ -233,6 +244,7 @@ impl DemoClient {
             .header("host", &self.address)
             .header("authorization", format!("Bearer {}", self.key))
             .header("idempotency-key", format!("{:032x}", u128::from_be_bytes(random)))
+            .header("accept", accept)
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body.map_or_else(String::new, |body| body.to_string()))))
             .map_err(|error| error.to_string())?;
@@ -240,18 +252,19 @@ impl DemoClient {
         let status = response.status();
         let bytes =
             response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
-        let answer: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
         if status.is_success() {
-            Ok(answer)
+            Ok(bytes)
         } else {
-            Err(format!("{path} answered {status}: {answer}"))
+            Err(format!("{path} answered {status}: {}", String::from_utf8_lossy(&bytes)))
         }
     }
     async fn post(&self, path: &str, body: Value) -> Result<Value, String> {
-        self.send(Method::POST, path, Some(body)).await
+        let answer = self.send(Method::POST, path, "application/json", Some(body)).await?;
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())
     }
     async fn get(&self, path: &str) -> Result<Value, String> {
-        self.send(Method::GET, path, None).await
+        let answer = self.send(Method::GET, path, "application/json", None).await?;
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())
     }
 }
 
@@ -339,11 +352,19 @@ impl DemoSetup {
         println!("{events_count} webhooks arrived, and each signature was right.");
         println!("The book is in balance: {}.", self.check_book().await?);
 
-        let advice = api.get(&format!("/v1/payouts/{payout_id}/payment_advice")).await?;
+        let advice_path = format!("/v1/payouts/{payout_id}/payment_advice");
+        let advice = api.get(&advice_path).await?;
         println!("\nLook at:");
         let link = |name: &str, url: &str| println!("   {name:<18} {}", style.link(url));
         link("payer's page", payer_page);
-        link("payment advice", text(&advice, "/verification_url")?);
+        if !self.is_once {
+            // A browser would ask for it without the key.
+            let page = api.send(Method::GET, &advice_path, "application/pdf", None).await?;
+            std::fs::write(&self.advice_file, page)
+                .map_err(|error| format!("cannot write {}: {error}", self.advice_file.display()))?;
+            link("payment advice", &format!("file://{}", self.advice_file.display()));
+        }
+        link("verify page", text(&advice, "/verification_url")?);
         link("guides", &format!("http://{}/docs/", api.address));
         link("API reference", &format!("http://{}/docs/api/transfers", api.address));
         link("operator's console", &format!("{}/console", self.console_url));

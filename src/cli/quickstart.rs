@@ -46,7 +46,13 @@ impl Quickstart {
         trigger::await_event(&caller, "payout.payment_advice.available", available).await?;
         let path = format!("/v1/payouts/{payout_id}/payment_advice");
         let advice = caller.get(&path, 0).await.map_err(CallError::message)?;
-        print(&format!("{:<16} {}", "payment advice", text(&advice["verification_url"])))?;
+        print(&format!("{:<16} {}", "verify page", text(&advice["verification_url"])))?;
+        let url = format!("{}{path}", caller.base_url);
+        print(&format!(
+            "{:<16} curl -o advice.pdf -H \"Authorization: Bearer $HUNDI_API_KEY\" \
+             -H \"Accept: application/pdf\" {url}",
+            "payment advice"
+        ))?;
         print(&format!("{:<16} {}/docs/", "guides", caller.base_url))
     }
 }

@@ -100,7 +100,7 @@ fn stays_up_until(name: &str) {
     assert!(utr.starts_with("TEST"), "{utr}");
     for (link, words) in [
         ("payer's page", utr.as_str()),
-        ("payment advice", "Genuine"),
+        ("verify page", "Genuine"),
         ("guides", "Quick start"),
         ("API reference", "/v1/transfers"),
         ("operator's console", "Password"),
@@ -109,6 +109,9 @@ fn stays_up_until(name: &str) {
         assert!(matches!(status, 200 | 303), "{link}: {status}");
         assert!(status == 303 || text.contains(words), "{link} says no {words:?}: {text}");
     }
+    let advice = demo.link("payment advice");
+    let advice = std::fs::read(advice.strip_prefix("file://").unwrap()).unwrap();
+    assert!(advice.starts_with(b"%PDF-"), "the payment advice is no page");
     let guides = demo.link("guides");
     let address = guides.strip_prefix("http://").unwrap().split('/').next().unwrap();
 

@@ -93,7 +93,8 @@ fn every_secret_comes_from_a_file() {
     assert!(listed.contains("default"), "{listed}");
     file(&mut home, "HUNDI_API_KEY", &api_key);
     let paid = home.run_plain(&["quickstart", "--base-url", &address]);
-    assert!(paid.expect_success("quickstart").stdout.contains("TEST"), "no UTR");
+    let shown = paid.expect_success("quickstart").stdout;
+    assert!(shown.contains("TEST") && shown.contains("/v1/payouts/payout_"), "{shown}");
     file(&mut home, "HUNDI_ENCRYPTION_KEY_NEXT", crate::support::rotation::NEW_KEY);
     let refused = home.run_plain(&["keys", "rotate-encryption"]).stderr;
     assert!(refused.contains("listens on"), "{refused}");
