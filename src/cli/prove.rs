@@ -164,7 +164,9 @@ async fn prove(
         place: Place { address: "shell".into(), browser: String::new() },
     };
     let (asked, shared) = (attempt.clone(), services.clone());
-    let count = move |tx: &mut dyn Tx, now: &mut Now| Ok(sign_in::count(tx, now, &shared, &asked)?);
+    let count = move |tx: &mut dyn Tx, now: &mut Now| {
+        Ok(sign_in::count(tx, now, &shared, &asked.name, &asked.place)?)
+    };
     let counted = store
         .write(count)
         .await

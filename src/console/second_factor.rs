@@ -100,11 +100,7 @@ fn right<T>(visit: &Visit, check: CodeCheck<T>) -> Result<T, Failure> {
     match check {
         CodeCheck::Right(result) => Ok(result),
         CodeCheck::Wrong => Err(Failure::told(visit.words.get("second_factor.wrong"))),
-        CodeCheck::Locked { seconds } => {
-            let minutes = ((seconds + 59) / 60).to_string();
-            let text = visit.words.with("sign_in.locked", [("minutes", minutes.as_str())]);
-            Err(Failure::Told(text))
-        }
+        CodeCheck::Locked { seconds } => Err(Failure::Told(visit.words.locked(seconds))),
     }
 }
 

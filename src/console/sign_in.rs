@@ -102,8 +102,7 @@ pub async fn submit(asked: ConsoleRequest) -> PageOutcome {
             return refused(&asked, StatusCode::UNAUTHORIZED, text).await;
         }
         SignIn::Locked { seconds } => {
-            let minutes = ((seconds + 59) / 60).to_string();
-            let text = asked.words.with("sign_in.locked", [("minutes", minutes.as_str())]);
+            let text = asked.words.locked(seconds);
             return refused(&asked, StatusCode::TOO_MANY_REQUESTS, text).await;
         }
     };
@@ -151,8 +150,9 @@ async fn judged(
     attempt: Attempt,
 ) -> Result<SignIn, OperationError> {
     let (services, asked) = (app.services.clone(), attempt.clone());
-    let count =
-        move |tx: &mut dyn Tx, now: &mut Now| Ok(sign_in::count(tx, now, &services, &asked)?);
+    let count = move |tx: &mut dyn Tx, now: &mut Now| {
+        Ok(sign_in::count(tx, now, &services, &asked.name, &asked.place)?)
+    };
     let counted = match app.store.write(count).await? {
         Err(seconds) => return Ok(SignIn::Locked { seconds }),
         Ok(counted) => counted,

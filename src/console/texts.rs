@@ -63,6 +63,10 @@ impl Words {
         }
         text
     }
+    /// That no attempt is compared for so many seconds.
+    pub fn locked(&self, seconds: i64) -> String {
+        self.with("sign_in.locked", [("minutes", &((seconds + 59) / 60).to_string())])
+    }
 }
 
 /// All languages, for the choice on the account's page.

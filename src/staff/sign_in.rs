@@ -59,9 +59,9 @@ fn of_address(services: &Services, place: &Place) -> Subject {
     (hash(services, b"address", &place.address), ADDRESS_FAILURES_MAX)
 }
 
-fn subjects(services: &Services, attempt: &Attempt) -> [Subject; 2] {
-    let name = attempt.name.trim().to_ascii_lowercase();
-    [(hash(services, b"name", &name), NAME_FAILURES_MAX), of_address(services, &attempt.place)]
+fn subjects(services: &Services, name: &str, place: &Place) -> [Subject; 2] {
+    let name = name.trim().to_ascii_lowercase();
+    [(hash(services, b"name", &name), NAME_FAILURES_MAX), of_address(services, place)]
 }
 
 /// For how many more seconds an address is locked because too many attempts from it failed.
@@ -97,7 +97,7 @@ pub fn locked_for(
     attempt: &Attempt,
     instant: i64,
 ) -> Result<Option<i64>, StoreError> {
-    rest_of_lock(tx, &subjects(services, attempt), instant)
+    rest_of_lock(tx, &subjects(services, &attempt.name, &attempt.place), instant)
 }
 
 /// An attempt that was counted and may be compared.
@@ -142,9 +142,10 @@ pub fn count(
     tx: &mut dyn Tx,
     now: &Now,
     services: &Services,
-    attempt: &Attempt,
+    name: &str,
+    place: &Place,
 ) -> Result<Result<CountedAttempt, i64>, StoreError> {
-    let [by_name, by_address] = subjects(services, attempt);
+    let [by_name, by_address] = subjects(services, name, place);
     // The row of the address comes first here and in `prove`, so that no two attempts wait for each
     // other.
     if !count_failure(tx, now, by_address)? {
@@ -155,7 +156,7 @@ pub fn count(
         rows::take_back_failure(tx, &by_address.0, address_first_at)?;
         return locked(tx, now, by_name);
     }
-    let name = super::name(&attempt.name).unwrap_or_default();
+    let name = super::name(name).unwrap_or_default();
     let operator = rows::find_by_name(tx, &name)?.filter(|operator| !operator.is_disabled);
     Ok(Ok(CountedAttempt { operator, address_first_at }))
 }
@@ -203,7 +204,7 @@ pub fn prove(
         refuse(tx, now, attempt, via)?;
         return Ok(Proof::Wrong);
     };
-    let [(by_name, _), (by_address, _)] = subjects(services, attempt);
+    let [(by_name, _), (by_address, _)] = subjects(services, &attempt.name, &attempt.place);
     rows::take_back_failure(tx, &by_address, counted.address_first_at)?;
     rows::forget_failures(tx, &by_name)?;
     Ok(Proof::Right(operator.identity))
@@ -247,31 +248,23 @@ pub fn check_code<T>(
     place: &Place,
     check: impl FnOnce(&mut dyn Tx, &mut Now) -> Result<Option<T>, OperationError>,
 ) -> Result<CodeCheck<T>, OperationError> {
-    let attempt = Attempt {
-        name: name.to_owned(),
-        password: String::new(),
-        code: String::new(),
-        place: place.clone(),
-    };
-    let of_lock = subjects(services, &attempt);
     // Counted first, which locks the rows: codes that come together cannot exceed the limit.
-    if let Err(seconds) = count(tx, now, services, &attempt)? {
-        return Ok(CodeCheck::Locked { seconds });
-    }
+    let counted = match count(tx, now, services, name, place)? {
+        Err(seconds) => return Ok(CodeCheck::Locked { seconds }),
+        Ok(counted) => counted,
+    };
     let Some(right) = check(tx, now)? else {
         let details = [("address", place.address.as_str()), ("of", "second_factor")];
         let (via, action) = (Via::Console, Action::SignInRefused);
-        audit::append(
-            tx,
-            now,
-            &Fact { actor: name, via, action, subject: name, details: &details },
-        )?;
+        let fact = Fact { actor: name, via, action, subject: name, details: &details };
+        audit::append(tx, now, &fact)?;
         return Ok(CodeCheck::Wrong);
     };
-    for (subject, _) in &of_lock {
-        if let Some((_, first_at)) = rows::failures(tx, subject)? {
-            rows::take_back_failure(tx, subject, first_at)?;
-        }
+    let [(by_name, _), (by_address, _)] = subjects(services, name, place);
+    rows::take_back_failure(tx, &by_address, counted.address_first_at)?;
+    // Only this one is taken back: a code alone does not reset what a password does.
+    if let Some((_, first_at)) = rows::failures(tx, &by_name)? {
+        rows::take_back_failure(tx, &by_name, first_at)?;
     }
     Ok(CodeCheck::Right(right))
 }

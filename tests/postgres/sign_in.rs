@@ -66,7 +66,7 @@ async fn attempts_that_meet_on_two_nodes_are_limited_together() {
         };
         tokio::spawn(async move {
             let count = move |tx: &mut dyn Tx, now: &mut Now| {
-                Ok(sign_in::count(tx, now, &services, &attempt)?.is_ok())
+                Ok(sign_in::count(tx, now, &services, &attempt.name, &attempt.place)?.is_ok())
             };
             store.write(count).await.expect("an attempt")
         })

@@ -74,8 +74,7 @@ async fn answered(asked: &ConsoleRequest) -> PageOutcome {
         .store
         .read(Cost::Point, move |tx| Ok(sign_in::locked_seconds(tx, &services, &from, instant)?));
     if let Some(seconds) = look.await? {
-        let minutes = ((seconds + 59) / 60).to_string();
-        let text = asked.words.with("sign_in.locked", [("minutes", minutes.as_str())]);
+        let text = asked.words.locked(seconds);
         return shown(asked.twin(), StatusCode::TOO_MANY_REQUESTS, Some(text)).await;
     }
     let (code, issuer) = (asked.query("code"), asked.query("iss"));
