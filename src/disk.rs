@@ -31,6 +31,15 @@ pub fn room(folder: &Path) -> io::Result<Room> {
     })
 }
 
+/// The space for each folder whose file system answers, by what the folder is called in metrics.
+pub async fn rooms(folders: &[WatchedFolder]) -> Vec<(&'static str, Room)> {
+    let folders = folders.to_vec();
+    let look = move || -> Vec<_> {
+        folders.into_iter().filter_map(|at| Some((at.of, room(&at.folder).ok()?))).collect()
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
 /// Bytes for people.
 pub fn shown(bytes: u64) -> String {
     const GIGABYTE: u64 = 1_000_000_000;

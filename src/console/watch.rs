@@ -11,7 +11,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::app_state::AppState;
 use crate::chains::ChainName;
-use crate::disk::{self, WatchedFolder};
+use crate::disk;
 use crate::kernel::{Mode, OperationError};
 use crate::oversight::AccountNames;
 use crate::oversight::flow::DayCount;
@@ -69,12 +69,7 @@ impl OverviewWatch {
                 day
             }
         };
-        let watched = app.watched_folders.clone();
-        let look = move || -> Vec<_> {
-            let room = |at: WatchedFolder| Some((at.of, disk::room(&at.folder).ok()?));
-            watched.into_iter().filter_map(room).collect()
-        };
-        let rooms = tokio::task::spawn_blocking(look).await.unwrap_or_default();
+        let rooms = disk::rooms(&app.watched_folders).await;
         let milliseconds = app.store.clock.milliseconds();
         let services = app.services.clone();
         let read = app.store.read(Cost::Scan, move |tx| {

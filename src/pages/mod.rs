@@ -220,12 +220,8 @@ pub async fn metrics_page(app: &AppState) -> String {
             app.metrics.waiting(waiting.of, waiting.mode, waiting.count, seconds);
         }
     }
-    let watched = app.watched_folders.clone();
-    let look = move || -> Vec<_> {
-        watched.into_iter().filter_map(|at| Some((at.of, disk::room(&at.folder).ok()?))).collect()
-    };
     // If a file system does not answer, its figures keep their last values.
-    for (of, room) in tokio::task::spawn_blocking(look).await.unwrap_or_default() {
+    for (of, room) in disk::rooms(&app.watched_folders).await {
         app.metrics.disk(of, room);
     }
     let figures: Vec<_> = app.chains.iter().map(|chain| chain.figures(now_seconds)).collect();
