@@ -2,11 +2,12 @@
 
 use askama::Template;
 
-use super::blocks::{cut, moment, path_of, word};
+use super::blocks::{moment, more_note, path_of, word};
 use super::frame::{Frame, draw};
 use super::visit::{Failure, PageOutcome, Visit};
 use crate::operator::four_eyes::{self, ApprovalRequest, REQUEST_SECONDS_MAX, RequestStatus};
 use crate::operator::submit_waiting;
+use crate::oversight::cut;
 use crate::staff::Role;
 use crate::store::Cost;
 
@@ -65,15 +66,11 @@ pub async fn page(visit: Visit) -> PageOutcome {
         ))
     });
     let (mut waiting, mut decided) = read.await?;
-    let told = |is_more: bool, count: usize| match is_more {
-        true => visit.words.with("page.cut", [("count", &count.to_string())]),
-        false => String::new(),
-    };
     let is_more = cut(&mut waiting, REQUESTS_MAX);
-    let waiting_cut = told(is_more, waiting.len());
+    let waiting_cut = more_note(visit.words, is_more, waiting.len());
     let is_more = cut(&mut decided, REQUESTS_MAX);
     decided.retain(|request| request.status != RequestStatus::Pending);
-    let decided_cut = told(is_more, decided.len());
+    let decided_cut = more_note(visit.words, is_more, decided.len());
     draw(&ApprovalsPage {
         frame: visit.frame("approvals"),
         waiting,

@@ -19,6 +19,15 @@ use crate::kernel::{AnyId, InternalId, Mode, Scope, StoreError};
 use crate::keys;
 use crate::store::Tx;
 
+/// Shortens what a query found that was asked for one row more than `rows_max`; answers whether it
+/// found that one.
+pub fn cut<T>(found: &mut Vec<T>, rows_max: i64) -> bool {
+    let rows_max = usize::try_from(rows_max).unwrap_or(0);
+    let is_more = found.len() > rows_max;
+    found.truncate(rows_max);
+    is_more
+}
+
 /// The names and test clocks of all accounts, for showing whose an object is and how old it is.
 #[derive(Clone, Debug, Default)]
 pub struct AccountNames(Vec<NamedClock>);

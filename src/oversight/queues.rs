@@ -142,8 +142,7 @@ pub struct QueueItems {
 impl QueueItems {
     /// What a query found that asked for one row more than are read; notes whether it found it.
     fn cut<T>(&mut self, mut found: Vec<T>) -> Vec<T> {
-        self.is_more |= found.len() as i64 > ROWS_MAX;
-        found.truncate(ROWS_MAX as usize);
+        self.is_more |= super::cut(&mut found, ROWS_MAX);
         found
     }
 }

@@ -195,13 +195,9 @@ impl TableLine {
     }
 }
 
-/// Shortens what a query found that was asked for one more than are shown; answers whether it found
-/// that one.
-pub fn cut<T>(found: &mut Vec<T>, shown_max: i64) -> bool {
-    let shown_max = usize::try_from(shown_max).unwrap_or(0);
-    let is_more = found.len() > shown_max;
-    found.truncate(shown_max);
-    is_more
+/// The text below a list of `count` lines, if there are more; "" if it shows everything.
+pub fn more_note(words: &Words, is_more: bool, count: usize) -> String {
+    if is_more { words.with("page.cut", [("count", &count.to_string())]) } else { String::new() }
 }
 
 #[derive(Clone, Debug)]
@@ -236,9 +232,7 @@ impl Table {
     }
     /// Says below the table, if there are more, that it shows only these lines.
     pub fn tell_more(&mut self, words: &Words, is_more: bool) {
-        if is_more {
-            self.cut = words.with("page.cut", [("count", &self.lines.len().to_string())]);
-        }
+        self.cut = more_note(words, is_more, self.lines.len());
     }
     /// Draws only the rows, for a page that shows the rest already.
     pub fn draw_rows(self) -> PageOutcome {

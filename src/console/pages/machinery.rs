@@ -3,7 +3,7 @@
 
 use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, Tone, age,
-    cut, word,
+    word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::decide;
@@ -11,8 +11,8 @@ use crate::app_state::{SettingOrigin, SettingValue};
 use crate::decisions;
 use crate::kernel::Now;
 use crate::operator::{self, four_eyes};
-use crate::oversight::AccountNames;
 use crate::oversight::stops::{self, OperatorStop, StopKind};
+use crate::oversight::{AccountNames, cut};
 use crate::pauses::{self, Operation};
 use crate::staff::{self, Role};
 use crate::store::{Cost, Tx};

@@ -45,10 +45,9 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     page.chips = mode_chips(visit, mode, "/console");
     page.live_path = Some(format!("/console/overview/live?mode={}", mode.as_str()));
     let found = alarms::current(visit, mode, &overview);
-    let is_quiet = found.is_empty();
-    let alarms = alarm_section(visit, &found);
-    if !is_quiet {
-        page.live.push(alarms.clone());
+    let mut alarms = Some(alarm_section(visit, &found));
+    if !found.is_empty() {
+        page.live.extend(alarms.take());
     }
     if !overview.stops.is_empty() {
         let title = words.get("overview.stopped");
@@ -70,9 +69,7 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     }
     page.live.push(Section::half(words.get("overview.webhooks"), vec![hooks(visit, &overview)]));
     page.live.push(Section::half(words.get("overview.lists"), vec![lists(visit)]));
-    if is_quiet {
-        page.live.push(alarms);
-    }
+    page.live.extend(alarms);
     if !begins {
         page.live.extend(steps);
     }

@@ -1,7 +1,7 @@
 //! The pages of a beneficiary and of a sender: facts, hits of screening, story and transfers.
 
 use super::super::blocks::{
-    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, cut, word,
+    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::stories::{self, step};
@@ -9,8 +9,8 @@ use super::{decide, fact, limits, named, scope_chips, scope_of, transfers};
 use crate::decisions::{self, Decision};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, ObjectKind, Scope};
-use crate::oversight::AccountNames;
 use crate::oversight::story::{self, Announced};
+use crate::oversight::{AccountNames, cut};
 use crate::payouts::limits::{LimitSubject, LimitUsage};
 use crate::screening::hit::HitRow;
 use crate::screening::rows as hits;

@@ -1,8 +1,8 @@
 //! Webhook endpoints: their health, their deliveries with every attempt, and replay.
 
 use super::super::blocks::{
-    ConsolePage, PageBlock, PageCell, PageForm, Section, Table, TableLine, age, cut, path_of,
-    short, word,
+    ConsolePage, PageBlock, PageCell, PageForm, Section, Table, TableLine, age, path_of, short,
+    word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
@@ -13,7 +13,7 @@ use crate::kernel::page::Page as ListPage;
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Id, Now, ObjectKind, OperationError, Scope};
 use crate::keys;
-use crate::oversight::{AccountNames, rows};
+use crate::oversight::{AccountNames, cut, rows};
 use crate::staff::Role;
 use crate::store::{Cost, Tx};
 use crate::webhooks::replay::{self, Counted, Replay};
