@@ -99,15 +99,35 @@ fn fill_with(database: &Database, scope: &str, (from, to): (u64, u64), of_others
     }
 }
 
-/// The blocks that a call of each statement read, since the figures were set to nothing.
-fn blocks_per_call(database: &Database) -> BTreeMap<String, f64> {
+type Blocks = BTreeMap<String, (f64, String)>;
+
+/// The blocks that a call of each statement read, since the figures were set to nothing, and its
+/// text, by the number that the server gives it. The text itself varies: whether it keeps its
+/// constants depends on whether its first run since then was prepared earlier.
+fn blocks_per_call(database: &Database) -> Blocks {
     let rows = database.sql(&format!(
-        "SELECT replace(query, E'\\n', ' '), (shared_blks_hit + shared_blks_read)::float8 / calls \
+        "SELECT queryid, replace(query, E'\\n', ' '), \
+         (shared_blks_hit + shared_blks_read)::float8 / calls \
          FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE d.datname = \
          current_database() AND calls >= {PAYMENTS_COUNT}"
     ));
-    let read = |row: &Vec<String>| (row[0].clone(), row[1].parse().expect("a number"));
+    let read =
+        |row: &Vec<String>| (row[0].clone(), (row[2].parse().expect("a number"), row[1].clone()));
     rows.iter().map(read).collect()
+}
+
+/// How many statements ran before and after, and those that read many more blocks after, with what
+/// a call of each read before and after.
+fn compared(before: &Blocks, after: Blocks) -> (usize, Vec<(f64, f64, String)>) {
+    let (mut count, mut worse) = (0, Vec::new());
+    for (number, (after, statement)) in after {
+        let Some((before, _)) = before.get(&number) else { continue };
+        count += 1;
+        if after > before * FACTOR_MAX + BLOCKS_MORE_MAX {
+            worse.push((*before, after, statement));
+        }
+    }
+    (count, worse)
 }
 
 /// What payments cost in a small database, and once there are many rows in it.
@@ -157,14 +177,7 @@ fn costs(damage: &str, fault: Option<&str>) -> Costs {
     database.sql("SELECT pg_stat_statements_reset()");
     let large = pages_per_payment(&database, &mut unknown);
     println!("{small:.0} pages a payment in a small database, {large:.0} in a large one");
-    let (mut statements_count, mut worse) = (0, Vec::new());
-    for (statement, after) in blocks_per_call(&database) {
-        let Some(before) = before.get(&statement).copied() else { continue };
-        statements_count += 1;
-        if after > before * FACTOR_MAX + BLOCKS_MORE_MAX {
-            worse.push((before, after, statement));
-        }
-    }
+    let (statements_count, worse) = compared(&before, blocks_per_call(&database));
     println!("{statements_count} statements, of which read more: {worse:#?}");
     Costs { small, large, statements_count, worse }
 }
@@ -332,16 +345,9 @@ fn blocks_of_console(damage: &str) -> (usize, Vec<(f64, f64, String)>) {
     look();
     let before = blocks();
     fill(&database, &scope, KNOWN_ROWS);
-    let (mut compared_count, mut worse) = (0, Vec::new());
-    for (statement, after) in blocks() {
-        let Some(before) = before.get(&statement).copied() else { continue };
-        compared_count += 1;
-        if after > before * FACTOR_MAX + BLOCKS_MORE_MAX {
-            worse.push((before, after, statement));
-        }
-    }
+    let after = blocks();
     runtime.block_on(app.state.store.close());
-    (compared_count, worse)
+    compared(&before, after)
 }
 
 /// What the overview and the queues read at least.
