@@ -48,14 +48,16 @@ fn forward_first(home: &Home, client: &mut Client, receiver: &Receiver) {
     until("the first event", PATIENCE, || (receiver.events_count() == 1).then_some(()));
 }
 
-/// Waits for the first event and those behind it: each arrived once, as the API has it, signed.
+/// Waits for the first event and those behind it: each arrived once, as the API has it, signed, and
+/// in the API's order.
 fn expect_each_once(client: &mut Client, receiver: &Receiver) {
     until("every event", PATIENCE, || (receiver.events_count() == 1 + SLEPT_COUNT).then_some(()));
     let events = client.list("/v1/events", "");
     assert_eq!(events.len(), 1 + SLEPT_COUNT);
-    for event in &events {
+    for (index, event) in events.iter().enumerate() {
         let record = receiver.record(event["id"].as_str().unwrap()).expect("a forwarded event");
         assert_eq!((&record.event, record.count, record.valid_count), (event, 1, 1));
+        assert_eq!(record.position, index, "it came out of order: {event}");
     }
     assert_eq!(receiver.problems().0, 0, "{:?}", receiver.problems());
 }

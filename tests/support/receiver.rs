@@ -35,6 +35,8 @@ pub struct Record {
     /// Attempts whose signature was valid under both checks.
     pub valid_count: u64,
     pub count: u64,
+    /// How many events had arrived before it.
+    pub position: usize,
 }
 
 #[derive(Default)]
@@ -189,11 +191,13 @@ async fn take(
     if let Err(problem) = &verdict {
         seen.complain(format!("{id}: {problem}"));
     }
+    let position = seen.records.len();
     let record = seen.records.entry(id.clone()).or_insert_with(|| Record {
         event,
         body: body.to_vec(),
         valid_count: 0,
         count: 0,
+        position,
     });
     record.count += 1;
     record.valid_count += u64::from(verdict.is_ok());
