@@ -1,6 +1,6 @@
 //! `hundi demo`: makes a payout in six steps against a server of its own. A webhook receiver of its
-//! own verifies the signatures. The demo prints each webhook as it arrives, checks the book, prints
-//! links to look at, and stays up until Ctrl-C or another signal that ends.
+//! own verifies the signatures. The demo prints each webhook as it arrives, and checks the book. It
+//! then prints links to look at, and stays up until Ctrl-C or another signal that ends.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -140,7 +140,8 @@ pub async fn run(once: bool) -> Result<(), String> {
     let console = Some((console_listener, console));
     let serving = tokio::spawn(app.run_with(listener, console, stopping));
     let url = format!("http://{address}");
-    println!("A server on a temporary database listens on {}.\n", style.link(&url));
+    let until = if once { " until this demo ends" } else { "" };
+    println!("A server on a temporary database listens on {}{until}.\n", style.link(&url));
 
     let inbox = Arc::new(Inbox {
         secret: Mutex::default(),
@@ -318,8 +319,8 @@ impl DemoSetup {
         println!("                      deposit address {deposit_address} on tron");
 
         let payer_page = text(&transfer, "/funding/instructions_url")?;
-        println!("                      payer's page {}", style.link(payer_page));
         if !self.is_once {
+            println!("                      payer's page {}", style.link(payer_page));
             println!(
                 "                      open it now: the deposit arrives in {VIEWER_SECONDS} s"
             );
@@ -352,28 +353,40 @@ impl DemoSetup {
         println!("{events_count} webhooks arrived, and each signature was right.");
         println!("The book is in balance: {}.", self.check_book().await?);
 
+        if self.is_once {
+            println!("\nIts pages end with it. To open them, run hundi demo (without --once).");
+        } else {
+            self.show_pages(transfer_id, payout_id, payer_page).await?;
+        }
+        println!("\nDone in {:.1} s.", started.elapsed().as_secs_f32());
+        Ok(())
+    }
+
+    /// Prints links to all that a viewer can open while the demo stays up.
+    async fn show_pages(
+        &self,
+        transfer_id: &str,
+        payout_id: &str,
+        payer_page: &str,
+    ) -> Result<(), String> {
+        let DemoSetup { api, style, .. } = self;
         let advice_path = format!("/v1/payouts/{payout_id}/payment_advice");
         let advice = api.get(&advice_path).await?;
+        // A browser would ask for the PDF without the key.
+        let page = api.send(Method::GET, &advice_path, "application/pdf", None).await?;
+        std::fs::write(&self.advice_file, page)
+            .map_err(|error| format!("cannot write {}: {error}", self.advice_file.display()))?;
         println!("\nLook at:");
         let link = |name: &str, url: &str| println!("   {name:<18} {}", style.link(url));
         link("payer's page", payer_page);
-        if !self.is_once {
-            // A browser would ask for it without the key.
-            let page = api.send(Method::GET, &advice_path, "application/pdf", None).await?;
-            std::fs::write(&self.advice_file, page)
-                .map_err(|error| format!("cannot write {}: {error}", self.advice_file.display()))?;
-            link("payment advice", &format!("file://{}", self.advice_file.display()));
-        }
+        link("payment advice", &format!("file://{}", self.advice_file.display()));
         link("verify page", text(&advice, "/verification_url")?);
         link("guides", &format!("http://{}/docs/", api.address));
         link("API reference", &format!("http://{}/docs/api/transfers", api.address));
         link("operator's console", &format!("{}/console", self.console_url));
-        if !self.is_once {
-            println!("   {:<18} name {OPERATOR_NAME}, password {}", "", self.console_password);
-            println!("   {:<18} curl -H 'Authorization: Bearer {}' \\", "the transfer", api.key);
-            println!("   {:<18}   http://{}/v1/transfers/{transfer_id}", "", api.address);
-        }
-        println!("\nDone in {:.1} s.", started.elapsed().as_secs_f32());
+        println!("   {:<18} name {OPERATOR_NAME}, password {}", "", self.console_password);
+        println!("   {:<18} curl -H 'Authorization: Bearer {}' \\", "the transfer", api.key);
+        println!("   {:<18}   http://{}/v1/transfers/{transfer_id}", "", api.address);
         Ok(())
     }
 

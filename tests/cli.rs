@@ -704,9 +704,6 @@ fn openapi_is_valid_json_and_names_every_endpoint_of_the_specification() {
 fn demo_ends_with_a_test_reference() {
     let home = Home::new("cli-demo");
     let demo = home.run_plain(&["demo", "--once"]).expect_success("demo");
-    for link in ["/pay/", "/verify/", "/docs/"] {
-        assert!(demo.stdout.contains(link), "the demo shows no link to {link}: {}", demo.stdout);
-    }
     assert!(!demo.stdout.contains("sk_test_"), "a key is in the output of a script");
     let reference = demo
         .stdout

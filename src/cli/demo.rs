@@ -7,7 +7,7 @@ use crate::demo;
 /// Watch a payout happen, on a temporary database
 #[derive(Args)]
 pub struct Demo {
-    /// End after the payout instead of staying up until Ctrl-C
+    /// End after the payout, without links, instead of staying up until Ctrl-C
     #[arg(long)]
     once: bool,
 }

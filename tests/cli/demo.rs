@@ -149,5 +149,12 @@ fn a_demo_for_scripts_ends_by_itself_with_verified_webhooks_and_the_book_in_bala
     let said = |words: &str| demo.printed.iter().any(|line| line.contains(words));
     assert!(said("The book is in balance: "), "{:#?}", demo.printed);
     assert!(!said("\u{1b}["), "colours outside a terminal");
+    // Its pages end with it, so it names none.
+    let addresses = demo.printed.iter().filter(|line| line.contains("://"));
+    let addresses: Vec<&String> = addresses.collect();
+    let [server, receiver] = addresses[..] else { panic!("more addresses: {addresses:#?}") };
+    assert!(server.ends_with(" until this demo ends."), "{server}");
+    assert!(receiver.contains("Webhook endpoint"), "{receiver}");
+    assert!(said("hundi demo (without --once)"), "no word of the pages: {:#?}", demo.printed);
     assert_eq!(left_in(&demo.temporary), Vec::<PathBuf>::new());
 }
