@@ -37,7 +37,8 @@ use support::{Client, Connection, Home, Outcome, Receiver, Server, fresh_key, un
 
 const PUBLIC_URL: &str = "https://pay.example.com";
 /// The account key of the test vectors.
-const ACCOUNT_KEY: &str = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
+const ACCOUNT_KEY: &str = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQck\
+    oHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
 
 /// Runs `serve` where it has to refuse, and answers what it said.
 fn refused_start(home: &Home) -> Outcome {
@@ -786,7 +787,8 @@ fn refunds_and_addresses_are_told_to_the_operator() {
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(
         lines[0],
-        "address,derivation_path,derivation_index,account_key,mode,account,transfer_id,chain,asset,token_contract,received,swept,balance"
+        "address,derivation_path,derivation_index,account_key,mode,account,transfer_id,chain,asset,\
+         token_contract,received,swept,balance"
     );
     let address = |transfer: &Value| {
         transfer["funding"]["deposit_address"].as_str().unwrap_or_default().to_owned()
