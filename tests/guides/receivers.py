@@ -1,8 +1,8 @@
 """Drills each webhook receiver of the guides, and looks whether it worked on each event once, however often it came. The
 same receiver without its memory of events has to be found out.
 
-Arguments: the folder of the guides, the server's address, a test key, and the folder that holds `tsc`, `node_modules` and
-the examples in Rust.
+Arguments: the folder of the guides, the server's address, a test key, the folder that holds `tsc`, `node_modules` and the
+examples in Rust, and a file in which cargo says what it built for `receive_webhooks`.
 """
 
 import json
@@ -19,6 +19,7 @@ from collections import Counter
 from pathlib import Path
 
 GUIDES, ADDRESS, KEY, TOOLS = Path(sys.argv[1]), sys.argv[2], sys.argv[3], Path(sys.argv[4]).resolve()
+BUILT = [json.loads(line) for line in Path(sys.argv[5]).read_text().splitlines()]
 WAIT_SECONDS_MAX = 120
 RUNNERS = {"sh": ["bash"], "py": [sys.executable], "ts": ["node"]}
 # In each receiver, the condition by which it skips an event that it knows.
@@ -27,7 +28,10 @@ MEMORIES = {
     "receive_webhooks.py": ("if is_new:", "if True:"),
     "receive_webhooks.ts": ("if (!seen.has(event.id))", "if (true)"),
     "receive_express.ts": ("if (!seen.has(event.id))", "if (true)"),
+    "receive_webhooks.rs": ("SEEN.lock().is_ok_and(|mut seen| seen.insert(id))", "SEEN.lock().is_ok_and(|mut seen| seen.insert(id) || true)"),
 }
+# What the receiver in Rust is compiled with, as its first line says.
+RUST_PACKAGES = ("axum", "serde_json", "standardwebhooks", "tokio")
 # How many deliveries of a drill a receiver has to refuse.
 FORGED = 5
 
@@ -55,13 +59,28 @@ def receivers():
 
 def program(title, text, folder):
     """The command that runs a receiver."""
-    if title.endswith(".rs"):
-        return [TOOLS / "examples" / Path(title).stem]
+    source = Path("examples") / title
+    if title.endswith(".rs") and text == source.read_text():
+        return [TOOLS / "examples" / source.stem]
     (folder / title).write_text(text)
+    if title.endswith(".rs"):
+        return [compiled(title, text, folder)]
     if title.endswith(".ts"):
         subprocess.run([TOOLS / "tsc", "--strict", "--module", "nodenext", "--target", "es2022", title], check=True, cwd=folder)
         title = title.replace(".ts", ".js")
     return [*RUNNERS["ts" if title.endswith(".js") else title.rsplit(".", 1)[1]], title]
+
+
+def compiled(title, text, folder):
+    """A changed receiver in Rust, compiled with the packages that cargo built for the unchanged one."""
+    libraries = [[file for file in built["filenames"] if file.endswith(".rlib")][0] for built in BUILT
+                 if built["reason"] == "compiler-artifact" and built["target"]["name"] in RUST_PACKAGES]
+    assert len(libraries) == len(RUST_PACKAGES), libraries
+    packages = [f"--extern={Path(file).name.removeprefix('lib').rsplit('-', 1)[0]}={file}" for file in libraries]
+    binary = folder / Path(title).stem
+    subprocess.run(["rustc", "--edition=2024", "--crate-name=receiver", f"-Ldependency={Path(libraries[0]).parent}",
+                    *packages, "-o", binary, folder / title], check=True)
+    return binary
 
 
 def drill(title, text, folder):
@@ -105,20 +124,19 @@ beneficiary = call("POST", "/v1/beneficiaries", {
 wait("the beneficiary", lambda: call("GET", f"/v1/beneficiaries/{beneficiary['id']}")["status"] == "active")
 wait("its events", lambda: len(call("GET", f"/v1/events?linked_id={beneficiary['id']}")["data"]) == 2)
 found = receivers()
-assert {title for title in found if not title.endswith(".rs")} == set(MEMORIES), found.keys()
+assert set(found) == set(MEMORIES), found.keys()
 with tempfile.TemporaryDirectory() as name:
     folder = Path(name)
     (folder / "node_modules").symlink_to(TOOLS / "node_modules")
     for title, text in found.items():
         check(title, text, folder)
-        if title in MEMORIES:
-            old, new = MEMORIES[title]
-            assert text.count(old) == 1, f"{title} is written otherwise: {old}"
-            try:
-                check(title, text.replace(old, new), folder)
-            except AssertionError as error:
-                assert "more than once" in str(error), error
-            else:
-                sys.exit(f"{title} without its memory was not found out")
+        old, new = MEMORIES[title]
+        assert text.count(old) == 1, f"{title} is written otherwise: {old}"
+        try:
+            check(title, text.replace(old, new), folder)
+        except AssertionError as error:
+            assert "more than once" in str(error), error
+        else:
+            sys.exit(f"{title} without its memory was not found out")
         print(f"{title}: a drill has an effect once for each event")
 print("a receiver without a memory of events is found out")

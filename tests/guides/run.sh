@@ -9,6 +9,7 @@ cargo build --locked --quiet --examples --bins
 "$tools/python3" -c "import standardwebhooks" 2> /dev/null || "$tools/pip" install -q -r tests/guides/requirements.txt
 (cd tests/guides && npm ci --silent --no-audit --no-fund)
 work=$(mktemp -d)
+cargo build --locked --quiet --example receive_webhooks --message-format=json > "$work/built"
 # The guides call the service's binary by its name, which keeps its place in a file below this folder.
 export PATH="$PWD/target/debug:$PATH" XDG_STATE_HOME="$work/state"
 ln -s "$PWD/tests/guides/node_modules/.bin/tsc" "$work/tsc"
@@ -35,7 +36,7 @@ if timeout 60 bash "$folder/mismatch.sh" > "$folder/refused" 2>&1; then exit 1; 
 grep -q '"status":"input_required"' "$folder/refused" && ! grep -q transfers/ "$folder/refused"
 echo "the lines that a first start prints led to a UTR, and so did those with curl"
 "$tools/python3" tests/guides/run.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
-"$tools/python3" tests/guides/receivers.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
+"$tools/python3" tests/guides/receivers.py docs/guides "$address" "$HUNDI_API_KEY" "$work" "$work/built"
 "$tools/python3" tests/guides/killed.py docs/guides "$address" "$HUNDI_API_KEY" "$work"
 refuse_panics
 rm -r "$work"
