@@ -50,6 +50,27 @@ requests = {
 requests |= {name for name in schemas if name.startswith(tuple(requests))}
 
 
+def filters():
+    """The parameters of each list, as an object. `created.gt` and the like are one member, `created`."""
+    found = {}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            if not isinstance(operation, dict) or not operation["operationId"].startswith("list_"):
+                continue
+            properties = found[camel(operation["operationId"])] = {"properties": {}}
+            for parameter in operation["parameters"]:
+                if parameter["in"] != "query":
+                    continue
+                described = {**parameter["schema"], "description": parameter["description"]}
+                name, _, bound = parameter["name"].partition(".")
+                if bound:
+                    period = found.setdefault(camel(name) + "Period", {"properties": {}})
+                    period["properties"][bound] = described
+                    described = {"$ref": PREFIX + camel(name) + "Period", "description": "Only objects of this period."}
+                properties["properties"][name] = described
+    return found
+
+
 class Python:
     path = HERE / "python/src/hundi/types.py"
     words = {"string": "str", "integer": "int", "boolean": "bool", "number": "float", "null": "None", "object": "dict[str, Any]"}
@@ -89,6 +110,9 @@ class Python:
         lines = ["", "", f"class {name}(TypedDict):"]
         for field, inner in schema.get("properties", {}).items():
             type_name = type_of(self, inner)
+            if name in FILTERS:
+                # None is left out of the request.
+                type_name += " | None"
             lines.append(f"    {field}: {type_name if field in required else f'NotRequired[{type_name}]'}")
             if description := inner.get("description"):
                 lines.append(f'    """{description.splitlines()[0]}"""')
@@ -244,11 +268,14 @@ def blocking(text):
     return text
 
 
+FILTERS = filters()
 files = {}
 for language in (Python(), TypeScript(), Rust()):
     lines = language.header()
-    for name in sorted(schemas):
-        lines += language.object(name, schemas[name])
+    # The Rust types are of bodies alone.
+    objects = schemas if isinstance(language, Rust) else {**schemas, **FILTERS}
+    for name in sorted(objects):
+        lines += language.object(name, objects[name])
     lines += language.footer() if isinstance(language, Rust) else []
     files[language.path] = "\n".join(lines) + "\n"
 SOURCES = HERE / "python/src/hundi"

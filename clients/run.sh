@@ -17,7 +17,7 @@ fi
 
 serve 5
 export HUNDI_BASE_URL=$address HUNDI_API_KEY HUNDI_OPENAPI=$folder/openapi.json
-"$tools/bin/mypy" --strict clients/python/src
+"$tools/bin/mypy" --strict clients/python/src clients/python/tests/typed_lists.py
 "$tools/bin/pytest" -q clients/python/tests
 (cd clients/typescript && npm run --silent build && npm test --silent)
 cargo test --quiet --locked --manifest-path clients/rust/Cargo.toml --target-dir target/rust-client

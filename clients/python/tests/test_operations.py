@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import hundi
+from hundi import types
+from typing_extensions import Unpack, get_type_hints
 
 METHODS = json.loads((Path(__file__).parents[2] / "methods.json").read_text())
 DOCUMENT = json.loads(Path(os.environ["HUNDI_OPENAPI"]).read_text())
@@ -52,6 +54,19 @@ def faults(document):
 
 def test_each_operation_has_a_method():
     assert faults(DOCUMENT) == []
+
+
+def test_each_list_takes_the_filters_of_its_operation():
+    lists = [operation for operation in METHODS if operation.startswith("list_")]
+    assert len(lists) > 9
+    for operation in lists:
+        *parts, name = METHODS[operation].split(".")
+        with hundi.Client("sk_test_of_no_account") as client:
+            owner = client
+            for part in parts:
+                owner = getattr(owner, part)
+        filters = getattr(types, "".join(word.capitalize() for word in operation.split("_")))
+        assert get_type_hints(getattr(owner, name))["query"] == Unpack[filters], operation
 
 
 def test_a_new_or_moved_operation_is_noticed():

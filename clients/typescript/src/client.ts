@@ -46,7 +46,7 @@ export interface PostOptions extends RequestOptions {
 
 type QueryValue = string | number | boolean | undefined;
 
-/** Filters and cursors of a list, such as `{ status: "funding", created: { gte: 1790000000 } }`. */
+/** The parameters of a request. Those of a list have a type of its own, such as `ListTransfers`. */
 export type Query = Record<string, QueryValue | Record<string, QueryValue>>;
 
 /** A page of a list. */
@@ -97,7 +97,7 @@ export class Client {
   readonly senders: Senders;
   readonly quoteLocks: QuoteLocks;
   readonly transfers: Transfers;
-  readonly deposits: Resource<t.Deposit>;
+  readonly deposits: Resource<t.Deposit, t.ListDeposits>;
   readonly payouts: Payouts;
   readonly refunds: Refunds;
   readonly statements: Statements;
@@ -117,7 +117,7 @@ export class Client {
     this.senders = new Senders(this, "senders");
     this.quoteLocks = new QuoteLocks(this, "quote_locks");
     this.transfers = new Transfers(this, "transfers");
-    this.deposits = new Resource<t.Deposit>(this, "deposits");
+    this.deposits = new Resource<t.Deposit, t.ListDeposits>(this, "deposits");
     this.payouts = new Payouts(this, "payouts");
     this.refunds = new Refunds(this, "refunds");
     this.events = new Events(this, "events");
@@ -227,12 +227,12 @@ export class Pager<T extends { id: string }> implements AsyncIterable<T> {
   constructor(
     private readonly client: Client,
     private readonly path: string,
-    private readonly query: Query,
+    private readonly query: object,
     private readonly options: RequestOptions,
   ) {}
 
   async *pages(): AsyncGenerator<Page<T>, void, undefined> {
-    const query: Query = { limit: PAGE_OBJECTS, ...this.query };
+    const query = { limit: PAGE_OBJECTS, ...this.query } as Query;
     const cursor = query.ending_before === undefined ? "starting_after" : "ending_before";
     for (;;) {
       const page: Page<T> = await this.client.request<Page<T>>("GET", this.path, { ...this.options, query });
@@ -284,8 +284,8 @@ class Statements {
   }
 }
 
-/** A kind of object that can be read. */
-export class Resource<T extends { id: string }> {
+/** A kind of object that can be read. `Q` is how its list can be filtered. */
+export class Resource<T extends { id: string }, Q extends object> {
   protected readonly path: string;
 
   constructor(protected readonly client: Client, name: string) {
@@ -296,8 +296,8 @@ export class Resource<T extends { id: string }> {
     return this.get(id, "", options);
   }
 
-  /** All objects, oldest first. */
-  list(query: Query = {}, options: RequestOptions = {}): Pager<T> {
+  /** All objects, oldest first, with filters such as `{ status: "funding", created: { gte: 1790000000 } }`. */
+  list(query: Q = {} as Q, options: RequestOptions = {}): Pager<T> {
     return new Pager<T>(this.client, this.path, query, options);
   }
 
@@ -314,7 +314,7 @@ export class Resource<T extends { id: string }> {
   }
 }
 
-class Beneficiaries extends Resource<t.Beneficiary> {
+class Beneficiaries extends Resource<t.Beneficiary, t.ListBeneficiaries> {
   create(body: t.CreateBeneficiary, options?: PostOptions): ApiPromise<t.Beneficiary> {
     return this.make("", body, options);
   }
@@ -327,19 +327,19 @@ class Beneficiaries extends Resource<t.Beneficiary> {
   }
 }
 
-class Senders extends Resource<t.Sender> {
+class Senders extends Resource<t.Sender, t.ListSenders> {
   create(body: t.CreateSender, options?: PostOptions): ApiPromise<t.Sender> {
     return this.make("", body, options);
   }
 }
 
-class QuoteLocks extends Resource<t.QuoteLock> {
+class QuoteLocks extends Resource<t.QuoteLock, t.ListQuoteLocks> {
   create(body: t.CreateQuoteLock, options?: PostOptions): ApiPromise<t.QuoteLock> {
     return this.make("", body, options);
   }
 }
 
-class Transfers extends Resource<t.Transfer> {
+class Transfers extends Resource<t.Transfer, t.ListTransfers> {
   create(body: t.CreateTransfer, options?: PostOptions): ApiPromise<t.Transfer> {
     return this.make("", body, options);
   }
@@ -354,7 +354,7 @@ class Transfers extends Resource<t.Transfer> {
   }
 }
 
-class Payouts extends Resource<t.Payout> {
+class Payouts extends Resource<t.Payout, t.ListPayouts> {
   /** The signed receipt. */
   paymentAdvice(id: string, options?: RequestOptions): ApiPromise<t.PaymentAdviceDocument> {
     return this.get(id, "/payment_advice", options);
@@ -365,14 +365,14 @@ class Payouts extends Resource<t.Payout> {
   }
 }
 
-class Refunds extends Resource<t.Refund> {
+class Refunds extends Resource<t.Refund, t.ListRefunds> {
   /** Declares where the refund goes. */
   update(id: string, body: t.DeclareRefundAddress, options?: PostOptions): ApiPromise<t.Refund> {
     return this.post(id, "", body, options);
   }
 }
 
-class Events extends Resource<t.Event> {
+class Events extends Resource<t.Event, t.ListEvents> {
   /** Count and chained hash of all events up to one, or up to the newest. */
   checkpoint(eventId?: string, options?: RequestOptions): ApiPromise<t.EventCheckpoint> {
     return this.client.request("GET", `${this.path}/checkpoint`, { ...options, query: { event_id: eventId } });
@@ -393,7 +393,7 @@ class Events extends Resource<t.Event> {
   }
 }
 
-class WebhookEndpoints extends Resource<t.WebhookEndpoint> {
+class WebhookEndpoints extends Resource<t.WebhookEndpoint, t.ListWebhookEndpoints> {
   /** The answer shows the secret, this once. */
   create(body: t.CreateWebhookEndpoint, options?: PostOptions): ApiPromise<t.WebhookEndpoint> {
     return this.make("", body, options);
@@ -418,7 +418,7 @@ class WebhookEndpoints extends Resource<t.WebhookEndpoint> {
     return this.get(id, "/drill", options);
   }
   /** Each attempt to deliver, with what your receiver answered. */
-  listDeliveries(id: string, query: Query = {}, options: RequestOptions = {}): Pager<t.WebhookDelivery> {
+  listDeliveries(id: string, query: t.ListWebhookEndpointDeliveries = {}, options: RequestOptions = {}): Pager<t.WebhookDelivery> {
     return new Pager<t.WebhookDelivery>(this.client, `${this.path}/${segment(id)}/deliveries`, query, options);
   }
 }

@@ -493,6 +493,17 @@ export interface CreateWebhookEndpoint {
   metadata?: Record<string, string> | null;
 }
 
+export interface CreatedPeriod {
+  /** Only objects that were created after this time, in Unix seconds. */
+  gt?: number;
+  /** Only objects that were created at or after this time, in Unix seconds. */
+  gte?: number;
+  /** Only objects that were created before this time, in Unix seconds. */
+  lt?: number;
+  /** Only objects that were created at or before this time, in Unix seconds. */
+  lte?: number;
+}
+
 export interface DeclareRefundAddress {
   /** Blockchain address that the refund goes to. */
   to_address: string;
@@ -723,6 +734,182 @@ export interface FundingPolicy {
 export interface Identification {
   /** Type of the document. */
   type: "passport" | "national_id" | "driving_licence";
+}
+
+export interface ListBeneficiaries {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+  /** Only objects with this status. */
+  status?: "draft" | "verifying" | "active" | "input_required" | "rejected";
+}
+
+export interface ListDeposits {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+  /** Only objects with this status. */
+  status?: "initialized" | "processing" | "completed" | "failed";
+  /** Only objects with this transfer_id. */
+  transfer_id?: string;
+  /** Only objects with this transaction_hash. */
+  transaction_hash?: string;
+}
+
+export interface ListEvents {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+  /** Only objects with this type. */
+  type?: "beneficiary.payouts_enabled.updated" | "beneficiary.status.active" | "beneficiary.status.draft" | "beneficiary.status.input_required" | "beneficiary.status.rejected" | "beneficiary.status.verifying" | "deposit.status.completed" | "payout.payment_advice.available" | "payout.status.failed" | "payout.status.hold" | "payout.status.initialized" | "payout.status.processing" | "payout.status.returned" | "payout.status.settled" | "refund.payer_address.updated" | "refund.status.completed" | "refund.status.processing" | "refund.status.requires_address" | "transfer.status.cancelled" | "transfer.status.expired" | "transfer.status.funded" | "transfer.status.funding" | "transfer.status.funding_hold" | "transfer.status.payout_failed" | "transfer.status.payout_processing" | "transfer.status.payout_returned" | "transfer.status.payout_settled" | "transfer.status.refund_processing" | "transfer.status.refunded" | "webhook_endpoint.status.disabled" | "webhook_endpoint.status.enabled" | "webhook_endpoint.status.failing";
+  /** Only objects with this linked_id. */
+  linked_id?: string;
+  /** Only objects with this linked_object. */
+  linked_object?: "beneficiary" | "deposit" | "payout" | "refund" | "transfer" | "webhook_endpoint";
+  /** Seconds to wait for an object where the page would be empty; the answer comes as soon as there is one. Not combined with ending_before or order=desc. */
+  wait?: number;
+}
+
+export interface ListPayouts {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+  /** Only objects with this status. */
+  status?: "initialized" | "hold" | "processing" | "settled" | "failed" | "returned";
+  /** Only objects with this transfer_id. */
+  transfer_id?: string;
+  /** Only objects with this beneficiary_id. */
+  beneficiary_id?: string;
+  /** Only objects with this unique_transaction_reference. */
+  unique_transaction_reference?: string;
+}
+
+export interface ListQuoteLocks {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+  /** Only objects with this status. */
+  status?: "active" | "used" | "expired";
+  /** Only objects with this transfer_id. */
+  transfer_id?: string;
+}
+
+export interface ListRefunds {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+  /** Only objects with this status. */
+  status?: "requires_address" | "processing" | "completed";
+  /** Only objects with this transfer_id. */
+  transfer_id?: string;
+  /** Only objects with this transaction_hash. */
+  transaction_hash?: string;
+}
+
+export interface ListSenders {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+}
+
+export interface ListTransfers {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+  /** Only objects with this status. */
+  status?: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
+  /** Only objects with this beneficiary_id. */
+  beneficiary_id?: string;
+  /** Only objects with this sender_id. */
+  sender_id?: string;
+  /** Only objects with this reference. */
+  reference?: string;
+}
+
+export interface ListWebhookEndpointDeliveries {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+  /** Only objects with this status. */
+  status?: "pending" | "succeeded" | "failed" | "recorded";
+}
+
+export interface ListWebhookEndpoints {
+  /** Objects on a page. */
+  limit?: number;
+  /** The page after this ID. Not combined with ending_before. */
+  starting_after?: string;
+  /** What lies before this ID, nearest first. Not combined with starting_after. */
+  ending_before?: string;
+  /** Oldest first (asc) or newest first (desc). */
+  order?: "asc" | "desc";
+  /** Only objects of this period. */
+  created?: CreatedPeriod;
+  /** Only objects with this status. */
+  status?: "enabled" | "failing" | "disabled";
 }
 
 export interface PayerAddress {

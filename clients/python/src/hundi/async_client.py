@@ -53,7 +53,7 @@ class AsyncClient:
         self.senders = AsyncSenders(self, "senders")
         self.quote_locks = AsyncQuoteLocks(self, "quote_locks")
         self.transfers = AsyncTransfers(self, "transfers")
-        self.deposits = AsyncResource[t.Deposit](self, "deposits")
+        self.deposits = AsyncDeposits(self, "deposits")
         self.payouts = AsyncPayouts(self, "payouts")
         self.refunds = AsyncRefunds(self, "refunds")
         self.statements = AsyncStatements(self)
@@ -143,7 +143,11 @@ class AsyncPager(Generic[T]):
 
 
 class AsyncResource(Generic[T]):
-    """A kind of object that can be read."""
+    """A kind of object that can be read.
+
+    `list` of each kind is all objects, oldest first. Filters of the API are keywords, such as `status="funding"` or
+    `created={"gte": 1790000000}`.
+    """
 
     def __init__(self, client: AsyncClient, name: str) -> None:
         self._client = client
@@ -152,10 +156,8 @@ class AsyncResource(Generic[T]):
     async def retrieve(self, id: str) -> T:
         return cast(T, await self._get(id))
 
-    def list(self, **query: Any) -> AsyncPager[T]:
-        """All objects, oldest first. Filters of the API are keywords, such as `status="funding"` or
-        `created={"gte": 1790000000}`."""
-        return AsyncPager[T](self._client, self._path, query)
+    def _list(self, query: Any, below: str = "") -> AsyncPager[Any]:
+        return AsyncPager[Any](self._client, self._path + below, query)
 
     async def _get(self, id: str, below: str = "", **options: Any) -> Any:
         return await self._client.request("GET", f"{self._path}/{wire.segment(id)}{below}", **options)
@@ -202,6 +204,9 @@ class AsyncStatements:
 
 
 class AsyncBeneficiaries(AsyncResource[t.Beneficiary]):
+    def list(self, **query: Unpack[t.ListBeneficiaries]) -> AsyncPager[t.Beneficiary]:
+        return self._list(query)
+
     async def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateBeneficiary]) -> t.Beneficiary:
         return cast(t.Beneficiary, await self._make(body, idempotency_key))
 
@@ -218,16 +223,25 @@ class AsyncBeneficiaries(AsyncResource[t.Beneficiary]):
 
 
 class AsyncSenders(AsyncResource[t.Sender]):
+    def list(self, **query: Unpack[t.ListSenders]) -> AsyncPager[t.Sender]:
+        return self._list(query)
+
     async def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateSender]) -> t.Sender:
         return cast(t.Sender, await self._make(body, idempotency_key))
 
 
 class AsyncQuoteLocks(AsyncResource[t.QuoteLock]):
+    def list(self, **query: Unpack[t.ListQuoteLocks]) -> AsyncPager[t.QuoteLock]:
+        return self._list(query)
+
     async def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateQuoteLock]) -> t.QuoteLock:
         return cast(t.QuoteLock, await self._make(body, idempotency_key))
 
 
 class AsyncTransfers(AsyncResource[t.Transfer]):
+    def list(self, **query: Unpack[t.ListTransfers]) -> AsyncPager[t.Transfer]:
+        return self._list(query)
+
     async def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateTransfer]) -> t.Transfer:
         return cast(t.Transfer, await self._make(body, idempotency_key))
 
@@ -245,7 +259,15 @@ class AsyncTransfers(AsyncResource[t.Transfer]):
         return cast(t.FundingDiagnosis, await self._post(id, "/funding/diagnose", body, idempotency_key))
 
 
+class AsyncDeposits(AsyncResource[t.Deposit]):
+    def list(self, **query: Unpack[t.ListDeposits]) -> AsyncPager[t.Deposit]:
+        return self._list(query)
+
+
 class AsyncPayouts(AsyncResource[t.Payout]):
+    def list(self, **query: Unpack[t.ListPayouts]) -> AsyncPager[t.Payout]:
+        return self._list(query)
+
     async def payment_advice(self, id: str) -> t.PaymentAdviceDocument:
         """The signed receipt."""
         return cast(t.PaymentAdviceDocument, await self._get(id, "/payment_advice"))
@@ -256,6 +278,9 @@ class AsyncPayouts(AsyncResource[t.Payout]):
 
 
 class AsyncRefunds(AsyncResource[t.Refund]):
+    def list(self, **query: Unpack[t.ListRefunds]) -> AsyncPager[t.Refund]:
+        return self._list(query)
+
     async def update(
         self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.DeclareRefundAddress]
     ) -> t.Refund:
@@ -264,6 +289,9 @@ class AsyncRefunds(AsyncResource[t.Refund]):
 
 
 class AsyncEvents(AsyncResource[t.Event]):
+    def list(self, **query: Unpack[t.ListEvents]) -> AsyncPager[t.Event]:
+        return self._list(query)
+
     async def checkpoint(self, event_id: str | None = None) -> t.EventCheckpoint:
         """Count and chained hash of all events up to one, or up to the newest."""
         query = {"event_id": event_id}
@@ -283,6 +311,9 @@ class AsyncEvents(AsyncResource[t.Event]):
 
 
 class AsyncWebhookEndpoints(AsyncResource[t.WebhookEndpoint]):
+    def list(self, **query: Unpack[t.ListWebhookEndpoints]) -> AsyncPager[t.WebhookEndpoint]:
+        return self._list(query)
+
     async def create(
         self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateWebhookEndpoint]
     ) -> t.WebhookEndpoint:
@@ -315,9 +346,11 @@ class AsyncWebhookEndpoints(AsyncResource[t.WebhookEndpoint]):
     async def retrieve_drill(self, id: str) -> t.WebhookDrill:
         return cast(t.WebhookDrill, await self._get(id, "/drill"))
 
-    def list_deliveries(self, id: str, **query: Any) -> AsyncPager[t.WebhookDelivery]:
+    def list_deliveries(
+        self, id: str, **query: Unpack[t.ListWebhookEndpointDeliveries]
+    ) -> AsyncPager[t.WebhookDelivery]:
         """Each attempt to deliver, with what your receiver answered."""
-        return AsyncPager[t.WebhookDelivery](self._client, f"{self._path}/{wire.segment(id)}/deliveries", query)
+        return self._list(query, f"/{wire.segment(id)}/deliveries")
 
 
 class AsyncTestHelpers:

@@ -54,7 +54,7 @@ class Client:
         self.senders = Senders(self, "senders")
         self.quote_locks = QuoteLocks(self, "quote_locks")
         self.transfers = Transfers(self, "transfers")
-        self.deposits = Resource[t.Deposit](self, "deposits")
+        self.deposits = Deposits(self, "deposits")
         self.payouts = Payouts(self, "payouts")
         self.refunds = Refunds(self, "refunds")
         self.statements = Statements(self)
@@ -144,7 +144,11 @@ class Pager(Generic[T]):
 
 
 class Resource(Generic[T]):
-    """A kind of object that can be read."""
+    """A kind of object that can be read.
+
+    `list` of each kind is all objects, oldest first. Filters of the API are keywords, such as `status="funding"` or
+    `created={"gte": 1790000000}`.
+    """
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
@@ -153,10 +157,8 @@ class Resource(Generic[T]):
     def retrieve(self, id: str) -> T:
         return cast(T, self._get(id))
 
-    def list(self, **query: Any) -> Pager[T]:
-        """All objects, oldest first. Filters of the API are keywords, such as `status="funding"` or
-        `created={"gte": 1790000000}`."""
-        return Pager[T](self._client, self._path, query)
+    def _list(self, query: Any, below: str = "") -> Pager[Any]:
+        return Pager[Any](self._client, self._path + below, query)
 
     def _get(self, id: str, below: str = "", **options: Any) -> Any:
         return self._client.request("GET", f"{self._path}/{wire.segment(id)}{below}", **options)
@@ -203,6 +205,9 @@ class Statements:
 
 
 class Beneficiaries(Resource[t.Beneficiary]):
+    def list(self, **query: Unpack[t.ListBeneficiaries]) -> Pager[t.Beneficiary]:
+        return self._list(query)
+
     def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateBeneficiary]) -> t.Beneficiary:
         return cast(t.Beneficiary, self._make(body, idempotency_key))
 
@@ -219,16 +224,25 @@ class Beneficiaries(Resource[t.Beneficiary]):
 
 
 class Senders(Resource[t.Sender]):
+    def list(self, **query: Unpack[t.ListSenders]) -> Pager[t.Sender]:
+        return self._list(query)
+
     def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateSender]) -> t.Sender:
         return cast(t.Sender, self._make(body, idempotency_key))
 
 
 class QuoteLocks(Resource[t.QuoteLock]):
+    def list(self, **query: Unpack[t.ListQuoteLocks]) -> Pager[t.QuoteLock]:
+        return self._list(query)
+
     def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateQuoteLock]) -> t.QuoteLock:
         return cast(t.QuoteLock, self._make(body, idempotency_key))
 
 
 class Transfers(Resource[t.Transfer]):
+    def list(self, **query: Unpack[t.ListTransfers]) -> Pager[t.Transfer]:
+        return self._list(query)
+
     def create(self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateTransfer]) -> t.Transfer:
         return cast(t.Transfer, self._make(body, idempotency_key))
 
@@ -246,7 +260,15 @@ class Transfers(Resource[t.Transfer]):
         return cast(t.FundingDiagnosis, self._post(id, "/funding/diagnose", body, idempotency_key))
 
 
+class Deposits(Resource[t.Deposit]):
+    def list(self, **query: Unpack[t.ListDeposits]) -> Pager[t.Deposit]:
+        return self._list(query)
+
+
 class Payouts(Resource[t.Payout]):
+    def list(self, **query: Unpack[t.ListPayouts]) -> Pager[t.Payout]:
+        return self._list(query)
+
     def payment_advice(self, id: str) -> t.PaymentAdviceDocument:
         """The signed receipt."""
         return cast(t.PaymentAdviceDocument, self._get(id, "/payment_advice"))
@@ -257,6 +279,9 @@ class Payouts(Resource[t.Payout]):
 
 
 class Refunds(Resource[t.Refund]):
+    def list(self, **query: Unpack[t.ListRefunds]) -> Pager[t.Refund]:
+        return self._list(query)
+
     def update(
         self, id: str, *, idempotency_key: str | None = None, **body: Unpack[t.DeclareRefundAddress]
     ) -> t.Refund:
@@ -265,6 +290,9 @@ class Refunds(Resource[t.Refund]):
 
 
 class Events(Resource[t.Event]):
+    def list(self, **query: Unpack[t.ListEvents]) -> Pager[t.Event]:
+        return self._list(query)
+
     def checkpoint(self, event_id: str | None = None) -> t.EventCheckpoint:
         """Count and chained hash of all events up to one, or up to the newest."""
         query = {"event_id": event_id}
@@ -284,6 +312,9 @@ class Events(Resource[t.Event]):
 
 
 class WebhookEndpoints(Resource[t.WebhookEndpoint]):
+    def list(self, **query: Unpack[t.ListWebhookEndpoints]) -> Pager[t.WebhookEndpoint]:
+        return self._list(query)
+
     def create(
         self, *, idempotency_key: str | None = None, **body: Unpack[t.CreateWebhookEndpoint]
     ) -> t.WebhookEndpoint:
@@ -316,9 +347,11 @@ class WebhookEndpoints(Resource[t.WebhookEndpoint]):
     def retrieve_drill(self, id: str) -> t.WebhookDrill:
         return cast(t.WebhookDrill, self._get(id, "/drill"))
 
-    def list_deliveries(self, id: str, **query: Any) -> Pager[t.WebhookDelivery]:
+    def list_deliveries(
+        self, id: str, **query: Unpack[t.ListWebhookEndpointDeliveries]
+    ) -> Pager[t.WebhookDelivery]:
         """Each attempt to deliver, with what your receiver answered."""
-        return Pager[t.WebhookDelivery](self._client, f"{self._path}/{wire.segment(id)}/deliveries", query)
+        return self._list(query, f"/{wire.segment(id)}/deliveries")
 
 
 class TestHelpers:

@@ -529,6 +529,17 @@ class CreateWebhookEndpoint(TypedDict):
     """The caller's own names and values."""
 
 
+class CreatedPeriod(TypedDict):
+    gt: NotRequired[int | None]
+    """Only objects that were created after this time, in Unix seconds."""
+    gte: NotRequired[int | None]
+    """Only objects that were created at or after this time, in Unix seconds."""
+    lt: NotRequired[int | None]
+    """Only objects that were created before this time, in Unix seconds."""
+    lte: NotRequired[int | None]
+    """Only objects that were created at or before this time, in Unix seconds."""
+
+
 class DeclareRefundAddress(TypedDict):
     to_address: str
     """Blockchain address that the refund goes to."""
@@ -760,6 +771,182 @@ class FundingPolicy(TypedDict):
 class Identification(TypedDict):
     type: Literal["passport", "national_id", "driving_licence"]
     """Type of the document."""
+
+
+class ListBeneficiaries(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+    status: NotRequired[Literal["draft", "verifying", "active", "input_required", "rejected"] | None]
+    """Only objects with this status."""
+
+
+class ListDeposits(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+    status: NotRequired[Literal["initialized", "processing", "completed", "failed"] | None]
+    """Only objects with this status."""
+    transfer_id: NotRequired[str | None]
+    """Only objects with this transfer_id."""
+    transaction_hash: NotRequired[str | None]
+    """Only objects with this transaction_hash."""
+
+
+class ListEvents(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+    type: NotRequired[Literal["beneficiary.payouts_enabled.updated", "beneficiary.status.active", "beneficiary.status.draft", "beneficiary.status.input_required", "beneficiary.status.rejected", "beneficiary.status.verifying", "deposit.status.completed", "payout.payment_advice.available", "payout.status.failed", "payout.status.hold", "payout.status.initialized", "payout.status.processing", "payout.status.returned", "payout.status.settled", "refund.payer_address.updated", "refund.status.completed", "refund.status.processing", "refund.status.requires_address", "transfer.status.cancelled", "transfer.status.expired", "transfer.status.funded", "transfer.status.funding", "transfer.status.funding_hold", "transfer.status.payout_failed", "transfer.status.payout_processing", "transfer.status.payout_returned", "transfer.status.payout_settled", "transfer.status.refund_processing", "transfer.status.refunded", "webhook_endpoint.status.disabled", "webhook_endpoint.status.enabled", "webhook_endpoint.status.failing"] | None]
+    """Only objects with this type."""
+    linked_id: NotRequired[str | None]
+    """Only objects with this linked_id."""
+    linked_object: NotRequired[Literal["beneficiary", "deposit", "payout", "refund", "transfer", "webhook_endpoint"] | None]
+    """Only objects with this linked_object."""
+    wait: NotRequired[int | None]
+    """Seconds to wait for an object where the page would be empty; the answer comes as soon as there is one. Not combined with ending_before or order=desc."""
+
+
+class ListPayouts(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+    status: NotRequired[Literal["initialized", "hold", "processing", "settled", "failed", "returned"] | None]
+    """Only objects with this status."""
+    transfer_id: NotRequired[str | None]
+    """Only objects with this transfer_id."""
+    beneficiary_id: NotRequired[str | None]
+    """Only objects with this beneficiary_id."""
+    unique_transaction_reference: NotRequired[str | None]
+    """Only objects with this unique_transaction_reference."""
+
+
+class ListQuoteLocks(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+    status: NotRequired[Literal["active", "used", "expired"] | None]
+    """Only objects with this status."""
+    transfer_id: NotRequired[str | None]
+    """Only objects with this transfer_id."""
+
+
+class ListRefunds(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+    status: NotRequired[Literal["requires_address", "processing", "completed"] | None]
+    """Only objects with this status."""
+    transfer_id: NotRequired[str | None]
+    """Only objects with this transfer_id."""
+    transaction_hash: NotRequired[str | None]
+    """Only objects with this transaction_hash."""
+
+
+class ListSenders(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+
+
+class ListTransfers(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+    status: NotRequired[Literal["funding", "funding_hold", "funded", "payout_processing", "payout_settled", "payout_failed", "payout_returned", "refund_processing", "refunded", "expired", "cancelled"] | None]
+    """Only objects with this status."""
+    beneficiary_id: NotRequired[str | None]
+    """Only objects with this beneficiary_id."""
+    sender_id: NotRequired[str | None]
+    """Only objects with this sender_id."""
+    reference: NotRequired[str | None]
+    """Only objects with this reference."""
+
+
+class ListWebhookEndpointDeliveries(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+    status: NotRequired[Literal["pending", "succeeded", "failed", "recorded"] | None]
+    """Only objects with this status."""
+
+
+class ListWebhookEndpoints(TypedDict):
+    limit: NotRequired[int | None]
+    """Objects on a page."""
+    starting_after: NotRequired[str | None]
+    """The page after this ID. Not combined with ending_before."""
+    ending_before: NotRequired[str | None]
+    """What lies before this ID, nearest first. Not combined with starting_after."""
+    order: NotRequired[Literal["asc", "desc"] | None]
+    """Oldest first (asc) or newest first (desc)."""
+    created: NotRequired[CreatedPeriod | None]
+    """Only objects of this period."""
+    status: NotRequired[Literal["enabled", "failing", "disabled"] | None]
+    """Only objects with this status."""
 
 
 class PayerAddress(TypedDict):
