@@ -221,7 +221,9 @@ fn decide_sender(
             return Ok(format!("{id} may not send yet: screening found more{decided}"));
         }
     }
-    senders::rows::set_screening(tx, scope, sender, screening)?;
+    let sender = senders::rows::find(tx, scope, sender)?
+        .ok_or_else(|| declined(id, "there is no such sender"))?;
+    senders::rows::set_screening(tx, &sender, screening)?;
     Ok(format!("{id} {outcome}{decided}"))
 }
 

@@ -153,7 +153,8 @@ fn open_identification_number(
 ) -> Result<Option<String>, StoreError> {
     let Some(sealed) = &sender.identification_sealed else { return Ok(None) };
     let number = services.open(&SealedPlace::IDENTIFICATION, &sender.id.to_bytes(), sealed)?;
-    // Only text is sealed here: anything else is a damaged row, and nobody is screened without it.
+    // Only text is sealed here, so anything else is a damaged row. That is an error, because a
+    // sender must not be screened without the number that was given.
     String::from_utf8(number)
         .map(Some)
         .map_err(|_| StoreError::Broken("a sender's identification cannot be read".into()))
@@ -188,7 +189,7 @@ fn question(
     }
 }
 
-/// Screens a sender again because the lists changed, and stores whether it may still send.
+/// Screens a sender against the lists of today, and stores whether it may still send.
 pub fn rescreen(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -203,7 +204,7 @@ pub fn rescreen(
         services.screening_basis(&question, hit)
     })?;
     if screening != sender.screening {
-        rows::set_screening(tx, scope, id, screening)?;
+        rows::set_screening(tx, &sender, screening)?;
     }
     Ok(())
 }

@@ -64,16 +64,17 @@ pub fn insert(tx: &mut dyn Tx, s: &Sender) -> Result<(), StoreError> {
     )
 }
 
-/// Stores the result of a sender's screening: a finding, or the operator's decision.
+/// Stores the result of a sender's screening: a finding, or the operator's decision. A conflict if
+/// somebody else stored another one since `sender` was read, so that a finding does not replace a
+/// decision that was made meanwhile.
 pub fn set_screening(
     tx: &mut dyn Tx,
-    scope: Scope,
-    id: Id<kind::Sender>,
+    sender: &Sender,
     screening: Screening,
 ) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE senders SET screening = ?3 WHERE scope = ?1 AND id = ?2",
-        values![scope, id, screening.as_str()],
+        "UPDATE senders SET screening = ?3 WHERE scope = ?1 AND id = ?2 AND screening = ?4",
+        values![sender.scope, sender.id, screening.as_str(), sender.screening.as_str()],
     )
 }
 
@@ -96,4 +97,42 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
         &Listing { table: "senders", columns: COLUMNS, key: ("scope", scope.into()) },
         page,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Mode, Scope};
+    use crate::store::migrate;
+    use crate::store::sqlite::SqliteTx;
+
+    #[test]
+    fn a_finding_does_not_replace_a_decision_made_since_the_sender_was_read() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let tx: &mut dyn Tx = &mut SqliteTx::new(&connection);
+        migrate::migrate(tx).unwrap();
+        let read = Sender {
+            scope: Scope::new(1, Mode::Live),
+            id: Id::from_u128(7),
+            name: "Asha Rao".into(),
+            sender_type: SenderType::Individual,
+            country: "AE".into(),
+            email: None,
+            address: None,
+            date_of_birth: None,
+            nationality: None,
+            identification_type: None,
+            identification_sealed: None,
+            screening: Screening::PossibleMatch,
+            metadata: Metadata::default(),
+            created: 1,
+        };
+        insert(tx, &read).unwrap();
+        set_screening(tx, &read, Screening::ConfirmedMatch).unwrap();
+        let late = set_screening(tx, &read, Screening::Clear);
+        assert!(matches!(late, Err(StoreError::Conflict(_))), "{late:?}");
+        let found = find(tx, read.scope, read.id).unwrap().unwrap();
+        assert_eq!(found.screening, Screening::ConfirmedMatch);
+        set_screening(tx, &found, Screening::Clear).unwrap();
+    }
 }
