@@ -146,31 +146,28 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
     if is_masked || normalise(&held).is_empty() || (has_latin(&given) && !has_latin(&held)) {
         return None;
     }
-    // Equal names agree even if every word is one that banks add or that separates holders: "Huf"
-    // may be somebody's name.
+    // Equal names agree even if no word would be left to compare: "Joint" and "Huf" may be
+    // somebody's names.
     if normalise(&given) == normalise(&held) {
         return Some(1.0);
     }
     let is_cut = held.trim().chars().count() >= FIELD_CHARACTERS_MIN;
     let (asked, holders) = (persons(&given), persons(&held));
     let last = holders.len().saturating_sub(1);
-    // Every person that is asked for has to be one of the holders.
-    let scores: Vec<f64> = asked
-        .iter()
-        .map(|person| {
-            holders
-                .iter()
-                .enumerate()
-                .map(|(i, holder)| compare_persons(person, holder, is_cut && i == last))
-                .fold(0.0, f64::max)
-        })
-        .collect();
-    Some(if scores.is_empty() { 0.0 } else { scores.iter().sum::<f64>() / scores.len() as f64 })
+    // Every person that is asked for has to be one of the holders, so the least similar one counts.
+    let of_each = asked.iter().map(|person| {
+        holders
+            .iter()
+            .enumerate()
+            .map(|(i, holder)| compare_persons(person, holder, is_cut && i == last))
+            .fold(0.0, f64::max)
+    });
+    Some(of_each.reduce(f64::min).unwrap_or(0.0))
 }
 
-/// The consonants of a word that sounds, with its first letter.
-fn consonants(sound: &str) -> String {
-    sound
+/// Of a word's sound: its first letter, and the consonants after it.
+fn first_and_consonants(heard: &str) -> String {
+    heard
         .chars()
         .enumerate()
         .filter(|(place, letter)| *place == 0 || !is_vowel(*letter))
@@ -198,24 +195,24 @@ fn pair(left: &str, right: &str) -> Option<Pair> {
     if is_initial {
         return Some(Pair::Initial);
     }
-    let (heard_left, heard_right) = (sound(short), sound(long));
-    if heard_left == heard_right && short.len() > 1 {
+    let (heard_short, heard_long) = (sound(short), sound(long));
+    if heard_short == heard_long && short.len() > 1 {
         return Some(Pair::Same(0.97));
     }
     let is_ended = ENDINGS.iter().any(|ending| {
-        long.strip_suffix(ending).is_some_and(|stem| stem.len() > 2 && sound(stem) == heard_left)
+        long.strip_suffix(ending).is_some_and(|stem| stem.len() > 2 && sound(stem) == heard_short)
     });
     if is_ended {
         return Some(Pair::Same(0.95));
     }
-    let letters = heard_left.chars().count().min(heard_right.chars().count());
-    let distance = strsim::osa_distance(&heard_left, &heard_right);
+    let letters = heard_short.chars().count().min(heard_long.chars().count());
+    let distance = strsim::osa_distance(&heard_short, &heard_long);
     let ends_alike =
-        heard_left.chars().last().map(is_vowel) == heard_right.chars().last().map(is_vowel);
+        heard_short.chars().last().map(is_vowel) == heard_long.chars().last().map(is_vowel);
     let is_respelled = letters >= NEAR_LETTERS_MIN
         && distance <= 2
         && ends_alike
-        && consonants(&heard_left) == consonants(&heard_right);
+        && first_and_consonants(&heard_short) == first_and_consonants(&heard_long);
     if is_respelled {
         return Some(Pair::Same(0.93));
     }
@@ -228,7 +225,8 @@ fn joined(words: &[String], other: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut place = 0;
     while let Some(word) = words.get(place) {
-        // Three parts first, so that "sri ram murthy" is found in "sriramamurthy" where it can be.
+        // Three words first: "sri ram murthy" is "srirammurthy", and joining only "sri ram" would
+        // miss it.
         let ends = [3, 2].into_iter().filter_map(|count| words.get(place..place + count));
         let whole = ends.map(|parts| (parts.len(), parts.concat())).find(|(_, whole)| {
             whole.len() > 3
@@ -304,7 +302,8 @@ fn compare_persons(asked: &Person, holder: &Person, is_cut: bool) -> f64 {
     let mut score = judge(&left, &right, &asked.relatives, &holder.relatives);
     for (one, two) in [(&asked.titled, &holder.words), (&asked.words, &holder.titled)] {
         let (one, two) = (joined(one, two), joined(two, one));
-        // Only where a title was joined: otherwise it is a title and says nothing.
+        // Only where a list is shorter than that side's words with titles: words were joined, or a
+        // title was left out.
         if one.len() < asked.titled.len() || two.len() < holder.titled.len() {
             score = score.max(judge(&one, &two, &asked.relatives, &holder.relatives));
         }
@@ -366,7 +365,8 @@ fn judge(
     let extra_is_first = tally.left_over.iter().any(|places| places.contains(&0));
     let firsts_agree = tally.same.iter().any(|(i, j, _)| *i == 0 && *j == 0);
     match (extras, tally.near) {
-        // Every word has its partner. First: initials only, the same on both sides.
+        // No word is left over, or only words that may be left out. First: the same words in the
+        // same order, even if they are only initials.
         ([0, 0], 0) if !left.is_empty() && left == right => 1.0,
         ([0, 0], 0) if tally.initials == 0 && same == 0 => 0.0,
         ([0, 0], 0) if tally.initials == 0 && is_forgiven => {
@@ -387,7 +387,7 @@ fn judge(
             }
         }
         ([0, 0], 0) => 0.50,
-        // One letter differs: never a match.
+        // One letter differs: no match by the default thresholds.
         ([0, 0], _) if same >= 1 && tally.near == 1 => 0.75,
         ([0, 0], _) => 0.50,
         // Only one side has words without a partner.
@@ -396,7 +396,7 @@ fn judge(
         ([0, _] | [_, 0], 0) if same == 1 && is_strong && tally.initials > 0 => 0.70,
         ([0, 1] | [1, 0], 0) if same == 1 && is_strong && firsts_agree => 0.65,
         ([0, _] | [_, 0], _) if same >= 2 && tally.near == 1 => 0.65,
-        // Both sides have words without a partner.
+        // All others. Mostly, both sides have words without a partner.
         (_, 0) if same >= 2 && is_strong => 0.62,
         (_, _) if same >= 2 => 0.50,
         (_, _) if same == 1 => 0.40,
@@ -486,6 +486,7 @@ mod tests {
         ("Priya Sharma", "RAJESH & PRIYA SHARMA", M),
         ("Rajesh Kumar and Priya Kumar", "PRIYA KUMAR / RAJESH KUMAR", M),
         ("Anil Mehta", "RAJESH KUMAR AND PRIYA KUMAR", X),
+        ("Ravi Rao/Uma Rao/Hari Rao/Sita Rao", "RAVI RAO/UMA RAO/HARI RAO/GITA RAO", X),
         // Cut by the bank's field.
         ("Venkata Subramanian Ramakrishnan", "VENKATA SUBRAMANIAN RAMAKR", M),
         ("Balasubramaniam Krishnamoorthy", "BALASUBRAMANIAM KRISH", M),

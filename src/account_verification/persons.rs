@@ -56,8 +56,8 @@ const SHORT_FORMS: &[(&str, &str)] = &[
 #[derive(Clone, Debug)]
 pub(super) struct Person {
     pub(super) words: Vec<String>,
-    /// The same with titles: "Sri" may be the beginning of a name that the other side writes as one
-    /// word, Sriram.
+    /// The words with titles, with the words of a family, and without a surname taken from another
+    /// holder. "Sri" may be the beginning of a name that the other side writes as one word, Sriram.
     pub(super) titled: Vec<String>,
     /// Words of a relative's or guardian's name. The other side may have them in the name, or leave
     /// them out.
@@ -135,8 +135,10 @@ fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
         .unwrap_or_default();
     let mut words: Vec<String> = Vec::new();
     for word in kept {
-        let is_one_letter = word.bytes().all(|byte| word.as_bytes().first() == Some(&byte));
-        let is_initials = !is_one_letter
+        // Not "mm" or "kkk": nobody writes equal initials so.
+        let is_one_letter_repeated =
+            word.bytes().all(|byte| word.as_bytes().first() == Some(&byte));
+        let is_initials = !is_one_letter_repeated
             && (2..=3).contains(&word.len())
             && word.bytes().all(|byte| byte.is_ascii_lowercase() && !b"aeiouy".contains(&byte));
         match SHORT_FORMS.iter().find(|(short, _)| short == word) {

@@ -15,7 +15,7 @@ impl AccountVerifier for SimulatedVerifier {
         match last4(question.account_number.expose_secret()) {
             "0002" => AccountCheck::Answered(AccountAnswer::Name(NameMatch::Partial)),
             "0003" => AccountCheck::Answered(AccountAnswer::AccountInvalid),
-            // Stays in verification for good.
+            // Stays in verification until the operator or a test helper decides.
             "0004" => AccountCheck::Review,
             _ => AccountCheck::Answered(AccountAnswer::Passed),
         }
