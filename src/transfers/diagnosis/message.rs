@@ -2,8 +2,8 @@
 
 use super::{DiagnosisCode, Finding};
 use crate::kernel::state::Status;
-use crate::transfers::Transfer;
 use crate::transfers::state::TransferStatus;
+use crate::transfers::{Transfer, funding};
 
 /// What a payer is told.
 pub fn message(transfer: &Transfer, finding: &Finding) -> String {
@@ -38,10 +38,13 @@ pub fn message(transfer: &Transfer, finding: &Finding) -> String {
                     )
                 },
             );
-            format!(
-                "{amount} is on its way, {place}. It counts once its block is final on the \
-             chain.{late}{short}"
-            )
+            let then = if funding::takes_money(transfer.status) {
+                "It counts once its block is final on the chain."
+            } else {
+                "It came after the transfer's funding had ended. Once its block is final, the \
+                 operator holds it and decides about it."
+            };
+            format!("{amount} is on its way, {place}. {then}{late}{short}")
         }
         DiagnosisCode::ShortBy => {
             let short = finding.short_by.map_or_else(String::new, |short| {

@@ -1,8 +1,9 @@
 //! The funding diagnosis: what became of a transaction that, as a payer says, pays a transfer. It
 //! changes nothing.
 //!
-//! The book takes precedence over a node. A node is asked only if the book has no completed deposit
-//! of the transaction.
+//! A node is asked only if the book has no completed deposit of the transaction. For a movement
+//! whose deposit was not dropped the book decides, and the node is not heard. Among all findings
+//! about a transaction, the order of [`DiagnosisCode`] decides.
 
 pub mod api;
 pub mod message;
@@ -36,7 +37,7 @@ crate::string_enum!(
         // The right token came to the right address in a final block that the service has read, and
         // yet the book does not have it: only the operator can say why.
         NotCredited "not_credited",
-        // A movement of the token to the right address whose amount is zero.
+        // A movement of the token to the right address whose amount is zero, or below a millionth.
         ZeroValue "zero_value",
         // Another contract whose symbol looks like the token's.
         LookAlikeToken "look_alike_token",
@@ -639,9 +640,9 @@ mod tests {
             }
         }
         // What the book knows of one movement stands before what a node tells of the next.
-        let partial =
+        let exact =
             deposit(&transfer, DepositStatus::Completed, Some(Classification::Exact), EXPIRES_AT);
         let beside = seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 5)]);
-        assert_eq!(told(&transfer, &[partial], Some(&beside)).code, Credited);
+        assert_eq!(told(&transfer, &[exact], Some(&beside)).code, Credited);
     }
 }
