@@ -54,7 +54,7 @@ pub const HOLDING_UNITS: u64 = 1_000_000_000_000_000;
 /// Transfers that fit into one `transfer_many`.
 pub const TRANSFERS_MAX: usize = 2_000;
 
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_PATIENCE: Duration = Duration::from_secs(180);
 const POLL_EVERY: Duration = Duration::from_millis(5);
 const STARTS_MAX: u32 = 5;
 /// The first of the accounts that anvil makes from its fixed words.

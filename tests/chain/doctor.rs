@@ -19,7 +19,7 @@ const SETTLES: &str = "50100012345678";
 /// The simulated bank refuses payouts to this account.
 const REFUSED: &str = "50100012341001";
 const BLOCKS_BEFORE: u64 = 40;
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 struct Stage {
     chain: Anvil,

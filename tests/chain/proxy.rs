@@ -56,7 +56,7 @@ use crate::wire::{
 /// Calls that are remembered for a test to look at.
 const CALLS_REMEMBERED_MAX: usize = 200_000;
 /// How long a test waits for calls and held answers before it gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What a TRON node answers; everything else is -32601.
 const METHODS: [&str; 12] = [

@@ -42,7 +42,7 @@ use crate::wire::Hash;
 /// The account key of the test vectors; nobody needs the private half here.
 pub const ACCOUNT_KEY: &str = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
 /// How long a test waits for anything, on a machine that does other things too.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(240);
 /// Blocks that a chain has before the service starts: some of them are final.
 const BLOCKS_BEFORE: u64 = 40;
 const LOOK_EVERY: Duration = Duration::from_millis(5);

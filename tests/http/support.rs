@@ -28,8 +28,8 @@ use crate::postgres;
 /// Connections of a server on PostgreSQL, as few as it takes, and how many of them write.
 const CONNECTIONS: &str = "4";
 const WRITERS_COUNT: usize = 3;
-/// How long a test waits for anything.
-pub const WAIT: Duration = Duration::from_secs(20);
+/// How long a test waits for anything before it calls it a hang.
+pub const WAIT: Duration = Duration::from_secs(120);
 
 /// Whether the tests run on PostgreSQL; what only SQLite has is not tested there.
 #[allow(dead_code, reason = "tests/http asks")]

@@ -429,9 +429,14 @@ impl Client {
     }
 }
 
-/// Polls until `probe` answers or the deadline passes; the pause only keeps the poll from starving
-/// what it waits for.
+/// How many times longer than on an idle machine something may take. Nothing passes sooner by a
+/// short wait; a long one only tells of a hang later.
+pub const LOAD_FACTOR: u32 = 6;
+
+/// Polls until `probe` answers. Panics if it did not within `patience`, which is meant for an idle
+/// machine, times [`LOAD_FACTOR`]. The pause only keeps the poll from starving what it waits for.
 pub fn until<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
+    let patience = patience * LOAD_FACTOR;
     let deadline = Instant::now() + patience;
     loop {
         if let Some(found) = probe() {

@@ -36,7 +36,7 @@ pub use receiver::Receiver;
 
 /// How long a start may take before a test gives up on it; what the service promises is asserted by
 /// the crash tests.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_PATIENCE: Duration = Duration::from_secs(180);
 /// How long a short command may take.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(120);
 /// Lines of the server's log that are kept for a failing test.

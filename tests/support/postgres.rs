@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 /// How long a server may take to accept connections after its start.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+const START_PATIENCE: Duration = Duration::from_secs(180);
 /// What nodes of the tests share: 32 bytes in base64.
 pub const ENCRYPTION_KEY: &str = "aHVuZGkgdGVzdHMgc2hhcmUgdGhpcyBvbmUga2V5ISE=";
 
