@@ -56,8 +56,8 @@ pub fn entry(line: &str) -> Option<Entry> {
 }
 
 /// Compares an earlier export of the whole log with the database: every exported entry must be
-/// there unchanged. Answers how many there are. A line that cannot be read is a fault, and the
-/// lines after it are still compared. Only an error in reading the file itself ends the comparison.
+/// there unchanged. Answers how many there are. A line that is no entry is a fault, and the lines
+/// after it are still compared. Only an error in reading the file ends the comparison.
 pub fn compare(
     tx: &mut dyn Tx,
     lines: impl Iterator<Item = std::io::Result<String>>,
@@ -69,7 +69,7 @@ pub fn compare(
             Ok(text) => entry(&text),
             Err(error) if error.kind() == ErrorKind::InvalidData => None,
             Err(error) => {
-                faults.push(format!("line {index} of the export cannot be read: {error}"));
+                faults.push(format!("the export cannot be read from line {index} on: {error}"));
                 break;
             }
         };

@@ -2,9 +2,9 @@
 //! only added. Each has a hash over itself and the hash before, so that an entry that was changed,
 //! removed, inserted or moved is found.
 //!
-//! The hashes are not keyed, so anybody can verify an exported log. If somebody who can write to
-//! the database computes all later hashes again, or removes the last entries together with the row
-//! that counts them, only a comparison with an earlier export finds it.
+//! The hashes are not keyed, so anybody can verify an exported log. Somebody who can write to the
+//! database may compute all later hashes again. Or they may remove the last entries and set back
+//! the row that counts them. Only a comparison with an earlier export finds that.
 
 pub mod export;
 pub mod rows;
@@ -148,8 +148,8 @@ impl Chain {
         self.last
     }
 
-    /// Takes the next entry. After a fault it continues from what the entry says, so that a fault
-    /// is reported once.
+    /// Takes the next entry. After a fault it continues from what the entry says, so that one fault
+    /// does not make all later entries faults.
     pub fn take(&mut self, entry: &Entry) {
         if entry.number != self.last + 1 {
             self.faults

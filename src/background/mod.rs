@@ -13,7 +13,8 @@ use tokio::task::JoinHandle;
 use crate::app_state::AppState;
 use leader::WorkerLease;
 
-/// Becomes true when the process is to stop; every worker then ends soon.
+/// Becomes true when the worker has to stop, because the process stops or because this node no
+/// longer holds the worker's lease. The worker then ends soon.
 pub type Stop = watch::Receiver<bool>;
 
 type RunWorker = Box<dyn Fn(Stop, WorkerLease) -> BoxFuture<'static, ()> + Send + Sync>;

@@ -26,8 +26,8 @@ pub fn require(by: &DecidedBy, mode: Mode) -> Result<(), OperationError> {
 }
 
 /// Once there are operators, a command line must name one with at least the given role, and give a
-/// reason. Managing operators and keys takes an administrator. If no administrator may sign in, any
-/// name will do, because otherwise nobody could create one.
+/// reason. Managing operators and keys takes an administrator. For these commands only, any name
+/// will do if no administrator may sign in. Otherwise nobody could create one.
 pub fn require_operator(
     tx: &mut dyn Tx,
     by: &DecidedBy,

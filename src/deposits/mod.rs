@@ -20,7 +20,7 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_events(&[crate::events::DEPOSIT_COMPLETED])
     .with_book_rules(rows::BOOK_RULES);
 
-/// How long a deposit whose block was replaced may take to come back.
+/// How long a deposit that the chain no longer shows may take to come back.
 pub const UNSEEN_SECONDS_MAX: i64 = 24 * 3600;
 
 #[derive(Clone)]
@@ -125,8 +125,8 @@ pub fn follow(
     rows::update(tx, deposit, from)
 }
 
-/// Notes that the chain no longer shows a deposit, because its block was replaced. The deposit
-/// keeps its identifier and waits.
+/// Notes that the chain no longer shows a deposit: its block was replaced, or a real chain replaced
+/// the simulated one. The deposit keeps its identifier and waits.
 pub fn mark_unseen(
     tx: &mut dyn Tx,
     now: &mut Now,

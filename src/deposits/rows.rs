@@ -96,7 +96,7 @@ pub fn find_movement(
     Ok(deposits.into_iter().max_by_key(|deposit| deposit.id))
 }
 
-/// All deposits of one transaction on one chain, oldest first.
+/// All deposits of one transaction on one chain, in the order of their log indices.
 pub fn of_transaction(
     tx: &mut dyn Tx,
     scope: Scope,

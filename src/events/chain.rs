@@ -119,7 +119,8 @@ pub fn checkpoint(
     }
 }
 
-/// Refuses a cursor behind which events were removed: whoever pages from there has missed some.
+/// Refuses a cursor if events after it may have been removed: whoever pages from there may have
+/// missed some.
 pub fn check_cursor(
     tx: &mut dyn Tx,
     now: &Now,
@@ -176,13 +177,13 @@ fn next_due(
     let last = reached.last().map(|reach| reach.scope);
     let due = reached
         .into_iter()
-        .filter(|reach| reach.behind_count >= missing_from(reach.checkpoint_count));
+        .filter(|reach| reach.newer_events_count >= missing_from(reach.checkpointed_events_count));
     Ok((due.map(|reach| reach.scope).collect(), last))
 }
 
 /// Removes up to `rows_max` expired events of one account, and leaves a checkpoint for the last of
-/// them. The first statement finds where they end, so that the removal is one range of the primary
-/// key on every planner.
+/// them. `last_before` first finds the last event to remove. So the removal is one range of the
+/// primary key, whatever planner the store has.
 pub fn purge(
     tx: &mut dyn Tx,
     now: &Now,
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_is_the_same_before_and_after_its_rows_and_a_purge() {
+    fn the_chain_is_the_same_before_and_after_its_checkpoints_and_a_purge() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         let tx: &mut dyn Tx = &mut SqliteTx::new(&connection);
         migrate::migrate(tx).unwrap();
@@ -382,7 +383,7 @@ mod tests {
         while advance(tx, own).unwrap() {}
         assert!(!is_due(tx, own).unwrap());
         check(tx, own, 0);
-        // A purge in the middle of a step, with rows and without any.
+        // A purge in the middle of a step, with stored checkpoints and without any.
         let removed = 3 * STEP as usize / 2;
         let late = at(start + removed as i64 * 1000 + 30 * DAY_MILLISECONDS);
         for scope in [own, other] {

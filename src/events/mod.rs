@@ -1,5 +1,6 @@
-//! Events: handlers write an outbox row in their transaction; one sequencer gives the row its
-//! identifier, in the order in which events become visible (`webhooks::sequencer`).
+//! Events. Handlers write an outbox row in their transaction. One sequencer (`webhooks::sequencer`)
+//! turns each row into an event, whose identifier it mints in the order in which events become
+//! visible.
 
 pub mod api;
 pub mod chain;

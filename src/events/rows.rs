@@ -54,8 +54,8 @@ pub fn find(
     tx.row(&sql, values![scope, id])?.map(read).transpose()
 }
 
-/// The events of an account with these identifiers, in no particular order, without those that are
-/// past their time.
+/// The events of an account with these identifiers, in no particular order. Events that were
+/// removed are missing.
 pub fn find_all(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -210,8 +210,8 @@ pub fn oldest(tx: &mut dyn Tx, scope: Scope) -> Result<Option<Id<kind::Event>>, 
     tx.row(sql, values![scope])?.map(|mut row| row.id()).transpose()
 }
 
-/// The next accounts with events after `after`, at most so many, with the oldest event of each. An
-/// account costs two look-ups by key, one without events none.
+/// The next accounts after the account `after` that have events, at most `count`, with the oldest
+/// event of each. Each of them costs two look-ups by key. An account without events costs nothing.
 pub fn oldest_of_each(
     tx: &mut dyn Tx,
     after: Scope,
@@ -232,24 +232,24 @@ pub fn oldest_of_each(
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reach {
     pub scope: Scope,
-    /// The events up to the last checkpoint.
-    pub checkpoint_count: i64,
-    /// The events behind it, counted up to a bound.
-    pub behind_count: i64,
+    /// How many events there are up to the last checkpoint.
+    pub checkpointed_events_count: i64,
+    /// How many events are newer than the last checkpoint, counted up to a bound.
+    pub newer_events_count: i64,
 }
 
-/// The next accounts with events behind one, at most so many, and how far the checkpoints of each
-/// reach; `behind_max` bounds the count of events behind the last one. An account without events
-/// costs nothing.
+/// The next accounts after the account `after` that have events, at most `accounts_max`, and how
+/// far the checkpoints of each reach. Events newer than the last checkpoint are counted up to
+/// `newer_max`. An account without events costs nothing.
 pub fn reach_of_each(
     tx: &mut dyn Tx,
     after: Scope,
     accounts_max: i64,
-    behind_max: i64,
+    newer_max: i64,
 ) -> Result<Vec<Reach>, StoreError> {
     let sql = "SELECT reached.scope AS scope, reached.events_count, (SELECT COUNT(*) FROM (SELECT \
                e.id FROM events e WHERE e.scope = reached.scope AND e.id > reached.event_id ORDER \
-               BY e.id LIMIT ?3) behind) FROM (SELECT found.scope AS scope, COALESCE((SELECT \
+               BY e.id LIMIT ?3) newer) FROM (SELECT found.scope AS scope, COALESCE((SELECT \
                c.event_id FROM event_checkpoints c WHERE c.scope = found.scope ORDER BY c.event_id \
                DESC LIMIT 1), ?4) AS event_id, COALESCE((SELECT c.events_count FROM \
                event_checkpoints c WHERE c.scope = found.scope ORDER BY c.event_id DESC LIMIT 1), \
@@ -260,14 +260,18 @@ pub fn reach_of_each(
                AND found.place < ?2) SELECT scope FROM found WHERE scope IS NOT NULL) AS found) AS \
                reached ORDER BY scope";
     let beginning: Id<kind::Event> = Id::from_u128(0);
-    let rows = tx.rows(sql, values![after, accounts_max, behind_max, beginning])?;
+    let rows = tx.rows(sql, values![after, accounts_max, newer_max, beginning])?;
     let read = |mut row: Row| {
-        Ok(Reach { scope: row.scope()?, checkpoint_count: row.int()?, behind_count: row.int()? })
+        Ok(Reach {
+            scope: row.scope()?,
+            checkpointed_events_count: row.int()?,
+            newer_events_count: row.int()?,
+        })
     };
     rows.into_iter().map(read).collect()
 }
 
-/// The last of the oldest events before a bound.
+/// Takes the oldest events below `bound`, at most `rows_max`, and answers the newest of them.
 pub fn last_before(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -288,7 +292,8 @@ pub fn remove_until(
     tx.execute("DELETE FROM events WHERE scope = ?1 AND id <= ?2", values![scope, last])
 }
 
-/// The first of the outbox rows that wait because no group of the lane took them with it.
+/// The identifier of the first outbox row that waits. On the embedded store rows wait only if a
+/// command wrote them beside the server, or if a commit had more than one run takes.
 pub fn outbox_first(tx: &mut dyn Tx) -> Result<Option<Vec<u8>>, StoreError> {
     tx.row("SELECT id FROM outbox ORDER BY id LIMIT 1", &[])?.map(|mut row| row.bytes()).transpose()
 }
@@ -316,7 +321,7 @@ pub struct OutboxRow {
     pub event_type: String,
     pub linked: AnyId,
     pub created: i64,
-    /// What the database gave it; `None` where one node writes.
+    /// On PostgreSQL its number of the sequence `outbox_places`; `None` on the embedded store.
     pub place: Option<i64>,
 }
 
@@ -351,10 +356,11 @@ fn outbox_query(is_shared: bool) -> String {
     )
 }
 
-/// Removes outbox rows that became events. On a shared store rows with lower identifiers may become
-/// visible at any moment, so exactly those that were read go. They go by their places, with which
-/// one index begins. By `id`, a planner that expects one row takes that index too, and reads all of
-/// it for each row, with the entries of all rows that went since the table was cleaned.
+/// Removes outbox rows that became events. On a shared store it deletes exactly the rows that were
+/// read, because rows with lower identifiers may become visible at any moment. It finds them by
+/// `place`, the first column of the index `outbox_place`. By `id` it would be slow: a planner that
+/// expects one row scans that whole index for each row, with the entries of all rows that were
+/// deleted since the last vacuum.
 pub fn remove_outbox(tx: &mut dyn Tx, sequenced: &[OutboxRow]) -> Result<(), StoreError> {
     if tx.is_shared() {
         let places: Vec<Value<'_>> = sequenced.iter().map(|row| row.place.into()).collect();

@@ -165,7 +165,9 @@ fn was_counted_from_the_start(
     let name = in_force_since(total.subject, total.is_month());
     let since = meta::read(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
     // `since` is an instant and the period is business time. Test clocks only move forward, so
-    // today's offset is at least that of the moment when the limit was first seen.
+    // today's offset is at least that of the moment when the limit was first seen. So the sum below
+    // is never too early. At worst it is too late, and then the payouts are added up although the
+    // total could begin with zero.
     let ahead = now.clock_offset_seconds() * 1000;
     Ok(since.is_some_and(|since| {
         i64::from_be_bytes(since) + ahead + LIMIT_ROLLOUT_MILLISECONDS <= total.from_milliseconds

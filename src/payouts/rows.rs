@@ -174,7 +174,8 @@ pub fn total_units(
     row.map(|mut row| row.int()).transpose()
 }
 
-/// What was instructed in a total's period, in paise.
+/// The sum of the payouts that were instructed in a total's period and neither failed nor came
+/// back, in paise.
 pub fn instructed_units(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<i64, StoreError> {
     const INSTRUCTED: &str = "p.status IN ('processing', 'settled') \
         AND p.submitted_milliseconds >= ?3 AND p.submitted_milliseconds < ?4";

@@ -4,9 +4,9 @@
 //!
 //! It is charged in rupees and deducted from what is bought: the rule is stated on the rupee side,
 //! and taking it before the exchange would change the amount that it is computed from. So
-//! `buy_amount` = gross - GST (a quote that asks for a `buy_amount` gets exactly that), where gross
-//! is (amount - fee) x rate rounded down to the paisa, and `fee.amount` stays what is kept in the
-//! sell currency.
+//! `buy_amount` = gross - GST, where gross is (amount - fee) x rate rounded down to the paisa. A
+//! quote that asks for a `buy_amount` gets exactly the amount it asked for, even if gross - GST is
+//! slightly more. `fee.amount` stays what is kept in the sell currency.
 
 use crate::kernel::{Currency, Money, StoreError};
 

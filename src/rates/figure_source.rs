@@ -22,7 +22,7 @@ const MILLISECONDS_FROM: i64 = 100_000_000_000;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSettings {
-    /// Where the source answers: https, or http on this machine. Who can change a figure on its
+    /// Where the source answers: https, or http on this machine. Whoever can change a figure on its
     /// way sets the rate.
     pub url: String,
     /// Where the figure is in the answer: a JSON pointer (RFC 6901).

@@ -1,5 +1,6 @@
-//! Market rates from JSON over HTTP. Each figure has one source or several. A worker polls them,
-//! and `current` answers what the last poll found, so that no request ever waits for a source.
+//! Market rates from JSON over HTTP. Each figure has one source or several. A worker polls them.
+//! `current` answers the last good rate from memory, unless a later poll contradicted it. So no
+//! request ever waits for a source.
 //!
 //! ```toml
 //! [rates]

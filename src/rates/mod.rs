@@ -66,7 +66,7 @@ impl RateRefusal {
     }
 }
 
-/// The latest good rate of a source.
+/// Both figures of the market, and their time. It may not have been judged yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketRate {
     /// INR for one USD.

@@ -64,8 +64,8 @@ pub fn schedule<K: IdKind>(
     let task = Task { due_milliseconds, id: now.mint(), scope, kind, object_id: object.as_u128() };
     rows::insert(tx, &task, now.clock_offset_seconds())?;
     // A task that is due later needs no signal: the worker looks by itself at least every
-    // `LOOK_MILLISECONDS_MAX`. Twice that, because this transaction may commit just after such a
-    // look.
+    // `LOOK_MILLISECONDS_MAX`. The bound is twice that: this transaction may commit some time after
+    // `now`, and the next look may come a whole interval after the commit.
     if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
         tx.signal(Signal::Tasks);
     }

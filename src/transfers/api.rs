@@ -239,7 +239,8 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
     })
 }
 
-/// `None` before the payout has settled, so that no caller sees a payout without its reference.
+/// `None` before the payout has settled: a transfer shows its payout only together with the bank's
+/// reference.
 fn payout_view(payout: Payout) -> Option<TransferPayout> {
     Some(TransferPayout {
         id: payout.id,

@@ -45,8 +45,8 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_status::<TransferStatus>("transfers")
     .with_book_rules(rows::BOOK_RULES);
 
-/// How long a hold lasts. Then a transfer's money is refunded; a payout is refused if its
-/// beneficiary cannot be paid, and is tried again otherwise.
+/// How long a hold lasts. Then a transfer's money is refunded, and `paying::look_at_held` looks at
+/// a payout again.
 pub const HOLD_SECONDS: i64 = 24 * 3600;
 /// The expiry task first runs this long after `expires_at`, because a block at `expires_at` itself
 /// is in time.
@@ -185,9 +185,10 @@ pub struct NewTransfer {
     pub metadata: Metadata,
 }
 
-/// Creates a transfer with a deposit address of its own. First it refuses all IDs that name
-/// nothing; then everything else that breaks a rule. Answers 503 while the chain is not followed
-/// with the configured token contract, and while no deposit address is ready.
+/// Creates a transfer with a deposit address of its own. A pause, and a bank that takes no NRE
+/// payments, are refused first. Then all IDs that name nothing are refused together; then
+/// everything else that breaks a rule. Answers 503 while transfers are paused, while the chain is
+/// not followed with the configured token contract, and while no deposit address is ready.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,

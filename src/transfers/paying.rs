@@ -109,7 +109,8 @@ pub(super) fn fund_from(
     Ok(())
 }
 
-/// Whether limits can hold a payout. They are waived for one that the operator approved.
+/// Whether limits can hold a payout. They are waived for a payout that a limit held and that the
+/// operator approved.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum LimitCheck {
     Apply,
@@ -145,13 +146,15 @@ pub fn submit(
             payouts::hold(tx, now, &mut payout, reason)?;
             look_again_in_a_day(tx, now, &payout)?;
         } else if is_review && payout.held_for != Some(reason) {
-            // `look_at_held` notes the other reason, which starts 24 hours.
             payouts::hold(tx, now, &mut payout, reason)?;
         }
+        // A payout on hold whose beneficiary is not under review stays as it is here.
+        // `look_at_held` changes its reason to `Beneficiary`, and its 24 hours begin then.
         return Ok(());
     }
     if !screening::screen_everybody(tx, now, services, &transfer, &beneficiary)? {
-        // Screened again when the operator approves the payout, and after each 24 hours.
+        // Each later `submit` screens again: after 24 hours, when the operator approves the payout,
+        // when its beneficiary is payable again, and when a pause of payouts ends.
         if payout.status == PayoutStatus::Initialized {
             // Read again: screening may have changed the beneficiary's row, and `lock` needs its
             // version.
@@ -402,8 +405,8 @@ fn is_under_review(tx: &mut dyn Tx, beneficiary: &Beneficiary) -> Result<bool, S
     Ok(hits.iter().all(|hit| hit.decision != Some(HitDecision::Refused)))
 }
 
-/// Ends a payout that was never sent: the operator refused it, or its beneficiary could not be paid
-/// for 24 hours.
+/// Ends a payout that was never sent. The operator refused it or its beneficiary, or the
+/// beneficiary could not be paid for 24 hours.
 pub fn refuse_held(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -462,8 +465,8 @@ pub fn look_at_held(
     refuse_held(tx, now, services, &mut payout, code)
 }
 
-/// Schedules all payouts on hold to a beneficiary that is payable again. Those held for another
-/// reason are judged again and stay on hold.
+/// Schedules all payouts on hold to a beneficiary that is payable again. Those that are held for
+/// another reason are judged again too. They stay on hold while that reason lasts.
 pub fn resume_held(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -18,8 +18,8 @@ use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// A payout whose transfer has more counted deposits than this is held: not every paying address
-/// was screened.
+/// A payout whose transfer has more counted deposits than this is held. Only so many are read here,
+/// so some paying addresses would not be screened again.
 const DEPOSITS_MAX: i64 = 100;
 
 /// Screens everybody concerned: the sender, the beneficiary with the holder name that its bank
