@@ -14,7 +14,8 @@ pub struct WaitingCount {
     pub mode: Mode,
     /// Of both modes together at most [`rows::COUNTED_MAX`].
     pub count: i64,
-    /// Since when the oldest of those counted waits: Unix seconds on the store's clock. Times of an
+    /// Since when the oldest of those counted waits: Unix seconds on the store's clock. Where the
+    /// beginning of the wait is not stored, it is when the object was created. Times of an
     /// account's test clock are converted, so an advance of that clock makes the wait longer.
     /// `None` if nothing waits.
     pub oldest_at: Option<i64>,

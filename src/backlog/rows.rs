@@ -25,12 +25,14 @@ const DUE: &[(&str, &str)] = &[
     ),
 ];
 
-/// What waits without a due time. `at` is the account's business time.
+/// What waits without a due time. `at` is in the account's business time: when the object was
+/// created, except for a hold with a timer, which began 24 hours before it ends.
 const OPEN: &[(&str, &str)] = &[
     ("outbox", "SELECT scope, created AS at FROM outbox ORDER BY id LIMIT ?1"),
     (
         "funding_holds",
-        "SELECT scope, created AS at FROM transfers WHERE status = 'funding_hold' LIMIT ?1",
+        "SELECT scope, COALESCE(hold_until - 86400, created) AS at FROM transfers WHERE status = \
+         'funding_hold' LIMIT ?1",
     ),
     ("payout_holds", "SELECT scope, created AS at FROM payouts WHERE status = 'hold' LIMIT ?1"),
     (
@@ -52,7 +54,8 @@ const DELIVERIES: &[(&str, &str)] = &[(
      q.closed ORDER BY d.endpoint_id, d.due_milliseconds LIMIT ?1",
 )];
 
-/// What waits in the bank's journal. `at` is a time of the store's clock.
+/// What waits in the bank's journal. `at` is a time of the store's clock. `returned_and_failed`
+/// waits for no decision, so it is left out.
 const AT_BANK: &[(&str, &str)] = &[
     (
         "payouts_unsent",

@@ -356,6 +356,9 @@ async fn metrics_count_what_waits_and_for_how_long() {
         assert_eq!(backlog(&server, "", of, "test").await, count, "{of}");
         assert_eq!(backlog(&server, "", of, "live").await, 0, "{of}");
     }
+    // The hold began when the transfer expired, half an hour after it was created.
+    let held_seconds = backlog(&server, "_oldest_seconds", "funding_holds", "test").await;
+    assert!(held_seconds < 1_800, "{held_seconds}");
     // What happened on the account's test clock ages with it, as well as with the service's.
     let mut ages = Vec::new();
     for of in ["funding_holds", "payout_holds", "hits", "refunds"] {
