@@ -257,7 +257,8 @@ fn validate(
         ),
         Some(branch) if !branch.takes_payouts() => require(
             "ifsc_unknown",
-            "The directory says that this branch takes no payments any more. Ask for its new code.",
+            "The directory says that this branch takes neither NEFT nor RTGS. Ask for another \
+             code; after a merger the branch has a new one.",
         ),
         Some(branch) if method.is_some_and(|method| takes(branch, method) == Some(false)) => {
             require(

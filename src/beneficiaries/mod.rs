@@ -83,6 +83,7 @@ pub struct Beneficiary {
     pub requirements: Vec<Requirement>,
     pub name_match: Option<NameMatch>,
     pub checked_at: Option<i64>,
+    /// Verifications that asked for a correction; see `FAILED_VERIFICATIONS_MAX`.
     pub failed_passes_count: i64,
     pub metadata: Metadata,
     pub status_history: History<BeneficiaryStatus>,
@@ -253,7 +254,7 @@ pub fn update(
         date_of_birth: change.kyc.date_of_birth.over(old.date_of_birth),
         nationality: change.kyc.nationality.over(old.nationality),
         relationship: change.kyc.relationship.over(old.relationship),
-        // It belonged to the old account; the next look-up gives the new holder's name.
+        // The account may be another one. The next look-up gives the name again.
         holder_name: None,
     };
     let key = services.sealing_key(tx)?;
@@ -280,7 +281,7 @@ pub fn update(
     if change.submit.unwrap_or(submits_by_default) {
         beneficiary.requirements.clear();
         beneficiary.payouts_disabled_reason = Some(PayoutsDisabledReason::VerificationPending);
-        // A question that a decision made needless may still be open.
+        // A decision may have ended the last verification while its question was open.
         look_ups::forget(tx, beneficiary.scope, beneficiary.id)?;
         become_status(tx, now, &mut beneficiary, BeneficiaryStatus::Verifying)?;
         schedule_check(tx, now, services, &beneficiary)?;
@@ -312,8 +313,8 @@ fn become_status(
     events::emit_status(tx, now, beneficiary.scope, to, beneficiary.id.any())
 }
 
-/// The full account number. Only for the bank and the look-up: never put it into an answer or a
-/// log.
+/// The full account number. Only for the bank, the look-up, and an operator whose reason is in the
+/// audit log. Never put it into an answer of the API or a log.
 pub fn open_account_number(
     beneficiary: &Beneficiary,
     services: &Services,
@@ -391,6 +392,7 @@ impl Beneficiary {
 /// The refusal for a beneficiary that cannot be paid now.
 pub fn refusal_not_payable(beneficiary: &Beneficiary) -> Refusal {
     let what_to_do = match (beneficiary.status, beneficiary.payouts_disabled_reason) {
+        // Also if the operator refused it: a caller must not learn what screening found.
         (_, Some(PayoutsDisabledReason::ComplianceHold)) => "The operator reviews it.",
         (BeneficiaryStatus::Draft, _) => "Submit it with an update that holds submit: true.",
         (BeneficiaryStatus::Verifying, _) => {

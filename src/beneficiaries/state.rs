@@ -19,6 +19,7 @@ crate::string_enum!(
         AccountInvalid "account_invalid",
         AccountNotNre "account_not_nre",
         IfscUnknown "ifsc_unknown",
+        // No rule gives this reason today.
         KycRequired "kyc_required",
         ComplianceHold "compliance_hold",
         ReturnedPayout "returned_payout",

@@ -25,7 +25,8 @@ const RECHECK_AFTER_MILLISECONDS: i64 = 3_600_000;
 /// The message of a requirement if the bank has the account under another name.
 const NAME_REQUIRED: &str = "The bank has this account under another name. Send the account \
     holder's name as the bank writes it, as name, with POST /v1/beneficiaries/{id}.";
-/// The same after a helper of test mode decided so: there is no bank that has a name.
+/// The same message after a helper of test mode asked for input. In test mode no bank knows the
+/// holder's name, so any name will do.
 const NAME_REQUIRED_BY_HELPER: &str = "The bank has this account under another name. Send the \
     account holder's name, here any name, with POST /v1/beneficiaries/{id}; then let the helper \
     activate end the verification.";
@@ -89,7 +90,8 @@ fn screen(
     })
 }
 
-/// The answer of screening, before the bank is asked; `None` if nothing was found.
+/// Screens a beneficiary in verification. `None` if screening is clear, or if the beneficiary is
+/// not in verification.
 pub fn screening_answer(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -125,7 +127,8 @@ pub fn rescreen(
     if !beneficiary.payouts_enabled
         && beneficiary.payouts_disabled_reason != Some(PayoutsDisabledReason::ComplianceHold)
     {
-        // It was stopped for another reason; the operator has to look at the list first.
+        // Payouts were stopped for another reason. Before they are enabled again, the operator has
+        // to decide about the hit.
         beneficiary.payouts_disabled_reason = Some(PayoutsDisabledReason::ComplianceHold);
         return rows::update(tx, &mut beneficiary, BeneficiaryStatus::Active);
     }
@@ -313,7 +316,7 @@ fn require(
     become_status(tx, now, beneficiary, BeneficiaryStatus::InputRequired)
 }
 
-/// The operator's decisions, which test mode offers as helpers.
+/// What the operator or a helper of test mode decides. Only a helper decides `RequireInput`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VerificationDecision {
     Activate,

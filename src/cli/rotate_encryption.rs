@@ -11,8 +11,8 @@ use crate::key_rotation::{self, Begun, Survey};
 use crate::secrets::{self, KEY_NEEDED};
 use crate::store::failpoint;
 
-/// How many passes over all values at most. During the first pass, transactions may still write
-/// values with the old key.
+/// How many passes over all values at most. Another pass is needed only if a value changed during
+/// the last one, or if a node's clock differed by more than a second.
 const PASSES_MAX: u32 = 10;
 
 const NEXT_KEY_NEEDED: &str = "no next key is given. Make it once with `head -c 32 /dev/urandom | \
@@ -52,8 +52,9 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
         Begun::Running(rotation) => rotation,
         Begun::DoneBefore => {
             return print(&format!(
-                "the key {} is the only one already: put it into HUNDI_ENCRYPTION_KEY (or the .key \
-                 file), and take HUNDI_ENCRYPTION_KEY_NEXT (or the .key-next file) away",
+                "the key {} seals already, and the change to it has ended: put it into \
+                 HUNDI_ENCRYPTION_KEY (or the .key file), and take HUNDI_ENCRYPTION_KEY_NEXT (or \
+                 the .key-next file) away",
                 key_name(&next)
             ));
         }

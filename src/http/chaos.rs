@@ -26,7 +26,7 @@ pub struct Watching {
 /// Whether the caller's requests are watched now. The key's row says so, so other keys cost
 /// nothing.
 pub fn is_watched(app: &AppState, caller: &Caller, route: &Route) -> bool {
-    caller.chaos_until.is_some_and(|until| app.store.clock.milliseconds() < until)
+    caller.chaos_until_milliseconds.is_some_and(|until| app.store.clock.milliseconds() < until)
         && !route.is_test_helper()
 }
 

@@ -34,8 +34,8 @@ impl Holder {
 }
 
 /// Records, as a node starts, which keys it has. On a shared store the row of the sealing key is
-/// written back unchanged, only to lock it. A change of the key then commits either before this,
-/// which conflicts with it, or after this, and sees the node.
+/// written back unchanged, only to lock it. If a change of the key commits first, this transaction
+/// meets a conflict and runs again. If this commits first, the change sees the node.
 pub fn enter(
     tx: &mut dyn Tx,
     now: &Now,

@@ -31,7 +31,8 @@ const ROWS_AT_ONCE: i64 = 50;
 const ROWS_SURVEYED_AT_ONCE: i64 = 1_000;
 /// How many values that no key opens are named. With the wrong key no value of the database opens.
 const UNREADABLE_SHOWN_MAX: usize = 20;
-/// How long [`await_earlier`] waits: far longer than any transaction may take.
+/// How long [`await_earlier`] waits: far longer than a transaction takes, unless its commit waits
+/// for a standby.
 const EARLIER_SECONDS_MAX: u64 = 60;
 /// By how much the nodes' clocks may differ from the database's.
 const CLOCKS_DIFFER_MILLISECONDS: i64 = 1_000;
@@ -77,7 +78,7 @@ pub fn sealer(tx: &mut dyn Tx, keys: &[[u8; KEY_BYTES]]) -> Result<Sealer, Store
 pub enum Begun {
     /// A change is under way, begun now or by an earlier run: the new key seals.
     Running(Rotation),
-    /// The next key is the only one already, and no change is under way.
+    /// The next key seals already, and no change is under way: an earlier run finished it.
     DoneBefore,
     /// Nodes without the new key, by name.
     NodesWithout(Vec<String>),

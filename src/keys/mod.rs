@@ -23,8 +23,8 @@ pub const KEY_CACHE_MILLISECONDS: i64 = 1_000;
 const KEYS_CACHED_MAX: usize = 10_000;
 
 /// Makes the text of a key from 32 random bytes: a prefix, 32 base62 characters, and a checksum.
-/// With the checksum, the service notices a typing error without a look-up, and so does a program
-/// that searches texts for leaked keys.
+/// With the checksum, the service notices a typing error without asking the store. A program that
+/// searches texts for leaked keys can tell a key from other text.
 pub fn key_text(mode: Mode, is_restricted: bool, random: [u8; RANDOM_LENGTH]) -> String {
     let kind = if is_restricted { "rk" } else { "sk" };
     let mode = if mode.is_live() { "live" } else { "test" };
@@ -129,10 +129,11 @@ pub struct Caller {
     pub revoked_at: Option<i64>,
     pub is_suspended: bool,
     /// Until when the key has a chaos profile, in milliseconds since 1970; `None` without one.
-    pub chaos_until: Option<i64>,
+    pub chaos_until_milliseconds: Option<i64>,
 }
 
-/// The refusal of a request without a valid key. No message reveals which keys exist or existed.
+/// The refusal of a request without a valid key. Its messages do not reveal which keys exist or
+/// existed. Only an expired key, and a key of a suspended account, get other messages.
 fn invalid_key(what: &str) -> OperationError {
     const ADVICE: &str = "Send the header Authorization: Bearer <API_KEY>, once.";
     Refusal::new(Code::SecretKeyInvalid, format!("{what} {ADVICE}")).into()
@@ -288,8 +289,8 @@ impl KeyRing {
 
     fn recall(&self, hash: &[u8; 32], now_milliseconds: i64) -> Option<Arc<Caller>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let (caller, read_at) = known.get(hash)?;
-        let age = now_milliseconds - read_at;
+        let (caller, read_milliseconds) = known.get(hash)?;
+        let age = now_milliseconds - read_milliseconds;
         (0..KEY_CACHE_MILLISECONDS).contains(&age).then(|| caller.clone())
     }
 

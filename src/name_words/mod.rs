@@ -21,8 +21,8 @@ const APOSTROPHES: [char; 7] = ['\'', '`', '\u{b4}', '\u{2bc}', '\u{2018}', '\u{
 /// Signs that only say how their neighbours are drawn.
 const INVISIBLE: [char; 3] = ['\u{ad}', '\u{200c}', '\u{200d}'];
 
-/// A text without differences that do not count: case, forms of one sign, and the dot of a Turkish
-/// capital I. Each apostrophe is the ASCII one.
+/// A text without differences that do not count: case, invisible signs, other forms of a sign (such
+/// as full-width letters), and the dot of a Turkish capital I. Each apostrophe is the ASCII one.
 fn folded(text: &str) -> String {
     // First, because U+00B4 is also a space with an accent.
     let plain = text.replace(APOSTROPHES, "'").replace(INVISIBLE, "");
@@ -48,7 +48,8 @@ pub fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The words of a text that is searched for, which are the parts of one with an apostrophe.
+/// The words of a text that is searched for. A word with an apostrophe gives only its parts:
+/// O'Brien is `o` and `brien`.
 pub fn asked_words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in folded(text).split(is_between).filter(|word| !word.is_empty()) {

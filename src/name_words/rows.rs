@@ -30,7 +30,8 @@ pub fn add(tx: &mut dyn Tx, scope: Scope, id: AnyId, words: &[String]) -> Result
     Ok(())
 }
 
-/// Persons of whose names a word begins with `beginning`; at most `rows_max`.
+/// Persons of whose present or earlier names a word begins with `beginning`. A person comes once
+/// for each such word. At most `rows_max` rows.
 pub fn beginning_with(
     tx: &mut dyn Tx,
     beginning: &str,
@@ -45,8 +46,8 @@ pub fn beginning_with(
     tx.rows(sql, values![beginning.as_bytes(), &after, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The names of persons of one account who come after an identifier, for the walk through names
-/// from before this table.
+/// The names of persons of one account and mode who come after an identifier, for the worker that
+/// adds missing words.
 pub fn names_after(
     tx: &mut dyn Tx,
     kind: ObjectKind,

@@ -113,8 +113,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn more_rupees_never_cost_less_tax_nor_more_than_they_are(gross in 0..6_000_000_000_i64,
-            more in 0..100_000_000_i64) {
+        fn more_rupees_never_lower_the_tax_nor_add_more_tax_than_rupees(
+            gross in 0..6_000_000_000_i64, more in 0..100_000_000_i64) {
             let gst = |units| Gst::on(Money::new(units, Currency::Inr)).unwrap().amount.units;
             prop_assert!(gst(gross) <= gst(gross + more));
             prop_assert!((GST_PAISE_MIN..=1_080_000).contains(&gst(gross)));

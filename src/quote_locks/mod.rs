@@ -280,7 +280,7 @@ mod tests {
         }
 
         #[test]
-        fn what_an_amount_buys_is_bought_by_no_larger_amount(
+        fn the_smallest_sale_is_never_larger_than_the_amount_that_bought_it(
             rate in 1_000_000_i64..200_000_000,
             sell in 1_000_i64..=5_000_000,
         ) {

@@ -1,7 +1,7 @@
 //! Statements: what one account's transfers moved in a period, from the deposit's hash to the
-//! bank's reference, with opening + movements = closing in every currency. What came in and left,
-//! and the totals, are sums of the book's postings in the period; everything else describes the
-//! transfer as it is now.
+//! bank's reference, with opening + movements = closing in every currency. What came in and left is
+//! the sum of the book's postings in the period. Opening and closing are the sums of all postings
+//! before its start and before its end. Everything else describes the transfer as it is now.
 
 pub mod api;
 pub mod rows;
@@ -42,8 +42,10 @@ pub struct StatementRow {
     pub deposit_transaction_hashes: Vec<String>,
     /// Final deposits, also those whose hashes are not listed.
     pub deposits_count: i64,
-    /// USDT that came in and left in the period, fee and refunds included.
+    /// USDT that came in during the period. USDT that a failed or returned payout gave back counts
+    /// too.
     pub usdt_in: Money,
+    /// USDT that left in the period, fee and refunds included.
     pub usdt_out: Money,
     /// INR for one USD.
     pub rate: Rate,
@@ -54,8 +56,9 @@ pub struct StatementRow {
     pub method: Option<PaymentMethod>,
     pub unique_transaction_reference: Option<String>,
     pub settled_at: Option<i64>,
-    /// INR that was bought and left in the period.
+    /// INR that was bought in the period.
     pub inr_in: Money,
+    /// INR that left in the period: paid out, or given back by a failed payout.
     pub inr_out: Money,
     /// USDT of refunds that are confirmed on chain.
     pub refunded: Money,

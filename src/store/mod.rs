@@ -328,7 +328,8 @@ pub trait Tx {
     /// Wakes a worker once this transaction has committed.
     fn signal(&mut self, signal: Signal);
     /// Whether transactions that run now can still put an object in front of `last_id`. Only a view
-    /// asks, after it has read a page.
+    /// asks: after it has read a page, or to wait for earlier transactions
+    /// (`key_rotation::await_earlier`).
     fn visibility_floor(&mut self, _last_id: u128) -> Result<VisibilityFloor, StoreError> {
         Ok(VisibilityFloor::Passed)
     }

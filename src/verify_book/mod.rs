@@ -28,8 +28,8 @@ pub fn run(database: &Database) -> Result<BookReport, StoreError> {
     database.examine(examine)
 }
 
-/// Checks that one of the encryption keys with these verifiers belongs to the database. Answers the
-/// fault, or `None` if one does. A new database that has no key yet is no fault.
+/// Checks that one of these verifiers is that of the database's encryption key. Answers the fault,
+/// or `None`. A new database has no key yet, which is no fault.
 pub fn key_fault(
     database: &Database,
     verifiers: &[Verifier],
@@ -37,12 +37,14 @@ pub fn key_fault(
     let stored = database.examine(|tx| meta::read(tx, secrets::VERIFIER))?;
     let is_wrong = stored
         .is_some_and(|stored| !verifiers.iter().any(|verifier| seal::fits(&stored, verifier)));
-    Ok(is_wrong
-        .then(|| "the encryption key is not the one that this database was made with".to_owned()))
+    Ok(is_wrong.then(|| {
+        "the encryption key is not the one that this database was made with, or was changed to"
+            .to_owned()
+    }))
 }
 
-/// Opens every sealed value with one of `keys`, and counts the values of each key. Those that no
-/// key opens are a fault, and so is a key that does not belong to the database.
+/// Opens every sealed value with one of `keys`, and counts the values of each key. It is a fault if
+/// no key opens a value, or if none of the keys belongs to the database.
 pub fn sealed_values(
     database: &Database,
     keys: &[[u8; KEY_BYTES]],

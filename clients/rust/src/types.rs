@@ -2263,9 +2263,9 @@ pub struct StatementRow {
     pub deposit_transaction_hashes: Vec<String>,
     /// Final deposits, also those whose hashes are not listed.
     pub deposits_count: i64,
-    /// USDT that came in and left in the period, fee and refunds included.
+    /// USDT that came in during the period. USDT that a failed or returned payout gave back counts
     pub usdt_in: Decimal,
-    /// USDT that left.
+    /// USDT that left in the period, fee and refunds included.
     pub usdt_out: Decimal,
     /// INR for one USD.
     pub rate: Decimal,
@@ -2285,9 +2285,9 @@ pub struct StatementRow {
     /// When the payout settled, in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<i64>,
-    /// INR that was bought and left in the period.
+    /// INR that was bought in the period.
     pub inr_in: Decimal,
-    /// Rupees paid out.
+    /// INR that left in the period: paid out, or given back by a failed payout.
     pub inr_out: Decimal,
     /// USDT of refunds that are confirmed on chain.
     pub refunded: Decimal,

@@ -1314,9 +1314,9 @@ export interface StatementRow {
   deposit_transaction_hashes: Array<string>;
   /** Final deposits, also those whose hashes are not listed. */
   deposits_count: number;
-  /** USDT that came in and left in the period, fee and refunds included. */
+  /** USDT that came in during the period. USDT that a failed or returned payout gave back counts */
   usdt_in: Decimal;
-  /** USDT that left. */
+  /** USDT that left in the period, fee and refunds included. */
   usdt_out: Decimal;
   /** INR for one USD. */
   rate: Decimal;
@@ -1332,9 +1332,9 @@ export interface StatementRow {
   unique_transaction_reference?: string | null;
   /** When the payout settled, in Unix seconds. */
   settled_at?: number | null;
-  /** INR that was bought and left in the period. */
+  /** INR that was bought in the period. */
   inr_in: Decimal;
-  /** Rupees paid out. */
+  /** INR that left in the period: paid out, or given back by a failed payout. */
   inr_out: Decimal;
   /** USDT of refunds that are confirmed on chain. */
   refunded: Decimal;

@@ -2,8 +2,8 @@
 //! answer changes.
 //!
 //! A row stays until an answer was applied, so nothing is lost if the server stops or the service
-//! stays silent. It carries the identifier of its question. If the caller changed the account
-//! meanwhile, the row is gone or has another identifier, and the answer is dropped.
+//! stays silent. It carries the identifier of its question. If the caller submitted the beneficiary
+//! again meanwhile, the row is gone or has another identifier, and the answer is dropped.
 
 mod rows;
 
@@ -61,8 +61,8 @@ pub fn begin(
     Ok(())
 }
 
-/// Drops the question about an account that was changed, so that a late answer is not applied to
-/// the new account.
+/// Drops the open question about a beneficiary that is submitted again, so that a late answer is
+/// not applied to what it is now.
 pub fn forget(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -110,7 +110,7 @@ fn waiting(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiary>, Sto
 }
 
 /// Applies the result of a look-up. Answers `false` if the question was replaced or dropped
-/// meanwhile.
+/// meanwhile, or if the beneficiary is no longer in verification.
 pub fn finish(
     tx: &mut dyn Tx,
     now: &mut Now,

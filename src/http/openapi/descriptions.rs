@@ -266,7 +266,7 @@ const NAMES: &[(&str, &str)] = &[
     ("id", "ID of the object."),
     ("identification", "Document that identifies the person."),
     ("ifsc", "IFSC of the branch."),
-    ("inr_out", "Rupees paid out."),
+    ("inr_out", "Rupees that left: paid out, or given back by a failed payout."),
     ("instructions_url", "Page that shows the payer what to send and where."),
     ("kind", "What the refund gives back."),
     ("late", "What to do with money that arrives late."),

@@ -1350,9 +1350,9 @@ class StatementRow(TypedDict):
     deposits_count: int
     """Final deposits, also those whose hashes are not listed."""
     usdt_in: Decimal
-    """USDT that came in and left in the period, fee and refunds included."""
+    """USDT that came in during the period. USDT that a failed or returned payout gave back counts"""
     usdt_out: Decimal
-    """USDT that left."""
+    """USDT that left in the period, fee and refunds included."""
     rate: Decimal
     """INR for one USD."""
     fee: Decimal
@@ -1368,9 +1368,9 @@ class StatementRow(TypedDict):
     settled_at: NotRequired[int | None]
     """When the payout settled, in Unix seconds."""
     inr_in: Decimal
-    """INR that was bought and left in the period."""
+    """INR that was bought in the period."""
     inr_out: Decimal
-    """Rupees paid out."""
+    """INR that left in the period: paid out, or given back by a failed payout."""
     refunded: Decimal
     """USDT of refunds that are confirmed on chain."""
     refund_transaction_hashes: list[str]
