@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 use super::jobs::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Ran, Signals};
 use super::key_segments::KeySegments;
 use super::sqlite::{self, RunAgain, SqliteTx, Undo};
-use super::{Signal, Tx, failpoint, rests};
+use super::{Signal, Tx, failpoint, plan_statistics, rests};
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Now, OperationError, StoreError, system_random};
 
@@ -98,7 +98,7 @@ impl Embedded {
         tx.run("BEGIN")?;
         let key_segments = KeySegments::load(&mut tx, keys_max)?;
         tx.run("COMMIT")?;
-        sqlite::set_plan_statistics(&connection)?;
+        plan_statistics::set_plan_statistics(&connection)?;
         sqlite::deny_edits_of_append_only_tables(&mut connection)?;
         let (queue, messages) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
         let seed = system_random().map_err(StoreError::Broken)?;

@@ -17,6 +17,7 @@ pub mod meta;
 pub mod migrate;
 pub mod pack;
 mod pending_signals;
+mod plan_statistics;
 pub mod postgres;
 pub mod record;
 mod rests;
@@ -340,9 +341,8 @@ pub trait Tx {
     /// its store gave none to.
     fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError>;
 
-    /// Reads rows by keys, many with one statement, in no particular order. `select` ends before
-    /// the comparison with a key, and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND
-    /// id`.
+    /// Reads rows by keys, in no particular order. `select` ends before the comparison with a key,
+    /// and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND id`.
     ///
     /// Each key is looked up by itself. With `id IN (…)` a planner that underestimates the rows of
     /// the first value reads all of them and compares each with the list.
@@ -351,23 +351,26 @@ pub trait Tx {
         select: &str,
         first: Value<'_>,
         keys: &[Value<'_>],
-    ) -> Result<Vec<Row>, StoreError> {
-        let mut rows = Vec::with_capacity(keys.len());
-        for part in at_once(keys) {
-            let selects: Vec<String> =
-                (0..part.len()).map(|index| format!("{select} = ?{}", index + 2)).collect();
-            rows.extend(self.rows(&selects.join(" UNION ALL "), &[&[first], part].concat())?);
-        }
-        Ok(rows)
-    }
+    ) -> Result<Vec<Row>, StoreError>;
     /// Changes the rows that still have the values they were read with; answers for each row
     /// whether it had. `keys` has the values of one row after the other, and names no row twice.
     fn update_each(
         &mut self,
         update: &EachUpdate<'_>,
         keys: &[Value<'_>],
-    ) -> Result<Vec<bool>, StoreError> {
-        update_one_by_one(self, update, keys)
+    ) -> Result<Vec<bool>, StoreError>;
+    /// Inserts rows, many with one statement. `values` has those of one row after the other.
+    fn insert_each(
+        &mut self,
+        insert: &EachInsert<'_>,
+        values: &[Value<'_>],
+    ) -> Result<(), StoreError> {
+        let rows: Vec<&[Value<'_>]> = values.chunks_exact(insert.columns_count).collect();
+        for part in at_once(&rows) {
+            let count = part.len();
+            self.execute_exactly(count as u64, &insert.sql(count), &part.concat())?;
+        }
+        Ok(())
     }
 
     /// The only row of a query, if there is one.
@@ -404,23 +407,30 @@ pub struct EachUpdate<'a> {
     pub columns: &'a [&'a str],
 }
 
-/// [`Tx::update_each`] with a statement for each row.
-fn update_one_by_one<T: Tx + ?Sized>(
-    tx: &mut T,
-    update: &EachUpdate<'_>,
-    keys: &[Value<'_>],
-) -> Result<Vec<bool>, StoreError> {
-    let (set_count, columns) = (update.set_values.len(), update.columns);
-    let conditions: Vec<String> = columns
-        .iter()
-        .enumerate()
-        .map(|(index, column)| format!("{column} = ?{}", set_count + index + 1))
-        .collect();
-    let sql =
-        format!("UPDATE {} SET {} WHERE {}", update.table, update.set, conditions.join(" AND "));
-    keys.chunks_exact(columns.len())
-        .map(|key| Ok(tx.execute(&sql, &[update.set_values, key].concat())? == 1))
-        .collect()
+impl EachUpdate<'_> {
+    /// The statement for one row: the parameters are `set_values`, then those of `columns`.
+    fn sql_of_one(&self) -> String {
+        let set_count = self.set_values.len();
+        let condition =
+            |(index, column): (usize, &&str)| format!("{column} = ?{}", set_count + index + 1);
+        let conditions: Vec<String> = self.columns.iter().enumerate().map(condition).collect();
+        format!("UPDATE {} SET {} WHERE {}", self.table, self.set, conditions.join(" AND "))
+    }
+}
+
+/// Rows to insert.
+pub struct EachInsert<'a> {
+    pub table: &'a str,
+    pub columns: &'a str,
+    pub columns_count: usize,
+}
+
+impl EachInsert<'_> {
+    /// The statement for a number of rows.
+    fn sql(&self, rows_count: usize) -> String {
+        let rows = placeholders(rows_count, self.columns_count);
+        format!("INSERT INTO {} ({}) VALUES {rows}", self.table, self.columns)
+    }
 }
 
 /// How many rows one statement takes, largest first. With few sizes there are few texts to prepare.
@@ -447,18 +457,14 @@ fn placeholders(rows_count: usize, columns_count: usize) -> String {
     (0..rows_count).map(|index| format!("({})", row(index))).collect::<Vec<_>>().join(", ")
 }
 
-/// Inserts rows, each with a value for each of the columns, many with one statement.
+/// Inserts rows, each with a value for each of the columns.
 pub fn insert_all<const N: usize>(
     tx: &mut dyn Tx,
     table: &str,
     columns: &str,
     rows: &[[Value<'_>; N]],
 ) -> Result<(), StoreError> {
-    for part in at_once(rows) {
-        let sql = format!("INSERT INTO {table} ({columns}) VALUES {}", placeholders(part.len(), N));
-        tx.execute_exactly(part.len() as u64, &sql, part.as_flattened())?;
-    }
-    Ok(())
+    tx.insert_each(&EachInsert { table, columns, columns_count: N }, rows.as_flattened())
 }
 
 /// Deletes the rows with these keys, many with one statement. A row that is missing is a conflict.

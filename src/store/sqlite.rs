@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
+use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, Statement, ToSql};
 
 use super::key_segments::KeySegments;
 use super::pending_signals::PendingSignals;
-use super::{Cell, Row, Signal, Tx, Value, statements};
+use super::{Cell, EachInsert, EachUpdate, Row, Signal, Tx, Value, statements};
 use crate::kernel::StoreError;
 
 /// Before 3.51.3 a rare race could corrupt a database in WAL mode.
@@ -158,94 +158,6 @@ pub fn deny_edits_of_append_only_tables(connection: &mut Connection) -> Result<(
         .map_err(store_error)
 }
 
-/// Tells the planner how the tables of callers' objects are filled, so that a filter by a related
-/// object uses its index.
-///
-/// Without statistics SQLite takes `scope = ?` of the primary key to be as selective as an index on
-/// scope and one more column, and reads a whole account. The figures are fixed, not measured: plans
-/// must not depend on when somebody measured.
-pub fn set_plan_statistics(connection: &Connection) -> Result<(), StoreError> {
-    const ROWS: &str = "1000000";
-    const ROWS_OF_ONE_VALUE: &str = "10";
-    let mut wanted: Vec<(String, String, String)> = Vec::new();
-    let mut tables = connection
-        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-        .map_err(store_error)?;
-    let tables: Vec<String> =
-        tables.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(store_error)?;
-    for table in tables {
-        let mut indexes = connection
-            .prepare("SELECT name, origin FROM pragma_index_list(?1)")
-            .map_err(store_error)?;
-        let indexes: Vec<(String, String)> = indexes
-            .query_map([&table], |row| Ok((row.get(0)?, row.get(1)?)))
-            .and_then(Iterator::collect)
-            .map_err(store_error)?;
-        let columns_of = |index: &str| -> Result<Vec<String>, StoreError> {
-            let mut columns = connection
-                .prepare("SELECT name FROM pragma_index_info(?1) ORDER BY seqno")
-                .map_err(store_error)?;
-            columns
-                .query_map([index], |row| row.get(0))
-                .and_then(Iterator::collect)
-                .map_err(store_error)
-        };
-        let primary = indexes.iter().find(|(_, origin)| origin == "pk");
-        let is_of_objects = primary
-            .map(|(index, _)| columns_of(index))
-            .transpose()?
-            .is_some_and(|columns| columns == ["scope", "id"]);
-        if !is_of_objects {
-            continue;
-        }
-        for (index, _) in &indexes {
-            let columns = columns_of(index)?;
-            // The number of all rows, then of the rows with one value of each column and those
-            // before it. The last column makes a row unique.
-            let mut figures = vec![ROWS];
-            for (place, column) in columns.iter().enumerate() {
-                let is_last = place + 1 == columns.len();
-                figures.push(match column.as_str() {
-                    _ if is_last => "1",
-                    "scope" if place == 0 => ROWS,
-                    _ => ROWS_OF_ONE_VALUE,
-                });
-            }
-            wanted.push((table.clone(), index.clone(), figures.join(" ")));
-        }
-    }
-    let has_statistics = connection
-        .prepare("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'")
-        .and_then(|mut found| found.exists([]));
-    if !has_statistics.map_err(store_error)? {
-        // Makes the table of statistics.
-        connection.execute_batch("ANALYZE meta").map_err(store_error)?;
-    }
-    let mut stated =
-        connection.prepare("SELECT tbl, idx, stat FROM sqlite_stat1").map_err(store_error)?;
-    let stated: Vec<(String, Option<String>, String)> = stated
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        .and_then(Iterator::collect)
-        .map_err(store_error)?;
-    let is_stated = |(table, index, figures): &(String, String, String)| {
-        stated.contains(&(table.clone(), Some(index.clone()), figures.clone()))
-    };
-    if wanted.iter().all(is_stated) {
-        return Ok(());
-    }
-    connection.execute_batch("BEGIN IMMEDIATE; DELETE FROM sqlite_stat1;").map_err(store_error)?;
-    for (table, index, figures) in &wanted {
-        connection
-            .execute(
-                "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?1, ?2, ?3)",
-                [table, index, figures],
-            )
-            .map_err(store_error)?;
-    }
-    // Loads the figures into this connection. Other connections load them when they open.
-    connection.execute_batch("COMMIT; ANALYZE sqlite_schema;").map_err(store_error)
-}
-
 /// Opens a connection that can only read.
 pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -386,45 +298,101 @@ impl<'c> SqliteTx<'c> {
         self.run(release)
     }
 
+    fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>, StoreError> {
+        statements::note(sql);
+        self.connection.prepare_cached(sql).map_err(store_error)
+    }
+
     pub fn run(&self, sql: &str) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
         statement.execute([]).map(|_| ()).map_err(store_error)
     }
 }
 
+/// The rows that a statement reads.
+fn read_rows<'v>(
+    statement: &mut Statement<'_>,
+    values: impl Iterator<Item = &'v Value<'v>>,
+    read: &mut Vec<Row>,
+) -> Result<(), StoreError> {
+    let columns_count = statement.column_count();
+    let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(store_error)?;
+    while let Some(row) = rows.next().map_err(store_error)? {
+        let mut cells = Vec::with_capacity(columns_count);
+        for index in 0..columns_count {
+            cells.push(match row.get_ref(index).map_err(store_error)? {
+                ValueRef::Null => Cell::Null,
+                ValueRef::Integer(value) => Cell::Int(value),
+                ValueRef::Text(value) => Cell::Text(
+                    String::from_utf8(value.to_vec())
+                        .map_err(|_| StoreError::Broken("a text column is not UTF-8".into()))?,
+                ),
+                ValueRef::Blob(value) => Cell::Bytes(value.to_vec()),
+                ValueRef::Real(_) => {
+                    return Err(StoreError::Broken("a column holds a float".into()));
+                }
+            });
+        }
+        read.push(Row::new(cells));
+    }
+    Ok(())
+}
+
 impl Tx for SqliteTx<'_> {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
-        statements::note(sql);
-        let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
+        let mut statement = self.prepare(sql)?;
         let changed = statement.execute(rusqlite::params_from_iter(values)).map_err(store_error)?;
         Ok(changed as u64)
     }
 
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-        statements::note(sql);
-        let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
-        let columns_count = statement.column_count();
-        let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(store_error)?;
+        let mut statement = self.prepare(sql)?;
         let mut read = Vec::new();
-        while let Some(row) = rows.next().map_err(store_error)? {
-            let mut cells = Vec::with_capacity(columns_count);
-            for index in 0..columns_count {
-                cells.push(match row.get_ref(index).map_err(store_error)? {
-                    ValueRef::Null => Cell::Null,
-                    ValueRef::Integer(value) => Cell::Int(value),
-                    ValueRef::Text(value) => Cell::Text(
-                        String::from_utf8(value.to_vec())
-                            .map_err(|_| StoreError::Broken("a text column is not UTF-8".into()))?,
-                    ),
-                    ValueRef::Blob(value) => Cell::Bytes(value.to_vec()),
-                    ValueRef::Real(_) => {
-                        return Err(StoreError::Broken("a column holds a float".into()));
-                    }
-                });
-            }
-            read.push(Row::new(cells));
+        read_rows(&mut statement, values.iter(), &mut read)?;
+        Ok(read)
+    }
+
+    fn rows_each(
+        &mut self,
+        select: &str,
+        first: Value<'_>,
+        keys: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut statement = self.prepare(&format!("{select} = ?2"))?;
+        let mut read = Vec::with_capacity(keys.len());
+        for key in keys {
+            read_rows(&mut statement, [&first, key].into_iter(), &mut read)?;
         }
         Ok(read)
+    }
+
+    fn update_each(
+        &mut self,
+        update: &EachUpdate<'_>,
+        keys: &[Value<'_>],
+    ) -> Result<Vec<bool>, StoreError> {
+        let mut statement = self.prepare(&update.sql_of_one())?;
+        keys.chunks_exact(update.columns.len())
+            .map(|key| {
+                let values = rusqlite::params_from_iter(update.set_values.iter().chain(key));
+                Ok(statement.execute(values).map_err(store_error)? == 1)
+            })
+            .collect()
+    }
+
+    fn insert_each(
+        &mut self,
+        insert: &EachInsert<'_>,
+        values: &[Value<'_>],
+    ) -> Result<(), StoreError> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let mut statement = self.prepare(&insert.sql(1))?;
+        for row in values.chunks_exact(insert.columns_count) {
+            statement.execute(rusqlite::params_from_iter(row)).map_err(store_error)?;
+        }
+        Ok(())
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
@@ -480,6 +448,7 @@ impl Tx for SqliteTx<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan_statistics::set_plan_statistics;
     use super::*;
 
     #[test]

@@ -74,8 +74,8 @@ fn update_each_sql(update: &EachUpdate<'_>, keys: &[&[Value<'_>]]) -> String {
     )
 }
 
-/// [`Tx::rows_each`] with one join in place of `UNION ALL`: 64 `SELECT`s in one statement take
-/// longer to plan than to run.
+/// [`Tx::rows_each`] with one join. 64 `SELECT`s in one statement, joined by `UNION ALL`, would
+/// take longer to plan than to run.
 pub(super) fn rows_each(
     tx: &mut dyn Tx,
     select: &str,
@@ -93,6 +93,18 @@ pub(super) fn rows_each(
         rows.extend(tx.rows(&sql, &[&[first], part].concat())?);
     }
     Ok(rows)
+}
+
+/// [`Tx::update_each`] with [`UpdateForm::OneByOne`].
+pub(super) fn update_one_by_one(
+    tx: &mut dyn Tx,
+    update: &EachUpdate<'_>,
+    keys: &[Value<'_>],
+) -> Result<Vec<bool>, StoreError> {
+    let sql = update.sql_of_one();
+    keys.chunks_exact(update.columns.len())
+        .map(|key| Ok(tx.execute(&sql, &[update.set_values, key].concat())? == 1))
+        .collect()
 }
 
 /// [`Tx::update_each`] with [`UpdateForm::ByPlace`].

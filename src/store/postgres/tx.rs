@@ -14,7 +14,7 @@ use crate::kernel::id::Minter;
 use crate::kernel::{InternalId, StoreError};
 use crate::store::key_segments::KeySegments;
 use crate::store::pending_signals::PendingSignals;
-use crate::store::{EachUpdate, Row, Signal, Tx, Value, VisibilityFloor, update_one_by_one};
+use crate::store::{EachUpdate, Row, Signal, Tx, Value, VisibilityFloor};
 
 /// A query that was announced, with its answer once it was sent.
 struct PrefetchedQuery {
@@ -412,7 +412,7 @@ impl Tx for PgTx<'_> {
     ) -> Result<Vec<bool>, StoreError> {
         match self.update_form {
             UpdateForm::ByPlace => many_rows::update_each(self, update, keys),
-            UpdateForm::OneByOne => update_one_by_one(self, update, keys),
+            UpdateForm::OneByOne => many_rows::update_one_by_one(self, update, keys),
         }
     }
 
