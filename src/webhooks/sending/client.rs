@@ -2,6 +2,7 @@
 //! and reads a bounded answer within bounded time, whatever the receiver does.
 
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
@@ -21,6 +22,9 @@ use super::paced::PacedBody;
 use super::pool::ConnectionPool;
 use super::resolve::Resolver;
 use super::vet::{WebhookHost, WebhookUrl, is_global_unicast, is_loopback};
+
+/// Headers of a request: the six below, and `Content-Length`.
+const REQUEST_HEADERS_COUNT: usize = 7;
 
 /// Delivers webhooks. Clones share connections and remembered addresses; dropping the last clone
 /// closes them.
@@ -107,7 +111,11 @@ impl ClientInner {
         let addresses = self.addresses(attempt, clock).await?;
         if let Some(mut link) = self.pool.take(attempt.url.origin(), &addresses).await {
             match link.ask(request(attempt)?, clock).await {
-                Ok(response) => return Ok(self.answer(link, response, attempt, clock).await),
+                Ok(response) => {
+                    let (answer, is_idle) = answer(&mut link, response, attempt, clock).await;
+                    self.keep(is_idle, attempt, link);
+                    return Ok(answer);
+                }
                 // The receiver closed the kept connection while the request was on its way.
                 Err(fault) if fault.unanswered => {}
                 Err(fault) => return Err(fault.error),
@@ -127,7 +135,9 @@ impl ClientInner {
     ) -> Result<ReceiverAnswer, DeliveryError> {
         let mut link = self.dial(attempt.url, addresses, clock).await?;
         let response = link.ask(request(attempt)?, clock).await.map_err(|fault| fault.error)?;
-        Ok(self.answer(link, response, attempt, clock).await)
+        let (answer, is_idle) = answer(&mut link, response, attempt, clock).await;
+        self.keep(is_idle, attempt, link);
+        Ok(answer)
     }
 
     /// Every address of the host, judged for this attempt; never empty. The name is not resolved
@@ -180,33 +190,35 @@ impl ClientInner {
         phase.limit(open).await?
     }
 
-    /// Reads the wanted part of the body, and keeps the connection if the answer ended properly. An
-    /// error in the body does not change the result, which the status line has decided.
-    async fn answer(
-        &self,
-        mut link: Connection,
-        response: Response<Incoming>,
-        attempt: &DeliveryAttempt<'_>,
-        clock: &AttemptClock,
-    ) -> ReceiverAnswer {
-        let (head, body) = response.into_parts();
-        let phase = clock.phase(clock.deadlines.body, DeliveryError::TotalTimeout);
-        let mut kept = Vec::new();
-        let reading = link.driver.drive(read_body(body, &mut kept));
-        let complete = phase.limit(reading).await == Ok(true);
-        if complete && link.is_idle().await {
+    /// Keeps a connection for the next attempt if it is idle.
+    fn keep(&self, is_idle: bool, attempt: &DeliveryAttempt<'_>, link: Connection) {
+        if is_idle {
             self.pool.put(attempt.url.origin(), link);
         }
-        ReceiverAnswer {
-            status: head.status,
-            excerpt: excerpt(&kept),
-            retry_after_seconds: retry_after_seconds(
-                head.status,
-                &head.headers,
-                attempt.now_seconds,
-            ),
-        }
     }
+}
+
+/// Reads the wanted part of the body. Also says whether the answer ended properly, so that the
+/// connection is idle. An error in the body does not change the result, which the status line has
+/// decided.
+async fn answer(
+    link: &mut Connection,
+    response: Response<Incoming>,
+    attempt: &DeliveryAttempt<'_>,
+    clock: &AttemptClock,
+) -> (ReceiverAnswer, bool) {
+    let (head, body) = response.into_parts();
+    let retry_after_seconds = retry_after_seconds(head.status, &head.headers, attempt.now_seconds);
+    let status = head.status;
+    drop(head);
+    let phase = clock.phase(clock.deadlines.body, DeliveryError::TotalTimeout);
+    let mut kept = Vec::new();
+    let is_complete = {
+        let reading = pin!(read_body(body, &mut kept));
+        phase.limit(link.driver.drive(reading)).await == Ok(true)
+    };
+    let is_idle = is_complete && link.is_idle().await;
+    (ReceiverAnswer { status, excerpt: excerpt(&kept), retry_after_seconds }, is_idle)
 }
 
 /// Refuses unless every address may be connected to: one bad address among good ones is how a
@@ -229,6 +241,7 @@ fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<PacedBody>, Delivery
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::from(attempt.url.target().clone());
     let headers = request.headers_mut();
+    *headers = HeaderMap::with_capacity(REQUEST_HEADERS_COUNT);
     headers.insert(HOST, attempt.url.authority().clone());
     headers.insert(USER_AGENT, value(attempt.user_agent)?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

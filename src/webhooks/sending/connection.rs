@@ -110,7 +110,7 @@ impl Connection {
     ) -> Result<Response<Incoming>, RequestError> {
         self.bytes_read.store(0, Ordering::Relaxed);
         let phase = clock.phase(clock.deadlines.head, DeliveryError::HeadTimeout);
-        let response = self.requests.send_request(request);
+        let response = pin!(self.requests.send_request(request));
         let error = match phase.limit(self.driver.drive(response)).await {
             Ok(Ok(response)) => return Ok(response),
             Ok(Err(error)) => error,
@@ -136,7 +136,7 @@ impl Connection {
 
     /// Whether the connection can take a request now, as far as the socket tells.
     pub(super) async fn is_idle(&mut self) -> bool {
-        self.driver.drive(async {}).await;
+        self.driver.drive(pin!(async {})).await;
         self.driver.connection.is_some() && self.requests.is_ready()
     }
 }
@@ -148,10 +148,13 @@ pub(super) struct ConnectionDriver {
 }
 
 impl ConnectionDriver {
-    /// Runs the connection while `work` waits for something from it.
-    pub(super) async fn drive<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let mut work = pin!(work);
-        poll_fn(|context| {
+    /// Runs the connection while `work` waits for something from it. Takes `work` pinned, because a
+    /// future that takes another by value has room for it twice.
+    pub(super) fn drive<T>(
+        &mut self,
+        mut work: Pin<&mut impl Future<Output = T>>,
+    ) -> impl Future<Output = T> {
+        poll_fn(move |context| {
             // An error of the connection reaches `work` through the request or the body.
             if let Some(connection) = &mut self.connection
                 && connection.as_mut().poll(context).is_ready()
@@ -160,7 +163,6 @@ impl ConnectionDriver {
             }
             work.as_mut().poll(context)
         })
-        .await
     }
 }
 

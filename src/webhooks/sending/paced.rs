@@ -15,16 +15,23 @@ const SLOW_PARTS_COUNT: usize = 4;
 /// The pause before each of them, in milliseconds.
 const SLOW_PAUSE_MILLISECONDS: u64 = 700;
 
-/// A body whose parts are sent one after another.
-pub struct PacedBody {
+/// The body of a request to a receiver.
+pub enum PacedBody {
+    /// All at once; `None` once it is sent.
+    Whole(Option<Bytes>),
+    /// In parts, one after another. Only a drill sends one, so the body of a delivery stays small.
+    Slow(Box<SlowBody>),
+}
+
+pub struct SlowBody {
     parts: VecDeque<Bytes>,
-    pause: Option<Duration>,
-    sleeping: Option<Pin<Box<Sleep>>>,
+    /// The pause before the next part, once it has begun.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl PacedBody {
     pub fn whole(body: Bytes) -> PacedBody {
-        PacedBody { parts: VecDeque::from([body]), pause: None, sleeping: None }
+        PacedBody::Whole(Some(body))
     }
 
     /// In a few parts, with a pause before each.
@@ -35,15 +42,21 @@ impl PacedBody {
             parts.push_back(body.split_to(part_bytes));
         }
         parts.push_back(body);
-        let pause = Some(Duration::from_millis(SLOW_PAUSE_MILLISECONDS));
-        PacedBody { parts, pause, sleeping: None }
+        PacedBody::Slow(Box::new(SlowBody { parts, pause: None }))
     }
 }
 
-impl Clone for PacedBody {
-    /// Clones what is not sent yet.
-    fn clone(&self) -> Self {
-        PacedBody { parts: self.parts.clone(), pause: self.pause, sleeping: None }
+impl SlowBody {
+    fn poll_part(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if !self.parts.is_empty() {
+            let pause = Duration::from_millis(SLOW_PAUSE_MILLISECONDS);
+            let sleeping = self.pause.get_or_insert_with(|| Box::pin(sleep(pause)));
+            if sleeping.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            self.pause = None;
+        }
+        Poll::Ready(self.parts.pop_front())
     }
 }
 
@@ -55,22 +68,25 @@ impl Body for PacedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let (Some(pause), false) = (self.pause, self.parts.is_empty()) {
-            let sleeping = self.sleeping.get_or_insert_with(|| Box::pin(sleep(pause)));
-            if sleeping.as_mut().poll(context).is_pending() {
-                return Poll::Pending;
-            }
-            self.sleeping = None;
-        }
-        Poll::Ready(self.parts.pop_front().map(|part| Ok(Frame::data(part))))
+        let part = match &mut *self {
+            PacedBody::Whole(body) => Poll::Ready(body.take()),
+            PacedBody::Slow(body) => body.poll_part(context),
+        };
+        part.map(|part| part.map(|part| Ok(Frame::data(part))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.parts.is_empty()
+        match self {
+            PacedBody::Whole(body) => body.is_none(),
+            PacedBody::Slow(body) => body.parts.is_empty(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.parts.iter().map(|part| part.len() as u64).sum())
+        SizeHint::with_exact(match self {
+            PacedBody::Whole(body) => body.as_ref().map_or(0, |body| body.len() as u64),
+            PacedBody::Slow(body) => body.parts.iter().map(|part| part.len() as u64).sum(),
+        })
     }
 }
 
@@ -85,13 +101,16 @@ mod tests {
         for length in [0, 5] {
             let bytes = Bytes::from(vec![7; length]);
             let slow = PacedBody::slow(bytes.clone());
+            let PacedBody::Slow(body) = &slow else { panic!("it is whole") };
+            let pauses = Duration::from_millis(SLOW_PAUSE_MILLISECONDS * body.parts.len() as u64);
             assert_eq!(slow.size_hint().exact(), Some(length as u64));
             let started = tokio::time::Instant::now();
-            assert_eq!(slow.clone().collect().await.unwrap().to_bytes(), bytes);
-            let parts_count = slow.parts.len() as u64;
-            let pauses = Duration::from_millis(SLOW_PAUSE_MILLISECONDS * parts_count);
+            assert_eq!(slow.collect().await.unwrap().to_bytes(), bytes);
             assert!(started.elapsed() >= pauses, "{length}");
-            assert_eq!(PacedBody::whole(bytes.clone()).collect().await.unwrap().to_bytes(), bytes);
+
+            let whole = PacedBody::whole(bytes.clone());
+            assert_eq!(whole.size_hint().exact(), Some(length as u64));
+            assert_eq!(whole.collect().await.unwrap().to_bytes(), bytes);
         }
     }
 }
