@@ -406,19 +406,26 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     Ok(removed)
 }
 
-/// Removes up to `rows_max` deliveries of deleted endpoints with their attempts; answers how many
-/// deliveries.
+/// Removes up to `rows_max` deliveries of deleted endpoints with their attempts, and the queues of
+/// those that have no more; answers how many deliveries. Do nothing after it in the transaction:
+/// whoever ends an attempt to such an endpoint waits for the commit.
 pub fn purge_deleted(tx: &mut dyn Tx, rows_max: i64) -> Result<u64, StoreError> {
     let mut removed = 0;
+    let mut emptied = Vec::new();
+    let mut last = Id::from_u128(0);
     while (removed as i64) < rows_max {
-        let Some(endpoint_id) = rows::queue_closed(tx)? else { break };
+        let Some(endpoint_id) = rows::queue_closed(tx, last)? else { break };
         let rows_left = rows_max - removed as i64;
         let removed_now =
             rows::deliveries_purge(tx, endpoint_id, Id::from_u128(u128::MAX), rows_left)?;
         removed += removed_now;
         if (removed_now as i64) < rows_left {
-            rows::queue_remove(tx, endpoint_id)?;
+            emptied.push(endpoint_id);
         }
+        last = endpoint_id;
+    }
+    for endpoint_id in emptied {
+        rows::queue_remove(tx, endpoint_id)?;
     }
     Ok(removed)
 }

@@ -19,7 +19,7 @@ use hundi::webhooks::schedule::{DISABLED_AFTER_SECONDS, DISABLED_FAILURES_MIN, E
 use hundi::webhooks::state::EndpointStatus;
 use hundi::webhooks::{self, Endpoint, EventFilters, rows};
 
-use crate::support::postgres::Database;
+use crate::support::postgres::{Database, try_sql};
 use crate::support::steps;
 
 const SCOPE: Scope = Scope::new(1, Mode::Test);
@@ -193,6 +193,40 @@ async fn an_event_for_an_endpoint_that_is_deleted_leaves_nothing_behind() {
     let (fanned, ()) = tokio::join!(fanning, meanwhile);
     fanned.expect("the fan-out");
     assert_eq!(stage.database.value(ORPHANS), "0");
+    stage.store.close().await;
+}
+
+/// Whoever ends an attempt to a deleted endpoint needs its queue. So a purge that takes long, or
+/// waits, must not have locked it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_purge_removes_queues_after_all_deliveries() {
+    let stage = Stage::new().await;
+    let delete_two = |tx: &mut dyn Tx, now: &mut Now| {
+        make_endpoint(tx, now)?;
+        events::emit(tx, now, SCOPE, TYPE, Id::<kind::Transfer>::from_u128(7).any())?;
+        webhooks::sequencer::sequence(tx, now)?;
+        for endpoint_id in rows::queues_after(tx, Id::from_u128(0), 10)? {
+            let endpoint = rows::find(tx, SCOPE, endpoint_id)?.expect("an endpoint");
+            webhooks::delete(tx, &endpoint)?;
+        }
+        Ok(())
+    };
+    stage.store.write(delete_two).await.expect("two deleted endpoints");
+    // The purge comes to the second endpoint, and waits.
+    let second = "SELECT 1 FROM webhook_deliveries ORDER BY endpoint_id DESC LIMIT 1 FOR UPDATE";
+    let held = stage.database.hold(second);
+    let store = stage.store.clone();
+    let purging = tokio::spawn(async move {
+        store.write(|tx, now| Ok(webhooks::worker::purge(tx, now, 100)?)).await
+    });
+    let waiting = WAITING.replace("webhook_queues", "webhook_deliveries");
+    stage.until(|| stage.database.value(&waiting) != "0").await;
+    let queues = "SELECT endpoint_id FROM webhook_queues FOR UPDATE NOWAIT";
+    let free = try_sql(&stage.database.url(), queues).map(|rows| rows.len());
+    drop(held);
+    assert_eq!(purging.await.expect("the purge").expect("the purge"), 2);
+    assert_eq!(free, Ok(2));
+    assert_eq!(stage.database.value("SELECT COUNT(*) FROM webhook_queues"), "0");
     stage.store.close().await;
 }
 

@@ -129,11 +129,11 @@ pub fn queue_remove(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     tx.execute_one("DELETE FROM webhook_queues WHERE endpoint_id = ?1 AND closed", values![id])
 }
 
-/// The queue of a deleted endpoint, if there is one.
-pub fn queue_closed(tx: &mut dyn Tx) -> Result<Option<EndpointId>, StoreError> {
-    tx.row("SELECT endpoint_id FROM webhook_queues WHERE closed ORDER BY endpoint_id LIMIT 1", &[])?
-        .map(|mut row| row.id())
-        .transpose()
+/// The first queue of a deleted endpoint after an endpoint.
+pub fn queue_closed(tx: &mut dyn Tx, after: EndpointId) -> Result<Option<EndpointId>, StoreError> {
+    let sql = "SELECT endpoint_id FROM webhook_queues WHERE closed AND endpoint_id > ?1 ORDER BY \
+     endpoint_id LIMIT 1";
+    tx.row(sql, values![after])?.map(|mut row| row.id()).transpose()
 }
 
 /// Endpoints after one of them, in the order of their identifiers.

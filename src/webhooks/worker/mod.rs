@@ -92,8 +92,8 @@ pub async fn run(
 
 /// Removes deliveries of deleted endpoints and expired ones, up to `rows_max`; answers how many.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
-    let removed = deliveries::purge_deleted(tx, rows_max)?;
-    Ok(removed + deliveries::purge(tx, now, rows_max - removed as i64)?)
+    let removed = deliveries::purge(tx, now, rows_max)?;
+    Ok(removed + deliveries::purge_deleted(tx, rows_max - removed as i64)?)
 }
 
 /// A step with the store that has ended.
