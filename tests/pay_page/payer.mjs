@@ -87,6 +87,37 @@ export const checks = {
     });
     if (wide.scroll > 0 || wide.out.length) fail(JSON.stringify(wide));
   },
+  // An amount is written before its currency in every language, and a day before its month in the language's direction.
+  "amounts and dates keep their order": async ({ page }) => {
+    const turned = await page.evaluate(() => {
+      const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+      const found = [];
+      for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+        if (!text.parentElement.checkVisibility()) continue;
+        const amounts = [...text.data.matchAll(/([0-9][0-9.,]*) (USDT|USD|INR)/g)];
+        const dates = [...text.data.matchAll(/([0-9]{1,2}) ([\u0621-\u064a]+) [0-9]{4}/g)];
+        for (const match of [...amounts, ...dates]) {
+          const place = (start, length) => {
+            const range = document.createRange();
+            range.setStart(text, start);
+            range.setEnd(text, start + length);
+            return range.getBoundingClientRect();
+          };
+          const first = place(match.index, match[1].length);
+          const second = place(match.index + match[1].length + 1, match[2].length);
+          const isTurned = first.left > second.left !== dates.includes(match);
+          if (Math.abs(first.top - second.top) < 4 && isTurned) found.push(text.data);
+        }
+      }
+      return found;
+    });
+    if (turned.length) fail(`turned around: ${turned}`);
+  },
+  // A browser that does not know the names of a language's months writes `M11`.
+  "months have names or numbers": async ({ page }) => {
+    const odd = await page.evaluate(() => [...document.querySelectorAll("time")].map((time) => time.textContent).filter((text) => /\bM\d\d\b/.test(text)));
+    if (odd.length) fail(`a month without a name: ${odd[0]}`);
+  },
   "what to pay is on the first screen": async ({ page }) => {
     const height = page.viewportSize().height;
     for (const part of ["#amount", "#qr", "#address", ".arrives", "#left"]) {

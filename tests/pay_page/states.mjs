@@ -72,6 +72,8 @@ const judge = async (opened, still) => {
   const { made, state, language } = still;
   same(await opened.page.evaluate(() => document.documentElement.lang), language, "the language");
   await checks["nothing overflows"](opened);
+  await checks["amounts and dates keep their order"](opened);
+  await checks["months have names or numbers"](opened);
   await checks["the page is light"](opened);
   if (state?.is_payable) {
     await checks["what to pay is on the first screen"](opened);

@@ -24,17 +24,22 @@
 
   // Times of the server, shown in the reader's own time zone.
   const parts = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
-  const format = new Intl.DateTimeFormat(words.lang === "en" ? "en-GB" : `${words.lang}-u-nu-latn`, parts);
+  const known = new Intl.DateTimeFormat(words.lang === "en" ? "en-GB" : `${words.lang}-u-nu-latn`, parts);
+  // A browser may lack the names of a language's months. It then writes `M11`; figures are better.
+  const isNameless = known.formatToParts(0).some((part) => part.type === "month" && /^M\d/.test(part.value));
+  const format = isNameless ? new Intl.DateTimeFormat("en-GB", { ...parts, month: "2-digit" }) : known;
   const showTimes = (root) => {
     for (const time of root.querySelectorAll("time[data-at]")) {
       time.textContent = format.format(Number(time.dataset.at) * 1000);
     }
   };
 
-  // Sentences of the server hold times as it writes them in every language.
+  // Sentences of the server hold times as it writes them in every language, and set apart from right to left. Ours has
+  // words of the language, so it keeps the language's direction (Unicode's UAX 9).
+  const directed = (text) => (document.dir === "rtl" ? `\u2067${text}\u2069` : text);
   const inOwnZone = (text) => text.replace(/\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC/g, (utc) => {
     const at = Date.parse(utc.replace(",", ""));
-    return Number.isNaN(at) ? utc : format.format(at);
+    return Number.isNaN(at) ? utc : directed(format.format(at));
   });
 
   // The reader's clock may be wrong, so only its progress counts.
@@ -108,7 +113,9 @@
   // Of a payment that was seen, or a refund that was sent, which has no note.
   const paymentItem = (payment) => {
     const item = element("li", "", "");
-    item.append(element("span", "label", payment.text));
+    const amount = element("span", "label", payment.text);
+    amount.dir = "ltr";
+    item.append(amount);
     if (payment.note) item.append(element("span", "", payment.note));
     item.append(timeOf(payment.at));
     if (payment.explorer_url !== null) {
