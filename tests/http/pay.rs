@@ -649,7 +649,15 @@ async fn the_page_speaks_the_readers_language() {
         ("", "", "en", "ltr", "Waiting for your payment"),
         ("", "hi-IN,hi;q=0.9,en;q=0.5", "hi", "ltr", "आपके भुगतान की प्रतीक्षा है"),
         ("?lang=ar", "hi", "ar", "rtl", "في انتظار دفعتك"),
-        ("?lang=xx", "ml", "ml", "ltr", "പേയ്‌മെന്റിനായി"),
+        (
+            "?lang=xx",
+            "ml",
+            "ml",
+            "ltr",
+            "നിങ്ങളുടെ \
+             പേയ്‌മെന്റിനായി \
+             കാത്തിരിക്കുന്നു",
+        ),
     ] {
         let headers =
             [("accept", "text/html"), ("accept-language", accepted), ("authorization", "")];
