@@ -1,4 +1,4 @@
-//! Cuts what was read into transactions of bounded size, and makes deposits of movements.
+//! Cuts what was read into several transactions, and makes deposits of movements.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,9 +26,10 @@ pub(super) struct BlockGroup {
     pub(super) sweeps: Vec<Sweep>,
 }
 
-/// Cuts what a range holds at the ends of blocks, so that no transaction takes much more than
-/// `MOVEMENTS_AT_ONCE`. `movements` are in the order of the chain, and `headers` has the header of
-/// each of their blocks. `from` and `last` are the cursors before and after the whole range.
+/// Cuts what a range holds at the ends of blocks, once a group has `MOVEMENTS_AT_ONCE`. A block is
+/// never cut, so one with many movements makes a larger group. `movements` are in the order of the
+/// chain, and `headers` has the header of each of their blocks. `from` and `last` are the cursors
+/// before and after the whole range.
 pub(super) fn block_groups(
     movements: Vec<Movement>,
     sweeps: Vec<Sweep>,

@@ -23,7 +23,8 @@ const TOLD_SECONDS: u64 = 60;
 
 /// What is known of an account key.
 enum KeyHistory {
-    /// The nodes know no history, or this database has handed out addresses of the key before.
+    /// The first node that answered knows no history, or this database has handed out addresses of
+    /// the key before.
     Unused,
     /// Its addresses have a history: a text for the operator that says what to do.
     Used(String),

@@ -72,6 +72,8 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                     );
                 }
                 troubles_in_a_row = 0;
+                // A held pool gives no deposit address until a node tells whether the account key
+                // was used before (`first_start`).
                 let is_held = follower
                     .app
                     .services
@@ -172,7 +174,8 @@ impl Follower {
             // The final view never goes back: all nodes that answer are behind.
             return Err(self.doubted(first, VerifyError::Stale(cursor.anchor.height)));
         }
-        // If only the second node is behind, this waits for it.
+        // The final height is that of the second-highest node. If it is below the cursor, nothing
+        // is read until that node catches up.
         let final_height = node_heights.final_view.height.max(cursor.anchor.height);
         if failpoint("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height
         {
@@ -239,7 +242,7 @@ impl Follower {
     }
 
     /// Logs every minute that the token's contract was deprecated. If the contract itself denies
-    /// it, the mark is taken from the stored cursor instead.
+    /// it, this removes the deprecation from the stored cursor instead.
     pub(super) async fn tell_of_deprecation(
         &mut self,
         cursor: &mut Cursor,

@@ -77,7 +77,7 @@ impl Follower {
         FollowError::Doubted { node: node.label(), doubt }
     }
 
-    /// Later than any block can be, Unix seconds.
+    /// The latest time that a block can have now, in Unix seconds.
     pub(super) fn latest_time(&self) -> i64 {
         self.app.store.clock.milliseconds() / 1000 + AHEAD_SECONDS_MAX
     }

@@ -1,4 +1,4 @@
-//! Finds the logs that concern our addresses, and turns them into deposits and sweeps.
+//! Finds the logs that concern our addresses, and turns them into movements and sweeps.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
@@ -125,7 +125,7 @@ impl Follower {
             {
                 tracing::warn!(
                     block = number,
-                    "a movement to us was shown whose transaction failed; it is not credited"
+                    "a movement to or from us was shown whose transaction failed; it is left out"
                 );
                 continue;
             }
@@ -137,7 +137,7 @@ impl Follower {
             else {
                 tracing::warn!(
                     block = number,
-                    "a movement to us is too small or too large for the book; it is not credited"
+                    "a movement to or from us is not of a size for the book; it is left out"
                 );
                 continue;
             };

@@ -66,8 +66,9 @@ impl Follower {
                     kept = None;
                     continue 'view;
                 }
-                // A contradiction here is no doubt: it only means that a block was replaced
-                // meanwhile. What this view misses is found when it is final.
+                // A contradiction here ends only this look: a block was replaced meanwhile.
+                // (`movements_of` still counts it as a doubt.) What this view misses is found when
+                // it is final.
                 let times = verify::check_times(
                     [&range.first, &range.last],
                     cursor.block_time,

@@ -1,5 +1,5 @@
-//! Refunds: USDT owed back. It goes only to a declared address. The service holds no keys, so the
-//! operator sends it.
+//! Refunds: USDT owed back. It goes only to a declared address. The service has no private keys of
+//! its addresses, so the operator sends it.
 
 pub mod api;
 pub mod payer_address;
@@ -86,8 +86,8 @@ pub struct NewRefund {
     pub address_declared_by: AddressDeclarer,
 }
 
-/// Records that money is owed back. It posts nothing: the function that calls it posts into the
-/// ledger account `hold`.
+/// Records that money is owed back. It posts nothing: the money is already in the ledger account
+/// `hold`.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,

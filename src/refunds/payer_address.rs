@@ -1,8 +1,8 @@
 //! The address that a payer gives for a refund on the payer's page, if the caller permits it.
 //!
 //! Whoever has the page's link can give it. So it counts only after a day, during which the caller
-//! can declare another address. If the caller declares the same one, the wait ends. It can be given
-//! again only if it is refused when the day is over.
+//! can declare another address. If the caller declares the same one, the wait ends. The payer can
+//! give another address only if this one is refused when the day is over.
 
 use super::state::{AddressDeclarer, RefundStatus};
 use super::{AddressDeclaration, Refund, address_refusal, declare_address, rows};

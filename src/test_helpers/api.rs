@@ -40,11 +40,11 @@ fn advance(
 ) -> Result<TestClock, OperationError> {
     let scope = context.scope();
     let latest = context.now.business() + form.advance_seconds.0;
-    if latest > clock::LAST_SECONDS {
+    if latest > clock::LAST_MOMENT {
         let message = "The test clock ends on 1 January 9998.";
         return Err(RefusalEntry::field(Code::ParameterRangeInvalid, "advance_seconds", message)
             .with("minimum", "1")
-            .with("maximum", (clock::LAST_SECONDS - context.now.business()).max(0).to_string())
+            .with("maximum", (clock::LAST_MOMENT - context.now.business()).max(0).to_string())
             .into());
     }
     clock::advance(context.tx, context.now, context.services, scope, form.advance_seconds.0)?;

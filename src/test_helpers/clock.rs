@@ -16,17 +16,18 @@ use crate::tasks::{self, TaskKind};
 
 /// The latest time that a test clock can show, in Unix seconds: 1 January 9998. Documents show
 /// dates until the end of the year 9999, and no object has a due time more than a year ahead.
-pub const LAST_SECONDS: i64 = 253_339_228_800;
+pub const LAST_MOMENT: i64 = 253_339_228_800;
 /// The most tasks that one advance runs, each at the moment when it is due. The task worker runs
 /// the rest right after the commit.
 const ADVANCED_TASKS_MAX: usize = 20_000;
 /// How long after an advance tasks with an older clock are searched for: soon, because most
 /// transactions are short, and again once every earlier transaction must have ended. A node gives
-/// up a transaction after 8 s, and PostgreSQL 10 s after it last heard of it.
+/// up a transaction after 8 s. PostgreSQL ends that of a silent node after at most 10 s: 7 s for a
+/// running statement, then 3 s without another.
 const CATCH_UPS_MILLISECONDS: [i64; 3] = [250, 2_000, 20_000];
 
 /// Advances the account's test clock by `seconds`, and leaves `now` at the new time. The caller has
-/// to keep it within [`LAST_SECONDS`].
+/// to keep it within [`LAST_MOMENT`].
 pub fn advance(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -49,7 +50,7 @@ pub fn advance(
     Ok(())
 }
 
-/// Adjusts tasks that an advance could not see to the account's test clock: runs those that fell
+/// Adjusts tasks to the account's test clock if an advance could not see them. Runs those that fell
 /// due meanwhile, and makes the others due earlier. Leaves `now` at the account's time.
 pub fn catch_up(
     tx: &mut dyn Tx,

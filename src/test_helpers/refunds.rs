@@ -42,7 +42,8 @@ fn complete(
     } else if found.is_held_by_screening {
         "The refund is held by screening: the operator decides about its address first."
     } else if found.bank_hold_reason.is_some() {
-        "The refund is held by the operator, who has to release it first."
+        "The refund is held because of what the bank reported of its payout: the operator has to \
+         release it first."
     } else {
         ""
     };

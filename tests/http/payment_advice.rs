@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use http::Method;
 use hundi::kernel::Mode;
 use hundi::payment_advices::signing;
-use hundi::test_helpers::clock::LAST_SECONDS;
+use hundi::test_helpers::clock::LAST_MOMENT;
 use serde_json::{Value, json};
 
 use crate::stage::{self, Actor, DAY, STEP};
@@ -489,7 +489,7 @@ async fn a_page_is_written_beside_the_write_lane() {
 async fn the_last_day_of_a_test_clock_has_documents() {
     let server = server().await;
     let actor = Actor::new(&server, "default").await;
-    actor.jump_to(&server, 1, LAST_SECONDS - DAY).await;
+    actor.jump_to(&server, 1, LAST_MOMENT - DAY).await;
     let payout = settled(&actor, beneficiary("Asha Rao"), sender("Asha Rao")).await;
     assert!(text_of(&pdf_of(&actor, &payout).await.body).contains("9997"));
     json_of(&actor, &payout).await.ok();

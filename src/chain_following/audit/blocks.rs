@@ -39,8 +39,9 @@ pub(super) struct AuditedRange {
     pub(super) written: Vec<BookMovement>,
 }
 
-/// What `read_book` answers: the addresses that were handed out; for addresses that moved a former
-/// token, the contract that their transfer was told; and the book's movements.
+/// What `read_book` answers: the addresses that were handed out; for addresses that a
+/// former contract of the token moved to or from, the contract that their transfer was told; and
+/// the book's movements.
 type BookPart = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
 impl ChainAudit<'_> {

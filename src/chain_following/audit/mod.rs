@@ -25,7 +25,8 @@ use crate::kernel::{Currency, Money, OperationError};
 use crate::reconcile::chain::{ChainMovement, LogPosition};
 use crate::store::{Cost, Store, Tx};
 
-/// Pause before each request, because the follower has precedence in the nodes' budgets.
+/// Pause before a node is asked for the next part, because the follower has precedence in the
+/// nodes' budgets.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Refunds and new addresses are compared again from this long before the end of the last audit,
 /// which may have missed what was added while it ran.

@@ -16,7 +16,7 @@ use crate::store::{Cost, Store, Tx};
 
 /// How long after a whole audit the next one is due.
 const AUDIT_EVERY_SECONDS: i64 = 24 * 3600;
-/// How long after an audit that failed the next one begins.
+/// How long after the beginning of an audit that failed the next one may begin.
 const RETRY_SECONDS: i64 = 600;
 /// How often the worker checks whether an audit is due.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
