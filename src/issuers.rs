@@ -151,7 +151,7 @@ impl Logo {
         })
     }
     /// `None` unless it is a PNG within the limits whose pixels can be read. The size is in the
-    /// first chunk (PNG, third edition, 11.2.2).
+    /// first chunk, IHDR (PNG, third edition).
     pub(crate) fn of_png(png: Vec<u8>) -> Option<Logo> {
         let head: &[u8; 24] = png.first_chunk()?;
         let number = |at: usize| {

@@ -21,9 +21,9 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The value of an environment variable, or the text of the file that the variable with `_FILE`
-/// after its name names, which is how service managers hand out secrets. See
-/// [`check_environment`] and [`check_secret_files`].
+/// The value of an environment variable. If it is not set, the text of a file, whose path is in the
+/// variable `NAME_FILE`. Service managers hand out secrets in this way. See [`check_environment`]
+/// and [`check_secret_files`].
 pub fn environment(name: &str) -> Option<String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
     variable(name).or_else(|| {
@@ -77,7 +77,7 @@ pub fn check_secret_files() -> Result<(), String> {
     Ok(())
 }
 
-/// Of a database that has no file beside it.
+/// The error if no key was given for a database that has no file beside it.
 pub const KEY_NEEDED: &str = "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the \
  same on each: make it once with `head -c 32 /dev/urandom | base64`";
 
@@ -216,7 +216,7 @@ fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
 /// Name of the stored verifier of the key that seals.
 pub const VERIFIER: &str = "encryption_key_verifier";
 
-/// Of a process none of whose keys is the one that seals.
+/// The error of a process that does not have the key that seals.
 pub const KEY_DOES_NOT_FIT: &str = "the encryption key does not fit this database: give the key it \
  was made with, or was changed to, in HUNDI_ENCRYPTION_KEY or in the .key file beside it";
 

@@ -1,7 +1,7 @@
 //! The settings in force: one list of them, which the console shows and the audit log keeps. A
 //! start adds an entry if its settings differ from the last ones. Plain settings are kept as they
-//! are. Tables that may hold secrets or account numbers are kept as a keyed digest of all of them,
-//! which shows that something changed, but not what.
+//! are. Each table that may hold secrets or account numbers is kept as a keyed digest. It shows
+//! that the table changed, but not what in it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -56,7 +56,8 @@ fn oidc_text(oidc: &OidcSettings) -> String {
     text
 }
 
-/// Every setting, by its key in the configuration and in the order of the example.
+/// Every setting, by its key in the configuration. Those of one node come first, then those that
+/// all nodes share.
 pub fn shown(config: &Config, services: &Services) -> Vec<ShownSetting> {
     use SettingValue::{EachSecond, Money, Most, NotSet, Number, Seconds, YesOrNo};
     let settings = &config.settings;
@@ -167,8 +168,8 @@ pub async fn keep(config: &Config, store: &Store, services: &Services) -> Result
     kept.map_err(|error| format!("the settings in force cannot be recorded: {error}"))
 }
 
-/// Nodes that share a database may have settings of their own. So no entry is needed either if an
-/// earlier entry has the same settings, since the shared ones last changed.
+/// Nodes that share a database may have settings of their own. So an entry is also left out if an
+/// earlier entry has the same settings, and no entry after that one has other shared settings.
 fn keep_changed(tx: &mut dyn Tx, now: &Now, shown: &[ShownSetting]) -> Result<(), StoreError> {
     let action = Action::Settings.as_str().to_owned();
     let sought = Sought { action, before: i64::MAX, ..Sought::default() };

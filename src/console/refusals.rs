@@ -188,8 +188,8 @@ mod tests {
         "{} is sent to the bank again",
         "{} may be sent{}",
         "{} stays held{}; `hundi refunds address` gives it another address",
-        "; screening found the address on a list: `hundi screening` shows it, `hundi decide ID \
-         approve` or `refuse` decides",
+        "; screening found the address on a list: `hundi screening hits` shows it, `hundi decide \
+         ID approve` or `refuse` decides",
         "{} waits for {} to be final on {}",
         "; screening still holds it",
         "{} is no longer held for what the bank reported{}",

@@ -107,8 +107,8 @@ fn apply_check_by_hand(
     {
         return Err(declined(
             id,
-            "screening holds it, which a right account does not end: `hundi decide ID approve` or \
-             `refuse`",
+            "screening holds it, and a correct account does not end that: `hundi decide ID \
+             approve` or `refuse`",
         ));
     }
     beneficiaries::screen_and_apply(tx, now, services, &mut beneficiary, answer)?;

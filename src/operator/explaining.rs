@@ -12,7 +12,7 @@ use crate::store::Tx;
 /// A difference to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedDifference {
-    /// The number of a line or of a difference with a chain, or otherwise its subject.
+    /// The identifier of a line or of a difference with a chain, or otherwise its subject.
     pub what: String,
     /// The payouts that a line belongs to.
     pub payouts: Vec<Id<kind::Payout>>,
@@ -20,7 +20,7 @@ pub struct ExplainedDifference {
     pub kind: Option<String>,
 }
 
-/// Explains a difference: by its number, or otherwise by its subject.
+/// Explains a difference: by its identifier, or otherwise by its subject.
 pub fn explain(
     tx: &mut dyn Tx,
     now: &mut Now,

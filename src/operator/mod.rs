@@ -58,7 +58,7 @@ pub enum OperatorDecision {
     /// Unmatched deposit: give it back, to this address where one is known.
     Refund(Option<ChainAddress>),
     /// Payout that is with the bank: the bank paid it, under this reference. Settled payout that
-    /// waits for the operator: it stays settled, and this is its reference.
+    /// waits for the operator: it stays settled, and the reference has to be its own.
     Settle(String),
     /// Payout whose outcome is unknown, or that no file was written for yet: the bank did not and
     /// will not pay it.
@@ -151,8 +151,8 @@ pub fn see_account_number(
 }
 
 /// Writes into the audit log who sees the full account numbers of beneficiaries, and why. Refused
-/// without a reason and, once there are operators, for anybody else. Without a beneficiary it only
-/// checks that.
+/// without a reason. Once there are operators, it is refused on a command line for anybody who is
+/// none. With no beneficiaries it only checks this.
 pub fn see_account_numbers(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -222,7 +222,7 @@ fn decide_sender(
         }
     }
     let sender = senders::rows::find(tx, scope, sender)?
-        .ok_or_else(|| declined(id, "there is no such sender"))?;
+        .ok_or_else(|| declined(id, "there is no such object"))?;
     senders::rows::set_screening(tx, &sender, screening)?;
     Ok(format!("{id} {outcome}{decided}"))
 }
@@ -259,7 +259,8 @@ fn decide_transfer(
     }
     let decided = match decision {
         OperatorDecision::Approve => decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?,
-        // A refusal is kept with the hits. Without one, only this money goes back.
+        // If there are open hits, the refusal is kept with them. Otherwise only this money goes
+        // back.
         OperatorDecision::Refuse if hits::has_open(tx, scope, id)? => {
             decide_hits(tx, now, scope, id, HitDecision::Refused, by)?
         }

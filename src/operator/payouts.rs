@@ -14,7 +14,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying::{self, LimitCheck};
 
-/// Decides about a payout that is with the bank, came back from it, or is on hold.
+/// Decides about a payout that is with the bank, is settled, or is on hold.
 pub(super) fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -58,7 +58,12 @@ pub(super) fn decide(
             let reference = utr(id, payout.method, reference)?;
             let is_same =
                 payout.unique_transaction_reference.as_deref() == Some(reference.as_str());
-            if !is_same || !journal::set_attention(tx, now, payout.id, None)? {
+            if !is_same {
+                let message = "its reference is another one: give the reference that it was \
+                               settled under";
+                return Err(declined(id, message));
+            }
+            if !journal::set_attention(tx, now, payout.id, None)? {
                 return Err(not_taken(id, payout.status));
             }
         }

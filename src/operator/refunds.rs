@@ -100,8 +100,8 @@ pub fn set_refund_address(
     };
     refunds::declare_address(tx, now, services, &mut refund, declaration)?;
     let held = if refund.is_held_by_screening {
-        "; screening found the address on a list: `hundi screening` shows it, `hundi decide ID \
-         approve` or `refuse` decides"
+        "; screening found the address on a list: `hundi screening hits` shows it, `hundi decide \
+         ID approve` or `refuse` decides"
     } else {
         ""
     };

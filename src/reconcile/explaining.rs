@@ -1,12 +1,13 @@
-//! The operator explains what `hundi reconcile` shows. The command calls that `--accept`, and the
-//! store `accepted_at` or a closed difference; all mean "explained". What can be explained is
-//! stored in three ways:
+//! The operator explains what `hundi reconcile` shows. The command calls this `--accept`. The store
+//! calls it `accepted_at`, or keeps a row in `bank_closed_differences`. All three mean "explained".
+//! A line and a difference with a chain each have an identifier (`request_…`). What can be
+//! explained is stored in three ways:
 //!
-//! - A line of a bank's statement waits under its number. It belongs to one payout, to several or
-//!   to none ([`explain_by_id`]).
-//! - A difference with a chain is a row with a number ([`explain_by_id`]).
-//! - A difference of a payout, a statement or an account has no row: each comparison finds it anew.
-//!   Its explanation is stored, and hides it while its amount stays the same
+//! - A line of a bank's statement waits under its identifier. It belongs to one payout, to several
+//!   or to none ([`explain_by_id`]).
+//! - A difference with a chain is a row with an identifier ([`explain_by_id`]).
+//! - A difference of a payout, a statement or an account is not stored: each comparison finds it
+//!   anew. Its explanation is stored, and hides it while its amount stays the same
 //!   ([`explain_by_subject`]).
 
 use std::fmt;
@@ -22,7 +23,7 @@ use crate::store::Tx;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplanationOutcome {
     Taken,
-    /// No line or difference with this number is open; if payouts were named, no line.
+    /// No line or difference with this identifier is open; if payouts were named, no line.
     NotOpen,
     /// The bank was never given this payout.
     NeverGiven(Id<kind::Payout>),
@@ -37,8 +38,8 @@ impl fmt::Display for ExplanationOutcome {
         match self {
             ExplanationOutcome::Taken => f.write_str("it was taken"),
             ExplanationOutcome::NotOpen => f.write_str(
-                "no line or difference of this number waits to be explained: `hundi reconcile` \
-                 shows those that do",
+                "no line or difference with this ID waits to be explained: `hundi reconcile` shows \
+                 those that do",
             ),
             ExplanationOutcome::NeverGiven(payout) => {
                 write!(f, "{payout} was never given to the bank, so no line can be its payment")
@@ -49,14 +50,14 @@ impl fmt::Display for ExplanationOutcome {
                  the payouts that make the line's amount"
             ),
             ExplanationOutcome::NoPayment => f.write_str(
-                "money came with this line, and only a line with which money went can belong to \
-                 several payouts: explain it without naming them",
+                "this line is a credit, and only a debit can belong to several payouts: explain it \
+                 without naming them",
             ),
         }
     }
 }
 
-/// The amount of the one difference that would be explained: by its number, or otherwise by its
+/// The amount of the one difference that would be explained: by its identifier, or otherwise by its
 /// subject. `None` if there is none, or several.
 pub fn amount_of(
     tx: &mut dyn Tx,

@@ -61,11 +61,11 @@ impl KeptDifference {
 pub struct KeptComparison {
     /// Unix seconds.
     pub compared_at: i64,
-    /// All that were found, including those that have a row of their own.
+    /// All that were found, including those that the console shows in another queue.
     pub differences_count: usize,
-    /// Those without a row of their own, the first [`KEPT_MAX`].
+    /// Those that no other queue shows, the first [`KEPT_MAX`].
     pub differences: Vec<KeptDifference>,
-    /// How many more there are without a row of their own.
+    /// How many more there are that no other queue shows.
     #[serde(default)]
     pub more_count: usize,
     /// The newest decision and the last closed day at that time. If either has changed, the
@@ -74,9 +74,8 @@ pub struct KeptComparison {
     closed_until: Option<String>,
 }
 
-/// Whether a difference is also in a queue of its own: a line, or a payout that waits for a
-/// decision.
-const fn has_row(kind: DifferenceKind) -> bool {
+/// Whether another queue shows a difference: a line, or a payout that waits for a decision.
+const fn is_queued_elsewhere(kind: DifferenceKind) -> bool {
     matches!(
         kind,
         DifferenceKind::LineUnmatched
@@ -108,13 +107,13 @@ pub fn compare(tx: &mut dyn Tx, instant: i64) -> Result<(Report, KeptComparison)
             |kept: &&KeptDifference| kept.kind == found.kind.as_str() && kept.what == found.what;
         before.iter().find(is_it).map_or(instant, |kept| kept.since)
     };
-    let without_row = report.differences.iter().filter(|found| !has_row(found.kind));
+    let of_no_queue = report.differences.iter().filter(|found| !is_queued_elsewhere(found.kind));
     let differences: Vec<KeptDifference> =
-        without_row.take(KEPT_MAX).map(|found| KeptDifference::of(found, since(found))).collect();
+        of_no_queue.take(KEPT_MAX).map(|found| KeptDifference::of(found, since(found))).collect();
     let all: usize = report
         .count_by_kind
         .iter()
-        .filter_map(|(kind, count)| (!has_row(*kind)).then_some(count))
+        .filter_map(|(kind, count)| (!is_queued_elsewhere(*kind)).then_some(count))
         .sum();
     let kept = KeptComparison {
         compared_at: instant,
@@ -134,8 +133,9 @@ pub fn keep(tx: &mut dyn Tx, compared: &KeptComparison) -> Result<(), StoreError
     meta::write(tx, KEPT_META, &text)
 }
 
-/// Whether a statement has closed another day since, or somebody has decided while there were
-/// differences, which may have ended one.
+/// Whether the last comparison is outdated, or there is none. It is outdated if a statement has
+/// closed another day since. If it found differences, a later decision outdates it too, because the
+/// decision may have ended one.
 pub fn is_outdated(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let Some(kept) = stored(tx)? else { return Ok(true) };
     let (decision, closed_until) = marks(tx)?;
@@ -165,7 +165,8 @@ pub fn count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     Ok(kept + usize::try_from(lines).unwrap_or(0))
 }
 
-/// How many more differences of the bank's mode the last comparison found than it kept.
+/// How many more differences the last comparison found than it kept. All of them count for the
+/// bank's mode, because their own mode is not kept.
 pub fn more_count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     let is_asked = rows::bank_mode(tx)? == mode;
     Ok(stored(tx)?.filter(|_| is_asked).map_or(0, |kept| kept.more_count))

@@ -115,15 +115,15 @@ impl DifferenceKind {
                  address: stop paying out (docs/chains.md)"
             }
             DifferenceKind::MovementAmount => {
-                "the chain shows another amount, so much more than the book: stop paying out \
-                 (docs/chains.md)"
+                "the chain shows another amount (the figure is the chain's less the book's): stop \
+                 paying out (docs/chains.md)"
             }
             DifferenceKind::MovementBlock => {
                 "the chain shows another block or time: stop paying out (docs/chains.md)"
             }
             DifferenceKind::AddressBalance => {
-                "an address holds another amount, so much more than the book says: compare it with \
-                 an explorer (docs/chains.md)"
+                "an address holds another amount (the figure is the balance less the book's): \
+                 compare it with an explorer (docs/chains.md)"
             }
         }
     }
@@ -133,12 +133,12 @@ impl DifferenceKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub kind: DifferenceKind,
-    /// A payout, a line, a statement or an account; for a difference with a chain its number.
+    /// A payout, a line, a statement or an account; for a difference with a chain its identifier.
     pub what: String,
     /// The amount of the subject, or by how much two amounts differ.
     pub amount: Money,
     /// What happened and what the bank says. For a difference with a chain, whose `what` is only
-    /// the number for `--accept`: the movement or the address.
+    /// the identifier for `--accept`: the movement or the address.
     pub detail: Option<String>,
 }
 
@@ -162,11 +162,11 @@ impl fmt::Display for Difference {
 pub struct Report {
     /// One line about each thing that was compared.
     pub counts: Vec<String>,
-    /// The first `DIFFERENCES_SHOWN_MAX` of each kind.
+    /// At most `DIFFERENCES_SHOWN_MAX` of each kind. The two kinds of lines share that number.
     pub differences: Vec<Difference>,
     /// How many there are, whether they are listed or not.
     pub differences_count: usize,
-    /// How many there are of each kind that was counted one by one.
+    /// How many there are of each kind. Of lines, only those that were read are counted here.
     count_by_kind: HashMap<DifferenceKind, usize>,
 }
 

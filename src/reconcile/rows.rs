@@ -36,7 +36,8 @@ pub fn bank_mode(tx: &mut dyn Tx) -> Result<Mode, StoreError> {
     row.map_or(Ok(Mode::Live), |mut row| Ok(row.scope()?.mode()))
 }
 
-/// Shares of debits. An earlier version shared credits too, and those paid nobody.
+/// The shares of payouts in lines that paid several of them. Only debits count. An earlier version
+/// stored shares of credits too, and a credit pays nobody.
 const SHARES: &str = "bank_line_shares s JOIN bank_statement_lines d ON d.id = s.line_id AND \
                       d.sign = 'debit'";
 

@@ -8,7 +8,8 @@ use super::{Difference, DifferenceKind, Findings, inr};
 use crate::kernel::StoreError;
 use crate::store::Tx;
 
-/// How many of the newest statements are compared.
+/// How many statement identities are compared, those with the newest days first. All statements
+/// with one of them are compared.
 const STATEMENTS_MAX: i64 = 20_000;
 /// How many missing pages are named; further ones are only counted.
 const PAGES_NAMED_MAX: usize = 5;

@@ -704,7 +704,7 @@ async fn a_request_about_what_moved_on_ends_by_itself() {
     for number in [of_pause, of_transfer, of_refund] {
         // To try one out changes nothing, however often.
         let before = entries(&server).await;
-        assert_eq!(check(number, true).await, RequestCheck::Open);
+        assert_eq!(check(number, true).await, RequestCheck::Unchanged);
         assert_eq!(entries(&server).await, before);
     }
     let ended = write(&server, |tx, _| Ok(pauses::resume(tx, Operation::Quotes, None)?));

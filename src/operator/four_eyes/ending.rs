@@ -47,11 +47,11 @@ pub(super) fn carry_out(
     }
 }
 
-/// Whether somebody could still approve a request.
+/// What a check did with a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RequestCheck {
-    /// It waits, or somebody has decided about it.
-    Open,
+    /// Nothing: the request still waits, or it had ended before.
+    Unchanged,
     /// It would be declined now.
     Declined,
     /// This check ended it.
@@ -72,7 +72,7 @@ pub fn check(
 ) -> Result<RequestCheck, OperationError> {
     let found = rows::find(tx, number)?;
     let Some(request) = found.filter(|found| found.status == RequestStatus::Pending) else {
-        return Ok(RequestCheck::Open);
+        return Ok(RequestCheck::Unchanged);
     };
     if now.instant() >= request.requested_at + REQUEST_SECONDS_MAX {
         end(tx, now, &request, RequestStatus::Expired, "it is too old")?;
@@ -80,7 +80,7 @@ pub fn check(
     }
     // Somebody may let the requester decide again.
     if !may(tx, request.requested_by, Role::Operator)? {
-        return Ok(RequestCheck::Open);
+        return Ok(RequestCheck::Unchanged);
     }
     tx.savepoint()?;
     let outcome = match carry_out(tx, now, services, &request, "nobody", Via::Service) {
@@ -88,7 +88,7 @@ pub fn check(
         outcome => outcome,
     };
     tx.rollback_and_release()?;
-    let Err(declined) = outcome else { return Ok(RequestCheck::Open) };
+    let Err(declined) = outcome else { return Ok(RequestCheck::Unchanged) };
     if !was_declined {
         return Ok(RequestCheck::Declined);
     }

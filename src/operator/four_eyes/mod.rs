@@ -80,7 +80,7 @@ enum Stored {
 
 impl RequestedAction {
     /// What the action is about, as the record of decisions names it: an object's identifier, a
-    /// pause, or an account.
+    /// pause, an account, or what `hundi reconcile` calls a difference.
     pub fn subject(&self) -> String {
         match self {
             RequestedAction::Decide(id, _) => id.to_string(),
@@ -227,7 +227,8 @@ impl ApprovalRequest {
             _ => None,
         }
     }
-    /// The object that the request is about; `None` for a pause or an account.
+    /// The identifier that the subject is; `None` if it is none, as for a pause, an account or a
+    /// statement.
     pub fn object(&self) -> Option<AnyId> {
         AnyId::parse(&self.subject)
     }
@@ -351,8 +352,8 @@ fn cause(
 }
 
 /// Whether screening has found a confirmed match of this object, or an operator has confirmed one
-/// by a refusal. The addresses of a payout are its transfer's, whose hits an approval of the payout
-/// clears.
+/// by a refusal. For a payout the hits of its transfer count, because an approval of the payout
+/// clears them.
 fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreError> {
     let is_confirmed = |row: &screening::hit::HitRow| match row.decision {
         None => row.screening == Screening::ConfirmedMatch,

@@ -318,8 +318,8 @@ mod tests {
     use crate::store::Store;
     use crate::store::handle::{Cost, no_epilogue};
 
-    /// A comparison of a few blocks must not read whole tables, and the export not all sweeps for
-    /// each address.
+    /// A comparison of a few blocks must not read whole tables. A comparison of balances must not
+    /// read all sweeps for each address.
     #[tokio::test]
     async fn each_question_reads_its_index() {
         let folder = std::env::temp_dir().join(format!("hundi-audit-plans-{}", std::process::id()));
