@@ -338,6 +338,8 @@ fn read_rows<'v>(
     Ok(())
 }
 
+// Many rows are one prepared statement that runs for each of them: without a network, a statement
+// of many rows saves nothing, and its text has to be written (see bench/README.md).
 impl Tx for SqliteTx<'_> {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
         let mut statement = self.prepare(sql)?;
