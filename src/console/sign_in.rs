@@ -136,7 +136,7 @@ async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, F
     if let Some(seconds) = look.await? {
         return Ok(SignIn::Locked { seconds });
     }
-    let turn = asked.console.comparisons.turn(&attempt.place.address).await?;
+    let turn = asked.console.comparisons.turn(&attempt.place.network()).await?;
     // In a task of its own, so that a counted attempt is completed and logged even if the browser
     // disconnects.
     let ended = tokio::spawn(judged(app, turn, attempt)).await;

@@ -1,11 +1,13 @@
 //! Which connections are open, and which one is closed when there is no room for another.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::Notify;
+
+use crate::kernel::network_of;
 
 /// The highest limit on connections, however many files may be open.
 pub const CONNECTIONS_MAX: usize = 4_096;
@@ -71,17 +73,7 @@ pub struct Connections {
 /// Who shares a limit: one IPv4 address, or one IPv6 network of 64 bits. `None` for this machine
 /// itself.
 fn peer_of(address: IpAddr) -> Option<IpAddr> {
-    let address = address.to_canonical();
-    if address.is_loopback() {
-        return None;
-    }
-    Some(match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => {
-            let network = address.to_bits() & !u128::from(u64::MAX);
-            IpAddr::V6(Ipv6Addr::from_bits(network))
-        }
-    })
+    (!address.to_canonical().is_loopback()).then(|| network_of(address))
 }
 
 impl Connections {

@@ -1,7 +1,7 @@
 //! A session as stored, and when it ends.
 
 use super::{OperatorIdentity, Theme};
-use crate::kernel::hex;
+use crate::kernel::{hex, network_of};
 
 /// A session ends if nobody has used it for this long.
 pub const IDLE_SECONDS_MAX: i64 = 30 * 60;
@@ -16,6 +16,17 @@ pub struct Place {
     pub address: String,
     /// Its `User-Agent`; empty where there is none.
     pub browser: String,
+}
+
+impl Place {
+    /// What attempts are counted by: the address, of IPv6 its network of 64 bits, because whoever
+    /// has one address has them all. Another text is counted as it is.
+    pub fn network(&self) -> String {
+        match self.address.parse() {
+            Ok(address) => network_of(address).to_string(),
+            Err(_) => self.address.clone(),
+        }
+    }
 }
 
 /// A session that was found for a request.

@@ -56,7 +56,7 @@ fn hash(services: &Services, kind: &[u8], text: &str) -> [u8; 32] {
 }
 
 fn of_address(services: &Services, place: &Place) -> Subject {
-    (hash(services, b"address", &place.address), ADDRESS_FAILURES_MAX)
+    (hash(services, b"address", &place.network()), ADDRESS_FAILURES_MAX)
 }
 
 fn subjects(services: &Services, name: &str, place: &Place) -> [Subject; 2] {

@@ -280,6 +280,32 @@ async fn attempts_behind_a_proxy_count_for_who_made_them() {
     }
 }
 
+/// Whoever has one IPv6 address has its network of 64 bits, so attempts are counted by that.
+#[tokio::test]
+async fn attempts_from_one_ipv6_network_count_together() {
+    let more = [
+        ("HUNDI_CONSOLE_URL", "https://console.example"),
+        ("HUNDI_CONSOLE_PROXIES", "127.0.0.0/8, ::1"),
+    ];
+    let server = manual_console(&more).await;
+    let attempt = async |name: &str, forwarded: &str| {
+        let mut browser = Browser::encrypted(&server, "console.example");
+        browser.forwarded = forwarded.to_owned();
+        browser.try_sign_in(name, "a wrong password", "").await.status
+    };
+    for number in 0..staff::sign_in::ADDRESS_FAILURES_MAX {
+        let from = format!("2001:db8:0:7:{number:x}::1");
+        assert_eq!(attempt(&format!("nobody{number}"), &from).await, 401, "{number}");
+    }
+    assert_eq!(attempt("one-more", "2001:db8:0:7:ffff:ffff:ffff:ffff").await, 429);
+    assert_eq!(attempt("another", "2001:db8:0:8::1").await, 401, "another network");
+    // The log has the address itself.
+    let logged = server.app.state.store.write(|tx, _| {
+        Ok(hundi::audit::rows::newest_of(tx, "sign_in_refused")?.expect("a refused attempt"))
+    });
+    assert_eq!(logged.await.unwrap().detail("address").as_deref(), Some("2001:db8:0:8::1"));
+}
+
 /// How many of many attempts that come together are answered with a status.
 async fn at_once(server: &Server, attempts: Vec<[String; 3]>) -> BTreeMap<u16, usize> {
     let attempts = attempts.into_iter().map(|[name, password, code]| async move {
