@@ -8,6 +8,7 @@ use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{AdministratorArgs, DatabaseArgs, error_message, open, print};
 use crate::console::openid::settings::is_issuer;
 use crate::kernel::{Now, system_random};
+use crate::operator::four_eyes;
 use crate::staff::{self, Role, identities, passwords};
 use crate::store::Tx;
 
@@ -194,10 +195,17 @@ impl Operators {
                 let name = staff::name(&name)?;
                 let store = open(&database).await?;
                 let shown = name.clone();
-                let disabled =
-                    store.write(move |tx, now| staff::disable(tx, now, &name, &by)).await;
-                disabled.map_err(error_message)?;
-                print(&format!("{shown} can no longer sign in"))
+                let disable = move |tx: &mut dyn Tx, now: &mut Now| {
+                    four_eyes::disable_operator(tx, now, &name, &by)
+                };
+                let ended = store.write(disable).await.map_err(error_message)?;
+                print(&match ended {
+                    0 => format!("{shown} can no longer sign in"),
+                    ended => format!(
+                        "{shown} can no longer sign in; requests for a second person that ended: \
+                         {ended}"
+                    ),
+                })
             }
             OperatorsCommand::Link { name, issuer, subject, by, database } => {
                 let by = by.decided_by()?;

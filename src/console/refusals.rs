@@ -215,6 +215,7 @@ mod tests {
         "an operator signed in",
         "a sign-in did not come to its end",
         "a page cannot be drawn: {}",
+        "who asked for it is disabled",
         "an operator signed in at the provider",
     ];
 

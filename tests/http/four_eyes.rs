@@ -674,6 +674,53 @@ async fn entries(server: &Server) -> Vec<i64> {
     read.await.unwrap()
 }
 
+/// What somebody asked for who was disabled waits no longer: it ends with the command that disables
+/// them, and otherwise when the service looks.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_disabled_operator_asked_for_ends() {
+    let server = console_with(&[ABOVE]).await;
+    let ask = async || {
+        pause(&server).await;
+        resume(&server, person(Role::Operator, Via::Console)).await.unwrap();
+        let [number] = pending(&server).await[..] else { panic!("one") };
+        number
+    };
+    let status = async |number: i64| {
+        let read = server.app.state.store.read(Cost::Point, move |tx| Ok(rows::find(tx, number)?));
+        read.await.unwrap().expect("a request").status
+    };
+    let newest = async || {
+        let read = server.app.state.store.read(Cost::Point, |tx| {
+            Ok(hundi::audit::rows::newest_of(tx, "decision_ended")?.expect("an entry"))
+        });
+        read.await.unwrap()
+    };
+    let first = ask().await;
+    let words = ["operators", "disable", "operator", "--actor", "admin", "--reason", "left"];
+    let all = [&words[..], &["--database", &server.database_url]].concat();
+    let output = server.binary(&all).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("ended: 1"), "{output:?}");
+    assert_eq!(status(first).await, RequestStatus::Outdated);
+    let ended = newest().await;
+    assert_eq!((ended.subject.as_str(), ended.actor.as_str()), ("quotes", "admin"));
+    assert_eq!(ended.detail("reason").as_deref(), Some("who asked for it is disabled"));
+    // Somebody who was disabled in another way.
+    let disable = |is_disabled: bool| {
+        write(&server, move |tx, _| {
+            let operator = staff::named(tx, "operator")?;
+            Ok(staff::rows::set_disabled(tx, operator.identity.number, is_disabled)?)
+        })
+    };
+    disable(false).await.unwrap();
+    let second = ask().await;
+    disable(true).await.unwrap();
+    assert_eq!(status(second).await, RequestStatus::Pending);
+    hundi::workers::housekeeping::Purger::default().run_once(&server.app.state).await;
+    assert_eq!(status(second).await, RequestStatus::Outdated);
+    assert_eq!(newest().await.via, "service");
+}
+
 /// A request whose object was decided about otherwise, or that nobody decides about, tells so to
 /// who approves it, and waits no longer.
 #[tokio::test(flavor = "multi_thread")]

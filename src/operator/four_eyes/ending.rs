@@ -5,6 +5,7 @@ use crate::audit::{self, Action, Fact};
 use crate::kernel::{DecidedBy, Now, OperationError, Role, StoreError, Via};
 use crate::operator::{self, OperatorResult};
 use crate::services::Services;
+use crate::staff;
 use crate::store::Tx;
 
 /// Carries out what a request asks for, in the name of its requester and of `approver`.
@@ -78,9 +79,10 @@ pub fn check(
         end(tx, now, &request, RequestStatus::Expired, "it is too old")?;
         return Ok(RequestCheck::Ended);
     }
-    // Somebody may let the requester decide again.
+    // It was made while somebody disabled the requester, or an earlier version did that.
     if !may(tx, request.requested_by, Role::Operator)? {
-        return Ok(RequestCheck::Unchanged);
+        end(tx, now, &request, RequestStatus::Outdated, REQUESTER_DISABLED)?;
+        return Ok(RequestCheck::Ended);
     }
     tx.savepoint()?;
     let outcome = match carry_out(tx, now, services, &request, "nobody", Via::Service) {
@@ -96,6 +98,26 @@ pub fn check(
     Ok(RequestCheck::Ended)
 }
 
+const REQUESTER_DISABLED: &str = "who asked for it is disabled";
+
+/// Disables an operator, and ends what they asked a second person for. Answers how many requests
+/// that were.
+pub fn disable_operator(
+    tx: &mut dyn Tx,
+    now: &Now,
+    name: &str,
+    by: &DecidedBy,
+) -> Result<usize, OperationError> {
+    staff::disable(tx, now, name, by)?;
+    let number = staff::named(tx, name)?.identity.number;
+    let requests = rows::pending_of(tx, number)?;
+    let who = (by.actor(), by.via());
+    for request in &requests {
+        end_as(tx, now, request, RequestStatus::Outdated, REQUESTER_DISABLED, who)?;
+    }
+    Ok(requests.len())
+}
+
 /// Ends a pending request by itself, and says why in the audit log.
 pub(super) fn end(
     tx: &mut dyn Tx,
@@ -103,6 +125,18 @@ pub(super) fn end(
     request: &ApprovalRequest,
     status: RequestStatus,
     reason: &str,
+) -> Result<(), StoreError> {
+    end_as(tx, now, request, status, reason, ("", Via::Service))
+}
+
+/// The same, by something that a person did.
+fn end_as(
+    tx: &mut dyn Tx,
+    now: &Now,
+    request: &ApprovalRequest,
+    status: RequestStatus,
+    reason: &str,
+    (actor, via): (&str, Via),
 ) -> Result<(), StoreError> {
     if !rows::close(tx, request.number, status, None, now.instant())? {
         return Ok(());
@@ -114,7 +148,7 @@ pub(super) fn end(
         ("status", status.as_str()),
         ("reason", reason),
     ];
-    let (via, action) = (Via::Service, Action::DecisionEnded);
-    let fact = Fact { actor: "", via, action, subject: &request.subject, details: &details };
+    let action = Action::DecisionEnded;
+    let fact = Fact { actor, via, action, subject: &request.subject, details: &details };
     audit::append(tx, now, &fact)
 }

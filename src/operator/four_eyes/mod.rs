@@ -10,7 +10,7 @@ mod amounts;
 mod ending;
 pub mod rows;
 
-pub use ending::{RequestCheck, check};
+pub use ending::{RequestCheck, check, disable_operator};
 use serde::{Deserialize, Serialize};
 
 use super::{ExplainedDifference, OperatorDecision, OperatorResult, declined};
@@ -43,7 +43,7 @@ crate::string_enum!(
 
 crate::string_enum!(
     /// What became of a request. `Expired`: nobody decided about it in time. `Outdated`: what it is
-    /// about no longer takes the decision.
+    /// about no longer takes the decision, or who asked for it was disabled.
     RequestStatus {
         Pending "pending",
         Approved "approved",

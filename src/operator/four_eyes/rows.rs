@@ -66,6 +66,15 @@ pub fn pending_about(
     tx.row(&sql, values![subject])?.map(read).transpose()
 }
 
+/// The requests of one operator that wait for a second person, oldest first.
+pub fn pending_of(tx: &mut dyn Tx, requested_by: i64) -> Result<Vec<ApprovalRequest>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM decision_requests WHERE status = 'pending' AND requested_by = ?1 \
+         ORDER BY number"
+    );
+    tx.rows(&sql, values![requested_by])?.into_iter().map(read).collect()
+}
+
 /// The numbers of all requests that wait for a second person, oldest first.
 pub fn pending_numbers(tx: &mut dyn Tx) -> Result<Vec<i64>, StoreError> {
     let sql = "SELECT number FROM decision_requests WHERE status = 'pending' ORDER BY number";
