@@ -42,6 +42,17 @@ pub fn of_subject(
     tx.rows(&sql, values![subject, rows_max])?.into_iter().map(read).collect()
 }
 
+/// The newest decisions about one subject, newest first.
+pub fn newest_of_subject(
+    tx: &mut dyn Tx,
+    subject: &str,
+    rows_max: i64,
+) -> Result<Vec<Decision>, StoreError> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM decisions WHERE subject = ?1 ORDER BY id DESC LIMIT ?2");
+    tx.rows(&sql, values![subject, rows_max])?.into_iter().map(read).collect()
+}
+
 /// The last decision of one kind about a subject.
 pub fn last_of(
     tx: &mut dyn Tx,

@@ -1,11 +1,11 @@
 //! The overview, the console's first page: what waits for a person, how far today's transfers have
 //! come, and whether files, endpoints and rates are in order.
 
-use super::AccountNames;
 use super::flow::{DayCount, Flow};
 use super::queues::{self, QueueLine};
 use super::rows::{self, EndpointLine, FileIn, FileOut, RateLine};
 use super::stops::{self, OperatorStop};
+use super::{AccountNames, cut};
 use crate::backlog::{self, WaitingCount};
 use crate::disk::Room;
 use crate::kernel::{Currency, Mode, Money, StoreError};
@@ -19,8 +19,10 @@ use crate::store::Tx;
 const FILES_OUT_MAX: i64 = 5;
 /// Files from the bank that are read: some may be refused.
 const FILES_IN_MAX: i64 = 50;
-/// Endpoints that are looked at.
-const ENDPOINTS_MAX: i64 = 500;
+/// Endpoints in trouble that are shown.
+const ENDPOINTS_MAX: i64 = 100;
+/// An endpoint is listed as late once its next delivery has been due for this long.
+pub const WEBHOOK_LATE_SECONDS: i64 = 300;
 /// Open payouts that are counted of each age.
 const PAYOUTS_COUNTED_MAX: i64 = 5_000;
 /// Upper bounds of the groups that open payouts are counted in by their age, in seconds. One more
@@ -44,7 +46,12 @@ pub struct Overview {
     pub closed_until: Option<Day>,
     /// Differences with the bank that are not explained.
     pub bank_differences_count: usize,
+    /// Endpoints that are not enabled, or late.
     pub endpoints: Vec<EndpointLine>,
+    /// Whether more endpoints are in trouble.
+    pub has_more_endpoints: bool,
+    /// How many endpoints there are.
+    pub endpoints_count: i64,
     /// Open payouts in each group of `AGES_SECONDS`: how many, and how much.
     pub payouts_by_age: Vec<(i64, Money)>,
     pub rates: Vec<RateLine>,
@@ -60,7 +67,7 @@ impl Overview {
     pub fn is_untouched(&self) -> bool {
         self.compartments.iter().all(|(_, money)| money.units == 0)
             && self.pending.0 == 0
-            && self.endpoints.is_empty()
+            && self.endpoints_count == 0
             && self.queues.iter().all(|line| line.count == 0)
     }
 }
@@ -91,6 +98,8 @@ pub fn read(
         payouts_by_age.push((count, Money::new(units, Currency::Inr)));
         before = from;
     }
+    let late = milliseconds - WEBHOOK_LATE_SECONDS * 1_000;
+    let mut endpoints = rows::endpoints_in_trouble(tx, mode, late, ENDPOINTS_MAX + 1)?;
     Ok(Overview {
         made_at: instant,
         queues: queues::lines(tx, accounts, mode, chains)?,
@@ -101,7 +110,9 @@ pub fn read(
         files_in: rows::files_in(tx, FILES_IN_MAX)?,
         closed_until: crate::reconcile::rows::closed_until(tx)?,
         bank_differences_count: kept::count(tx, mode)?,
-        endpoints: rows::endpoints(tx, mode, ENDPOINTS_MAX)?,
+        has_more_endpoints: cut(&mut endpoints, ENDPOINTS_MAX),
+        endpoints,
+        endpoints_count: rows::endpoints_count(tx, mode)?,
         payouts_by_age,
         rates: rows::rates(tx)?,
         stops: stops::read(tx, accounts)?,

@@ -1,5 +1,7 @@
 //! The rows that the operator's pages read besides whole objects.
 
+mod endpoints;
+
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Currency, Id, InternalId, Mode, Money, ObjectKind, Scope, StoreError};
@@ -8,7 +10,11 @@ use crate::rails::files::reports::ReportKind;
 use crate::refunds::state::RefundStatus;
 use crate::store::{Row, Tx, Value};
 use crate::values;
-use crate::webhooks::state::EndpointStatus;
+
+pub use endpoints::{
+    EndpointLine, endpoints, endpoints_at_work, endpoints_count, endpoints_in_trouble,
+    endpoints_of, waiting_deliveries,
+};
 
 /// Accounts and modes that one statement asks for.
 const SCOPES_ASKED_MAX: usize = 500;
@@ -339,54 +345,6 @@ pub fn file_of_reason(
          ?1)"
     );
     tx.row(&sql, values![payout_id])?.map(file_in).transpose()
-}
-
-/// A webhook endpoint with its queue.
-#[derive(Clone, Debug)]
-pub struct EndpointLine {
-    pub scope: Scope,
-    pub id: Id<kind::WebhookEndpoint>,
-    pub url: String,
-    pub status: EndpointStatus,
-    pub created: i64,
-    /// When its next delivery is due, or was; `None` if none waits.
-    pub due_milliseconds: Option<i64>,
-    /// Failed attempts in a row.
-    pub failures_count: i64,
-}
-
-/// Deliveries of an endpoint that wait for their next attempt, counted up to a number.
-pub fn waiting_deliveries(
-    tx: &mut dyn Tx,
-    endpoint: Id<kind::WebhookEndpoint>,
-    counted_max: i64,
-) -> Result<i64, StoreError> {
-    let sql = "SELECT COUNT(*) FROM (SELECT 1 AS one FROM webhook_deliveries WHERE endpoint_id = \
-     ?1 AND due_milliseconds IS NOT NULL LIMIT ?2) AS waiting";
-    tx.row(sql, values![endpoint, counted_max])?.map_or(Ok(0), |mut row| row.int())
-}
-
-/// Webhook endpoints of a mode.
-pub fn endpoints(
-    tx: &mut dyn Tx,
-    mode: Mode,
-    rows_max: i64,
-) -> Result<Vec<EndpointLine>, StoreError> {
-    let sql = "SELECT e.scope, e.id, e.url, e.status, e.created, q.due_milliseconds, \
-               COALESCE(q.failures_count, 0) FROM webhook_endpoints e LEFT JOIN webhook_queues q \
-               ON q.endpoint_id = e.id WHERE e.scope % 2 = ?1 ORDER BY e.scope, e.id LIMIT ?2";
-    let read = |mut row: Row| {
-        Ok(EndpointLine {
-            scope: row.scope()?,
-            id: row.id()?,
-            url: row.text()?,
-            status: row.word(EndpointStatus::parse)?,
-            created: row.int()?,
-            due_milliseconds: row.int_or_null()?,
-            failures_count: row.int()?,
-        })
-    };
-    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(read).collect()
 }
 
 /// What a source of rates last knew that was good.

@@ -1,10 +1,9 @@
-//! The story of a transfer: everything that belongs to it, and the moments of its life in order of
-//! time.
+//! The story of a transfer: all that belongs to it, and the moments of its life in order of time.
 
 pub mod rows;
 
-use super::AccountNames;
 use super::rows::{FileIn, FileOut, file_of_reason, find_file_out};
+use super::{AccountNames, cut};
 use crate::beneficiaries::{self, Beneficiary};
 use crate::deposits::{self, Deposit};
 use crate::events::rows::EventRow;
@@ -66,6 +65,8 @@ pub struct Story {
     pub postings: Vec<PostingRow>,
     pub hits: Vec<HitRow>,
     pub announced: Vec<Announced>,
+    /// Whether something of a kind is left out, because there is more than `ROWS_MAX` of it.
+    pub is_cut: bool,
 }
 
 /// Reads the story of a transfer; `None` if the account has no such transfer. `instant` is the
@@ -84,16 +85,10 @@ pub fn read(
         filters: vec![("transfer_id", FilterValue::Id(id.to_bytes()))],
         ..Page::default()
     };
-    let deposits: Vec<Deposit> = deposits::rows::list(tx, scope, &page)?
-        .0
-        .into_iter()
-        .map(deposits::rows::read)
-        .collect::<Result<_, _>>()?;
-    let refunds: Vec<Refund> = refunds::rows::list(tx, scope, &page)?
-        .0
-        .into_iter()
-        .map(refunds::rows::read)
-        .collect::<Result<_, _>>()?;
+    let (found, is_more_deposits) = deposits::rows::list(tx, scope, &page)?;
+    let deposits = found.into_iter().map(deposits::rows::read).collect::<Result<Vec<_>, _>>()?;
+    let (found, is_more_refunds) = refunds::rows::list(tx, scope, &page)?;
+    let refunds = found.into_iter().map(refunds::rows::read).collect::<Result<Vec<_>, _>>()?;
     let payout = match transfer.payout_id {
         Some(id) => payouts::rows::find(tx, scope, id)?,
         None => None,
@@ -102,7 +97,7 @@ pub fn read(
     if let Some(payout) = &payout {
         instruction = journal::find(tx, payout.id)?;
         reason_file = file_of_reason(tx, payout.id)?;
-        bank_lines = rows::bank_lines(tx, payout.id, ROWS_MAX)?;
+        bank_lines = rows::bank_lines(tx, payout.id, ROWS_MAX + 1)?;
         let sent_in = instruction.as_ref().and_then(|found: &Journalled| found.message_id);
         if let Some(message_id) = sent_in {
             file = find_file_out(tx, message_id.0)?;
@@ -118,14 +113,17 @@ pub fn read(
     objects.extend(deposits.iter().map(|deposit| deposit.id.any()));
     objects.extend(payout.iter().map(|payout| payout.id.any()));
     objects.extend(refunds.iter().map(|refund| refund.id.any()));
-    let announced = announced(tx, scope, &objects)?;
+    let (announced, is_cut) = announced(tx, scope, &objects, ROWS_MAX)?;
+    let mut postings = rows::postings(tx, scope, id, ROWS_MAX + 1)?;
+    let is_cut = is_cut | is_more_deposits | is_more_refunds;
     Ok(Some(Story {
         account: accounts.of(scope).to_owned(),
         business: instant + crate::keys::rows::clock_offset_seconds(tx, scope)?,
         sender: senders::rows::find(tx, scope, transfer.sender_id)?,
         beneficiary: beneficiaries::rows::find(tx, scope, transfer.beneficiary_id)?,
         quote: quote_locks::rows::find(tx, scope, transfer.quote_lock_id)?,
-        postings: rows::postings(tx, scope, id, ROWS_MAX)?,
+        is_cut: is_cut | cut(&mut postings, ROWS_MAX) | cut(&mut bank_lines, ROWS_MAX),
+        postings,
         transfer,
         deposits,
         payout,
@@ -139,15 +137,19 @@ pub fn read(
     }))
 }
 
-/// The events about these objects in their order; the newest ones with their deliveries.
+/// The events about these objects in their order, the newest `rows_max` about each, and whether
+/// there are more; the newest ones with their deliveries.
 pub fn announced(
     tx: &mut dyn Tx,
     scope: Scope,
     objects: &[AnyId],
-) -> Result<Vec<Announced>, StoreError> {
-    let mut events = Vec::new();
+    rows_max: i64,
+) -> Result<(Vec<Announced>, bool), StoreError> {
+    let (mut events, mut is_more) = (Vec::new(), false);
     for object in objects {
-        events.extend(rows::events_about(tx, scope, *object, ROWS_MAX)?);
+        let mut found = rows::events_about(tx, scope, *object, rows_max + 1)?;
+        is_more |= cut(&mut found, rows_max);
+        events.extend(found);
     }
     events.sort_unstable_by_key(|event| event.id);
     let page = Page { limit: ENDPOINTS_MAX, descending: true, ..Page::default() };
@@ -168,7 +170,7 @@ pub fn announced(
         }
         announced.push(Announced { event, deliveries });
     }
-    Ok(announced)
+    Ok((announced, is_more))
 }
 
 /// What a moment is about; the pages have a word and a sign for each.

@@ -2,11 +2,12 @@
 //! the way to live mode, and full account numbers.
 
 use hundi::audit::{self, Action, Fact};
-use hundi::kernel::{AnyId, Currency, DecidedBy, Money, ObjectKind, Via, rupees};
+use hundi::kernel::id::kind;
+use hundi::kernel::{AnyId, Currency, DecidedBy, Id, Mode, Money, ObjectKind, Scope, Via, rupees};
 use hundi::staff::identities::{self, OutsideSignIn, Vouched};
 use hundi::staff::sign_in::Place;
 use hundi::staff::{self, Role};
-use hundi::store::Cost;
+use hundi::store::{Cost, Value as StoreValue};
 use serde_json::{Value, json};
 
 use crate::console::{Browser, LISTEN, Page, console_with, form, make_operators, signed_in};
@@ -1202,4 +1203,37 @@ async fn work_under_way_shows_its_place_and_its_end() {
     assert!(!page.contains("account 1 of 1"), "{page}");
     let row = page.split("<tr").find(|row| row.contains(">8150<")).unwrap();
     assert!(row.contains("<time"), "when the whole was compared last: {row}");
+}
+
+/// However many endpoints are well, one that fails stands on the overview, and one that has work on
+/// the page of work; lists of them that end before all are shown say so.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_in_trouble_is_not_crowded_out() {
+    let server = console_with(&[]).await;
+    server.client().await;
+    let plant = async |from: i64, until: i64, status: &'static str| {
+        let planted = server.app.state.store.write(move |tx, now| {
+            for number in from..until {
+                let id: Id<kind::WebhookEndpoint> = now.mint();
+                let url = format!("https://endpoint-{number}.example/");
+                let scope = Scope::new(1, Mode::Test);
+                let sql = "INSERT INTO webhook_endpoints (scope, id, version, url, enabled_events, \
+                           status, secrets_sealed, metadata, created) VALUES (?1, ?2, 1, ?3, '*', \
+                           ?4, ?5, '{}', 1)";
+                let sealed = StoreValue::Bytes(&[0; 8]);
+                let values = [scope.into(), id.into(), url.as_str().into(), status.into(), sealed];
+                tx.execute(sql, &values)?;
+            }
+            Ok(())
+        });
+        planted.await.unwrap();
+    };
+    plant(0, 600, "enabled").await;
+    plant(600, 601, "failing").await;
+    let mut browser = signed_in(&server, "viewer").await;
+    let overview = browser.get("/console?mode=test").await.body;
+    assert!(overview.contains("https://endpoint-600.example/"), "{overview}");
+    assert!(!overview.contains("there are more"), "{overview}");
+    let account = browser.get("/console/accounts/1?skip=0").await.body;
+    assert!(account.contains("https://endpoint-600.example/"), "{account}");
 }

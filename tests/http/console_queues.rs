@@ -459,6 +459,50 @@ async fn what_a_list_leaves_out_is_told() {
     }
 }
 
+/// The newest moments of a long story come first, with a way to all others; none is left out
+/// silently, and none is told twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_story_goes_on_to_its_beginning() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let transfer = client.transfer().await;
+    let (sender, transfer) = (transfer["sender_id"].as_str().unwrap().to_owned(), id(&transfer));
+    let account = operator::account_subject("default");
+    let subjects = [account, sender.clone(), transfer.clone()];
+    let planted = server.app.state.store.write(move |tx, now| {
+        for number in 0..230 {
+            for subject in &subjects {
+                let by = DecidedBy::new("operator", &format!("reason {number}.")).unwrap();
+                decisions::record(tx, now, subject, "accept", &by)?;
+            }
+        }
+        Ok(())
+    });
+    planted.await.unwrap();
+    let mut browser = signed_in(&server, "viewer").await;
+    let reasons = |body: &str| -> Vec<usize> {
+        let story = body.split("class=\"story\"").nth(1).expect("a story");
+        let found = story.split("reason ").skip(1);
+        found.map(|rest| rest.split('.').next().unwrap().parse().unwrap()).collect()
+    };
+    for path in ["/console/accounts/1".to_owned(), format!("/console/senders/{sender}")] {
+        let (mut next, mut told) = (path.clone(), Vec::new());
+        for page in 1.. {
+            let body = browser.get(&next).await.body;
+            let part = reasons(&body);
+            assert!(part.is_sorted(), "in order of time: {part:?}");
+            told.splice(0..0, part);
+            let Some(link) = body.split("?skip=").nth(1) else { break };
+            assert!(page < 9 && body.contains("there are more"), "{body}");
+            next = format!("{path}?skip={}", link.split('"').next().unwrap());
+        }
+        assert_eq!(told, (0..230).collect::<Vec<_>>(), "{path}");
+    }
+    let body = browser.get(&format!("/console/transfers/{transfer}")).await.body;
+    assert!(body.contains("Only the newest 100 decisions about one object"), "{body}");
+    assert!(reasons(&body).contains(&229), "the newest");
+}
+
 /// A person who decides about an account sees the name that was given and the holder that the bank
 /// named, side by side.
 #[tokio::test(flavor = "multi_thread")]

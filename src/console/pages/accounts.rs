@@ -5,7 +5,8 @@ use super::super::blocks::{
     path_of, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
-use super::{decide, fact, keys as key_forms, stories, transfers};
+use super::stories::{self, StoryPart};
+use super::{decide, fact, keys as key_forms, transfers};
 use crate::audit::{self, Action, Entry};
 use crate::decisions::{self, Decision};
 use crate::kernel::page::Page as ListPage;
@@ -21,12 +22,8 @@ use crate::store::{Cost, Tx};
 
 /// Newest transfers that are shown of one account and mode.
 const TRANSFERS_MAX: i64 = 20;
-/// Decisions of each kind, and entries of the audit log about one key, in an account's story.
-const STEPS_MAX: i64 = 40;
-/// Newest keys for which the audit log is read: who made and revoked them.
-const KEYS_TOLD_MAX: usize = 40;
-/// Endpoints of all accounts that are read to find those of one.
-const ENDPOINTS_MAX: i64 = 500;
+/// Entries of the audit log that are read about one key: who made and revoked it.
+const KEY_ENTRIES_MAX: i64 = 40;
 
 pub async fn list(visit: Visit) -> PageOutcome {
     let read = visit.app.store.read(Cost::Scan, |tx| Ok((rows::accounts(tx)?, rows::list(tx)?)));
@@ -66,7 +63,7 @@ fn number(visit: &Visit) -> Result<i64, Failure> {
 }
 
 pub async fn one(visit: Visit) -> PageOutcome {
-    let number = number(&visit)?;
+    let (number, part) = (number(&visit)?, StoryPart::asked(&visit));
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = rows::accounts(tx)?;
         let place = usize::try_from(number - 1).ok();
@@ -88,7 +85,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
             modes.push((mode, ledger::balances(tx, scope)?, (found, is_more)));
         }
         let offset = rows::clock_offset_seconds(tx, Scope::new(number, Mode::Test))?;
-        let told = Told::read(tx, &name, number, &keys)?;
+        let told = Told::read(tx, &name, number, &keys, part)?;
         Ok(Some((name, is_suspended, keys, modes, offset, told)))
     });
     let found = read.await?.ok_or(Failure::NotFound)?;
@@ -144,8 +141,8 @@ pub async fn one(visit: Visit) -> PageOutcome {
         let note = PageBlock::Note { tone: Tone::Plain, text };
         page.still.push(Section::wide("", vec![note]));
     }
-    let story = PageBlock::Story(told.story(&visit, &keys));
-    page.still.push(Section::wide(words.get("transfer.story"), vec![story]));
+    let path = format!("/console/accounts/{number}");
+    page.still.push(part.section(&visit, &path, told.moments(&visit, &keys)));
     for (mode, balances, (found, is_more)) in modes {
         let title = word(words, mode.as_str());
         let columns = ["col.compartment", "#col.amount"];
@@ -234,28 +231,37 @@ impl Told {
         name: &str,
         number: i64,
         keys: &[KeyLine],
+        part: StoryPart,
     ) -> Result<Told, StoreError> {
-        let subject = operator::account_subject(name);
-        let mut decided = decisions::rows::of_subject(tx, &subject, STEPS_MAX)?;
-        for operation in Operation::ALL {
-            let subject = operator::pause_subject(*operation, &Some(name.to_owned()));
-            decided.extend(decisions::rows::of_subject(tx, &subject, STEPS_MAX)?);
+        let rows_max = part.rows_max();
+        let mut subjects = vec![operator::account_subject(name)];
+        let of_pause =
+            |operation: &Operation| operator::pause_subject(*operation, &Some(name.to_owned()));
+        subjects.extend(Operation::ALL.iter().map(of_pause));
+        let mut decided = Vec::new();
+        for subject in subjects {
+            let newest = decisions::rows::newest_of_subject(tx, &subject, rows_max)?;
+            decided.extend(newest.into_iter().rev());
         }
+        // Only keys whose making or revoking the part can show.
+        let times = |key: &KeyLine| [Some(key.created), key.revoked_at].into_iter().flatten();
+        let mut all: Vec<i64> = keys.iter().flat_map(times).collect();
+        all.sort_unstable_by(|one, other| other.cmp(one));
+        let first = usize::try_from(rows_max).ok().and_then(|place| all.get(place).copied());
         let mut of_keys = Vec::new();
-        for key in keys.iter().rev().take(KEYS_TOLD_MAX) {
-            of_keys.extend(audit::rows::of_subject(tx, &key.id.to_string(), STEPS_MAX)?);
+        for key in keys.iter().filter(|key| times(key).max() >= first) {
+            let id = key.id.to_string();
+            of_keys.extend(audit::rows::of_subject(tx, &id, KEY_ENTRIES_MAX)?);
         }
         let mut endpoints = Vec::new();
         for mode in [Mode::Live, Mode::Test] {
-            let of_mode = oversight::rows::endpoints(tx, mode, ENDPOINTS_MAX)?;
-            let own = |line: &EndpointLine| line.scope.account_number() == number;
-            endpoints.extend(of_mode.into_iter().filter(own));
+            endpoints.extend(oversight::rows::endpoints_of(tx, Scope::new(number, mode))?);
         }
         Ok(Told { decided, of_keys, endpoints, created: rows::account_created(tx, number)? })
     }
 
-    /// The account's story: this and the keys themselves, in the order of time.
-    fn story(&self, visit: &Visit, keys: &[KeyLine]) -> Vec<StoryStep> {
+    /// The moments of the account's story: this and the keys themselves.
+    fn moments(&self, visit: &Visit, keys: &[KeyLine]) -> Vec<(i64, StoryStep)> {
         let mut moments: Vec<(i64, StoryStep)> = Vec::new();
         if let Some(at) = self.created {
             moments.push((at, stories::step(visit, at, "col.account", "created")));
@@ -294,7 +300,6 @@ impl Told {
             moments.push((endpoint.created, made));
         }
         moments.extend(self.decided.iter().map(|decision| stories::decided(visit, decision, 0)));
-        moments.sort_by_key(|(at, _)| *at);
-        moments.into_iter().map(|(_, step)| step).collect()
+        moments
     }
 }

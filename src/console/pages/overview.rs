@@ -16,10 +16,7 @@ use crate::kernel::{Currency, Mode, Money, Rate};
 use crate::oversight::flow::FlowCount;
 use crate::oversight::overview::{self, Overview};
 use crate::transfers::state::TransferStatus;
-use crate::webhooks::state::EndpointStatus;
 
-/// An endpoint is listed as late once its next delivery has been due for this long.
-const WEBHOOK_LATE_SECONDS: i64 = 300;
 /// Files from the bank that are shown.
 const FILES_SHOWN_MAX: usize = 5;
 /// Heights of a chain that are shown, a minute or more apart.
@@ -387,9 +384,6 @@ fn hooks(visit: &Visit, overview: &Overview) -> PageBlock {
     let mut table = Table::new(words, caption, &columns, "overview.no_webhooks");
     for endpoint in &overview.endpoints {
         let late = endpoint.due_milliseconds.map_or(0, |due| (milliseconds - due) / 1_000);
-        if endpoint.status == EndpointStatus::Enabled && late < WEBHOOK_LATE_SECONDS {
-            continue;
-        }
         let path = super::super::blocks::path_of(endpoint.id.any());
         table.lines.push(
             TableLine::new(vec![
@@ -400,10 +394,11 @@ fn hooks(visit: &Visit, overview: &Overview) -> PageBlock {
             .to(path),
         );
     }
-    if table.lines.is_empty() && !overview.endpoints.is_empty() {
-        let count = overview.endpoints.len().to_string();
+    if overview.endpoints_count > 0 {
+        let count = overview.endpoints_count.to_string();
         table.empty = words.with("overview.webhooks_fine", [("count", count.as_str())]);
     }
+    table.tell_more(words, overview.has_more_endpoints);
     PageBlock::Table(table)
 }
 

@@ -1,10 +1,10 @@
 //! The pages of a beneficiary and of a sender: facts, hits of screening, story and transfers.
 
 use super::super::blocks::{
-    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, word,
+    ConsolePage, PageBlock, PageCell, PageForm, Section, StoryStep, Table, TableLine, path_of, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
-use super::stories::{self, step};
+use super::stories::{self, StoryPart, step};
 use super::{decide, fact, limits, named, scope_chips, scope_of, transfers};
 use crate::decisions::{self, Decision};
 use crate::kernel::state::Status;
@@ -20,7 +20,7 @@ use crate::store::{Cost, Tx};
 use crate::transfers::Transfer;
 use crate::{beneficiaries, senders};
 
-/// Transfers and decisions that are shown.
+/// Transfers that are shown.
 const ROWS_MAX: i64 = 40;
 
 /// What both kinds of person have.
@@ -56,6 +56,7 @@ struct Asked {
     id: AnyId,
     limits: PayoutLimits,
     instant_milliseconds: i64,
+    part: StoryPart,
 }
 
 async fn asked(visit: &Visit, kind: ObjectKind) -> Result<Asked, Failure> {
@@ -65,11 +66,12 @@ async fn asked(visit: &Visit, kind: ObjectKind) -> Result<Asked, Failure> {
         id,
         limits: visit.services().settings.payout_limits.clone(),
         instant_milliseconds: visit.app.store.clock.milliseconds(),
+        part: StoryPart::asked(visit),
     })
 }
 
 fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::StoreError> {
-    let Asked { scope, id, .. } = *asked;
+    let Asked { scope, id, part, .. } = *asked;
     let mut ids = story::rows::transfers_of_person(tx, scope, id, ROWS_MAX + 1)?;
     let has_more_transfers = cut(&mut ids, ROWS_MAX);
     let subject = match id.kind {
@@ -78,14 +80,15 @@ fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::Store
     };
     let at = asked.instant_milliseconds;
     let accounts = AccountNames::read(tx)?;
+    let decided = decisions::rows::newest_of_subject(tx, &id.to_string(), part.rows_max())?;
     Ok(Around {
         ahead_seconds: accounts.ahead_seconds(scope),
         accounts,
         transfers: transfers::of_ids(tx, scope, ids)?,
         has_more_transfers,
         hits: hits::of_subject(tx, scope, id)?,
-        decided: decisions::rows::of_subject(tx, &id.to_string(), ROWS_MAX)?,
-        announced: story::announced(tx, scope, &[id])?,
+        decided: decided.into_iter().rev().collect(),
+        announced: story::announced(tx, scope, &[id], part.rows_max())?.0,
         used: limits::usage(tx, &asked.limits, scope, subject, Some(id), at)?,
     })
 }
@@ -227,7 +230,7 @@ fn draw(visit: &Visit, asked: &Asked, around: Around, shown: Shown) -> PageOutco
     // Beside the table of hits, which needs room where there are any.
     let (title, is_wide) = (words.get("person.facts").to_owned(), !around.hits.is_empty());
     page.still.push(Section { title, is_wide, blocks: vec![PageBlock::Facts(facts)] });
-    show_around(visit, &mut page, around, shown.moments);
+    show_around(visit, asked, &mut page, around, shown.moments);
     if let Some((title, form)) = shown.form {
         page.still.push(Section::half(title, vec![form]));
     }
@@ -241,6 +244,7 @@ const fn yes(is_so: bool) -> &'static str {
 
 fn show_around(
     visit: &Visit,
+    asked: &Asked,
     page: &mut ConsolePage,
     around: Around,
     mut moments: Vec<(i64, StoryStep)>,
@@ -272,9 +276,7 @@ fn show_around(
     let ahead = around.ahead_seconds;
     moments.extend(around.decided.iter().map(|made| stories::decided(visit, made, ahead)));
     moments.extend(around.announced.iter().map(|event| stories::announced(visit, event)));
-    moments.sort_by_key(|(at, _)| *at);
-    let steps = moments.into_iter().map(|(_, step)| step).collect();
-    page.still.push(Section::wide(words.get("transfer.story"), vec![PageBlock::Story(steps)]));
+    page.still.push(asked.part.section(visit, &path_of(asked.id), moments));
     let mut table = transfers::table(visit, None, &around.transfers);
     table.tell_more(words, around.has_more_transfers);
     page.still.push(Section::wide(words.get("transfers.title"), vec![PageBlock::Table(table)]));

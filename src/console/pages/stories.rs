@@ -1,13 +1,58 @@
 //! Moments of a story as pages show them: what happened to an object, what was decided about it,
 //! and what its caller was told.
 
-use super::super::blocks::{PageCell, StoryStep, Tone, path_of, short, word};
+use super::super::blocks::{
+    PageBlock, PageCell, Section, StoryStep, Tone, more_note, path_of, short, word,
+};
 use super::super::visit::Visit;
 use super::fact;
 use crate::decisions::Decision;
 use crate::kernel::AnyId;
 use crate::oversight::story::{Announced, Delivered};
 use crate::screening::hit::HitRow;
+
+/// Moments that a page shows of a story.
+pub const STEPS_MAX: usize = 100;
+
+/// Which part of a story a page shows.
+#[derive(Clone, Copy)]
+pub struct StoryPart {
+    /// Newer moments that are left out.
+    skipped_count: usize,
+}
+
+impl StoryPart {
+    /// The part that the page's address asks for; by default the newest.
+    pub fn asked(visit: &Visit) -> StoryPart {
+        StoryPart { skipped_count: visit.query("skip").parse().unwrap_or(0) }
+    }
+
+    /// How many of the newest moments of each kind have to be read, to know the part and whether
+    /// there are older ones.
+    pub fn rows_max(self) -> i64 {
+        i64::try_from(self.skipped_count.saturating_add(STEPS_MAX + 1)).unwrap_or(i64::MAX)
+    }
+
+    /// The section of the story, in order of time. Where it does not begin with the first moment,
+    /// it says so, and leads to the older ones. `path` is the page's.
+    pub fn section(self, visit: &Visit, path: &str, mut moments: Vec<(i64, StoryStep)>) -> Section {
+        let words = visit.words;
+        moments.sort_by_key(|(at, _)| *at);
+        moments.truncate(moments.len().saturating_sub(self.skipped_count));
+        let first = moments.len().saturating_sub(STEPS_MAX);
+        let steps: Vec<StoryStep> = moments.drain(first..).map(|(_, step)| step).collect();
+        let mut blocks = Vec::new();
+        if first > 0 {
+            let text = more_note(words, true, steps.len());
+            blocks.push(PageBlock::Note { tone: Tone::Attention, text });
+            let older = format!("{path}?skip={}", self.skipped_count + steps.len());
+            let text = words.get("page.older").to_owned();
+            blocks.push(PageBlock::Links(vec![(older, text)]));
+        }
+        blocks.push(PageBlock::Story(steps));
+        Section::wide(words.get("transfer.story"), blocks)
+    }
+}
 
 pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> StoryStep {
     StoryStep {

@@ -12,7 +12,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Id, ObjectKind, Scope};
 use crate::operator::four_eyes::{self, ApprovalRequest};
 use crate::oversight::story::{self, Moment, Story, StoryTheme};
-use crate::oversight::{AccountNames, search};
+use crate::oversight::{AccountNames, cut, search};
 use crate::store::Cost;
 use crate::transfers::Transfer;
 use crate::transfers::rows;
@@ -149,13 +149,16 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
         let Some(story) = story::read(tx, &accounts, scope, id, instant)? else {
             return Ok(None);
         };
-        let (mut decided, mut waiting) = (Vec::new(), Vec::new());
+        let (mut decided, mut waiting, mut is_cut) = (Vec::new(), Vec::new(), false);
         for subject in subjects(&story) {
             let subject = subject.to_string();
-            decided.extend(decisions::rows::of_subject(tx, &subject, ROWS_MAX)?);
+            let rows_max = story::ROWS_MAX;
+            let mut found = decisions::rows::newest_of_subject(tx, &subject, rows_max + 1)?;
+            is_cut |= cut(&mut found, rows_max);
+            decided.extend(found.into_iter().rev());
             waiting.extend(four_eyes::rows::pending_about(tx, &subject)?);
         }
-        Ok(Some((story, decided, waiting)))
+        Ok(Some((story, (decided, is_cut), waiting)))
     });
     let (story, decided, waiting) = read.await?.ok_or(Failure::NotFound)?;
     Ok(draw(visit, scope, &story, &decided, &waiting))
@@ -192,7 +195,7 @@ fn draw(
     visit: &Visit,
     scope: Scope,
     story: &Story,
-    decided: &[Decision],
+    (decided, has_more_decisions): &(Vec<Decision>, bool),
     waiting: &[ApprovalRequest],
 ) -> ConsolePage {
     let words = visit.words;
@@ -210,10 +213,10 @@ fn draw(
     page.live.push(Section::half(words.get("transfer.persons"), vec![persons(visit, story)]));
     let steps = steps(visit, story, decided);
     let mut blocks = vec![PageBlock::Story(steps)];
-    let counts =
-        [story.deposits.len(), story.refunds.len(), story.postings.len(), story.bank_lines.len()];
-    if let Some(count) = counts.into_iter().find(|count| *count as i64 >= story::ROWS_MAX) {
-        let text = words.with("transfer.cut", [("count", &count.to_string())]);
+    let count = story::ROWS_MAX.to_string();
+    let notes = [(story.is_cut, "transfer.cut"), (*has_more_decisions, "transfer.decisions_cut")];
+    for (_, key) in notes.into_iter().filter(|(is_cut, _)| *is_cut) {
+        let text = words.with(key, [("count", &count)]);
         blocks.insert(0, PageBlock::Note { tone: Tone::Attention, text });
     }
     page.live.push(Section::wide(words.get("transfer.story"), blocks));

@@ -8,8 +8,8 @@ use super::fact;
 use crate::chains::rows as chains;
 use crate::chains::rows::{AuditMark, Cursor};
 use crate::kernel::{Mode, StoreError};
-use crate::oversight::AccountNames;
 use crate::oversight::rows::{self, EndpointLine};
+use crate::oversight::{AccountNames, cut};
 use crate::rails::files::values::Day;
 use crate::reconcile;
 use crate::reconcile::kept::{self, KeptComparison};
@@ -17,8 +17,8 @@ use crate::store::{Cost, Tx};
 use crate::webhooks::rows::{self as hooks, ReplayProgress};
 use crate::workers::screening::{self, ScreeningProgress};
 
-/// The most endpoints of each mode that are read.
-const ENDPOINTS_MAX: i64 = 500;
+/// The most endpoints of each mode that are shown.
+const ENDPOINTS_MAX: i64 = 100;
 /// The most deliveries of one endpoint that are counted; a `+` stands for more.
 const COUNTED_MAX: i64 = 10_000;
 
@@ -31,6 +31,7 @@ struct Work {
     bank: Option<KeptComparison>,
     bank_mode: Mode,
     deliveries: Vec<(EndpointLine, i64, Option<ReplayProgress>)>,
+    has_more_deliveries: bool,
 }
 
 /// How far a chain was compared with the book.
@@ -52,14 +53,14 @@ fn read(
         compared.push(Compared { mode: *mode, chain: chain.as_str(), cursor, mark });
     }
     let under_way = hooks::replayed_endpoints(tx)?;
-    let mut deliveries = Vec::new();
+    let (mut deliveries, mut has_more_deliveries) = (Vec::new(), false);
     for mode in [Mode::Live, Mode::Test] {
-        for endpoint in rows::endpoints(tx, mode, ENDPOINTS_MAX)? {
-            if endpoint.due_milliseconds.is_some() || under_way.contains(&endpoint.id) {
-                let count = rows::waiting_deliveries(tx, endpoint.id, COUNTED_MAX)?;
-                let replayed = hooks::replay_progress(tx, endpoint.id, COUNTED_MAX)?;
-                deliveries.push((endpoint, count, replayed));
-            }
+        let mut endpoints = rows::endpoints_at_work(tx, mode, ENDPOINTS_MAX + 1)?;
+        has_more_deliveries |= cut(&mut endpoints, ENDPOINTS_MAX);
+        for endpoint in endpoints {
+            let count = rows::waiting_deliveries(tx, endpoint.id, COUNTED_MAX)?;
+            let replayed = hooks::replay_progress(tx, endpoint.id, COUNTED_MAX)?;
+            deliveries.push((endpoint, count, replayed));
         }
     }
     deliveries.retain(|(endpoint, count, _)| *count > 0 || under_way.contains(&endpoint.id));
@@ -71,6 +72,7 @@ fn read(
         bank: kept::read(tx)?,
         bank_mode: reconcile::rows::bank_mode(tx)?,
         deliveries,
+        has_more_deliveries,
     })
 }
 
@@ -201,6 +203,7 @@ fn delivered(visit: &Visit, work: &Work) -> PageBlock {
             .to(path),
         );
     }
+    table.tell_more(words, work.has_more_deliveries);
     PageBlock::Table(table)
 }
 

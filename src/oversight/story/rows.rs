@@ -40,7 +40,7 @@ pub fn postings(
     tx.rows(sql, values![scope, transfer_id, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Events about one object, in order.
+/// The newest events about one object, newest first.
 pub fn events_about(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -48,7 +48,7 @@ pub fn events_about(
     rows_max: i64,
 ) -> Result<Vec<EventRow>, StoreError> {
     let sql = "SELECT id, type, linked_id, linked_object, created FROM events WHERE scope = ?1 \
-               AND linked_id = ?2 ORDER BY id LIMIT ?3";
+               AND linked_id = ?2 ORDER BY id DESC LIMIT ?3";
     tx.rows(sql, values![scope, linked, rows_max])?
         .into_iter()
         .map(crate::events::rows::read)
