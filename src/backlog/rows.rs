@@ -26,22 +26,35 @@ const DUE: &[(&str, &str)] = &[
 ];
 
 /// What waits without a due time. `at` is in the account's business time: when the object was
-/// created, except for a hold with a timer, which began 24 hours before it ends.
+/// created, except for a hold with a timer, which began 24 hours before it ends. Each is in the
+/// order of the index over what waits: in no order SQLite would rather read the whole table.
 const OPEN: &[(&str, &str)] = &[
     ("outbox", "SELECT scope, created AS at FROM outbox ORDER BY id LIMIT ?1"),
     (
         "funding_holds",
         "SELECT scope, COALESCE(hold_until - 86400, created) AS at FROM transfers WHERE status = \
-         'funding_hold' LIMIT ?1",
+         'funding_hold' ORDER BY id LIMIT ?1",
     ),
-    ("payout_holds", "SELECT scope, created AS at FROM payouts WHERE status = 'hold' LIMIT ?1"),
+    (
+        "payout_holds",
+        "SELECT scope, created AS at FROM payouts WHERE status = 'hold' ORDER BY scope, \
+         beneficiary_id LIMIT ?1",
+    ),
     (
         "payouts_unknown",
         "SELECT scope, created AS at FROM payouts WHERE status = 'processing' AND failure_code = \
-         'outcome_unknown' LIMIT ?1",
+         'outcome_unknown' ORDER BY id LIMIT ?1",
     ),
-    ("hits", "SELECT scope, created AS at FROM screening_hits WHERE decision IS NULL LIMIT ?1"),
-    ("refunds", "SELECT scope, created AS at FROM refunds WHERE status <> 'completed' LIMIT ?1"),
+    (
+        "hits",
+        "SELECT scope, created AS at FROM screening_hits WHERE decision IS NULL ORDER BY id LIMIT \
+         ?1",
+    ),
+    (
+        "refunds",
+        "SELECT scope, created AS at FROM refunds WHERE status <> 'completed' ORDER BY chain, \
+         scope, id LIMIT ?1",
+    ),
 ];
 
 /// Deliveries that are not made yet, whether or not the next attempt is due, with the start of
@@ -59,7 +72,8 @@ const DELIVERIES: &[(&str, &str)] = &[(
 const AT_BANK: &[(&str, &str)] = &[
     (
         "payouts_unsent",
-        "SELECT scope, created AS at FROM bank_instructions WHERE status = 'queued' LIMIT ?1",
+        "SELECT scope, created AS at FROM bank_instructions WHERE status = 'queued' ORDER BY \
+         payout_id LIMIT ?1",
     ),
     (
         "payouts_unanswered",
@@ -69,7 +83,7 @@ const AT_BANK: &[(&str, &str)] = &[
     (
         "payouts_for_operator",
         "SELECT scope, attention_at AS at FROM bank_instructions WHERE attention IS NOT NULL AND \
-         attention <> 'returned_and_failed' LIMIT ?1",
+         attention <> 'returned_and_failed' ORDER BY payout_id LIMIT ?1",
     ),
 ];
 

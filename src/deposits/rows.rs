@@ -127,6 +127,16 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
+/// Marks an unmatched deposit that has a refund, so that it leaves the index of those that wait.
+pub fn mark_given_back(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Deposit>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE deposits SET is_given_back = TRUE WHERE scope = ?1 AND id = ?2";
+    tx.execute_one(sql, values![scope, id])
+}
+
 /// The deposits that counted towards a transfer and completed by `until`, oldest first and at most
 /// `rows_max`; and how many there are.
 pub fn counted_for_transfer(

@@ -135,9 +135,11 @@ pub fn unmatched_deposits(
     mode: Mode,
     rows_max: i64,
 ) -> Result<Vec<QueueRow<kind::Deposit>>, StoreError> {
-    let sql = "SELECT d.scope, d.id FROM deposits d WHERE d.classification = 'unmatched' AND \
-               d.scope % 2 = ?1 AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.scope = d.scope \
-               AND r.deposit_id = d.id) ORDER BY d.id LIMIT ?2";
+    // The flag keeps those that were given back out of the index. A node of an earlier release does
+    // not set it.
+    let sql = "SELECT d.scope, d.id FROM deposits d WHERE d.classification = 'unmatched' AND NOT \
+               d.is_given_back AND d.scope % 2 = ?1 AND NOT EXISTS (SELECT 1 FROM refunds r WHERE \
+               r.scope = d.scope AND r.deposit_id = d.id) ORDER BY d.id LIMIT ?2";
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 
@@ -167,26 +169,16 @@ pub fn open_refunds(
     tx.rows(sql, values)?.into_iter().map(scoped_id).collect()
 }
 
-/// Payouts that are `initialized`, `processing` or on hold, oldest first.
-pub fn open_payouts(
-    tx: &mut dyn Tx,
-    mode: Mode,
-    rows_max: i64,
-) -> Result<Vec<QueueRow<kind::Payout>>, StoreError> {
-    let sql = "SELECT scope, id FROM payouts WHERE status IN ('initialized', 'processing', \
-               'hold') AND scope % 2 = ?1 ORDER BY created, id LIMIT ?2";
-    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
-}
-
 /// Payouts on hold, or whose outcome nobody knows, oldest first.
 pub fn stuck_payouts(
     tx: &mut dyn Tx,
     mode: Mode,
     rows_max: i64,
 ) -> Result<Vec<QueueRow<kind::Payout>>, StoreError> {
-    let sql = "SELECT scope, id FROM payouts WHERE status IN ('initialized', 'processing', \
-               'hold') AND (status = 'hold' OR failure_code = 'outcome_unknown') AND scope % 2 = \
-               ?1 ORDER BY created, id LIMIT ?2";
+    // With the condition of the partial index word for word, as in `open_payouts_between`.
+    let sql = "SELECT scope, id FROM payouts WHERE (status IN ('initialized', 'processing') OR \
+               status = 'hold') AND (status = 'hold' OR failure_code = 'outcome_unknown') AND \
+               scope % 2 = ?1 ORDER BY created, id LIMIT ?2";
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 

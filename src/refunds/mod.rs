@@ -129,6 +129,9 @@ pub fn create(
     };
     refund.is_held_by_screening = screen_and_store_hits(tx, now, services, &refund)?;
     rows::insert(tx, &refund)?;
+    if let Some(deposit_id) = refund.deposit_id {
+        deposits::rows::mark_given_back(tx, scope, deposit_id)?;
+    }
     events::emit_status(tx, now, scope, status, refund.id.any())?;
     schedule_simulated_confirmation(tx, now, services, &refund)?;
     Ok(refund)

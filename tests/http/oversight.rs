@@ -1,7 +1,7 @@
 //! What the operator sees: the search, the story of a transfer, the queues and the day's flow.
 
 use hundi::kernel::id::kind;
-use hundi::kernel::{Id, Mode};
+use hundi::kernel::{Id, Mode, StoreError};
 use hundi::operator::{self, OperatorDecision};
 use hundi::oversight::closing;
 use hundi::oversight::flow::DayCount;
@@ -9,14 +9,15 @@ use hundi::oversight::queues::{self, QueueKind};
 use hundi::oversight::story::{self, Story, StoryTheme};
 use hundi::oversight::{AccountNames, overview, search};
 use hundi::rails::files::values::Day;
-use hundi::store::{Tx, meta};
+use hundi::store::key_segments::KeySegments;
+use hundi::store::{EachUpdate, Row, Signal, Tx, Value as StoreValue, meta};
 use hundi::transfers::state::TransferStatus;
 use hundi::values;
 use hundi::workers::name_words;
 use serde_json::{Value, json};
 
 use crate::stage::{self, Actor, SETTLES};
-use crate::support::{Server, by, id};
+use crate::support::{Server, by, id, is_on_postgres};
 
 async fn view<T: Send + 'static>(
     server: &Server,
@@ -349,4 +350,143 @@ async fn the_flow_of_the_day_counts_each_status_once_however_often_it_is_looked_
     assert_eq!(deposited.book.to_string(), "1000.00");
     assert!(deposited.difference().unwrap().is_zero());
     assert!(closing.to_csv().lines().count() > closing.lines.len());
+}
+
+/// A transaction that asks SQLite for its plan of each query, and notes which tables it reads in
+/// whole or through a whole index.
+struct Planned<'a> {
+    tx: &'a mut dyn Tx,
+    statements_count: usize,
+    scans: Vec<(String, String)>,
+}
+
+/// Tables that do not grow with the history of payments.
+const BOUNDED_TABLES: &[&str] = &[
+    "accounts",
+    "ledger_balances",
+    "market_rates",
+    "pauses",
+    "webhook_endpoints",
+    "webhook_queues",
+];
+
+impl Planned<'_> {
+    /// Whether a line of a plan goes over more than what waits. `is_sorted` says that the plan
+    /// sorts what it read.
+    fn is_scan(&mut self, sql: &str, line: &str, is_sorted: bool) -> bool {
+        let Some(what) = line.strip_prefix("SCAN ") else { return false };
+        let alias = what.split(' ').next().unwrap_or("");
+        let of_alias = |table: &&&str| sql.contains(&format!("{table} {alias} "));
+        let is_bounded = BOUNDED_TABLES.contains(&alias)
+            || BOUNDED_TABLES.iter().find(of_alias).is_some()
+            || ["counted", "waiting", "(subquery", "CONSTANT"].contains(&alias);
+        // The first rows in the order of a key.
+        let is_first = !sql.contains("WHERE") && sql.contains("LIMIT") && !is_sorted;
+        let index = what.split("INDEX ").nth(1).unwrap_or("");
+        let known = "SELECT 1 FROM sqlite_master WHERE name = ?1 AND sql LIKE '% WHERE %'";
+        let is_partial = self.tx.row(known, &[index.into()]).unwrap().is_some();
+        !(is_bounded || is_first || is_partial)
+    }
+
+    /// Asks for the plan of a query, and notes its scans.
+    fn note_plan(&mut self, sql: &str, values: &[StoreValue<'_>]) -> Result<(), StoreError> {
+        self.statements_count += 1;
+        let mut plan = Vec::new();
+        for mut row in self.tx.rows(&format!("EXPLAIN QUERY PLAN {sql}"), values)? {
+            // Its number, that of the line above it, and one that is not used.
+            let _ = (row.int()?, row.int()?, row.int()?);
+            plan.push(row.text()?);
+        }
+        let is_sorted = plan.iter().any(|line| line.contains("TEMP B-TREE FOR ORDER BY"));
+        for line in plan {
+            if self.is_scan(sql, &line, is_sorted) {
+                self.scans.push((line, sql.to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Tx for Planned<'_> {
+    fn execute(&mut self, sql: &str, values: &[StoreValue<'_>]) -> Result<u64, StoreError> {
+        self.tx.execute(sql, values)
+    }
+    fn rows(&mut self, sql: &str, values: &[StoreValue<'_>]) -> Result<Vec<Row>, StoreError> {
+        self.note_plan(sql, values)?;
+        self.tx.rows(sql, values)
+    }
+    fn rows_each(
+        &mut self,
+        select: &str,
+        first: StoreValue<'_>,
+        keys: &[StoreValue<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        for key in keys {
+            self.note_plan(&format!("{select} = ?2"), &[first, *key])?;
+        }
+        self.tx.rows_each(select, first, keys)
+    }
+    fn update_each(
+        &mut self,
+        update: &EachUpdate<'_>,
+        keys: &[StoreValue<'_>],
+    ) -> Result<Vec<bool>, StoreError> {
+        self.tx.update_each(update, keys)
+    }
+    fn savepoint(&mut self) -> Result<(), StoreError> {
+        self.tx.savepoint()
+    }
+    fn release(&mut self) -> Result<(), StoreError> {
+        self.tx.release()
+    }
+    fn rollback_and_release(&mut self) -> Result<(), StoreError> {
+        self.tx.rollback_and_release()
+    }
+    fn rollback_to(&mut self) -> Result<(), StoreError> {
+        self.tx.rollback_to()
+    }
+    fn signal(&mut self, signal: Signal) {
+        self.tx.signal(signal);
+    }
+    fn is_shared(&self) -> bool {
+        self.tx.is_shared()
+    }
+    fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError> {
+        self.tx.key_segments()
+    }
+}
+
+/// On SQLite no statement of the overview and the queues goes over a table that grows with history.
+/// `tests/postgres/plans.rs` has the same for PostgreSQL.
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_reads_what_waits_and_not_what_is_done() {
+    if is_on_postgres() {
+        return;
+    }
+    let server = Server::start().await;
+    let client = server.client().await;
+    client.deposit(&client.transfer().await, json!({})).await;
+    let services = server.app.state.services.clone();
+    let milliseconds = server.app.state.store.clock.milliseconds();
+    let (count, scans, control) = view(&server, move |tx| {
+        let mut planned = Planned { tx, statements_count: 0, scans: Vec::new() };
+        let (chains, mut day) = (["tron"], DayCount::default());
+        let mode = Mode::Test;
+        let accounts = AccountNames::read(&mut planned).unwrap();
+        let read = |tx: &mut dyn Tx, day: &mut DayCount| {
+            overview::read(tx, day, &accounts, mode, &chains, &services, milliseconds).unwrap();
+            for queue in QueueKind::ALL {
+                queues::read(tx, *queue, &accounts, mode, &chains).unwrap();
+            }
+        };
+        read(&mut planned, &mut day);
+        let scans = std::mem::take(&mut planned.scans);
+        // The control: a query that reads every transfer is found out.
+        planned.rows("SELECT 1 FROM transfers WHERE payout_units = ?1", &[1.into()]).unwrap();
+        (planned.statements_count, scans, planned.scans.len())
+    })
+    .await;
+    assert!(count > 40, "only {count} statements");
+    assert_eq!(scans, Vec::new());
+    assert_eq!(control, 1);
 }
