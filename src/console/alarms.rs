@@ -156,7 +156,7 @@ pub fn current(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<CurrentAla
         let is_old = |dated_at: i64| instant - dated_at > lists.age_seconds_max() / 2;
         let states = lists.states();
         if let Some(reason) = lists.why_not_live(instant) {
-            alarm("HundiSanctionsListOld", reason, Tone::Bad);
+            alarm("HundiSanctionsListOld", words.refusal(&reason), Tone::Bad);
         } else if let Some(old) = states.iter().find(|state| is_old(state.dated_at)) {
             let what = format!("{}: {}", old.list.as_str(), age(words, instant - old.dated_at));
             alarm("HundiSanctionsListOld", what, Tone::Attention);

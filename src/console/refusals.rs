@@ -2,8 +2,8 @@
 //! console alike. The table `[refusal]` of the language files has each of them with its places, and
 //! so what a rule wrote is found again and said in another language.
 //!
-//! In English stay: why an address cannot be read, and what the service itself reports, such as a
-//! database that cannot be written. Both quote what somebody has to look for elsewhere.
+//! In English stays what the service itself reports of its parts, such as a database that cannot be
+//! written: it quotes what somebody has to look for elsewhere.
 
 use super::blocks::word;
 use super::texts::{self, Words};
@@ -81,6 +81,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::chains::address::ChainAddress;
+    use crate::keys::Permissions;
 
     #[test]
     fn a_refusal_is_said_in_the_language_of_the_reader() {
@@ -107,6 +109,25 @@ mod tests {
             let ascii = found.split(' ').filter(|word| word.len() > 3 && word.is_ascii()).count();
             assert!(ascii <= 2, "names and identifiers alone stay: {found}");
             assert_eq!(texts::all()[0].refusal(english), english);
+        }
+        // Why an address, a name or a permission cannot be read.
+        let mut faults: Vec<String> = [
+            "T",
+            "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWY0H",
+            "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdh",
+            "1BoatSLRHtKNngkdXEeobR76b53LETtpyT",
+            "0x12",
+            "0xDAC17F958D2ee523a2206206994597C13D831eC7",
+        ]
+        .iter()
+        .map(|text| ChainAddress::parse(text).unwrap_err().to_string())
+        .collect();
+        faults.extend(crate::keys::making::account_name_fault(""));
+        faults.extend(Permissions::parse("\"x y", &["transfers", "payouts"]).err());
+        assert_eq!(faults.len(), 8);
+        for english in &faults {
+            let said = hindi.refusal(english);
+            assert!(said.chars().any(|letter| letter >= '\u{900}'), "{english}: {said}");
         }
         let status = hindi.refusal("x: it is funded, which does not take this decision");
         assert!(!status.contains("funded"), "{status}");
@@ -194,6 +215,7 @@ mod tests {
         "; screening still holds it",
         "{} is no longer held for what the bank reported{}",
         "it is too old",
+        "who asked for it is disabled",
         "waits for a second person: request",
         "request {} about {} is rejected",
         "it was taken",
@@ -202,6 +224,8 @@ mod tests {
         "a decision has an actor or reason that is too long",
         "number, subject, word, cause, status, requested_by, requester, reason, requested_at, \
          decider, decided_at, asked",
+        // What callers get.
+        "must be an address in hexadecimal, which begins with 0x.",
         // The console: its log, its headers, and what is written for who starts the service.
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
          connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -215,7 +239,6 @@ mod tests {
         "an operator signed in",
         "a sign-in did not come to its end",
         "a page cannot be drawn: {}",
-        "who asked for it is disabled",
         "an operator signed in at the provider",
     ];
 
@@ -249,9 +272,29 @@ mod tests {
         for folder in ["operator", "decisions", "console"] {
             read(&sources.join(folder), &mut found);
         }
-        for file in ["reconcile/explaining.rs", "kernel/decided_by.rs"] {
+        for file in [
+            "reconcile/explaining.rs",
+            "kernel/decided_by.rs",
+            "chains/address.rs",
+            "chains/tron_address.rs",
+            "chains/evm.rs",
+            "keys/making.rs",
+        ] {
             let text = std::fs::read_to_string(sources.join(file)).unwrap();
             found.extend(literals(&text).into_iter().map(|text| (file.to_owned(), text)));
+        }
+        // Of these files, most sentences are for callers.
+        for (file, of_operators) in [
+            ("keys/mod.rs", "is not a permission"),
+            ("screening/lists.rs", "is missing: set"),
+            ("screening/lists.rs", "days old"),
+            ("refunds/mod.rs", "The refund is"),
+        ] {
+            let text = std::fs::read_to_string(sources.join(file)).unwrap();
+            let told: Vec<String> =
+                literals(&text).into_iter().filter(|text| text.contains(of_operators)).collect();
+            assert!(!told.is_empty(), "{file} no longer says {of_operators:?}");
+            found.extend(told.into_iter().map(|text| (file.to_owned(), text)));
         }
         let sentences =
             found.iter().filter(|(file, text)| is_sentence(&bare(text)) && !is_for_others(file));

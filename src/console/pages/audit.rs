@@ -187,6 +187,7 @@ fn details(visit: &Visit, entry: &Entry) -> Vec<PageCell> {
             continue;
         }
         cells.push(PageCell::Text(match name.as_str() {
+            "permissions" if text == "all" => word(words, "everything"),
             // With a space, so that the line may break there.
             "permissions" => text.replace(',', ", "),
             "decision" => decide::decision_word(visit, text),
