@@ -1,5 +1,6 @@
 // Does in a browser what operators do, and looks for what a browser can tell. Arguments: the server's address, the
 // console's.
+import { createServer } from "node:http";
 import {
   axe, call, consoleAddress, crowd, deposit, fail, furnish, launch, makeKey, pagesOf, queues, same, signIn, totp, transfer, typeSignIn,
   until, visit,
@@ -437,6 +438,40 @@ try {
     await page.goto(`${consoleAddress}/console/account`);
     await page.evaluate(() => document.querySelectorAll("label").forEach((label) => label.remove()));
     await axe(page).then(() => fail("nothing was noticed"), (error) => { if (!error.message.includes("label")) throw error; });
+  });
+  await check("no page of another origin frames the console", async () => {
+    const host = createServer((request, answer) => {
+      answer.writeHead(200, { "content-type": "text/html" }).end(`<title>A game</title><iframe src="${consoleAddress}/console/approvals"></iframe>`);
+    });
+    await new Promise((done) => host.listen(0, "127.0.0.1", done));
+    // Another port of this machine is of the same site, so the frame's request has the session's cookie.
+    const context = await browser.newContext({ storageState: await page.context().storageState() });
+    // Whether the frame shows the console if its answer lacks these headers, and the policy this directive.
+    const isFramed = async (headers, directive) => {
+      const game = await context.newPage();
+      let status;
+      await game.route(`${consoleAddress}/**`, async (route) => {
+        const answer = await route.fetch();
+        status ??= answer.status();
+        const kept = Object.entries(answer.headers()).filter(([name]) => !headers.includes(name));
+        const loosened = kept.map(([name, value]) => [name, name === "content-security-policy" ? value.replace(directive, "") : value]);
+        await route.fulfill({ response: answer, headers: Object.fromEntries(loosened) });
+      });
+      await game.goto(`http://127.0.0.1:${host.address().port}/`);
+      same(status, 200, "what the frame asked for");
+      const [, frame] = game.frames();
+      const found = (await frame.locator("nav").count()) > 0 && (await frame.locator("main").innerText()).length > 0;
+      await game.close();
+      return found;
+    };
+    const [header, directive] = ["x-frame-options", "; frame-ancestors 'none'"];
+    same(await isFramed([], ""), false, "the console as it is");
+    same(await isFramed([header], ""), false, "with the policy alone");
+    same(await isFramed([], directive), false, "with the header alone");
+    // The control: without both it is framed.
+    same(await isFramed([header], directive), true, "with neither");
+    await context.close();
+    host.close();
   });
   const complaints = page.complaints.filter((text) => !text.includes("axe"));
   if (complaints.length) fail(`the browser complains: ${complaints.join("\n")}`);
