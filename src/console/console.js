@@ -24,6 +24,15 @@ function showTimes(root) {
 }
 
 document.addEventListener("DOMContentLoaded", () => showTimes(document));
+
+// On a narrow screen the places of the navigation go beyond the edge. The one where one is stands in the middle.
+function showPlace() {
+  const here = document.querySelector(".top nav [aria-current]");
+  const list = here?.closest("ul");
+  if (list) list.scrollLeft += here.getBoundingClientRect().left - list.getBoundingClientRect().left - (list.clientWidth - here.offsetWidth) / 2;
+}
+document.addEventListener("DOMContentLoaded", showPlace);
+window.addEventListener("resize", showPlace);
 document.addEventListener("htmx:afterSwap", (event) => showTimes(event.target));
 
 // Parts that follow change only where the server's answer differs. Everything else stays the same element, with its tick,

@@ -52,6 +52,9 @@ impl Tone {
     }
 }
 
+/// What stands where there is no value.
+const NO_VALUE: &str = "–";
+
 /// A longer text without spaces, in bytes, may break anywhere.
 const WORD_LENGTH_MAX: usize = 20;
 
@@ -101,7 +104,10 @@ impl PageCell {
         }
     }
     pub fn none() -> PageCell {
-        PageCell::Muted("–".into())
+        PageCell::Muted(NO_VALUE.into())
+    }
+    pub fn is_none(&self) -> bool {
+        matches!(self, PageCell::Muted(text) if text == NO_VALUE)
     }
     pub fn number(number: impl ToString) -> PageCell {
         PageCell::Number(number.to_string())

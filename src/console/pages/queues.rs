@@ -211,7 +211,8 @@ fn table(visit: &Visit, waiting: &Waiting, items: &[&Item]) -> Table {
                 PageCell::Several(account)
             }));
         }
-        cells.push(PageCell::Text(age(words, instant - item.since)));
+        // A number and its unit stay in one line.
+        cells.push(PageCell::number(age(words, instant - item.since)));
         let mut line = TableLine::new(cells);
         // Objects that belong to a transfer are shown with it.
         let shown = match (item.id, item.transfer_id) {
