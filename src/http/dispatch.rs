@@ -22,7 +22,7 @@ use super::query;
 pub use super::reply::{Reply, ReplyBody, refusal_reply};
 use super::reply::{refuse, reply, set_header};
 use super::route::{BesideFields, Context, RequestWork, Route, Verb};
-use super::router::{self, PathMatch, Router};
+use super::router::{PathMatch, Router};
 use crate::app_state::AppState;
 use crate::kernel::id::Minter;
 use crate::kernel::{Code, Mode, Now, OperationError, Refusal, StoreError};
@@ -159,9 +159,9 @@ where
 
     let (index, ids) = match api.router.find(method, head.uri.path()) {
         PathMatch::Route { index, ids } => (index, ids),
-        PathMatch::Nothing => return Err(api.router.not_found(head.uri.path()).into()),
+        PathMatch::Nothing => return Err(api.router.not_found(method, head.uri.path()).into()),
         PathMatch::OtherMethods(allow) => {
-            let refusal = router::wrong_method(method, allow);
+            let refusal = api.router.wrong_method(method, head.uri.path(), allow);
             let mut reply = refuse("", refusal.into());
             set_header(&mut reply, ALLOW, allow);
             return Ok(reply);

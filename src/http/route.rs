@@ -162,6 +162,17 @@ pub struct Route {
     pub preflight: Option<Preflight>,
     /// What the work looks up by identifiers in the body, so that a remote store can send it along.
     pub prefetch: Option<PreparePrefetch>,
+    /// Paths that callers POST to instead, though nothing is there to be posted to.
+    pub guesses: Option<Guesses>,
+}
+
+/// Requests that many callers try first, and what the refusal tells them.
+#[derive(Clone, Copy)]
+pub struct Guesses {
+    /// Paths of POSTs, in which `{id}` stands for any part.
+    pub paths: &'static [&'static str],
+    /// How it is done, in sentences.
+    pub way: &'static str,
 }
 
 impl Route {
@@ -189,6 +200,7 @@ impl Route {
             timed_check: None,
             preflight: None,
             prefetch: None,
+            guesses: None,
         }
     }
     /// `<first path segment after /v1>:read|write`.
@@ -201,6 +213,11 @@ impl Route {
     }
     pub fn codes(mut self, codes: &'static [Code]) -> Route {
         self.codes = codes;
+        self
+    }
+    /// Tells the way to whoever POSTs to one of these paths.
+    pub fn guessed(mut self, guesses: Guesses) -> Route {
+        self.guesses = Some(guesses);
         self
     }
     /// Allows a wait for objects on an empty page. Its filters must have `query::WAIT`.

@@ -37,11 +37,9 @@ fn is_prefix(part: &str) -> bool {
     part == "api" || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The refusal of a method that a path does not take.
-pub fn wrong_method(method: &http::Method, allow: &str) -> Refusal {
-    let is_update = matches!(method.as_str(), "PUT" | "PATCH") && allow.contains("POST");
-    let hint = if is_update { " An object is changed with POST." } else { "" };
-    Refusal::new(Code::RequestMethodInvalid, format!("This route takes {allow}.{hint}"))
+/// The parts of a path, each made plain.
+fn plain_parts(path: &str) -> Vec<String> {
+    path.split('/').filter(|part| !part.is_empty()).map(plain).collect()
 }
 
 /// Finds routes by path and method.
@@ -86,8 +84,7 @@ impl Router {
     /// in slashes, case, hyphens and underscores, singular and plural, a letter or two, or what
     /// comes before the resource.
     pub fn near_miss(&self, path: &str) -> Option<&'static str> {
-        let mut asked: Vec<String> =
-            path.split('/').filter(|part| !part.is_empty()).map(plain).collect();
+        let mut asked = plain_parts(path);
         let prefixes = asked.iter().take_while(|part| is_prefix(part)).count();
         asked.splice(..prefixes, [plain("v1")]);
         let wrong_letters = |route: &Route| {
@@ -106,13 +103,39 @@ impl Router {
         candidates.min_by_key(|(wrong, _)| *wrong).map(|(_, route)| route.path)
     }
 
+    /// How it is done that this request was a guess at.
+    fn way(&self, method: &http::Method, path: &str) -> Option<&'static str> {
+        if method != http::Method::POST {
+            return None;
+        }
+        let asked = plain_parts(path);
+        let is_guess = |guess: &&str| {
+            let parts: Vec<&str> = guess.split('/').filter(|part| !part.is_empty()).collect();
+            let is_same =
+                |(part, asked): (&&str, &String)| *part == "{id}" || plain(part) == *asked;
+            parts.len() == asked.len() && parts.iter().zip(&asked).all(is_same)
+        };
+        let guesses = self.routes.iter().filter_map(|route| route.guesses.as_ref());
+        guesses.into_iter().find(|one| one.paths.iter().any(&is_guess)).map(|one| one.way)
+    }
+
     /// The refusal of a path that leads nowhere.
-    pub fn not_found(&self, path: &str) -> Refusal {
-        let message = match self.near_miss(path) {
-            Some(meant) => format!("No such route. Did you mean {meant}?"),
-            None => "No such route. GET /openapi.json lists all of them.".to_owned(),
+    pub fn not_found(&self, method: &http::Method, path: &str) -> Refusal {
+        let message = match (self.way(method, path), self.near_miss(path)) {
+            (Some(way), _) => format!("No such route. {way}"),
+            (None, Some(meant)) => format!("No such route. Did you mean {meant}?"),
+            (None, None) => "No such route. GET /openapi.json lists all of them.".to_owned(),
         };
         Refusal::new(Code::ObjectNotFound, message)
+    }
+
+    /// The refusal of a method that a path does not take; `allow` names those that it takes.
+    pub fn wrong_method(&self, method: &http::Method, path: &str, allow: &str) -> Refusal {
+        let is_update = matches!(method.as_str(), "PUT" | "PATCH") && allow.contains("POST");
+        let change = is_update.then_some("An object is changed with POST.");
+        let hint = self.way(method, path).or(change);
+        let hint = hint.map_or_else(String::new, |hint| format!(" {hint}"));
+        Refusal::new(Code::RequestMethodInvalid, format!("This route takes {allow}.{hint}"))
     }
 
     pub fn find(&self, method: &http::Method, path: &str) -> PathMatch<'_> {
@@ -133,6 +156,30 @@ impl Router {
 mod tests {
     use super::*;
     use crate::routes::routes;
+
+    #[test]
+    fn who_guesses_how_a_refund_is_made_is_told() {
+        let router = Router::new(routes()).unwrap();
+        let message = |refusal: Refusal| refusal.entries()[0].message.clone();
+        let post = http::Method::POST;
+        let told = [
+            message(router.wrong_method(&post, "/v1/refunds", "GET, HEAD")),
+            message(router.not_found(&post, "/v1/transfers/transfer_1/refund")),
+            message(router.not_found(&post, "/v1/transfers/transfer_1/refunds")),
+        ];
+        for text in told {
+            assert!(text.contains("/v1/transfers/{id}/resolve_funding"), "{text}");
+            assert!(text.contains("/v1/refunds/{id}"), "{text}");
+        }
+        for method in [http::Method::GET, http::Method::PUT] {
+            let text = message(router.wrong_method(&method, "/v1/refunds", "GET, HEAD"));
+            assert_eq!(text, "This route takes GET, HEAD.");
+        }
+        for path in ["/v1/transfers/transfer_1/reverse", "/v1/transfers/refund"] {
+            let text = message(router.not_found(&post, path));
+            assert!(!text.contains("resolve_funding"), "{path}: {text}");
+        }
+    }
 
     #[test]
     fn near_misses_are_recognised() {

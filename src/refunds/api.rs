@@ -9,7 +9,7 @@ use super::{AddressDeclaration, Refund, rows};
 use crate::chains;
 use crate::chains::address::ChainAddress;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
-use crate::http::route::{self, Context, List, Route};
+use crate::http::route::{self, Context, Guesses, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
@@ -108,7 +108,14 @@ pub fn routes() -> Vec<Route> {
         ),
         route::get("/v1/refunds/{id}", "Get a refund", |context| Ok(view(locate(context)?))),
         route::post("/v1/refunds/{id}", "Declare where a refund goes", locate, declare)
-            .codes(&[Code::TransferActionInvalid]),
+            .codes(&[Code::TransferActionInvalid])
+            .guessed(Guesses {
+                paths: &["/v1/refunds", "/v1/transfers/{id}/refund"],
+                way: "A refund begins by itself, and no request makes one. To give back the money \
+                      of a transfer in funding_hold, send POST \
+                      /v1/transfers/{id}/resolve_funding with the action refund. To say where a \
+                      refund goes, send POST /v1/refunds/{id}.",
+            }),
     ]
 }
 
