@@ -52,6 +52,12 @@ fn failed(report: &Value) -> Vec<&str> {
         .collect()
 }
 
+fn message<'a>(report: &'a Value, name: &str) -> &'a str {
+    let checks = report["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == name).unwrap();
+    check["message"].as_str().unwrap()
+}
+
 async fn ready() -> (Server, Client) {
     let server = Server::start().await;
     let client = server.client().await;
@@ -265,4 +271,28 @@ async fn who_does_not_answer_does_not_answer_quickly() {
     let report = client.wait_status(&path, "completed").await;
     assert_eq!(failed(&report).len(), 13, "{report}");
     assert_eq!(report["grade"], "failed");
+    assert!(message(&report, "valid").contains("Start the receiver"), "{report}");
+    assert!(message(&report, "answers_quickly").contains("was answered"), "{report}");
+    for name in ["duplicate", "altered_body"] {
+        assert!(message(&report, name).contains("mend that one first"), "{report}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_first_delivery_is_told_once() {
+    let (_server, client) = ready().await;
+    // Another secret, or the body as it was parsed and written: every delivery is refused.
+    let (report, _receiver) = drill(&client, |_, _| 400).await;
+    assert!(message(&report, "valid").contains("secret"), "{report}");
+    assert!(message(&report, "duplicate").contains("mend that one first"), "{report}");
+    // What is to be refused was refused, and quickly.
+    assert!(!failed(&report).contains(&"altered_body"), "{report}");
+    assert!(message(&report, "altered_body").contains("refused with 400"), "{report}");
+    assert!(message(&report, "answers_quickly").contains("five seconds"), "{report}");
+    let (report, _receiver) = drill(&client, |_, _| 500).await;
+    assert!(message(&report, "valid").contains("its log says why"), "{report}");
+    // A receiver that takes the first delivery is told of each mistake by itself.
+    let (report, _receiver) = drill(&client, |_, _| 200).await;
+    assert!(message(&report, "valid").contains("taken with 2xx"), "{report}");
+    assert!(message(&report, "other_secret").contains("forged"), "{report}");
 }

@@ -220,7 +220,7 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
     for step in steps::steps(&target.events, scope.livemode()) {
         checks.push(run_step(app, client, &target, step).await);
     }
-    checks.push(steps::quickness(&checks));
+    steps::conclude(&mut checks);
     let clock_offset_seconds = target.clock_offset_seconds;
     let store = move |tx: &mut dyn Tx, now: &mut Now| {
         Ok(rows::complete(tx, scope, id, &checks, now.instant() + clock_offset_seconds)?)

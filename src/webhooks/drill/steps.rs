@@ -3,7 +3,7 @@
 use super::DrillCheck;
 use crate::events::api::view;
 use crate::events::rows::EventRow;
-use crate::webhooks::sending::attempt::AttemptOutcome;
+use crate::webhooks::sending::attempt::{AttemptOutcome, DeliveryError};
 use crate::webhooks::sending::sign::{secret_text, signature_header};
 
 /// By how many seconds a wrong timestamp is off; receivers accept 300 either way.
@@ -12,6 +12,10 @@ const TIMESTAMP_OFF_SECONDS: i64 = 600;
 const QUICK_MILLISECONDS_MAX: u32 = 5_000;
 /// The HTTP status that stands for no answer.
 const NO_ANSWER: u16 = 0;
+/// The first step, whose delivery has nothing unusual.
+const FIRST: &str = "valid";
+/// What a step says that failed as the first one did.
+const AS_FIRST: &str = "This fails as the check valid does: mend that one first.";
 /// A type that no event of the service has.
 const UNKNOWN_TYPE: &str = "drill.status.unknown";
 
@@ -89,7 +93,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
     };
     vec![
         step(
-            "valid",
+            FIRST,
             "A right delivery is taken with 2xx. Answer at once and work afterwards.",
             true,
             Twist::None,
@@ -227,7 +231,14 @@ impl DrillStep {
             _ if !is_sent => "Nothing was sent: the server no longer allows this URL. Change the \
                               URL of the endpoint."
                 .to_owned(),
+            Some(DeliveryError::ConnectFailed) => {
+                "No connection could be opened. Start the receiver, and compare its address with \
+                 the endpoint's url."
+                    .to_owned()
+            }
+            Some(error) if self.name == FIRST => format!("No answer came. {error}"),
             Some(error) => format!("{} {error}", self.message),
+            None if self.name == FIRST && !passed => first_failed(&http_statuses),
             None => self.message.to_owned(),
         };
         DrillCheck {
@@ -242,9 +253,41 @@ impl DrillStep {
     }
 }
 
+/// What to look at where the receiver did not take a right delivery.
+fn first_failed(http_statuses: &[u16]) -> String {
+    let status = http_statuses.first().copied().unwrap_or(NO_ANSWER);
+    match status {
+        400..500 => format!(
+            "The receiver refused a right delivery with {status}. Does it have this endpoint's \
+             newest secret, whole and with whsec_? Does it verify the body as it arrived, before \
+             any parsing? Does this address lead to it?"
+        ),
+        500.. => format!(
+            "The receiver failed with {status} on a right delivery: its log says why. Answer 2xx \
+             at once, and work afterwards."
+        ),
+        _ => format!("A right delivery is taken with 2xx, and {status} is none."),
+    }
+}
+
+/// Adds whether the receiver was quick. Where the first delivery already failed, the checks that
+/// failed in the same way say so, in place of an advice that does not help.
+pub fn conclude(checks: &mut Vec<DrillCheck>) {
+    let quick = quickness(checks);
+    let failed = checks.iter().find(|check| check.name == FIRST && !check.passed);
+    if let Some(status) = failed.and_then(|first| first.http_statuses.first().copied()) {
+        let alike = checks.iter_mut().filter(|check| {
+            let is_same = check.http_statuses.iter().all(|other| *other == status);
+            check.name != FIRST && !check.passed && is_same
+        });
+        alike.for_each(|check| check.message = AS_FIRST.to_owned());
+    }
+    checks.push(quick);
+}
+
 /// Whether the receiver answered every delivery, and quickly. A slow body takes its own time, so it
 /// does not count.
-pub fn quickness(checks: &[DrillCheck]) -> DrillCheck {
+fn quickness(checks: &[DrillCheck]) -> DrillCheck {
     let timed = || checks.iter().filter(|check| check.name != "slow");
     let slowest = timed().map(|check| check.duration_milliseconds).max().unwrap_or(0);
     let is_answered = timed().all(|check| !check.http_statuses.contains(&NO_ANSWER));
@@ -255,8 +298,15 @@ pub fn quickness(checks: &[DrillCheck]) -> DrillCheck {
         event_types: Vec::new(),
         http_statuses: Vec::new(),
         duration_milliseconds: slowest,
-        message: "Answer within five seconds: put the event into a queue, and work afterwards. \
-                  A delivery without an answer after ten seconds is sent again."
-            .to_owned(),
+        message: match is_answered || slowest > QUICK_MILLISECONDS_MAX {
+            true => {
+                "Answer within five seconds: put the event into a queue, and work afterwards. A \
+                 delivery without an answer after ten seconds is sent again."
+            }
+            false => {
+                "Not every delivery was answered: see the checks whose http_statuses have a 0."
+            }
+        }
+        .to_owned(),
     }
 }
