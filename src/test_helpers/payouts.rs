@@ -37,6 +37,16 @@ crate::form! {
     }
 }
 
+/// Who finds such a failure, as the reasons of real banks' files have it.
+const fn source(code: FailureCode) -> FailureSource {
+    match code {
+        FailureCode::ComplianceRejected
+        | FailureCode::IfscInvalid
+        | FailureCode::TechnicalError => FailureSource::SponsorBank,
+        _ => FailureSource::BeneficiaryBank,
+    }
+}
+
 pub fn routes() -> Vec<Route> {
     const CODES: &[Code] = &[Code::TestHelperNotApplicable];
     vec![
@@ -65,7 +75,7 @@ pub fn routes() -> Vec<Route> {
                     context,
                     found,
                     PayoutStatus::Processing,
-                    BankReport::Failed { code, source: FailureSource::BeneficiaryBank },
+                    BankReport::Failed { code, source: source(code) },
                 )
             },
         )
@@ -81,7 +91,7 @@ pub fn routes() -> Vec<Route> {
                     context,
                     found,
                     PayoutStatus::Settled,
-                    BankReport::Returned { code, source: FailureSource::BeneficiaryBank },
+                    BankReport::Returned { code, source: source(code) },
                 )
             },
         )

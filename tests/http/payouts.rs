@@ -419,6 +419,10 @@ async fn helpers_take_the_reasons_a_bank_can_give() {
             (failed["status"].as_str(), failed["failure"]["code"].as_str()),
             (Some("failed"), Some(code))
         );
+        // As a bank's files report it: what the sponsor bank stops never reaches the other one.
+        let is_stopped = ["compliance_rejected", "ifsc_invalid", "technical_error"].contains(&code);
+        let source = if is_stopped { "sponsor_bank" } else { "beneficiary_bank" };
+        assert_eq!(failed["failure"]["source"], source, "{code}");
     }
     stage::assert_book(&server);
 }
