@@ -72,6 +72,7 @@ const FULL_TEXT_PATH: &str = "/llms-full.txt";
 
 /// The page for unknown addresses below `/docs/`.
 const MISSING_PATH: &str = "/docs/404";
+const MISSING_TITLE: &str = "<h1>There is no such page</h1>";
 
 struct GuideSource {
     /// The last part of its path; empty for the first page.
@@ -182,14 +183,25 @@ impl Guides {
         })
     }
 
-    /// The path of every file.
-    pub fn paths(&self) -> Vec<&str> {
-        self.files().keys().map(String::as_str).collect()
+    /// The path of every page, those of the guides first.
+    pub fn pages(&self) -> Vec<&str> {
+        let is_page = |(path, file): &(&String, &GuideFile)| {
+            *path != MISSING_PATH && file.content_type.starts_with("text/html")
+        };
+        let pages = self.files().iter().filter(is_page);
+        let mut paths: Vec<&str> = pages.map(|(path, _)| path.as_str()).collect();
+        paths.sort_unstable_by_key(|path| (path.matches('/').count(), *path));
+        paths
     }
 
-    /// What a browser is shown instead of a page below `/docs/` that does not exist.
-    pub fn missing(&self, path: &str) -> Option<&GuideFile> {
-        if path.starts_with("/docs/") { self.files().get(MISSING_PATH) } else { None }
+    /// What a browser is shown instead of a page that does not exist; `meant` is the path of the
+    /// one that was probably meant.
+    pub fn missing(&self, meant: Option<&str>) -> Option<GuideFile> {
+        let file = self.files().get(MISSING_PATH)?;
+        let Some(meant) = meant else { return Some(file.clone()) };
+        let text = std::str::from_utf8(&file.body).ok()?;
+        let hint = format!("{MISSING_TITLE}\n<p>Did you mean <a href=\"{meant}\">{meant}</a>?</p>");
+        Some(GuideFile::new(file.content_type, text.replacen(MISSING_TITLE, &hint, 1)))
     }
 
     fn render(document: &Value, public_url: &str) -> HashMap<String, GuideFile> {
@@ -314,11 +326,13 @@ impl Builder<'_> {
 
     /// What a browser gets for a page that does not exist.
     fn missing(&mut self) {
-        let content = "<h1>There is no such page</h1>\n<p>Look for it in the navigation or with \
-                       the search, or begin with the <a href=\"/docs/\">overview</a>.</p>";
+        let content = format!(
+            "{MISSING_TITLE}\n<p>Look for it in the navigation or with the search, or begin with \
+             the <a href=\"/docs/\">overview</a>.</p>"
+        );
         let page = GuideTemplate {
             title: "No such page",
-            content,
+            content: &content,
             guides: self.guides(None),
             resources: self.resources(None),
             headings: &[],

@@ -15,16 +15,17 @@ use crate::disk;
 use crate::guides::{GuideFile, Guides};
 use crate::http::dispatch::{self, Api, Reply, ReplyBody};
 use crate::http::incoming::accepts_markdown;
-use crate::http::near;
 use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
 use crate::kernel::system_random;
 use crate::kernel::{Code, Id, Refusal};
 use crate::pauses::{self, Operation, Pause};
 use crate::store::Cost;
+use meant::meant_page;
 use payer::forms::PayerForm;
 
 mod frame;
+mod meant;
 pub mod payer;
 pub mod payment_advices;
 pub mod words;
@@ -156,10 +157,11 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
                 return reply;
             }
             let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
-            if accepts.is_some_and(|types| types.contains("text/html"))
-                && let Some(file) = site.guides.missing(path)
+            if path.starts_with("/docs/")
+                && accepts.is_some_and(|types| types.contains("text/html"))
+                && let Some(file) = site.guides.missing(meant_page(&site.guides, path))
             {
-                let mut reply = guide(file);
+                let mut reply = guide(&file);
                 *reply.status_mut() = StatusCode::NOT_FOUND;
                 return reply;
             }
@@ -171,7 +173,7 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
 /// The refusal of a path that has no page. It names a route or a guide of a similar path, if there
 /// is one.
 fn no_such_page(site: &Site, path: &str) -> Refusal {
-    let guide = || path.starts_with("/docs/").then(|| near::meant(path, &site.guides.paths()))?;
+    let guide = || meant_page(&site.guides, path);
     let message = match site.api.router.near_miss(path).or_else(guide) {
         Some(meant) if path.contains("//") => {
             format!("No such page: the path has two slashes in a row. Did you mean {meant}?")
