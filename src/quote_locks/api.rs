@@ -39,9 +39,10 @@ pub struct FeeDetail {
     /// Present only if it differs from the fee's currency: GST is in rupees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<Currency>,
-    /// The value that a tax is computed on, and its rate in percent.
+    /// For a tax: the value that it is computed on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taxable_value: Option<Money>,
+    /// For a tax: its rate in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_percent: Option<String>,
 }

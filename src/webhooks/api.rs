@@ -205,7 +205,9 @@ pub struct WebhookDeliveryView {
     pub event_id: Id<kind::Event>,
     pub status: DeliveryStatus,
     pub attempts: Vec<AttemptView>,
-    /// While an attempt is under way: when it would be made again if nothing more were heard of it.
+    /// When the next attempt is due, in Unix seconds; null where none is. A test clock does not
+    /// move it. While an attempt is under way, it says when another one begins if this one gives
+    /// no result.
     pub next_attempt_at: Option<i64>,
     pub created: i64,
     pub livemode: bool,

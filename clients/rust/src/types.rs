@@ -132,7 +132,7 @@ pub struct ApiErrorMetadata {
     /// Smallest value that is taken, where a range was left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<String>,
-    /// Always true: once the cause is gone, send the request with a new idempotency key. The refusal replays under the old one.
+    /// Always true: once the cause is gone, send a POST with a new idempotency key. The refusal replays under the old one. A GET has no key, and is sent again as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_key_required: Option<bool>,
     /// What the operator has paused, with `service_paused`.
@@ -727,7 +727,7 @@ pub struct CreateBeneficiary {
     /// How the sender and the beneficiary are related.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relationship: Option<CreateBeneficiaryRelationship>,
-    /// Whether verification begins.
+    /// Whether verification begins: true if left out. With false the beneficiary is a `draft`, until an update sends `submit` true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submit: Option<bool>,
 }
@@ -1192,10 +1192,10 @@ pub struct FeeDetail {
     /// Present only if it differs from the fee's currency: GST is in rupees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<FeeDetailCurrency>,
-    /// The value that a tax is computed on, and its rate in percent.
+    /// For a tax: the value that it is computed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taxable_value: Option<Decimal>,
-    /// Rate of the tax in percent.
+    /// For a tax: its rate in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_percent: Option<String>,
 }
@@ -1530,7 +1530,7 @@ pub struct PaymentAdviceDocument {
     pub debited_account_last4: Option<String>,
     /// What is certified.
     pub statement: String,
-    /// Where anybody can compare amount, date, reference and last four digits with what the service
+    /// Where anybody can compare amount, date, reference and last four digits with what the service knows.
     pub verification_url: String,
     /// Where the keys are that verify `signature`.
     pub key_set_url: String,
@@ -1627,7 +1627,7 @@ pub struct Payout {
     /// When the payout settled, in Unix seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_at: Option<i64>,
-    /// Why it failed; null otherwise.
+    /// Null where all is well. In `failed` it says why the payout failed, in `returned` why it came back. In `processing` it is `outcome_unknown`: the payout may still arrive, so wait, and do not pay again. Branch on `status`, not on this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<PayoutFailure>,
     /// The document of a settled payout; pending for all others.
@@ -1685,7 +1685,7 @@ pub enum PayoutMethod {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PayoutFailure {
-    /// Why the payout failed, as a stable word.
+    /// Why the payout failed or came back, as a stable word; `outcome_unknown` where the bank has not said whether it paid.
     pub code: PayoutFailureCode,
     /// Text for humans; may change.
     pub message: String,
@@ -2145,7 +2145,7 @@ pub struct SimulateDeposit {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SimulateFailure {
-    /// Why the bank refuses the payout or sends it back.
+    /// Why the bank refuses the payout or sends it back. If left out, `account_closed` for a refusal and `returned_by_beneficiary_bank` for a return. For `outcome_unknown` no helper is needed: an account number that ends in `1003` leads to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<SimulateFailureCode>,
 }
@@ -2263,7 +2263,7 @@ pub struct StatementRow {
     pub deposit_transaction_hashes: Vec<String>,
     /// Final deposits, also those whose hashes are not listed.
     pub deposits_count: i64,
-    /// USDT that came in during the period. USDT that a failed or returned payout gave back counts
+    /// USDT that came in during the period. USDT that a failed or returned payout gave back counts too.
     pub usdt_in: Decimal,
     /// USDT that left in the period, fee and refunds included.
     pub usdt_out: Decimal,
@@ -2561,7 +2561,7 @@ pub struct UpdateBeneficiary {
     /// How the sender and the beneficiary are related.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relationship: Option<Option<UpdateBeneficiaryRelationship>>,
-    /// Whether verification begins.
+    /// Whether verification begins: if left out, true in `input_required` and false in `draft`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submit: Option<Option<bool>>,
 }
@@ -2680,7 +2680,7 @@ pub enum VerificationNameMatch {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WebhookAttempt {
-    /// When the attempt began, in Unix seconds.
+    /// When the attempt began, in Unix seconds; a test clock does not move it.
     pub attempted_at: i64,
     /// The status of the answer; `null` where none came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -2708,10 +2708,10 @@ pub struct WebhookDelivery {
     pub status: WebhookDeliveryStatus,
     /// Attempts of the delivery, oldest first.
     pub attempts: Vec<WebhookAttempt>,
-    /// While an attempt is under way: when it would be made again if nothing more were heard of it.
+    /// When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. While an attempt is under way, it says when another one begins if this one gives no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<i64>,
-    /// When the delivery was scheduled, in Unix seconds.
+    /// When the event happened, in Unix seconds: `created` of the event, so in test mode a time of the test clock. The times of attempts are real.
     pub created: i64,
     /// Whether the object belongs to live mode.
     pub livemode: bool,

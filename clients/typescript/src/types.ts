@@ -95,7 +95,7 @@ export interface ApiErrorMetadata {
   maximum?: string;
   /** Smallest value that is taken, where a range was left. */
   minimum?: string;
-  /** Always true: once the cause is gone, send the request with a new idempotency key. The refusal replays under the old one. */
+  /** Always true: once the cause is gone, send a POST with a new idempotency key. The refusal replays under the old one. A GET has no key, and is sent again as it is. */
   new_key_required?: boolean;
   /** What the operator has paused, with `service_paused`. */
   paused?: string;
@@ -375,7 +375,7 @@ export interface CreateBeneficiary {
   nationality?: string | null;
   /** How the sender and the beneficiary are related. */
   relationship?: "self" | "family" | "other" | null;
-  /** Whether verification begins. */
+  /** Whether verification begins: true if left out. With false the beneficiary is a `draft`, until an update sends `submit` true. */
   submit?: boolean | null;
 }
 
@@ -650,9 +650,9 @@ export interface FeeDetail {
   amount: Decimal;
   /** Present only if it differs from the fee's currency: GST is in rupees. */
   currency?: "INR" | "USD" | "USDT" | null;
-  /** The value that a tax is computed on, and its rate in percent. */
+  /** For a tax: the value that it is computed on. */
   taxable_value?: Decimal | null;
-  /** Rate of the tax in percent. */
+  /** For a tax: its rate in percent. */
   rate_percent?: string | null;
 }
 
@@ -999,7 +999,7 @@ export interface PaymentAdviceDocument {
   debited_account_last4?: string | null;
   /** What is certified. */
   statement: string;
-  /** Where anybody can compare amount, date, reference and last four digits with what the service */
+  /** Where anybody can compare amount, date, reference and last four digits with what the service knows. */
   verification_url: string;
   /** Where the keys are that verify `signature`. */
   key_set_url: string;
@@ -1034,7 +1034,7 @@ export interface Payout {
   waits_until?: number | null;
   /** When the payout settled, in Unix seconds. */
   settled_at?: number | null;
-  /** Why it failed; null otherwise. */
+  /** Null where all is well. In `failed` it says why the payout failed, in `returned` why it came back. In `processing` it is `outcome_unknown`: the payout may still arrive, so wait, and do not pay again. Branch on `status`, not on this. */
   failure?: PayoutFailure | null;
   /** The document of a settled payout; pending for all others. */
   payment_advice: PaymentAdvice;
@@ -1045,7 +1045,7 @@ export interface Payout {
 }
 
 export interface PayoutFailure {
-  /** Why the payout failed, as a stable word. */
+  /** Why the payout failed or came back, as a stable word; `outcome_unknown` where the bank has not said whether it paid. */
   code: "beneficiary_name_mismatch" | "account_invalid" | "account_closed" | "account_frozen" | "account_not_nre" | "ifsc_invalid" | "beneficiary_bank_unavailable" | "returned_by_beneficiary_bank" | "compliance_rejected" | "technical_error" | "outcome_unknown";
   /** Text for humans; may change. */
   message: string;
@@ -1265,7 +1265,7 @@ export interface SimulateDeposit {
 }
 
 export interface SimulateFailure {
-  /** Why the bank refuses the payout or sends it back. */
+  /** Why the bank refuses the payout or sends it back. If left out, `account_closed` for a refusal and `returned_by_beneficiary_bank` for a return. For `outcome_unknown` no helper is needed: an account number that ends in `1003` leads to it. */
   code?: "beneficiary_name_mismatch" | "account_invalid" | "account_closed" | "account_frozen" | "account_not_nre" | "ifsc_invalid" | "beneficiary_bank_unavailable" | "returned_by_beneficiary_bank" | "compliance_rejected" | "technical_error" | null;
 }
 
@@ -1314,7 +1314,7 @@ export interface StatementRow {
   deposit_transaction_hashes: Array<string>;
   /** Final deposits, also those whose hashes are not listed. */
   deposits_count: number;
-  /** USDT that came in during the period. USDT that a failed or returned payout gave back counts */
+  /** USDT that came in during the period. USDT that a failed or returned payout gave back counts too. */
   usdt_in: Decimal;
   /** USDT that left in the period, fee and refunds included. */
   usdt_out: Decimal;
@@ -1447,7 +1447,7 @@ export interface UpdateBeneficiary {
   nationality?: string | null;
   /** How the sender and the beneficiary are related. */
   relationship?: "self" | "family" | "other" | null;
-  /** Whether verification begins. */
+  /** Whether verification begins: if left out, true in `input_required` and false in `draft`. */
   submit?: boolean | null;
 }
 
@@ -1503,7 +1503,7 @@ export interface Verification {
 }
 
 export interface WebhookAttempt {
-  /** When the attempt began, in Unix seconds. */
+  /** When the attempt began, in Unix seconds; a test clock does not move it. */
   attempted_at: number;
   /** The status of the answer; `null` where none came. */
   http_status?: number | null;
@@ -1528,9 +1528,9 @@ export interface WebhookDelivery {
   status: "pending" | "succeeded" | "failed" | "recorded";
   /** Attempts of the delivery, oldest first. */
   attempts: Array<WebhookAttempt>;
-  /** While an attempt is under way: when it would be made again if nothing more were heard of it. */
+  /** When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. While an attempt is under way, it says when another one begins if this one gives no result. */
   next_attempt_at?: number | null;
-  /** When the delivery was scheduled, in Unix seconds. */
+  /** When the event happened, in Unix seconds: `created` of the event, so in test mode a time of the test clock. The times of attempts are real. */
   created: number;
   /** Whether the object belongs to live mode. */
   livemode: boolean;

@@ -44,8 +44,8 @@ pub const ERROR_METADATA: &[(&str, &str, &str)] = &[
     (
         "new_key_required",
         "boolean",
-        "Always true: once the cause is gone, send the request with a new idempotency key. The \
-         refusal replays under the old one.",
+        "Always true: once the cause is gone, send a POST with a new idempotency key. The refusal \
+         replays under the old one. A GET has no key, and is sent again as it is.",
     ),
     ("paused", "string", "What the operator has paused, with `service_paused`."),
     ("policy", "string", "Which limit was reached, with `rate_limit_exceeded`."),
@@ -73,6 +73,11 @@ const PLACES: &[(&str, &str)] = &[
     ("ChaosProfile.status", "Whether the attacks go on, and whether the report is complete."),
     ("ChaosReport.status", "Whether the attacks go on, and whether the report is complete."),
     ("CreateBeneficiary.name", "Name of the account holder, as the bank holds it."),
+    (
+        "CreateBeneficiary.submit",
+        "Whether verification begins: true if left out. With false the beneficiary is a `draft`, \
+         until an update sends `submit` true.",
+    ),
     (
         "CreateQuoteLock.amount",
         "Amount in `sell_currency`, with at most two decimals; in place of `buy_amount`. From \
@@ -126,8 +131,18 @@ const PLACES: &[(&str, &str)] = &[
     ("PayerAddress.to_address", "Blockchain address that the payer gave."),
     ("PaymentAdvice.status", "Whether the payment advice can be fetched."),
     ("PaymentAdvice.url", "Where the payment advice is fetched with the API key; null until then."),
+    (
+        "Payout.failure",
+        "Null where all is well. In `failed` it says why the payout failed, in `returned` why \
+         it came back. In `processing` it is `outcome_unknown`: the payout may still arrive, so \
+         wait, and do not pay again. Branch on `status`, not on this.",
+    ),
     ("Payout.status", "Where the rupee payment stands."),
-    ("PayoutFailure.code", "Why the payout failed, as a stable word."),
+    (
+        "PayoutFailure.code",
+        "Why the payout failed or came back, as a stable word; `outcome_unknown` where the bank \
+         has not said whether it paid.",
+    ),
     ("QuoteLock.amount", "The same as `sell_amount`."),
     ("QuoteLock.expires_at", "Until when a transfer can be created with it, in Unix seconds."),
     ("QuoteLock.status", "Whether a transfer can still be created with it."),
@@ -151,13 +166,22 @@ const PLACES: &[(&str, &str)] = &[
     ),
     ("SimulateDeposit.asset", "Token that is sent, USDT if left out; no other one is credited."),
     ("SimulateDeposit.block_time", "Time of the deposit's block in Unix seconds: now if left out."),
-    ("SimulateFailure.code", "Why the bank refuses the payout or sends it back."),
+    (
+        "SimulateFailure.code",
+        "Why the bank refuses the payout or sends it back. If left out, `account_closed` for a \
+         refusal and `returned_by_beneficiary_bank` for a return. For `outcome_unknown` no helper \
+         is needed: an account number that ends in `1003` leads to it.",
+    ),
     ("StatementRow.created", "When the transfer was created, in Unix seconds."),
     ("StatementRow.status", "Status of the transfer when the statement is made."),
     ("StatementTotal.movements", "What the period added: `closing` less `opening`."),
     ("Transfer.amount", "Amount that the payer deposits, in `currency`."),
     ("Transfer.status", "Where the transfer stands; see the guide on the life of a transfer."),
     ("UpdateBeneficiary.name", "Name of the account holder, as the bank holds it."),
+    (
+        "UpdateBeneficiary.submit",
+        "Whether verification begins: if left out, true in `input_required` and false in `draft`.",
+    ),
     (
         "UpdateWebhookEndpoint.status",
         "`enabled` takes deliveries again after the endpoint was disabled.",
@@ -173,7 +197,11 @@ const PLACES: &[(&str, &str)] = &[
         "ValidateBeneficiary.submit",
         "Changes nothing here: it is taken so that the body of a create can be sent as it is.",
     ),
-    ("WebhookDelivery.created", "When the delivery was scheduled, in Unix seconds."),
+    (
+        "WebhookDelivery.created",
+        "When the event happened, in Unix seconds: `created` of the event, so in test mode a time \
+         of the test clock. The times of attempts are real.",
+    ),
     ("WebhookDelivery.status", "Where the delivery stands."),
     ("WebhookDrill.status", "Whether the drill still runs."),
     ("WebhookEndpoint.status", "Whether events are delivered, by how deliveries went."),
@@ -207,7 +235,7 @@ const NAMES: &[(&str, &str)] = &[
     ("amount_sent_currency", "Currency of what the sender sold."),
     ("asset", "Token of the stablecoin rail."),
     ("at", "When, in Unix seconds."),
-    ("attempted_at", "When the attempt began, in Unix seconds."),
+    ("attempted_at", "When the attempt began, in Unix seconds; a test clock does not move it."),
     ("attempts", "Attempts of the delivery, oldest first."),
     ("available", "Final and free."),
     ("available_at", "Since when it is available, in Unix seconds."),
@@ -252,7 +280,6 @@ const NAMES: &[(&str, &str)] = &[
     ("events_attacked_count", "How many of them were attacked."),
     ("events_count", "How many events there are up to this one, itself included."),
     ("expires_at", "When it ends, in Unix seconds."),
-    ("failure", "Why it failed; null otherwise."),
     ("fee", "What is kept of the amount before it is exchanged."),
     ("field_name", "The field concerned, nested names joined with dots."),
     ("from", "First second of the period, in Unix seconds."),
@@ -352,7 +379,6 @@ const NAMES: &[(&str, &str)] = &[
     ("state", "State or province."),
     ("statement", "What is certified."),
     ("status_reason", "Why the transfer waits in funding_hold."),
-    ("submit", "Whether verification begins."),
     ("taxable_value", "Value that the tax is computed on."),
     ("to", "End of the period, in Unix seconds; not in it."),
     ("to_address", "Blockchain address that is paid."),

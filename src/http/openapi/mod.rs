@@ -116,8 +116,9 @@ fn add_examples(operation: &mut Value, examples: &Value) {
     }
 }
 
-/// Renames references, and describes each property that says nothing of itself. `place` is where
-/// the node stands, such as `CreateTransfer.funding`.
+/// Renames references, describes each property that says nothing of itself, and writes a
+/// description of one paragraph in one line. `place` is where the node stands, such as
+/// `CreateTransfer.funding`.
 fn finish(node: &mut Value, place: &str) {
     match node {
         Value::Object(members) => {
@@ -135,6 +136,12 @@ fn finish(node: &mut Value, place: &str) {
                         descriptions::of_place(&here).or_else(|| descriptions::of_name(name));
                     if let (Value::Object(schema), Some(description)) = (&mut *schema, known) {
                         schema.entry("description").or_insert(description.into());
+                    }
+                    // One of several paragraphs is Markdown, whose lists keep their lines.
+                    if let Some(Value::String(description)) = schema.get_mut("description")
+                        && !description.contains("\n\n")
+                    {
+                        *description = description.replace('\n', " ");
                     }
                     finish(schema, &here);
                 }

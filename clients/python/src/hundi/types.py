@@ -132,7 +132,7 @@ class ApiErrorMetadata(TypedDict):
     minimum: NotRequired[str]
     """Smallest value that is taken, where a range was left."""
     new_key_required: NotRequired[bool]
-    """Always true: once the cause is gone, send the request with a new idempotency key. The refusal replays under the old one."""
+    """Always true: once the cause is gone, send a POST with a new idempotency key. The refusal replays under the old one. A GET has no key, and is sent again as it is."""
     paused: NotRequired[str]
     """What the operator has paused, with `service_paused`."""
     policy: NotRequired[str]
@@ -412,7 +412,7 @@ class CreateBeneficiary(TypedDict):
     relationship: NotRequired[Literal["self", "family", "other"] | None]
     """How the sender and the beneficiary are related."""
     submit: NotRequired[bool | None]
-    """Whether verification begins."""
+    """Whether verification begins: true if left out. With false the beneficiary is a `draft`, until an update sends `submit` true."""
 
 
 class CreateQuoteLock(TypedDict):
@@ -688,9 +688,9 @@ class FeeDetail(TypedDict):
     currency: NotRequired[Literal["INR", "USD", "USDT"] | None]
     """Present only if it differs from the fee's currency: GST is in rupees."""
     taxable_value: NotRequired[Decimal | None]
-    """The value that a tax is computed on, and its rate in percent."""
+    """For a tax: the value that it is computed on."""
     rate_percent: NotRequired[str | None]
-    """Rate of the tax in percent."""
+    """For a tax: its rate in percent."""
 
 
 class Funding(TypedDict):
@@ -1037,7 +1037,7 @@ class PaymentAdviceDocument(TypedDict):
     statement: str
     """What is certified."""
     verification_url: str
-    """Where anybody can compare amount, date, reference and last four digits with what the service"""
+    """Where anybody can compare amount, date, reference and last four digits with what the service knows."""
     key_set_url: str
     """Where the keys are that verify `signature`."""
     livemode: bool
@@ -1072,7 +1072,7 @@ class Payout(TypedDict):
     settled_at: NotRequired[int | None]
     """When the payout settled, in Unix seconds."""
     failure: NotRequired[PayoutFailure | None]
-    """Why it failed; null otherwise."""
+    """Null where all is well. In `failed` it says why the payout failed, in `returned` why it came back. In `processing` it is `outcome_unknown`: the payout may still arrive, so wait, and do not pay again. Branch on `status`, not on this."""
     payment_advice: PaymentAdvice
     """The document of a settled payout; pending for all others."""
     created: int
@@ -1083,7 +1083,7 @@ class Payout(TypedDict):
 
 class PayoutFailure(TypedDict):
     code: Literal["beneficiary_name_mismatch", "account_invalid", "account_closed", "account_frozen", "account_not_nre", "ifsc_invalid", "beneficiary_bank_unavailable", "returned_by_beneficiary_bank", "compliance_rejected", "technical_error", "outcome_unknown"]
-    """Why the payout failed, as a stable word."""
+    """Why the payout failed or came back, as a stable word; `outcome_unknown` where the bank has not said whether it paid."""
     message: str
     """Text for humans; may change."""
     source: Literal["beneficiary_bank", "sponsor_bank", "service"]
@@ -1303,7 +1303,7 @@ class SimulateDeposit(TypedDict):
 
 class SimulateFailure(TypedDict):
     code: NotRequired[Literal["beneficiary_name_mismatch", "account_invalid", "account_closed", "account_frozen", "account_not_nre", "ifsc_invalid", "beneficiary_bank_unavailable", "returned_by_beneficiary_bank", "compliance_rejected", "technical_error"] | None]
-    """Why the bank refuses the payout or sends it back."""
+    """Why the bank refuses the payout or sends it back. If left out, `account_closed` for a refusal and `returned_by_beneficiary_bank` for a return. For `outcome_unknown` no helper is needed: an account number that ends in `1003` leads to it."""
 
 
 class StartChaos(TypedDict):
@@ -1350,7 +1350,7 @@ class StatementRow(TypedDict):
     deposits_count: int
     """Final deposits, also those whose hashes are not listed."""
     usdt_in: Decimal
-    """USDT that came in during the period. USDT that a failed or returned payout gave back counts"""
+    """USDT that came in during the period. USDT that a failed or returned payout gave back counts too."""
     usdt_out: Decimal
     """USDT that left in the period, fee and refunds included."""
     rate: Decimal
@@ -1483,7 +1483,7 @@ class UpdateBeneficiary(TypedDict):
     relationship: NotRequired[Literal["self", "family", "other"] | None]
     """How the sender and the beneficiary are related."""
     submit: NotRequired[bool | None]
-    """Whether verification begins."""
+    """Whether verification begins: if left out, true in `input_required` and false in `draft`."""
 
 
 class UpdateWebhookEndpoint(TypedDict):
@@ -1539,7 +1539,7 @@ class Verification(TypedDict):
 
 class WebhookAttempt(TypedDict):
     attempted_at: int
-    """When the attempt began, in Unix seconds."""
+    """When the attempt began, in Unix seconds; a test clock does not move it."""
     http_status: NotRequired[int | None]
     """The status of the answer; `null` where none came."""
     duration_milliseconds: int
@@ -1564,9 +1564,9 @@ class WebhookDelivery(TypedDict):
     attempts: list[WebhookAttempt]
     """Attempts of the delivery, oldest first."""
     next_attempt_at: NotRequired[int | None]
-    """While an attempt is under way: when it would be made again if nothing more were heard of it."""
+    """When the next attempt is due, in Unix seconds; null where none is. A test clock does not move it. While an attempt is under way, it says when another one begins if this one gives no result."""
     created: int
-    """When the delivery was scheduled, in Unix seconds."""
+    """When the event happened, in Unix seconds: `created` of the event, so in test mode a time of the test clock. The times of attempts are real."""
     livemode: bool
     """Whether the object belongs to live mode."""
 
