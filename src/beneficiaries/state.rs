@@ -25,6 +25,53 @@ crate::string_enum!(
         ReturnedPayout "returned_payout",
     }
 );
+
+impl PayoutsDisabledReason {
+    /// The cause, for the guides.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            PayoutsDisabledReason::VerificationPending => "The verification has not ended.",
+            PayoutsDisabledReason::NameMismatch => {
+                "The account has another name, or the bank cannot write this one."
+            }
+            PayoutsDisabledReason::AccountInvalid => "There is no such account.",
+            PayoutsDisabledReason::AccountNotNre => "The account is not an NRE account.",
+            PayoutsDisabledReason::IfscUnknown => {
+                "No branch is known under the IFSC that takes NEFT or RTGS."
+            }
+            PayoutsDisabledReason::KycRequired => "More is needed about the person.",
+            PayoutsDisabledReason::ComplianceHold => {
+                "The operator looks at the person, or has refused them."
+            }
+            PayoutsDisabledReason::ReturnedPayout => "A payout to the account came back.",
+        }
+    }
+    /// What a caller can do about it, for the guides.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            PayoutsDisabledReason::VerificationPending => {
+                "Wait for `beneficiary.status.active`. A `draft` waits for an update with `submit` \
+                 true."
+            }
+            PayoutsDisabledReason::NameMismatch
+            | PayoutsDisabledReason::IfscUnknown
+            | PayoutsDisabledReason::KycRequired => {
+                "Send what `requirements` names. If it is `rejected`, create another one."
+            }
+            PayoutsDisabledReason::AccountInvalid | PayoutsDisabledReason::AccountNotNre => {
+                "Ask for an open NRE account, and create a beneficiary with it."
+            }
+            PayoutsDisabledReason::ComplianceHold => {
+                "Wait while it is `verifying` or `active`. If it is `rejected`, it stays so: ask \
+                 the operator."
+            }
+            PayoutsDisabledReason::ReturnedPayout => {
+                "`failure` of that payout says why. The operator enables payouts again."
+            }
+        }
+    }
+}
+
 crate::string_enum!(
     /// The only kind of account that can be paid.
     AccountType { Nre "nre" }

@@ -1,12 +1,12 @@
-//! The parts of guides that come from the code: status graphs, error codes, failure
-//! codes, event types, limits.
+//! The parts of guides that come from the code: status graphs, error codes, failure codes, what a
+//! diagnosis says, why a beneficiary cannot be paid, event types, limits.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
 use super::diagram;
-use crate::beneficiaries::state::BeneficiaryStatus;
+use crate::beneficiaries::state::{BeneficiaryStatus, PayoutsDisabledReason};
 use crate::deposits::state::DepositStatus;
 use crate::kernel::Code;
 use crate::kernel::state::Status;
@@ -14,6 +14,7 @@ use crate::payouts::state::PayoutStatus;
 use crate::rails::FailureCode;
 use crate::rate_limits::EXPENSIVE_TOKENS;
 use crate::refunds::state::RefundStatus;
+use crate::transfers::diagnosis::DiagnosisCode;
 use crate::transfers::state::TransferStatus;
 
 /// What the text becomes.
@@ -57,7 +58,9 @@ fn insert(name: &str, document: &Value, output: Output) -> Option<String> {
         "failure codes" => failure_codes(),
         "event types" => event_types(document),
         "expensive tokens" => EXPENSIVE_TOKENS.to_string(),
-        "version" => env!("CARGO_PKG_VERSION").to_owned(),
+        "version" => version(include_str!("../../CHANGELOG.md"), env!("CARGO_PKG_VERSION")),
+        "diagnosis codes" => diagnosis_codes(),
+        "disabled reasons" => disabled_reasons(),
         "changes" => changes(include_str!("../../CHANGELOG.md")),
         _ => return None,
     })
@@ -100,9 +103,10 @@ fn error_codes() -> String {
                 code.http_status(),
                 code.meaning(),
                 code.remedy(),
-                if code.new_key_required() {
-                    " Then send the request with a new idempotency key: this answer replays under \
-                     the old one."
+                // Only a GET is told that an advice is not ready, and a GET has no key.
+                if code.new_key_required() && *code != Code::PaymentAdviceNotReady {
+                    " A POST then needs a new idempotency key: this answer replays under the old \
+                     one."
                 } else {
                     ""
                 }
@@ -120,6 +124,35 @@ fn failure_codes() -> String {
         let _ = writeln!(table, "| `{}` | {} | {} |", code.as_str(), code.message(), code.remedy());
     }
     table
+}
+
+/// A table of what the diagnosis of a payment can say.
+fn diagnosis_codes() -> String {
+    let mut table = String::from("| `code` | What became of it | What you do |\n|---|---|---|\n");
+    for code in DiagnosisCode::ALL {
+        // Writing to a text cannot fail.
+        let _ = writeln!(table, "| `{}` | {} | {} |", code.as_str(), code.meaning(), code.remedy());
+    }
+    table
+}
+
+/// A table of why a beneficiary cannot be paid.
+fn disabled_reasons() -> String {
+    let mut table =
+        String::from("| `payouts_disabled_reason` | Cause | What you do |\n|---|---|---|\n");
+    for reason in PayoutsDisabledReason::ALL {
+        let (word, cause, remedy) = (reason.as_str(), reason.meaning(), reason.remedy());
+        // Writing to a text cannot fail.
+        let _ = writeln!(table, "| `{word}` | {cause} | {remedy} |");
+    }
+    table
+}
+
+/// The release as the list of changes names it: one that is still under way is called so.
+fn version(changelog: &str, version: &str) -> String {
+    let names = changelog.lines().filter_map(|line| line.strip_prefix("## "));
+    let is_it = |name: &&str| name.split(' ').next() == Some(version);
+    names.into_iter().find(is_it).unwrap_or(version).to_owned()
 }
 
 /// What each release changed for callers, newest first.
@@ -160,6 +193,14 @@ mod tests {
         "src/",
         ".rs",
     ];
+
+    #[test]
+    fn a_release_is_called_as_the_changes_call_it() {
+        let log = "# Changes\n\n## 2.0 (new)\n\n## 1.0\n";
+        assert_eq!(version(log, "2.0"), "2.0 (new)");
+        assert_eq!(version(log, "1.0"), "1.0");
+        assert_eq!(version(log, "3.0"), "3.0");
+    }
 
     #[test]
     fn callers_read_their_part_of_the_changes_and_no_other() {

@@ -92,7 +92,8 @@ codes! {
         "Use a new key for a new request. On a retry, send exactly the same request.",
     ResourceLocked "resource_locked" 409 false "The first request with this idempotency key is \
      still running."
-        "Wait a second and send the same request with the same key.",
+        "Wait as long as Retry-After says, or a second where there is none, and send the same \
+         request with the same key.",
     RateLimitExceeded "rate_limit_exceeded" 429 false "Too many requests with this key."
         "Wait as long as Retry-After says, then send the same request again, a POST with the same \
          idempotency key.",
@@ -137,7 +138,7 @@ codes! {
         "Send refund_address with the request.",
     PaymentAdviceNotReady "payment_advice_not_ready" 400 true "The payment advice is not \
      available yet."
-        "Wait for the event payout.payment_advice.available.",
+        "Wait for the event payout.payment_advice.available, and send the GET again.",
     WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 true "The account has as \
      many webhook endpoints as it may, or an endpoint as many secrets that sign."
         "The message says which. Delete an endpoint that is not needed any more; or wait until the \

@@ -1,14 +1,17 @@
 //! API keys: who may act, on what, in which mode, and how often.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use http::Method;
 use hundi::app::KeyRequest;
 use hundi::http::route::Verb;
 use hundi::kernel::{Id, Mode};
 use hundi::keys::{self, Permissions};
 use hundi::routes::{resource_names, routes};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::stage::{self, Actor, SETTLES};
+use crate::stage::{self, ADDRESS, Actor, SETTLES};
 use crate::support::{Answer, Client, Server, id, payout_id};
 
 async fn with_authorization(
@@ -227,6 +230,83 @@ async fn a_restricted_key_does_what_its_permissions_name_and_nothing_else() {
     let two = server.client_of("default", Mode::Test, "senders:read,senders:write").await;
     let sender = two.sender().await;
     two.get(&format!("/v1/senders/{}", id(&sender))).await.ok();
+}
+
+/// A client that notes which permissions its requests need.
+struct Noting {
+    client: Client,
+    needed: RefCell<BTreeSet<String>>,
+}
+
+impl Noting {
+    fn note(&self, path: &str, action: &str) {
+        let resource = path.split(['/', '?']).nth(2).unwrap();
+        self.needed.borrow_mut().insert(format!("{resource}:{action}"));
+    }
+    async fn get(&self, path: &str) -> Value {
+        self.note(path, "read");
+        self.client.get(path).await.ok()
+    }
+    async fn post(&self, path: &str, body: Value) -> Value {
+        self.note(path, "write");
+        self.client.post(path, body).await.ok()
+    }
+    /// A payment of 1000.00 to an account: the transfer after its end.
+    async fn pay(&self, actor: &Actor, account_number: &str) -> Value {
+        let beneficiary = self
+            .post(
+                "/v1/beneficiaries",
+                json!({ "name": "Asha Rao", "account_number": account_number,
+                    "ifsc": "HDFC0000001", "account_type": "nre" }),
+            )
+            .await;
+        actor.advance(stage::STEP).await;
+        let shown = self.get(&format!("/v1/beneficiaries/{}", id(&beneficiary))).await;
+        assert_eq!(shown["payouts_enabled"], true);
+        let sender = json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" });
+        let sender = self.post("/v1/senders", sender).await;
+        let lock = json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" });
+        let lock = self.post("/v1/quote_locks", lock).await;
+        let body = json!({
+            "sender_id": sender["id"], "beneficiary_id": beneficiary["id"],
+            "quote_lock_id": lock["id"], "amount": "1000.00", "currency": "USD",
+            "payout_currency": "INR",
+            "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
+        });
+        let transfer = self.post("/v1/transfers", body).await;
+        actor.pay(&transfer, "1000.00").await;
+        actor.advance(10 * stage::STEP).await;
+        self.get(&format!("/v1/transfers/{}", id(&transfer))).await
+    }
+}
+
+/// The guide on going live has a list of permissions to copy. It is enough for a payment, from the
+/// webhook endpoint to the UTR or to the refund, and names nothing that is not needed for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_permissions_that_the_guide_lists_are_those_of_a_payment() {
+    let guide = include_str!("../../docs/guides/going-live.md").replace("\\\n", "");
+    let listed = guide.split("--permissions ").nth(1).unwrap().lines().next().unwrap();
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let client = server.client_of("default", Mode::Test, listed).await;
+    let caller = Noting { client, needed: RefCell::default() };
+    caller.post("/v1/webhook_endpoints", json!({ "url": "http://127.0.0.1:9/" })).await;
+    let paid = caller.pay(&actor, SETTLES).await;
+    assert_eq!(paid["status"], "payout_settled");
+    let advice = caller.get(&format!("/v1/payouts/{}/payment_advice", payout_id(&paid))).await;
+    assert_eq!(advice["status"], "settled");
+    let events = caller.get("/v1/events?type=transfer.status.payout_settled").await;
+    assert_eq!(events["data"][0]["linked_id"], paid["id"]);
+    let failed = caller.pay(&actor, "50100010001001").await;
+    assert_eq!(failed["status"], "refund_processing");
+    let payout = caller.get(&format!("/v1/payouts/{}", payout_id(&failed))).await;
+    assert_eq!(payout["failure"]["code"], "account_closed");
+    let refund = format!("/v1/refunds/{}", id(&failed["refund"]));
+    let declared = caller.post(&refund, json!({ "to_address": ADDRESS })).await;
+    assert_eq!(declared["status"], "processing");
+    let listed: BTreeSet<String> = listed.split(',').map(str::to_owned).collect();
+    assert_eq!(listed, caller.needed.into_inner());
+    stage::assert_book(&server);
 }
 
 #[tokio::test(flavor = "multi_thread")]

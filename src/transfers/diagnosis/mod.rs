@@ -56,6 +56,61 @@ crate::string_enum!(
     }
 );
 
+impl DiagnosisCode {
+    /// What became of the transaction, for the guides.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            DiagnosisCode::Credited => "It is final, and counts.",
+            DiagnosisCode::Confirming => "It is on its way, and its block is not final yet.",
+            DiagnosisCode::ShortBy => "It counts, and `short_by` is still missing.",
+            DiagnosisCode::LateBy => "Its block is `late_by_seconds` later than the expiry.",
+            DiagnosisCode::AfterCancel => "It came after the transfer was cancelled.",
+            DiagnosisCode::Unmatched => "It came when the transfer took no more money.",
+            DiagnosisCode::NotCredited => {
+                "It is final and at the right address, and yet it was not credited."
+            }
+            DiagnosisCode::ZeroValue => "Its amount is zero.",
+            DiagnosisCode::LookAlikeToken => "It is another token with the same name, or nearly.",
+            DiagnosisCode::WrongToken => "It is another token.",
+            DiagnosisCode::WrongAddress => "It went to another address.",
+            DiagnosisCode::Unrelated => {
+                "It moved other tokens, and nothing to this transfer's address."
+            }
+            DiagnosisCode::NoToken => "It moved no token, perhaps the chain's own coin.",
+            DiagnosisCode::Reverted => "It failed on the chain, so nothing moved.",
+            DiagnosisCode::NotFound => "The chain does not know it.",
+        }
+    }
+    /// What a caller does about it, for the guides.
+    pub const fn remedy(self) -> &'static str {
+        match self {
+            DiagnosisCode::Credited => "Nothing: the status of the transfer says how it goes on.",
+            DiagnosisCode::Confirming => "Wait for `deposit.status.completed`.",
+            DiagnosisCode::ShortBy => {
+                "Before the expiry, ask for the rest, to the same address. Afterwards it is in \
+                 `funding_hold`."
+            }
+            DiagnosisCode::LateBy | DiagnosisCode::AfterCancel => {
+                "Decide about the `funding_hold`, or wait."
+            }
+            DiagnosisCode::Unmatched | DiagnosisCode::NotCredited | DiagnosisCode::WrongToken => {
+                "Ask the operator, and name the transaction."
+            }
+            DiagnosisCode::ZeroValue
+            | DiagnosisCode::LookAlikeToken
+            | DiagnosisCode::Unrelated
+            | DiagnosisCode::NoToken => "Nothing can be credited. Ask the payer to pay.",
+            DiagnosisCode::WrongAddress => {
+                "It cannot be credited here. The payer has to ask whoever has that address."
+            }
+            DiagnosisCode::Reverted => "Ask the payer to send it again.",
+            DiagnosisCode::NotFound => {
+                "Check the hash and the network. One that was just sent shows within a minute."
+            }
+        }
+    }
+}
+
 /// One thing that can be said of a transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
