@@ -256,7 +256,11 @@ fn show_first_key(first: FirstKey, address: SocketAddr) -> Result<(), String> {
     let (place, key) = match first.path {
         None => ("It is shown only now.".to_owned(), first.key),
         Some(path) => (
-            format!("It is in {}: delete the file once you have stored it.", path.display()),
+            format!(
+                "It is in {}, where the lines below read it. Once you have stored it elsewhere, \
+                 delete the file.",
+                path.display()
+            ),
             format!("$(cat '{}')", path.display()),
         ),
     };
