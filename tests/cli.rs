@@ -925,6 +925,24 @@ fn a_first_start_that_is_killed_loses_no_key() {
 
 /// A first start on an empty database makes one test key. Its output is no terminal here, so the
 /// key goes to a file that its owner alone reads, and the output names it.
+/// As after a first start on a terminal that ended before it showed its key.
+#[test]
+fn a_start_says_how_to_replace_a_first_key_that_nobody_kept() {
+    let home = Home::new("cli-unkept");
+    let said = |words: &str| home.log().contains(words);
+    let wait =
+        |words: &'static str| until(words, Duration::from_secs(60), || said(words).then_some(()));
+    assert!(home.start().stop().success());
+    let server = home.start();
+    wait("the first key is still in");
+    assert!(server.stop().success());
+    assert!(!said("no API key was used yet"), "the key is in its file: {}", home.log());
+    std::fs::remove_file(home.directory.join("hundi.db.first-key")).expect("the key's file");
+    let server = home.start();
+    wait("no API key was used yet: if you have none, `hundi keys create --mode test` makes one");
+    assert!(server.stop().success());
+}
+
 #[cfg(unix)]
 #[test]
 fn first_start_makes_a_key_that_works_and_shows_it_in_no_log() {

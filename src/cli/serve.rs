@@ -141,6 +141,12 @@ async fn serve(mut config: Config) -> Result<(), String> {
             let path = first_key_path(&config.database);
             if path.exists() {
                 print(&format!("the first key is still in {}", path.display()))?;
+            } else if !is_any_key_used(&app.state.store).await? {
+                // A first start on a terminal may have ended before it showed its key.
+                print(
+                    "no API key was used yet: if you have none, `hundi keys create --mode test` \
+                     makes one",
+                )?;
             }
         }
     }
@@ -397,6 +403,11 @@ async fn first_key(store: &Store, database: &Database) -> Result<Option<FirstKey
     let Some(key) = made.map_err(error_message)? else { return Ok(None) };
     dies("first_key_dies_after_its_commit");
     Ok(Some(FirstKey { key, path: file.map(|file| locked(&file).path.clone()) }))
+}
+
+async fn is_any_key_used(store: &Store) -> Result<bool, String> {
+    let is_used = store.read(Cost::Point, |tx| Ok(keys::rows::is_any_used(tx)?)).await;
+    is_used.map_err(error_message)
 }
 
 fn locked(file: &Mutex<FirstKeyFile>) -> MutexGuard<'_, FirstKeyFile> {

@@ -69,6 +69,12 @@ pub fn accounts_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     tx.row("SELECT COUNT(*) FROM accounts", &[])?.map_or(Ok(0), |mut row| row.int())
 }
 
+/// Whether a request was ever made with one of the keys.
+pub fn is_any_used(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    let used = tx.row("SELECT 1 FROM api_keys WHERE used_at IS NOT NULL LIMIT 1", &[])?;
+    Ok(used.is_some())
+}
+
 /// The names of all accounts and whether each is suspended, oldest first.
 pub fn accounts(tx: &mut dyn Tx) -> Result<Vec<(String, bool)>, StoreError> {
     let rows = tx.rows("SELECT name, suspended FROM accounts ORDER BY number", &[])?;
