@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::queue_leases::{Held, QueueHolder, QueueLease};
 use super::rows::{self, DeliveryAfterAttempt, DeliveryId, EndpointId, EventId};
 use super::schedule::{self, EndpointHealth};
 use super::state::{DeliveryStatus, EndpointStatus};
@@ -62,6 +63,8 @@ pub struct EndpointQueue {
     pub health: EndpointHealth,
     /// The endpoint is deleted.
     pub is_closed: bool,
+    /// Of the node that works off the endpoint's backlog.
+    pub lease: Option<QueueLease>,
 }
 
 /// A due delivery, with its event unless that has expired.
@@ -85,8 +88,11 @@ pub struct FinishedAttempt {
     pub step: i64,
     /// Attempts before this one.
     pub attempts_count: i64,
-    /// The delivery's due time while it is claimed. If it has changed, the lease was lost.
-    pub lease_ends_milliseconds: i64,
+    /// The delivery's due time while it is attempted: the end of its lease, or, under a lease of
+    /// the queue, when it was due. If it has changed, the lease was lost.
+    pub due_milliseconds: i64,
+    /// Who had the lease of the queue; `None` if the delivery itself was claimed.
+    pub holder: Option<QueueHolder>,
     pub attempted_milliseconds: i64,
     pub is_success: bool,
     pub http_status: Option<u16>,
@@ -166,10 +172,27 @@ pub fn claim(
     is_drained: bool,
     lease_ends_milliseconds: i64,
 ) -> Result<Vec<bool>, StoreError> {
+    let none = (&Held::new(), None);
+    claim_besides(tx, endpoint_id, due, is_drained.then_some(none), lease_ends_milliseconds)
+}
+
+/// Like [`claim`]. `drained` says that no others are due but those that this node took under the
+/// lease of the queue, and when that lease ends.
+pub fn claim_besides(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    due: &[DueDelivery],
+    drained: Option<(&Held, Option<i64>)>,
+    lease_ends_milliseconds: i64,
+) -> Result<Vec<bool>, StoreError> {
     let read = due.iter().map(|delivery| (delivery.id, delivery.due_milliseconds));
     let claimed = rows::deliveries_move(tx, endpoint_id, read, lease_ends_milliseconds)?;
-    if is_drained {
-        rows::queue_due_again(tx, endpoint_id)?;
+    match drained {
+        Some((held, Some(ends_milliseconds))) if !held.is_empty() => {
+            rows::queue_due_besides(tx, endpoint_id, held, ends_milliseconds)?;
+        }
+        Some(_) => rows::queue_due_again(tx, endpoint_id)?,
+        None => {}
     }
     Ok(claimed)
 }
@@ -234,6 +257,12 @@ pub fn write_attempts(
     let Some(queue) = rows::queue(tx, endpoint_id)?.filter(|queue| !queue.is_closed) else {
         return Ok(());
     };
+    // Another node may have taken the lease meanwhile. Then it sends what this one has not
+    // recorded.
+    let holder = queue.lease.map(|lease| lease.holder);
+    let has_lease =
+        |attempt: &&&FinishedAttempt| attempt.holder.is_none_or(|own| Some(own) == holder);
+    let attempts: Vec<&FinishedAttempt> = attempts.iter().filter(has_lease).copied().collect();
     let mut health = queue.health;
     let mut due_first_milliseconds: Option<i64> = None;
     let mut attempt_rows = Vec::with_capacity(attempts.len());
@@ -245,21 +274,14 @@ pub fn write_attempts(
         run.chunks(if ids.len() == run.len() { run.len() } else { 1 })
     });
     for run in runs {
-        let leased =
-            run.iter().map(|attempt| (attempt.delivery_id, attempt.lease_ends_milliseconds));
+        let leased = run.iter().map(|attempt| (attempt.delivery_id, attempt.due_milliseconds));
         let (was_leased, next) = match run {
             [attempt] if !attempt.is_success => {
                 let random = u64::from_be_bytes(now.random_bytes());
                 let outcome = after_failure(attempt, now.instant_milliseconds(), random);
-                let (id, lease_ends_milliseconds) =
-                    (attempt.delivery_id, attempt.lease_ends_milliseconds);
-                let was_leased = rows::delivery_attempted(
-                    tx,
-                    endpoint_id,
-                    id,
-                    lease_ends_milliseconds,
-                    &outcome,
-                )?;
+                let (id, due_milliseconds) = (attempt.delivery_id, attempt.due_milliseconds);
+                let was_leased =
+                    rows::delivery_attempted(tx, endpoint_id, id, due_milliseconds, &outcome)?;
                 (vec![was_leased], outcome.due_milliseconds)
             }
             _ => {

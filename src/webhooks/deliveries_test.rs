@@ -9,6 +9,8 @@ use crate::values;
 use crate::webhooks::EventFilters;
 use crate::webhooks::fan_out::{NAMED_MAX, Subscribers};
 use crate::webhooks::handover::{Handover, Offer};
+use crate::webhooks::queue_leases::LeaseStep;
+use crate::webhooks::rows::DueRange;
 
 const START: i64 = 1_764_000_000_000;
 const HOUR: i64 = 3_600_000;
@@ -135,7 +137,8 @@ fn finished(
         schedule_start_milliseconds: due.schedule_start_milliseconds,
         step: due.step,
         attempts_count: due.attempts_count,
-        lease_ends_milliseconds,
+        due_milliseconds: lease_ends_milliseconds,
+        holder: None,
         attempted_milliseconds: at_milliseconds,
         is_success: (200..300).contains(&http_status),
         http_status: Some(http_status),
@@ -253,6 +256,93 @@ fn due_deliveries_are_read_on_behind_one_of_them() {
             assert_eq!(ids(Some(all[place]), 10), all[place + 1..]);
         }
         assert_eq!(ids(Some(all[0]), 2), all[1..3]);
+    });
+}
+
+#[test]
+fn an_attempt_under_the_lease_of_a_queue_counts_while_the_node_has_it() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "*");
+        emit(tx, now, "transfer.status.funded");
+        emit(tx, now, "transfer.status.funded");
+        let due = rows::due(tx, SCOPE, endpoint.id, None, START, 10).unwrap();
+        let (own, other): (QueueHolder, QueueHolder) = ([1; 16], [2; 16]);
+        let step = |tx: &mut dyn Tx, now: &Now, step: LeaseStep, holder| {
+            step.take(tx, now, endpoint.id, holder).unwrap()
+        };
+        let record = |tx: &mut dyn Tx, now: &mut Now, index: usize, holder| {
+            let due = &due[index];
+            let under_lease = FinishedAttempt {
+                holder: Some(holder),
+                ..finished(due, due.due_milliseconds, START, 200)
+            };
+            write_attempts(tx, now, endpoint.id, &[&under_lease]).unwrap();
+            all(tx, &endpoint).iter().map(|found| found.attempts_count).collect::<Vec<_>>()
+        };
+        let ends = Some(START + LEASE_MILLISECONDS);
+        assert_eq!(step(tx, now, LeaseStep::Take, own), ends);
+        assert_eq!(step(tx, now, LeaseStep::Take, other), None);
+        assert_eq!(step(tx, now, LeaseStep::Renew, other), None);
+        assert_eq!(record(tx, now, 0, other), [0, 0], "it has no lease");
+        assert_eq!(record(tx, now, 0, own), [1, 0]);
+        assert_eq!(record(tx, now, 0, own), [1, 0], "it is not due any more");
+
+        // The lease ends. The node may renew it until another one takes it.
+        now.advance_to(START + LEASE_MILLISECONDS);
+        let ends = Some(START + 2 * LEASE_MILLISECONDS);
+        assert_eq!(step(tx, now, LeaseStep::Renew, own), ends);
+        now.advance_to(START + 2 * LEASE_MILLISECONDS);
+        assert!(step(tx, now, LeaseStep::Take, other).is_some());
+        assert_eq!(step(tx, now, LeaseStep::Renew, own), None);
+        assert_eq!(step(tx, now, LeaseStep::Release, own), None);
+        assert_eq!(record(tx, now, 1, own), [1, 0]);
+        assert_eq!(record(tx, now, 1, other), [1, 1]);
+        assert_eq!(step(tx, now, LeaseStep::Release, other), None);
+        assert_eq!(due_at(tx, &endpoint), None);
+        assert!(step(tx, now, LeaseStep::Take, own).is_some(), "it was released");
+
+        crate::webhooks::delete(tx, &endpoint).unwrap();
+        assert_eq!(step(tx, now, LeaseStep::Renew, own), None);
+        assert_eq!(step(tx, now, LeaseStep::Take, other), None);
+    });
+}
+
+#[test]
+fn what_a_node_holds_is_not_read_again_and_due_for_others_when_its_lease_ends() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "*");
+        for milliseconds in 0..4 {
+            now.advance_to(START + milliseconds);
+            emit(tx, now, "transfer.status.funded");
+        }
+        let all = rows::due(tx, SCOPE, endpoint.id, None, START + 3, 10).unwrap();
+        let held = |indexes: &[usize]| -> Held {
+            indexes.iter().map(|index| (all[*index].id, all[*index].due_milliseconds)).collect()
+        };
+        let read = |tx: &mut dyn Tx, behind, count, besides: &Held| {
+            let (endpoint_id, until_milliseconds) = (endpoint.id, START + 3);
+            let range = DueRange { endpoint_id, behind, until_milliseconds, count, besides };
+            let read = rows::due_in(tx, SCOPE, &range).unwrap();
+            let found = read.due.iter().map(|due| due.due_milliseconds - START).collect::<Vec<_>>();
+            (found, read.read_until.map(|(milliseconds, _)| milliseconds - START))
+        };
+        assert_eq!(read(tx, None, 9, &Held::new()), (vec![0, 1, 2, 3], None));
+        assert_eq!(read(tx, None, 1, &held(&[0, 1])), (vec![2], Some(2)));
+        assert_eq!(read(tx, None, 3, &held(&[0, 1])), (vec![2, 3], None));
+        assert_eq!(read(tx, None, 2, &held(&[1, 3])), (vec![0, 2], Some(2)));
+        let first = Some((START, all[0].id));
+        assert_eq!(read(tx, first, 2, &held(&[1])), (vec![2], Some(2)));
+        assert_eq!(read(tx, None, 9, &held(&[0, 1, 2, 3])), (vec![], None));
+
+        let ends = START + LEASE_MILLISECONDS;
+        let mut due_besides = |indexes: &[usize]| {
+            let drained = Some((&held(indexes), Some(ends)));
+            claim_besides(tx, endpoint.id, &[], drained, ends).unwrap();
+            due_at(tx, &endpoint)
+        };
+        assert_eq!(due_besides(&[]), Some(START));
+        assert_eq!(due_besides(&[0, 2]), Some(START + 1));
+        assert_eq!(due_besides(&[0, 1, 2, 3]), Some(ends));
     });
 }
 

@@ -6,6 +6,7 @@ pub mod deliveries;
 pub mod drill;
 pub mod fan_out;
 pub mod handover;
+pub mod queue_leases;
 pub mod replay;
 pub mod rows;
 pub mod schedule;

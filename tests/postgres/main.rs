@@ -11,6 +11,7 @@
 
 mod nodes;
 mod proxy;
+mod queue_leases;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -13,6 +13,7 @@ use crate::store::list::{self, Listing};
 use crate::store::{self, EachUpdate, Row, Tx, Value};
 use crate::values;
 use crate::webhooks::deliveries::{AttemptRow, Delivery, DueDelivery};
+use crate::webhooks::queue_leases::Held;
 use crate::webhooks::state::DeliveryStatus;
 
 const DELIVERY_COLUMNS: &str = "endpoint_id, id, event_id, status, schedule_start_milliseconds, \
@@ -128,40 +129,52 @@ const DUE: &str = "SELECT id, event_id, schedule_start_milliseconds, step, attem
                    due_milliseconds <= ?2 AND (due_milliseconds, id) > (?4, ?5) ORDER BY \
                    due_milliseconds, id LIMIT ?3";
 
-/// The parameters of [`DUE`].
-fn due_values(
-    endpoint_id: EndpointId,
-    behind: Option<(i64, DeliveryId)>,
-    until_milliseconds: i64,
-    rows_max: i64,
-) -> [Value<'static>; 5] {
-    let (behind_milliseconds, behind_id) = behind.unwrap_or((i64::MIN, Id::from_u128(0)));
-    [
-        endpoint_id.into(),
-        until_milliseconds.into(),
-        rows_max.into(),
-        behind_milliseconds.into(),
-        behind_id.into(),
-    ]
+/// Which due deliveries of one endpoint are read.
+#[derive(Clone, Copy)]
+pub struct DueRange<'a> {
+    pub endpoint_id: EndpointId,
+    /// Only those after this one, in the order in which they became due.
+    pub behind: Option<(i64, DeliveryId)>,
+    pub until_milliseconds: i64,
+    /// At most so many.
+    pub count: usize,
+    /// All but these.
+    pub besides: &'a Held,
 }
 
-/// Announces that [`due`] follows.
-pub fn prefetch_due(
-    tx: &mut dyn Tx,
-    endpoint_id: EndpointId,
-    behind: Option<(i64, DeliveryId)>,
-    until_milliseconds: i64,
-    rows_max: i64,
-) -> Result<(), StoreError> {
-    tx.prefetch(DUE, &due_values(endpoint_id, behind, until_milliseconds, rows_max))
+impl DueRange<'_> {
+    /// Rows to read. What is left out is in front of what is not, unless the read continues behind
+    /// it.
+    fn rows_max(&self) -> usize {
+        self.count + if self.behind.is_none() { self.besides.len() } else { 0 }
+    }
+
+    /// The parameters of [`DUE`].
+    fn values(&self) -> [Value<'static>; 5] {
+        let (behind_milliseconds, behind_id) = self.behind.unwrap_or((i64::MIN, Id::from_u128(0)));
+        [
+            self.endpoint_id.into(),
+            self.until_milliseconds.into(),
+            (self.rows_max() as i64).into(),
+            behind_milliseconds.into(),
+            behind_id.into(),
+        ]
+    }
 }
 
-/// Due deliveries of one endpoint with their events, in the order in which they became due. With
-/// `behind`, a due time and an identifier, only those after that one.
-///
-/// The events are read by a statement of their own. With a join the planner chooses how to find
-/// them, and if its statistics do not know the account yet, it reads all of the account's events
-/// for each delivery.
+/// What a read of due deliveries found.
+pub struct DueRead {
+    pub due: Vec<DueDelivery>,
+    /// The last one that was read, unless nothing of the range is left after it.
+    pub read_until: Option<(i64, DeliveryId)>,
+}
+
+/// Announces that [`due_in`] follows.
+pub fn prefetch_due(tx: &mut dyn Tx, range: &DueRange<'_>) -> Result<(), StoreError> {
+    tx.prefetch(DUE, &range.values())
+}
+
+/// [`due_in`] for all that is due.
 pub fn due(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -170,13 +183,29 @@ pub fn due(
     until_milliseconds: i64,
     rows_max: i64,
 ) -> Result<Vec<DueDelivery>, StoreError> {
-    let rows = tx.rows(DUE, &due_values(endpoint_id, behind, until_milliseconds, rows_max))?;
-    let mut due = Vec::with_capacity(rows.len());
-    let mut event_ids: Vec<EventId> = Vec::with_capacity(rows.len());
+    let (count, besides) = (usize::try_from(rows_max).unwrap_or(0), &Held::new());
+    let range = DueRange { endpoint_id, behind, until_milliseconds, count, besides };
+    Ok(due_in(tx, scope, &range)?.due)
+}
+
+/// Due deliveries of one endpoint with their events, in the order in which they became due.
+///
+/// The events are read by a statement of their own. With a join the planner chooses how to find
+/// them, and if its statistics do not know the account yet, it reads all of the account's events
+/// for each delivery.
+pub fn due_in(tx: &mut dyn Tx, scope: Scope, range: &DueRange<'_>) -> Result<DueRead, StoreError> {
+    let rows = tx.rows(DUE, &range.values())?;
+    let mut is_end = rows.len() < range.rows_max();
+    let mut read_until = None;
+    let mut due = Vec::with_capacity(range.count.min(rows.len()));
+    let mut event_ids: Vec<EventId> = Vec::with_capacity(due.capacity());
     for mut row in rows {
-        let id = row.id()?;
-        event_ids.push(row.id()?);
-        due.push(DueDelivery {
+        if due.len() >= range.count {
+            is_end = false;
+            break;
+        }
+        let (id, event_id) = (row.id()?, row.id()?);
+        let delivery = DueDelivery {
             id,
             schedule_start_milliseconds: row.int()?,
             step: row.int()?,
@@ -184,8 +213,14 @@ pub fn due(
             due_milliseconds: row.int()?,
             event: None,
             watched: None,
-        });
+        };
+        read_until = Some((delivery.due_milliseconds, id));
+        if !range.besides.contains(&(id, delivery.due_milliseconds)) {
+            event_ids.push(event_id);
+            due.push(delivery);
+        }
     }
+    let read_until = read_until.filter(|_| !is_end);
     let events: HashMap<EventId, Arc<EventRow>> = events::rows::find_all(tx, scope, &event_ids)?
         .into_iter()
         .map(|event| (event.id, Arc::new(event)))
@@ -193,7 +228,7 @@ pub fn due(
     for (delivery, event_id) in due.iter_mut().zip(&event_ids) {
         delivery.event = events.get(event_id).cloned();
     }
-    Ok(due)
+    Ok(DueRead { due, read_until })
 }
 
 /// The columns that show whether a delivery is still as it was read.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::EndpointId;
 use crate::kernel::{Scope, StoreError};
-use crate::store::{self, Tx};
+use crate::store::{self, Row, Tx};
 use crate::values;
 use crate::webhooks::deliveries::EndpointQueue;
+use crate::webhooks::queue_leases::{Held, QueueHolder, QueueLease};
 use crate::webhooks::schedule::EndpointHealth;
 
 pub fn queue_insert(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), StoreError> {
@@ -19,8 +20,8 @@ pub fn queue_insert(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(),
     )
 }
 
-const QUEUE: &str = "SELECT scope, first_failure_milliseconds, failures_count, closed FROM \
-                     webhook_queues WHERE endpoint_id = ?1";
+const QUEUE: &str = "SELECT scope, first_failure_milliseconds, failures_count, closed, leased_by, \
+                     leased_until_milliseconds FROM webhook_queues WHERE endpoint_id = ?1";
 
 /// Announces that [`queue`] follows.
 pub fn prefetch_queue(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
@@ -36,7 +37,13 @@ pub fn queue(tx: &mut dyn Tx, id: EndpointId) -> Result<Option<EndpointQueue>, S
             failures_count: row.int()?,
         },
         is_closed: row.bool()?,
+        lease: read_lease(&mut row)?,
     }))
+}
+
+fn read_lease(row: &mut Row) -> Result<Option<QueueLease>, StoreError> {
+    let (holder, ends) = (row.array_or_null()?, row.int_or_null()?);
+    Ok(holder.zip(ends).map(|(holder, ends_milliseconds)| QueueLease { holder, ends_milliseconds }))
 }
 
 /// Keeps other nodes from changing an endpoint's queue until the commit, so that what is read next
@@ -101,6 +108,69 @@ pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError
         values![id],
     )?;
     Ok(())
+}
+
+/// Like [`queue_due_again`], for the node that has the lease of the queue and took these
+/// deliveries under it. They are due no earlier than the lease ends, when other nodes have to look.
+pub fn queue_due_besides(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    held: &Held,
+    lease_ends_milliseconds: i64,
+) -> Result<(), StoreError> {
+    queue_lock(tx, id)?;
+    let sql = "SELECT id, due_milliseconds FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
+     due_milliseconds IS NOT NULL ORDER BY due_milliseconds, id LIMIT ?2";
+    let mut due_milliseconds = lease_ends_milliseconds;
+    for mut row in tx.rows(sql, values![id, held.len() as i64 + 1])? {
+        let delivery = (row.id()?, row.int()?);
+        if !held.contains(&delivery) {
+            due_milliseconds = due_milliseconds.min(delivery.1);
+            break;
+        }
+    }
+    let sql =
+        "UPDATE webhook_queues SET due_milliseconds = ?2 WHERE endpoint_id = ?1 AND NOT closed";
+    tx.execute(sql, values![id, due_milliseconds]).map(drop)
+}
+
+/// Takes the lease of a queue that nobody has, that has ended, or whose end is later than it can
+/// be; answers whether it did.
+pub fn queue_lease_take(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    lease: QueueLease,
+    now_milliseconds: i64,
+    latest_milliseconds: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE webhook_queues SET leased_by = ?2, leased_until_milliseconds = ?3 WHERE \
+     endpoint_id = ?1 AND NOT closed AND (leased_by IS NULL OR leased_by = ?2 OR \
+     leased_until_milliseconds <= ?4 OR leased_until_milliseconds > ?5)";
+    let values =
+        values![id, &lease.holder, lease.ends_milliseconds, now_milliseconds, latest_milliseconds];
+    Ok(tx.execute(sql, values)? == 1)
+}
+
+/// Renews the lease of a queue; answers whether the node still had it.
+pub fn queue_lease_renew(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    lease: QueueLease,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE webhook_queues SET leased_until_milliseconds = ?3 WHERE endpoint_id = ?1 AND \
+     NOT closed AND leased_by = ?2";
+    Ok(tx.execute(sql, values![id, &lease.holder, lease.ends_milliseconds])? == 1)
+}
+
+/// Ends the lease of a queue, if the node has it.
+pub fn queue_lease_end(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    holder: QueueHolder,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE webhook_queues SET leased_by = NULL, leased_until_milliseconds = NULL WHERE \
+     endpoint_id = ?1 AND leased_by = ?2";
+    tx.execute(sql, values![id, &holder]).map(drop)
 }
 
 /// Planted fault: without the lock above, a delivery that becomes due between the read and the
@@ -183,6 +253,8 @@ pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), St
     for sql in [
         "UPDATE webhook_queues SET due_milliseconds = due_milliseconds - ?1, \
          replayed_milliseconds = replayed_milliseconds - ?1 WHERE due_milliseconds IS NOT NULL",
+        "UPDATE webhook_queues SET leased_until_milliseconds = leased_until_milliseconds - ?1 \
+         WHERE leased_until_milliseconds IS NOT NULL",
         "UPDATE webhook_deliveries SET due_milliseconds = due_milliseconds - ?1, \
          schedule_start_milliseconds = schedule_start_milliseconds - ?1 WHERE due_milliseconds IS \
          NOT NULL",

@@ -90,12 +90,14 @@ pub(super) fn start(
                 "a delivery failed"
             );
         }
+        let holder = claimed.is_leased().then_some(reporter.app.node_id);
         reporter.report(FinishedAttempt {
             delivery_id: claimed.due.id,
             schedule_start_milliseconds: claimed.due.schedule_start_milliseconds,
             step: claimed.due.step,
             attempts_count: claimed.due.attempts_count,
-            lease_ends_milliseconds: claimed.lease_ends_milliseconds,
+            due_milliseconds: claimed.due_milliseconds(),
+            holder,
             attempted_milliseconds,
             is_success: outcome.is_success(),
             http_status: outcome.http_status,

@@ -1,4 +1,5 @@
-//! The end of the worker: claims are given back, and running attempts are awaited and recorded.
+//! The end of the worker: claims and leases of queues are given back, and running attempts are
+//! awaited and recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 use super::turn;
 use super::{ATTEMPTS_WRITTEN_MAX, DeliveryWorker, StoreStep};
 use crate::webhooks::deliveries;
+use crate::webhooks::queue_leases;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
 /// How long running attempts are awaited at the end, in seconds: a little more than the longest
@@ -15,7 +17,9 @@ use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 
 impl DeliveryWorker {
-    /// Ends in order: gives claims back, awaits running attempts, and records them.
+    /// Ends in order: gives claims back, awaits running attempts, and records them. A lease of a
+    /// queue is given back once no attempt under it runs, because another node then sends all that
+    /// is not recorded.
     pub(super) async fn finish(mut self) {
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
         self.handover.close();
@@ -31,6 +35,10 @@ impl DeliveryWorker {
         let _ = timeout_at(deadline, sequenced).await;
         self.take_handed();
         self.release_claims().await;
+        if self.scheduler.leases_queues {
+            self.record_finished().await;
+            self.release_queues(true).await;
+        }
         while self.scheduler.running_count() > 0 {
             let Ok(Some(report)) = timeout_at(deadline, self.reports.recv()).await else { break };
             self.take_reports(report);
@@ -39,6 +47,7 @@ impl DeliveryWorker {
             }
         }
         self.record_finished().await;
+        self.release_queues(false).await;
         let attempts = self.scheduler.running_count();
         if attempts > 0 {
             tracing::warn!(
@@ -67,6 +76,25 @@ impl DeliveryWorker {
             tracing::error!(
                 ?failure,
                 "cannot give back claimed webhook deliveries; they are sent after a minute"
+            );
+        }
+    }
+
+    async fn release_queues(&mut self, idle_only: bool) {
+        let (endpoint_ids, holder) = (self.scheduler.drain_leases(idle_only), self.app.node_id);
+        if endpoint_ids.is_empty() {
+            return;
+        }
+        let released = self.app.store.write(move |tx, _| {
+            for endpoint_id in &endpoint_ids {
+                queue_leases::release(tx, *endpoint_id, holder)?;
+            }
+            Ok(())
+        });
+        if let Err(failure) = released.await {
+            tracing::error!(
+                ?failure,
+                "cannot give back webhook deliveries of a backlog; they are sent after a minute"
             );
         }
     }

@@ -10,6 +10,7 @@ use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::DueDelivery;
 use crate::webhooks::handover::Offer;
+use crate::webhooks::queue_leases::Held;
 use crate::webhooks::rows::DeliveryId;
 use crate::webhooks::state::EndpointStatus;
 
@@ -38,8 +39,21 @@ pub(super) enum Reliability {
 /// A delivery under a lease.
 pub(super) struct ClaimedDelivery {
     pub(super) due: DueDelivery,
-    /// When the lease ends, by the store's clock.
-    pub(super) lease_ends_milliseconds: i64,
+    /// When its own lease ends, by the store's clock; `None` if it was taken under the lease of its
+    /// queue.
+    pub(super) lease_ends_milliseconds: Option<i64>,
+}
+
+impl ClaimedDelivery {
+    /// Whether it was taken under the lease of its queue.
+    pub(super) const fn is_leased(&self) -> bool {
+        self.lease_ends_milliseconds.is_none()
+    }
+
+    /// Its due time while it is attempted.
+    pub(super) fn due_milliseconds(&self) -> i64 {
+        self.lease_ends_milliseconds.unwrap_or(self.due.due_milliseconds)
+    }
 }
 
 /// Which lanes a turn is for. Each lane belongs to one share, and changes to the other only when a
@@ -81,6 +95,10 @@ pub(super) struct EndpointLane {
     /// When the backlog is read from its beginning again, so that what became due there meanwhile
     /// does not wait for the backlog's end.
     pub(super) reads_anew_at: Instant,
+    /// When the lease of its queue ends, by the store's clock, if this node has it.
+    pub(super) queue_lease_ends_milliseconds: Option<i64>,
+    /// What was taken under that lease and is not recorded yet.
+    pub(super) held: Held,
     /// Nothing is claimed before this moment.
     pub(super) rests_until: Instant,
     /// It is in `due_lanes`.
@@ -106,6 +124,8 @@ impl EndpointLane {
             has_backlog: false,
             read_until: None,
             reads_anew_at: now,
+            queue_lease_ends_milliseconds: None,
+            held: Held::new(),
             rests_until: now,
             is_due_listed: false,
             is_ready_listed: false,
@@ -125,7 +145,29 @@ impl EndpointLane {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.claimed.is_empty() && self.running_count == 0 && !self.has_due
+        let has_lease = self.queue_lease_ends_milliseconds.is_some();
+        self.claimed.is_empty() && self.running_count == 0 && !self.has_due && !has_lease
+    }
+
+    /// Whether a backlog is taken under a lease of the queue: if the endpoint works.
+    pub(super) fn may_lease(&self) -> bool {
+        self.reliability == Reliability::Reliable && !self.is_probed()
+    }
+
+    /// Forgets what was taken under the lease of the queue. Answers how many deliveries of it were
+    /// not sent yet.
+    pub(super) fn lose_lease(&mut self) -> usize {
+        let count_before = self.claimed.len();
+        self.claimed.retain(|claimed| claimed.lease_ends_milliseconds.is_some());
+        self.queue_lease_ends_milliseconds = None;
+        self.held.clear();
+        count_before - self.claimed.len()
+    }
+
+    /// When the lease ends under which the next delivery is sent.
+    pub(super) fn next_lease_ends_milliseconds(&self) -> Option<i64> {
+        let own = self.claimed.front()?.lease_ends_milliseconds;
+        Some(own.or(self.queue_lease_ends_milliseconds).unwrap_or(i64::MIN))
     }
 
     pub(super) fn running_max(&self) -> usize {

@@ -11,8 +11,9 @@
 //! so that commits and attempts do not wait for one another. A backlog yields to all the others
 //! (`backlog_yield`).
 //!
-//! On PostgreSQL, the sequencer of this node hands over deliveries that it wrote as claimed
-//! (`handover`). They are sent without a step with the store.
+//! On PostgreSQL, deliveries of a backlog are not claimed. They are sent under a lease of the
+//! endpoint's queue (`queue_leases`). And the sequencer of this node hands over deliveries that it
+//! wrote as claimed (`handover`). They are sent without a step with the store.
 
 mod attempt;
 mod backlog_yield;
@@ -21,6 +22,7 @@ mod ending;
 mod endpoint_lane;
 mod finished_attempts;
 mod looks;
+mod queue_holds;
 mod scheduler;
 mod target;
 mod turn;
@@ -39,6 +41,7 @@ use crate::kernel::{Now, OperationError, StoreError};
 use crate::store::{Cost, Tx, failpoint};
 use crate::webhooks::deliveries::{self, FinishedAttempt};
 use crate::webhooks::handover::Handover;
+use crate::webhooks::queue_leases::LEASES_UNKNOWN;
 use crate::webhooks::rows::{self, DueQueue, EndpointId};
 use crate::webhooks::sending::client::WebhookClient;
 use attempt::AttemptReport;
@@ -147,11 +150,13 @@ impl DeliveryWorker {
         let (reporter, reports) = unbounded_channel();
         let now = Instant::now();
         let sequencing = app.store.signals.is_sequencing.subscribe();
+        let mut scheduler = Scheduler::default();
+        scheduler.leases_queues = app.store.is_shared() && !failpoint(LEASES_UNKNOWN);
         DeliveryWorker {
             app,
             client,
             handover,
-            scheduler: Scheduler::default(),
+            scheduler,
             finished: FinishedAttempts::default(),
             reports,
             reporter,
@@ -392,13 +397,14 @@ impl DeliveryWorker {
             }
         };
         let now = Instant::now();
+        self.note_recorded(&turn.finished);
         if readings.iter().any(|reading| reading.requested_count > 0 && reading.is_drained) {
             self.looks.soon(now);
         }
-        for (reading, claimed) in readings.iter().zip(claims.by_endpoint) {
+        for (reading, outcome) in readings.iter().zip(claims.by_endpoint) {
             let endpoint_id = reading.endpoint_id;
             let share_before = self.scheduler.share_of(endpoint_id);
-            self.scheduler.take_reading(reading, claims.lease_ends_milliseconds, &claimed, now);
+            self.scheduler.take_reading(reading, claims.lease_ends_milliseconds, &outcome, now);
             let share = self.scheduler.share_of(endpoint_id);
             if share != share_before {
                 self.finished.change_share(endpoint_id, share);
@@ -429,6 +435,17 @@ impl DeliveryWorker {
         for (endpoint_id, attempt) in finished {
             tracing::error!(%endpoint_id, delivery_id = %attempt.delivery_id, "cannot record a \
              webhook attempt; it is made again");
+        }
+        self.note_recorded(finished);
+    }
+
+    /// Notes that attempts are recorded, or never will be.
+    fn note_recorded(&mut self, finished: &[(EndpointId, FinishedAttempt)]) {
+        for (endpoint_id, attempt) in
+            finished.iter().filter(|(_, attempt)| attempt.holder.is_some())
+        {
+            let delivery = (attempt.delivery_id, attempt.due_milliseconds);
+            self.scheduler.held_no_more(*endpoint_id, delivery);
         }
     }
 

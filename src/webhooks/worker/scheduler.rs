@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::backlog_yield::BacklogYield;
-use super::claims::{ClaimRequest, EndpointReading};
+use super::claims::{ClaimRequest, EndpointClaims, EndpointReading};
 use super::endpoint_lane::{ClaimedDelivery, EndpointLane, Reliability, Share};
 use super::target::DeliveryTarget;
 use crate::kernel::Scope;
@@ -48,6 +48,9 @@ const BROKEN_PAUSE_SECONDS: u64 = 60;
 /// How long turns continue through a backlog before it is read from its beginning again, in
 /// milliseconds.
 const BACKLOG_READ_ON_MILLISECONDS: u64 = 1_000;
+
+/// How long an endpoint is left to the node that has the lease of its queue, in milliseconds.
+const EXCLUDED_PAUSE_MILLISECONDS: u64 = 1_000;
 
 /// An attempt that may begin now.
 pub(super) struct AttemptStart {
@@ -90,19 +93,21 @@ impl RunningAttempts {
 
 #[derive(Default)]
 pub(super) struct Scheduler {
-    lanes: HashMap<EndpointId, EndpointLane>,
+    pub(super) lanes: HashMap<EndpointId, EndpointLane>,
     /// Lanes with due deliveries, in the order in which they claim.
     due_lanes: VecDeque<EndpointId>,
     /// Lanes with claimed deliveries that they may send, in the order in which they send.
     ready_lanes: VecDeque<EndpointId>,
     /// Lanes with claimed deliveries whose target must be read again.
-    stale_lanes: Vec<EndpointId>,
+    pub(super) stale_lanes: Vec<EndpointId>,
     /// Lanes whose offer may have changed.
     changed_lanes: Vec<EndpointId>,
     claimed_count: usize,
     running: RunningAttempts,
     backlog_yield: BacklogYield,
     backlog_yields: bool,
+    /// Whether backlogs are taken under leases of their queues.
+    pub(super) leases_queues: bool,
 }
 
 impl Scheduler {
@@ -192,7 +197,7 @@ impl Scheduler {
                     lane.read_until = None;
                     lane.reads_anew_at = now + Duration::from_millis(BACKLOG_READ_ON_MILLISECONDS);
                 }
-                requests.push(request(endpoint_id, lane, count));
+                requests.push(request(endpoint_id, lane, count, self.leases_queues));
             }
         }
         let (stale, others) = std::mem::take(&mut self.stale_lanes)
@@ -203,7 +208,7 @@ impl Scheduler {
         for endpoint_id in stale {
             let Some(lane) = self.lanes.get(&endpoint_id) else { continue };
             if !requests.iter().any(|request| request.endpoint_id == endpoint_id) {
-                requests.push(request(endpoint_id, lane, 0));
+                requests.push(request(endpoint_id, lane, 0, self.leases_queues));
             }
         }
         requests
@@ -214,26 +219,31 @@ impl Scheduler {
         self.stale_lanes.extend(endpoint_ids);
     }
 
-    /// Takes what a turn read of one endpoint. `claimed` says for each of `reading.due` whether the
-    /// turn claimed it.
+    /// Takes what a turn read of one endpoint, and what it wrote.
     pub(super) fn take_reading(
         &mut self,
         reading: &EndpointReading,
         lease_ends_milliseconds: i64,
-        claimed: &[bool],
+        outcome: &EndpointClaims,
         now: Instant,
     ) {
+        let claimed = &outcome.claimed;
         let Some(lane) = self.lanes.get_mut(&reading.endpoint_id) else { return };
         list_changed(&mut self.changed_lanes, reading.endpoint_id, lane);
         let is_new = lane.target.is_none();
         if reading.is_broken {
             lane.rests_until = now + Duration::from_secs(BROKEN_PAUSE_SECONDS);
+            self.claimed_count -= lane.lose_lease();
             self.claimed_count -= lane.claimed.len();
             lane.claimed.clear();
             return;
         }
         lane.target = reading.target.clone();
         lane.target_ends_at = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
+        if outcome.queue_lease_ends_milliseconds.is_none() {
+            self.claimed_count -= lane.lose_lease();
+        }
+        lane.queue_lease_ends_milliseconds = outcome.queue_lease_ends_milliseconds;
         if reading.target.is_none() {
             self.claimed_count -= lane.claimed.len();
             lane.claimed.clear();
@@ -244,16 +254,23 @@ impl Scheduler {
             lane.failures_count = reading.health.failures_count;
             set_reliability(&mut self.running, lane, Reliability::Suspect);
         }
-        if reading.requested_count > 0 {
+        if reading.is_excluded {
+            lane.rests_until = now + Duration::from_millis(EXCLUDED_PAUSE_MILLISECONDS);
+            (lane.has_due, lane.has_backlog, lane.read_until) = (true, false, None);
+        } else if reading.requested_count > 0 {
             lane.has_backlog = !reading.is_drained;
             lane.read_until = reading.read_until;
             lane.has_due = !reading.is_drained || claimed.contains(&false);
         }
         let taken = reading.due.iter().zip(claimed).filter(|(_, is_claimed)| **is_claimed);
         let count_before = lane.claimed.len();
-        lane.claimed.extend(
-            taken.map(|(due, _)| ClaimedDelivery { due: due.clone(), lease_ends_milliseconds }),
-        );
+        let lease_ends_milliseconds = (!reading.is_leased).then_some(lease_ends_milliseconds);
+        for (due, _) in taken {
+            if reading.is_leased {
+                lane.held.insert((due.id, due.due_milliseconds));
+            }
+            lane.claimed.push_back(ClaimedDelivery { due: due.clone(), lease_ends_milliseconds });
+        }
         self.claimed_count += lane.claimed.len() - count_before;
         list_ready(&mut self.ready_lanes, reading.endpoint_id, lane);
     }
@@ -280,6 +297,7 @@ impl Scheduler {
             } else {
                 lane.target_ends_at = now;
             }
+            let lease_ends_milliseconds = Some(lease_ends_milliseconds);
             lane.claimed.push_back(ClaimedDelivery { due, lease_ends_milliseconds });
             self.claimed_count += 1;
             list_ready(&mut self.ready_lanes, endpoint_id, lane);
@@ -330,13 +348,21 @@ impl Scheduler {
                 self.stale_lanes.push(endpoint_id);
                 continue;
             };
+            let is_leased = lane.claimed.front().is_some_and(ClaimedDelivery::is_leased);
+            let is_too_late = lane.next_lease_ends_milliseconds().is_none_or(|ends| {
+                ends.saturating_sub(now_milliseconds) < LEASE_LEFT_MILLISECONDS_MIN
+            });
+            if is_leased && is_too_late {
+                // The lease of the queue is renewed first.
+                self.stale_lanes.push(endpoint_id);
+                continue;
+            }
             waiting_count = 0;
             if let Some(claimed) = lane.claimed.pop_front() {
                 self.claimed_count -= 1;
                 list_changed(&mut self.changed_lanes, endpoint_id, lane);
                 // A delivery that waited too long is due again when its lease ends.
-                if claimed.lease_ends_milliseconds - now_milliseconds >= LEASE_LEFT_MILLISECONDS_MIN
-                {
+                if !is_too_late {
                     lane.running_count += 1;
                     *self.running.of(lane.reliability) += 1;
                     starts.push(AttemptStart { endpoint_id, target, claimed });
@@ -381,6 +407,10 @@ impl Scheduler {
         if is_success {
             lane.rests_until = now;
         }
+        if finished.is_none() {
+            // It may have been a held one, which is due as before.
+            self.claimed_count -= lane.lose_lease();
+        }
         list_ready(&mut self.ready_lanes, endpoint_id, lane);
     }
 
@@ -390,21 +420,26 @@ impl Scheduler {
         self.claimed_count = 0;
         self.lanes
             .iter_mut()
-            .filter(|(_, lane)| !lane.claimed.is_empty())
             .map(|(endpoint_id, lane)| {
-                let claimed = lane
-                    .claimed
-                    .drain(..)
-                    .map(|claimed| (claimed.due, claimed.lease_ends_milliseconds));
-                (*endpoint_id, claimed.collect())
+                let claimed = lane.claimed.drain(..).filter_map(|claimed| {
+                    claimed.lease_ends_milliseconds.map(|ends| (claimed.due, ends))
+                });
+                (*endpoint_id, claimed.collect::<Vec<_>>())
             })
+            .filter(|(_, claimed)| !claimed.is_empty())
             .collect()
     }
 }
 
-fn request(endpoint_id: EndpointId, lane: &EndpointLane, count: usize) -> ClaimRequest {
+fn request(
+    endpoint_id: EndpointId,
+    lane: &EndpointLane,
+    count: usize,
+    leases_queues: bool,
+) -> ClaimRequest {
     let (scope, behind, known) = (lane.scope, lane.read_until, lane.target.clone());
-    ClaimRequest { endpoint_id, scope, count, behind, known }
+    let (held, may_lease) = (lane.held.clone(), leases_queues && lane.may_lease());
+    ClaimRequest { endpoint_id, scope, count, behind, known, held, may_lease }
 }
 
 fn set_reliability(

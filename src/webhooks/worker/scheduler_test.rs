@@ -1,6 +1,7 @@
 use super::*;
 use crate::kernel::{Id, Mode, Scope};
 use crate::webhooks::deliveries::LEASE_MILLISECONDS;
+use crate::webhooks::rows::DeliveryId;
 use crate::webhooks::state::EndpointStatus;
 use crate::webhooks::worker::CLAIMED_MAX;
 use crate::webhooks::worker::backlog_yield::YIELD_MILLISECONDS_MAX;
@@ -25,7 +26,11 @@ fn due(number: u128) -> DueDelivery {
 }
 
 fn claimed(number: u128) -> ClaimedDelivery {
-    ClaimedDelivery { due: due(number), lease_ends_milliseconds: LEASE_MILLISECONDS }
+    ClaimedDelivery { due: due(number), lease_ends_milliseconds: Some(LEASE_MILLISECONDS) }
+}
+
+fn outcome(claimed: &[bool]) -> EndpointClaims {
+    EndpointClaims { claimed: claimed.to_vec(), queue_lease_ends_milliseconds: None }
 }
 
 #[test]
@@ -107,7 +112,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     let mut reading = EndpointReading::empty(&requests[0]);
     reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
     reading.due = vec![due(1), due(2), due(3)];
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true, false, true], now);
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, false, true]), now);
     assert_eq!(scheduler.claimed_count, 2, "another node claimed the second one");
     let starts = scheduler.begin_attempts(now, 0);
     assert_eq!((starts.len(), scheduler.running_count()), (2, 2));
@@ -117,19 +122,19 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     assert_eq!(scheduler.running_count(), 0);
 
     // A claim whose lease would end during the attempt is not sent.
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true, false, false], now);
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, false, false]), now);
     let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
     assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
     assert_eq!(scheduler.claimed_count, 0);
 
     // A target that is too old is read again before anything is sent.
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true, true, true], now);
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, true, true]), now);
     let later = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
     assert!(scheduler.begin_attempts(later, 0).is_empty());
     let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, later, &mut wakes_at);
     assert!(requests.iter().any(|request| request.endpoint_id == endpoint_id));
     reading.target = None;
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], later);
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), later);
     assert_eq!(scheduler.claimed_count, 0);
     assert!(scheduler.drain_claimed().is_empty());
 }
@@ -149,7 +154,7 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
         let mut reading = EndpointReading::empty(&request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         reading.is_drained = request.endpoint_id == caught_up;
-        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], now);
+        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
     }
     let shares = [behind, caught_up].map(|endpoint_id| scheduler.share_of(endpoint_id));
     assert_eq!(shares, [Share::Backlog, Share::CaughtUp]);
@@ -181,7 +186,7 @@ fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
         let mut reading = EndpointReading::empty(request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         (reading.read_until, reading.is_drained) = (read_until, is_drained);
-        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], now);
+        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
     };
     let request = request_at(&mut scheduler, Share::CaughtUp, now);
     assert_eq!(request.behind, None);
@@ -231,7 +236,7 @@ fn scheduler_with_a_backlog(now: Instant) -> (Scheduler, EndpointId, EndpointId)
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         reading.due = vec![due(1)];
         reading.is_drained = request.endpoint_id == caught_up;
-        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true], now);
+        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true]), now);
     }
     (scheduler, behind, caught_up)
 }
@@ -288,7 +293,7 @@ fn read_drained(scheduler: &mut Scheduler, endpoint_id: EndpointId, number: u128
     assert_eq!(reading.endpoint_id, endpoint_id);
     reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
     reading.due = vec![due(number)];
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true], now);
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true]), now);
 }
 
 /// The one attempt that may begin begins and succeeds.
@@ -305,7 +310,8 @@ fn finished(due: &DueDelivery, is_success: bool) -> FinishedAttempt {
         schedule_start_milliseconds: due.schedule_start_milliseconds,
         step: due.step,
         attempts_count: due.attempts_count,
-        lease_ends_milliseconds: LEASE_MILLISECONDS,
+        due_milliseconds: LEASE_MILLISECONDS,
+        holder: None,
         attempted_milliseconds: 0,
         is_success,
         http_status: None,
@@ -399,7 +405,7 @@ fn a_handed_delivery_is_sent_to_an_endpoint_as_it_was_read_a_moment_ago() {
     let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at);
     assert_eq!((requests.len(), requests[0].count), (1, 0));
     let reading = EndpointReading::empty(&requests[0]);
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], now);
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
     assert!(scheduler.begin_attempts(now, 0).is_empty() && scheduler.drain_claimed().is_empty());
 }
 
@@ -417,4 +423,105 @@ fn what_was_handed_over_and_is_not_sent_is_given_back() {
     let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
     assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
     assert_eq!(scheduler.claimed_count, 0);
+}
+
+/// An endpoint that works, with a backlog of which these were taken under the lease of its queue.
+fn scheduler_with_a_lease(now: Instant, numbers: &[u128]) -> (Scheduler, EndpointId) {
+    let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
+    scheduler.leases_queues = true;
+    scheduler.note_due(endpoint_id, SCOPE, now);
+    let request = only_request(&mut scheduler, Share::CaughtUp, now);
+    assert!(request.may_lease && request.held.is_empty());
+    let mut reading = leased_reading(&request);
+    reading.due = numbers.iter().copied().map(due).collect();
+    reading.is_leased = true;
+    let claimed = vec![true; numbers.len()];
+    let queue_lease_ends_milliseconds = Some(LEASE_MILLISECONDS);
+    let outcome = EndpointClaims { claimed, queue_lease_ends_milliseconds };
+    scheduler.take_reading(&reading, 2 * LEASE_MILLISECONDS, &outcome, now);
+    (scheduler, endpoint_id)
+}
+
+fn leased_reading(request: &ClaimRequest) -> EndpointReading {
+    let mut reading = EndpointReading::empty(request);
+    reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
+    reading.is_drained = false;
+    reading
+}
+
+fn only_request(scheduler: &mut Scheduler, share: Share, now: Instant) -> ClaimRequest {
+    let mut wakes_at = now;
+    let mut requests = scheduler.claim_requests(share, CLAIMED_MAX, now, &mut wakes_at);
+    assert_eq!(requests.len(), 1);
+    requests.remove(0)
+}
+
+fn held(number: u128) -> (DeliveryId, i64) {
+    (Id::from_u128(number), 0)
+}
+
+#[test]
+fn what_is_taken_under_the_lease_of_a_queue_is_held_until_it_is_recorded() {
+    let now = Instant::now();
+    let (mut scheduler, endpoint_id) = scheduler_with_a_lease(now, &[2, 3]);
+    let starts = scheduler.begin_attempts(now, 0);
+    let sent =
+        starts.iter().map(|start| (start.claimed.is_leased(), start.claimed.due_milliseconds()));
+    assert_eq!(sent.collect::<Vec<_>>(), [(true, 0); 2], "they keep their due time");
+    for start in &starts {
+        scheduler.attempt_ended(endpoint_id, Some(&finished(&start.claimed.due, true)), now);
+    }
+    let request = only_request(&mut scheduler, Share::Backlog, now);
+    assert_eq!(request.held, [held(2), held(3)].into());
+    scheduler.held_no_more(endpoint_id, held(2));
+    let request = only_request(&mut scheduler, Share::Backlog, now);
+    assert_eq!(request.held, [held(3)].into());
+    // The end of the backlog was claimed. Once the last one is recorded, the lease is released.
+    let mut reading = leased_reading(&request);
+    reading.is_drained = true;
+    let keep =
+        EndpointClaims { queue_lease_ends_milliseconds: Some(1), ..EndpointClaims::default() };
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &keep, now);
+    let mut wakes_at = now;
+    let mut requests = |scheduler: &mut Scheduler| {
+        scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at).len()
+    };
+    assert_eq!(requests(&mut scheduler), 0);
+    scheduler.held_no_more(endpoint_id, held(3));
+    assert_eq!(requests(&mut scheduler), 1);
+    assert_eq!(scheduler.drain_leases(true), [endpoint_id]);
+    assert_eq!(scheduler.drain_leases(false), []);
+}
+
+#[test]
+fn nothing_is_sent_under_a_lease_that_ends_too_soon_or_is_lost() {
+    let now = Instant::now();
+    let (mut scheduler, _) = scheduler_with_a_lease(now, &[2, 3]);
+    let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
+    assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
+    assert_eq!(scheduler.claimed_count, 2, "they wait for a renewal");
+    let request = only_request(&mut scheduler, Share::Backlog, now);
+    let renewed = EndpointClaims {
+        queue_lease_ends_milliseconds: Some(2 * LEASE_MILLISECONDS),
+        ..EndpointClaims::default()
+    };
+    scheduler.take_reading(&leased_reading(&request), 0, &renewed, now);
+    assert_eq!(scheduler.begin_attempts(now, late_milliseconds).len(), 2);
+
+    let (mut scheduler, endpoint_id) = scheduler_with_a_lease(now, &[2, 3]);
+    let request = only_request(&mut scheduler, Share::Backlog, now);
+    let mut reading = leased_reading(&request);
+    reading.is_excluded = true;
+    scheduler.take_reading(&reading, 0, &EndpointClaims::default(), now);
+    assert!(scheduler.begin_attempts(now, 0).is_empty());
+    assert_eq!((scheduler.claimed_count, scheduler.drain_claimed().len()), (0, 0));
+    // It is left to the other node for a while.
+    let mut wakes_at = now + Duration::from_secs(9);
+    let mut count = |at| {
+        let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, at, &mut wakes_at);
+        requests.iter().filter(|request| request.endpoint_id == endpoint_id).count()
+    };
+    let pause = Duration::from_millis(EXCLUDED_PAUSE_MILLISECONDS);
+    assert_eq!([count(now), count(now + pause)], [0, 1]);
+    assert_eq!(wakes_at, now + pause);
 }

@@ -1,9 +1,12 @@
 //! One turn with the store: reads what is due on a reading connection, and then writes finished
 //! attempts and claims in one transaction.
+//!
+//! On a store that several nodes share, a backlog is not claimed but taken under a lease of its
+//! queue (`queue_leases`).
 
 use std::sync::Arc;
 
-use super::claims::{ClaimRequest, EndpointReading};
+use super::claims::{ClaimRequest, EndpointClaims, EndpointReading};
 use super::endpoint_lane::is_probed;
 use super::target::DeliveryTarget;
 use crate::app_state::AppState;
@@ -12,7 +15,8 @@ use crate::kernel::{Now, OperationError, StoreError};
 use crate::services::Services;
 use crate::store::{Cost, Tx};
 use crate::webhooks::deliveries::{self, FinishedAttempt, LEASE_MILLISECONDS};
-use crate::webhooks::rows::{self, EndpointId};
+use crate::webhooks::queue_leases::{LeaseStep, QueueHolder};
+use crate::webhooks::rows::{self, DueRange, EndpointId};
 use crate::webhooks::schedule::EndpointHealth;
 use crate::webhooks::state::DeliveryStatus;
 
@@ -27,8 +31,8 @@ pub(super) struct TurnResult {
 pub(super) struct Claims {
     /// When the leases end, by the store's clock.
     pub(super) lease_ends_milliseconds: i64,
-    /// For each endpoint that was read, which of its due deliveries were claimed.
-    pub(super) by_endpoint: Vec<Vec<bool>>,
+    /// For each endpoint that was read.
+    pub(super) by_endpoint: Vec<EndpointClaims>,
 }
 
 pub(super) async fn run(
@@ -48,23 +52,28 @@ async fn read_and_write(
     finished: Arc<Vec<(EndpointId, FinishedAttempt)>>,
     until_milliseconds: i64,
 ) -> Result<(Arc<Vec<EndpointReading>>, Claims), OperationError> {
+    let holder = app.node_id;
     let mut readings = Vec::new();
     if !requests.is_empty() {
         let services = app.services.clone();
         readings = app
             .store
-            .read(Cost::Scan, move |tx| Ok(read_all(tx, &services, &requests, until_milliseconds)?))
+            .read(Cost::Scan, move |tx| {
+                Ok(read_all(tx, &services, &requests, holder, until_milliseconds)?)
+            })
             .await?;
     }
     let readings = Arc::new(readings);
-    let has_work = !finished.is_empty() || readings.iter().any(EndpointReading::has_claims);
+    let has_work = !finished.is_empty() || readings.iter().any(EndpointReading::has_writes);
     if !has_work {
-        let by_endpoint = readings.iter().map(|_| Vec::new()).collect();
+        let by_endpoint = readings.iter().map(unwritten).collect();
         return Ok((readings, Claims { lease_ends_milliseconds: 0, by_endpoint }));
     }
     let writing = readings.clone();
-    let claims =
-        app.store.write(move |tx, now| Ok(write_all(tx, now, &finished, &writing)?)).await?;
+    let claims = app
+        .store
+        .write(move |tx, now| Ok(write_all(tx, now, &finished, &writing, holder)?))
+        .await?;
     Ok((readings, claims))
 }
 
@@ -73,11 +82,12 @@ fn read_all(
     tx: &mut dyn Tx,
     services: &Services,
     requests: &[ClaimRequest],
+    holder: QueueHolder,
     until_milliseconds: i64,
 ) -> Result<Vec<EndpointReading>, StoreError> {
     requests
         .iter()
-        .map(|request| match read_endpoint(tx, services, request, until_milliseconds) {
+        .map(|request| match read_endpoint(tx, services, request, holder, until_milliseconds) {
             Err(StoreError::Broken(reason)) => {
                 tracing::error!(endpoint_id = %request.endpoint_id, reason, "the rows of a webhook \
                  endpoint cannot be read; it is left out for a minute");
@@ -92,14 +102,21 @@ fn read_endpoint(
     tx: &mut dyn Tx,
     services: &Services,
     request: &ClaimRequest,
+    holder: QueueHolder,
     until_milliseconds: i64,
 ) -> Result<EndpointReading, StoreError> {
     let mut reading = EndpointReading::empty(request);
     // On PostgreSQL all three queries are sent together.
     rows::prefetch_queue(tx, request.endpoint_id)?;
+    let range = DueRange {
+        endpoint_id: request.endpoint_id,
+        behind: request.behind,
+        until_milliseconds,
+        count: request.count,
+        besides: &request.held,
+    };
     if request.count > 0 {
-        let (behind, rows_max) = (request.behind, request.count as i64);
-        rows::prefetch_due(tx, request.endpoint_id, behind, until_milliseconds, rows_max)?;
+        rows::prefetch_due(tx, &range)?;
     }
     let Some(endpoint) = rows::find(tx, request.scope, request.endpoint_id)? else {
         return Ok(reading);
@@ -109,10 +126,19 @@ fn read_endpoint(
         Some(known) => known.clone(),
         None => Arc::new(DeliveryTarget::read(services, &endpoint)?),
     };
-    reading.health = rows::queue(tx, request.endpoint_id)?
-        .map_or(EndpointHealth::default(), |queue| queue.health);
+    let queue = rows::queue(tx, request.endpoint_id)?;
+    reading.health = queue.as_ref().map_or(EndpointHealth::default(), |queue| queue.health);
     reading.target = Some(target);
+    let lease = queue.and_then(|queue| queue.lease);
+    let own_ends = lease.filter(|lease| lease.holder == holder).map(|own| own.ends_milliseconds);
+    let has_held = !request.held.is_empty();
+    let step = |is_needed| LeaseStep::next(own_ends, is_needed, has_held, until_milliseconds);
+    reading.lease_step = step(false);
     if request.count == 0 {
+        return Ok(reading);
+    }
+    if lease.is_some_and(|lease| lease.excludes(holder, until_milliseconds)) {
+        (reading.is_excluded, reading.is_drained) = (true, false);
         return Ok(reading);
     }
     // This process may meet an endpoint for the first time that the store knows as failing: then
@@ -120,21 +146,16 @@ fn read_endpoint(
     let is_first_probe =
         request.known.is_none() && is_probed(reading.health.failures_count, endpoint.status);
     let count = if is_first_probe { 1 } else { request.count };
-    let due = rows::due(
-        tx,
-        request.scope,
-        request.endpoint_id,
-        request.behind,
-        until_milliseconds,
-        count as i64,
-    )?;
-    let is_end = due.len() < count;
+    let read = rows::due_in(tx, request.scope, &DueRange { count, ..range })?;
+    let is_end = read.read_until.is_none();
     // Only a reading from the beginning shows that nothing else is due. Something may have become
     // due meanwhile before the position where another reading began.
     reading.is_drained = is_end && request.behind.is_none();
-    let last = due.last().filter(|_| !is_end);
-    reading.read_until = last.map(|delivery| (delivery.due_milliseconds, delivery.id));
-    for mut delivery in due {
+    reading.read_until = read.read_until;
+    // The end of a backlog is claimed, so that the lease is over once what was taken before is.
+    reading.is_leased = request.may_lease && !is_end;
+    reading.lease_step = step(reading.is_leased);
+    for mut delivery in read.due {
         if let (Some(key_id), Some(event)) = (endpoint.chaos_key_id, &delivery.event) {
             let (scope, event_id) = (request.scope, event.id);
             delivery.watched =
@@ -158,6 +179,7 @@ fn write_all(
     now: &mut Now,
     finished: &[(EndpointId, FinishedAttempt)],
     readings: &[EndpointReading],
+    holder: QueueHolder,
 ) -> Result<Claims, StoreError> {
     let mut by_endpoint: Vec<&(EndpointId, FinishedAttempt)> = finished.iter().collect();
     by_endpoint.sort_by_key(|(endpoint_id, _)| *endpoint_id);
@@ -167,23 +189,48 @@ fn write_all(
         deliveries::write_attempts(tx, now, endpoint_id, &attempts)?;
     }
     let lease_ends_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
-    let mut claims =
-        Claims { lease_ends_milliseconds, by_endpoint: Vec::with_capacity(readings.len()) };
-    for reading in readings {
-        if !reading.has_claims() {
-            claims.by_endpoint.push(Vec::new());
-            continue;
-        }
-        let endpoint_id = reading.endpoint_id;
+    let by_endpoint = readings
+        .iter()
+        .map(|reading| write_claims(tx, now, reading, holder, lease_ends_milliseconds))
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    Ok(Claims { lease_ends_milliseconds, by_endpoint })
+}
+
+fn write_claims(
+    tx: &mut dyn Tx,
+    now: &Now,
+    reading: &EndpointReading,
+    holder: QueueHolder,
+    lease_ends_milliseconds: i64,
+) -> Result<EndpointClaims, StoreError> {
+    let endpoint_id = reading.endpoint_id;
+    let queue_lease_ends_milliseconds = reading.lease_step.take(tx, now, endpoint_id, holder)?;
+    let mut claimed = Vec::new();
+    if reading.has_claims() {
         deliveries::end_unsent(tx, endpoint_id, &reading.recorded, DeliveryStatus::Recorded)?;
         deliveries::end_unsent(tx, endpoint_id, &reading.expired, DeliveryStatus::Failed)?;
-        claims.by_endpoint.push(deliveries::claim(
-            tx,
-            endpoint_id,
-            &reading.due,
-            reading.is_drained,
-            lease_ends_milliseconds,
-        )?);
+        claimed = if reading.is_leased {
+            vec![queue_lease_ends_milliseconds.is_some(); reading.due.len()]
+        } else {
+            let drained = (&reading.held, queue_lease_ends_milliseconds);
+            let drained = reading.is_drained.then_some(drained);
+            deliveries::claim_besides(
+                tx,
+                endpoint_id,
+                &reading.due,
+                drained,
+                lease_ends_milliseconds,
+            )?
+        };
     }
-    Ok(claims)
+    Ok(EndpointClaims { claimed, queue_lease_ends_milliseconds })
+}
+
+/// The outcome for an endpoint about which nothing is written.
+fn unwritten(reading: &EndpointReading) -> EndpointClaims {
+    let LeaseStep::Keep(queue_lease_ends_milliseconds) = reading.lease_step else {
+        return EndpointClaims::default();
+    };
+    let claimed = vec![reading.is_leased; reading.due.len()];
+    EndpointClaims { claimed, queue_lease_ends_milliseconds }
 }

@@ -1,0 +1,154 @@
+//! Leases of queues. On a store that several nodes share, one node alone works off an endpoint's
+//! backlog. It takes a lease of the endpoint's queue, and sends deliveries of the backlog without a
+//! claim of each: a claim writes every index entry of its row anew.
+//!
+//! A delivery that is sent under such a lease keeps its due time. So a node remembers what it took
+//! (`Held`), and does not take it again. The result of an attempt counts if the node still has the
+//! lease and the delivery its due time. When the lease ends, another node finds all that is still
+//! due.
+
+use std::collections::HashSet;
+
+use super::rows::{self, DeliveryId, EndpointId};
+use crate::kernel::{Now, StoreError};
+use crate::store::{self, Tx};
+
+/// The process that has a lease: a random number that it draws when it starts.
+pub type QueueHolder = [u8; 16];
+
+/// Deliveries that were taken under the lease of their queue and are not recorded yet, each with
+/// its due time.
+pub type Held = HashSet<(DeliveryId, i64)>;
+
+/// How long a lease lasts after it was taken or renewed, in milliseconds: as long as the claim of a
+/// delivery.
+const LEASE_MILLISECONDS: i64 = 45_000;
+/// Below how much time left a lease is renewed, in milliseconds.
+const RENEWED_BELOW_MILLISECONDS: i64 = 30_000;
+/// How far ahead the end of a lease may lie, in milliseconds. An end further ahead was written by a
+/// wrong clock.
+const AHEAD_MILLISECONDS_MAX: i64 = 2 * LEASE_MILLISECONDS;
+
+/// The fault of a node that knows of no leases of queues, as before 0.2.0.
+pub const LEASES_UNKNOWN: &str = "leases_of_queues_are_unknown";
+/// The fault of a node that takes leases which others have.
+const LEASES_TAKEN: &str = "leases_of_queues_are_taken";
+
+/// A lease as the row of its queue has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueLease {
+    pub holder: QueueHolder,
+    pub ends_milliseconds: i64,
+}
+
+impl QueueLease {
+    /// Whether it keeps this node from what is due.
+    pub fn excludes(&self, holder: QueueHolder, now_milliseconds: i64) -> bool {
+        let left_milliseconds = self.ends_milliseconds.saturating_sub(now_milliseconds);
+        self.holder != holder
+            && (1..=AHEAD_MILLISECONDS_MAX).contains(&left_milliseconds)
+            && ![LEASES_UNKNOWN, LEASES_TAKEN].into_iter().any(store::failpoint)
+    }
+}
+
+/// What a turn does about the lease of one queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LeaseStep {
+    /// The node has it until then, or it has none and needs none.
+    Keep(Option<i64>),
+    Take,
+    Renew,
+    Release,
+}
+
+impl LeaseStep {
+    /// The step of a node that has a lease until `own_ends_milliseconds`, or none. `is_needed` says
+    /// that it takes deliveries under it now, and `has_held` that it took some before.
+    pub const fn next(
+        own_ends_milliseconds: Option<i64>,
+        is_needed: bool,
+        has_held: bool,
+        now_milliseconds: i64,
+    ) -> LeaseStep {
+        match own_ends_milliseconds {
+            None if is_needed => LeaseStep::Take,
+            Some(_) if !is_needed && !has_held => LeaseStep::Release,
+            Some(ends) if ends - now_milliseconds < RENEWED_BELOW_MILLISECONDS => LeaseStep::Renew,
+            own => LeaseStep::Keep(own),
+        }
+    }
+
+    /// Takes the step. Answers until when the node has the lease afterwards; `None` if it has none.
+    pub fn take(
+        self,
+        tx: &mut dyn Tx,
+        now: &Now,
+        endpoint_id: EndpointId,
+        holder: QueueHolder,
+    ) -> Result<Option<i64>, StoreError> {
+        let instant = now.instant_milliseconds();
+        let ends_milliseconds = instant + LEASE_MILLISECONDS;
+        let lease = QueueLease { holder, ends_milliseconds };
+        let has_lease = match self {
+            LeaseStep::Keep(own) => return Ok(own),
+            LeaseStep::Take => {
+                let latest = match store::failpoint(LEASES_TAKEN) {
+                    true => i64::MIN,
+                    false => instant + AHEAD_MILLISECONDS_MAX,
+                };
+                rows::queue_lease_take(tx, endpoint_id, lease, instant, latest)?
+            }
+            LeaseStep::Renew => rows::queue_lease_renew(tx, endpoint_id, lease)?,
+            LeaseStep::Release => {
+                release(tx, endpoint_id, holder)?;
+                false
+            }
+        };
+        Ok(has_lease.then_some(ends_milliseconds))
+    }
+}
+
+/// Ends a lease, so that another node finds at once what is due.
+pub fn release(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    holder: QueueHolder,
+) -> Result<(), StoreError> {
+    rows::queue_due_again(tx, endpoint_id)?;
+    rows::queue_lease_end(tx, endpoint_id, holder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_764_000_000_000;
+    const MINE: QueueHolder = [1; 16];
+
+    #[test]
+    fn a_lease_is_taken_for_a_backlog_renewed_in_time_and_released_at_the_end() {
+        let next = |own, is_needed, has_held| LeaseStep::next(own, is_needed, has_held, NOW);
+        let (late, soon) = (Some(NOW + 30_000), Some(NOW + 29_999));
+        assert_eq!(next(None, false, false), LeaseStep::Keep(None));
+        assert_eq!(next(None, true, false), LeaseStep::Take);
+        assert_eq!(next(late, true, false), LeaseStep::Keep(late));
+        assert_eq!(next(late, false, true), LeaseStep::Keep(late), "some are on their way");
+        for (is_needed, has_held) in [(true, false), (false, true), (true, true)] {
+            assert_eq!(next(soon, is_needed, has_held), LeaseStep::Renew);
+            assert_eq!(next(Some(NOW - 1), is_needed, has_held), LeaseStep::Renew, "unless taken");
+        }
+        assert_eq!(next(late, false, false), LeaseStep::Release);
+        assert_eq!(next(soon, false, false), LeaseStep::Release);
+    }
+
+    #[test]
+    fn a_lease_excludes_other_nodes_until_it_ends() {
+        let excludes =
+            |holder, ends| QueueLease { holder, ends_milliseconds: ends }.excludes(MINE, NOW);
+        let other = [2; 16];
+        assert!(excludes(other, NOW + 1) && excludes(other, NOW + AHEAD_MILLISECONDS_MAX));
+        assert!(!excludes(other, NOW) && !excludes(other, NOW - 1));
+        assert!(!excludes(other, NOW + AHEAD_MILLISECONDS_MAX + 1), "a wrong clock");
+        assert!(!excludes(MINE, NOW + 1));
+    }
+}
