@@ -12,7 +12,7 @@ use crate::proxy::{AtCommit, Proxy};
 use crate::support::oracle::Finding;
 use crate::support::postgres::{Cluster, Database};
 use crate::support::random::{number, seed};
-use crate::support::{Home, steps, until};
+use crate::support::{Home, Stopwatch, steps, until};
 
 /// Of every node, after PostgreSQL takes connections again.
 const BACK_MAX: Duration = Duration::from_secs(3);
@@ -92,7 +92,9 @@ fn restarts(
             if fault.is_some() {
                 resume_where_writes_are_missing(nodes);
             }
-            back_slowest = back_slowest.max(await_service(nodes));
+            let watch = Stopwatch::start();
+            await_service(nodes);
+            back_slowest = back_slowest.max(watch.elapsed());
         }
     });
     if settles {

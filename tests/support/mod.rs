@@ -18,6 +18,7 @@ pub mod receiver;
 pub mod requests;
 pub mod rotation;
 pub mod steps;
+pub mod stopwatch;
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -33,6 +34,7 @@ use std::time::{Duration, Instant};
 pub use client::{Answer, Client, Connection, fresh_key, until};
 pub use random::Random;
 pub use receiver::Receiver;
+pub use stopwatch::Stopwatch;
 
 /// How long a start may take before a test gives up on it; what the service promises is asserted by
 /// the crash tests.
@@ -233,7 +235,7 @@ impl Home {
     }
 
     pub fn try_start(&self, wrapper: &[&str], listen: &str) -> Result<Server, String> {
-        let started = Instant::now();
+        let (started, watch) = (Instant::now(), Stopwatch::start());
         let mut server = self.spawn(wrapper, listen);
         loop {
             match server.address_within(Duration::from_millis(5)) {
@@ -250,7 +252,7 @@ impl Home {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        server.ready_after = started.elapsed();
+        server.ready_after = watch.elapsed();
         Ok(server)
     }
 
@@ -384,7 +386,7 @@ pub struct Server {
     child: Child,
     address: Option<SocketAddr>,
     address_waiting: mpsc::Receiver<SocketAddr>,
-    /// From the start of the process to the first 200 of `/readyz`.
+    /// From the start of the process to the first 200 of `/readyz`, as [`Stopwatch`] measures.
     pub ready_after: Duration,
     readers: Vec<JoinHandle<()>>,
     log: Arc<Mutex<Log>>,
