@@ -345,6 +345,22 @@ fn blocks_of_console(damage: &str) -> (usize, Vec<(f64, f64, String)>) {
     look();
     let before = blocks();
     fill(&database, &scope, KNOWN_ROWS);
+    // Money that was given back, payouts that came back and failed, and explained differences.
+    database.sql(
+        "UPDATE deposits SET classification = 'unmatched', is_given_back = TRUE WHERE \
+         transaction_hash ~ '^[0-9]+$'",
+    );
+    database.sql(&format!(
+        "INSERT INTO bank_instructions (payout_id, scope, units, method, status, is_answered, \
+         created, attention, attention_at) SELECT decode(lpad(to_hex(g), 32, '0'), 'hex'), \
+         {scope}, 1, 'neft', 'published', TRUE, 1, 'returned_and_failed', 1 FROM generate_series(1, \
+         {KNOWN_ROWS}) g"
+    ));
+    database.sql(&format!(
+        "INSERT INTO chain_differences (mode, chain, kind, subject, id, units, found_at, \
+         accepted_at) SELECT 'test', 'tron', 'movement_not_in_book', g::text, \
+         decode(lpad(to_hex(g), 32, '0'), 'hex'), 1, 1, 1 FROM generate_series(1, {KNOWN_ROWS}) g"
+    ));
     let after = blocks();
     runtime.block_on(app.state.store.close());
     compared(&before, after)
@@ -365,6 +381,20 @@ fn what_is_done_costs_the_overview_and_the_queues_nothing() {
 fn control_a_queue_without_its_index_is_found_out() {
     let (_, worse) = blocks_of_console("DROP INDEX transfers_held; DROP INDEX transfers_on_hold");
     assert!(worse.iter().any(|(_, _, sql)| sql.contains("funding_hold")), "{worse:#?}");
+}
+
+/// With the indexes that also have what is done.
+#[test]
+fn control_what_is_done_in_an_index_is_found_out() {
+    let (_, worse) = blocks_of_console(
+        "DROP INDEX deposits_unmatched_open; DROP INDEX bank_instructions_waiting; DROP INDEX \
+         chain_differences_open; CREATE INDEX deposits_unmatched ON deposits (id) WHERE \
+         classification = 'unmatched'; CREATE INDEX bank_instructions_attention ON \
+         bank_instructions (payout_id) WHERE attention IS NOT NULL",
+    );
+    for of in ["is_given_back", "attention", "chain_differences"] {
+        assert!(worse.iter().any(|(_, _, sql)| sql.contains(of)), "{of}: {worse:#?}");
+    }
 }
 
 /// The statements that some work of a new process sends beside so many idle accounts, with an event
