@@ -290,11 +290,14 @@ async fn the_permissions_that_the_guide_lists_are_those_of_a_payment() {
     let actor = Actor::new(&server, "default").await;
     let client = server.client_of("default", Mode::Test, listed).await;
     let caller = Noting { client, needed: RefCell::default() };
+    caller.get("/v1/corridors").await;
     caller.post("/v1/webhook_endpoints", json!({ "url": "http://127.0.0.1:9/" })).await;
     let paid = caller.pay(&actor, SETTLES).await;
     assert_eq!(paid["status"], "payout_settled");
     let advice = caller.get(&format!("/v1/payouts/{}/payment_advice", payout_id(&paid))).await;
     assert_eq!(advice["status"], "settled");
+    let deposits = caller.get(&format!("/v1/deposits?transfer_id={}", id(&paid))).await;
+    assert_eq!(deposits["data"][0]["status"], "completed");
     let events = caller.get("/v1/events?type=transfer.status.payout_settled").await;
     assert_eq!(events["data"][0]["linked_id"], paid["id"]);
     let failed = caller.pay(&actor, "50100010001001").await;
@@ -302,6 +305,7 @@ async fn the_permissions_that_the_guide_lists_are_those_of_a_payment() {
     let payout = caller.get(&format!("/v1/payouts/{}", payout_id(&failed))).await;
     assert_eq!(payout["failure"]["code"], "account_closed");
     let refund = format!("/v1/refunds/{}", id(&failed["refund"]));
+    assert_eq!(caller.get(&refund).await["status"], "requires_address");
     let declared = caller.post(&refund, json!({ "to_address": ADDRESS })).await;
     assert_eq!(declared["status"], "processing");
     let listed: BTreeSet<String> = listed.split(',').map(str::to_owned).collect();

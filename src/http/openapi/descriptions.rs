@@ -108,7 +108,7 @@ const PLACES: &[(&str, &str)] = &[
         "CreateTransfer.funding.chain",
         "Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless \
          the operator has set up another test net; a live key takes the chain that the operator \
-         follows. `GET /v1/corridors`, sent with the key, names it in `funding.chain`.",
+         follows. `GET /v1/corridors`, sent with the key, names it in `funding[0].chain`.",
     ),
     ("CreateWebhookEndpoint.url", WEBHOOK_URL),
     ("DeclareRefundAddress.to_address", "Blockchain address that the refund goes to."),
