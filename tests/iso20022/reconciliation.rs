@@ -334,7 +334,7 @@ async fn a_refused_explanation_says_why() {
         (vec![&line, "--payout", "payout"], "is no payout's ID"),
         (vec![&line, "--payout", &stranger], "was never given to the bank"),
         (vec![&line, "--payout", &first], "the line's amount is"),
-        (vec![&line, "--payout", &first, "--payout", &second], "money came"),
+        (vec![&line, "--payout", &first, "--payout", &second], "this line is a credit"),
     ] {
         let (is_done, told) = accept(&more);
         assert!(!is_done && told.contains(wanted), "{more:?}: {told}");

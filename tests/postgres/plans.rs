@@ -353,8 +353,8 @@ fn blocks_of_console(damage: &str) -> (usize, Vec<(f64, f64, String)>) {
     database.sql(&format!(
         "INSERT INTO bank_instructions (payout_id, scope, units, method, status, is_answered, \
          created, attention, attention_at) SELECT decode(lpad(to_hex(g), 32, '0'), 'hex'), \
-         {scope}, 1, 'neft', 'published', TRUE, 1, 'returned_and_failed', 1 FROM generate_series(1, \
-         {KNOWN_ROWS}) g"
+         {scope}, 1, 'neft', 'published', TRUE, 1, 'returned_and_failed', 1 FROM \
+         generate_series(1, {KNOWN_ROWS}) g"
     ));
     database.sql(&format!(
         "INSERT INTO chain_differences (mode, chain, kind, subject, id, units, found_at, \
