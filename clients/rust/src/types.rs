@@ -876,7 +876,7 @@ pub struct CreateTransferFunding {
     pub rail: String,
     /// Token of the stablecoin rail.
     pub asset: String,
-    /// Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless the operator has set up another test net; a live key takes the chain that the operator follows. `GET /v1/corridors`, sent with the key, names it in `funding.chain`.
+    /// Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless the operator has set up another test net; a live key takes the chain that the operator follows. `GET /v1/corridors`, sent with the key, names it in `funding[0].chain`.
     pub chain: CreateTransferFundingChain,
     /// Blockchain address that a refund goes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -463,7 +463,7 @@ export interface CreateTransferFunding {
   rail: "stablecoin";
   /** Token of the stablecoin rail. */
   asset: "USDT";
-  /** Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless the operator has set up another test net; a live key takes the chain that the operator follows. `GET /v1/corridors`, sent with the key, names it in `funding.chain`. */
+  /** Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless the operator has set up another test net; a live key takes the chain that the operator follows. `GET /v1/corridors`, sent with the key, names it in `funding[0].chain`. */
   chain: "tron" | "ethereum" | "polygon" | "base" | "arbitrum" | "bnb";
   /** Blockchain address that a refund goes to. */
   refund_address?: string | null;

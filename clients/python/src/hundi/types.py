@@ -500,7 +500,7 @@ class CreateTransferFunding(TypedDict):
     asset: Literal["USDT"]
     """Token of the stablecoin rail."""
     chain: Literal["tron", "ethereum", "polygon", "base", "arbitrum", "bnb"]
-    """Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless the operator has set up another test net; a live key takes the chain that the operator follows. `GET /v1/corridors`, sent with the key, names it in `funding.chain`."""
+    """Blockchain that the token moves on. Each mode takes one: a test key takes `tron`, unless the operator has set up another test net; a live key takes the chain that the operator follows. `GET /v1/corridors`, sent with the key, names it in `funding[0].chain`."""
     refund_address: NotRequired[str | None]
     """Blockchain address that a refund goes to."""
     payer_sets_refund_address: NotRequired[bool | None]
