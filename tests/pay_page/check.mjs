@@ -101,6 +101,7 @@ try {
     same(opened.seen.requests.length, asked, "requests after the end");
     await checks["nothing is asked of others, and nobody complains"](opened);
     same(await opened.page.locator("#receipt:visible #receipt-sent").textContent(), "1234.50 USDT", "the receipt");
+    await checks["test mode is told on paper"](opened);
     same(await opened.page.locator("#help").count(), 0, "help that is left over");
     await picture(opened, "paid_out-live");
     await opened.context.close();
@@ -256,6 +257,7 @@ try {
           await checks["nothing overflows"](opened);
           await checks["accessible by the rules of axe"](opened);
           await checks["the page is light"](opened);
+          if (name === "genuine") await checks["test mode is told on paper"](opened);
         });
         await opened.context.close();
       }

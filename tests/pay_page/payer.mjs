@@ -129,6 +129,12 @@ export const checks = {
   "the page is light": async ({ weight }) => {
     if (weight > PAGE_BYTES_MAX) fail(`${weight} bytes`);
   },
+  "test mode is told on paper": async ({ page }) => {
+    await page.emulateMedia({ media: "print" });
+    const is = await page.locator(".banner").isVisible();
+    await page.emulateMedia({ media: null });
+    if (!is) fail("the print does not say that it is of test mode");
+  },
   "accessible by the rules of axe": ({ page }) => axe(page),
   "the QR code is the address": async ({ page }, made) => {
     const box = await page.locator("#qr").boundingBox();
