@@ -69,7 +69,7 @@ impl DiagnosisCode {
             DiagnosisCode::NotCredited => {
                 "It is final and at the right address, and yet it was not credited."
             }
-            DiagnosisCode::ZeroValue => "Its amount is zero.",
+            DiagnosisCode::ZeroValue => "Its amount is zero, or less than a millionth.",
             DiagnosisCode::LookAlikeToken => "It is another token with the same name, or nearly.",
             DiagnosisCode::WrongToken => "It is another token.",
             DiagnosisCode::WrongAddress => "It went to another address.",
