@@ -5,6 +5,7 @@ use super::WaitingCount;
 use crate::kernel::{Mode, Scope, StoreError};
 use crate::keys;
 use crate::store::{Row, Tx};
+use crate::transfers::HOLD_SECONDS;
 use crate::values;
 
 /// Rows of one kind that are counted: a longer queue is an alarm anyway.
@@ -24,6 +25,9 @@ const DUE: &[(&str, &str)] = &[
          IS NOT NULL AND due_milliseconds <= ?2 ORDER BY due_milliseconds LIMIT ?1",
     ),
 ];
+
+// The query of `funding_holds` has it as a number.
+const _: () = assert!(HOLD_SECONDS == 86_400);
 
 /// What waits without a due time. `at` is in the account's business time: when the object was
 /// created, except for a hold with a timer, which began 24 hours before it ends. Each is in the
