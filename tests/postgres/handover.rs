@@ -2,7 +2,6 @@
 //! comes between that commit and the attempt.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use hundi::events;
 use hundi::kernel::id::kind;
@@ -17,6 +16,7 @@ use hundi::webhooks::state::EndpointStatus;
 use hundi::webhooks::{Endpoint, EventFilters, rows};
 use serde_json::{Value, json};
 
+use crate::deliveries::{emit, until_succeeded};
 use crate::nodes::{Node, home};
 use crate::proxy::{AtCommit, Proxy};
 use crate::support::postgres::{Cluster, Database};
@@ -29,7 +29,6 @@ const NOTHING_OFFERED: &str = "nothing_is_offered";
 /// The fault of a sequencer that does not compare versions.
 const CHANGED_TOO: &str = "changed_endpoints_are_handed_over";
 
-const IS_SUCCEEDED: &str = "SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'succeeded'";
 /// The newest delivery is claimed, nobody has tried it, and its queue is due no later than that
 /// lease ends.
 const IS_HANDED: &str = "SELECT d.status = 'pending' AND d.attempts_count = 0 AND \
@@ -54,8 +53,8 @@ impl Stage {
         let endpoint_id = steps::text(&receiver.register(&mut client), "id");
         let stage = Stage { node, client, receiver, endpoint_id, database };
         // The worker knows the endpoint once it has had a success.
-        stage.emit(1);
-        stage.until_succeeded(1);
+        emit(&stage.database, 1);
+        until_succeeded(&stage.database, 1);
         stage
     }
 
@@ -67,26 +66,6 @@ impl Stage {
 
     fn path(&self) -> String {
         format!("/v1/webhook_endpoints/{}", self.endpoint_id)
-    }
-
-    /// Has so many events happen, in one commit of another process.
-    fn emit(&self, count: u64) {
-        static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let first = NUMBER.fetch_add(count, Ordering::Relaxed);
-        self.database.sql(&format!(
-            "INSERT INTO outbox (id, scope, type, linked_id, linked_object, created) SELECT \
-             decode(lpad(to_hex(g), 32, '0'), 'hex'), e.scope, 'transfer.status.funded', \
-             decode(lpad(to_hex(g), 32, '0'), 'hex'), 'transfer', EXTRACT(EPOCH FROM \
-             now())::bigint FROM generate_series({first}, {}) g, (SELECT scope FROM \
-             webhook_endpoints ORDER BY id DESC LIMIT 1) e",
-            first + count - 1
-        ));
-    }
-
-    fn until_succeeded(&self, count: u64) {
-        until("the deliveries to succeed", steps::PATIENCE, || {
-            (self.database.value(IS_SUCCEEDED) == count.to_string()).then_some(())
-        });
     }
 
     fn until_handed(&self) {
@@ -130,8 +109,8 @@ fn statements_of_an_event(fault: Option<&str>) -> [u64; 3] {
     };
     let before = counts();
     assert!(before.iter().all(|count| *count > 0), "the first delivery took them: {before:?}");
-    stage.emit(1);
-    stage.until_succeeded(2);
+    emit(&stage.database, 1);
+    until_succeeded(&stage.database, 2);
     stage.assert_arrived(2);
     let after = counts();
     std::array::from_fn(|index| after[index] - before[index])
@@ -153,10 +132,10 @@ fn control_an_event_that_is_not_handed_over_is_looked_for_and_claimed() {
 #[test]
 fn of_many_events_each_is_delivered_once() {
     let stage = Stage::with_fault(None);
-    stage.emit(40);
-    stage.until_succeeded(41);
-    stage.emit(3);
-    stage.until_succeeded(44);
+    emit(&stage.database, 40);
+    until_succeeded(&stage.database, 41);
+    emit(&stage.database, 3);
+    until_succeeded(&stage.database, 44);
     stage.assert_arrived(44);
     assert_eq!(stage.database.value("SELECT COUNT(*) FROM webhook_attempts"), "44");
 }
@@ -167,7 +146,7 @@ fn of_many_events_each_is_delivered_once() {
 fn what_a_dead_node_was_handed_is_sent_when_the_lease_ends() {
     let mut stage = Stage::with_fault(Some(WAITING));
     let other = Node::start(home(&stage.database.url()));
-    stage.emit(1);
+    emit(&stage.database, 1);
     stage.until_handed();
     stage.node.kill();
     stage.assert_arrived(1);
@@ -177,7 +156,7 @@ fn what_a_dead_node_was_handed_is_sent_when_the_lease_ends() {
             "UPDATE {table} SET due_milliseconds = due_milliseconds - {LEASE_MILLISECONDS}"
         ));
     }
-    stage.until_succeeded(2);
+    until_succeeded(&stage.database, 2);
     stage.assert_arrived(2);
     other.home.check().expect_success("the check");
 }
@@ -186,7 +165,7 @@ fn what_a_dead_node_was_handed_is_sent_when_the_lease_ends() {
 #[test]
 fn what_a_node_was_handed_is_given_back_when_it_ends() {
     let mut stage = Stage::with_fault(Some(WAITING));
-    stage.emit(3);
+    emit(&stage.database, 3);
     stage.until_handed();
     stage.node.stop();
     let is_due = "SELECT COUNT(*) FROM webhook_deliveries d JOIN webhook_queues q USING \
@@ -195,7 +174,7 @@ fn what_a_node_was_handed_is_given_back_when_it_ends() {
     assert_eq!(stage.database.value(is_due), "3");
     stage.assert_arrived(1);
     let _other = Node::start(home(&stage.database.url()));
-    stage.until_succeeded(4);
+    until_succeeded(&stage.database, 4);
     stage.assert_arrived(4);
 }
 
@@ -207,7 +186,7 @@ fn what_is_handed_over_while_a_node_ends_is_given_back() {
     let url = database.url_at(proxy.address);
     let mut stage = Stage::new(database, &url, Some(WAITING));
     proxy.change(|faults| faults.holds_commits = true);
-    stage.emit(1);
+    emit(&stage.database, 1);
     // It has written everything, and its COMMIT is held.
     let is_written = "SELECT COUNT(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE \
                       l.relation = 'webhook_deliveries'::regclass AND l.mode = \
@@ -224,7 +203,7 @@ fn what_is_handed_over_while_a_node_ends_is_given_back() {
                   WHERE status = 'pending'";
     assert_eq!(stage.database.value(is_due), "t");
     let _other = Node::start(home(&stage.database.url()));
-    stage.until_succeeded(2);
+    until_succeeded(&stage.database, 2);
     stage.assert_arrived(2);
 }
 
@@ -232,7 +211,7 @@ fn what_is_handed_over_while_a_node_ends_is_given_back() {
 #[test]
 fn what_was_handed_for_an_endpoint_that_is_deleted_is_not_sent() {
     let mut stage = Stage::with_fault(Some(WAITING));
-    stage.emit(1);
+    emit(&stage.database, 1);
     stage.until_handed();
     let deleted = stage.client.ask("DELETE", &stage.path(), None, None);
     assert!(deleted.is_success(), "{} {}", deleted.status, deleted.text());
@@ -241,7 +220,7 @@ fn what_was_handed_for_an_endpoint_that_is_deleted_is_not_sent() {
     // What follows is delivered to who is there.
     let second = Receiver::start();
     second.register(&mut other.client(&stage.client.api_key));
-    stage.emit(1);
+    emit(&stage.database, 1);
     until("the next event to arrive", steps::PATIENCE, || {
         (second.events_count() == 1).then_some(())
     });
@@ -260,7 +239,7 @@ fn deliveries_to_the_old_url(fault: Option<&str>) -> usize {
     moved.trust(&steps::text(&rotated.expect_success("a new secret"), "secret"));
     let changed = stage.client.post(&path, &json!({ "url": moved.url }));
     changed.expect_success("another URL");
-    stage.emit(1);
+    emit(&stage.database, 1);
     let arrived = || moved.events_count() + stage.receiver.attempts_count() - 1;
     until("the event to arrive", steps::PATIENCE, || (arrived() > 0).then_some(()));
     stage.receiver.attempts_count() - 1
@@ -285,8 +264,8 @@ fn an_event_right_after_a_rotation_is_signed_with_the_new_secret() {
     let rotated: Value =
         stage.client.post(&rotate, &json!({ "overlap_seconds": 0 })).expect_success("a secret");
     stage.receiver.trust(&steps::text(&rotated, "secret"));
-    stage.emit(1);
-    stage.until_succeeded(2);
+    emit(&stage.database, 1);
+    until_succeeded(&stage.database, 2);
     stage.assert_arrived(2);
 }
 
@@ -305,13 +284,13 @@ fn what_a_commit_of_unknown_outcome_claimed_is_given_back() {
          (OLD.due_milliseconds > NEW.due_milliseconds) EXECUTE FUNCTION note_given_back()",
     );
     proxy.fail_commits(u64::MAX, 100, &[AtCommit::CutAfter]);
-    stage.emit(1);
+    emit(&stage.database, 1);
     stage.until_handed();
     proxy.heal();
     until("the delivery to be given back", steps::PATIENCE, || {
         (stage.database.value("SELECT COUNT(*) FROM given_back") == "1").then_some(())
     });
-    stage.until_succeeded(2);
+    until_succeeded(&stage.database, 2);
     stage.assert_arrived(2);
 }
 

@@ -9,9 +9,9 @@
 //! `HUNDI_POSTGRES_GROWTH_ROUNDS=20`, `HUNDI_POSTGRES_PATRONI_MINUTES=60`.
 //! `patroni/mod.rs` says how to try another Patroni than Debian's.
 
+mod deliveries;
 mod nodes;
 mod proxy;
-mod queue_leases;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -31,6 +31,7 @@ mod plans;
 mod pooler;
 mod partitions;
 mod patroni;
+mod queue_leases;
 mod same_time;
 mod screening;
 mod settings;

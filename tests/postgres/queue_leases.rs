@@ -1,10 +1,9 @@
 //! Backlogs that one node works off under a lease of the endpoint's queue, and what becomes of them
 //! where that node dies, ends, freezes or is not alone.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use hundi::webhooks::deliveries::LEASE_MILLISECONDS;
 
+use crate::deliveries::{emit, until_succeeded};
 use crate::nodes::{Node, home};
 use crate::support::postgres::Database;
 use crate::support::{Receiver, steps, until};
@@ -34,8 +33,8 @@ impl Stage {
         let receiver = Receiver::start();
         receiver.register(&mut nodes[0].client(&nodes[0].home.key()));
         let stage = Stage { nodes, receiver, database };
-        stage.emit(1);
-        stage.until_succeeded(1);
+        emit(&stage.database, 1);
+        until_succeeded(&stage.database, 1);
         stage
     }
 
@@ -43,34 +42,13 @@ impl Stage {
         self.nodes.push(Node::start(home(&self.database.url())));
     }
 
-    /// Has so many events happen, in one commit of another process.
-    fn emit(&self, count: u64) {
-        static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let first = NUMBER.fetch_add(count, Ordering::Relaxed);
-        self.database.sql(&format!(
-            "INSERT INTO outbox (id, scope, type, linked_id, linked_object, created) SELECT \
-             decode(lpad(to_hex(g), 32, '0'), 'hex'), e.scope, 'transfer.status.funded', \
-             decode(lpad(to_hex(g), 32, '0'), 'hex'), 'transfer', EXTRACT(EPOCH FROM \
-             now())::bigint FROM generate_series({first}, {}) g, (SELECT scope FROM \
-             webhook_endpoints ORDER BY id DESC LIMIT 1) e",
-            first + count - 1
-        ));
-    }
-
     fn count(&self, sql: &str) -> u64 {
         self.database.value(sql).parse().expect("a number")
     }
 
-    fn until_succeeded(&self, count: u64) {
-        let succeeded = "SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'succeeded'";
-        until("the deliveries to succeed", steps::PATIENCE, || {
-            (self.count(succeeded) == count).then_some(())
-        });
-    }
-
     /// Begins a backlog, and waits until a node is in the middle of it, under a lease.
     fn until_under_way(&self) {
-        self.emit(BACKLOG);
+        emit(&self.database, BACKLOG);
         until("the backlog to be under way", steps::PATIENCE, || {
             (self.receiver.attempts_count() >= ARRIVED && self.leases_count() == 1).then_some(())
         });
@@ -96,7 +74,7 @@ impl Stage {
     }
 
     fn expect_all_delivered(&self, all: u64) {
-        self.until_succeeded(all);
+        until_succeeded(&self.database, all);
         assert_eq!(self.receiver.problems(), (0, Vec::new()));
         assert_eq!(self.receiver.events_count() as u64, all);
         assert_eq!(self.count("SELECT COUNT(*) FROM webhook_attempts"), all);
@@ -123,7 +101,7 @@ fn claimed_one_by_one(fault: Option<&str>) -> u64 {
          CREATE TRIGGER claimed AFTER UPDATE ON webhook_deliveries FOR EACH ROW WHEN \
          (OLD.due_milliseconds < NEW.due_milliseconds) EXECUTE FUNCTION note_claim()",
     );
-    stage.emit(BACKLOG);
+    emit(&stage.database, BACKLOG);
     stage.expect_delivered();
     stage.expect_no_duplicates();
     stage.until_released();
@@ -146,7 +124,7 @@ fn control_without_a_lease_each_delivery_is_claimed() {
 #[test]
 fn two_nodes_deliver_a_backlog_once() {
     let stage = Stage::new(&[None, None]);
-    stage.emit(BACKLOG);
+    emit(&stage.database, BACKLOG);
     stage.expect_delivered();
     stage.expect_no_duplicates();
     stage.until_released();
@@ -178,7 +156,7 @@ fn sent_before_the_lease_ends(fault: Option<&str>) -> u64 {
     // More of them, until one comes after a look at the first endpoint.
     let mut rounds = 0;
     let sent = loop {
-        stage.emit(1);
+        emit(&stage.database, 1);
         rounds += 1;
         until("the event to arrive", steps::PATIENCE, || {
             (other.events_count() == rounds).then_some(())
@@ -189,7 +167,7 @@ fn sent_before_the_lease_ends(fault: Option<&str>) -> u64 {
         }
     };
     stage.end_leases();
-    stage.until_succeeded(BACKLOG + 1 + 2 * rounds as u64);
+    until_succeeded(&stage.database, BACKLOG + 1 + 2 * rounds as u64);
     sent
 }
 
