@@ -40,6 +40,10 @@ impl ApprovalsPage<'_> {
         let key = format!("act.{}", request.word);
         self.frame.t.get(&key).to_owned()
     }
+    /// What it is about, in the reader's language if it is no object.
+    fn subject(&self, request: &ApprovalRequest) -> String {
+        self.frame.t.subject(&request.subject)
+    }
     fn status(&self, request: &ApprovalRequest) -> String {
         word(self.frame.t, request.status.as_str())
     }

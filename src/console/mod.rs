@@ -49,6 +49,8 @@ mod cookies;
 mod files;
 mod form;
 mod frame;
+#[cfg(test)]
+mod literals;
 mod nav;
 pub mod openid;
 mod origin;
@@ -60,7 +62,9 @@ mod reveal;
 pub mod route;
 pub mod routes;
 mod runbooks;
+mod service_texts;
 mod sign_in;
+mod templates;
 pub mod texts;
 mod visit;
 mod watch;

@@ -1,45 +1,13 @@
 //! Refusals in the reader's language. The rules write them in English, for the shell and the
-//! console alike. The table `[refusal]` of the language files has each of them with its places, and
-//! so what a rule wrote is found again and said in another language.
+//! console alike; the table `[refusal]` of the language files has each of them.
 //!
 //! In English stays what the service itself reports of its parts, such as a database that cannot be
 //! written: it quotes what somebody has to look for elsewhere.
 
-use super::blocks::word;
-use super::texts::{self, Words};
+use super::texts::Words;
 
 /// The texts of the table `[refusal]` begin with this.
 const TABLE: &str = "refusal.";
-
-/// The values in the places of a template, if a text was made from it.
-fn values<'a, 't>(template: &'a str, text: &'t str) -> Option<Vec<(&'a str, &'t str)>> {
-    let mut pieces = template.split('{');
-    let mut rest = text.strip_prefix(pieces.next()?)?;
-    let mut found = Vec::new();
-    let mut pieces = pieces.peekable();
-    while let Some(piece) = pieces.next() {
-        let (name, literal) = piece.split_once('}')?;
-        let end = match pieces.peek() {
-            // The last literal ends the text.
-            None => {
-                rest.len().checked_sub(literal.len()).filter(|at| rest.get(*at..) == Some(literal))
-            }
-            Some(_) => rest.find(literal),
-        }?;
-        let (value, behind) = (rest.get(..end)?, rest.get(end + literal.len()..)?);
-        found.push((name, value));
-        rest = behind;
-    }
-    rest.is_empty().then_some(found)
-}
-
-/// How much of a template is not a place.
-fn literal_length(template: &str) -> usize {
-    template
-        .split('{')
-        .map(|piece| piece.split_once('}').map_or(piece, |(_, text)| text).len())
-        .sum()
-}
 
 impl Words {
     /// A refusal of a rule, in this language; as it is if the language files do not have it.
@@ -48,31 +16,15 @@ impl Words {
             return text.to_owned();
         }
         // Many begin with what they are about: `transfer_…: …`, `request 3: …`.
-        if let Some((about, reason)) = text.split_once(": ")
-            && about.split(' ').count() <= 2
-            && let Some(reason) = self.said(reason)
-        {
-            let about = self.said(about).unwrap_or_else(|| about.to_owned());
-            return format!("{about}: {reason}");
+        if let Some((about, reason)) = text.split_once(": ") {
+            let known = self.said(TABLE, about).or_else(|| self.known_subject(about));
+            if (known.is_some() || about.split(' ').count() <= 2)
+                && let Some(reason) = self.said(TABLE, reason)
+            {
+                return format!("{}: {reason}", known.as_deref().unwrap_or(about));
+            }
         }
-        self.said(text).unwrap_or_else(|| text.to_owned())
-    }
-
-    fn said(&self, text: &str) -> Option<String> {
-        let english = texts::all().first()?;
-        // The template that says most of the text itself.
-        let (key, found) = english
-            .below(TABLE)
-            .filter_map(|(key, template)| Some((key, template, values(template, text)?)))
-            .max_by_key(|(_, template, _)| literal_length(template))
-            .map(|(key, _, found)| (key, found))?;
-        let mut said = self.find(key)?.to_owned();
-        for (name, value) in found {
-            let is_word = self.find(&format!("word.{value}")).is_some();
-            let value = if is_word { word(self, value) } else { value.to_owned() };
-            said = said.replace(&format!("{{{name}}}"), &value);
-        }
-        Some(said)
+        self.said(TABLE, text).unwrap_or_else(|| text.to_owned())
     }
 }
 
@@ -80,6 +32,8 @@ impl Words {
 mod tests {
     use std::path::Path;
 
+    use super::super::literals::{bare, is_sentence, literals, read};
+    use super::super::texts;
     use super::*;
     use crate::chains::address::ChainAddress;
     use crate::keys::Permissions;
@@ -96,8 +50,11 @@ mod tests {
             ("request 7: asha approved it already", "अनुरोध 7: asha इस"),
             (
                 "quotes: resume by asha waits for a second person already: request 3",
-                "quotes: asha का",
+                "दरें: asha का “फिर चलने दें”",
             ),
+            ("payouts of account A B: there is none", "भुगतान, खाता A B: "),
+            // A name is not a word of the service.
+            ("live is suspended already", "live पहले से"),
             ("shop is suspended already", "shop पहले से"),
             (
                 "This deposit already has a refund: refund_1 (processing), which needs an address.",
@@ -136,65 +93,6 @@ mod tests {
         }
     }
 
-    /// The texts in quotes of a source, without its tests and comments.
-    fn literals(source: &str) -> Vec<String> {
-        let source = source.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
-        let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
-        let source = lines.collect::<Vec<_>>().join("\n");
-        let (mut found, mut open) = (Vec::new(), None::<String>);
-        let mut letters = source.chars().peekable();
-        while let Some(letter) = letters.next() {
-            match (letter, &mut open) {
-                ('"', None) => open = Some(String::new()),
-                ('"', Some(_)) => found.extend(open.take()),
-                ('\\', Some(text)) => match letters.next() {
-                    // A line that goes on.
-                    Some('\n') => while letters.next_if(|next| next.is_whitespace()).is_some() {},
-                    Some(escaped) => text.push(escaped),
-                    None => {}
-                },
-                (letter, Some(text)) => text.push(letter),
-                // A quotation mark as a letter opens no text.
-                ('\'', None) if letters.peek() == Some(&'"') => drop(letters.nth(1)),
-                _ => {}
-            }
-        }
-        found
-    }
-
-    /// A sentence: three words or more, which is no statement for the store.
-    fn is_sentence(text: &str) -> bool {
-        let words = text.split_whitespace();
-        let words = words.filter(|word| word.bytes().filter(u8::is_ascii_lowercase).count() > 1);
-        words.count() >= 3
-            && !["SELECT", "UPDATE", "INSERT"].iter().any(|sql| text.starts_with(sql))
-    }
-
-    /// With `{}` for each place, and without what the refusal is about.
-    fn bare(text: &str) -> String {
-        let places =
-            text.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, end)| end));
-        let text = places.collect::<Vec<_>>().join("{}");
-        let reason = ["request {}: ", "{}: "].iter().find_map(|about| text.strip_prefix(about));
-        reason.unwrap_or(&text).to_owned()
-    }
-
-    fn read(folder: &Path, found: &mut Vec<(String, String)>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                read(&path, found);
-            } else if path.extension().is_some_and(|end| end == "rs") {
-                let name = path.display().to_string();
-                found.extend(
-                    literals(&std::fs::read_to_string(&path).unwrap())
-                        .into_iter()
-                        .map(|text| (name.clone(), text)),
-                );
-            }
-        }
-    }
-
     /// What happened, which only the shell prints; and what the store or the log gets.
     const NO_REFUSALS: &[&str] = &[
         "{} is suspended; its keys stop working within a second",
@@ -214,8 +112,6 @@ mod tests {
         "{} waits for {} to be final on {}",
         "; screening still holds it",
         "{} is no longer held for what the bank reported{}",
-        "it is too old",
-        "who asked for it is disabled",
         "waits for a second person: request",
         "request {} about {} is rejected",
         "it was taken",
@@ -265,7 +161,8 @@ mod tests {
     #[test]
     fn every_refusal_is_in_the_language_files() {
         let english = &texts::all()[0];
-        let known: Vec<String> = english.below(TABLE).map(|(_, text)| bare(text)).collect();
+        let tables = [TABLE, "service."].into_iter().flat_map(|table| english.below(table));
+        let known: Vec<String> = tables.map(|(_, text)| bare(text)).collect();
         assert!(known.len() > 60, "the table cannot be read");
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut found = Vec::new();

@@ -42,8 +42,9 @@ pub struct HitRow {
     pub created: i64,
 }
 
-/// The separator between the evidence of several addresses.
-const BESIDE: &str = "; ";
+/// The separator between the parts of a hit's evidence, and between the evidence of several
+/// addresses.
+pub const BESIDE: &str = "; ";
 
 impl HitRow {
     /// Whether this row is about the same entry of the same list.

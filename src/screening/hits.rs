@@ -16,7 +16,7 @@ use crate::store::Tx;
 
 /// The `list` of a refusal without any hit, and the `decided_by` if no name was given. The
 /// operator's own list has the same name (`ListName::Own`).
-const OPERATOR: &str = "operator";
+pub const OPERATOR: &str = "operator";
 /// The `entry_id` of a refusal without any hit. No entry of the operator's own list may have it.
 pub const DECISION: &str = "decision";
 /// The `decided_by` of a hit that was withdrawn.

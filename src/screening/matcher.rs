@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::birth;
 use super::countries::CountryCode;
+use super::hit::BESIDE;
 use super::index::{IndexBuilder, NameIndex};
 use super::judge::{self, CountryEvidence, NameEvidence, Thresholds};
 use super::person_index::{PersonIndex, PersonIndexBuilder};
@@ -248,7 +249,7 @@ impl EntryMatcher {
                 };
                 let weak = if listed.is_weak { " (weak alias)" } else { "" };
                 let evidence = format!(
-                    "listed name \"{}\"{weak}, score {score:.3}; {}",
+                    "listed name \"{}\"{weak}, score {score:.3}{BESIDE}{}",
                     listed.text,
                     judge::words(birth, country)
                 );

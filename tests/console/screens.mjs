@@ -1,11 +1,12 @@
 // Makes a picture of each page in both themes and three widths. Arguments: the server's address, the console's, the folder
-// for the pictures; then names of pages, where not all are wanted.
+// for the pictures; then names of pages, where not all are wanted, and --language=CODE for another language.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { adminPages, consoleAddress, crowd, furnish, launch, makeKey, pagesOf, pictures, signIn, visit } from "./drive.mjs";
 
 mkdirSync(pictures, { recursive: true });
-const wanted = process.argv.slice(5);
+const language = process.argv.slice(5).find((one) => one.startsWith("--language="))?.split("=")[1] ?? "en";
+const wanted = process.argv.slice(5).filter((one) => !one.startsWith("--"));
 const made = await furnish();
 await crowd();
 const browser = await launch();
@@ -13,9 +14,18 @@ let count = 0;
 const take = async (page, name, scheme) => {
   for (const width of [360, 768, 1440]) {
     await page.setViewportSize({ width, height: 900 });
-    await page.screenshot({ path: join(pictures, `${name}-${scheme}-${width}.png`), fullPage: true });
+    const of = language === "en" ? name : `${name}-${language}`;
+    await page.screenshot({ path: join(pictures, `${of}-${scheme}-${width}.png`), fullPage: true });
     count += 1;
   }
+};
+const signInAs = async (name, scheme) => {
+  const page = await signIn(browser, name, { scheme });
+  await page.goto(`${consoleAddress}/console/account`);
+  await page.locator("#language").selectOption(language);
+  await page.locator("form", { has: page.locator("#language") }).getByRole("button").click();
+  await page.waitForFunction((code) => document.documentElement.lang === code, language);
+  return page;
 };
 const isWanted = (name) => !wanted.length || wanted.includes(name);
 try {
@@ -25,7 +35,7 @@ try {
       await take(nobody, "sign-in", scheme);
       await nobody.context().close();
     }
-    const page = await signIn(browser, "asha", { scheme });
+    const page = await signInAs("asha", scheme);
     for (const [name, path] of Object.entries(pagesOf(made))) {
       if (!isWanted(name)) continue;
       await page.goto(consoleAddress + path);
@@ -33,7 +43,7 @@ try {
     }
     await page.context().close();
     if (!Object.keys(adminPages).some(isWanted)) continue;
-    const admin = await signIn(browser, "nila", { scheme });
+    const admin = await signInAs("nila", scheme);
     for (const [name, path] of Object.entries(adminPages).filter(([name]) => isWanted(name))) {
       await admin.goto(consoleAddress + path);
       if (name === "key-made") await makeKey(admin, "a shop");

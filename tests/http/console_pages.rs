@@ -2,8 +2,10 @@
 //! the way to live mode, and full account numbers.
 
 use hundi::audit::{self, Action, Fact};
+use hundi::decisions;
 use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Currency, DecidedBy, Id, Mode, Money, ObjectKind, Scope, Via, rupees};
+use hundi::screening::simulated::POSSIBLE_NAME;
 use hundi::staff::identities::{self, OutsideSignIn, Vouched};
 use hundi::staff::sign_in::Place;
 use hundi::staff::{self, Role};
@@ -91,6 +93,69 @@ async fn the_audit_log_is_paged_filtered_and_verified() {
     assert!(broken.body.contains("not as it was written. Faults: 1."), "{}", broken.body);
     let around = browser.get("/console/audit?before=22").await;
     assert_eq!(around.body.matches("Does not fit").count(), 1, "only the changed one");
+}
+
+/// In another language too, the service's own texts are in it, and what a person typed and what
+/// lists name stay as they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_service_wrote_is_in_the_language_of_the_reader() {
+    let server = console_with(&[]).await;
+    let client = server.client().await;
+    let person = json!({ "name": POSSIBLE_NAME, "type": "individual", "country": "AE" });
+    let suspect = id(&client.post("/v1/senders", person).await.ok());
+    let kept = server.app.state.store.write(|tx, now| {
+        let subject = "payouts of account live";
+        let ended = [("request", "3"), ("status", "expired"), ("reason", "it is too old")];
+        let rejected = [("request", "3"), ("reason", "it is too old")];
+        for (actor, via, action, details) in [
+            ("", Via::Service, Action::DecisionEnded, &ended[..]),
+            ("meera", Via::Console, Action::DecisionRejected, &rejected[..]),
+        ] {
+            audit::append(tx, now, &Fact { actor, via, action, subject, details })?;
+        }
+        let (via, action, details) = (Via::Shell, Action::OperatorDisabled, &[][..]);
+        let subject = "payouts";
+        audit::append(tx, now, &Fact { actor: "nila", via, action, subject, details })?;
+        let by = DecidedBy::new("operator", "it is too old").unwrap();
+        decisions::record(tx, now, "account live", "suspend", &by)
+    });
+    kept.await.unwrap();
+
+    let english = ["listed name", "score", "payouts of account", "Expired"];
+    let mut browser = signed_in(&server, "operator").await;
+    let sender = format!("/console/senders/{suspect}");
+    let paths = [sender.as_str(), "/console/audit", "/console/decisions"];
+    let read = async |browser: &mut Browser<'_>| {
+        let mut pages = Vec::new();
+        for path in paths {
+            pages.push(browser.get(path).await.body);
+        }
+        pages
+    };
+    let before = read(&mut browser).await.concat();
+    for text in english {
+        assert!(before.contains(text), "the control: {text} is in {before}");
+    }
+    let choice = [("language", "hi"), ("theme", "auto")];
+    let changed = browser.submit("/console/account", "/console/account/preferences", &choice).await;
+    assert_eq!(changed.status, 303, "{}", changed.body);
+    let pages = read(&mut browser).await;
+    for text in english {
+        assert!(!pages.concat().contains(text), "{text} is left: {pages:#?}");
+    }
+    let [sender, log, decided] = pages.as_slice() else { panic!("{pages:?}") };
+    let evidence = format!("“{POSSIBLE_NAME}”, अंक 1.000");
+    // In the table of hits, and in the story.
+    assert_eq!(sender.matches(&evidence).count(), 2, "{sender}");
+    let too_old = "यह बहुत पुराना है";
+    for text in [too_old, "भुगतान, खाता live", "समय समाप्त"] {
+        assert!(log.contains(text), "{text} is not in {log}");
+    }
+    // Persons' own reasons, and an operator whose name is a word of the service.
+    assert_eq!(log.matches("it is too old").count(), 2, "{log}");
+    assert!(log.contains("\">payouts</td>"), "{log}");
+    assert!(decided.contains("खाता live"), "{decided}");
+    assert!(decided.contains("it is too old"), "{decided}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use super::super::blocks::{
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::decide;
 use crate::audit::{self, Action, Chain, Entry};
-use crate::kernel::StoreError;
+use crate::kernel::{StoreError, Via};
 use crate::rails::files::values::Day;
 use crate::staff;
 use crate::store::{Cost, Tx};
@@ -115,6 +115,45 @@ fn filter(visit: &Visit, persons: Vec<String>) -> PageForm {
     }
 }
 
+/// Whether the subject of an action is an operator's name, which stays as it is.
+fn names_operator(action: &str) -> bool {
+    match Action::parse(action) {
+        None => false,
+        Some(action) => match action {
+            Action::SignIn
+            | Action::SignInRefused
+            | Action::SignOut
+            | Action::SessionEnded
+            | Action::SecondFactor
+            | Action::OperatorCreated
+            | Action::OperatorDisabled
+            | Action::OperatorReset
+            | Action::OperatorLinked
+            | Action::OperatorUnlinked => true,
+            Action::Decision
+            | Action::DecisionRequested
+            | Action::DecisionApproved
+            | Action::DecisionRejected
+            | Action::DecisionEnded
+            | Action::KeyCreated
+            | Action::KeyRevoked
+            | Action::EncryptionKeyChanged
+            | Action::AccountNumberSeen
+            | Action::Settings => false,
+        },
+    }
+}
+
+/// Whether the service wrote the reason of an entry. Any other reason is a person's words.
+fn has_own_reason(entry: &Entry) -> bool {
+    match Action::parse(&entry.action) {
+        Some(Action::DecisionEnded) => true,
+        // By a sign-in; in the shell, a person says why.
+        Some(Action::OperatorLinked) => entry.via == Via::Console.as_str(),
+        _ => false,
+    }
+}
+
 fn action_word(visit: &Visit, action: &str) -> String {
     word(visit.words, &format!("did_{action}"))
 }
@@ -146,7 +185,8 @@ fn table(visit: &Visit, found: &[Found]) -> Table {
             PageCell::Text(action_word(visit, &entry.action)),
             match entry.subject.as_str() {
                 "" => PageCell::none(),
-                subject => decide::subject_cell(subject),
+                subject if names_operator(&entry.action) => PageCell::text(subject),
+                subject => decide::subject_cell(visit, subject),
             },
             PageCell::Chip {
                 text: words.get(if is_whole { "audit.whole" } else { "audit.broken" }).to_owned(),
@@ -192,11 +232,23 @@ fn details(visit: &Visit, entry: &Entry) -> Vec<PageCell> {
             "permissions" => text.replace(',', ", "),
             "decision" => decide::decision_word(visit, text),
             "cause" => words.get(&format!("approvals.cause_{text}")).to_owned(),
-            "mode" | "role" => word(words, text),
+            "mode" | "role" | "status" | "step" | "of" => word(words, text),
+            "reason" if has_own_reason(entry) => words.service_text(text),
+            _ if is_settings => setting_word(visit, text),
             _ => text.clone(),
         }));
     }
     cells
+}
+
+/// The value of a setting, as the log keeps it, in the reader's language.
+fn setting_word(visit: &Visit, value: &str) -> String {
+    match value {
+        "true" => word(visit.words, "yes"),
+        "false" => word(visit.words, "no"),
+        "off" => word(visit.words, "off"),
+        _ => value.to_owned(),
+    }
 }
 
 /// Verifies the whole log, part by part, and shows the result.
@@ -225,7 +277,8 @@ async fn verified(visit: &Visit) -> Result<PageBlock, Failure> {
         },
         Some(fault) => {
             let faults = chain.faults.len().to_string();
-            let values = [("count", faults.as_str()), ("first", fault.as_str())];
+            let first = words.service_text(fault);
+            let values = [("count", faults.as_str()), ("first", first.as_str())];
             PageBlock::Note { tone: Tone::Bad, text: words.with("audit.faults", values) }
         }
     })

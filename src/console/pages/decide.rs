@@ -392,10 +392,10 @@ pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<PageForm>
 }
 
 /// The name of what a decision is about, for lists of decisions.
-pub fn subject_cell(subject: &str) -> super::PageCell {
+pub fn subject_cell(visit: &Visit, subject: &str) -> super::PageCell {
     match AnyId::parse(subject) {
         Some(id) if id.kind != ObjectKind::Request => super::PageCell::id(id),
-        _ => super::PageCell::text(subject),
+        _ => super::PageCell::Text(visit.words.subject(subject)),
     }
 }
 

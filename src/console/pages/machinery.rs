@@ -316,7 +316,7 @@ pub async fn decisions(visit: Visit) -> PageOutcome {
             PageCell::time(decision.decided_at),
             PageCell::text(decision.by.actor()),
             PageCell::Text(decide::decision_word(&visit, &decision.decision)),
-            decide::subject_cell(&decision.subject),
+            decide::subject_cell(&visit, &decision.subject),
             PageCell::text(decision.by.reason()),
         ]));
     }

@@ -252,7 +252,7 @@ fn show_around(
     let words = visit.words;
     let caption = words.get("person.hits");
     let columns =
-        ["col.list", "col.theirs", "col.state", "#col.score", "col.decision", "col.created"];
+        ["col.list", "fact.evidence", "col.state", "#col.score", "col.decision", "col.created"];
     let mut table = Table::new(words, caption, &columns, "person.no_hits");
     for hit in &around.hits {
         let decision = hit.decision.map_or_else(
@@ -260,8 +260,8 @@ fn show_around(
             |decision| PageCell::chip(words, decision.as_str()),
         );
         table.lines.push(TableLine::new(vec![
-            PageCell::Text(format!("{} {}", hit.list, hit.entry_id)),
-            PageCell::Text(hit.evidence.clone()),
+            PageCell::Text(words.listed(&hit.list, &hit.entry_id)),
+            PageCell::Text(words.evidence(&hit.evidence)),
             PageCell::chip(words, hit.screening.as_str()),
             PageCell::Number(format!("{} %", hit.score_basis_points / 100)),
             decision,

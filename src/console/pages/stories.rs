@@ -9,7 +9,7 @@ use super::fact;
 use crate::decisions::Decision;
 use crate::kernel::AnyId;
 use crate::oversight::story::{Announced, Delivered};
-use crate::screening::hit::HitRow;
+use crate::screening::hit::{HitDecision, HitRow};
 
 /// Moments that a page shows of a story.
 pub const STEPS_MAX: usize = 100;
@@ -96,21 +96,30 @@ pub fn decided_about(visit: &Visit, decision: &Decision, ahead_seconds: i64) -> 
 /// A hit as a moment, and the operator's decision about it as another.
 pub fn found(visit: &Visit, hit: &HitRow) -> Vec<(i64, StoryStep)> {
     let about = |mut made: StoryStep| {
-        let list = format!("{} {}", hit.list, hit.entry_id);
+        let (list, evidence) =
+            (visit.words.listed(&hit.list, &hit.entry_id), visit.words.evidence(&hit.evidence));
         made.facts = vec![
             fact(visit, "fact.list", PageCell::Text(list)),
-            fact(visit, "fact.evidence", PageCell::Text(hit.evidence.clone())),
+            fact(visit, "fact.evidence", PageCell::Text(evidence)),
         ];
         made
     };
     let mut steps = vec![(hit.created, about(step(visit, hit.created, "theme.check", "hit")))];
     if let (Some(decision), Some(at)) = (hit.decision, hit.decided_at) {
         let mut made = about(step(visit, at, "theme.check", decision.as_str()));
-        let by = hit.decided_by.clone();
+        let by = hit.decided_by.as_deref().map(|by| decided_by(visit, decision.as_str(), by));
         made.facts.extend(by.map(|by| fact(visit, "fact.decided_by", PageCell::Text(by))));
         steps.push((at, made));
     }
     steps
+}
+
+/// Who decided about a hit: the lists withdraw one, and a person makes any other decision.
+pub fn decided_by(visit: &Visit, decision: &str, by: &str) -> String {
+    match HitDecision::parse(decision) {
+        Some(HitDecision::Withdrawn) => word(visit.words, by),
+        _ => by.to_owned(),
+    }
 }
 
 /// An event, and how it was delivered.

@@ -313,7 +313,8 @@ fn persons(visit: &Visit, story: &Story) -> PageBlock {
             fact(visit, "fact.bank_says", PageCell::Several(cells))
         }));
         if let Some(attention) = instruction.attention {
-            facts.push(fact(visit, "fact.attention", PageCell::text(attention.meaning())));
+            let meaning = words.service_text(attention.meaning());
+            facts.push(fact(visit, "fact.attention", PageCell::Text(meaning)));
         }
     }
     PageBlock::Facts(facts)
@@ -373,6 +374,12 @@ fn step(visit: &Visit, story: &Story, moment: Moment) -> StoryStep {
             | "name_match" | "kind" => PageCell::Text(word(words, &value)),
             "rate_source" => PageCell::Text(word(words, &format!("rates_{value}"))),
             "rate_observed_at" => PageCell::time_or_none(value.parse().ok()),
+            "list" => {
+                let (list, entry_id) = value.split_once(' ').unwrap_or((&value, ""));
+                PageCell::Text(words.listed(list, entry_id))
+            }
+            "evidence" => PageCell::Text(words.evidence(&value)),
+            "decided_by" => PageCell::Text(stories::decided_by(visit, &moment.what, &value)),
             _ => PageCell::Text(value),
         };
         facts.push(fact(visit, &format!("fact.{name}"), cell));

@@ -1,0 +1,76 @@
+//! Reads the texts in quotes of sources, for tests that look for those without a translation.
+
+use std::path::Path;
+
+/// The texts in quotes of a source, without its tests and comments.
+pub fn literals(source: &str) -> Vec<String> {
+    let source = source.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
+    let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let source = lines.collect::<Vec<_>>().join("\n");
+    let (mut found, mut open) = (Vec::new(), None::<String>);
+    let mut letters = source.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, &mut open) {
+            ('"', None) => open = Some(String::new()),
+            ('"', Some(_)) => found.extend(open.take()),
+            ('\\', Some(text)) => match letters.next() {
+                // A line that goes on.
+                Some('\n') => while letters.next_if(|next| next.is_whitespace()).is_some() {},
+                Some(escaped) => text.push(escaped),
+                None => {}
+            },
+            (letter, Some(text)) => text.push(letter),
+            // A quotation mark as a letter opens no text.
+            ('\'', None) if letters.peek() == Some(&'"') => drop(letters.nth(1)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A sentence: three words or more, which is no statement for the store.
+pub fn is_sentence(text: &str) -> bool {
+    let words = text.split_whitespace();
+    let words = words.filter(|word| word.bytes().filter(u8::is_ascii_lowercase).count() > 1);
+    words.count() >= 3 && !["SELECT", "UPDATE", "INSERT"].iter().any(|sql| text.starts_with(sql))
+}
+
+/// With `{}` for each place, and without what the refusal is about.
+pub fn bare(text: &str) -> String {
+    let places = text.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, end)| end));
+    let text = places.collect::<Vec<_>>().join("{}");
+    let reason = ["request {}: ", "{}: "].iter().find_map(|about| text.strip_prefix(about));
+    reason.unwrap_or(&text).to_owned()
+}
+
+pub fn read(folder: &Path, found: &mut Vec<(String, String)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let name = path.display().to_string();
+            found.extend(
+                literals(&std::fs::read_to_string(&path).unwrap())
+                    .into_iter()
+                    .map(|text| (name.clone(), text)),
+            );
+        }
+    }
+}
+
+/// The words in small Latin letters that a text has, without commands in backticks.
+pub fn english_words(text: &str) -> Vec<&str> {
+    let plain = text.split('`').step_by(2);
+    let words = plain.flat_map(|part| part.split(|letter: char| !letter.is_alphanumeric()));
+    words.filter(|word| word.bytes().filter(u8::is_ascii_lowercase).count() > 1).collect()
+}
+
+/// A text with this in each of its places.
+pub fn filled(text: &str, value: &str) -> String {
+    let mut pieces = text.split('{');
+    let first = pieces.next().unwrap_or("").to_owned();
+    pieces.fold(first, |made, piece| {
+        piece.split_once('}').map_or(made.clone(), |(_, end)| made + value + end)
+    })
+}

@@ -1,0 +1,110 @@
+//! Texts that the service wrote in English, in the reader's language. Tables of the language files
+//! have each of them with its places, such as `{name}`. So a text is found again, whatever stands
+//! in its places, and is said in another language.
+
+use super::blocks::word;
+use super::texts::{self, Words};
+
+/// The places whose values are words of the service. What stands in any other place is a name, an
+/// identifier or a number, and stays as it is.
+const WORD_PLACES: &[&str] = &["act", "mode", "operation", "reason", "status", "what"];
+/// The place in which only digits stand.
+const NUMBER_PLACE: &str = "number";
+
+/// The values in the places of a template, if a text was made from it.
+fn values<'a, 't>(template: &'a str, text: &'t str) -> Option<Vec<(&'a str, &'t str)>> {
+    let mut pieces = template.split('{');
+    let mut rest = text.strip_prefix(pieces.next()?)?;
+    let mut found = Vec::new();
+    let mut pieces = pieces.peekable();
+    while let Some(piece) = pieces.next() {
+        let (name, literal) = piece.split_once('}')?;
+        let end = match pieces.peek() {
+            // The last literal ends the text.
+            None => {
+                rest.len().checked_sub(literal.len()).filter(|at| rest.get(*at..) == Some(literal))
+            }
+            Some(_) => rest.find(literal),
+        }?;
+        let (value, behind) = (rest.get(..end)?, rest.get(end + literal.len()..)?);
+        if name == NUMBER_PLACE && !value.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        found.push((name, value));
+        rest = behind;
+    }
+    rest.is_empty().then_some(found)
+}
+
+/// How much of a template is not a place.
+fn literal_length(template: &str) -> usize {
+    template
+        .split('{')
+        .map(|piece| piece.split_once('}').map_or(piece, |(_, text)| text).len())
+        .sum()
+}
+
+impl Words {
+    /// A text that was made from a template of a table, in this language; `None` if no template
+    /// fits. The table is named with a dot at its end.
+    pub fn said(&self, table: &str, text: &str) -> Option<String> {
+        let english = texts::all().first()?;
+        // The template that says most of the text itself.
+        let (key, found) = english
+            .below(table)
+            .filter_map(|(key, template)| Some((key, template, values(template, text)?)))
+            .max_by_key(|(_, template, _)| literal_length(template))
+            .map(|(key, _, found)| (key, found))?;
+        let mut said = self.find(key)?.to_owned();
+        for (name, value) in found {
+            said = said.replace(&format!("{{{name}}}"), &self.place(name, value));
+        }
+        Some(said)
+    }
+
+    /// What stands in a place.
+    fn place(&self, name: &str, value: &str) -> String {
+        if !WORD_PLACES.contains(&name) {
+            return value.to_owned();
+        }
+        if let Some(act) = self.find(&format!("act.{value}")).filter(|_| name == "act") {
+            return act.to_owned();
+        }
+        match self.find(&format!("word.{value}")) {
+            Some(_) => word(self, value),
+            None => value.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_gives_the_values_in_its_places() {
+        for (template, text, wanted) in [
+            ("account {name}", "account my shop", Some(vec![("name", "my shop")])),
+            ("account {number} {mode}", "account 7 x", Some(vec![("number", "7"), ("mode", "x")])),
+            // A name whose last word is a mode.
+            ("account {number} {mode}", "account my test", None),
+            ("entry {a} of {b}!", "entry 1 of 2!", Some(vec![("a", "1"), ("b", "2")])),
+            ("entry {a} of {b}!", "entry 1 of 2", None),
+            ("no place", "no place", Some(Vec::new())),
+            ("no place", "no place here", None),
+            ("{name} is gone", "अंक is gone", Some(vec![("name", "अंक")])),
+        ] {
+            assert_eq!(values(template, text), wanted, "{template}: {text}");
+        }
+    }
+
+    #[test]
+    fn only_words_of_the_service_are_said_in_another_language() {
+        let hindi = texts::of("hi").unwrap();
+        assert_eq!(hindi.place("name", "live"), "live");
+        assert_eq!(hindi.place("mode", "live"), hindi.get("word.live"));
+        assert_eq!(hindi.place("act", "refuse"), hindi.get("act.refuse"));
+        assert_eq!(hindi.place("status", "no_such_word"), "no_such_word");
+        assert_eq!(hindi.said("refusal.", "no template has this"), None);
+    }
+}
