@@ -232,6 +232,36 @@ mod tests {
         assert_eq!(missing, BTreeSet::new());
     }
 
+    /// Keys that sources name, and beginnings of keys, to which they add a word.
+    fn keys_named(files: &[String]) -> (BTreeSet<&str>, BTreeSet<&str>) {
+        let texts = files.iter().flat_map(|file| file.split('"'));
+        let texts =
+            texts.map(|text| text.trim_start_matches('#')).filter(|text| text.contains('.'));
+        let (begun, whole): (Vec<&str>, Vec<&str>) = texts.partition(|text| text.contains('{'));
+        let begins = begun.iter().filter_map(|text| text.split('{').next());
+        (whole.into_iter().collect(), begins.filter(|begin| begin.contains('.')).collect())
+    }
+
+    #[test]
+    fn every_text_is_shown() {
+        let mut files = Vec::new();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console");
+        files_below(&folder, &mut files);
+        let own = std::fs::read_to_string(folder.join("texts.rs")).unwrap();
+        files.extend(own.split("#[cfg(test)]\nmod tests").next().map(str::to_owned));
+        let (whole, begins) = keys_named(&files);
+        let is_shown =
+            |key: &str| whole.contains(key) || begins.iter().any(|begin| key.starts_with(begin));
+        // Words are those of statuses and reasons; the other tables have tests of their own.
+        let of_others = ["word.", "refusal.", "evidence.", "subject.", "service."];
+        let keys = all()[0].texts.keys();
+        let keys = keys.filter(|key| !of_others.iter().any(|table| key.starts_with(table)));
+        let idle: Vec<&String> = keys.filter(|key| !is_shown(key)).collect();
+        assert_eq!(idle, Vec::<&String>::new());
+        // The control.
+        assert!(!is_shown("col.theirs") && is_shown("queue.holds") && is_shown("col.amount"));
+    }
+
     #[test]
     fn a_browser_gets_the_first_language_that_there_is() {
         for (wish, code) in [

@@ -6,8 +6,9 @@ use crate::beneficiaries::state::PayoutsDisabledReason;
 use crate::deposits;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError, rupees};
+use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError};
 use crate::payouts;
+use crate::rails::files::reports::Sign;
 use crate::rails::files::rows as journal;
 use crate::reconcile::chain::rows as chain_differences;
 use crate::reconcile::{self, kept};
@@ -55,43 +56,116 @@ pub struct Item {
     pub scope: Option<Scope>,
     /// What is decided about. `None` for a difference, which has a name instead.
     pub id: Option<AnyId>,
-    pub name: Option<String>,
-    /// Whether its name is that of a payout, a statement or an account: then its reason is needed
-    /// too to explain it.
-    pub is_explained_by_kind: bool,
     pub transfer_id: Option<Id<kind::Transfer>>,
-    /// Why it waits, as a word that the pages have a text for.
+    /// Why it is in the queue, as a word that the pages have a text for.
     pub reason: String,
-    /// What is ours: a person's name, a recipient.
-    pub ours: Option<String>,
-    /// The account holder's name as the bank gave it, if it differs from the beneficiary's.
-    pub holder_name: Option<String>,
-    /// What stands against it: a list's entry, the bank's words.
-    pub theirs: Option<String>,
     pub amount: Option<Money>,
     /// Since when it waits, as Unix seconds of the store's clock: now less the age that the item
     /// has on its account's test clock.
     pub since: i64,
-    /// When it is decided without the operator; business time in Unix seconds.
-    pub until: Option<i64>,
+    /// What only rows of its queue have.
+    pub facts: QueueFacts,
+}
+
+/// What the rows of each queue say besides.
+#[derive(Clone, Debug)]
+pub enum QueueFacts {
+    Hold {
+        /// What should have come; the amount is what came.
+        expected: Money,
+        /// When it is refunded without the operator; business time in Unix seconds.
+        until: Option<i64>,
+    },
+    Review {
+        /// The name or the address that was screened. `None` for the addresses that paid for a
+        /// transfer, which the evidence names.
+        screened: Option<String>,
+        /// The account holder's name as the bank gave it, if it differs from the beneficiary's.
+        holder_name: Option<String>,
+        list: String,
+        entry_id: String,
+        evidence: String,
+    },
+    Verification {
+        name: String,
+        /// As in a review.
+        holder_name: Option<String>,
+        ifsc: String,
+        account_number_last4: String,
+        bank_name: Option<String>,
+    },
+    Payout {
+        /// The code and the text that the bank gave as its reason.
+        bank_words: Option<String>,
+    },
+    Refund {
+        to_address: Option<String>,
+        /// Why it is not sent, as a word.
+        waits_for: &'static str,
+        /// What exactly is wrong, as a word: with the transaction that was named, or at the bank.
+        fault: Option<String>,
+    },
+    Unmatched {
+        transaction_hash: String,
+    },
+    Difference {
+        /// A number, or the name of a payout, a statement or an account.
+        name: String,
+        shown: ShownDifference,
+    },
+}
+
+/// Where a difference shows.
+#[derive(Clone, Debug)]
+pub enum ShownDifference {
+    /// A line of the bank's statement.
+    Line { sign: Sign, booking_day: String, reference: Option<String> },
+    /// A comparison with the bank, which several kinds of difference may name. The detail is a text
+    /// of the service's own.
+    Comparison { detail: Option<String> },
+    /// A comparison with a chain: the object, the movement or the address.
+    Chain { subject: String },
 }
 
 impl Item {
-    fn of(scope: Scope, id: AnyId, reason: &str, since: i64) -> Item {
+    fn of(scope: Scope, id: AnyId, reason: &str, since: i64, facts: QueueFacts) -> Item {
         Item {
             scope: Some(scope),
             id: Some(id),
-            name: None,
-            is_explained_by_kind: false,
             transfer_id: None,
             reason: reason.to_owned(),
-            ours: None,
-            holder_name: None,
-            theirs: None,
             amount: None,
             since,
-            until: None,
+            facts,
         }
+    }
+
+    /// A difference, which belongs to no account and is no object.
+    fn difference(
+        name: String,
+        reason: &str,
+        amount: Money,
+        since: i64,
+        shown: ShownDifference,
+    ) -> Item {
+        Item {
+            scope: None,
+            id: None,
+            transfer_id: None,
+            reason: reason.to_owned(),
+            amount: Some(amount),
+            since,
+            facts: QueueFacts::Difference { name, shown },
+        }
+    }
+
+    /// The words that the page's filter offers for it.
+    pub fn reasons(&self) -> impl Iterator<Item = &str> {
+        let waits_for = match &self.facts {
+            QueueFacts::Refund { waits_for, .. } => Some(*waits_for),
+            _ => None,
+        };
+        std::iter::once(self.reason.as_str()).chain(waits_for)
     }
 }
 
@@ -104,8 +178,13 @@ pub fn add_holder_names(
     for item in items {
         let (Some(scope), Some(id)) = (item.scope, item.id) else { continue };
         let Some(id) = id.typed().filter(|_| id.kind == ObjectKind::Beneficiary) else { continue };
+        let holder_name = match &mut item.facts {
+            QueueFacts::Review { holder_name, .. } => holder_name,
+            QueueFacts::Verification { holder_name, .. } => holder_name,
+            _ => continue,
+        };
         if let Some(found) = beneficiaries::rows::find(tx, scope, id)? {
-            item.holder_name = beneficiaries::other_holder_name(&found, services)?;
+            *holder_name = beneficiaries::other_holder_name(&found, services)?;
         }
     }
     Ok(())
@@ -191,11 +270,11 @@ fn holds(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
         let Some(transfer) = transfers::rows::find(tx, scope, id)? else { continue };
         let reason = transfer.status_reason.map_or("hold", |reason| reason.as_str());
         let since = transfer.status_history.last_at(TransferStatus::FundingHold);
-        let mut item = Item::of(scope, id.any(), reason, since.unwrap_or(transfer.created));
+        let since = since.unwrap_or(transfer.created);
+        let facts = QueueFacts::Hold { expected: transfer.expected, until: transfer.hold_until };
+        let mut item = Item::of(scope, id.any(), reason, since, facts);
         item.transfer_id = Some(id);
         item.amount = Some(transfer.received);
-        item.theirs = Some(format!("{} {}", rupees::grouped(transfer.expected), transfer.asset));
-        item.until = transfer.hold_until;
         found.items.push(item);
     }
     Ok(found)
@@ -205,10 +284,15 @@ fn holds(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
 fn reviews(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
     let mut found = QueueItems::default();
     for hit in found.cut(hits::open_of_mode(tx, mode, ROWS_ASKED)?) {
-        let mut item = Item::of(hit.scope, hit.subject_id, hit.screening.as_str(), hit.created);
-        item.ours = screened_name(tx, &hit)?;
-        item.theirs = Some(format!("{} {}: {}", hit.list, hit.entry_id, hit.evidence));
-        found.items.push(item);
+        let facts = QueueFacts::Review {
+            screened: screened_name(tx, &hit)?,
+            holder_name: None,
+            list: hit.list,
+            entry_id: hit.entry_id,
+            evidence: hit.evidence,
+        };
+        let reason = hit.screening.as_str();
+        found.items.push(Item::of(hit.scope, hit.subject_id, reason, hit.created, facts));
     }
     Ok(found)
 }
@@ -234,11 +318,14 @@ fn verifications(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> 
         let Some(person) = beneficiaries::rows::find(tx, scope, id)? else { continue };
         let reason =
             person.payouts_disabled_reason.unwrap_or(PayoutsDisabledReason::VerificationPending);
-        let mut item = Item::of(scope, id.any(), reason.as_str(), person.created);
-        item.ours = Some(person.name);
-        let bank = person.bank_name.unwrap_or_default();
-        item.theirs = Some(format!("{} …{} {bank}", person.ifsc, person.account_number_last4));
-        found.items.push(item);
+        let facts = QueueFacts::Verification {
+            name: person.name,
+            holder_name: None,
+            ifsc: person.ifsc,
+            account_number_last4: person.account_number_last4,
+            bank_name: person.bank_name,
+        };
+        found.items.push(Item::of(scope, id.any(), reason.as_str(), person.created, facts));
     }
     Ok(found)
 }
@@ -263,10 +350,11 @@ fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> 
                 payout.held_for.map_or(Status::as_str(payout.status), |held| held.as_str())
             }
         };
-        let mut item = Item::of(scope, id.any(), reason, payout.created);
+        let bank_words = instruction.and_then(|found| found.reason.words());
+        let facts = QueueFacts::Payout { bank_words };
+        let mut item = Item::of(scope, id.any(), reason, payout.created, facts);
         item.transfer_id = Some(payout.transfer_id);
         item.amount = Some(payout.amount);
-        item.theirs = instruction.and_then(|found| found.reason.words());
         found.items.push(item);
     }
     Ok(found)
@@ -286,19 +374,25 @@ fn open_refunds(
     }
     for (scope, id) in waiting {
         let Some(refund) = refunds::rows::find(tx, scope, id)? else { continue };
-        let reason = match () {
+        let waits_for = match () {
             () if refund.is_held_by_screening => "held_by_screening",
             () if refund.bank_hold_reason.is_some() => "held_for_bank",
             () if refund.sent_fault.is_some() => "sent_fault",
             () if refund.sent_transaction_hash.is_some() => "sent",
-            () => refund.reason.as_str(),
+            () if status == RefundStatus::RequiresAddress => status.as_str(),
+            () => "to_send",
         };
-        let mut item = Item::of(scope, id.any(), reason, refund.created);
+        let fault = match waits_for {
+            "held_for_bank" => refund.bank_hold_reason,
+            "sent_fault" => refund.sent_fault.map(|fault| fault.as_str().to_owned()),
+            _ => None,
+        };
+        let to_address = refund.to_address.map(|address| address.to_string());
+        let facts = QueueFacts::Refund { to_address, waits_for, fault };
+        let reason = refund.reason.as_str();
+        let mut item = Item::of(scope, id.any(), reason, refund.created, facts);
         item.transfer_id = Some(refund.transfer_id);
         item.amount = Some(refund.amount);
-        item.ours = refund.to_address.map(|address| address.to_string());
-        item.theirs =
-            refund.sent_fault.map(|fault| fault.as_str().to_owned()).or(refund.bank_hold_reason);
         found.items.push(item);
     }
     Ok(found)
@@ -309,10 +403,10 @@ fn unmatched(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
     for (scope, id) in found.cut(rows::unmatched_deposits(tx, mode, ROWS_ASKED)?) {
         let Some(deposit) = deposits::rows::find(tx, scope, id)? else { continue };
         let since = deposit.completed_at.unwrap_or(deposit.created);
-        let mut item = Item::of(scope, id.any(), "unmatched", since);
+        let facts = QueueFacts::Unmatched { transaction_hash: deposit.transaction_hash };
+        let mut item = Item::of(scope, id.any(), "unmatched", since, facts);
         item.transfer_id = Some(deposit.transfer_id);
         item.amount = Some(deposit.amount);
-        item.theirs = Some(deposit.transaction_hash);
         found.items.push(item);
     }
     Ok(found)
@@ -322,45 +416,32 @@ fn unmatched(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
 /// payout, what the last comparison with the bank found, and what the chain audit found.
 fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<QueueItems, StoreError> {
     let mut found = QueueItems::default();
-    let bare = |name: String, reason: &str, amount: Money, since: i64| Item {
-        scope: None,
-        id: None,
-        name: Some(name),
-        is_explained_by_kind: false,
-        transfer_id: None,
-        reason: reason.to_owned(),
-        ours: None,
-        holder_name: None,
-        theirs: None,
-        amount: Some(amount),
-        since,
-        until: None,
-    };
     if reconcile::rows::bank_mode(tx)? == mode {
         for line in found.cut(journal::unmatched(tx, ROWS_ASKED)?) {
             let amount = Money::new(line.units, Currency::Inr);
             let since = super::minted_at(line.id.any());
-            let mut item = bare(line.id.to_string(), line.matching.as_str(), amount, since);
-            let sign = line.sign.as_str();
-            item.ours = Some(format!("{sign} {}", line.booking_day));
-            item.theirs = line.reference;
-            found.items.push(item);
+            let (name, reason) = (line.id.to_string(), line.matching.as_str());
+            let shown = ShownDifference::Line {
+                sign: line.sign,
+                booking_day: line.booking_day,
+                reference: line.reference,
+            };
+            found.items.push(Item::difference(name, reason, amount, since, shown));
         }
     }
     found.is_more |= kept::more_count(tx, mode)? > 0;
     for kept in kept::of_mode(tx, mode)? {
-        let mut item = bare(kept.what.clone(), &kept.kind, kept.amount(), kept.since);
-        item.is_explained_by_kind = true;
-        item.theirs = kept.detail;
-        found.items.push(item);
+        let (amount, since) = (kept.amount(), kept.since);
+        let shown = ShownDifference::Comparison { detail: kept.detail };
+        found.items.push(Item::difference(kept.what, &kept.kind, amount, since, shown));
     }
     for chain in chains.iter().filter_map(|name| crate::chains::ChainName::parse(name)) {
         for (id, differs) in found.cut(chain_differences::open(tx, mode, chain, ROWS_ASKED)?) {
             let amount = Money::new(differs.units, Currency::Usdt);
             let since = super::minted_at(id.any());
-            let mut item = bare(id.to_string(), differs.kind.as_str(), amount, since);
-            item.theirs = Some(differs.subject);
-            found.items.push(item);
+            let shown = ShownDifference::Chain { subject: differs.subject };
+            let (name, reason) = (id.to_string(), differs.kind.as_str());
+            found.items.push(Item::difference(name, reason, amount, since, shown));
         }
     }
     Ok(found)
@@ -370,5 +451,6 @@ fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<QueueItem
 /// passes all items. A difference has no account, so it passes the account filter.
 pub fn is_asked(item: &Item, accounts: &AccountNames, account: &str, reason: &str) -> bool {
     let of_account = item.scope.is_none_or(|scope| accounts.of(scope) == account);
-    (account.is_empty() || of_account) && (reason.is_empty() || item.reason == reason)
+    let is_reason = reason.is_empty() || item.reasons().any(|known| known == reason);
+    (account.is_empty() || of_account) && is_reason
 }

@@ -124,7 +124,7 @@ async fn what_the_service_wrote_is_in_the_language_of_the_reader() {
     let english = ["listed name", "score", "payouts of account", "Expired"];
     let mut browser = signed_in(&server, "operator").await;
     let sender = format!("/console/senders/{suspect}");
-    let paths = [sender.as_str(), "/console/audit", "/console/decisions"];
+    let paths = ["/console/queues/reviews", &sender, "/console/audit", "/console/decisions"];
     let read = async |browser: &mut Browser<'_>| {
         let mut pages = Vec::new();
         for path in paths {
@@ -143,8 +143,9 @@ async fn what_the_service_wrote_is_in_the_language_of_the_reader() {
     for text in english {
         assert!(!pages.concat().contains(text), "{text} is left: {pages:#?}");
     }
-    let [sender, log, decided] = pages.as_slice() else { panic!("{pages:?}") };
+    let [queue, sender, log, decided] = pages.as_slice() else { panic!("{pages:?}") };
     let evidence = format!("“{POSSIBLE_NAME}”, अंक 1.000");
+    assert!(queue.contains(&evidence), "{queue}");
     // In the table of hits, and in the story.
     assert_eq!(sender.matches(&evidence).count(), 2, "{sender}");
     let too_old = "यह बहुत पुराना है";

@@ -34,6 +34,13 @@ fn rows(body: &str) -> Vec<String> {
     table.split("<tr").skip(1).map(str::to_owned).collect()
 }
 
+/// The names of the columns of a page's first table.
+fn columns(body: &str) -> Vec<String> {
+    let head = body.split("<thead>").nth(1).unwrap_or("").split("</thead>").next().unwrap();
+    let names = head.split("<th scope=\"col\"").skip(1);
+    names.map(|name| name.split(['>', '<']).nth(1).unwrap().to_owned()).collect()
+}
+
 /// Whether one row shows all of these.
 fn shows(row: &str, texts: &[&str]) -> bool {
     texts.iter().all(|text| row.contains(text))
@@ -69,6 +76,11 @@ async fn plant_differences(server: &Server) {
         Ok(())
     });
     planted.await.unwrap();
+}
+
+/// Whether a page's filter asks for this.
+fn asks(body: &str, name: &str) -> bool {
+    body.contains(&format!("<select id=\"-{name}\" "))
 }
 
 async fn queue(browser: &mut Browser<'_>, kind: QueueKind, query: &str) -> String {
@@ -163,6 +175,51 @@ async fn each_queue_shows_what_waits_in_it() {
             assert!(found.iter().any(|row| shows(row, texts)), "{kind:?} {texts:?}: {found:?}");
         }
         assert!(!page.contains("class=\"empty\""), "{kind:?}");
+        // Each queue has columns of its own, and every row fills them, but for these.
+        let may_be_empty = ["Name or address here", "The bank says", "Reference or detail"];
+        let names = columns(&page);
+        assert!(names.first().is_some_and(|name| name == "ID"), "{kind:?}: {names:?}");
+        assert!(!names.iter().any(|name| name == "Ours" || name == "Theirs"), "{names:?}");
+        for row in &found {
+            let empty = row.split("<td data-label=\"").filter(|cell| cell.contains("data-none"));
+            for cell in empty {
+                let name = cell.split('"').next().unwrap();
+                assert!(may_be_empty.contains(&name), "{kind:?}: {name} is empty in {row}");
+            }
+        }
+    }
+    for (kind, named) in [
+        (QueueKind::Holds, vec!["ID", "Reason", "Received", "Expected", "Account", "Age"]),
+        (
+            QueueKind::Reviews,
+            vec!["ID", "Reason", "Name or address here", "What the list says", "Account", "Age"],
+        ),
+        (
+            QueueKind::Verifications,
+            vec!["ID", "Reason", "Name", "Account number", "Account", "Age"],
+        ),
+        (QueueKind::Payouts, vec!["ID", "Reason", "Amount", "The bank says", "Account", "Age"]),
+        (
+            QueueKind::Refunds,
+            vec!["ID", "Reason", "Amount", "To address", "Why it waits", "Account", "Age"],
+        ),
+        (
+            QueueKind::RefundAddresses,
+            vec!["ID", "Reason", "Amount", "Why it waits", "Account", "Age"],
+        ),
+        (QueueKind::Unmatched, vec!["ID", "Amount", "Transaction", "Account", "Age"]),
+        (QueueKind::Differences, vec!["ID", "Reason", "Amount", "Reference or detail", "Age"]),
+    ] {
+        let page = queue(&mut browser, kind, "").await;
+        // The first column is for ticks.
+        assert_eq!(columns(&page), named, "{kind:?}");
+        let filters: Vec<&str> =
+            ["account", "reason"].into_iter().filter(|name| asks(&page, name)).collect();
+        assert_eq!(filters.contains(&"account"), named.contains(&"Account"), "{kind:?}");
+        assert_eq!(filters.contains(&"reason"), named.contains(&"Reason"), "{kind:?}");
+        let has_amounts = page.contains("value=\"amount\"");
+        let numbers = ["Amount", "Received"].iter().any(|name| named.contains(name));
+        assert_eq!(has_amounts, numbers, "{kind:?}: the order by amounts");
     }
     for (kind, object) in [
         (QueueKind::Holds, &held),
@@ -177,8 +234,10 @@ async fn each_queue_shows_what_waits_in_it() {
     let live = browser.get("/console/queues/differences?mode=live").await.body;
     let found = rows(&live);
     assert_eq!(found.len(), 3, "{live}");
-    let line = ["INTEREST 4711", "1,23,456.00", "2026-11-20"];
+    let line = ["INTEREST 4711", "1,23,456.00", "2026-11-20", ">Credited<"];
     assert!(found.iter().any(|row| shows(row, &line)), "{found:?}");
+    let named = ["ID", "Reason", "Amount", "Booking", "Reference or detail", "Age"];
+    assert_eq!(columns(&live), named);
     // The overview counts them and leads there.
     let overview = browser.get("/console?mode=test").await.body;
     for (kind, wanted) in &expected {
@@ -200,6 +259,15 @@ async fn each_queue_shows_what_waits_in_it() {
         let page = queue(&mut browser, QueueKind::Holds, query).await;
         assert_eq!(rows(&page).len(), count, "{query}");
         assert_eq!(page.contains("class=\"empty\""), count == 0, "{query}");
+    }
+    // A refund by why the money goes back, and by why it waits.
+    for (query, count) in [
+        ("&reason=compliance_rejected", 1),
+        ("&reason=to_send", 1),
+        ("&reason=held_by_screening", 0),
+    ] {
+        let page = queue(&mut browser, QueueKind::Refunds, query).await;
+        assert_eq!(rows(&page).len(), count, "{query}: {page}");
     }
     // The rows alone, which the page reads again and again.
     for (query, count) in [("", 2), ("&account=people", 0)] {

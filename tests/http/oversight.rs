@@ -5,7 +5,7 @@ use hundi::kernel::{Id, Mode, StoreError};
 use hundi::operator::{self, OperatorDecision};
 use hundi::oversight::closing;
 use hundi::oversight::flow::DayCount;
-use hundi::oversight::queues::{self, QueueKind};
+use hundi::oversight::queues::{self, QueueFacts, QueueKind};
 use hundi::oversight::story::{self, Story, StoryTheme};
 use hundi::oversight::{AccountNames, overview, search};
 use hundi::rails::files::values::Day;
@@ -222,12 +222,20 @@ pub async fn underpaid(actor: &Actor) -> Value {
     held
 }
 
+/// When a hold ends by itself.
+fn until(item: &queues::Item) -> Option<i64> {
+    match item.facts {
+        QueueFacts::Hold { until, .. } => until,
+        _ => panic!("no hold: {item:?}"),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hold_that_becomes_a_review_shows_no_end() {
     let server = stage::server().await;
     let actor = Actor::new(&server, "reviewed").await;
     let held = underpaid(&actor).await;
-    assert!(queue(&server, QueueKind::Holds).await[0].until.is_some());
+    assert!(until(&queue(&server, QueueKind::Holds).await[0]).is_some());
     let services = server.app.state.services.clone();
     let transfer_id: Id<kind::Transfer> = Id::parse(&id(&held)).unwrap();
     let review = OperatorDecision::Review;
@@ -236,7 +244,7 @@ async fn a_hold_that_becomes_a_review_shows_no_end() {
     });
     decide.await.unwrap();
     let items = queue(&server, QueueKind::Holds).await;
-    assert_eq!((items[0].reason.as_str(), items[0].until), ("compliance_review", None));
+    assert_eq!((items[0].reason.as_str(), until(&items[0])), ("compliance_review", None));
     // It is not refunded when the hold's end would have come.
     actor.advance(25 * 3600).await;
     assert_eq!(actor.shown(&held).await["status"], "funding_hold");
@@ -252,14 +260,14 @@ async fn what_waits_for_a_person_stands_in_its_queue_until_it_is_decided() {
     assert_eq!(items.len(), 1);
     assert_eq!(items[0].reason, "underpaid");
     assert_eq!(items[0].amount.unwrap().to_string(), "900.00");
-    assert!(items[0].until.is_some());
+    assert!(until(&items[0]).is_some());
     // Refunded without an address: it waits for one.
     actor.advance(25 * 3600).await;
     assert_eq!(actor.shown(&held).await["status"], "refund_processing");
     assert!(queue(&server, QueueKind::Holds).await.is_empty());
     let items = queue(&server, QueueKind::RefundAddresses).await;
     assert_eq!(items.len(), 1);
-    assert_eq!(items[0].reason, "underpaid");
+    assert_eq!(items[0].reasons().collect::<Vec<_>>(), ["underpaid", "requires_address"]);
     assert!(queue(&server, QueueKind::Refunds).await.is_empty());
     // Money after the end matches nothing.
     actor.pay(&held, "5.00").await;
@@ -273,8 +281,12 @@ async fn what_waits_for_a_person_stands_in_its_queue_until_it_is_decided() {
     actor.client.post("/v1/senders", person).await.ok();
     let items = queue(&server, QueueKind::Reviews).await;
     assert_eq!(items.len(), 1);
-    assert_eq!(items[0].ours.as_deref(), Some(name));
-    assert!(items[0].theirs.as_deref().is_some_and(|theirs| !theirs.is_empty()));
+    let QueueFacts::Review { screened, list, entry_id, evidence, .. } = &items[0].facts else {
+        panic!("{items:?}")
+    };
+    assert_eq!(screened.as_deref(), Some(name));
+    assert_eq!((list.as_str(), entry_id.as_str()), ("test", "test-2"));
+    assert!(evidence.contains("listed name"), "{evidence}");
 
     let lines = view(&server, |tx| {
         let accounts = AccountNames::read(tx).unwrap();

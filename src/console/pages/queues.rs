@@ -9,8 +9,9 @@ use super::super::visit::{Failure, PageOutcome, Visit};
 use super::{chain_names, decide, machinery, mode_chips, mode_of};
 use crate::kernel::{AnyId, Mode, ObjectKind};
 use crate::oversight::AccountNames;
-use crate::oversight::queues::{self, Item, QueueItems, QueueKind};
+use crate::oversight::queues::{self, Item, QueueFacts, QueueItems, QueueKind, ShownDifference};
 use crate::oversight::stops::{self, OperatorStop};
+use crate::rails::files::reports::Sign;
 use crate::staff::Role;
 use crate::store::Cost;
 
@@ -97,8 +98,13 @@ fn list(visit: &Visit, waiting: &Waiting) -> (Table, Option<PageForm>) {
 
 /// How a form names a difference: its number, or its kind and what it is about.
 fn named(item: &Item) -> Option<String> {
-    let name = item.name.clone()?;
-    Some(if item.is_explained_by_kind { format!("{} {name}", item.reason) } else { name })
+    match &item.facts {
+        QueueFacts::Difference { name, shown: ShownDifference::Comparison { .. } } => {
+            Some(format!("{} {name}", item.reason))
+        }
+        QueueFacts::Difference { name, .. } => Some(name.clone()),
+        _ => None,
+    }
 }
 
 /// The other queues.
@@ -113,7 +119,7 @@ fn tabs(visit: &Visit, shown: QueueKind) -> PageBlock {
 
 fn filter(visit: &Visit, waiting: &Waiting) -> PageForm {
     let words = visit.words;
-    let mut reasons: Vec<&str> = waiting.items.iter().map(|item| item.reason.as_str()).collect();
+    let mut reasons: Vec<&str> = waiting.items.iter().flat_map(Item::reasons).collect();
     reasons.sort_unstable();
     reasons.dedup();
     let all = || (String::new(), words.get("page.all").to_owned());
@@ -121,8 +127,13 @@ fn filter(visit: &Visit, waiting: &Waiting) -> PageForm {
     owners.extend(waiting.accounts.all().map(|(_, name)| (name.to_owned(), name.to_owned())));
     let mut choices = vec![all()];
     choices.extend(reasons.iter().map(|reason| ((*reason).to_owned(), word(words, reason))));
+    // Where rows have no amounts, there is no order by them.
+    let has_amounts = !matches!(waiting.queue, QueueKind::Reviews | QueueKind::Verifications);
     let orders = ["oldest", "newest", "amount"]
-        .map(|order| (order.to_owned(), words.get(&format!("page.sort_{order}")).to_owned()));
+        .into_iter()
+        .filter(|order| has_amounts || *order != "amount")
+        .map(|order| (order.to_owned(), words.get(&format!("page.sort_{order}")).to_owned()))
+        .collect();
     let modes = [("test", "page.test"), ("live", "page.live")]
         .map(|(mode, key)| (mode.to_owned(), words.get(key).to_owned()))
         .to_vec();
@@ -131,98 +142,255 @@ fn filter(visit: &Visit, waiting: &Waiting) -> PageForm {
         value: visit.query(name).to_owned(),
         ..Question::new(name, words.get(key))
     };
+    let mut questions = vec![Question {
+        value: waiting.mode.as_str().to_owned(),
+        ..question("mode", "col.mode", modes)
+    }];
+    // What has no column is no filter either.
+    if waiting.queue != QueueKind::Differences {
+        questions.push(question("account", "col.account", owners));
+    }
+    if waiting.queue != QueueKind::Unmatched {
+        questions.push(question("reason", "col.reason", choices));
+    }
+    questions.push(question("sort", "page.sort", orders));
     PageForm {
         action: format!("/console/queues/{}", waiting.queue.as_str()),
         is_change: false,
         title: String::new(),
         help: String::new(),
         hidden: Vec::new(),
-        questions: vec![
-            Question {
-                value: waiting.mode.as_str().to_owned(),
-                ..question("mode", "col.mode", modes)
-            },
-            question("account", "col.account", owners),
-            question("reason", "col.reason", choices),
-            question("sort", "page.sort", orders.to_vec()),
-        ],
+        questions,
         buttons: vec![(String::new(), words.get("page.filter").to_owned(), false)],
     }
 }
 
-/// The subject of a difference. The number of a line or of a chain's difference occurs on no other
-/// page, so its end is enough.
-fn difference_cell(name: &str) -> PageCell {
-    match AnyId::parse(name) {
-        Some(id) if id.kind != ObjectKind::Request => PageCell::id(id),
-        Some(_) => PageCell::Code(short(name).replace("request_", "")),
-        None => PageCell::Code(name.to_owned()),
+/// What the cells of a row are made from.
+struct RowSource<'a> {
+    visit: &'a Visit,
+    waiting: &'a Waiting,
+}
+
+/// A column: the key of its name, and what stands in it.
+type QueueColumn = (&'static str, fn(&RowSource<'_>, &Item) -> PageCell);
+
+const ID: QueueColumn = ("col.id", id_cell);
+const REASON: QueueColumn = ("col.reason", reason_cell);
+const AMOUNT: QueueColumn = ("#col.amount", amount_cell);
+const RECEIVED: QueueColumn = ("#fact.received", amount_cell);
+const EXPECTED: QueueColumn = ("#fact.expected", expected_cell);
+const SCREENED: QueueColumn = ("col.screened", name_cell);
+const LISTED: QueueColumn = ("col.listed", listed_cell);
+const NAME: QueueColumn = ("col.name", name_cell);
+const ACCOUNT_NUMBER: QueueColumn = ("fact.account_number", account_number_cell);
+const BANK_WORDS: QueueColumn = ("fact.bank_says", bank_words_cell);
+const TO_ADDRESS: QueueColumn = ("col.to_address", to_address_cell);
+const WAITS: QueueColumn = ("col.waits", waits_cell);
+const TRANSACTION: QueueColumn = ("fact.transaction", transaction_cell);
+const BOOKING: QueueColumn = ("col.booking", booking_cell);
+const DETAIL: QueueColumn = ("col.detail", detail_cell);
+const ACCOUNT: QueueColumn = ("col.account", account_cell);
+const AGE: QueueColumn = ("col.age", age_cell);
+
+/// The columns of a queue, without those that its rows do not fill.
+fn columns(queue: QueueKind, items: &[&Item]) -> &'static [QueueColumn] {
+    match queue {
+        QueueKind::Holds => &[ID, REASON, RECEIVED, EXPECTED, ACCOUNT, AGE],
+        QueueKind::Reviews => &[ID, REASON, SCREENED, LISTED, ACCOUNT, AGE],
+        QueueKind::Verifications => &[ID, REASON, NAME, ACCOUNT_NUMBER, ACCOUNT, AGE],
+        QueueKind::Payouts => &[ID, REASON, AMOUNT, BANK_WORDS, ACCOUNT, AGE],
+        QueueKind::Refunds => &[ID, REASON, AMOUNT, TO_ADDRESS, WAITS, ACCOUNT, AGE],
+        QueueKind::RefundAddresses => &[ID, REASON, AMOUNT, WAITS, ACCOUNT, AGE],
+        // All are here for the same reason.
+        QueueKind::Unmatched => &[ID, AMOUNT, TRANSACTION, ACCOUNT, AGE],
+        // A difference belongs to no account, and only the bank books.
+        QueueKind::Differences if items.iter().any(|item| line(item).is_some()) => {
+            &[ID, REASON, AMOUNT, BOOKING, DETAIL, AGE]
+        }
+        QueueKind::Differences => &[ID, REASON, AMOUNT, DETAIL, AGE],
     }
 }
 
+fn id_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
+    match (item.id, &item.facts) {
+        (Some(id), _) => PageCell::id(id),
+        (None, QueueFacts::Difference { name, .. }) => difference_cell(source.visit, name),
+        (None, _) => PageCell::none(),
+    }
+}
+
+/// The name of a difference. The number of a line or of a chain's difference occurs on no other
+/// page, so its end is enough.
+fn difference_cell(visit: &Visit, name: &str) -> PageCell {
+    match AnyId::parse(name) {
+        Some(id) if id.kind != ObjectKind::Request => PageCell::id(id),
+        Some(_) => PageCell::Code(short(name).replace("request_", "")),
+        None => PageCell::Code(visit.words.subject(name)),
+    }
+}
+
+fn reason_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
+    let words = source.visit.words;
+    let mut reason = vec![PageCell::chip(words, &item.reason)];
+    if let QueueFacts::Hold { until: Some(until), .. } = item.facts {
+        reason.push(PageCell::muted(words.get("queue.until")));
+        reason.push(PageCell::time(until));
+    }
+    PageCell::Several(reason)
+}
+
+fn amount_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
+    item.amount.map_or(PageCell::none(), PageCell::money)
+}
+
+fn expected_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
+    match item.facts {
+        QueueFacts::Hold { expected, .. } => PageCell::money(expected),
+        _ => PageCell::none(),
+    }
+}
+
+fn words_or_none(text: Option<&str>) -> PageCell {
+    text.map_or(PageCell::none(), PageCell::words)
+}
+
+/// The name or the address here, and beside a name the holder's.
+fn name_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
+    let (name, holder_name) = match &item.facts {
+        QueueFacts::Review { screened, holder_name, .. } => (screened.as_deref(), holder_name),
+        QueueFacts::Verification { name, holder_name, .. } => (Some(name.as_str()), holder_name),
+        _ => return PageCell::none(),
+    };
+    match holder_name {
+        None => words_or_none(name),
+        Some(holder) => PageCell::Several(vec![
+            words_or_none(name),
+            PageCell::muted(source.visit.words.get("queue.holder_name")),
+            PageCell::words(holder),
+        ]),
+    }
+}
+
+fn listed_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
+    let QueueFacts::Review { list, entry_id, evidence, .. } = &item.facts else {
+        return PageCell::none();
+    };
+    let words = source.visit.words;
+    PageCell::Several(vec![
+        PageCell::Muted(words.listed(list, entry_id)),
+        PageCell::Text(words.evidence(evidence)),
+    ])
+}
+
+fn account_number_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
+    let QueueFacts::Verification { ifsc, account_number_last4, bank_name, .. } = &item.facts else {
+        return PageCell::none();
+    };
+    let mut cells = vec![PageCell::Code(format!("{ifsc} …{account_number_last4}"))];
+    cells.extend(bank_name.clone().map(PageCell::Muted));
+    PageCell::Several(cells)
+}
+
+fn bank_words_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
+    match &item.facts {
+        QueueFacts::Payout { bank_words } => words_or_none(bank_words.as_deref()),
+        _ => PageCell::none(),
+    }
+}
+
+fn to_address_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
+    match &item.facts {
+        QueueFacts::Refund { to_address, .. } => words_or_none(to_address.as_deref()),
+        _ => PageCell::none(),
+    }
+}
+
+fn waits_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
+    let QueueFacts::Refund { waits_for, fault, .. } = &item.facts else {
+        return PageCell::none();
+    };
+    let words = source.visit.words;
+    let mut cells = vec![PageCell::chip(words, waits_for)];
+    cells.extend(fault.as_deref().map(|fault| PageCell::Text(word(words, fault))));
+    PageCell::Several(cells)
+}
+
+fn transaction_cell(_: &RowSource<'_>, item: &Item) -> PageCell {
+    match &item.facts {
+        QueueFacts::Unmatched { transaction_hash } => PageCell::words(transaction_hash),
+        _ => PageCell::none(),
+    }
+}
+
+/// Whether money came or went by a line of the bank's statement, and the day.
+fn line(item: &Item) -> Option<(Sign, &str)> {
+    match &item.facts {
+        QueueFacts::Difference {
+            shown: ShownDifference::Line { sign, booking_day, .. }, ..
+        } => Some((*sign, booking_day)),
+        _ => None,
+    }
+}
+
+fn booking_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
+    let Some((sign, day)) = line(item) else { return PageCell::none() };
+    PageCell::Several(vec![
+        PageCell::Text(word(source.visit.words, sign.as_str())),
+        PageCell::number(day),
+    ])
+}
+
+fn detail_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
+    let words = source.visit.words;
+    let QueueFacts::Difference { shown, .. } = &item.facts else { return PageCell::none() };
+    match shown {
+        ShownDifference::Line { reference, .. } => words_or_none(reference.as_deref()),
+        ShownDifference::Comparison { detail } => {
+            let detail = detail.as_deref().map(|detail| words.service_text(detail));
+            detail.map_or(PageCell::none(), PageCell::Text)
+        }
+        // A hash and an address in it may break.
+        ShownDifference::Chain { subject } => {
+            let subject = words.subject(subject);
+            PageCell::Several(subject.split(' ').map(PageCell::words).collect())
+        }
+    }
+}
+
+fn account_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
+    let RowSource { visit, waiting } = source;
+    item.scope.map_or_else(PageCell::none, |scope| {
+        let mut account = vec![PageCell::text(waiting.accounts.of(scope))];
+        let stops = waiting.stops.iter().filter(|stop| stop.is_of_account(scope));
+        account.extend(stops.map(|stop| machinery::stop_chip(visit, stop)));
+        PageCell::Several(account)
+    })
+}
+
+/// A number and its unit stay in one line.
+fn age_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
+    let visit = source.visit;
+    PageCell::number(age(visit.words, visit.instant() - item.since))
+}
+
 fn table(visit: &Visit, waiting: &Waiting, items: &[&Item]) -> Table {
-    let (words, instant) = (visit.words, visit.instant());
-    let (queue, accounts) = (waiting.queue, &waiting.accounts);
-    let is_review = queue == QueueKind::Reviews;
-    // A difference with the bank or a chain belongs to no account.
-    let is_of_account = queue != QueueKind::Differences;
-    let mut columns = vec!["col.id", "col.reason"];
-    if !is_review {
-        columns.push("#col.amount");
-    }
-    columns.extend(["col.ours", "col.theirs"]);
-    if is_of_account {
-        columns.push("col.account");
-    }
-    columns.push("col.age");
-    let caption = words.get(&format!("queue.{}", queue.as_str())).to_owned();
-    let mut table = Table::new(words, &caption, &columns, "search.nothing");
+    let words = visit.words;
+    let columns = columns(waiting.queue, items);
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let caption = words.get(&format!("queue.{}", waiting.queue.as_str())).to_owned();
+    let mut table = Table::new(words, &caption, &names, "search.nothing");
+    let source = RowSource { visit, waiting };
     for item in items {
-        let id = match (item.id, &item.name) {
-            (Some(id), _) => PageCell::id(id),
-            (None, Some(name)) => difference_cell(name),
-            (None, None) => PageCell::none(),
-        };
-        let mut reason = vec![PageCell::chip(words, &item.reason)];
-        if let Some(until) = item.until {
-            reason.push(PageCell::muted(words.get("queue.until")));
-            reason.push(PageCell::time(until));
-        }
-        let text =
-            |text: &Option<String>| text.as_deref().map_or(PageCell::none(), PageCell::words);
-        let mut cells = vec![id, PageCell::Several(reason)];
-        if !is_review {
-            cells.push(item.amount.map_or(PageCell::none(), PageCell::money));
-        }
-        let ours = match &item.holder_name {
-            None => text(&item.ours),
-            Some(name) => PageCell::Several(vec![
-                text(&item.ours),
-                PageCell::muted(words.get("queue.holder_name")),
-                PageCell::words(name),
-            ]),
-        };
-        cells.extend([ours, text(&item.theirs)]);
-        if is_of_account {
-            cells.push(item.scope.map_or_else(PageCell::none, |scope| {
-                let mut account = vec![PageCell::text(accounts.of(scope))];
-                let stops = waiting.stops.iter().filter(|stop| stop.is_of_account(scope));
-                account.extend(stops.map(|stop| machinery::stop_chip(visit, stop)));
-                PageCell::Several(account)
-            }));
-        }
-        // A number and its unit stay in one line.
-        cells.push(PageCell::number(age(words, instant - item.since)));
-        let mut line = TableLine::new(cells);
+        let cells = columns.iter().map(|(_, cell)| cell(&source, item));
+        let mut line = TableLine::new(cells.collect());
         // Objects that belong to a transfer are shown with it.
-        let shown = match (item.id, item.transfer_id) {
+        line.href = match (item.id, item.transfer_id) {
             (Some(id), Some(transfer)) if id.kind != ObjectKind::Transfer => {
                 Some(format!("{}#decide", path_of(transfer.any())))
             }
             (Some(id), _) => Some(path_of(id)),
             (None, _) => None,
         };
-        line.href = shown;
         table.lines.push(line);
     }
     table
