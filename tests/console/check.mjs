@@ -35,6 +35,29 @@ const leftover = (page) => page.evaluate((known) => {
   return texts.filter((text) => /[A-Za-z]{3}/.test(text) && !/[^\u0000-\u02AF\u2000-\u2BFF]/.test(text) && !known.includes(text));
 }, ["IFSC", "UTR", "NEFT", "IMPS", "RTGS"]);
 
+// Parts of codes that a page breaks in the middle though they are short.
+const torn = (page) => page.evaluate(() => {
+  const found = [];
+  for (const code of document.querySelectorAll("td code, dd code")) {
+    const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+    const letters = [];
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      for (let at = 0; at < node.data.length; at += 1) letters.push([node, at]);
+    }
+    for (const part of code.textContent.matchAll(/[^._:\s]+[._:]?/g)) {
+      if (part[0].length > 16) continue;
+      const lines = letters.slice(part.index, part.index + part[0].length).map(([node, at]) => {
+        const range = document.createRange();
+        range.setStart(node, at);
+        range.setEnd(node, at + 1);
+        return Math.round(range.getBoundingClientRect().top);
+      });
+      if (new Set(lines).size > 1) found.push(`${part[0]} of ${code.textContent}`);
+    }
+  }
+  return found;
+});
+
 const WAITS = "Another person has to approve it";
 
 try {
@@ -271,6 +294,10 @@ try {
     await admin.getByRole("link", { name: "I have kept it" }).click();
     await shown(admin, "rk_test_…");
     await axe(admin);
+    await shown(admin, "webhook_endpoints:read");
+    await admin.setViewportSize({ width: 360, height: 900 });
+    same((await torn(admin)).join(" | "), "", "torn permissions");
+    await admin.setViewportSize({ width: 1280, height: 900 });
     if ((await admin.content()).includes(key)) fail("the account's page shows it again");
     await admin.getByRole("checkbox").check();
     await decide(admin, "Revoke the ticked keys", {}, admin.locator("form.picked"));
@@ -402,10 +429,32 @@ try {
         await page.goto(consoleAddress + path);
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         if (wide > 0) fail(`it is ${wide} pixels too wide`);
+        const broken = await torn(page);
+        if (broken.length) fail(`codes are torn: ${broken.join(" | ")}`);
         await axe(page);
       });
     }
   }
+  await check("a code breaks between its parts, and is copied whole", async () => {
+    await page.setViewportSize({ width: 360, height: 900 });
+    await page.goto(`${consoleAddress}/console/webhooks/${made.endpoint.id}`);
+    const code = page.locator("td code", { hasText: "payout_processing" }).first();
+    const text = await code.evaluate((one) => one.textContent);
+    if (!/^[a-z_]+(\.[a-z_]+)+$/.test(text)) fail(text);
+    const copied = await code.evaluate((one) => {
+      getSelection().selectAllChildren(one);
+      return getSelection().toString();
+    });
+    same(copied, text, "what is copied");
+    same(await code.innerText(), text, "what is read");
+    // The control: without the places to break, a narrow page tears codes.
+    same((await torn(page)).length, 0, "torn codes");
+    await page.evaluate(() => {
+      for (const one of document.querySelectorAll("code wbr")) one.remove();
+      document.body.normalize();
+    });
+    if (!(await torn(page)).length) fail("no code is torn without its places to break");
+  });
   await page.emulateMedia({ colorScheme: "light" });
   const choice = page.locator("#language");
   await page.goto(`${consoleAddress}/console/account`);
@@ -428,6 +477,8 @@ try {
         await page.goto(consoleAddress + path);
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         if (wide > 0) fail(`it is ${wide} pixels too wide`);
+        const broken = await torn(page);
+        if (broken.length) fail(`codes are torn: ${broken.join(" | ")}`);
         await axe(page);
         const english = /[A-Za-z]/.test(language) ? [] : await leftover(page);
         if (english.length) fail(`English is left: ${english.join(" | ")}`);

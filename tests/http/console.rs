@@ -31,6 +31,10 @@ impl Page {
     fn set_cookies(&self) -> Vec<&str> {
         self.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap()).collect()
     }
+    /// The body without the places at which a code may break.
+    pub fn whole(&self) -> String {
+        self.body.replace("<wbr>", "")
+    }
     /// The token of the page's forms.
     pub fn token(&self) -> String {
         self.between("name=\"token\" value=\"", "\"")

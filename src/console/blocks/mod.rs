@@ -172,6 +172,12 @@ pub fn short(id: &str) -> String {
     }
 }
 
+/// The pieces of a code, such as `transfer.status.payout_processing`, between which a line may
+/// break.
+pub fn pieces(code: &str) -> impl Iterator<Item = &str> {
+    code.split_inclusive(['.', '_', ':'])
+}
+
 #[derive(Clone, Debug)]
 pub struct Column {
     pub text: String,
@@ -449,6 +455,23 @@ mod tests {
         assert_eq!(amount(Money::new(123_456_789, Currency::Inr)), "₹\u{a0}12,34,567.89");
         assert_eq!(amount(Money::new(-10_000_000, Currency::Inr)), "-₹\u{a0}1,00,000.00");
         assert_eq!(amount(Money::new(1_000_000_000, Currency::Usdt)), "1,000.00\u{a0}USDT");
+    }
+
+    #[test]
+    fn a_code_may_break_after_its_points_underscores_and_colons() {
+        for (code, wanted) in [
+            (
+                "transfer.status.payout_processing",
+                vec!["transfer.", "status.", "payout_", "processing"],
+            ),
+            ("webhook_endpoints:read", vec!["webhook_", "endpoints:", "read"]),
+            ("HDFC0000001 …5678", vec!["HDFC0000001 …5678"]),
+            ("ends_", vec!["ends_"]),
+        ] {
+            let found: Vec<&str> = pieces(code).collect();
+            assert_eq!(found, wanted);
+            assert_eq!(found.concat(), code, "whoever copies it gets the same");
+        }
     }
 
     #[test]

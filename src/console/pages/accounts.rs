@@ -111,7 +111,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
             (None, true) => "expired",
             (None, false) => "active",
         };
-        let permissions = PageCell::Text(key_forms::shown(&visit, &key.permissions));
+        let permissions = key_forms::shown_cell(&visit, &key.permissions);
         let mut line = TableLine::new(vec![
             PageCell::Several(vec![
                 PageCell::Code(key.hint.clone()),

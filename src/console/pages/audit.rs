@@ -6,7 +6,7 @@ use super::super::blocks::{
     ConsolePage, PageBlock, PageCell, PageForm, Question, Section, Table, TableLine, Tone, word,
 };
 use super::super::visit::{Failure, PageOutcome, Visit};
-use super::decide;
+use super::{decide, keys};
 use crate::audit::{self, Action, Chain, Entry};
 use crate::kernel::{StoreError, Via};
 use crate::rails::files::values::Day;
@@ -226,10 +226,12 @@ fn details(visit: &Visit, entry: &Entry) -> Vec<PageCell> {
             cells.push(PageCell::time(at));
             continue;
         }
+        if name == "permissions" && text != "all" {
+            cells.extend(keys::listed(text));
+            continue;
+        }
         cells.push(PageCell::Text(match name.as_str() {
-            "permissions" if text == "all" => word(words, "everything"),
-            // With a space, so that the line may break there.
-            "permissions" => text.replace(',', ", "),
+            "permissions" => word(words, "everything"),
             "decision" => decide::decision_word(visit, text),
             "cause" => words.get(&format!("approvals.cause_{text}")).to_owned(),
             "mode" | "role" | "status" | "step" | "of" => word(words, text),

@@ -3,7 +3,7 @@
 
 use askama::Template;
 
-use super::super::blocks::{PageForm, Question, moment, word};
+use super::super::blocks::{PageCell, PageForm, Question, moment, word};
 use super::super::frame::{Frame, draw};
 use super::super::visit::{Failure, PageOutcome, Visit};
 use super::decide;
@@ -144,11 +144,24 @@ pub async fn make(visit: Visit) -> PageOutcome {
 }
 
 /// Permissions in words.
-pub fn shown(visit: &Visit, permissions: &str) -> String {
+fn shown(visit: &Visit, permissions: &str) -> String {
     match permissions {
         "" => word(visit.words, "everything"),
         some => some.replace(',', ", "),
     }
+}
+
+/// The same, as a table shows them.
+pub fn shown_cell(visit: &Visit, permissions: &str) -> PageCell {
+    match permissions {
+        "" => PageCell::Text(word(visit.words, "everything")),
+        some => PageCell::Several(listed(some).collect()),
+    }
+}
+
+/// Named permissions, each in a cell of its own.
+pub fn listed(permissions: &str) -> impl Iterator<Item = PageCell> + '_ {
+    permissions.split(',').map(|permission| PageCell::Code(permission.to_owned()))
 }
 
 pub async fn revoke(visit: Visit) -> PageOutcome {
