@@ -100,7 +100,8 @@ line = "INSERT INTO bank_statement_lines (id, sha256, statement_number, number, 
 for number, sign, matching, reference in ((1, "credit", "no_reference", "INTEREST 4711"), (2, "debit", "unknown_reference", "HDFCN52026112200000001")):
     store.execute(line, (minted(), os.urandom(32), number, time.strftime("%Y-%m-%d"), 12_345_600, sign, matching, reference))
 one = "SELECT id FROM refunds WHERE status = 'requires_address' ORDER BY id LIMIT 1"
-store.execute(f"UPDATE refunds SET status = 'processing' WHERE id = ({one})")
+address = store.execute("SELECT address FROM deposit_addresses LIMIT 1").fetchone()[0]
+store.execute(f"UPDATE refunds SET status = 'processing', to_address = ? WHERE id = ({one})", (address,))
 store.execute("COMMIT")
 `;
 
