@@ -53,6 +53,10 @@ mod tests {
                 "दरें: asha का “फिर चलने दें”",
             ),
             ("payouts of account A B: there is none", "भुगतान, खाता A B: "),
+            (
+                "payouts were not paused for everybody: `hundi doctor` shows what is",
+                "भुगतान पर सभी के लिए",
+            ),
             // A name is not a word of the service.
             ("live is suspended already", "live पहले से"),
             ("shop is suspended already", "shop पहले से"),

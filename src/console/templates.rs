@@ -64,6 +64,12 @@ impl Words {
 
     /// What stands in a place.
     fn place(&self, name: &str, value: &str) -> String {
+        // Everybody, or an account.
+        if name == "whom" {
+            let everybody = || self.get("pauses.everybody").to_owned();
+            let account = || self.known_subject(value).unwrap_or_else(|| value.to_owned());
+            return if value == "everybody" { everybody() } else { account() };
+        }
         if !WORD_PLACES.contains(&name) {
             return value.to_owned();
         }
@@ -105,6 +111,8 @@ mod tests {
         assert_eq!(hindi.place("mode", "live"), hindi.get("word.live"));
         assert_eq!(hindi.place("act", "refuse"), hindi.get("act.refuse"));
         assert_eq!(hindi.place("status", "no_such_word"), "no_such_word");
+        assert_eq!(hindi.place("whom", "everybody"), hindi.get("pauses.everybody"));
+        assert_eq!(hindi.place("whom", "account \"my shop\""), "खाता \"my shop\"");
         assert_eq!(hindi.said("refusal.", "no template has this"), None);
     }
 }
