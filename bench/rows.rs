@@ -20,7 +20,7 @@ use hundi::kernel::{
     StoreError,
 };
 use hundi::quote_locks::{self, QuoteLock, RateInputs};
-use hundi::rates::RateSourceKind;
+use hundi::rates::MarketKind;
 use hundi::store::key_segments::{KEYS_IN_SEGMENT_MAX, KeySegments};
 use hundi::store::sqlite::{self, SqliteTx};
 use hundi::store::{Store, Tx};
@@ -68,7 +68,7 @@ impl Template {
             rate: Rate(88_412_500),
             mid_market_rate: Rate(88_412_500),
             rate_inputs: Some(RateInputs {
-                source: RateSourceKind::Fixed,
+                source: MarketKind::Fixed,
                 usdt_usd: Rate(1_000_000),
                 observed_at: now.instant(),
             }),

@@ -211,9 +211,9 @@ impl App {
             }
         };
         let services = Arc::new(Services { settings, sealer, ifsc, screening, test, live });
-        let keeper = services.clone();
+        let shared = services.clone();
         let signing =
-            store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
+            store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &shared.sealer)?)).await;
         signing.map_err(|failure| {
             format!("the keys that sign payment advices cannot be made: {failure:?}")
         })?;
@@ -307,7 +307,7 @@ impl App {
                      taken until one does"
                 );
             }
-            // Without live mode nothing of its chain is handed out.
+            // While live mode is off, no address of its chain is handed out.
             if let Ok(ports) = self.state.services.ports(mode) {
                 first_start::refuse_used_key(&self.state.store, chain, &ports.addresses).await?;
             }
@@ -396,8 +396,8 @@ impl App {
             Worker::leading("webhook_drills", move |stop, _| {
                 webhooks::drill::run(drills.clone(), drills_client.clone(), stop)
             }),
-            // Under one lease and so on one node, where the sequencer's signal wakes the delivery
-            // worker.
+            // These share one lease, so they run on one node. There the sequencer's signal wakes
+            // the delivery worker.
             Worker::leading(events::watch::SEQUENCER_LEASE, move |stop: Stop, lease| {
                 let handover = Arc::<Handover>::default();
                 let (app, client) = (delivered.clone(), client.clone());

@@ -40,7 +40,7 @@ pub enum SettingValue {
     Seconds(i64),
     YesOrNo(bool),
     Money(Money),
-    /// The most of something; `None` is no limit.
+    /// An upper limit; `None` is no limit.
     Most(Option<Money>),
     /// Requests a second; 0 is no limit.
     EachSecond(u32),

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::store::{Database, sqlite};
 
 /// Copies the database as it stands at one moment into a new file with mode 0600, and prints where.
-/// `Err` for PostgreSQL, where there is no database, and where the file exists already.
+/// `Err` for PostgreSQL, if there is no database, or if the file exists already.
 pub fn write(database: &Database, file: &Path) -> Result<(), String> {
     database.must_exist()?;
     let Database::Sqlite(database) = database else {

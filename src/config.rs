@@ -1,5 +1,6 @@
-//! Configuration: a TOML file, over it environment variables, over these flags. A value that cannot
-//! be read or is out of its range is an error, not a default.
+//! Configuration, from a TOML file, environment variables and flags. A variable wins over the file,
+//! and a flag over a variable. A value that cannot be read or is out of its range is an error, not
+//! a default.
 
 mod addresses;
 mod sources;
@@ -73,7 +74,8 @@ pub struct Config {
     pub settings: Settings,
     /// Where each setting that is one value and not at its default comes from.
     pub origins: BTreeMap<&'static str, SettingOrigin>,
-    /// If it is not set, links begin with the address that the service listens on.
+    /// Whether `public_url` is set. If not, links begin with the address that the service listens
+    /// on.
     pub is_public_url_set: bool,
     /// A test net for test mode; without it the chain is simulated.
     pub test_chain: Option<ChainSettings>,
@@ -215,7 +217,8 @@ impl Config {
             .allow_loopback_webhooks
             .or(value!(allow_loopback_webhooks))
             .unwrap_or_else(|| {
-                // Behind a proxy the service listens on loopback and serves callers from elsewhere.
+                // A public URL elsewhere means a proxy: the service listens on loopback, and its
+                // callers are on other machines.
                 is_loopback(&listen) && public_url.as_deref().is_none_or(is_loopback_url)
             });
         let bank = file.bank.map(BankSettings::try_from).transpose();
@@ -533,10 +536,10 @@ mod tests {
             let path =
                 std::env::temp_dir().join(format!("hundi-mistake-{}.toml", std::process::id()));
             std::fs::write(&path, text).unwrap();
-            let told = read(&[], Flags { config: Some(path.clone()), ..Flags::default() }).err();
+            let fault = read(&[], Flags { config: Some(path.clone()), ..Flags::default() }).err();
             std::fs::remove_file(path).unwrap();
-            let told = told.unwrap();
-            assert!(told.starts_with(wanted) && !told.contains("112233445566"), "{told}");
+            let fault = fault.unwrap();
+            assert!(fault.starts_with(wanted) && !fault.contains("112233445566"), "{fault}");
         }
     }
 

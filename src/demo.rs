@@ -1,6 +1,6 @@
 //! `hundi demo`: makes a payout in six steps against a server of its own. A webhook receiver of its
 //! own verifies the signatures. The demo prints each webhook as it arrives, and checks the book. It
-//! then prints links to look at, and stays up until Ctrl-C or another signal that ends.
+//! then prints links to look at, and stays up until a signal such as Ctrl-C.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -93,8 +93,8 @@ struct DemoSetup {
 /// viewer before the deposit, and serves until a signal ends it. Its folder is removed however it
 /// ends.
 pub async fn run(once: bool) -> Result<(), String> {
-    // Before the folder is made, so that from here on no signal ends the process without removing
-    // it.
+    // Signals are watched before the folder is made, so that none of them ends the process without
+    // removing the folder.
     let mut signals = EndSignals::watch().map_err(|error| format!("signals: {error}"))?;
     let folder = TemporaryFolder::new()?;
     let flags = Flags {
@@ -163,7 +163,7 @@ pub async fn run(once: bool) -> Result<(), String> {
     };
     let outcome = tokio::select! {
         outcome = stage.steps() => outcome,
-        () = signals.receive() => Err("the demo was ended before its end".into()),
+        () = signals.receive() => Err("the demo was stopped before it was finished".into()),
     };
     if outcome.is_ok() && !once {
         println!("\nThe server stays up. Press Ctrl-C to end it and remove its database.");
@@ -397,7 +397,7 @@ impl DemoSetup {
         let report = checked.await.map_err(|error| error.to_string())?;
         let report = report.map_err(|error| error.to_string())?;
         match report.faults.as_slice() {
-            [] => Ok(report.counts.first().cloned().unwrap_or_default()),
+            [] => Ok(report.summary.first().cloned().unwrap_or_default()),
             faults => Err(format!("the book is wrong: {}", faults.join("; "))),
         }
     }

@@ -8,10 +8,10 @@ pub const FREE_BYTES_MIN: u64 = 512 * 1024 * 1024;
 
 /// The space of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct DiskSpace {
     /// Bytes that the service's user can still write.
-    pub free: u64,
-    pub all: u64,
+    pub free_bytes: u64,
+    pub total_bytes: u64,
 }
 
 /// A folder that the service writes to, and what it is called in metrics.
@@ -22,20 +22,20 @@ pub struct WatchedFolder {
 }
 
 /// The space of the file system that holds a folder, or holds the nearest existing folder above it.
-pub fn room(folder: &Path) -> io::Result<Room> {
+pub fn space(folder: &Path) -> io::Result<DiskSpace> {
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     let found = rustix::fs::statvfs(existing)?;
-    Ok(Room {
-        free: found.f_bavail.saturating_mul(found.f_frsize),
-        all: found.f_blocks.saturating_mul(found.f_frsize),
+    Ok(DiskSpace {
+        free_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+        total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
     })
 }
 
 /// The space for each folder whose file system answers, by what the folder is called in metrics.
-pub async fn rooms(folders: &[WatchedFolder]) -> Vec<(&'static str, Room)> {
+pub async fn spaces(folders: &[WatchedFolder]) -> Vec<(&'static str, DiskSpace)> {
     let folders = folders.to_vec();
     let look = move || -> Vec<_> {
-        folders.into_iter().filter_map(|at| Some((at.of, room(&at.folder).ok()?))).collect()
+        folders.into_iter().filter_map(|at| Some((at.of, space(&at.folder).ok()?))).collect()
     };
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }
@@ -54,12 +54,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_not_made_yet_has_the_room_of_the_one_above() {
+    fn a_folder_that_is_not_made_yet_has_the_space_of_the_one_above() {
         let folder = std::env::temp_dir();
-        let (here, below) = (room(&folder).unwrap(), room(&folder.join("a/b/c")).unwrap());
-        assert_eq!(here.all, below.all);
-        assert!(here.all > 0 && here.free <= here.all);
-        assert!(room(Path::new("no-such-folder")).unwrap().all > 0, "the working directory");
+        let (here, below) = (space(&folder).unwrap(), space(&folder.join("a/b/c")).unwrap());
+        assert_eq!(here.total_bytes, below.total_bytes);
+        assert!(here.total_bytes > 0 && here.free_bytes <= here.total_bytes);
+        let working = space(Path::new("no-such-folder")).unwrap();
+        assert!(working.total_bytes > 0, "the working directory");
         assert_eq!(shown(512 * 1024 * 1024), "536 MB");
         assert_eq!(shown(12_345_678_901), "12.3 GB");
     }

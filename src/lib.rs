@@ -1,19 +1,19 @@
 //! hundi pays Indian rupees into NRE bank accounts, funded by stablecoin deposits.
 //!
-//! The rooms, from the ground up. A room imports only rooms above it in this list; `tests/tidy.rs`
-//! fails otherwise, and compares this list with the map in ARCHITECTURE.md.
+//! The rooms (top-level modules), lowest first. A room imports only rooms that are listed before
+//! it. `tests/tidy.rs` checks that, and compares this list with the map in ARCHITECTURE.md.
 
-// Tests may stop at the first surprise; the service may not.
+// Tests may panic; the service may not.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 // Time and randomness are arguments: see clippy.toml.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
-pub mod kernel; // the words: identifiers, money, time, statuses, refusals, encryption at rest
+pub mod kernel; // identifiers, money, time, statuses, refusals, encryption at rest
 pub mod disk; // room on the file systems that the service writes to
 pub mod tls; // root certificates for every outgoing connection
 pub mod store; // transactions: SQLite, PostgreSQL, idempotency, lists, leases, migrations
-pub mod secrets; // the encryption key's file
-pub mod tasks; // what is due later
+pub mod secrets; // the encryption key's file, and the lock that keeps two servers off one database
+pub mod tasks; // work that is due later
 pub mod audit; // the hash-chained log of what people and the service did
 pub mod metrics; // every figure that Prometheus reads, each named once
 pub mod outbound; // JSON over HTTP to chain nodes, rate sources and account look-ups

@@ -9,12 +9,12 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::disk::Room;
+use crate::disk::DiskSpace;
 use crate::kernel::Mode;
 use crate::store::Store;
 
 /// Upper bounds of the latency buckets, in seconds.
-const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+const BUCKET_SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct RequestLabels {
@@ -191,13 +191,13 @@ impl RegisterMetric for RateSources {
 }
 registered!(Family<RateSourceLabels, Gauge>);
 
-/// Times in seconds, by the buckets of [`SECONDS`].
+/// Times in seconds, by the buckets of [`BUCKET_SECONDS`].
 #[derive(Clone)]
 pub struct Seconds(Histogram);
 
 impl Default for Seconds {
     fn default() -> Seconds {
-        Seconds(Histogram::new(SECONDS))
+        Seconds(Histogram::new(BUCKET_SECONDS))
     }
 }
 
@@ -226,10 +226,11 @@ metrics! {
     /// where it fits no payment, `unread` where it could not be read.
     bank_reports: Reasons =
         "bank_reports" "Reports of the bank about single payments, by their effect",
-    /// Payouts that now wait for the operator because the bank's reports contradict each other or
+    /// Payouts that wait for the operator because the bank's reports contradict each other or
     /// cannot be acted on, by reason.
     bank_alarms: Reasons =
-        "bank_alarms" "Payouts that a report of the bank gave to the operator, by reason",
+        "bank_alarms"
+        "Payouts that the operator has to decide after a report of the bank, by reason",
     /// Turns of the bank's worker: `done`, `failed`.
     bank_turns: Reasons =
         "bank_turns" "Turns of the bank's worker by outcome",
@@ -238,7 +239,7 @@ metrics! {
         "bank_outbox_files" "Files for the bank that its agent has not taken",
     bank_outbox_oldest_seconds: Gauge =
         "bank_outbox_oldest_seconds" "How long the oldest of them has waited",
-    /// Room on the file systems of the database and the bank's folders.
+    /// Space on the file systems of the database and the bank's folders.
     disk_free_bytes: Family<FolderLabels, Gauge> =
         "disk_free_bytes" "Bytes that can still be written where a folder of the service lies",
     disk_bytes: Family<FolderLabels, Gauge> =
@@ -282,7 +283,7 @@ metrics! {
         "store_groups_again" "Groups that ran again because one transaction was undone",
     clock_step_seconds: Gauge =
         "clock_step_seconds"
-        "How far the machine's clock was stepped from the service's since the start",
+        "How far the machine's clock has been set off the service's clock since the start",
     /// 1 for each lease that this node holds.
     leases_held: Family<LeaseLabels, Gauge> =
         "leases_held" "1 while this node holds the lease of a worker",
@@ -307,7 +308,8 @@ metrics! {
         "chain_lag_alarm_seconds" "The setting lag_alarm_seconds: the chain is behind above this",
     chain_in_trouble: Family<ChainLabels, Gauge> =
         "chain_in_trouble"
-        "1 while the chain cannot be followed, its token handed over, or no address goes out",
+        "1 while the chain cannot be followed, its token counts as moved to a new contract, or no \
+         address is handed out",
     chain_unchecked: Family<ChainLabels, Gauge> =
         "chain_unchecked" "1 while one node alone is believed, because no other answers",
     chain_nodes: Family<ChainLabels, Gauge> =
@@ -349,11 +351,11 @@ impl Metrics {
         self.backlog.get_or_create(&labels).set(count);
         self.backlog_oldest_seconds.get_or_create(&labels).set(oldest_seconds);
     }
-    pub fn disk(&self, folder: &'static str, room: Room) {
+    pub fn disk(&self, folder: &'static str, space: DiskSpace) {
         let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let labels = FolderLabels { folder };
-        self.disk_free_bytes.get_or_create(&labels).set(bytes(room.free));
-        self.disk_bytes.get_or_create(&labels).set(bytes(room.all));
+        self.disk_free_bytes.get_or_create(&labels).set(bytes(space.free_bytes));
+        self.disk_bytes.get_or_create(&labels).set(bytes(space.total_bytes));
     }
     pub fn lease_held(&self, lease: &'static str, is_held: bool) {
         self.leases_held.get_or_create(&LeaseLabels { lease }).set(i64::from(is_held));
@@ -423,7 +425,7 @@ mod tests {
             .collect()
     }
 
-    /// The names that a text has and no metric bears.
+    /// The names in a text that belong to no metric.
     fn unknown(text: &str) -> Vec<String> {
         let bare = |name: &str| {
             ["_total", "_bucket", "_sum", "_count"]

@@ -74,9 +74,9 @@ impl OutboundEndpoint {
         let header = header
             .map(|(name, value)| {
                 let name = HeaderName::from_bytes(name.as_bytes())
-                    .map_err(|_| fault("the header's name is none"))?;
+                    .map_err(|_| fault("the header's name is not valid"))?;
                 HeaderValue::from_str(value.expose_secret())
-                    .map_err(|_| fault("the header's value has characters that none may have"))?;
+                    .map_err(|_| fault("the header's value has a character that is not allowed"))?;
                 Ok((name, value))
             })
             .transpose()?;
@@ -145,7 +145,7 @@ impl OutboundEndpoint {
         )
     }
 
-    /// The complete address, whose path may have a key: only for a keyed digest.
+    /// The complete address, whose path may hold a key. Use it only for a keyed digest.
     pub fn whole_address(&self) -> SecretString {
         SecretString::from(self.uri.to_string())
     }
@@ -270,7 +270,7 @@ impl Client {
 }
 
 /// What is wrong and what to do about it, if known. Otherwise the innermost cause, which says more
-/// than "client error". It names a host at most.
+/// than "client error". Of the address, the text shows the host at most.
 fn connection_fault(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     loop {
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_is_waited_for_longer_than_minutes() {
+    async fn a_retry_after_counts_for_five_minutes_at_most() {
         for (text, seconds) in [("300", 300), ("86400", 300), ("18446744073709551615", 300)] {
             let answer: &'static str =
                 format!("HTTP/1.1 429 Slow\r\nRetry-After: {text}\r\nContent-Length: 0\r\n\r\n")
@@ -465,12 +465,12 @@ mod tests {
             ("https://127.0.0.1:1/".into(), "connection refused"),
             ("http://no-such-host.invalid/".into(), "name is not known"),
         ] {
-            let Err(OutboundError::Connection(told)) = ask(address.clone()).await else {
+            let Err(OutboundError::Connection(reason)) = ask(address.clone()).await else {
                 panic!("{address} was connected to");
             };
-            assert!(told.contains(wanted), "{address}: {told}");
-            let is_raw = told.contains(['{', '"']) || told.contains("::");
-            assert!(!is_raw && told.contains(": "), "{address} is told of as {told}");
+            assert!(reason.contains(wanted), "{address}: {reason}");
+            let is_raw = reason.contains(['{', '"']) || reason.contains("::");
+            assert!(!is_raw && reason.contains(": "), "{address}: {reason}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Every resource that moves money or is about somebody. Routes, event types and the checks of the
-//! book are made from this list.
+//! Every resource of the API except events, webhooks and test helpers, which `routes.rs` adds.
+//! Routes, event types and the checks of the book are made from this list.
 
 use crate::resource::Resource;
 use crate::{

@@ -77,12 +77,12 @@ pub fn check_secret_files() -> Result<(), String> {
     Ok(())
 }
 
-/// The error if no key was given for a database that has no file beside it.
+/// The error if no key was given for PostgreSQL, which has no key file beside it.
 pub const KEY_NEEDED: &str = "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the \
  same on each: make it once with `head -c 32 /dev/urandom | base64`";
 
-/// The keys that the operator gave by variables. The second one opens values too, while the key is
-/// changed.
+/// The keys that the operator gave by variables. While the key is changed, the second one opens
+/// values too.
 #[derive(Clone, Debug, Default)]
 pub struct GivenKeys {
     key: Option<SecretString>,

@@ -9,7 +9,7 @@ use crate::issuers::Issuers;
 use crate::kernel::seal::{SealedPlace, Sealer, SealingKey};
 use crate::kernel::{Currency, Id, IdKind, Mode, Money, Now, Rate, StoreError, hex};
 use crate::rails::Rail;
-use crate::rates::{RateBounds, RateSource};
+use crate::rates::{Market, RateBounds};
 use crate::screening::lists::Lists;
 use crate::screening::{Screener, ScreeningFinding, ScreeningHit, ScreeningQuestion};
 use crate::secrets;
@@ -104,7 +104,7 @@ impl Default for Settings {
 
 /// The ports of one mode.
 pub struct Ports {
-    pub rates: Box<dyn RateSource>,
+    pub rates: Box<dyn Market>,
     pub rail: Box<dyn Rail>,
     pub accounts: Box<dyn AccountVerifier>,
     pub screener: Box<dyn Screener>,
@@ -131,8 +131,8 @@ impl Services {
             .as_ref()
             .filter(|_| self.ports(mode).map_or(true, |ports| ports.screener.asks_lists()))
     }
-    /// Screens a person or business, from memory. Until live mode is configured, it still asks the
-    /// lists. Without lists, the finding is `unreviewed`.
+    /// Screens a person or business, from memory. Where live mode is not configured, its subjects
+    /// are compared with the lists all the same; without lists, the finding is `unreviewed`.
     pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
         match (self.ports(mode), &self.screening) {
             (Ok(ports), _) => ports.screener.screen(question),

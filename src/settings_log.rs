@@ -1,7 +1,7 @@
 //! The settings in force: one list of them, which the console shows and the audit log keeps. A
 //! start adds an entry if its settings differ from the last ones. Plain settings are kept as they
-//! are. Each table that may hold secrets or account numbers is kept as a keyed digest. It shows
-//! that the table changed, but not what in it.
+//! are. Each table that may hold secrets or account numbers is kept as a keyed digest, which shows
+//! that the table changed, but not what changed in it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -168,8 +168,9 @@ pub async fn keep(config: &Config, store: &Store, services: &Services) -> Result
     kept.map_err(|error| format!("the settings in force cannot be recorded: {error}"))
 }
 
-/// Nodes that share a database may have settings of their own. So an entry is also left out if an
-/// earlier entry has the same settings, and no entry after that one has other shared settings.
+/// [`keep`] within a transaction. Nodes that share a database may have settings of their own. So an
+/// entry is also left out if an earlier entry has the same settings, and no entry after that one
+/// has other shared settings.
 fn keep_changed(tx: &mut dyn Tx, now: &Now, shown: &[ShownSetting]) -> Result<(), StoreError> {
     let action = Action::Settings.as_str().to_owned();
     let sought = Sought { action, before: i64::MAX, ..Sought::default() };

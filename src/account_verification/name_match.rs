@@ -165,7 +165,7 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
     Some(of_each.reduce(f64::min).unwrap_or(0.0))
 }
 
-/// Of a word's sound: its first letter, and the consonants after it.
+/// A word's sound, reduced to its first letter and the consonants after it.
 fn first_and_consonants(heard: &str) -> String {
     heard
         .chars()
@@ -244,6 +244,7 @@ fn joined(words: &[String], other: &[String]) -> Vec<String> {
 /// The counts of pairs and of words left over, of two names.
 #[derive(Default, Debug)]
 struct PairTally {
+    /// For each pair of the same word: its place in either name, and the certainty.
     same: Vec<(usize, usize, f64)>,
     initials: usize,
     near: usize,

@@ -72,6 +72,7 @@ pub(super) fn persons(name: &str) -> Vec<Person> {
         format!(" {} ", name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" "));
     text = replace_mark(&text, "a/c", ADDED, " ");
     text = replace_mark(&text, "m/s", &[], " ");
+    // The character 1 stands for a relation, and a relative's name follows it.
     for relation in RELATIONS {
         // A whole word, perhaps with dots: "s/o", " S/O. ".
         text = text

@@ -1,5 +1,5 @@
-//! A chain that is none of Ethereum's, through the whole service: `chains/stub.rs` is all that is
-//! added for it.
+//! Takes a chain that is not of Ethereum's kind through the whole service. `chains/stub.rs` is all
+//! that is added for it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,7 +95,7 @@ impl Stage {
         }
     }
 
-    /// What a transfer of 100.00 is asked for with.
+    /// The body of a request for a transfer of 100.00 USD.
     async fn body(&self, refund_address: &str) -> Value {
         let sender = json!({"name": "Ravi Rao", "type": "individual", "country": "AE"});
         let sender = self.post("/v1/senders", sender).await;
@@ -178,14 +178,14 @@ async fn a_chain_of_another_kind_funds_a_transfer_and_confirms_its_refund() {
     let second = stage.post("/v1/transfers", stage.body(&payer).await).await;
     let astray = pay(seconds(), &[(address(9), 100 * USDT)]);
     let path = format!("/v1/transfers/{}/funding/diagnose", text(&second["id"]));
-    let told = stage.post(&path, json!({"transaction_hash": astray.to_string()})).await;
+    let diagnosis = stage.post(&path, json!({"transaction_hash": astray.to_string()})).await;
     assert_eq!(
-        (text(&told["code"]), text(&told["to_address"])),
+        (text(&diagnosis["code"]), text(&diagnosis["to_address"])),
         ("wrong_address", ChainAddress::of_chain("stub", address(9)).to_string().as_str())
     );
-    let scope = AuditExtent { blocks: None, all_addresses: true };
+    let extent = AuditExtent { blocks: None, all_addresses: true };
     let chain = &stage.app.state.chains[0];
-    let compared = audit::run_once(&stage.app.state.store, chain, scope).await.unwrap();
+    let compared = audit::run_once(&stage.app.state.store, chain, extent).await.unwrap();
     assert_eq!((compared.movements_count, compared.refunds_count), (1, 1));
     assert_eq!(compared.held, compared.balance);
 

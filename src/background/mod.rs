@@ -67,8 +67,8 @@ impl Worker {
         }
     }
 
-    /// Starts it if it runs on this node. `takes_requests` and `does_work` say what the node's role
-    /// includes.
+    /// Starts the worker if it runs on this node. `takes_requests` and `does_work` say what the
+    /// node's role includes.
     pub fn start(
         self,
         app: &Arc<AppState>,

@@ -80,7 +80,7 @@ mod tests {
         load(&watched, &store).await.unwrap();
         new[1..].iter().for_each(|address| watched.add(address));
         assert!(stored.iter().chain(&new).all(|address| watched.may_hold(address)));
-        // The control: a stranger is turned away, so the filter does more than claim everybody.
+        // The control: the filter says no to nearly all foreign addresses.
         assert!(
             addresses(count * 2, 100).iter().filter(|address| watched.may_hold(address)).count()
                 < 5

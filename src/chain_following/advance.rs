@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::block_groups::{BlockGroup, block_groups, observe};
-use super::follower::{Follower, store};
+use super::follower::{Follower, store_error};
 use super::owned_logs::OwnedLog;
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::Log;
@@ -58,8 +58,11 @@ impl Follower {
         verify::check_times(ends, cursor.block_time, self.latest_time())
             .map_err(|doubt| self.doubted(lead, doubt))?;
         let owned_logs = self.owned_logs(&range.logs).await?;
-        let deprecations: Vec<&Log> =
-            range.logs.iter().filter(|log| chain.token_log(log) && log.is_deprecation()).collect();
+        let deprecations: Vec<&Log> = range
+            .logs
+            .iter()
+            .filter(|log| chain.is_token_log(log) && log.is_deprecation())
+            .collect();
         let logs: Vec<&Log> =
             owned_logs.iter().map(|owned| &owned.log).chain(deprecations.iter().copied()).collect();
         let others: Vec<&NodeHeight<'_>> = node_heights
@@ -92,7 +95,8 @@ impl Follower {
             if !has_happened || chain.denies_deprecation().await {
                 tracing::warn!(
                     block = log.block_number.0,
-                    "the token was shown to hand over to another one, and did not"
+                    "a node showed that the token moved to a new contract, but that transaction \
+                     failed, or the contract denies it; this is ignored"
                 );
             } else {
                 deprecation =
@@ -141,7 +145,7 @@ impl Follower {
                 .store
                 .write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?))
                 .await
-                .map_err(store)?;
+                .map_err(store_error)?;
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
@@ -154,7 +158,7 @@ impl Follower {
             }
             Ok(true)
         };
-        self.app.store.write(work).await.map_err(store)
+        self.app.store.write(work).await.map_err(store_error)
     }
 
     /// Checks a range that the lead showed. Asks another node for the same range, and reads some

@@ -1,4 +1,5 @@
-//! Cuts what was read into several transactions, and makes deposits of movements.
+//! Cuts what was read into groups of blocks, one for each transaction, and makes deposits of
+//! movements.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,10 +27,10 @@ pub(super) struct BlockGroup {
     pub(super) sweeps: Vec<Sweep>,
 }
 
-/// Cuts what a range holds at the ends of blocks, once a group has `MOVEMENTS_AT_ONCE`. A block is
-/// never cut, so one with many movements makes a larger group. `movements` are in the order of the
-/// chain, and `headers` has the header of each of their blocks. `from` and `last` are the cursors
-/// before and after the whole range.
+/// Cuts what a range holds into groups of whole blocks. A group ends with the block in which it
+/// reaches `MOVEMENTS_AT_ONCE`, so a block with many movements makes a larger group. `movements`
+/// are in the order of the chain, and `headers` has the header of each of their blocks. `from` and
+/// `last` are the cursors before and after the whole range.
 pub(super) fn block_groups(
     movements: Vec<Movement>,
     sweeps: Vec<Sweep>,

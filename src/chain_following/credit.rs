@@ -75,7 +75,8 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
     let name = chain.settings.name;
     audit::require_node(chain).await?;
     let (cursor, _) = audit::read_progress(&app.store, chain).await?;
-    // What each node shows, with the time of its block, which decides whether the money came late.
+    // What the first node shows, with which that of the others is compared: its receipt, and the
+    // time of the block, which decides whether the money came late.
     let mut shown: Option<(&dyn ChainNode, Receipt, i64)> = None;
     for node in &chain.nodes {
         let fault = |fault| CreditError::Node { node: node.label(), fault };
@@ -141,7 +142,10 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
         let known_count = deposits.iter().filter(|deposit| known.contains(&deposit.id)).count();
         Ok(Credited { deposits, known_count, sweeps_count })
     };
-    app.store.write(work).await.map_err(|failure: OperationError| audit::unstored(failure).into())
+    app.store
+        .write(work)
+        .await
+        .map_err(|failure: OperationError| audit::store_error(failure).into())
 }
 
 /// The deposits that the book has of a transaction's movements.

@@ -1,5 +1,5 @@
-//! Refuses an account key that was used before this database was made: its first addresses already
-//! belong to other transfers. No address is handed out before a node has told.
+//! Refuses an account key that was used before this database was made, because its first addresses
+//! already belong to other transfers. No address is handed out before a node has answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,31 +18,32 @@ use crate::store::{Cost, Store};
 const ADDRESSES_ASKED: usize = 12;
 /// Longest wait until the nodes are asked again.
 const ASK_SECONDS_MAX: u64 = 30;
-/// How often the log says again that a key was used before.
+/// Seconds after which the log says again that a key was used before.
 const TOLD_SECONDS: u64 = 60;
 
 /// What is known of an account key.
 enum KeyHistory {
-    /// The first node that answered knows no history, or this database has handed out addresses of
-    /// the key before.
-    Unused,
-    /// Its addresses have a history: a text for the operator that says what to do.
-    Used(String),
-    /// No node has told.
+    /// The key may be used: the first node that answered knows no history of it, or this database
+    /// itself has handed out its addresses.
+    Usable,
+    /// Its addresses have a history elsewhere: a text for the operator that says what to do.
+    UsedElsewhere(String),
+    /// No node has answered.
     Unknown,
 }
 
-/// Asks the chain about the first addresses of its account key, if this database has never handed
-/// one out. `Err` is a text for the operator: the addresses have a history, and what to do; or the
-/// store or the derivation failed. If no node answers, the pool is held: [`run`] asks again.
+/// Asks the chain about the first addresses of its account key, if this database has never reserved
+/// one. If no node answers, the pool is held, and [`run`] asks again. `Err` is a text for the
+/// operator: either the addresses have a history, and what to do about that, or the store or the
+/// derivation failed.
 pub async fn refuse_used_key(
     store: &Store,
     chain: &FollowedChain,
     addresses: &AddressPool,
 ) -> Result<(), String> {
     match history(store, chain, addresses).await? {
-        KeyHistory::Unused => Ok(()),
-        KeyHistory::Used(text) => Err(text),
+        KeyHistory::Usable => Ok(()),
+        KeyHistory::UsedElsewhere(text) => Err(text),
         KeyHistory::Unknown => {
             addresses.hold();
             tracing::warn!(
@@ -70,12 +71,12 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: Stop) 
             wait = Duration::from_secs(TOLD_SECONDS);
         } else {
             match ask(&app, &chain, &ports.addresses).await {
-                Ok(KeyHistory::Unused) => {
+                Ok(KeyHistory::Usable) => {
                     ports.addresses.release();
                     tracing::info!(chain = name, "deposit addresses are handed out from now on");
                     return;
                 }
-                Ok(KeyHistory::Used(text)) => {
+                Ok(KeyHistory::UsedElsewhere(text)) => {
                     told_used = Some(text);
                     continue;
                 }
@@ -121,7 +122,7 @@ async fn history(
     let index_name = pool.index_name().to_owned();
     let is_new = store.read(Cost::Point, move |tx| Ok(pool::is_new(tx, &index_name)?)).await;
     if !is_new.map_err(|failure: OperationError| failure.to_string())? {
-        return Ok(KeyHistory::Unused);
+        return Ok(KeyHistory::Usable);
     }
     let key = chain.settings.account_key.clone();
     let kind = chain.kind();
@@ -131,20 +132,20 @@ async fn history(
         let used = match used(node.as_ref(), chain, &addresses).await {
             Ok(used) => used,
             Err(fault) => {
-                tracing::warn!(node = node.label(), %fault, "a node does not tell whether the \
-                    first addresses of the account key were used");
+                tracing::warn!(node = node.label(), %fault, "a node could not say whether the \
+                    first addresses of the account key were used; the next node is asked");
                 continue;
             }
         };
         let count = used.iter().filter(|is_used| **is_used).count();
         let Some(position) = used.iter().position(|is_used| *is_used) else {
-            return Ok(KeyHistory::Unused);
+            return Ok(KeyHistory::Usable);
         };
         let table = match chain.mode {
             Mode::Live => "live_chain",
             Mode::Test => "test_chain",
         };
-        return Ok(KeyHistory::Used(format!(
+        return Ok(KeyHistory::UsedElsewhere(format!(
             "the account_key of [{table}] was used before: {count} of the {} addresses that this \
              new database would hand out first, such as {}, have a history on the chain. Give the \
              table a new account_key. Or, if this database takes the place of one that is lost, \

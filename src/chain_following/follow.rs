@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::addresses;
 use super::block_groups::BlockGroup;
-use super::follower::{Follower, store};
+use super::follower::{Follower, store_error};
 use crate::app_state::AppState;
 use crate::chains::followed::{FollowError, FollowedChain, NodeHeight, NodeHeights};
 use crate::chains::port::is_same_node;
@@ -35,7 +35,7 @@ pub(super) enum FollowProgress {
     CaughtUp,
 }
 
-/// Marks a chain as followed by this process, until it is dropped.
+/// Marks a chain as followed by this process until this value is dropped.
 pub(super) struct FollowedHere(Arc<FollowedChain>);
 
 impl FollowedHere {
@@ -125,17 +125,18 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
 }
 
 impl Follower {
-    /// One round: reads the next blocks of the final view. Once that is read to its end, also looks
-    /// at the blocks above it and at the refunds that were sent.
+    /// One round: reads the next blocks of the final view. After the last of them, it also looks at
+    /// the blocks above the final view and at the refunds that were sent.
     pub(super) async fn step(&mut self) -> Result<FollowProgress, FollowError> {
         let chain = self.chain.clone();
         let begun = chain.settings.timer.now();
         if chain.stats.height.load(Ordering::Relaxed) == 0 {
-            // Before any node is asked, so that the progress is shown even while none answers.
+            // The progress is shown before any node is asked, so that it is there even while none
+            // answers.
             let (mode, name) = (chain.mode, chain.settings.name);
             let stored =
                 self.app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?));
-            if let Some(cursor) = stored.await.map_err(store)? {
+            if let Some(cursor) = stored.await.map_err(store_error)? {
                 self.show_in_metrics(&cursor);
             }
         }
@@ -143,7 +144,9 @@ impl Follower {
             && !self.app.store.is_shared()
             && let Ok(ports) = self.app.services.ports(chain.mode)
         {
-            addresses::load(&ports.addresses.watched, &self.app.store).await.map_err(store)?;
+            addresses::load(&ports.addresses.watched, &self.app.store)
+                .await
+                .map_err(store_error)?;
             self.knows_addresses = true;
         }
         if chain.nodes.iter().any(|node| !node.fits()) {
@@ -174,8 +177,8 @@ impl Follower {
             // The final view never goes back: all nodes that answer are behind.
             return Err(self.doubted(first, VerifyError::Stale(cursor.anchor.height)));
         }
-        // The final height is that of the second-highest node. If it is below the cursor, nothing
-        // is read until that node catches up.
+        // The final height is that of the second-highest node, if two are compared. If it is below
+        // the cursor, nothing is read until that node catches up.
         let final_height = node_heights.final_view.height.max(cursor.anchor.height);
         if failpoint("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height
         {
@@ -212,8 +215,9 @@ impl Follower {
                 _ => return Ok(FollowProgress::Behind),
             }
         }
-        // In the same step, because on a busy chain there is always something final to read. With a
-        // slow gateway only in every second step, because the final view comes first.
+        // The blocks above the cursor are looked at in the same step, because on a busy chain there
+        // is always something final to read. With a slow gateway only every second step looks at
+        // them, because the final view comes first.
         let took = chain.settings.timer.now().saturating_sub(begun);
         self.has_skipped_pending = took > SLOW_STEP && !self.has_skipped_pending;
         if !self.has_skipped_pending {
@@ -232,7 +236,7 @@ impl Follower {
                     chain = chain.settings.name.as_str(),
                     node,
                     why,
-                    "a node is of no use now; the others go on without it"
+                    "a node cannot be used now; the service continues with the others"
                 );
             }
         }
@@ -247,8 +251,8 @@ impl Follower {
         &mut self,
         cursor: &mut Cursor,
     ) -> Result<(), FollowError> {
-        const MESSAGE: &str = "the token's contract handed over to another one: no new deposit \
-         address is given out until the operator configures it";
+        const MESSAGE: &str = "the token moved to a new contract: no new deposit address is \
+         handed out until the operator configures that contract";
         let chain = self.chain.clone();
         let name = chain.settings.name;
         self.is_token_deprecated = cursor.has_deprecated(chain.settings.token_contract.bytes());
@@ -270,12 +274,12 @@ impl Follower {
             .store
             .write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?))
             .await
-            .map_err(store)?
+            .map_err(store_error)?
         {
             tracing::warn!(
                 chain = name.as_str(),
-                "the token was marked as handed over, and its contract denies it: transfers are \
-                 taken again"
+                "the token counted as moved to a new contract, but its contract denies that: new \
+                 transfers are accepted again"
             );
             (*cursor, self.is_token_deprecated) = (to, false);
         }
@@ -295,7 +299,7 @@ impl Follower {
                 rows::tokens(tx, mode, name)?,
             ))
         };
-        let (known, tokens) = self.app.store.read(Cost::Point, read).await.map_err(store)?;
+        let (known, tokens) = self.app.store.read(Cost::Point, read).await.map_err(store_error)?;
         if let Some((cursor, identity)) = known {
             self.chain
                 .check_network_and_keep_tokens(&identity, tokens)
@@ -333,7 +337,7 @@ impl Follower {
         let begin = move |tx: &mut dyn Tx, now: &mut Now| {
             Ok(rows::begin(tx, now, mode, name, chain_id, token, &cursor)?)
         };
-        self.app.store.write(begin).await.map_err(store)?;
+        self.app.store.write(begin).await.map_err(store_error)?;
         tracing::info!(chain = name.as_str(), height = number, "the chain is followed from here");
         Ok(cursor)
     }
@@ -347,7 +351,7 @@ impl Follower {
             let is_taken = rows::follow_with(tx, mode, name, token)?;
             Ok((is_taken, rows::identity(tx, mode, name)?, rows::tokens(tx, mode, name)?))
         };
-        let (is_taken, identity, tokens) = self.app.store.write(work).await.map_err(store)?;
+        let (is_taken, identity, tokens) = self.app.store.write(work).await.map_err(store_error)?;
         if !is_taken {
             return Err(FollowError::Mismatch(format!(
                 "{TOKENS_COUNT_MAX} contracts were the token's on this chain already, and all are \

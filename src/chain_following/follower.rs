@@ -20,7 +20,7 @@ pub(super) struct PendingMovement {
     pub(super) movement: Movement,
 }
 
-/// Blocks above the cursor that were looked at last.
+/// What the last look above the cursor found.
 #[derive(Default)]
 pub(super) struct Pending {
     /// The last block of the view. Its hash tells the next look whether the block was replaced.
@@ -35,7 +35,8 @@ pub(super) struct Follower {
     pub(super) chain: Arc<FollowedChain>,
     /// Blocks that the next request for a range asks for: fewer after a refusal, then more again.
     pub(super) blocks_at_once: i64,
-    /// Which of the nodes is the lead; a fault moves it to the next one.
+    /// Chooses the lead among the nodes that can be it: a fault adds one, which makes the next node
+    /// the lead.
     pub(super) lead_offset: usize,
     pub(super) pending: Pending,
     pub(super) refunds_looked_at: Option<Instant>,
@@ -45,7 +46,7 @@ pub(super) struct Follower {
     pub(super) knows_addresses: bool,
     /// Whether the last step left out the blocks above the cursor.
     pub(super) has_skipped_pending: bool,
-    /// The configured token's contract was seen to deprecate itself: it handed over to another one.
+    /// Whether the token moved from the configured contract to a new one.
     pub(super) is_token_deprecated: bool,
     /// Keeps more than the last message, because two nodes can report two faults in turn.
     pub(super) log_throttle: LogThrottle,
@@ -101,6 +102,7 @@ impl Follower {
     }
 }
 
-pub(super) fn store(failure: OperationError) -> FollowError {
+/// A failure of the store as the reason why the chain cannot be followed.
+pub(super) fn store_error(failure: OperationError) -> FollowError {
     FollowError::Store(failure.to_string())
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 
-use super::follower::{Follower, store};
+use super::follower::{Follower, store_error};
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::{Log, TokenMovement, millionths};
 use crate::chains::followed::FollowError;
@@ -17,24 +17,25 @@ use crate::kernel::{Currency, Money};
 use crate::store::Cost;
 use crate::transfers;
 
-/// The largest movement that is credited, in millionths: one thousand million USDT. The sum of
-/// thousands of these still fits into the book.
+/// The largest movement that is credited, in millionths: 10^9 USDT. The sum of thousands of these
+/// still fits into the book.
 const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
 
 /// A movement that concerns us, with its log.
 pub(super) struct OwnedLog {
     pub(super) log: Log,
     pub(super) movement: TokenMovement,
+    /// Whether it left one of our addresses.
     pub(super) is_sweep: bool,
-    /// Whether it is a movement of the token: in the configured contract, or in the one that our
-    /// address's transfer was told.
+    /// Whether it is a movement of the token: in the configured contract, or in the former one that
+    /// the caller of our address's transfer was shown.
     pub(super) is_token: bool,
 }
 
 impl Follower {
     /// Finds the logs that concern our addresses, in the order of the chain. The addresses are read
-    /// before the transaction that credits, which is safe: an address is committed before its payer
-    /// can know it.
+    /// before the transaction that credits. That is safe, because an address is committed before
+    /// its payer can know it.
     pub(super) async fn owned_logs(&self, logs: &[Log]) -> Result<Vec<OwnedLog>, FollowError> {
         let mut moved: Vec<(Log, TokenMovement)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.
@@ -77,7 +78,7 @@ impl Follower {
             }
             Ok((ours, transfer_contracts))
         });
-        let (ours, transfer_contracts) = ours.await.map_err(store)?;
+        let (ours, transfer_contracts) = ours.await.map_err(store_error)?;
         let mut owned_logs: Vec<OwnedLog> = moved
             .into_iter()
             .filter(|(_, movement)| ours.contains(&movement.to) || ours.contains(&movement.from))
@@ -101,9 +102,9 @@ impl Follower {
         Ok(owned_logs)
     }
 
-    /// Checks logs of ours against `known`, and turns them into movements and sweeps. What did not
-    /// happen, or does not fit into the book, is logged and left out. `final_height` is `None` for
-    /// blocks above the final view.
+    /// Checks logs that concern us against the headers and receipts in `known`, and turns them into
+    /// movements and sweeps. What did not happen, or does not fit into the book, is logged and left
+    /// out. `final_height` is `None` for blocks above the final view.
     pub(super) fn movements_of(
         &self,
         lead: &dyn ChainNode,
@@ -137,7 +138,8 @@ impl Follower {
             else {
                 tracing::warn!(
                     block = number,
-                    "a movement to or from us is not of a size for the book; it is left out"
+                    "the amount of a movement to or from one of our addresses is too small or too \
+                     large for the book; it is left out"
                 );
                 continue;
             };

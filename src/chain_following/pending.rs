@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::block_groups::observe;
-use super::follower::{Follower, Pending, PendingMovement, store};
+use super::follower::{Follower, Pending, PendingMovement, store_error};
 use crate::chains::followed::FollowError;
 use crate::chains::port::{ChainNode, NodeError};
 use crate::chains::rows::{self, Cursor};
@@ -123,7 +123,7 @@ impl Follower {
         let any_in_reach = self.app.store.read(Cost::Point, move |tx| {
             Ok(deposits::rows::unsettled_on(tx, name.as_str())?.iter().any(is_in_reach))
         });
-        if movements.is_empty() && !any_in_reach.await.map_err(store)? {
+        if movements.is_empty() && !any_in_reach.await.map_err(store_error)? {
             return Ok(());
         }
         let movements: Arc<Vec<Movement>> =
@@ -144,6 +144,6 @@ impl Follower {
             now.leave_account();
             Ok(())
         };
-        self.app.store.write(work).await.map_err(store)
+        self.app.store.write(work).await.map_err(store_error)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::follower::{Follower, store};
+use super::follower::{Follower, store_error};
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::{Hash, Log, Receipt, millionths};
 use crate::chains::followed::FollowError;
@@ -41,7 +41,7 @@ impl Follower {
         let sent = self.app.store.read(Cost::Scan, move |tx| {
             Ok(refunds::rows::sent_on(tx, mode, name.as_str(), after, REFUNDS_COUNT_MAX)?)
         });
-        let sent = sent.await.map_err(store)?;
+        let sent = sent.await.map_err(store_error)?;
         // The next look continues where this one ends, so that no refund waits behind others whose
         // transactions are never found.
         self.refunds_after = sent
@@ -68,28 +68,28 @@ impl Follower {
                         let offset_seconds = keys::rows::clock_offset_seconds(tx, scope)?;
                         Ok((transfers::rows::find(tx, scope, transfer_id)?, offset_seconds))
                     });
-                    let (transfer, offset_seconds) = known.await.map_err(store)?;
+                    let (transfer, offset_seconds) = known.await.map_err(store_error)?;
                     let contract = transfer.map(|transfer| *transfer.token_contract.bytes());
                     // A transaction older than the refund does not pay it. `created` includes the
                     // account's test clock, and a block's time does not.
                     if header.timestamp.0 < refund.created - offset_seconds {
                         Err(SentHashError::BeforeRefund)
                     } else {
-                        self.places(&refund, contract.as_ref(), receipt)
+                        self.matching_log_indices(&refund, contract.as_ref(), receipt)
                     }
                 }
             };
             let work =
                 move |tx: &mut dyn Tx, now: &mut Now| Ok(conclude(tx, now, &refund, &verdict)?);
-            self.app.store.write(work).await.map_err(store)?;
+            self.app.store.write(work).await.map_err(store_error)?;
         }
         Ok(())
     }
 
-    /// The log indexes in a transaction's receipt that could be this refund: a movement of its
-    /// whole amount to its address, in the configured contract of the token or in the one that its
-    /// transfer's caller was shown.
-    pub(super) fn places(
+    /// The indices of the logs in a receipt that can be this refund: each moves its whole amount to
+    /// its address, in the configured contract of the token or in the one that its transfer's
+    /// caller was shown. `Err` if there is none.
+    pub(super) fn matching_log_indices(
         &self,
         refund: &Refund,
         transfer_contract: Option<&AddressBytes>,
@@ -106,9 +106,9 @@ impl Follower {
                         && units == Some(refund.amount.units)
                 })
         };
-        let places: Vec<i64> =
+        let indices: Vec<i64> =
             receipt.logs.iter().filter(is_it).map(|log| log.log_index.0).collect();
-        if places.is_empty() { Err(SentHashError::NoSuchMovement) } else { Ok(places) }
+        if indices.is_empty() { Err(SentHashError::NoSuchMovement) } else { Ok(indices) }
     }
 }
 
@@ -134,10 +134,10 @@ fn conclude(
     now.enter_account(keys::rows::clock_offset_seconds(tx, refund.scope)?);
     let fault = match verdict {
         Err(fault) => *fault,
-        Ok(places) => {
-            for place in places {
-                if !refunds::rows::is_movement_used(tx, &refund.chain, &hash, *place)? {
-                    refund.log_index = Some(*place);
+        Ok(indices) => {
+            for index in indices {
+                if !refunds::rows::is_movement_used(tx, &refund.chain, &hash, *index)? {
+                    refund.log_index = Some(*index);
                     refund.sent_fault = None;
                     return refunding::confirm(tx, now, &mut refund, hash);
                 }

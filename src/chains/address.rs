@@ -36,8 +36,8 @@ impl ChainAddress {
         self.kind.listed_address(text).is_some_and(|listed| listed == self.bytes)
     }
 
-    /// Reads text in the form of any chain: the first kind that claims it reads it and names its
-    /// faults. Nothing is trimmed.
+    /// Reads an address in the form of any chain. The first kind that claims the text reads it, and
+    /// `Err` is that kind's message. Nothing is trimmed.
     pub fn parse(text: &str) -> Result<ChainAddress, TextError> {
         let kind = *KINDS.iter().find(|kind| kind.claims(text)).unwrap_or(&KINDS[0]);
         Ok(ChainAddress { bytes: kind.parse_address(text)?, kind })

@@ -40,7 +40,7 @@ impl AddressBytes {
     /// Reads what a column holds. Another length than 1 to 32 bytes is [`StoreError::Broken`].
     pub fn stored(bytes: &[u8]) -> Result<AddressBytes, StoreError> {
         AddressBytes::new(bytes)
-            .ok_or_else(|| StoreError::Broken("an address has no or too many bytes".into()))
+            .ok_or_else(|| StoreError::Broken("a stored address is not 1 to 32 bytes long".into()))
     }
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]

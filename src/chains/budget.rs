@@ -27,7 +27,7 @@ const ROUTINE_PERCENT: u32 = 55;
 const BURST_PERCENT: u32 = 25;
 /// The longest pause after a poll that found nothing new to read.
 const ROUTINE_PAUSE_MAX: Duration = Duration::from_secs(20);
-/// The requests of one poll of TRON's main net while it is quiet, to the leading endpoint.
+/// The requests to the lead in one poll of TRON's main net while it is quiet.
 const ROUTINE_REQUESTS: u64 = 6;
 /// The time in which `per_second` requests may be sent: a second, and how much later a request may
 /// arrive.
@@ -118,7 +118,7 @@ impl RequestBudget {
         Some(((count.max(1)) as usize, WINDOW * (1 << below_one.min(HALVINGS_BELOW_ONE))))
     }
 
-    /// Calls that one batch may have.
+    /// The most calls that one batch may have.
     pub fn batch_max(&self) -> usize {
         self.rate().map_or(usize::MAX, |(count, _)| count)
     }

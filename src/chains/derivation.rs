@@ -29,7 +29,7 @@ use super::tron_address::{
 pub const ADDRESS_INDEX_MAX: u32 = HARDENED_BIT - 1;
 
 const HARDENED_BIT: u32 = 1 << 31;
-/// Above the accounts that [`AccountXpub::generate_for_test`] makes.
+/// The path of the accounts that [`AccountXpub::generate_for_test`] makes, `m/44'/195'/0'`.
 const PURPOSE: u32 = 44;
 const COIN_TYPE: u32 = 195;
 const ACCOUNT: u32 = 0;
@@ -146,10 +146,10 @@ impl fmt::Display for ChildNumber {
 impl AccountXpub {
     /// Reads the xpub of the account.
     ///
-    /// Accepts only a key of account `0'` three levels below the master key; that the two levels
-    /// above are such as `44'/195'` is not written in an xpub and cannot be checked. A text that
-    /// looks like a private key is refused unread. The first call in a process takes some ten
-    /// milliseconds to prepare derivation.
+    /// Accepts only a key of account `0'` three levels below the master key. An xpub does not name
+    /// the two levels above it, such as `44'/195'`, so they are not checked. A text that looks like
+    /// a private key is refused unread. The first call in a process takes some ten milliseconds to
+    /// prepare derivation.
     pub fn parse(xpub: &str) -> Result<AccountXpub, AccountXpubError> {
         if matches!(xpub.trim_start().as_bytes(), [_, b'p', b'r', b'v', ..]) {
             return Err(AccountXpubError::PrivateKey);

@@ -4,7 +4,9 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Explorer {
     url: &'static str,
-    of_transaction: &'static str,
+    /// The part of a URL before a transaction's hash.
+    transaction_path: &'static str,
+    /// Whether hashes begin with `0x`.
     has_prefix: bool,
 }
 
@@ -22,11 +24,11 @@ const EXPLORERS: [(u64, Explorer); 9] = [
 ];
 
 const fn tron(url: &'static str) -> Explorer {
-    Explorer { url, of_transaction: "transaction", has_prefix: false }
+    Explorer { url, transaction_path: "transaction", has_prefix: false }
 }
 
 const fn evm(url: &'static str) -> Explorer {
-    Explorer { url, of_transaction: "tx", has_prefix: true }
+    Explorer { url, transaction_path: "tx", has_prefix: true }
 }
 
 impl Explorer {
@@ -37,7 +39,7 @@ impl Explorer {
     pub fn of_transaction(self, hash: &str) -> String {
         let digits = hash.trim_start_matches("0x");
         let prefix = if self.has_prefix { "0x" } else { "" };
-        format!("{}/{}/{prefix}{digits}", self.url, self.of_transaction)
+        format!("{}/{}/{prefix}{digits}", self.url, self.transaction_path)
     }
     /// The page of an address, as the chain writes it.
     pub fn of_address(self, address: &str) -> String {

@@ -9,23 +9,26 @@ pub struct FollowStats {
     pub height: AtomicI64,
     /// Time of the cursor's block, Unix seconds.
     pub block_time: AtomicI64,
-    /// Height of the final view by the nodes.
+    /// Height of the final view, as the nodes give it.
     pub final_height: AtomicI64,
     /// Height of the newest block, by the node that was read last.
     pub head_height: AtomicI64,
-    /// Blocks that were read, deposits that were credited, and doubts, since the start.
+    /// Since the start: blocks that were read, final movements to deposit addresses (those of other
+    /// tokens too), and doubts.
     pub blocks: AtomicU64,
     pub deposits: AtomicU64,
     pub doubts: AtomicU64,
+    /// Whether the chain cannot be followed, its token counts as moved to a new contract, or no
+    /// deposit address is handed out because the history of the account key is unknown.
     pub is_in_trouble: AtomicBool,
     /// Whether one node is believed unchecked, because no other answers or none is configured.
     pub is_unchecked: AtomicBool,
-    /// Configured nodes that are not used: they do not answer, are of another chain, or are too far
-    /// behind the others.
+    /// Configured nodes that are not used: they do not answer, belong to another chain, or are too
+    /// far behind the others.
     pub nodes_missing: AtomicUsize,
     /// Whether this process follows the chain now. If not, the other figures stand still.
     pub is_followed: AtomicBool,
-    /// The place of the lead in `nodes`. The chain audit prefers another node.
+    /// Index of the lead in `FollowedChain::nodes`. The chain audit prefers another node.
     pub lead: AtomicUsize,
     /// Up to which block the book was compared with the chain.
     pub audited_height: AtomicI64,

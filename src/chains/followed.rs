@@ -32,7 +32,7 @@ pub enum FollowError {
     Doubted { node: String, doubt: VerifyError },
     #[error("{0}")]
     Mismatch(String),
-    #[error("the store does not take it: {0}")]
+    #[error("the store could not be read or written: {0}")]
     Store(String),
 }
 
@@ -218,8 +218,8 @@ impl FollowedChain {
     }
 
     /// Asks all nodes of the configured chain for their final block. `latest` is the latest time
-    /// that a block can have now, in Unix seconds; a node with a later block is not believed. A
-    /// node that is followed alone is not believed about its newest [`finality_blocks`].
+    /// that a block can have now, in Unix seconds; a node with a later block is not believed. Of a
+    /// node that is followed alone, the newest blocks ([`finality_blocks`]) are not believed.
     pub async fn node_heights(&self, latest: i64) -> Result<NodeHeights<'_>, FollowError> {
         let asked = self.nodes.iter().map(|node| async move {
             if node.fits() { Some(node.final_block().await) } else { None }
@@ -309,12 +309,13 @@ impl FollowedChain {
         other.map(|(symbol, _)| symbol.as_str())
     }
 
-    pub fn token_log(&self, log: &Log) -> bool {
+    /// Whether a log is of the configured token's contract.
+    pub fn is_token_log(&self, log: &Log) -> bool {
         log.contract == *self.settings.token_contract.bytes()
     }
 }
 
-/// The final block of one node, and up to which height it is believed.
+/// One node, and up to which height its final view is believed.
 pub struct NodeHeight<'a> {
     pub node: &'a dyn ChainNode,
     pub height: i64,

@@ -1,11 +1,11 @@
-//! Chains: what can be deposited where, and what an adapter reports of a token movement. No private
-//! keys.
+//! Chains: their names and addresses, the token that transfers are funded with, and how nodes are
+//! read and checked. There are no private keys.
 //!
 //! `simulated` is the chain of test mode. For real chains, `port` has the traits of a kind of chain
 //! and of a node. `tron` and `evm` are kinds, and `rpc` is their node, with the Ethereum JSON-RPC.
 //! The rest works with any kind: `blocks` has the types of what nodes answer, `verify` judges
 //! whether to believe it, `unfiltered_blocks` reads blocks without the node's filter, `rows` keeps
-//! how far the chain was followed, and `node_checks` finds out whether a node is of the chain;
+//! how far the chain was followed, and `node_checks` finds out whether a node belongs to the chain.
 //! `chain_following` uses them all. `inspect` shows what one transaction did.
 //!
 //! A kind of chain is a file or folder here, a line `pub mod`, a line in [`KINDS`] and the names of
@@ -52,7 +52,8 @@ use crate::kernel::{Code, Currency, Money, RefusalEntry};
 use address::{AddressBytes, ChainAddress};
 use port::ChainKind;
 
-/// The kinds of chains. The first that claims a text reads it as an address; the last claims all.
+/// The kinds of chains. The first kind that claims a text reads it as an address; the last kind
+/// claims every text.
 pub static KINDS: &[&dyn ChainKind] = &[
     &evm::Evm,
     #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Whether the nodes of a followed chain are of that chain, know its token, and answer the
-//! questions of the follower.
+//! Checks whether the nodes of a followed chain belong to that chain, know its token, and answer
+//! the questions of the follower.
 
 use std::sync::PoisonError;
 
@@ -11,7 +11,8 @@ use super::settings::ChainSettings;
 
 impl FollowedChain {
     /// Checks the nodes that do not rest and have not passed yet. `Ok` says whether any node has
-    /// passed, `Err` names the mismatch. Only nodes that passed are believed.
+    /// passed by now. `Err` names the mismatch of each node that was found not to fit, even if
+    /// others have passed. Only nodes that passed are believed.
     pub async fn check(&self) -> Result<bool, String> {
         let unchecked =
             self.nodes.iter().filter(|node| !node.fits() && node.resting_for().is_none());
@@ -40,14 +41,14 @@ impl FollowedChain {
         }
     }
 
-    /// Asks a node whether it is of this chain and whether the contract is the token. The inner
-    /// `Err` names the mismatch.
+    /// Asks a node whether it belongs to this chain and whether the contract is the token. The
+    /// inner `Err` names the mismatch.
     async fn check_node(&self, node: &dyn ChainNode) -> Result<Result<(), String>, NodeError> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;
         if chain_id != settings.chain_id {
             return Ok(Err(format!(
-                "{} is of chain {chain_id} and not of {}",
+                "{} belongs to chain {chain_id} and not to chain {}",
                 node.label(),
                 settings.chain_id
             )));

@@ -35,30 +35,30 @@ pub const SPARE_INDICES: u32 = 1_024;
 /// batch requires.
 const AHEAD_ADDRESSES: usize = 64;
 
-struct Fresh {
+struct FreshAddress {
     index: u32,
     address: AddressBytes,
 }
 
 /// Sorts addresses so that the lowest is popped first.
-fn sort(batch: &mut [Fresh]) {
+fn sort(batch: &mut [FreshAddress]) {
     batch.sort_unstable_by_key(|fresh| Reverse(fresh.address));
 }
 
 #[derive(Default)]
 struct AddressBatches {
     /// The current batch, from which addresses are handed out.
-    present: Vec<Fresh>,
+    present: Vec<FreshAddress>,
     /// How many addresses the current batch had at first.
     present_size: usize,
     /// When an address of the current batch was first seen to be used, by the store's clock.
     begun_milliseconds: Option<i64>,
     /// The next batch while it is derived, not yet sorted.
-    growing: Vec<Fresh>,
-    /// How many addresses it is to have; 0 where it was not begun.
+    growing: Vec<FreshAddress>,
+    /// How many addresses the next batch is to have; 0 if it is not begun.
     growing_size: usize,
-    /// The next batch, when it is complete.
-    next: Option<Vec<Fresh>>,
+    /// The next batch, if it is complete.
+    next: Option<Vec<FreshAddress>>,
     /// Indices that the store reserved for this process and that are not used yet.
     reserved: VecDeque<Range<u32>>,
 }
@@ -83,7 +83,7 @@ impl AddressBatches {
         self.present_size - self.present.len()
     }
 
-    fn begin(&mut self, batch: Vec<Fresh>) {
+    fn begin(&mut self, batch: Vec<FreshAddress>) {
         (self.present_size, self.present, self.begun_milliseconds) = (batch.len(), batch, None);
     }
 
@@ -150,7 +150,8 @@ pub struct AddressPool {
     size_min: usize,
     size_max: usize,
     batches: Mutex<AddressBatches>,
-    /// No index is reserved, because nobody knows yet whether the account key was used before.
+    /// Whether no index is reserved, because it is not known yet if the account key was used
+    /// before.
     is_held: AtomicBool,
     /// The addresses that were handed out, for the follower of the chain.
     pub watched: WatchedAddresses,
@@ -177,8 +178,8 @@ impl AddressPool {
         &self.index_name
     }
 
-    /// Hands out no address until [`AddressPool::release`]. Only a pool that has reserved none yet
-    /// can be held.
+    /// Reserves no index until [`AddressPool::release`], so that no address can be handed out. Call
+    /// it before the pool has reserved any.
     pub fn hold(&self) {
         self.is_held.store(true, Ordering::Relaxed);
     }
@@ -191,7 +192,8 @@ impl AddressPool {
         self.is_held.load(Ordering::Relaxed)
     }
 
-    /// Which account key the addresses are derived from, as transfers keep it: computed once.
+    /// The fingerprint of the account key that the addresses are derived from. Each transfer keeps
+    /// it.
     pub fn account_fingerprint(&self) -> u32 {
         self.account_fingerprint
     }
@@ -258,7 +260,8 @@ impl AddressPool {
             return true;
         }
         // The point arithmetic runs outside the lock, so that requests never wait for it.
-        let fresh: Vec<Fresh> = indices.into_iter().filter_map(|index| self.fresh(index)).collect();
+        let fresh: Vec<FreshAddress> =
+            indices.into_iter().filter_map(|index| self.fresh(index)).collect();
         let mut batches = self.batches();
         batches.growing.extend(fresh);
         if batches.growing_size == 0 || batches.growing.len() < batches.growing_size {
@@ -282,8 +285,8 @@ impl AddressPool {
         usize::try_from(in_a_minute).unwrap_or(0).clamp(self.size_min, self.size_max)
     }
 
-    fn fresh(&self, index: u32) -> Option<Fresh> {
-        self.kind.deposit_address(&self.key, index).map(|address| Fresh { index, address })
+    fn fresh(&self, index: u32) -> Option<FreshAddress> {
+        self.kind.deposit_address(&self.key, index).map(|address| FreshAddress { index, address })
     }
 
     /// A fresh address and its derivation index; `None` if no index is reserved yet. An address
@@ -308,11 +311,11 @@ impl AddressPool {
                 batches.begin(batch);
             }
         }
-        if let Some(Fresh { index, address }) = batches.present.pop() {
+        if let Some(FreshAddress { index, address }) = batches.present.pop() {
             return Some((i64::from(index), address));
         }
         while let Some(index) = batches.take_index() {
-            if let Some(Fresh { index, address }) = self.fresh(index) {
+            if let Some(FreshAddress { index, address }) = self.fresh(index) {
                 return Some((i64::from(index), address));
             }
         }

@@ -21,7 +21,7 @@ pub trait ChainKind: Send + Sync {
     /// The names of the chains that are of this kind.
     fn names(&self) -> &'static [&'static str];
 
-    /// Whether a text is meant as an address of this kind, right or wrong.
+    /// Whether a text looks like an address of this kind, valid or not.
     fn claims(&self, text: &str) -> bool;
 
     /// Reads an address as people write it; nothing is trimmed.
@@ -89,10 +89,11 @@ pub trait ChainNode: Send + Sync {
     /// Host and port, for the log.
     fn label(&self) -> String;
 
-    /// Whether it was found to be of the configured chain; only such nodes are believed.
+    /// Whether a check found that the node belongs to the configured chain. Only such nodes are
+    /// believed.
     fn fits(&self) -> bool;
 
-    /// Keeps what a check found; a node that does not fit rests before it is checked again.
+    /// Notes the result of a check. A node that does not fit rests before it is checked again.
     fn note_fit(&self, fits: bool);
 
     /// How much longer the node rests after a fault; `None` if it may be asked now.
@@ -108,7 +109,7 @@ pub trait ChainNode: Send + Sync {
     /// What the node was found to lack, each in a few words.
     fn lacks(&self) -> Vec<&'static str>;
 
-    /// Which network it is of.
+    /// The id of the network that the node belongs to.
     fn chain_id(&self) -> NodeAnswer<'_, u64>;
 
     /// The newest block.
@@ -123,8 +124,8 @@ pub trait ChainNode: Send + Sync {
     /// The headers of several blocks.
     fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>>;
 
-    /// Logs of the contracts in the blocks `from` to `to`, with the headers of these two blocks.
-    /// `None` if the node lacks one of the two.
+    /// The contracts' logs of token movements and of deprecations in the blocks `from` to `to`,
+    /// with the headers of these two blocks. `None` if the node lacks one of the two.
     ///
     /// `last` may be the header of block `to`, if the node has sent it already: then it need not be
     /// requested again. An implementation must ignore the header of any other block.
@@ -154,8 +155,8 @@ pub trait ChainNode: Send + Sync {
         addresses: &'a [AddressBytes],
     ) -> NodeAnswer<'a, Vec<u128>>;
 
-    /// Whether the node knows a history of each address, apart from tokens that it holds. Where the
-    /// node refuses a question, that counts as no history.
+    /// Whether the node knows a history of each address, apart from tokens that it holds. A
+    /// question that the node refuses counts as no history.
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>>;
 
     /// How many decimals a contract's token has; `None` if the contract answers no number.
@@ -188,7 +189,7 @@ pub struct BlockRange {
     pub logs: Vec<Log>,
 }
 
-/// A block that, by a node, can no longer be replaced.
+/// The newest block that a node calls final: it can no longer be replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinalBlock {
     pub number: i64,
@@ -207,7 +208,7 @@ pub enum NodeError {
     #[error("refuses for now: {0}")]
     Limited(String),
     /// The range covers too many blocks or too many results: ask for less.
-    #[error("wants a smaller range: {0}")]
+    #[error("refuses so much at once: {0}")]
     TooMuch(String),
     /// The method or the tag is not there.
     #[error("does not know the method: {0}")]
@@ -215,7 +216,7 @@ pub enum NodeError {
     #[error("answers an error: {0}")]
     Refused(String),
     /// The answer is not what the question asks for.
-    #[error("does not answer sensibly: {0}")]
+    #[error("gives an unusable answer: {0}")]
     Garbage(String),
     /// It rests after a fault and is not asked.
     #[error("rests after a fault")]

@@ -1,4 +1,5 @@
-//! How far chains were followed, and with which contracts; and what left our addresses.
+//! The rows of followed chains: how far each was read and compared with the book, the token's
+//! contracts, and the sweeps out of our addresses.
 
 use super::ChainName;
 use super::address_bytes::AddressBytes;
@@ -17,7 +18,7 @@ pub struct Cursor {
     pub deprecation: Option<Deprecation>,
 }
 
-/// A contract of the token that said that another one has replaced it, and in which block. The
+/// A contract of the token that announced its replacement, and the block of that announcement. The
 /// contract configured since then may be its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deprecation {
@@ -25,16 +26,17 @@ pub struct Deprecation {
     pub height: i64,
 }
 
-/// Which chain a cursor is on, and what it is followed with.
+/// Which network a cursor is on, and which contract is followed as the token's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The chain id that was configured when following began. TRON's networks have the same name.
+    /// The chain id that was configured when following began. It tells TRON's networks apart,
+    /// because all have the name `tron`.
     pub chain_id: u64,
     /// The token's contract since the last start of a follower.
     pub token: AddressBytes,
 }
 
-/// A contract that is the token's, or was when callers of transfers were shown it.
+/// The token's contract, or a former one that callers of transfers were shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenContract {
     pub contract: AddressBytes,
@@ -46,7 +48,7 @@ pub struct TokenContract {
 pub const TOKENS_COUNT_MAX: usize = 8;
 
 impl Cursor {
-    /// Whether this contract was seen to say that another one has replaced it.
+    /// Whether this contract announced its replacement.
     pub fn has_deprecated(&self, contract: &AddressBytes) -> bool {
         self.deprecation.is_some_and(|deprecation| deprecation.contract == *contract)
     }
@@ -106,8 +108,8 @@ pub fn identity(
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-/// Whether a chain is followed with this contract as the token's. Nobody must be told to pay in a
-/// contract before that.
+/// Whether a chain is followed with this contract as the token's. Before that, nobody may be told
+/// to pay in it.
 pub fn is_followed_with(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -162,7 +164,7 @@ pub fn follow_with(
     Ok(true)
 }
 
-/// The words of the modes and chains that were ever followed.
+/// The names of the modes and chains that were ever followed.
 pub fn followed(tx: &mut dyn Tx) -> Result<Vec<(String, String)>, StoreError> {
     let read = |mut row: Row| Ok((row.text()?, row.text()?));
     tx.rows("SELECT mode, chain FROM chain_cursors ORDER BY mode, chain", &[])?

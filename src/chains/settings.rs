@@ -1,5 +1,5 @@
-//! What the operator says about a real chain: presets for TRON and its test nets, and any chain
-//! with the Ethereum JSON-RPC.
+//! The operator's settings of a real chain: presets for TRON and its test nets, and any chain with
+//! the Ethereum JSON-RPC.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,9 +101,9 @@ impl PerEndpoint {
 /// endpoint and to no other.
 #[derive(Clone, Debug, Default)]
 pub struct ApiKeys {
-    /// `HUNDI_LIVE_CHAIN_API_KEY`: of the only host among the endpoints.
+    /// `HUNDI_LIVE_CHAIN_API_KEY`: the key of every endpoint, if all have the same host.
     pub of_all: Option<SecretString>,
-    /// `HUNDI_LIVE_CHAIN_API_KEY_1` to `…_4`: of the endpoint in that place of the list.
+    /// `HUNDI_LIVE_CHAIN_API_KEY_1` to `…_4`: the key of the endpoint in that place of the list.
     pub by_place: [Option<SecretString>; ENDPOINTS_COUNT_MAX],
 }
 
@@ -122,7 +122,8 @@ impl ApiKeys {
         }
     }
 
-    /// The endpoints with their keys. A key goes to no other host, and never unencrypted.
+    /// The endpoints with their keys. Refuses keys that would go to another host or would be sent
+    /// unencrypted.
     fn endpoints(
         &self,
         table: &str,
@@ -152,9 +153,8 @@ impl ApiKeys {
         let hosts: BTreeSet<String> = plain.iter().map(OutboundEndpoint::label).collect();
         if self.of_all.is_some() && hosts.len() > 1 {
             return Err(format!(
-                "{variable} would go to several hosts ({}): say whose key it is, {variable}_1 for \
-                 the first of {table}.endpoints, {variable}_2 \
-                 for the second",
+                "{variable} would go to several hosts ({}): set a key for each endpoint instead, \
+                 {variable}_1 for the first of {table}.endpoints, {variable}_2 for the second",
                 hosts.into_iter().collect::<Vec<_>>().join(", ")
             ));
         }
@@ -214,7 +214,7 @@ pub struct ChainSettings {
     /// Decimals of the token: 0 to 30.
     pub decimals: u8,
     pub account_key: AccountXpub,
-    /// Pause between two looks at the head, in milliseconds: 100 to 60 000.
+    /// Pause between two polls for new blocks, in milliseconds: 100 to 60 000.
     pub poll_milliseconds: u64,
     /// Blocks that one request covers at most: 1 to 1000.
     pub blocks_at_once: u64,
@@ -300,13 +300,14 @@ impl ChainSources {
             Some(word) => {
                 Some(PRESETS.iter().find(|preset| preset.word == word).ok_or_else(|| {
                     format!(
-                        "{table}.preset is {word:?} and must be tron, nile or shasta; leave it \
-                 out and say name, chain_id and token_contract for another chain"
+                        "{table}.preset is {word:?} and must be tron, nile or shasta; for another \
+                         chain, leave it out and set name, chain_id and token_contract"
                     )
                 })?)
             }
         };
-        let missing = |key: &str| format!("{table}.{key} is missing: say it, or a preset");
+        let missing =
+            |key: &str| format!("{table}.{key} is missing: set it, or set {table}.preset");
         let name = self
             .name
             .clone()

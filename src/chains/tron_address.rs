@@ -120,7 +120,7 @@ impl TronAddress {
         &self.0
     }
 
-    /// The same as the address of any chain.
+    /// The 20 bytes as [`AddressBytes`], the type that all kinds of chains share.
     pub const fn bytes(&self) -> AddressBytes {
         AddressBytes::of_20(self.0)
     }

@@ -38,8 +38,8 @@ pub enum VerifyError {
 /// How far a block may be ahead of this machine's clock. Producers' clocks agree within a few
 /// seconds; the machine's own clock can be wrong.
 pub const AHEAD_SECONDS_MAX: i64 = 300;
-/// How far all others' final blocks have to be behind the highest one, by the blocks' times, for
-/// its node to be followed alone, in seconds.
+/// If the final blocks of all other nodes are more than this many seconds older than the highest
+/// one, the node with the highest one is followed alone.
 pub const BEHIND_SECONDS_MAX: i64 = 600;
 
 /// Up to where the final view is taken.
@@ -50,9 +50,9 @@ pub struct FinalView {
     pub is_checked: bool,
 }
 
-/// The final view, from the block that each node calls final: the highest block that two nodes call
-/// final. One node is believed alone if no other answers, or if all others are more than
-/// [`BEHIND_SECONDS_MAX`] behind it. `None` if there is no block.
+/// The final view, from the block that each node calls final. It ends with the highest block that
+/// two nodes call final. One node is believed alone if no other answers, or if all others are more
+/// than [`BEHIND_SECONDS_MAX`] behind it. `None` if there is no block.
 pub fn final_view<'a>(blocks: impl IntoIterator<Item = &'a FinalBlock>) -> Option<FinalView> {
     let mut blocks: Vec<&FinalBlock> = blocks.into_iter().collect();
     blocks.sort_by_key(|block| std::cmp::Reverse(block.number));
@@ -65,8 +65,8 @@ pub fn final_view<'a>(blocks: impl IntoIterator<Item = &'a FinalBlock>) -> Optio
     }
 }
 
-/// Checks the blocks' times, in Unix seconds: none is before `earliest` or after `latest`, and none
-/// is before that of the block named before it.
+/// Checks the blocks' times, in Unix seconds: none is before `earliest` or after `latest`, and they
+/// do not fall from one of `blocks` to the next.
 pub fn check_times<'a>(
     blocks: impl IntoIterator<Item = &'a Header>,
     earliest: i64,
@@ -89,9 +89,9 @@ pub struct Anchor {
     pub hash: Hash,
 }
 
-/// Checks that a range is consistent and continues from the block before it; the first of the
-/// contracts is the token's. Answers the blocks for which the filter showed nothing. They may not
-/// be empty, so the caller has to read them without the filter.
+/// Checks that a range is consistent and continues from the block before it. The first of
+/// `contracts` is the token's. Answers the blocks for which the filter showed nothing. The filter
+/// may have hidden something there, so the caller has to read these blocks without it.
 pub fn check_range(
     before: Anchor,
     to: i64,
@@ -117,12 +117,12 @@ pub fn check_range(
         let is_of_block = (from..=to).contains(&number)
             && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
         let is_of_contract = contracts.contains(&log.contract);
-        let is_once = places.insert((number, log.log_index.0));
+        let is_new = places.insert((number, log.log_index.0));
         // A malformed log of another token is no reason to stop: such a token is never credited.
-        let reads = !log.is_transfer()
+        let is_readable = !log.is_transfer()
             || log.movement().is_some()
             || contracts.first() != Some(&log.contract);
-        if log.removed || !is_of_block || !is_of_contract || !is_once || !reads {
+        if log.removed || !is_of_block || !is_of_contract || !is_new || !is_readable {
             return Err(VerifyError::BadLog(number));
         }
     }
@@ -159,7 +159,9 @@ pub fn is_same_block(one: &Header, other: &Header) -> bool {
     (one.number, one.hash, one.timestamp) == (other.number, other.hash, other.timestamp)
 }
 
-/// Checks that a block, read without a filter, has exactly the logs that the filter showed.
+/// Checks what the filter showed of a block against the block's receipts. Each shown log has to be
+/// in them, and each movement or deprecation of the contracts in a successful transaction has to be
+/// shown.
 pub fn whole_block(
     block: &Header,
     receipts: &[Receipt],
@@ -186,20 +188,21 @@ pub fn whole_block(
     {
         return Err(VerifyError::Hole(number));
     }
-    // A node may show a failed transaction's log. [`has_happened`] judges it if it concerns us.
-    let happened: BTreeMap<i64, &Log> = receipts
+    // A node may show a failed transaction's log. The function `has_happened` judges it if it
+    // concerns us.
+    let received: BTreeMap<i64, &Log> = receipts
         .iter()
         .flat_map(|receipt| &receipt.logs)
         .map(|log| (log.log_index.0, log))
         .collect();
-    let has_happened = |log: &&Log| {
-        happened.get(&log.log_index.0).is_some_and(|told| essence(told) == essence(log))
+    let was_received = |log: &&Log| {
+        received.get(&log.log_index.0).is_some_and(|told| essence(told) == essence(log))
     };
-    if shown.iter().all(has_happened) { Ok(()) } else { Err(VerifyError::BadLog(number)) }
+    if shown.iter().all(was_received) { Ok(()) } else { Err(VerifyError::BadLog(number)) }
 }
 
 /// Whether a log really happened: `false` if its transaction failed, although the filter showed the
-/// log.
+/// log. `Err` if the receipt is missing or contradicts the log.
 pub fn has_happened(log: &Log, receipt: Option<&Receipt>) -> Result<bool, VerifyError> {
     let number = log.block_number.0;
     let Some(receipt) = receipt else { return Err(VerifyError::Stale(number)) };

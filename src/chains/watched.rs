@@ -14,13 +14,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::address_bytes::AddressBytes;
 use crate::store::key_filter::KeyFilter;
 
-/// Room for addresses in the first part of the filter; each further part has as much room as all
-/// parts before it.
+/// Room for addresses in the first part of the filter. Each further part has room for as many
+/// addresses as were added since the start.
 const ROOM_ADDRESSES_MIN: usize = 65_536;
-/// How much wider than usual the filters are. A block asks for about 160 strangers, and each wrong
-/// "perhaps" costs a read of the table. With twice the usual bits (four bytes an address) that
-/// happens once in some hundred blocks.
-const WIDTH: usize = 2;
+/// How many times the usual bits the filters have. A block has about 160 foreign addresses, and
+/// each wrong "perhaps" costs a read of the table. With twice the usual bits (four bytes an
+/// address) that happens once in a few hundred blocks.
+const WIDTH_FACTOR: usize = 2;
 
 /// A filter of addresses.
 struct AddressFilter {
@@ -31,7 +31,7 @@ struct AddressFilter {
 
 impl AddressFilter {
     fn with_room(room: usize) -> AddressFilter {
-        AddressFilter { filter: KeyFilter::with_room(room.saturating_mul(WIDTH)), room }
+        AddressFilter { filter: KeyFilter::with_room(room.saturating_mul(WIDTH_FACTOR)), room }
     }
     fn add(&mut self, address: &AddressBytes) {
         self.filter.insert(&address.first_16());
@@ -39,8 +39,8 @@ impl AddressFilter {
     }
 }
 
-/// The addresses in the table at the start, in one part of the filter, because each part takes time
-/// to ask.
+/// The addresses in the table at the start. They are in one part of the filter, because each
+/// further part makes every question slower.
 pub struct RegisteredAddresses(AddressFilter);
 
 impl RegisteredAddresses {
@@ -142,6 +142,6 @@ mod tests {
         );
         let claimed =
             addresses(500_000, 2).iter().filter(|address| watched.may_hold(address)).count();
-        assert!(claimed < 100, "{claimed} of 500000 strangers were claimed");
+        assert!(claimed < 100, "{claimed} of 500000 foreign addresses were claimed");
     }
 }

@@ -9,6 +9,7 @@ use crate::store::Tx;
 /// What happens to a delivery as it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
+    /// Due at once.
     Free,
     /// Due this many milliseconds later.
     Late(i64),
@@ -81,7 +82,8 @@ pub fn watched(
     Ok(Some(Watched { scope, key_id, event_id, attack }))
 }
 
-/// Records how the receiver answered an attempt, and what was sent beside it.
+/// Records how the receiver answered an attempt, and how it answered the attack that was sent with
+/// the attempt, if one was. The status 0 stands for no answer.
 pub fn delivered(
     tx: &mut dyn Tx,
     now: &Now,

@@ -1,5 +1,5 @@
-//! The report: what the service saw its caller do, judged by the table of retries and the rules for
-//! webhooks. It takes plain values and reads nothing.
+//! The report: what the service saw its caller do, judged by the rules of docs/guides for retries
+//! (idempotency.md) and webhooks (webhooks.md). It takes plain values and reads nothing.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::{ChaosStatus, Profile, RequestAttack, WebhookAttack};
 const FAULTS_SHOWN_MAX: usize = 10;
 /// How much earlier than `Retry-After` says a retry may come, because clocks are rounded.
 const RETRY_AFTER_SLACK_MILLISECONDS: i64 = 100;
-/// The shortest pause before a retry after no answer.
+/// The shortest pause that a caller may make before it retries a request that got no answer.
 const PAUSE_MILLISECONDS_MIN: i64 = 100;
 /// How long a receiver may take; the same as in a drill.
 const WEBHOOK_MILLISECONDS_MAX: i64 = 5_000;
@@ -22,8 +22,8 @@ const WEBHOOK_MILLISECONDS_MAX: i64 = 5_000;
 const PATIENCE_MILLISECONDS: i64 = 60_000;
 
 crate::string_enum!(
-    /// `passed` where every attack was met and every check passed; `incomplete` where an attack
-    /// was never met or nothing showed how the caller takes it.
+    /// `failed` if a check failed. `incomplete` if none failed, but a check of an attack that the
+    /// profile makes is `not_observed`. Otherwise `passed`: other checks may be `not_observed`.
     ChaosGrade { Passed "passed", Failed "failed", Incomplete "incomplete" }
 );
 crate::string_enum!(
@@ -60,21 +60,22 @@ checks! {
     RetryAfterIgnored "retry_after_ignored"
         "Wait at least as many seconds as Retry-After says before the next attempt.",
     RetriedWithoutPause "retried_without_pause"
-        "Wait before a retry when no answer came: half a second at first, then twice as long each \
-         time, with some chance in it.",
+        "When no answer came, wait before the retry: half a second at first, then twice as long \
+         each time. Make each pause a little longer or shorter at random.",
     KeyReusedForOtherBody "key_reused_for_other_body"
         "A retry sends exactly the body that was sent first. A changed request is a new one and \
          takes a new Idempotency-Key.",
     RefusalRetried "refusal_retried"
-        "A 400, 403, 404 or 409 idempotency_key_reuse does not change by itself. Mend the request, \
-         and send it with a new Idempotency-Key. After a 401 mend the API key and keep the \
-         Idempotency-Key: an earlier attempt may have taken effect.",
+        "A 400, 403, 404 or 409 idempotency_key_reuse does not change by itself. Correct the \
+         request, and send it with a new Idempotency-Key. After a 401 correct the API key and keep \
+         the Idempotency-Key: an earlier attempt may have taken effect.",
     TimedOutTooEarly "timed_out_too_early"
         "Wait 30 seconds for an answer before the next attempt.",
     WebhookForgeryAccepted "webhook_forgery_accepted"
         "Verify Webhook-Signature over the bytes that arrived, and answer 400 where it is wrong.",
     WebhookDuplicateRefused "webhook_duplicate_refused"
-        "Dedupe on Webhook-Id and take a duplicate with 2xx, or it is sent again for 24 hours.",
+        "Ignore an event whose Webhook-Id you have seen, and answer it with 2xx. Otherwise it is \
+         sent again for 24 hours.",
     WebhookLateRefused "webhook_late_refused"
         "Take events in any order with 2xx, and read the state from the object.",
     WebhookAnsweredSlowly "webhook_answered_slowly"
@@ -89,7 +90,7 @@ checks! {
 pub struct ChaosFault {
     /// The route of the request; null for a webhook.
     pub route: Option<String>,
-    /// The requests that show it, as their answers' `Request-Id` named them.
+    /// The `Request-Id` of each request that shows the mistake.
     pub request_ids: Vec<String>,
     /// The event of the webhook; null for a request.
     pub event_id: Option<String>,
@@ -102,15 +103,15 @@ pub struct ChaosFault {
 pub struct ChaosCheck {
     /// The mistake, as a stable word.
     pub code: ChaosCheckCode,
-    /// `not_observed` where nothing showed whether the caller makes it.
+    /// `not_observed` where nothing showed whether the caller makes the mistake.
     pub result: ChaosResult,
-    /// How often the caller could have made it.
+    /// How often the caller could have made the mistake.
     pub observed_count: i64,
-    /// How often it did.
+    /// How often the caller made the mistake.
     pub faults_count: i64,
-    /// The first ten of them.
+    /// The first ten times that the caller made the mistake.
     pub faults: Vec<ChaosFault>,
-    /// What to do about it.
+    /// How to avoid the mistake.
     pub remedy: String,
 }
 

@@ -1,6 +1,6 @@
-//! A sandbox that attacks its caller, in test mode: answers are lost, delayed or refused for a
-//! moment, webhooks come twice, late, forged or not at all, and a report grades how the caller
-//! dealt with it.
+//! A sandbox that attacks its caller, in test mode. Answers are lost, delayed or refused for a
+//! moment. Webhooks come twice, late, forged or not at all. A report grades how the caller dealt
+//! with it.
 //!
 //! A key has one profile. Which requests and events it attacks depends only on its seed and their
 //! numbers, so a run can be repeated. The key's row says until when it has a profile, and the
@@ -64,7 +64,7 @@ crate::string_enum!(
     WebhookAttack {
         // It comes twice.
         Duplicated "duplicated",
-        // It comes behind newer ones.
+        // It comes after newer ones.
         Late "late",
         // A copy with a wrong signature comes first.
         Forged "forged",
@@ -103,7 +103,7 @@ pub struct Profile {
     pub webhook_delay_milliseconds: i64,
     /// The webhook endpoint that is attacked; `None` if none is.
     pub endpoint_id: Option<EndpointId>,
-    /// These three are times of the store's clock, which no test clock moves.
+    /// These three are Unix milliseconds of the store's clock, which no test clock moves.
     pub started_milliseconds: i64,
     pub ends_milliseconds: i64,
     pub completes_milliseconds: i64,
@@ -175,7 +175,8 @@ pub struct NewProfile {
     pub endpoint_id: Option<EndpointId>,
 }
 
-/// Begins a profile, which replaces the key's last one.
+/// Begins a profile, which replaces the key's last one. Refused for live keys, and while another
+/// key's profile attacks the same webhook endpoint.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -225,7 +226,7 @@ pub fn begin(
     Ok(profile)
 }
 
-/// The profile of a key, unless its report is final; what comes later is not noted.
+/// The profile of a key, unless its report is final: then nothing more is recorded.
 fn open(
     tx: &mut dyn Tx,
     now_milliseconds: i64,

@@ -6,7 +6,7 @@ use super::{KeyId, READ_ATTACKS, REQUESTS_MAX, RequestAttack, draw, rows};
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::Tx;
 
-/// Attempts of one request that are stored.
+/// The most attempts of one request that are stored; later ones are not attacked either.
 pub const ATTEMPTS_MAX: usize = 20;
 /// The value of `Retry-After`, in seconds.
 pub const RETRY_AFTER_SECONDS: u64 = 1;
@@ -26,7 +26,9 @@ pub struct IncomingRequest {
 /// What happens to an attempt, and where it is recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptVerdict {
+    /// The request's number in its profile.
     pub number: i64,
+    /// The attempt's place among those of the request, from 0.
     pub place: usize,
     pub fate: Fate,
     pub delay_milliseconds: i64,
@@ -109,7 +111,7 @@ pub fn begin(
     let (answered_at, http_status) = match fate {
         Fate::Unavailable => (Some(at), 503),
         Fate::Locked => (Some(at), 409),
-        // Recorded at once, so that the report shows an attempt that did not wait for it.
+        // Recorded at once, so that the report shows an attempt that did not wait for the answer.
         Fate::Delayed => (Some(at + profile.delay_milliseconds), 0),
         Fate::Answered | Fate::Dropped => (None, 0),
     };

@@ -15,7 +15,7 @@ use crate::secrets;
 use crate::store::{Cost, Store, meta};
 use crate::transfers::rows::{self, AddressLine};
 
-/// Transfers whose addresses are in memory at once.
+/// How many transfers one transaction reads the addresses of.
 const PAGE_ROWS: i64 = 1_000;
 
 /// Export the deposit addresses, to sweep them with your own signer

@@ -44,7 +44,7 @@ enum ApprovalsCommand {
     },
 }
 
-/// Requests that a listing shows.
+/// The most requests that one listing shows.
 const REQUESTS_MAX: i64 = 1_000;
 const COLUMNS: &[&str] = &[
     "request",

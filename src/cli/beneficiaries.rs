@@ -16,7 +16,7 @@ use crate::keys;
 use crate::operator::OperatorDecision;
 use crate::store::Tx;
 
-/// Beneficiaries that one call lists at most.
+/// The most beneficiaries that one call lists.
 const LISTED_MAX: usize = 1_000;
 
 /// List beneficiaries, and record the result of checking an account by hand
@@ -110,8 +110,9 @@ async fn run(command: BeneficiariesCommand) -> Result<(), String> {
     }
 }
 
-/// `shows_account_numbers_to` is who sees full account numbers. The audit log gets an entry for
-/// each before it is printed.
+/// `shows_account_numbers_to` is the person who sees full account numbers; without one, only the
+/// last four characters are printed. The audit log gets an entry for each beneficiary before its
+/// number is printed.
 async fn list(
     status: Option<&str>,
     shows_account_numbers_to: Option<&ByArgs>,

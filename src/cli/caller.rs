@@ -16,7 +16,7 @@ use crate::tls::platform_roots;
 /// that wait is added.
 const ANSWER_SECONDS_MAX: u64 = 15;
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How many times a POST is sent if no answer comes, or one that says to try again.
+/// How many times a POST is sent at most, while no answer comes or the answer says to try again.
 const ATTEMPTS_MAX: u32 = 6;
 const CORRECTED_WITH: &str = "HUNDI_BASE_URL or --base-url is the address";
 /// The variable with the key. As with every secret, `HUNDI_API_KEY_FILE` may name a file with it.
@@ -51,11 +51,11 @@ pub struct ApiCaller {
     key: SecretString,
 }
 
-/// Why a call brought no object.
+/// Why a call returned no object.
 pub enum CallError {
     /// No answer, or one that may be different later: 429, 5xx, `resource_locked`.
     /// `retry_after_seconds` is the answer's `Retry-After`.
-    Passing { message: String, retry_after_seconds: Option<u64> },
+    Transient { message: String, retry_after_seconds: Option<u64> },
     /// An answer that stays the same at every attempt.
     Refused { http_status: u16, message: String },
 }
@@ -63,7 +63,7 @@ pub enum CallError {
 impl CallError {
     pub fn message(self) -> String {
         match self {
-            CallError::Passing { message, .. } | CallError::Refused { message, .. } => message,
+            CallError::Transient { message, .. } | CallError::Refused { message, .. } => message,
         }
     }
 }
@@ -121,14 +121,14 @@ impl ApiCaller {
         let key = format!("{:032x}", u128::from_be_bytes(random));
         let headers = [("idempotency-key", key.as_str()), ("content-type", "application/json")];
         let deadline = Duration::from_secs(ANSWER_SECONDS_MAX);
-        let mut pause = 1;
+        let mut pause_seconds = 1;
         for attempt in 1.. {
             let body = body.to_string().into_bytes();
             match self.send(Method::POST, path, &headers, body, deadline).await {
-                Err(CallError::Passing { retry_after_seconds, .. }) if attempt < ATTEMPTS_MAX => {
-                    let seconds = retry_after_seconds.unwrap_or(pause);
+                Err(CallError::Transient { retry_after_seconds, .. }) if attempt < ATTEMPTS_MAX => {
+                    let seconds = retry_after_seconds.unwrap_or(pause_seconds);
                     tokio::time::sleep(Duration::from_secs(seconds)).await;
-                    pause *= 2;
+                    pause_seconds *= 2;
                 }
                 outcome => return outcome.map_err(CallError::message),
             }
@@ -144,11 +144,11 @@ impl ApiCaller {
         body: Vec<u8>,
         deadline: Duration,
     ) -> Result<Value, CallError> {
-        let passing = |message| CallError::Passing { message, retry_after_seconds: None };
-        let endpoint = self.endpoint(path).map_err(passing)?;
+        let transient = |message| CallError::Transient { message, retry_after_seconds: None };
+        let endpoint = self.endpoint(path).map_err(transient)?;
         let sent =
             self.client.send(method, &endpoint, headers, body, deadline, ANSWER_BYTES_MAX).await;
-        let failed = |error| passing(format!("{}: {error} ({CORRECTED_WITH})", self.base_url));
+        let failed = |error| transient(format!("{}: {error} ({CORRECTED_WITH})", self.base_url));
         read(path, sent.map_err(failed)?)
     }
 }
@@ -168,7 +168,7 @@ fn read(path: &str, answer: HttpAnswer) -> Result<Value, CallError> {
     let message = format!("{path} was answered {status} {code}: {text}");
     if matches!(status, 429 | 500..) || (status == 409 && code == "resource_locked") {
         let retry_after_seconds = answer.retry_after_seconds;
-        return Err(CallError::Passing { message, retry_after_seconds });
+        return Err(CallError::Transient { message, retry_after_seconds });
     }
     // A proxy's page, or another service.
     let message = if error.is_none() {

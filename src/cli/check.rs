@@ -31,14 +31,14 @@ async fn run_check(config: &Config) -> Result<(), String> {
         let mut report = verify_book::run(&database)?;
         if let Some(keys) = keys {
             let sealed = verify_book::sealed_values(&database, &keys.all())?;
-            report.counts.extend(sealed.counts);
+            report.summary.extend(sealed.summary);
             report.faults.extend(sealed.faults);
         }
         Ok::<_, StoreError>(report)
     });
     let checked = checked.await.map_err(|error| error.to_string())?;
     let report = checked.map_err(|error| error.to_string())?;
-    for line in &report.counts {
+    for line in &report.summary {
         print(line)?;
     }
     for fault in &report.faults {

@@ -18,7 +18,7 @@ pub struct Decisions {
     database: DatabaseArgs,
 }
 
-/// Decisions that one listing shows.
+/// The most decisions that one listing shows.
 const DECISIONS_MAX: i64 = 1_000;
 
 impl Decisions {

@@ -47,10 +47,11 @@ async fn run(command: DepositsCommand) -> Result<(), String> {
     let hash = Hash::parse(&hash)
         .ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
     let app = beside(&database).await?;
-    // What it moves is known only once the nodes have shown it, so its amount is not asked for.
+    // The amount is known only once the nodes have shown the transaction. So wherever a second
+    // person may be needed, one is needed here, whatever the amount.
     let by = by.both(&approver, &app).await?;
-    // The decision is recorded before the nodes are asked, even if nothing comes of it: nothing may
-    // be credited without its decision.
+    // The decision is recorded before the nodes are asked, because nothing may be credited without
+    // one. It stays recorded if nothing is credited.
     record(&app.state.store, hash.to_string(), "credit", by).await?;
     let credited = credit::credit(&app.state, mode.mode(), hash).await;
     let Credited { deposits, known_count, sweeps_count } =

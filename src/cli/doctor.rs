@@ -92,13 +92,13 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         show("database", Some(server(config.database.clone()).await), "")?;
     }
     for watched in config.watched_folders() {
-        show("disk", Some(has_room(&watched)), "")?;
+        show("disk", Some(has_space(&watched)), "")?;
     }
     for part in live::parts(&config) {
         let outcome = match (table_fault(part.table), part.is_configured) {
             (Some(fault), _) => Some(Err(PartError::Stops(fault))),
             (None, false) => None,
-            (None, true) => Some(tried(part.table, &config, &client).await.and_then(|what| {
+            (None, true) => Some(try_part(part.table, &config, &client).await.and_then(|what| {
                 part.fault.map_or(Ok(what), |fault| Err(PartError::Fails(fault)))
             })),
         };
@@ -113,14 +113,14 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         }
     }
     if config.is_public_url_set
-        && let Err(fault) = resolved(&config.settings.public_url).await
+        && let Err(fault) = check_host(&config.settings.public_url).await
     {
         show("public_url", Some(Err(fault)), "")?;
     }
     if let Some(chain) = &config.test_chain {
         show(
             "test_chain",
-            Some(reached(&FollowedChain::new(Mode::Test, chain.clone(), &client)).await),
+            Some(check_chain(&FollowedChain::new(Mode::Test, chain.clone(), &client)).await),
             "",
         )?;
     }
@@ -230,15 +230,15 @@ async fn server(database: Database) -> Result<String, PartError> {
         .map_err(|fault| PartError::Stops(fault.to_string()))?;
     match looked.map_err(|error| PartError::Stops(error.to_string()))? {
         None => Ok(String::new()),
-        Some(server) if server.doubts.is_empty() => {
+        Some(server) if server.warnings.is_empty() => {
             Ok(format!("PostgreSQL {} answers, and its settings are safe", server.version))
         }
-        Some(server) => Err(PartError::Fails(server.doubts.join("; "))),
+        Some(server) => Err(PartError::Fails(server.warnings.join("; "))),
     }
 }
 
 /// Asks the nodes of a chain whether they are of that chain and know the token.
-async fn reached(chain: &FollowedChain) -> Result<String, PartError> {
+async fn check_chain(chain: &FollowedChain) -> Result<String, PartError> {
     match chain.check().await.map_err(PartError::Stops)? {
         true => Ok(format!(
             "{} nodes of {} are of chain {} and know the token",
@@ -269,13 +269,13 @@ async fn provider(
 }
 
 /// Tries one configured part of live mode; answers what it found.
-async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, PartError> {
+async fn try_part(table: &str, config: &Config, client: &Client) -> Result<String, PartError> {
     let now_seconds = Clock::System.milliseconds() / 1000;
     let missing = || PartError::Stops("is missing".into());
     match table {
         "live_chain" => {
             let chain = config.live_chain.as_ref().ok_or_else(missing)?;
-            reached(&FollowedChain::new(Mode::Live, chain.clone(), client)).await
+            check_chain(&FollowedChain::new(Mode::Live, chain.clone(), client)).await
         }
         "bank" => {
             writable(&config.bank.as_ref().ok_or_else(missing)?.folder).map_err(PartError::Stops)
@@ -298,7 +298,7 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
                     "by hand: hundi beneficiaries list, hundi beneficiaries review"
                 }
                 ChecksTable::Http(settings) => {
-                    resolved(&settings.url).await?;
+                    check_host(&settings.url).await?;
                     "over HTTP, and its name resolves; not asked here, because every question is \
                      about somebody's account"
                 }
@@ -327,8 +327,8 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
     }
 }
 
-/// Whether the name in a URL resolves.
-async fn resolved(text: &str) -> Result<String, PartError> {
+/// Checks that the host in a URL resolves.
+async fn check_host(text: &str) -> Result<String, PartError> {
     let url = url::Url::parse(text)
         .map_err(|_| PartError::Stops("its address cannot be read".to_owned()))?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
@@ -340,21 +340,22 @@ async fn resolved(text: &str) -> Result<String, PartError> {
     }
 }
 
-/// Whether the file system of a folder has room left.
-fn has_room(watched: &WatchedFolder) -> Result<String, PartError> {
+/// Whether the file system of a folder has space left.
+fn has_space(watched: &WatchedFolder) -> Result<String, PartError> {
     let of = watched.of;
-    let room = disk::room(&watched.folder)
+    let space = disk::space(&watched.folder)
         .map_err(|error| PartError::Fails(format!("{of}: its file system: {error}")))?;
-    let what = format!("{of}: {} free of {}", disk::shown(room.free), disk::shown(room.all));
-    if room.free < disk::FREE_BYTES_MIN {
+    let (free, total) = (disk::shown(space.free_bytes), disk::shown(space.total_bytes));
+    let what = format!("{of}: {free} free of {total}");
+    if space.free_bytes < disk::FREE_BYTES_MIN {
         let least = disk::shown(disk::FREE_BYTES_MIN);
         return Err(PartError::Fails(format!("{what}: keep {least} or more free")));
     }
     Ok(what)
 }
 
-/// What keeps the bank's agent from its folders, a line each. It is a note and no fault, because an
-/// agent that runs as the service's own user needs no rights of a group.
+/// What keeps the bank's agent from its folders, a line each. These are notes and no faults: an
+/// agent that runs as the service's own user needs no group rights.
 fn agent_notes(config: &Config) -> Vec<String> {
     let Some(bank) = &config.bank else { return Vec::new() };
     if !bank.folder.join("staging").exists() {
@@ -364,7 +365,8 @@ fn agent_notes(config: &Config) -> Vec<String> {
     notes.unwrap_or_default().into_iter().map(|note| note_line("bank", &note)).collect()
 }
 
-/// Endpoints of chains whose requests of a day go to looking for new blocks, a line each.
+/// Endpoints of chains whose daily request limit is too low for the polls for new blocks, a line
+/// each.
 fn limit_notes(config: &Config) -> Vec<String> {
     let chains = [("test_chain", &config.test_chain), ("live_chain", &config.live_chain)];
     let lines = chains.into_iter().flat_map(|(table, chain)| {

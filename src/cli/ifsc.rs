@@ -82,7 +82,7 @@ fn show(code: &str, config: &Config) -> Result<(), String> {
             .filter_map(|(name, rail)| (branch.rails.takes(rail) == Some(true)).then_some(name))
             .collect();
     let rails = match branch.rails.takes(Rails::NEFT) {
-        None => "not told".to_owned(),
+        None => "unknown".to_owned(),
         Some(_) if rails.is_empty() => "none".to_owned(),
         Some(_) => rails.join(" "),
     };

@@ -23,13 +23,13 @@ use crate::webhooks::{self, EventFilters};
 
 /// How long one request waits for an event, in seconds.
 const WAIT_SECONDS: i64 = 25;
-/// How long a receiver may take to answer, as for a delivery.
+/// How long a receiver may take to answer, in seconds; the same as for a delivery.
 const FORWARD_SECONDS_MAX: u64 = 15;
 const FORWARD_BYTES_MAX: usize = 16 * 1024;
 /// Pauses in seconds before an event is forwarded again. The last one repeats.
 const RETRY_SECONDS: [i64; 7] = [1, 5, 15, 30, 60, 120, 300];
-/// How long an event is sent again that the receiver does not take, in seconds; the same as for a
-/// delivery.
+/// For how long an event that the receiver does not take is sent again, in seconds; the same as for
+/// a delivery.
 const RETRIED_SECONDS_MAX: i64 = 24 * 3_600;
 /// How many events may wait to be forwarded again. At this count no more are fetched; the service
 /// keeps them.
@@ -112,8 +112,9 @@ impl Listen {
             })
             .transpose()?;
         let filters = filters(&self.events)?;
-        let place = [caller.base_url.as_str(), caller.key(), forward_to.as_deref().unwrap_or("")];
-        let path = self.state.map_or_else(|| default_path(&place), Ok)?;
+        // Each combination of these has a default file of its own.
+        let parts = [caller.base_url.as_str(), caller.key(), forward_to.as_deref().unwrap_or("")];
+        let path = self.state.map_or_else(|| default_path(&parts), Ok)?;
         let (state, lock) = open_state(&path)?;
         let is_json = self.json;
         let mut listener =
@@ -158,7 +159,7 @@ fn with_scheme(url: &str) -> String {
     if url.contains("://") { url.to_owned() } else { format!("http://{url}") }
 }
 
-fn default_path(place: &[&str]) -> Result<PathBuf, String> {
+fn default_path(parts: &[&str]) -> Result<PathBuf, String> {
     let folder = std::env::var_os("XDG_STATE_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state")))
@@ -166,7 +167,7 @@ fn default_path(place: &[&str]) -> Result<PathBuf, String> {
         .join("hundi");
     std::fs::create_dir_all(&folder)
         .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let digest = Sha256::digest(place.join("\n").as_bytes());
+    let digest = Sha256::digest(parts.join("\n").as_bytes());
     Ok(folder.join(format!("listen-{}.json", hex::encode(&digest[..8]))))
 }
 
@@ -215,7 +216,7 @@ impl Listener {
         }
         self.save()?;
         self.greet(is_new)?;
-        let mut pause = 1;
+        let mut pause_seconds = 1;
         loop {
             self.forward_due().await?;
             let due_in = self.due_in_seconds();
@@ -224,12 +225,13 @@ impl Listener {
                 continue;
             }
             match self.fetch(due_in.clamp(0, WAIT_SECONDS).unsigned_abs()).await {
-                Ok(()) => pause = 1,
-                Err(CallError::Passing { message, retry_after_seconds }) => {
-                    let seconds = retry_after_seconds.unwrap_or(pause).min(RECONNECT_SECONDS_MAX);
+                Ok(()) => pause_seconds = 1,
+                Err(CallError::Transient { message, retry_after_seconds }) => {
+                    let seconds = retry_after_seconds.unwrap_or(pause_seconds);
+                    let seconds = seconds.min(RECONNECT_SECONDS_MAX);
                     eprintln!("{message}; trying again in {seconds} s");
                     tokio::time::sleep(Duration::from_secs(seconds)).await;
-                    pause = (pause * 2).min(RECONNECT_SECONDS_MAX);
+                    pause_seconds = (pause_seconds * 2).min(RECONNECT_SECONDS_MAX);
                 }
                 // The service has removed the event that the cursor names.
                 Err(CallError::Refused { http_status: 400, message })
@@ -274,9 +276,9 @@ impl Listener {
         let after = after.map_or(String::new(), |cursor| format!("&starting_after={cursor}"));
         let path = format!("/v1/events?limit=100&wait={wait_seconds}{after}");
         let mut page = self.caller.get(&path, wait_seconds).await?;
-        let passing = |message| CallError::Passing { message, retry_after_seconds: None };
+        let transient = |message| CallError::Transient { message, retry_after_seconds: None };
         let events: Vec<Event> = serde_json::from_value(page["data"].take())
-            .map_err(|error| passing(format!("the page of events cannot be read: {error}")))?;
+            .map_err(|error| transient(format!("the page of events cannot be read: {error}")))?;
         let Some(last) = events.last() else { return Ok(()) };
         self.state.cursor = Some(last.id.clone());
         let now = now_seconds();
@@ -287,7 +289,7 @@ impl Listener {
             first_at: now,
             due_at: now,
         }));
-        self.save().map_err(passing)
+        self.save().map_err(transient)
     }
 
     /// Seconds until the next event is to be forwarded again.
@@ -328,18 +330,18 @@ impl Listener {
                 }
                 Err(error) => (false, format!("[{error}]")),
             };
-            let pause = RETRY_SECONDS[(*attempts_count).min(RETRY_SECONDS.len() - 1)];
+            let pause_seconds = RETRY_SECONDS[(*attempts_count).min(RETRY_SECONDS.len() - 1)];
             if is_taken {
                 print(&format!("{line}  {outcome}"))?;
                 self.state.undelivered.remove(index);
-            } else if now + pause - first_at > RETRIED_SECONDS_MAX {
+            } else if now + pause_seconds - first_at > RETRIED_SECONDS_MAX {
                 print(&format!("{line}  {outcome} given up after 24 hours"))?;
                 self.state.undelivered.remove(index);
             } else {
-                print(&format!("{line}  {outcome} again in {pause} s"))?;
+                print(&format!("{line}  {outcome} again in {pause_seconds} s"))?;
                 let undelivered = &mut self.state.undelivered[index];
                 undelivered.attempts_count += 1;
-                undelivered.due_at = now_seconds() + pause;
+                undelivered.due_at = now_seconds() + pause_seconds;
                 index += 1;
             }
             self.save()?;

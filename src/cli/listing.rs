@@ -103,7 +103,7 @@ impl ListingPrinter {
         Ok(ListingPrinter { is_json, columns, zone: TimeZone::system(), count: 0 })
     }
 
-    /// Prints a line; it has a cell for each column.
+    /// Prints a line. `cells` must have one cell for each column.
     pub fn row<const N: usize>(&mut self, cells: [ListingCell; N]) -> Result<(), String> {
         debug_assert_eq!(N, self.columns.len(), "a cell for each column");
         if !self.is_json {

@@ -154,9 +154,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Logs to standard error: text for people on a terminal, else a JSON object a line. `HUNDI_LOG`
-/// sets the level: error, warn, info, debug or trace; another value prints a warning, and the
-/// default is used. A line that cannot be written is dropped.
+/// Logs to standard error: as text on a terminal, otherwise as one JSON object per line.
+/// `HUNDI_LOG` sets the level: error, warn, info, debug or trace. Another value prints a warning,
+/// and the default is used. A line that cannot be written is dropped.
 fn start_log(default: tracing::Level) {
     let level = match std::env::var("HUNDI_LOG").ok().filter(|text| !text.is_empty()) {
         None => default,
@@ -238,7 +238,8 @@ impl ByArgs {
     }
 }
 
-/// Who manages keys or operators, and why. Before there are operators it is kept too, if given.
+/// Who manages keys or operators, and why. Both are optional until there are operators; if they are
+/// given, they are recorded.
 #[derive(Args, Clone)]
 pub struct AdministratorArgs {
     /// An administrator, who does this; needed once there are operators, in both modes
@@ -289,8 +290,8 @@ async fn open(database: &DatabaseArgs) -> Result<Store, String> {
     open_or_make(&config).await
 }
 
-/// `Err` if an encryption key is given and does not fit: then the database is probably not the one
-/// that is meant, and must not be migrated.
+/// Opens the database, and makes it if there is none. `Err` if an encryption key is given that is
+/// not the database's: then this is probably another database, and it must not be migrated.
 async fn open_or_make(config: &Config) -> Result<Store, String> {
     let keys = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
     // A command needs few connections.
@@ -336,7 +337,8 @@ where
     print(&app.state.store.write(decision).await.map_err(error_message)?)
 }
 
-/// Records who sees the full account numbers of beneficiaries, and why, before they are printed.
+/// Records who sees the full account numbers of these beneficiaries, and why. Call it before
+/// printing them.
 async fn see_account_numbers(app: &App, ids: Vec<AnyId>, by: &DecidedBy) -> Result<(), String> {
     let by = by.clone();
     let keep =
@@ -469,8 +471,9 @@ mod tests {
         ("reconcile --accept DIFFERENCE", false),
     ];
 
-    /// Once there are operators, each decision of the command line has one of them and a reason, in
-    /// test mode too; keys and operators are an administrator's. What is refused leaves nothing.
+    /// Once there are operators, each decision on the command line names one of them and a reason,
+    /// in test mode too. Only an administrator manages keys and operators. A refused command
+    /// records nothing.
     #[tokio::test(flavor = "multi_thread")]
     async fn every_command_that_decides_takes_a_person_who_may_and_a_reason() {
         let command = Cli::command();
@@ -552,7 +555,7 @@ mod tests {
                 assert!(!told.contains("--actor NAME"), "{line}: {told}");
             }
         }
-        // Nobody has to be named where nobody is an operator.
+        // Without operators, a command needs no actor.
         let (path, database) = (folder.join("first.db"), folder.join("first.db"));
         drop(Store::open(&path, Clock::System, handle::no_epilogue).unwrap());
         let database = format!("sqlite:{}", database.display());

@@ -9,7 +9,7 @@ use super::{AdministratorArgs, DatabaseArgs, error_message, open, print};
 use crate::console::openid::settings::is_issuer;
 use crate::kernel::{Now, system_random};
 use crate::operator::four_eyes;
-use crate::staff::{self, Role, identities, passwords};
+use crate::staff::{self, Role, passwords, provider_links};
 use crate::store::Tx;
 
 /// Manage the operators: who may sign in to the console
@@ -211,11 +211,11 @@ impl Operators {
                 let by = by.decided_by()?;
                 let name = staff::name(&name)?;
                 is_issuer(&issuer).map_err(|fault| format!("--issuer {fault}"))?;
-                identities::subject(&subject)?;
+                provider_links::judge_subject(&subject)?;
                 let store = open(&database).await?;
                 let shown = name.clone();
                 let link = move |tx: &mut dyn Tx, now: &mut Now| {
-                    identities::link(tx, now, &name, &issuer, &subject, &by)
+                    provider_links::link(tx, now, &name, &issuer, &subject, &by)
                 };
                 store.write(link).await.map_err(error_message)?;
                 print(&format!("{shown} can sign in at the provider"))
@@ -225,8 +225,9 @@ impl Operators {
                 let name = staff::name(&name)?;
                 let store = open(&database).await?;
                 let shown = name.clone();
-                let unlink =
-                    move |tx: &mut dyn Tx, now: &mut Now| identities::unlink(tx, now, &name, &by);
+                let unlink = move |tx: &mut dyn Tx, now: &mut Now| {
+                    provider_links::unlink(tx, now, &name, &by)
+                };
                 store.write(unlink).await.map_err(error_message)?;
                 print(&format!("{shown} can no longer sign in at the provider"))
             }

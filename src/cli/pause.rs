@@ -1,5 +1,5 @@
-//! `hundi pause` and `hundi resume`: the stop switch, and the operator's word that work goes on
-//! with a database that went back in time.
+//! `hundi pause` and `hundi resume`: the stop switch, and the operator's decision to continue with
+//! a PostgreSQL database that went back in time.
 
 use clap::{Args, ValueEnum};
 
@@ -125,7 +125,8 @@ async fn resume_database(
     arguments: &DatabaseArgs,
 ) -> Result<(), String> {
     let config = config(arguments)?;
-    // Before the database takes writes again, so no request can wait in it for a second person.
+    // The database takes no writes yet, so a request for a second person cannot be stored. Both
+    // persons prove who they are now.
     let by = by.both_by_reading(approver, &config).await?;
     let resumed = tokio::task::spawn_blocking(move || config.database.resume());
     match resumed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())? {
@@ -142,7 +143,7 @@ fn whom(account: &Option<String>) -> String {
     account.as_ref().map_or_else(|| "everybody".to_owned(), |name| format!("account {name:?}"))
 }
 
-/// The number of an account, which must exist.
+/// The number of the account with this name, which must exist; `None` without a name.
 fn numbered(tx: &mut dyn Tx, name: Option<&str>) -> Result<Option<i64>, OperationError> {
     let Some(name) = name else { return Ok(None) };
     let accounts = keys::rows::accounts(tx)?;

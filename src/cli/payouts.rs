@@ -22,11 +22,11 @@ use crate::services::Services;
 use crate::store::{Cost, Tx};
 use crate::transfers;
 
-/// Payouts that are read at once.
+/// How many payouts one transaction reads.
 const PAGE_ROWS: i64 = 500;
 
-/// India wants transfers across its border reported above five lakh rupees (Prevention of
-/// Money-laundering (Maintenance of Records) Rules, 2005, rule 3).
+/// India requires a report of each cross-border transfer above five lakh (500 000) rupees
+/// (Prevention of Money-laundering (Maintenance of Records) Rules, 2005, rule 3).
 const REPORTED_ABOVE: Money = Money::new(50_000_000, Currency::Inr);
 
 /// List payouts on hold or on their way to the bank, and report large inward remittances
@@ -189,7 +189,8 @@ async fn inward(
         Some(by) => {
             let by = by.decided_by()?;
             by.missing(asked.mode).map_or(Ok(()), |missing| Err(missing.to_owned()))?;
-            // Judged before anything is decrypted.
+            // With no beneficiaries, this only checks that `by` may see them. It comes before
+            // anything is decrypted.
             see_account_numbers(&app, Vec::new(), &by).await?;
             Some(by)
         }

@@ -8,7 +8,7 @@ use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::date_time;
 use crate::store::Cost;
 
-/// Payouts that one call lists at most.
+/// The most payouts that one call lists.
 const LISTED_MAX: i64 = 1_000;
 
 /// Where a payout stands, in words. `instant` is now, in Unix seconds.

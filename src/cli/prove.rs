@@ -23,8 +23,8 @@ use crate::{decisions, key_rotation};
 const LINE_BYTES_MAX: usize = 4_096;
 
 impl ByArgs {
-    /// Who decides. If decisions may need a second person (`four_eyes_above`), it asks for the
-    /// password, because otherwise one person could be both by giving two names.
+    /// Who decides. If decisions may need a second person (`four_eyes_above`), this asks for the
+    /// password. Otherwise one person could decide twice under two names.
     pub(super) async fn who(&self, app: &App) -> Result<DecidedBy, String> {
         let by = self.decided_by()?;
         match app.state.services.settings.four_eyes_above {
@@ -58,7 +58,7 @@ impl ByArgs {
         if app.state.services.settings.four_eyes_above.is_none() {
             return Ok(by);
         }
-        let second = approver.beside(&by)?;
+        let second = approver.second_person(&by)?;
         let (store, services) = (&app.state.store, &app.state.services);
         let first = self.proven(store, services).await?;
         let second = prove(&second, store, services).await?;
@@ -84,7 +84,7 @@ impl ByArgs {
                 move |tx: &mut dyn Tx| decisions::require_operator(tx, &named, Role::Operator);
             return look(config, judge).await.map(|()| by);
         }
-        let second = approver.beside(&by)?;
+        let second = approver.second_person(&by)?;
         let first = prove_by_reading(&by, config).await?;
         let second = prove_by_reading(&second, config).await?;
         look(config, move |tx| four_eyes::together(tx, &first, &second)).await
@@ -101,7 +101,7 @@ pub struct ApproverArgs {
 
 impl ApproverArgs {
     /// The second person, with the reason of the first.
-    fn beside(&self, first: &DecidedBy) -> Result<DecidedBy, String> {
+    fn second_person(&self, first: &DecidedBy) -> Result<DecidedBy, String> {
         if first.actor().is_empty() {
             return Err("say who you are: --actor NAME".into());
         }
@@ -111,7 +111,7 @@ impl ApproverArgs {
     }
 }
 
-/// Reads one view of the database, without its lanes.
+/// Reads one view of the database on a connection of its own, not on the store's lanes.
 async fn look<T: Send + 'static>(
     config: &Config,
     work: impl FnOnce(&mut dyn Tx) -> Result<T, OperationError> + Send + 'static,
@@ -150,7 +150,7 @@ async fn prove_by_reading(by: &DecidedBy, config: &Config) -> Result<DecidedBy, 
     Ok(DecidedBy::new(&proven.name, by.reason())?.proven(proven.number, Via::Shell))
 }
 
-/// A person as an operator who proved it.
+/// Makes a person prove to be an operator, and counts the attempt.
 async fn prove(
     by: &DecidedBy,
     store: &Store,
@@ -191,7 +191,7 @@ async fn prove(
     }
 }
 
-/// A line from standard input, which a terminal does not show.
+/// Reads a line from standard input. A terminal does not show what is typed.
 fn hidden(what: &str) -> Result<String, String> {
     let is_terminal = std::io::stdin().is_terminal();
     let echo = |word: &str| {

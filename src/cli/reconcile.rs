@@ -68,7 +68,7 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
     }
     let report =
         store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await.map_err(error_message)?;
-    for line in &report.counts {
+    for line in &report.summary {
         print(line)?;
     }
     let asked = AuditExtent {

@@ -16,7 +16,7 @@ use crate::refunds::{Refund, rows};
 use crate::store::Cost;
 use crate::store::Store;
 
-/// Refunds that are read at once.
+/// How many refunds one transaction reads.
 const PAGE_ROWS: i64 = 500;
 
 /// List refunds, and name the transactions that were sent for them on a real chain

@@ -11,8 +11,8 @@ use crate::key_rotation::{self, Begun, Survey};
 use crate::secrets::{self, KEY_NEEDED};
 use crate::store::failpoint;
 
-/// How many passes over all values at most. Another pass is needed only if a value changed during
-/// the last one, or if a node's clock differed by more than a second.
+/// The most passes over all values. Another pass is needed only if a value changed during the last
+/// one, or if a node's clock differed by more than a second.
 const PASSES_MAX: u32 = 10;
 
 const NEXT_KEY_NEEDED: &str = "no next key is given. Make it once with `head -c 32 /dev/urandom | \
@@ -125,7 +125,7 @@ async fn survey(config: &Config, sealer: &Arc<Sealer>) -> Result<Survey, String>
     looked.map_err(|error| error.to_string())
 }
 
-/// Ends the process as a kill does, if a test planted that.
+/// Aborts the process, as a kill would, if a test set the failpoint of this step.
 fn dies_at(step: &str) {
     if failpoint(&format!("rotation_dies_at_{step}")) {
         std::process::abort();

@@ -24,9 +24,9 @@ use crate::secrets;
 use crate::store::{Cost, Database, Store, failpoint};
 use crate::tls::platform_roots;
 
-/// How many bytes of room are made for a key.
+/// Bytes that the first key's file reserves on the disk before the key is made.
 const KEY_BYTES_MAX: usize = 100;
-/// What a stop may take beyond its limits, on a busy machine.
+/// How long a stop may take beyond its limits on a busy machine.
 const STOP_SPARE_SECONDS: u64 = 15;
 
 /// How long a stop takes at most with this drain, in seconds: the drain, then running requests and
@@ -72,8 +72,8 @@ impl Serve {
 
 async fn serve(mut config: Config) -> Result<(), String> {
     let _lock = secrets::lock_database(&config.database)?;
-    // The ports are opened before a first key is made. If one is taken, the start fails, and the
-    // key would be lost.
+    // The ports are opened before a first key is made. Otherwise a start that fails because a port
+    // is taken would lose the key.
     let (listener, address) = server::bind(&config.listen).await?;
     config.bound_to(address);
     let console = match &config.console {
@@ -124,7 +124,8 @@ async fn serve(mut config: Config) -> Result<(), String> {
             Some((listener, Arc::new(console), url))
         }
     };
-    // This can fail only before a key is made: a key that is made is shown.
+    // Everything that can refuse the start comes before this call, so that a key that was made is
+    // also shown.
     let first_key = first_key(&app.state.store, &config.database).await?;
     print(&format!("listening on http://{address}"))?;
     let console = match console {
@@ -156,7 +157,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
     tokio::spawn(async move {
         // Ctrl-C comes from a person at a terminal, who should not wait for load balancers.
         if wait_for_signal().await == StopSignal::Terminate && !drain.is_zero() {
-            // systemd may be told to wait for less than this drain takes.
+            // systemd's own timeout for a stop may be shorter than this drain.
             let stop_microseconds = stop_seconds(drain.as_secs()) * 1_000_000;
             notify(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={stop_microseconds}"));
             state.drain();
@@ -169,7 +170,8 @@ async fn serve(mut config: Config) -> Result<(), String> {
                 _ = wait_for_signal() => {}
             }
         }
-        // Open streams of payers' pages end when the node drains; else they would delay the stop.
+        // Open streams of payers' pages end once the node drains. Otherwise they would delay the
+        // stop.
         state.drain();
         tracing::info!("stopping: running requests finish, new ones are refused");
         let _ = stop.send(true);
@@ -180,8 +182,8 @@ async fn serve(mut config: Config) -> Result<(), String> {
     Ok(())
 }
 
-/// The file for the first key, which belongs to its owner alone. A first key that is not shown on a
-/// terminal goes into it, because other output may be a journal that many people read.
+/// The file for the first key. Only its owner can read it. The key goes into it if standard output
+/// is not a terminal, because other output may be a journal that many people read.
 struct FirstKeyFile {
     /// Opened before the key is made, so that none is made if the file cannot be written. Locked,
     /// because other nodes may have the same working directory.
@@ -224,7 +226,7 @@ impl FirstKeyFile {
         }
     }
 
-    /// Replaces the content by a line, and has it and the file's name on the disk.
+    /// Replaces the content with one line, and syncs the file and its folder to the disk.
     fn write(&mut self, text: &str) -> Result<(), String> {
         self.replace(format!("{text}\n").as_bytes()).map_err(|error| unwritten(&self.path, &error))
     }
@@ -239,7 +241,7 @@ impl FirstKeyFile {
         File::open(folder)?.sync_all()
     }
 
-    /// Leaves things as they were, after no key was made.
+    /// Restores what was there before, if no key was made.
     fn undo(&mut self) {
         let before = std::mem::take(&mut self.before);
         let undone = match before.is_empty() {
@@ -300,17 +302,17 @@ fn first_key_path(database: &Database) -> PathBuf {
     }
 }
 
-/// Logs settings that are unsafe: limits of nodes that polls use up, and what is set at the
-/// database server and no connection can change.
+/// Warns of unsafe settings: daily request limits of chain endpoints that polls alone use up, and
+/// settings of the database server that a connection cannot change.
 async fn warn_of_settings(config: &Config) {
     for chain in [&config.test_chain, &config.live_chain].into_iter().flatten() {
         chain.limit_notes().iter().for_each(|note| tracing::warn!("{note}"));
     }
     let database = config.database.clone();
     let server = tokio::task::spawn_blocking(move || database.server()).await;
-    // If the server has gone away since, others report that.
+    // If the server has gone away since the start, the log says so elsewhere.
     if let Ok(Ok(Some(server))) = server {
-        server.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
+        server.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     }
 }
 
@@ -351,7 +353,7 @@ fn notify(state: &str) {
     }
 }
 
-/// Ends the process as a kill does, if a test planted that.
+/// Aborts the process, as a kill would, if a test set this failpoint.
 fn dies(fault: &str) {
     if failpoint(fault) {
         std::process::abort();
@@ -364,9 +366,9 @@ struct FirstKey {
     path: Option<PathBuf>,
 }
 
-/// Makes the default account and one test key, if the database has no account yet. The key is in
-/// its file before it is committed, so that no key is made that nobody has. If the process ends
-/// between the two, the database has no account, and the next start makes another key.
+/// Makes the default account and one test key, if the database has no account yet. The key is
+/// written to its file before the commit, so that no key is committed that nobody has. If the
+/// process ends between the two, the database has no account, and the next start makes another key.
 async fn first_key(store: &Store, database: &Database) -> Result<Option<FirstKey>, String> {
     let count = store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await;
     if count.map_err(error_message)? > 0 {
@@ -396,7 +398,7 @@ async fn first_key(store: &Store, database: &Database) -> Result<Option<FirstKey
         Ok(Some(key))
     });
     let made = made.await;
-    // Of a store that failed it is not known whether it kept the key, so the file stays.
+    // If the store failed, the key may be committed, so the file stays.
     if let (Ok(None) | Err(OperationError::Declined(_)), Some(file)) = (&made, &file) {
         locked(file).undo();
     }

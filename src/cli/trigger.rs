@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::caller::{ApiCaller, CallError, CallerArgs};
 use super::print;
 
-/// How long one request waits for the event, in seconds, and how many requests wait.
+/// How long one request waits for the event, in seconds, and how many requests are sent.
 const WAIT_SECONDS: u64 = 20;
 const WAITS_MAX: usize = 6;
 
@@ -22,8 +22,8 @@ pub struct Trigger {
     caller: CallerArgs,
 }
 
-/// Account numbers of test mode, named by what happens to payments to them: their last four digits
-/// decide.
+/// Account numbers of test mode. The last four digits choose what happens, and the names say what
+/// that is.
 pub(super) const SETTLES: &str = "50100012345678";
 const PARTIAL_NAME: &str = "50100012340002";
 const REJECTED: &str = "50100012340003";
@@ -32,9 +32,9 @@ const RETURNS: &str = "50100012341002";
 /// Where refunds of the simulated chain go.
 const REFUND_ADDRESS: &str = "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC";
 
-/// What the command does. The event then comes by itself.
+/// What the command does to make an event happen.
 #[derive(Clone, Copy)]
-enum Play {
+enum Scenario {
     Draft,
     /// A beneficiary with this account number.
     Beneficiary(&'static str),
@@ -50,38 +50,39 @@ enum Play {
 }
 
 /// Every event that can be made, by its name.
-const PLAYS: &[(&str, Play)] = &[
-    ("beneficiary.payouts_enabled.updated", Play::Paid(RETURNS, true)),
-    ("beneficiary.status.active", Play::Beneficiary(SETTLES)),
-    ("beneficiary.status.draft", Play::Draft),
-    ("beneficiary.status.input_required", Play::Beneficiary(PARTIAL_NAME)),
-    ("beneficiary.status.rejected", Play::Beneficiary(REJECTED)),
-    ("beneficiary.status.verifying", Play::Beneficiary(SETTLES)),
-    ("deposit.status.completed", Play::Paid(SETTLES, true)),
-    ("payout.payment_advice.available", Play::Paid(SETTLES, true)),
-    ("payout.status.failed", Play::Paid(FAILS, true)),
-    ("payout.status.hold", Play::PaidToDisabled),
-    ("payout.status.initialized", Play::Paid(SETTLES, true)),
-    ("payout.status.processing", Play::Paid(SETTLES, true)),
-    ("payout.status.returned", Play::Paid(RETURNS, true)),
-    ("payout.status.settled", Play::Paid(SETTLES, true)),
-    ("refund.status.completed", Play::Paid(FAILS, true)),
-    ("refund.status.processing", Play::Paid(FAILS, true)),
-    ("refund.status.requires_address", Play::Paid(FAILS, false)),
-    ("transfer.status.cancelled", Play::Cancelled),
-    ("transfer.status.expired", Play::Expired),
-    ("transfer.status.funded", Play::Paid(SETTLES, true)),
-    ("transfer.status.funding", Play::Unpaid),
-    ("transfer.status.funding_hold", Play::Overpaid),
-    ("transfer.status.payout_failed", Play::Paid(FAILS, true)),
-    ("transfer.status.payout_processing", Play::Paid(SETTLES, true)),
-    ("transfer.status.payout_returned", Play::Paid(RETURNS, true)),
-    ("transfer.status.payout_settled", Play::Paid(SETTLES, true)),
-    ("transfer.status.refund_processing", Play::Paid(FAILS, true)),
-    ("transfer.status.refunded", Play::Paid(FAILS, true)),
+const SCENARIOS: &[(&str, Scenario)] = &[
+    ("beneficiary.payouts_enabled.updated", Scenario::Paid(RETURNS, true)),
+    ("beneficiary.status.active", Scenario::Beneficiary(SETTLES)),
+    ("beneficiary.status.draft", Scenario::Draft),
+    ("beneficiary.status.input_required", Scenario::Beneficiary(PARTIAL_NAME)),
+    ("beneficiary.status.rejected", Scenario::Beneficiary(REJECTED)),
+    ("beneficiary.status.verifying", Scenario::Beneficiary(SETTLES)),
+    ("deposit.status.completed", Scenario::Paid(SETTLES, true)),
+    ("payout.payment_advice.available", Scenario::Paid(SETTLES, true)),
+    ("payout.status.failed", Scenario::Paid(FAILS, true)),
+    ("payout.status.hold", Scenario::PaidToDisabled),
+    ("payout.status.initialized", Scenario::Paid(SETTLES, true)),
+    ("payout.status.processing", Scenario::Paid(SETTLES, true)),
+    ("payout.status.returned", Scenario::Paid(RETURNS, true)),
+    ("payout.status.settled", Scenario::Paid(SETTLES, true)),
+    ("refund.status.completed", Scenario::Paid(FAILS, true)),
+    ("refund.status.processing", Scenario::Paid(FAILS, true)),
+    ("refund.status.requires_address", Scenario::Paid(FAILS, false)),
+    ("transfer.status.cancelled", Scenario::Cancelled),
+    ("transfer.status.expired", Scenario::Expired),
+    ("transfer.status.funded", Scenario::Paid(SETTLES, true)),
+    ("transfer.status.funding", Scenario::Unpaid),
+    ("transfer.status.funding_hold", Scenario::Overpaid),
+    ("transfer.status.payout_failed", Scenario::Paid(FAILS, true)),
+    ("transfer.status.payout_processing", Scenario::Paid(SETTLES, true)),
+    ("transfer.status.payout_returned", Scenario::Paid(RETURNS, true)),
+    ("transfer.status.payout_settled", Scenario::Paid(SETTLES, true)),
+    ("transfer.status.refund_processing", Scenario::Paid(FAILS, true)),
+    ("transfer.status.refunded", Scenario::Paid(FAILS, true)),
 ];
 
-/// Events that no call of the API makes: the payer's own page, or days of failed deliveries.
+/// Events that the command cannot make: they need the payer's page, or deliveries that fail for a
+/// day or longer.
 #[cfg(test)]
 const LEFT_OUT: &[&str] = &[
     "refund.payer_address.updated",
@@ -93,9 +94,9 @@ const LEFT_OUT: &[&str] = &[
 impl Trigger {
     pub async fn run(self) -> Result<(), String> {
         let Some(event) = self.event else {
-            return PLAYS.iter().try_for_each(|(name, _)| print(name));
+            return SCENARIOS.iter().try_for_each(|(name, _)| print(name));
         };
-        let Some((name, play)) = PLAYS.iter().find(|(name, _)| *name == event) else {
+        let Some((name, scenario)) = SCENARIOS.iter().find(|(name, _)| *name == event) else {
             return Err(format!(
                 "{event:?} cannot be made. `hundi trigger` without a name lists what can"
             ));
@@ -105,7 +106,7 @@ impl Trigger {
             return Err("this is a live key: events are made in test mode only".into());
         }
         let before = newest(&caller).await?;
-        run(&caller, *play).await?;
+        run(&caller, *scenario).await?;
         let found = await_event(&caller, name, before).await?;
         print(&format!(
             "{}  {name}  {}",
@@ -197,18 +198,18 @@ pub(super) async fn pay(caller: &ApiCaller, transfer: &Value, body: Value) -> Re
     create(caller, &path, body).await.map(drop)
 }
 
-async fn run(caller: &ApiCaller, play: Play) -> Result<(), String> {
+async fn run(caller: &ApiCaller, scenario: Scenario) -> Result<(), String> {
     let refunded = || json!({ "refund_address": REFUND_ADDRESS });
-    match play {
-        Play::Draft => beneficiary(caller, SETTLES, false).await.map(drop),
-        Play::Beneficiary(account) => beneficiary(caller, account, true).await.map(drop),
-        Play::Paid(account, has_refund_address) => {
+    match scenario {
+        Scenario::Draft => beneficiary(caller, SETTLES, false).await.map(drop),
+        Scenario::Beneficiary(account) => beneficiary(caller, account, true).await.map(drop),
+        Scenario::Paid(account, has_refund_address) => {
             let funding = if has_refund_address { refunded() } else { json!({}) };
             let to = active_beneficiary(caller, account).await?;
             let made = transfer(caller, &to, funding).await?;
             pay(caller, &made, json!({})).await
         }
-        Play::PaidToDisabled => {
+        Scenario::PaidToDisabled => {
             let to = active_beneficiary(caller, RETURNS).await?;
             let (first, second) = (
                 transfer(caller, &to, refunded()).await?,
@@ -220,17 +221,17 @@ async fn run(caller: &ApiCaller, play: Play) -> Result<(), String> {
             await_event(caller, "beneficiary.payouts_enabled.updated", disabled).await?;
             pay(caller, &second, json!({})).await
         }
-        Play::Unpaid | Play::Cancelled | Play::Expired | Play::Overpaid => {
+        Scenario::Unpaid | Scenario::Cancelled | Scenario::Expired | Scenario::Overpaid => {
             let to = active_beneficiary(caller, SETTLES).await?;
             let funding = json!({ "refund_address": REFUND_ADDRESS,
                 "policy": { "overpaid": "hold" } });
             let made = transfer(caller, &to, funding).await?;
-            match play {
-                Play::Cancelled => {
+            match scenario {
+                Scenario::Cancelled => {
                     let path = format!("/v1/transfers/{}/cancel", id(&made));
                     create(caller, &path, json!({})).await.map(drop)
                 }
-                Play::Expired => {
+                Scenario::Expired => {
                     let created = made["created"].as_i64().unwrap_or_default();
                     let expires_at = made["funding"]["expires_at"].as_i64().unwrap_or_default();
                     let seconds = (expires_at - created).max(0) + 60;
@@ -238,7 +239,7 @@ async fn run(caller: &ApiCaller, play: Play) -> Result<(), String> {
                     let body = json!({ "advance_seconds": seconds });
                     caller.post("/v1/test_helpers/clock", &body).await.map(drop)
                 }
-                Play::Overpaid => pay(caller, &made, json!({ "amount": "101.00" })).await,
+                Scenario::Overpaid => pay(caller, &made, json!({ "amount": "101.00" })).await,
                 _ => Ok(()),
             }
         }
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn every_event_can_be_made_or_is_left_out_for_a_reason() {
-        let names: Vec<&str> = PLAYS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
         assert!(names.is_sorted());
         let mut known: Vec<&str> = names.into_iter().chain(LEFT_OUT.iter().copied()).collect();
         known.sort_unstable();

@@ -14,7 +14,7 @@ pub struct ConsoleSettings {
     pub url: Option<String>,
     /// Whether operators need a second factor even before live mode is set up.
     pub requires_second_factor: bool,
-    /// The reverse proxies that are believed where a request comes from.
+    /// The reverse proxies that are trusted to say where a request comes from.
     pub proxies: TrustedProxies,
     /// Where operators may sign in instead of with a password.
     pub oidc: Option<OidcSettings>,

@@ -7,23 +7,24 @@ use super::blocks::{Tone, age, word};
 use super::pages::machinery;
 use super::texts::Words;
 use super::visit::Visit;
-use crate::disk::Room;
+use crate::disk::DiskSpace;
 use crate::kernel::Mode;
 use crate::oversight::overview::Overview;
 use crate::oversight::stops::StopKind;
 use crate::webhooks::state::EndpointStatus;
 
+// In seconds.
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3_600;
 const DAY: i64 = 86_400;
-/// A file system with less room than this is almost full.
+/// A file system with less free space than this is almost full.
 const DISK_FREE_BYTES_MIN: u64 = 1_000_000_000;
-/// The same, as a share of its size.
+/// So is one with a smaller free share of its size.
 const DISK_FREE_PERCENT_MIN: u64 = 5;
 /// A larger step of the machine's clock is an alarm.
 const CLOCK_STEP_SECONDS_MAX: i64 = 5;
 
-/// Who tells of an alarm.
+/// What shows an alarm when it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlarmTeller {
     /// The overview and Prometheus.
@@ -83,8 +84,9 @@ pub fn title(words: &Words, name: &str) -> String {
     words.get(&format!("alarm.{name}")).to_owned()
 }
 
-/// What waits longer than it may: the alarm, the kinds of work, and the seconds that are allowed.
-/// The rules for Prometheus have the same figures.
+/// Alarms about what waits too long: the alarm, the kinds of work, and how many seconds they may
+/// wait. With 0, the alarm holds as soon as anything waits. The rules for Prometheus have the same
+/// figures.
 const WAITS: &[(&str, &[&str], i64)] = &[
     ("HundiPayoutsUnsent", &["payouts_unsent"], 30 * MINUTE),
     ("HundiPayoutsUnanswered", &["payouts_unanswered"], 6 * HOUR),
@@ -169,8 +171,8 @@ pub fn current(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<CurrentAla
     if step.abs() > CLOCK_STEP_SECONDS_MAX {
         alarm("HundiClockStepped", format!("{step} s"), Tone::Bad);
     }
-    for (of, room) in overview.rooms.iter().filter(|(_, room)| is_almost_full(room)) {
-        let what = format!("{of}: {}", crate::disk::shown(room.free));
+    for (of, space) in overview.disk_spaces.iter().filter(|(_, space)| is_almost_full(space)) {
+        let what = format!("{of}: {}", crate::disk::shown(space.free_bytes));
         alarm("HundiDiskFull", what, Tone::Bad);
     }
     let untaken = visit.app.metrics.bank_outbox_oldest_seconds.get();
@@ -194,9 +196,9 @@ pub fn current(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<CurrentAla
     found
 }
 
-fn is_almost_full(room: &Room) -> bool {
-    let share_min = room.all / 100 * DISK_FREE_PERCENT_MIN;
-    room.free < DISK_FREE_BYTES_MIN || room.free < share_min
+fn is_almost_full(space: &DiskSpace) -> bool {
+    let share_min = space.total_bytes / 100 * DISK_FREE_PERCENT_MIN;
+    space.free_bytes < DISK_FREE_BYTES_MIN || space.free_bytes < share_min
 }
 
 #[cfg(test)]

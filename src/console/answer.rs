@@ -37,7 +37,7 @@ pub async fn answer(console: Arc<Console>, request: Request<Incoming>) -> Reply 
     let words = texts::wished(wish.unwrap_or(""));
     let mut reply = match judge(&console, words, request).await {
         Ok(reply) => reply,
-        // As plain text: a page takes a session.
+        // As plain text: it was refused before it was known what a page needs.
         Err((status, key)) => reply::reply(
             status.as_u16(),
             "text/plain; charset=utf-8",

@@ -1,7 +1,7 @@
 // What the console does in the browser beyond htmx. Every page works without it.
 "use strict";
 
-// The server writes times in India; here they get the viewer's zone before them, where it is another.
+// The server writes times of India. If the viewer's zone is another, this writes the time in that zone before them.
 function showTimes(root) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (zone === "Asia/Kolkata" || zone === "Asia/Calcutta") return;
@@ -25,7 +25,7 @@ function showTimes(root) {
 
 document.addEventListener("DOMContentLoaded", () => showTimes(document));
 
-// On a narrow screen the places of the navigation go beyond the edge. The one where one is stands in the middle.
+// On a narrow screen the navigation does not fit: it is scrolled so that the line of this page is in the middle.
 function showPlace() {
   const here = document.querySelector(".top nav [aria-current]");
   const list = here?.closest("ul");
@@ -81,15 +81,15 @@ htmx.defineExtension("morph", {
     const top = watched?.getBoundingClientRect().top;
     showTimes(fragment);
     takeOverChildren(target, fragment);
-    // A row that moved has lost it.
+    // A row that moved has lost the focus.
     if (focused !== document.activeElement && focused?.isConnected) focused.focus({ preventScroll: true });
-    // Rows above it come and go, and what one looks at stays where it is.
+    // Rows above may have come or gone: what the viewer looks at stays where it is on the screen.
     if (watched?.isConnected) window.scrollBy(0, watched.getBoundingClientRect().top - top);
     return [];
   },
 });
 
-// While the server does not answer, what was there stays, and the page says that it is old.
+// While the server does not answer, the old content stays, and the page says that it is old.
 function tellStale(event, isStale) {
   const note = event.target.matches("[hx-swap=morph]") && document.getElementById("stale");
   if (note) note.hidden = !isStale;

@@ -53,8 +53,8 @@ impl Cookie {
         (is_token && found.next().is_none()).then(|| token.to_owned())
     }
 
-    /// The header `Set-Cookie` that gives a token to a browser. The browser drops it when it is
-    /// closed; the store may end the session earlier.
+    /// The header `Set-Cookie` that gives a token to a browser. The cookie lasts until the browser
+    /// is closed; the store may end the session earlier.
     pub fn set(self, origins: &Origins, token: &str) -> Option<HeaderValue> {
         self.header(origins, token, "")
     }

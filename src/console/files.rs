@@ -14,30 +14,30 @@ struct File {
     name: &'static str,
     content_type: &'static str,
     body: &'static str,
-    mark: String,
+    digest: String,
 }
 
 /// The style sheet, most of which the pages for payers share.
-const LOOK: &str = concat!(
+const STYLE_SHEET: &str = concat!(
     include_str!("../../assets/tokens.css"),
     include_str!("../../assets/parts.css"),
     include_str!("console.css")
 );
 
-const CSS: &str = "text/css; charset=utf-8";
-const JS: &str = "text/javascript; charset=utf-8";
+const CSS_TYPE: &str = "text/css; charset=utf-8";
+const JS_TYPE: &str = "text/javascript; charset=utf-8";
 
 static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
     let file = |name, content_type, body: &'static str| {
         let digest = Sha256::digest(body.as_bytes());
-        File { name, content_type, body, mark: hex::encode(&digest[..8]) }
+        File { name, content_type, body, digest: hex::encode(&digest[..8]) }
     };
     vec![
-        file("console.css", CSS, LOOK),
-        file("dark.css", CSS, include_str!("../../assets/dark.css")),
+        file("console.css", CSS_TYPE, STYLE_SHEET),
+        file("dark.css", CSS_TYPE, include_str!("../../assets/dark.css")),
         // htmx 2.0.11 as published (npm htmx.org, dist/htmx.min.js); its licence stands beside it.
-        file("htmx.js", JS, include_str!("assets/htmx.min.js")),
-        file("console.js", JS, include_str!("console.js")),
+        file("htmx.js", JS_TYPE, include_str!("assets/htmx.min.js")),
+        file("console.js", JS_TYPE, include_str!("console.js")),
     ]
 });
 
@@ -45,21 +45,21 @@ const FOLDER: &str = "/console/static/";
 
 /// The path of a file, for the pages that load it.
 pub fn path(name: &str) -> String {
-    let mark = FILES.iter().find(|file| file.name == name).map_or("", |file| &file.mark);
-    format!("{FOLDER}{mark}/{name}")
+    let digest = FILES.iter().find(|file| file.name == name).map_or("", |file| &file.digest);
+    format!("{FOLDER}{digest}/{name}")
 }
 
 /// The file at a path; `None` if there is none, or the digest is of another version.
 pub fn find(path: &str) -> Option<Reply> {
-    let (mark, name) = path.strip_prefix(FOLDER)?.split_once('/')?;
-    let file = FILES.iter().find(|file| file.name == name && file.mark == mark)?;
-    Some(kept(file.content_type, file.body.as_bytes(), &file.mark))
+    let (digest, name) = path.strip_prefix(FOLDER)?.split_once('/')?;
+    let file = FILES.iter().find(|file| file.name == name && file.digest == digest)?;
+    Some(kept(file.content_type, file.body.as_bytes(), &file.digest))
 }
 
 /// A file as an answer that a browser may keep for a year.
-fn kept(content_type: &'static str, body: &'static [u8], mark: &str) -> Reply {
+fn kept(content_type: &'static str, body: &'static [u8], digest: &str) -> Reply {
     let mut reply = reply::reply(200, content_type, body.to_vec());
-    reply::set_header(&mut reply, ETAG, &format!("\"{mark}\""));
+    reply::set_header(&mut reply, ETAG, &format!("\"{digest}\""));
     reply
         .headers_mut()
         .insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));

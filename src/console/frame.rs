@@ -55,7 +55,7 @@ impl<'a> Frame<'a> {
     pub fn css_path(&self) -> String {
         files::path("console.css")
     }
-    /// The dark theme's colours, and for whom a browser takes them; `None` in the light theme.
+    /// The path of the dark theme's style sheet and its media query; `None` in the light theme.
     pub fn dark(&self) -> Option<(String, &'static str)> {
         let media = match self.theme {
             "light" => return None,

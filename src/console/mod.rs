@@ -29,7 +29,7 @@
 //!    that changes something is `<form method="post">` with `{{ frame.token_field()|safe }}` in it;
 //!    links and forms name paths of this server alone. No `style=` and no `on…=`: the policy
 //!    forbids them.
-//! 4. Words: `{{ frame.t.get("transfers.title") }}`, or with parts
+//! 4. Words: `{{ frame.t.get("transfers.title") }}`, or with values
 //!    `{{ frame.t.with("transfer.attempts", [("count", count.as_str())]) }}`. Each key stands in
 //!    `texts/en.toml` and in the files of the other languages; a test compares the files with one
 //!    another and with the keys that templates and code name.
@@ -87,7 +87,7 @@ use routes::RouteTable;
 pub struct Console {
     pub app: Arc<AppState>,
     origins: Origins,
-    /// The reverse proxies that are believed where a request comes from.
+    /// The reverse proxies whose `X-Forwarded-For` is believed.
     proxies: TrustedProxies,
     table: RouteTable,
     request_ids: Minter,
@@ -95,7 +95,7 @@ pub struct Console {
     comparisons: Arc<Comparisons>,
     /// Whether an operator without a second factor can only set one up.
     requires_second_factor: bool,
-    /// Where operators may sign in instead of with a password.
+    /// The provider at which operators may sign in instead of with a password.
     openid: Option<OpenId>,
 }
 
@@ -121,7 +121,7 @@ impl Console {
         })
     }
 
-    /// Believes these proxies where a request comes from.
+    /// Believes the `X-Forwarded-For` of these proxies.
     pub fn with_proxies(self, proxies: TrustedProxies) -> Console {
         Console { proxies, ..self }
     }

@@ -43,7 +43,7 @@ impl Block {
         (block.head(first) == number(first)).then_some(block)
     }
 
-    /// The first bits of an address, the others 0.
+    /// An address with the bits after the prefix set to 0.
     fn head(self, address: IpAddr) -> u128 {
         let bits = if address.is_ipv4() { 32 } else { 128 };
         let behind = bits - self.prefix_bits.min(bits);

@@ -118,7 +118,7 @@ mod tests {
         "{} is no longer held for what the bank reported{}",
         "waits for a second person: request",
         "request {} about {} is rejected",
-        "it was taken",
+        "the explanation was recorded",
         "{} go on for {}",
         "id, subject, decision, actor, reason, approved_by, decided_at",
         "a decision has an actor or reason that is too long",

@@ -15,7 +15,7 @@ pub fn path_of(alarm: &str) -> String {
     format!("/console/runbooks/{alarm}")
 }
 
-/// The way to an alarm's runbook.
+/// A link to an alarm's runbook.
 pub fn link(alarm: &str) -> PageCell {
     PageCell::link(path_of(alarm), format!("docs/run.md#{}", alarm.to_lowercase()))
 }

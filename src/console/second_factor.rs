@@ -94,8 +94,8 @@ fn place(visit: &Visit) -> Place {
     Place { address: visit.address.clone(), browser: visit.session.browser.clone() }
 }
 
-/// What a right code led to. `Err` tells the person that it is wrong, or how long no code is
-/// compared.
+/// What a right code led to. `Err` tells the person that the code is wrong, or for how long no code
+/// is accepted.
 fn right<T>(visit: &Visit, check: CodeCheck<T>) -> Result<T, Failure> {
     match check {
         CodeCheck::Right(result) => Ok(result),

@@ -5,7 +5,7 @@
 use super::blocks::word;
 use super::texts::Words;
 use crate::screening::UNREADABLE;
-use crate::screening::hit::BESIDE;
+use crate::screening::hit::EVIDENCE_SEPARATOR;
 use crate::screening::hits;
 
 /// The texts of the table `[evidence]` begin with this.
@@ -21,19 +21,19 @@ impl Words {
         if self.code == "en" {
             return text.to_owned();
         }
-        let pieces: Vec<&str> = text.split(BESIDE).collect();
+        let pieces: Vec<&str> = text.split(EVIDENCE_SEPARATOR).collect();
         let (mut said, mut from) = (Vec::new(), 0);
         while let Some(piece) = pieces.get(from) {
             // A listed name may have the separator in it, and some texts have.
             let found = (from + 1..=pieces.len()).find_map(|until| {
-                let part = pieces.get(from..until)?.join(BESIDE);
+                let part = pieces.get(from..until)?.join(EVIDENCE_SEPARATOR);
                 Some((self.said(EVIDENCE, &part)?, until))
             });
             let (part, until) = found.unwrap_or_else(|| ((*piece).to_owned(), from + 1));
             said.push(part);
             from = until;
         }
-        said.join(BESIDE)
+        said.join(EVIDENCE_SEPARATOR)
     }
 
     /// The list and the entry of a hit. A hit without an entry has a word instead: of a name that
@@ -131,7 +131,7 @@ mod tests {
         let found = all.iter().filter(makes).flat_map(|(_, text)| literals(text));
         // A literal with every text that its own place for a weak alias may have.
         let found = found.filter(|text| is_sentence(text)).flat_map(|text| {
-            let text = text.replace("{BESIDE}", BESIDE);
+            let text = text.replace("{EVIDENCE_SEPARATOR}", EVIDENCE_SEPARATOR);
             ["", " (weak alias)"].map(|weak| filled(&text.replace("{weak}", weak), SAMPLE))
         });
         let mut found: Vec<String> = found
@@ -208,7 +208,7 @@ mod tests {
             }
             let found = [&address, &tron].map(|address| matcher.screen_address(address).hits);
             let found: Vec<String> = found.into_iter().flatten().map(|hit| hit.evidence).collect();
-            made.insert(found.join(BESIDE));
+            made.insert(found.join(EVIDENCE_SEPARATOR));
             made.extend(found);
         }
         let made: Vec<String> = made.into_iter().collect();

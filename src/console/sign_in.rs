@@ -114,7 +114,7 @@ pub async fn submit(asked: ConsoleRequest) -> PageOutcome {
     Ok(reply)
 }
 
-/// Where somebody signs in.
+/// The address and the browser from which somebody signs in.
 pub(super) fn place(asked: &ConsoleRequest) -> Place {
     let browser = asked.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
     Place { address: asked.address.clone(), browser: browser.unwrap_or("").to_owned() }
@@ -130,9 +130,9 @@ async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, F
     let app = asked.app.clone();
     let instant = asked.instant();
     let (services, looked_for) = (app.services.clone(), attempt.clone());
-    let look = app
-        .store
-        .read(Cost::Point, move |tx| Ok(sign_in::locked_for(tx, &services, &looked_for, instant)?));
+    let look = app.store.read(Cost::Point, move |tx| {
+        Ok(sign_in::attempt_locked_seconds(tx, &services, &looked_for, instant)?)
+    });
     if let Some(seconds) = look.await? {
         return Ok(SignIn::Locked { seconds });
     }
@@ -143,7 +143,8 @@ async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, F
     Ok(ended.map_err(|_| StoreError::Broken("a sign-in did not come to its end".into()))??)
 }
 
-/// Counts an attempt, checks it and concludes, while holding the turn of its address.
+/// Counts an attempt, compares the password, and concludes. It holds the turn of the address
+/// meanwhile.
 async fn judged(
     app: Arc<AppState>,
     turn: AttemptTurn,

@@ -63,7 +63,7 @@ impl Words {
         }
         text
     }
-    /// That no attempt is compared for so many seconds.
+    /// The message that nobody can sign in for so many seconds; it says minutes, rounded up.
     pub fn locked(&self, seconds: i64) -> String {
         self.with("sign_in.locked", [("minutes", &((seconds + 59) / 60).to_string())])
     }
@@ -110,7 +110,7 @@ mod tests {
             .collect()
     }
 
-    /// What a language lacks, has too much, or says otherwise than the first one.
+    /// Each text that a language lacks, that only it has, or that has other places than in English.
     fn faults(words: &Words, english: &Words) -> Vec<String> {
         let keys: BTreeSet<_> = words.texts.keys().chain(english.texts.keys()).collect();
         let mut faults = Vec::new();

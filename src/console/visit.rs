@@ -31,8 +31,8 @@ pub struct ConsoleRequest {
     pub(super) parts: Vec<String>,
     pub(super) query: Fields,
     pub(super) form: Fields,
-    /// The value of the session's cookie, or without a session of the visit's. The token of the
-    /// page's forms is computed from it.
+    /// The value of the cookie `Session`, or if there is no session, of the cookie `Visit`. The
+    /// token of the page's forms is computed from it.
     pub(super) cookie: String,
 }
 
@@ -66,7 +66,7 @@ impl ConsoleRequest {
             cookie: self.cookie.clone(),
         }
     }
-    /// The value in the path of the first `{…}`, the second and so on; "" if there is none.
+    /// The value in the path of the `{…}` with this index, from 0; "" if there is none.
     pub fn path(&self, index: usize) -> &str {
         self.parts.get(index).map_or("", String::as_str)
     }

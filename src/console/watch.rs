@@ -1,6 +1,7 @@
 //! The overview's figures, which all viewers share, so that ten viewers cost as much as one.
 //!
-//! One request reads for all. Requests meanwhile show the last figures, unless these are too old.
+//! One request reads for all. Requests that come meanwhile show the last figures, unless these are
+//! too old.
 //! Figures that took long to read are shown longer, so that the overview uses about a fiftieth of
 //! one processor; only figures older than `KEPT_MAX` are read sooner.
 
@@ -49,7 +50,7 @@ pub struct OverviewWatch {
 }
 
 impl OverviewWatch {
-    /// The figures of a mode.
+    /// The figures of a mode: those that are kept if they are fresh, otherwise read anew.
     pub async fn look(&self, app: &AppState, mode: Mode) -> Result<Arc<Overview>, OperationError> {
         if let Some(overview) = self.find(mode, |kept| kept.is_younger_than(kept.fresh_for)) {
             return Ok(overview);
@@ -69,7 +70,7 @@ impl OverviewWatch {
                 day
             }
         };
-        let rooms = disk::rooms(&app.watched_folders).await;
+        let disk_spaces = disk::spaces(&app.watched_folders).await;
         let milliseconds = app.store.clock.milliseconds();
         let services = app.services.clone();
         let read = app.store.read(Cost::Scan, move |tx| {
@@ -82,7 +83,7 @@ impl OverviewWatch {
             Ok((made, begun.elapsed()))
         });
         let (made, took) = read.await?;
-        let overview = Arc::new(Overview { rooms, ..made });
+        let overview = Arc::new(Overview { disk_spaces, ..made });
         let fresh_for = (took * KEPT_PER_READING).clamp(KEPT_MIN, KEPT_MAX);
         let kept = Kept { mode, overview: overview.clone(), read_at: Instant::now(), fresh_for };
         let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

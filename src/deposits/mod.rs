@@ -20,7 +20,8 @@ pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_events(&[crate::events::DEPOSIT_COMPLETED])
     .with_book_rules(rows::BOOK_RULES);
 
-/// How long a deposit that the chain no longer shows may take to come back.
+/// How long a deposit that the chain no longer shows may take to come back, before it fails as
+/// `dropped`.
 pub const UNSEEN_SECONDS_MAX: i64 = 24 * 3600;
 
 #[derive(Clone)]
@@ -37,15 +38,17 @@ pub struct Deposit {
     pub from_address: AddressBytes,
     pub to_address: AddressBytes,
     pub transaction_hash: String,
-    /// The contract of the token that moved; `None` means the one that the transfer was told.
+    /// The contract of the token that moved; `None` means the one that the transfer's caller was
+    /// shown.
     pub contract: Option<AddressBytes>,
-    /// Its index among the block's logs. It changes if the block is replaced, so it does not
+    /// Its index among the block's logs. It may change if the block is replaced, so it does not
     /// identify the deposit.
     pub log_index: i64,
     pub block_number: Option<i64>,
+    /// Unix seconds.
     pub block_time: Option<i64>,
     pub confirmations: i64,
-    /// Since when, in business time, the chain does not show it any more; it may come back.
+    /// Since when, in business time, the chain no longer shows it; `None` while the chain shows it.
     pub unseen_since: Option<i64>,
     pub classification: Option<Classification>,
     pub reason_code: Option<ReasonCode>,

@@ -127,7 +127,8 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
-/// Marks an unmatched deposit that has a refund, so that it leaves the index of those that wait.
+/// Marks an unmatched deposit that has a refund, so that it leaves the index of those that wait for
+/// a decision.
 pub fn mark_given_back(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -176,7 +177,7 @@ pub fn any_for_transfer(
     Ok(row.is_some())
 }
 
-/// The sum of the transfer's completed deposits of one classification.
+/// The sum of the transfer's completed deposits of one classification, in millionths.
 pub fn classified_units(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -192,8 +193,8 @@ pub fn classified_units(
 }
 
 /// Whether a deposit that is neither completed nor failed may still count as in time: its block's
-/// time is at most `time`, or it is in no block yet and `may_enter_block` says that such a block
-/// may still come.
+/// time is at most `time` (Unix seconds), or it is in no block yet and `may_enter_block` says that
+/// such a block may still come.
 pub fn any_unsettled_until(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -209,7 +210,7 @@ pub fn any_unsettled_until(
     Ok(tx.row(&sql, values![scope, transfer_id, time])?.is_some())
 }
 
-/// The sum of what was seen and is not final: the balance's `pending`.
+/// The sum of what was seen and is not final, in millionths: the balance's `pending`.
 pub fn pending_units(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     let row = tx.row(
         "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND status \
@@ -219,7 +220,8 @@ pub fn pending_units(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// The sum of a transfer's deposits of its asset that were seen and are neither final nor failed.
+/// The sum of a transfer's deposits of `asset` that were seen and are neither final nor failed, in
+/// millionths.
 pub fn pending_units_of_transfer(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -298,7 +300,8 @@ pub fn addresses_after(
         .collect()
 }
 
-/// Whose an address is.
+/// The account and mode, and the transfer, to which an address was handed out. `None` if it was
+/// never handed out.
 pub fn address_owner(
     tx: &mut dyn Tx,
     address: &AddressBytes,

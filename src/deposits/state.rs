@@ -11,7 +11,8 @@ crate::statuses!("deposit",
 );
 
 crate::string_enum!(
-    /// How a deposit counted for its transfer; set when it ends, except for a dropped one.
+    /// How a deposit counted for its transfer. A deposit has this once it is `completed` or
+    /// `failed`, unless its `reason_code` is `dropped`.
     Classification {
         Exact "exact",
         Partial "partial",

@@ -1,7 +1,7 @@
 //! The chained hash over an account's events, by which a caller knows that it missed none.
 //!
 //! The hash after an event follows from the hash before it and from the event's own fields, so it
-//! is the same whenever and by whomever it is computed. Events themselves carry nothing of it. A
+//! is the same whenever and by whomever it is computed. Events themselves do not carry it. A
 //! checkpoint (a row in `event_checkpoints`) holds the count and the hash after every [`STEP`]th
 //! event, and a request computes on from the last checkpoint before the event that it names. A
 //! worker writes the checkpoints after the sequencer. Before events are removed, it stores a
@@ -53,7 +53,7 @@ pub fn link(hash: &[u8; 32], event: &EventRow) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Computes the chain on by the next events.
+/// Continues the chain over the next events, and calls `passed` after each.
 fn walk(
     mut at: Checkpoint,
     events: &[EventRow],
@@ -183,7 +183,7 @@ fn next_due(
 
 /// Removes up to `rows_max` expired events of one account, and leaves a checkpoint for the last of
 /// them. `last_before` first finds the last event to remove. So the removal is one range of the
-/// primary key, whatever planner the store has.
+/// primary key, whatever the store's query planner does.
 pub fn purge(
     tx: &mut dyn Tx,
     now: &Now,
@@ -219,7 +219,7 @@ pub struct Purged {
 /// Writes checkpoints after the sequencer of this node until `stop`. It begins with every account
 /// that has events, because other nodes and earlier releases may have left some without.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
-    // Where the first look has come to; `None` once it is through.
+    // The last account that the first look has reached; `None` once it has reached all.
     let mut looked_to = Some(Scope::from_code(0));
     while !*stop.borrow() {
         while let Some(after) = looked_to.filter(|_| !*stop.borrow()) {

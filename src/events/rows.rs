@@ -66,8 +66,8 @@ pub fn find_all(
     tx.rows_each(&sql, scope.into(), &ids)?.into_iter().map(read).collect()
 }
 
-/// The events of an account from one identifier up to, but not with, another, that were created in
-/// a range of time.
+/// The events of an account that were created in a range of time (Unix seconds, business time).
+/// Their identifiers are `from` or higher, and lower than `before`.
 pub fn between(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -176,7 +176,7 @@ pub fn remove_checkpoints_before(
     .map(|_| ())
 }
 
-/// The events after one, or from the first, up to another.
+/// The events after `after`, or from the first, up to and with `up_to`.
 pub fn after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -192,7 +192,7 @@ pub fn after(
     tx.rows(&sql, values![scope, after, up_to, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Whether so many events follow one, or the beginning.
+/// Whether at least `count` events, from 1, come after `after`, or after the beginning.
 pub fn has_after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -271,7 +271,7 @@ pub fn reach_of_each(
     rows.into_iter().map(read).collect()
 }
 
-/// Takes the oldest events below `bound`, at most `rows_max`, and answers the newest of them.
+/// The newest of the oldest `rows_max` events below `bound`.
 pub fn last_before(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -283,7 +283,7 @@ pub fn last_before(
     tx.row(sql, values![scope, bound, rows_max])?.map(|mut row| row.id()).transpose()
 }
 
-/// Removes an account's events up to one.
+/// Removes an account's events up to and with `last`.
 pub fn remove_until(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -343,7 +343,7 @@ pub fn outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OutboxRow>, StoreErr
         .collect()
 }
 
-/// Announces that [`outbox`] follows.
+/// Prefetches the query of [`outbox`].
 pub fn prefetch_outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<(), StoreError> {
     tx.prefetch(&outbox_query(tx.is_shared()), values![rows_max])
 }

@@ -41,16 +41,16 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
             let is_same = last_known.is_some() && last == last_known;
             Ok((last, if is_same { Vec::new() } else { rows::newest(tx, &scopes)? }))
         });
-        let mut pause = LOOK_MILLISECONDS;
+        let mut pause_milliseconds = LOOK_MILLISECONDS;
         match looked.await {
             Ok((last, newest)) => {
                 last_known = last;
                 waits.tell_newest(&newest);
             }
-            Err(_) => pause = FAULT_PAUSE_MILLISECONDS,
+            Err(_) => pause_milliseconds = FAULT_PAUSE_MILLISECONDS,
         }
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            () = tokio::time::sleep(Duration::from_millis(pause_milliseconds)) => {}
             _ = stop.changed() => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Pictures of status graphs, drawn from the arrows in the code.
 //!
 //! Statuses are in rows by the longest path from the first one. An arrow over several rows passes
-//! through a free place in each of them; one that leads back runs down the right side.
+//! through a free place in each of them. An arrow that leads back runs along the right side.
 
 use std::collections::HashMap;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::markdown::escape;
 
-/// Longest pattern that people are shown, in characters.
+/// The longest pattern that people are shown, in bytes.
 const PATTERN_SHOWN_MAX: usize = 80;
 
 /// One field in a list of fields.

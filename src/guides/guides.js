@@ -11,13 +11,13 @@ const element = (name, text, attributes = {}) => {
   return made;
 };
 
-// Code in several languages: one choice for all pages. An address with `?lang=python` chooses, too, and hides what is
-// said of the other languages; without it that is shown, so that a reader sees which there are.
+// Code in several languages: one choice for all pages. An address with `?lang=python` chooses too, and also hides the
+// text about other languages. Without `lang` that text is shown, so that a reader sees which languages there are.
 const LANGUAGES = { bash: "curl", python: "Python", typescript: "TypeScript", rust: "Rust" };
 const asked = new URLSearchParams(location.search).get("lang");
 const choices = [...document.querySelectorAll(".choice")];
 const rowName = (row) => row.cells[0]?.textContent.replace("Shell", LANGUAGES.bash);
-function leave(language) {
+function hideOthers(language) {
   for (const part of document.querySelectorAll("[data-for]")) part.hidden = !part.dataset.for.split(" ").includes(language);
   for (const body of document.querySelectorAll("tbody")) {
     const rows = [...body.rows].filter((row) => Object.values(LANGUAGES).includes(rowName(row)));
@@ -26,7 +26,7 @@ function leave(language) {
   }
 }
 function choose(language) {
-  if (asked && language) leave(language);
+  if (asked && language) hideOthers(language);
   for (const choice of choices) {
     const blocks = [...choice.querySelectorAll("figure.code")];
     const shown = blocks.find((block) => block.dataset.language === language) ?? blocks[0];
@@ -116,7 +116,7 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("click", (event) => { if (!event.target.closest(".search")) results.hidden = true; });
 
-// The page's own line of the navigation is in sight.
+// Scrolls the navigation to the line of this page.
 const current = document.querySelector("nav [aria-current]");
 if (current) current.closest("nav").scrollTop = current.offsetTop - window.innerHeight / 2;
 
@@ -126,7 +126,7 @@ menu.addEventListener("click", () => {
   menu.setAttribute("aria-expanded", String(isOpen));
 });
 
-// Try it: what answers name is filled into later requests, so that the steps can be sent one after the other.
+// Try it: IDs from answers are filled into later requests, so that the steps can be sent one after the other.
 const key = document.getElementById("key");
 if (key) {
   key.value = stored(sessionStorage, "key") ?? "";

@@ -105,8 +105,7 @@ fn error_codes() -> String {
                 code.remedy(),
                 // Only a GET is told that an advice is not ready, and a GET has no key.
                 if code.new_key_required() && *code != Code::PaymentAdviceNotReady {
-                    " A POST then needs a new idempotency key: this answer replays under the old \
-                     one."
+                    " A POST then needs a new idempotency key: the old one gets this answer again."
                 } else {
                     ""
                 }
@@ -148,7 +147,7 @@ fn disabled_reasons() -> String {
     table
 }
 
-/// The release as the list of changes names it: one that is still under way is called so.
+/// The release as CHANGELOG.md names it, which says so if it is not released yet.
 fn version(changelog: &str, version: &str) -> String {
     let names = changelog.lines().filter_map(|line| line.strip_prefix("## "));
     let is_it = |name: &&str| name.split(' ').next() == Some(version);

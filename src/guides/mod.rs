@@ -20,7 +20,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 /// The style sheet. The pages for payers and the console share its beginning.
-const LOOK: &str = concat!(
+const GUIDES_CSS: &str = concat!(
     include_str!("../../assets/tokens.css"),
     "@media (prefers-color-scheme: dark) {\n",
     include_str!("../../assets/dark.css"),
@@ -227,7 +227,7 @@ impl Guides {
         let script = GuideFile::new("text/javascript; charset=utf-8", include_str!("guides.js"));
         let mut add = |path: &str, file| files.insert(path.to_owned(), file);
         add("/docs/search.json", GuideFile::new("application/json", search));
-        add("/docs/guides.css", GuideFile::new("text/css; charset=utf-8", LOOK));
+        add("/docs/guides.css", GuideFile::new("text/css; charset=utf-8", GUIDES_CSS));
         add("/docs/guides.js", script);
         add("/llms.txt", GuideFile::new(plain, llms(public_url, &resources)));
         add(FULL_TEXT_PATH, GuideFile::markdown(plain, &full_text));

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::kernel::{Code, Refusal, RefusalEntry, Scope};
 
-/// How long a request waits for the account's earlier one, in seconds.
+/// How long a request waits for the account's earlier one.
 pub const TURN_SECONDS_MAX: u64 = 5;
 /// The shortest and the longest pause after a turn. Without a shortest one, many requests at once,
 /// most of them refused, would keep a processor busy with turns that do nothing.
@@ -41,6 +41,7 @@ impl Drop for Turn {
     }
 }
 
+/// The turns of the accounts in this process.
 #[derive(Default)]
 pub struct AccountTurns(Mutex<HashMap<Scope, Arc<Semaphore>>>);
 

@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 
 use crate::kernel::{Code, Refusal};
 
-/// Bytes of a request body.
+/// The largest request body, in bytes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
-/// Nested objects and arrays, the outermost counted.
+/// How deep objects and arrays may be nested; the outermost counts as 1.
 pub const BODY_DEPTH_MAX: usize = 8;
 
 /// A JSON value as it was written.

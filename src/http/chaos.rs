@@ -87,8 +87,9 @@ async fn begin(
         }
     };
     watching.is_attacked = true;
-    let message = "The chaos profile of this key answers so. Retry after the seconds in \
-                   Retry-After; a POST with the same Idempotency-Key.";
+    let message = "The chaos profile of this API key refused the request, which was not carried \
+                   out. Send it again after the seconds in Retry-After; a POST with the same \
+                   Idempotency-Key.";
     let mut refusal = Refusal::new(code, message);
     refusal.retry_after_seconds = Some(RETRY_AFTER_SECONDS);
     Err(refusal.into())

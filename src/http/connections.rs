@@ -101,7 +101,8 @@ impl Connections {
                 if count < self.count_max {
                     return;
                 }
-                // One more is closed for each place that is missing.
+                // Connections that were told to close already make room. Another one is told only
+                // if those are too few.
                 if count - open.closing_count >= self.count_max {
                     close_longest_idle(&mut open, |_| true);
                 }
@@ -197,7 +198,7 @@ impl Drop for Admitted {
     }
 }
 
-/// Notes when a connection's requests begin and end.
+/// Tells the table when a connection's requests begin and end.
 #[derive(Clone)]
 pub struct Activity {
     connections: Arc<Connections>,

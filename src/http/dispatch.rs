@@ -21,7 +21,7 @@ use super::preflight::{self, Asking, Permits, PreflightResult};
 use super::query;
 pub use super::reply::{Reply, ReplyBody, refusal_reply};
 use super::reply::{refuse, reply, set_header};
-use super::route::{BesideFields, Context, RequestWork, Route, Verb};
+use super::route::{Context, ExtraChecks, RequestWork, Route, Verb};
 use super::router::{PathMatch, Router};
 use crate::app_state::AppState;
 use crate::kernel::id::Minter;
@@ -224,13 +224,13 @@ async fn weigh(api: &Api, seen: &mut Trace, asked: &RoutedRequest) -> Result<(),
     Ok(judged?)
 }
 
-/// When a request whose body has arrived now must be answered.
+/// The deadline for the answer to a request whose body has arrived now.
 pub fn answer_end() -> tokio::time::Instant {
     tokio::time::Instant::now() + Duration::from_secs(ANSWER_SECONDS_MAX)
 }
 
-/// Waits for a part of a request until its time is up. The work continues, and a POST sent again
-/// under its key finds out the result.
+/// Waits for a part of a request, on PostgreSQL at most until `end`. After that the caller gets a
+/// 503. The work may still complete; the same POST, sent again under its key, gets its result.
 pub async fn within<T>(
     app: &AppState,
     end: tokio::time::Instant,
@@ -313,7 +313,7 @@ async fn get(api: &Api, asked: &RoutedRequest) -> Result<(Answer, bool), Operati
         Cost::Expensive => Some(api.report_turns.take(asked.caller.scope).await?),
         Cost::Point | Cost::Scan => None,
     };
-    let mut work = (route.prepare)(Ok(&Node::Null), BesideFields::default());
+    let mut work = (route.prepare)(Ok(&Node::Null), ExtraChecks::default());
     let (shared, asking) = (app.clone(), asked.clone());
     let read = app
         .store
@@ -329,7 +329,7 @@ async fn get(api: &Api, asked: &RoutedRequest) -> Result<(Answer, bool), Operati
 }
 
 /// Answers a page at once if it has objects, otherwise as soon as it has some or the caller's wait
-/// is over. It registers before each read, so it misses no event.
+/// is over. The wait is registered before each read, so no event is missed.
 async fn get_waiting(
     api: &Api,
     seen: &mut Trace,
@@ -361,7 +361,8 @@ async fn get_waiting(
         if tokio::time::timeout_at(wait_ends, next).await.is_err() {
             return Ok(answered(answer));
         }
-        // An account whose events the filters leave out must not be read again at each of them.
+        // The filters may leave out all of an account's events. The pause keeps such a request from
+        // reading again at each event.
         if has_read_in_vain {
             tokio::time::sleep(Duration::from_millis(WAIT_READ_PAUSE_MILLISECONDS)).await;
         }
@@ -373,7 +374,7 @@ async fn delete(api: &Api, asked: RoutedRequest) -> Result<Reply, OperationError
     let app = &api.app;
     let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
-    let mut work = (route.prepare)(Ok(&Node::Null), BesideFields::default());
+    let mut work = (route.prepare)(Ok(&Node::Null), ExtraChecks::default());
     let shared = app.clone();
     let answer =
         app.store.write(move |tx, now| asked.run(&shared, tx, now, &mut work, None)).await?;
@@ -412,8 +413,8 @@ async fn post(
     };
     let timed_check = route.timed_check.zip(parsed.as_ref().ok());
     let timed_check = timed_check.and_then(|(check, body)| check(body));
-    let beside = BesideFields { entries, timed_check };
-    let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), beside);
+    let extra = ExtraChecks { entries, timed_check };
+    let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), extra);
     // Taken while the key is held, so that a retry that overtakes this request is told to wait.
     let _turn = match is_expensive && permitted.is_ok() {
         true => Some(api.report_turns.take(asked.caller.scope).await?),

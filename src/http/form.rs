@@ -122,7 +122,7 @@ pub trait Form: Sized + Clone + Send + 'static {
     fn schema() -> Value;
     fn read_members(node: &Node, prefix: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self>;
 
-    /// Reads a whole body; all problems come together, those behind what `more` says.
+    /// Reads a whole body, and reports all problems together: those of the fields, then `more`.
     fn read_body(node: &Node, more: Vec<RefusalEntry>) -> Result<Self, Refusal> {
         let mut entries = Vec::new();
         let form = Self::read_members(node, "", &mut entries);
@@ -150,16 +150,16 @@ pub fn member_name(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 
-/// The longest name of a caller's own that a message repeats, in characters.
+/// The longest name chosen by a caller that a message repeats, in characters.
 pub const NAME_SHOWN_LENGTH_MAX: usize = 40;
 /// This many digits in a row in such a name may be an account, card or telephone number.
 pub const NAME_DIGITS_MAX: usize = 5;
 /// What a message shows instead of a name that it does not repeat.
 const NAME_MASKED: &str = "[masked]";
 
-/// A caller's own name for a message. A name that is long or has many digits could be personal data
-/// in the wrong place, so it is masked. Digits count together until the next letter, because
-/// account numbers are also written in groups.
+/// A name chosen by a caller, as a message shows it. A name that is long or has many digits could
+/// be personal data in the wrong place, so it is masked. Digits count together until the next
+/// letter, because account numbers are also written in groups.
 pub fn shown_name(name: &str) -> String {
     let longest = name
         .split(char::is_alphabetic)

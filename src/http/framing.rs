@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::reply::Reply;
 use crate::kernel::{Code, Refusal};
 
-/// Headers of a request, and bytes of its head.
+/// The most headers of a request, and the most bytes of its head.
 pub const HEADERS_MAX: usize = 64;
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// How many headers hyper parses: more than are accepted, so that too many are refused with a
@@ -246,16 +246,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Shaped<S> {
             self.replacement = self.replaced(bytes).map(|replacement| (replacement, 0));
         }
         let Shaped { inner, replacement, head, .. } = &mut *self;
-        let Some((out, gone)) = replacement else {
+        let Some((out, sent)) = replacement else {
             head.clear();
             return Pin::new(inner).poll_write(context, bytes);
         };
-        while *gone < out.len() {
-            let count = ready!(Pin::new(&mut *inner).poll_write(context, &out[*gone..]))?;
+        while *sent < out.len() {
+            let count = ready!(Pin::new(&mut *inner).poll_write(context, &out[*sent..]))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            *gone += count;
+            *sent += count;
         }
         *replacement = None;
         head.clear();

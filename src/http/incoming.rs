@@ -16,7 +16,7 @@ use crate::store::idempotency;
 
 /// How long a body may take to arrive.
 pub const BODY_SECONDS_MAX: u64 = 10;
-/// Length of an `Idempotency-Key`.
+/// The length of an `Idempotency-Key`, in characters.
 pub const IDEMPOTENCY_KEY_LENGTH_MIN: usize = 16;
 pub const IDEMPOTENCY_KEY_LENGTH_MAX: usize = 64;
 
@@ -44,20 +44,20 @@ pub fn presented(headers: &HeaderMap) -> Presented<'_> {
     other.map_or(Presented::Nothing, Presented::OtherHeader)
 }
 
-/// JSON is the default. A client gets a PDF if it names PDF and prefers it.
+/// Whether the answer is a PDF: if `Accept` names PDF and prefers it to JSON, the default.
 pub fn accepts_pdf(headers: &HeaderMap) -> bool {
     let (pdf, json) = qualities(headers, idempotency::PDF, idempotency::JSON);
     pdf.is_some_and(|pdf| pdf > json.unwrap_or(0.0))
 }
 
-/// A page is the default. A client gets Markdown if it names it, unless it prefers a page. No
-/// browser names it.
+/// Whether the answer is Markdown: if `Accept` names Markdown, unless it prefers HTML, the default.
+/// No browser names Markdown.
 pub fn accepts_markdown(headers: &HeaderMap) -> bool {
     let (markdown, page) = qualities(headers, "text/markdown", "text/html");
     markdown.is_some_and(|markdown| markdown > 0.0 && markdown >= page.unwrap_or(0.0))
 }
 
-/// How much each of two types is wanted, if `Accept` names it.
+/// The weight (RFC 9110, 12.5.1) of each of two types, if `Accept` names it.
 fn qualities(headers: &HeaderMap, one: &str, other: &str) -> (Option<f32>, Option<f32>) {
     let accept: String = headers
         .get_all(http::header::ACCEPT)

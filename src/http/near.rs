@@ -1,9 +1,9 @@
 //! Words that a caller probably meant.
 
-/// How many letters differ between a known word and what was written; `None` if too many do for a
-/// slip.
+/// How many letters differ between a known word and what was written. `None` if there are too many
+/// for a typing error.
 pub fn wrong_letters(known: &str, written: &str) -> Option<usize> {
-    // Longer words are no slips, and comparing them takes time.
+    // A much longer word is no typing error, and comparing it takes time.
     if written.len() > 2 * known.len() + 4 {
         return None;
     }
@@ -12,7 +12,7 @@ pub fn wrong_letters(known: &str, written: &str) -> Option<usize> {
     (wrong <= (known.len() / 4).min(2)).then_some(wrong)
 }
 
-/// A name without what is easily mistaken in it.
+/// A name as it is compared: in lower case, without hyphens, underscores and spaces.
 pub(super) fn plain(name: &str) -> String {
     name.to_lowercase().replace(['-', '_', ' '], "")
 }

@@ -3,9 +3,9 @@
 //! too.
 //!
 //! A preflight step runs only for a request whose permission and form are right, and whose answer
-//! is not stored already. The handler gets the result, and judges in the usual order, as if it had
-//! always known it. If there is no result in time, the request is answered 503, which is not
-//! stored, so that the same key works again.
+//! is not stored already. The handler gets the result, and judges in the usual order. If there is
+//! no result in time, the request is answered 503, which is not stored, so that the same key works
+//! again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,22 +21,21 @@ use crate::keys::Caller;
 use crate::store::Cost;
 use crate::store::idempotency::{self, Claim};
 
-/// How long a preflight step may take, including the wait for its turn.
+/// How long a preflight step may take, including the wait for its permit.
 pub const PREFLIGHT_SECONDS_MAX: u64 = 5;
-/// How many preflight steps run at once. Each keeps its place for at least
-/// `PREFLIGHT_PLACE_SECONDS`, so that callers cannot use up the nodes' limit, which the follower
-/// shares.
+/// How many preflight steps run at once. Each keeps its permit for at least
+/// `PERMIT_SECONDS_MIN`, so that callers cannot use up the request limit of the chain's nodes,
+/// which the follower shares.
 pub const PREFLIGHTS_COUNT_MAX: usize = 4;
-/// How long a step keeps its place at least.
-const PREFLIGHT_PLACE_SECONDS: u64 = 1;
+const PERMIT_SECONDS_MIN: u64 = 1;
 
 /// The result of a preflight step.
 #[derive(Clone, Debug)]
 pub enum PreflightResult {
     /// What a chain knows of one transaction; `None` if it does not know it.
     Transaction(Option<SeenTransaction>),
-    /// For a replay of a range: how many deliveries it begins, and the first event that came too
-    /// late to be counted. Or why the request is refused.
+    /// For a replay of a range: how many deliveries it begins, and the identifier of the first
+    /// event that came too late to be counted; or why the request is refused.
     Range(Result<(u64, u128), Refusal>),
 }
 
@@ -55,7 +54,7 @@ pub type PreflightFuture = BoxFuture<'static, Result<Option<PreflightResult>, Op
 /// wrong, which the handler refuses.
 pub type Preflight = Box<dyn Fn(Asking, &Node) -> Option<PreflightFuture> + Send + Sync>;
 
-/// Places for preflight steps.
+/// The permits of preflight steps, [`PREFLIGHTS_COUNT_MAX`] in each process.
 pub struct Permits(Arc<Semaphore>);
 
 impl Default for Permits {
@@ -65,17 +64,18 @@ impl Default for Permits {
 }
 
 impl Permits {
-    /// Runs `ask` in a place of its own, which stays taken for a while afterwards.
+    /// Waits for a permit and runs `ask`. The permit stays taken for at least
+    /// `PERMIT_SECONDS_MIN`. `None` only if the semaphore is closed, which never happens.
     pub async fn take<T>(&self, ask: impl Future<Output = T>) -> Option<T> {
-        // The place is free again once both the step and the minimum time are over.
-        let place = Arc::new(self.0.clone().acquire_owned().await.ok()?);
-        let kept = place.clone();
+        // The permit is free again once both the step and the minimum time are over.
+        let permit = Arc::new(self.0.clone().acquire_owned().await.ok()?);
+        let kept = permit.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_secs(PREFLIGHT_PLACE_SECONDS)).await;
+            tokio::time::sleep(Duration::from_secs(PERMIT_SECONDS_MIN)).await;
             drop(kept);
         });
         let outcome = ask.await;
-        drop(place);
+        drop(permit);
         Some(outcome)
     }
 }
@@ -115,12 +115,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn steps_keep_their_places_for_a_while() {
-        let places = Permits::default();
+    async fn steps_keep_their_permits_for_a_while() {
+        let permits = Permits::default();
         for _ in 0..PREFLIGHTS_COUNT_MAX {
-            assert_eq!(places.take(async { 1 }).await, Some(1));
+            assert_eq!(permits.take(async { 1 }).await, Some(1));
         }
-        assert_eq!(places.0.available_permits(), 0, "a place stays taken after its step");
-        assert_eq!(places.take(async { 2 }).await, Some(2), "and becomes free by itself");
+        assert_eq!(permits.0.available_permits(), 0, "a permit stays taken after its step");
+        assert_eq!(permits.take(async { 2 }).await, Some(2), "and becomes free by itself");
     }
 }

@@ -11,7 +11,7 @@ use crate::kernel::{AnyId, Code, Id, IdKind, ObjectKind, Refusal, RefusalEntry};
 
 pub const PAGE_LIMIT_DEFAULT: i64 = 10;
 pub const PAGE_LIMIT_MAX: i64 = 100;
-/// Bytes of a query string.
+/// The longest query string, in bytes.
 pub const QUERY_BYTES_MAX: usize = 4_096;
 
 /// What a filter parameter holds.
@@ -23,7 +23,7 @@ pub enum FilterKind {
     Id(ObjectKind),
     /// An identifier of any kind. `kind_filter` is the other filter that its kind is compared with.
     AnyId { kind_filter: &'static str },
-    /// One of the words.
+    /// One of the words that the function returns.
     Word(fn() -> Vec<&'static str>),
     /// One of these words.
     OneOf(&'static [&'static str]),
@@ -140,14 +140,14 @@ pub fn status_words<S: Status>() -> Vec<&'static str> {
     S::ALL.iter().map(|status| status.as_str()).collect()
 }
 
-/// A route without query parameters.
+/// Refuses every query parameter, for a route that takes none.
 pub fn none(raw: Option<&str>) -> Result<(), Refusal> {
     let mut entries = Vec::new();
     pairs(raw.unwrap_or(""), &[], &mut entries);
     Refusal::check(entries)
 }
 
-/// A report's own parameters, each at most once, under their declared names.
+/// Reads a report's own parameters, each at most once, under their declared names.
 pub fn values(
     raw: Option<&str>,
     parameters: &'static [Filter],
@@ -168,8 +168,9 @@ pub fn values(
     Ok(values)
 }
 
-/// A list of objects of one kind: the paging parameters and the list's own filters. A cursor is
-/// only a position. It need not exist, but must be of the list's kind.
+/// Reads the query of a list of objects of one kind: the paging parameters and the list's own
+/// filters. A cursor is only a position: no object needs to have that identifier, but it must be of
+/// the list's kind.
 pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result<Page, Refusal> {
     let mut known = vec!["limit", "starting_after", "ending_before", "order"];
     known.extend(filters.iter().map(|filter| filter.name));

@@ -61,7 +61,7 @@ impl Context<'_> {
     }
 }
 
-/// What a page of a list answers.
+/// One page of a list.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}List")]
 pub struct List<T> {
@@ -89,24 +89,24 @@ impl<T> List<T> {
     }
 }
 
-/// The work of one request. It may run any number of times, as `Store::write` says, so it must keep
-/// what it needs.
+/// The work of one request. It may run any number of times (see `Store::write`), so it must not
+/// consume what it needs.
 pub type RequestWork = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
-/// Makes the work from the body and what is judged of its form beside its fields; runs before the
+/// Makes the work from the body and the checks that go beyond its fields. It runs before the
 /// transaction, outside the write lane.
-type Prepare = Box<dyn Fn(Result<&Node, Refusal>, BesideFields) -> RequestWork + Send + Sync>;
+type Prepare = Box<dyn Fn(Result<&Node, Refusal>, ExtraChecks) -> RequestWork + Send + Sync>;
 
-/// What is judged of a form beside its fields.
+/// Checks of a form beyond those of its single fields.
 #[derive(Default)]
-pub struct BesideFields {
-    /// What is wrong for this caller.
+pub struct ExtraChecks {
+    /// What [`FormCheck`] found wrong for this caller.
     pub entries: Vec<RefusalEntry>,
-    /// What depends on the account's time.
+    /// The check that needs the account's time, which only the transaction knows.
     pub timed_check: Option<TimedCheck>,
 }
 
-/// Judges what a form may contain by the settings of the caller's mode, such as the chain. What is
-/// wrong for every caller is left to the form.
+/// Judges the fields whose allowed values depend on the settings of the caller's mode, such as the
+/// chain. The form itself refuses what is wrong for every caller.
 pub type FormCheck = fn(&Services, Scope, &Node) -> Vec<RefusalEntry>;
 
 /// Announces to a transaction what the work will look up.
@@ -149,11 +149,11 @@ pub struct Route {
     pub answers_csv: bool,
     /// Whether an empty page can be waited for, with the parameter `wait`.
     pub waits: bool,
-    /// Whether it changes what is remembered of the caller's key.
+    /// Whether it changes what nodes remember of the caller's key.
     pub renews_caller: bool,
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
-    /// What the settings of the caller's mode decide about the form.
+    /// Judges the form by the settings of the caller's mode.
     pub form_check: Option<FormCheck>,
     /// Makes the check of a form that depends on the account's time; `None` if nothing in this body
     /// does.
@@ -162,7 +162,7 @@ pub struct Route {
     pub preflight: Option<Preflight>,
     /// What the work looks up by identifiers in the body, so that a remote store can send it along.
     pub prefetch: Option<PreparePrefetch>,
-    /// Paths that callers POST to instead, though nothing is there to be posted to.
+    /// Paths that callers POST to by mistake, and what the refusal then says.
     pub guesses: Option<Guesses>,
 }
 
@@ -171,7 +171,7 @@ pub struct Route {
 pub struct Guesses {
     /// Paths of POSTs, in which `{id}` stands for any part.
     pub paths: &'static [&'static str],
-    /// How it is done, in sentences.
+    /// How to do it instead, in whole sentences.
     pub way: &'static str,
 }
 
@@ -215,7 +215,7 @@ impl Route {
         self.codes = codes;
         self
     }
-    /// Tells the way to whoever POSTs to one of these paths.
+    /// Adds advice to the refusal of a POST to one of these paths.
     pub fn guessed(mut self, guesses: Guesses) -> Route {
         self.guesses = Some(guesses);
         self
@@ -240,8 +240,8 @@ impl Route {
         self.timed_check = Some(check);
         self
     }
-    /// Asks the outside world before the transaction opens, for requests that nothing before
-    /// refuses; see `http::preflight`.
+    /// Asks the outside world before the transaction opens, if no earlier step refused the request;
+    /// see `http::preflight`.
     pub fn preflight<F: Form>(
         mut self,
         preflight: fn(Asking, F) -> Option<PreflightFuture>,
@@ -251,8 +251,8 @@ impl Route {
         }));
         self
     }
-    /// A POST that writes much if its body says so. An account has at most one of these or of the
-    /// reports under way.
+    /// For a POST that writes much if its body says so. An account runs one of these, or one
+    /// report, at a time.
     pub fn one_at_a_time(mut self, is_expensive: fn(&Node) -> bool) -> Route {
         self.cost = Cost::Expensive;
         self.is_expensive = is_expensive;
@@ -337,7 +337,7 @@ pub fn get_with<T: Serialize + JsonSchema + 'static>(
     }
 }
 
-/// An answer that can also be a page.
+/// An answer that can also be sent as a PDF.
 pub trait PdfAnswer: Serialize + JsonSchema + 'static {
     fn to_pdf(&self) -> Result<Vec<u8>, StoreError>;
 }
@@ -432,7 +432,7 @@ pub fn post<F: Form, L: 'static, T: Serialize + JsonSchema + 'static>(
     post_with_secret(path, summary, false, locate, act)
 }
 
-/// A POST whose answer shows a secret, so that the stored answer is sealed.
+/// Like [`post`]. With `holds_secret`, the answer shows a secret, so the stored answer is sealed.
 pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static>(
     path: &'static str,
     summary: &'static str,
@@ -441,12 +441,12 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
     act: fn(&mut Context<'_>, L, F) -> Result<T, OperationError>,
 ) -> Route {
     Route {
-        prepare: Box::new(move |body, beside| {
-            let form = body.and_then(|node| F::read_body(node, beside.entries));
+        prepare: Box::new(move |body, extra| {
+            let form = body.and_then(|node| F::read_body(node, extra.entries));
             Box::new(move |context| {
                 let located = locate(context)?;
                 query::none(context.raw_query)?;
-                let timed_check = beside.timed_check.as_ref();
+                let timed_check = extra.timed_check.as_ref();
                 let timed = timed_check.map_or(Ok(()), |check| check(context.now));
                 let form = Refusal::both(form.clone(), timed)?;
                 json_answer(&act(context, located, form)?, holds_secret)
@@ -470,13 +470,13 @@ pub fn delete<T: Serialize + JsonSchema + 'static>(
     Route { verb: Verb::Delete, ..get(path, summary, act) }
 }
 
-/// For routes without an object in the path.
+/// The `locate` of routes without an object in the path.
 pub fn nothing(_: &mut Context<'_>) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// For creations that a live key may request only once live mode is configured (beneficiaries,
-/// senders, quote locks, transfers).
+/// The `locate` of creations that a live key may request only once live mode is configured
+/// (beneficiaries, senders, quote locks, transfers).
 pub fn refuse_before_live(context: &mut Context<'_>) -> Result<(), OperationError> {
     if context.scope().livemode() && !context.services.is_live_configured() {
         let message = "Live mode is not configured on this server yet: live keys can read, and \

@@ -22,7 +22,7 @@ struct PathEntry {
     allow: String,
 }
 
-/// A part of a path in the singular, without what is easily mistaken in it.
+/// A part of a path as near misses are compared: as [`near::plain`] writes it, and in the singular.
 fn plain(part: &str) -> String {
     let part = near::plain(part);
     match part.strip_suffix("ies") {
@@ -31,7 +31,7 @@ fn plain(part: &str) -> String {
     }
 }
 
-/// Whether a part of a path, made plain, is what other services begin their paths with.
+/// Whether a plain part of a path is a prefix that other services have, such as `api` or `v2`.
 fn is_prefix(part: &str) -> bool {
     let digits = part.strip_prefix('v').unwrap_or("");
     part == "api" || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
@@ -103,8 +103,8 @@ impl Router {
         candidates.min_by_key(|(wrong, _)| *wrong).map(|(_, route)| route.path)
     }
 
-    /// How it is done that this request was a guess at.
-    fn way(&self, method: &http::Method, path: &str) -> Option<&'static str> {
+    /// Advice for a POST to a path that callers often guess, from [`Route::guesses`].
+    fn advice(&self, method: &http::Method, path: &str) -> Option<&'static str> {
         if method != http::Method::POST {
             return None;
         }
@@ -121,8 +121,8 @@ impl Router {
 
     /// The refusal of a path that leads nowhere.
     pub fn not_found(&self, method: &http::Method, path: &str) -> Refusal {
-        let message = match (self.way(method, path), self.near_miss(path)) {
-            (Some(way), _) => format!("No such route. {way}"),
+        let message = match (self.advice(method, path), self.near_miss(path)) {
+            (Some(advice), _) => format!("No such route. {advice}"),
             (None, Some(meant)) => format!("No such route. Did you mean {meant}?"),
             (None, None) => "No such route. GET /openapi.json lists all of them.".to_owned(),
         };
@@ -133,7 +133,7 @@ impl Router {
     pub fn wrong_method(&self, method: &http::Method, path: &str, allow: &str) -> Refusal {
         let is_update = matches!(method.as_str(), "PUT" | "PATCH") && allow.contains("POST");
         let change = is_update.then_some("An object is changed with POST.");
-        let hint = self.way(method, path).or(change);
+        let hint = self.advice(method, path).or(change);
         let hint = hint.map_or_else(String::new, |hint| format!(" {hint}"));
         Refusal::new(Code::RequestMethodInvalid, format!("This route takes {allow}.{hint}"))
     }

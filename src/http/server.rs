@@ -32,7 +32,7 @@ pub const WRITE_SECONDS_MAX: u64 = 30;
 /// How long running requests may continue after a stop.
 pub const STOP_SECONDS_MAX: u64 = 20;
 
-/// Where a request's connection comes from, among the request's extensions.
+/// The IP address that a request's connection comes from. It is in the request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub std::net::IpAddr);
 
@@ -129,8 +129,8 @@ async fn run(connection: impl Future, admitted: Admitted, metrics: Arc<Metrics>)
     tokio::select! {
         // An error of a connection (reset, broken framing, deadline) ends only that connection.
         _ = connection => {}
-        // It was idle longest. A page that follows a stream asks again. A client that has not read
-        // the whole of an answer by now loses the rest.
+        // It was idle longest and makes room. A page that follows a stream connects again. A client
+        // that has not read a whole answer by now loses the rest.
         () = admitted.closing() => {}
     }
     metrics.connections(-1);

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
-/// Branches in one block: fewer make look-ups quicker and the file larger.
+/// Branches in one block. Smaller blocks make look-ups faster and the file larger.
 const BLOCK_BRANCHES: usize = 256;
 /// The most bytes of an inflated block; real ones have about 6 kB.
 const BLOCK_BYTES_MAX: usize = 128 * 1024;
@@ -33,9 +33,10 @@ pub struct Rails(u8);
 impl Rails {
     pub const NEFT: Rails = Rails(1);
     pub const RTGS: Rails = Rails(2);
-    /// Not reliable: the source lists every branch as ready for IMPS unless it knows better.
+    /// Not reliable: the source lists every branch as ready for IMPS unless it knows otherwise.
     pub const IMPS: Rails = Rails(4);
     pub const UPI: Rails = Rails(8);
+    /// The source says nothing about rails.
     const NOT_TOLD: Rails = Rails(16);
 
     /// Whether the branch accepts a rail; `None` if the directory says nothing about rails.
@@ -56,8 +57,8 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// Whether a payout can arrive there: by NEFT or RTGS, or the directory does not say. Merged
-    /// banks keep codes that take neither.
+    /// Whether a payout can arrive there: the branch accepts NEFT or RTGS, or the directory says
+    /// nothing about rails. Codes of merged banks may accept neither.
     pub fn takes_payouts(&self) -> bool {
         self.rails.takes(Rails::NEFT) != Some(false) || self.rails.takes(Rails::RTGS) != Some(false)
     }
@@ -73,6 +74,7 @@ pub fn is_ifsc(text: &str) -> bool {
         && bytes.iter().skip(5).all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
+/// A block: the code of its first branch, and where in the file its deflated bytes are.
 struct BranchBlock {
     first: [u8; CODE_LENGTH],
     bytes: Range<usize>,
@@ -94,8 +96,8 @@ pub struct Directory {
 impl Directory {
     /// The directory inside the binary.
     pub fn embedded() -> Result<Directory, String> {
-        // The checksum is not verified here: that is left to the build, and reading the whole file
-        // would slow down the start.
+        // The checksum is not verified here, because reading the whole file would slow down the
+        // start. A test verifies it.
         Directory::read(Cow::Borrowed(EMBEDDED))
             .map_err(|fault| format!("the directory inside the binary {fault}"))
     }
@@ -114,9 +116,9 @@ impl Directory {
     /// A directory from the bytes that `pack::pack` makes, with its checksum verified.
     pub fn from_bytes(file: Vec<u8>) -> Result<Directory, String> {
         const DAMAGED: &str = "is damaged or no directory: write it with `hundi ifsc-pack`";
-        let told = file.get(MAGIC.len()..MAGIC.len() + 4).ok_or(DAMAGED)?;
+        let checksum = file.get(MAGIC.len()..MAGIC.len() + 4).ok_or(DAMAGED)?;
         let body = file.get(MAGIC.len() + 4..).ok_or(DAMAGED)?;
-        if crc32fast::hash(body).to_le_bytes() != told {
+        if crc32fast::hash(body).to_le_bytes() != checksum {
             return Err(DAMAGED.into());
         }
         Directory::read(Cow::Owned(file))
@@ -136,26 +138,26 @@ impl Directory {
         reason = "the parts of the value that is made from it at once"
     )]
     fn parse(file: &[u8]) -> Option<(String, String, usize, Vec<Range<usize>>, Vec<BranchBlock>)> {
-        let mut at = ByteReader { bytes: file, place: MAGIC.len() + 4 };
-        let as_of = std::str::from_utf8(file.get(at.text()?)?).ok()?.to_owned();
-        let source = std::str::from_utf8(file.get(at.text()?)?).ok()?.to_owned();
+        let mut reader = ByteReader { bytes: file, place: MAGIC.len() + 4 };
+        let as_of = std::str::from_utf8(file.get(reader.text()?)?).ok()?.to_owned();
+        let source = std::str::from_utf8(file.get(reader.text()?)?).ok()?.to_owned();
         let branches_count =
-            at.number().filter(|count| (1..=pack::BRANCHES_MAX).contains(count))?;
-        let banks_count = at.number().filter(|count| *count <= branches_count)?;
-        let banks = (0..banks_count).map(|_| at.text()).collect::<Option<Vec<_>>>()?;
+            reader.number().filter(|count| (1..=pack::BRANCHES_MAX).contains(count))?;
+        let banks_count = reader.number().filter(|count| *count <= branches_count)?;
+        let banks = (0..banks_count).map(|_| reader.text()).collect::<Option<Vec<_>>>()?;
         let mut heads = Vec::new();
         for _ in 0..branches_count.div_ceil(BLOCK_BRANCHES) {
-            let first: [u8; CODE_LENGTH] = file.get(at.take(CODE_LENGTH)?)?.try_into().ok()?;
-            heads.push((first, at.number()?));
+            let first: [u8; CODE_LENGTH] = file.get(reader.take(CODE_LENGTH)?)?.try_into().ok()?;
+            heads.push((first, reader.number()?));
         }
         let blocks = heads
             .into_iter()
-            .map(|(first, length)| Some(BranchBlock { first, bytes: at.take(length)? }))
+            .map(|(first, length)| Some(BranchBlock { first, bytes: reader.take(length)? }))
             .collect::<Option<Vec<_>>>()?;
-        (at.place == file.len()).then_some((as_of, source, branches_count, banks, blocks))
+        (reader.place == file.len()).then_some((as_of, source, branches_count, banks, blocks))
     }
 
-    /// The branch of a code, which has to be in upper case.
+    /// The branch of a code in upper case; `None` if the directory does not have it.
     pub fn find(&self, code: &str) -> Option<Branch> {
         let wanted: [u8; CODE_LENGTH] = code.as_bytes().try_into().ok()?;
         let number = self.blocks.partition_point(|block| block.first <= wanted).checked_sub(1)?;
@@ -163,22 +165,22 @@ impl Directory {
         let block =
             miniz_oxide::inflate::decompress_to_vec_with_limit(packed, BLOCK_BYTES_MAX).ok()?;
         let count = BLOCK_BRANCHES.min(self.branches_count - number * BLOCK_BRANCHES);
-        let mut at = ByteReader { bytes: &block, place: 0 };
+        let mut reader = ByteReader { bytes: &block, place: 0 };
         let mut found = None;
         let mut current = [0_u8; CODE_LENGTH];
         for index in 0..count {
-            let shared = usize::from(*block.get(at.take(1)?)?.first()?);
-            let rest = block.get(at.take(CODE_LENGTH.checked_sub(shared)?)?)?;
+            let shared = usize::from(*block.get(reader.take(1)?)?.first()?);
+            let rest = block.get(reader.take(CODE_LENGTH.checked_sub(shared)?)?)?;
             current.get_mut(shared..)?.copy_from_slice(rest);
             if current == wanted {
                 found = Some(index);
             }
         }
         let index = found?;
-        let rails = Rails(*block.get(at.take(count)?)?.get(index)?);
+        let rails = Rails(*block.get(reader.take(count)?)?.get(index)?);
         let mut bank_number = 0;
         for other in 0..count {
-            let number = at.number()?;
+            let number = reader.number()?;
             if other == index {
                 bank_number = number;
             }
@@ -186,7 +188,7 @@ impl Directory {
         let text = |bytes: &[u8]| {
             std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty()).map(str::to_owned)
         };
-        let branch = block.get(at.place..)?.split(|byte| *byte == b'\n').nth(index)?;
+        let branch = block.get(reader.place..)?.split(|byte| *byte == b'\n').nth(index)?;
         Some(Branch {
             code: code.to_owned(),
             bank_name: text(self.file.get(self.banks.get(bank_number)?.clone())?),
@@ -196,7 +198,7 @@ impl Directory {
     }
 }
 
-/// Reads numbers and lengths from bytes; answers ranges, so that nothing is copied.
+/// Reads numbers and ranges from bytes; a text is answered as its range, so that nothing is copied.
 struct ByteReader<'a> {
     bytes: &'a [u8],
     place: usize,

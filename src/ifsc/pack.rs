@@ -1,5 +1,12 @@
 //! Writes the compact directory from a CSV of branches, with the column names that Razorpay's
-//! releases use.
+//! releases use. The file holds, in this order:
+//!
+//! - `MAGIC`, and the CRC-32 of all that follows (4 bytes, little-endian);
+//! - the data's date and source, the numbers of branches and of banks, and the banks' names;
+//! - for each block its first code and its length, then all blocks, deflated.
+//!
+//! A block holds its branches column by column (`columns`). A number has 7 bits in each byte, the
+//! lowest first, and the high bit means that more follow. A text comes after its length.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,8 +17,8 @@ use super::{BLOCK_BRANCHES, MAGIC, Rails, is_ifsc};
 pub const BRANCHES_MAX: usize = 1_000_000;
 /// The most characters of a name that are kept.
 const NAME_LENGTH_MAX: usize = 200;
-/// The most bytes of the texts that name the data's date and source.
-const NOTE_LENGTH_MAX: usize = 200;
+/// The most bytes of the text that says where the data came from.
+const SOURCE_BYTES_MAX: usize = 200;
 
 struct BranchRecord {
     code: String,
@@ -27,14 +34,15 @@ pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String
     as_of
         .parse::<jiff::civil::Date>()
         .map_err(|_| format!("{as_of:?} is no date: write it like 2026-06-30"))?;
-    if source.is_empty() || source.len() > NOTE_LENGTH_MAX || source.chars().any(char::is_control) {
-        return Err(format!("the source must be a line of 1 to {NOTE_LENGTH_MAX} bytes"));
+    let has_length = (1..=SOURCE_BYTES_MAX).contains(&source.len());
+    if !has_length || source.chars().any(char::is_control) {
+        return Err(format!("the source must be a line of 1 to {SOURCE_BYTES_MAX} bytes"));
     }
     let records = read(csv)?;
     let mut banks: BTreeMap<&str, u64> =
         records.values().map(|record| (record.bank.as_str(), 0)).collect();
-    for (number, place) in (0..).zip(banks.values_mut()) {
-        *place = number;
+    for (number, bank_number) in (0..).zip(banks.values_mut()) {
+        *bank_number = number;
     }
     let mut body = Vec::new();
     put_text(&mut body, as_of);
@@ -67,7 +75,9 @@ pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String
     Ok(file)
 }
 
-/// A block column by column, which packs better than row by row.
+/// A block column by column, which packs better than row by row: codes, each as the number of
+/// characters that it shares with the one before and the rest; rails; numbers of banks; and branch
+/// names, each ended by a line break.
 fn columns(block: &[&BranchRecord], banks: &BTreeMap<&str, u64>) -> Vec<u8> {
     let (mut codes, mut rails, mut bank_numbers, mut names) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -99,7 +109,7 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// Sorted by code, each once.
+/// The branches of a CSV by their codes. A code that is there twice is refused.
 fn read(csv: impl Read) -> Result<BTreeMap<String, BranchRecord>, String> {
     let mut reader = csv::Reader::from_reader(csv);
     let header =

@@ -1,4 +1,5 @@
-//! Time and identifiers as arguments: nothing below the lane reads a clock or a random source.
+//! Time and identifiers as arguments: code inside a transaction reads no clock and no random
+//! source.
 
 // The one place that asks the machine: see clippy.toml.
 #![allow(clippy::disallowed_methods)]
@@ -17,8 +18,9 @@ use super::id::{Id, IdKind, Minter, ObjectKind};
 pub enum Clock {
     /// The machine's clock.
     System,
-    /// A clock that was read once, or is read now and then, and is carried on by the monotonic
-    /// clock: the database's, so that all its nodes share one time, or this machine's.
+    /// A clock that is carried on by this machine's monotonic clock between readings. It is the
+    /// database's, read now and then, so that all its nodes share one time; or this machine's, read
+    /// once.
     Measured(Arc<Carried>),
     /// A clock that only tests move; milliseconds since 1970.
     Manual(Arc<AtomicI64>),
@@ -54,8 +56,9 @@ impl Clock {
         }
     }
 
-    /// Keeps stored answers `seconds` longer than their day until `until`, in Unix seconds: after
-    /// the clock was put forward, that day would end too soon.
+    /// Up to the moment `until` (Unix seconds), stored answers of idempotency keys are kept for
+    /// `seconds` longer than the usual 24 hours. Otherwise, after the clock was put forward, they
+    /// would go too soon.
     pub fn keep_answers_longer(&self, seconds: i64, until: i64) {
         if let Clock::Measured(carried) = self {
             carried.answers_longer_seconds.store(seconds.max(0), Ordering::SeqCst);
@@ -63,7 +66,7 @@ impl Clock {
         }
     }
 
-    /// By how many seconds stored answers outlive their day now.
+    /// By how many seconds stored answers are kept for longer than 24 hours now.
     pub fn answers_longer_seconds(&self) -> i64 {
         match self {
             Clock::Measured(carried)
@@ -94,7 +97,7 @@ const READING_SECONDS_MAX: u64 = 1;
 #[derive(Debug)]
 pub struct Carried {
     origin: Instant,
-    /// What the clock says at the origin, as far as its last reading tells.
+    /// The clock's time at `origin`, by its last reading.
     at_origin_milliseconds: AtomicI64,
     /// See [`Clock::keep_answers_longer`].
     answers_longer_seconds: AtomicI64,
@@ -168,7 +171,7 @@ impl SleepMeter {
 
     /// Milliseconds of sleep since the last call, or the start.
     pub fn slept_milliseconds(&mut self) -> i64 {
-        // Sleeps are seconds long; differences below are the two clocks' resolution.
+        // A shorter difference comes from the resolution of the two clocks.
         const SLEEP_MILLISECONDS_MIN: i64 = 1_000;
         let before = std::mem::replace(self, SleepMeter::start());
         let (Some(from), Some(to)) = (before.since_boot, self.since_boot) else { return 0 };
@@ -189,7 +192,7 @@ pub struct BootMoment {
 }
 
 impl BootMoment {
-    /// `None` if the system does not tell.
+    /// `None` if the system does not provide it.
     pub fn now() -> Option<BootMoment> {
         let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let milliseconds = i64::try_from(since_boot()?.as_millis()).ok()?;
@@ -216,7 +219,7 @@ fn machine_milliseconds() -> i64 {
     milliseconds + skew_milliseconds()
 }
 
-/// By how much a test sets a node's clock wrong. Builds with optimisation do not contain it.
+/// By how much a test sets a node's clock wrong. Always 0 without debug assertions.
 fn skew_milliseconds() -> i64 {
     use std::sync::OnceLock;
     static SKEW: OnceLock<i64> = OnceLock::new();
@@ -246,7 +249,7 @@ pub struct Now {
     stepped_milliseconds: i64,
     /// The time in the first object identifier that this transaction minted.
     first_minted_milliseconds: Option<i64>,
-    /// By how many seconds stored answers outlive their day; see [`Clock`].
+    /// By how many seconds stored answers are kept for longer than 24 hours; see [`Clock`].
     pub answers_longer_seconds: i64,
     minter: Minter,
     random: StdRng,
@@ -266,16 +269,16 @@ impl Now {
         }
     }
 
-    /// Moves to the instant of the next transaction; the store's clock never runs backwards within
-    /// a node.
+    /// Moves to the instant of the next transaction on the embedded store, whose time never runs
+    /// backwards within a process.
     pub fn advance_to(&mut self, milliseconds: i64) {
         self.instant_milliseconds = self.instant_milliseconds.max(milliseconds);
         self.leave_account();
     }
 
-    /// Moves to the instant of the next transaction, backwards too: where several nodes write, a
-    /// clock that ran ahead for a moment must not keep its node in the future. Identifiers still
-    /// rise.
+    /// Moves to the instant of the next transaction on PostgreSQL, backwards too: where several
+    /// nodes write, a clock that ran ahead for a moment must not keep its node in the future.
+    /// Identifiers still rise.
     pub fn set_to(&mut self, milliseconds: i64) {
         self.instant_milliseconds = milliseconds;
         self.first_minted_milliseconds = None;
@@ -292,8 +295,8 @@ impl Now {
         self.enter_account(0);
     }
 
-    /// While a test clock is being advanced, business time stands at the moment of the task that is
-    /// run.
+    /// Moves the business time to the moment of a task, while a test clock is advanced and its
+    /// tasks run. It never moves back.
     pub fn step_to(&mut self, business_milliseconds: i64) {
         let base = self.instant_milliseconds + self.clock_offset_seconds * 1000;
         self.stepped_milliseconds = (business_milliseconds - base).max(self.stepped_milliseconds);
@@ -367,7 +370,7 @@ mod tests {
     fn a_clock_that_is_read_now_and_then_is_carried_on_between_readings() {
         let start = Instant::now();
         let at = |milliseconds: u64| start + Duration::from_millis(milliseconds);
-        // Told in the middle of a slow first reading: there is no other.
+        // A slow first reading counts, because there is no other.
         let carried = Carried::new(at(0), at(4_000), 1_000_000);
         assert_eq!(carried.milliseconds_at(at(2_000)), 1_000_000);
         assert_eq!(carried.milliseconds_at(at(32_000)), 1_030_000);

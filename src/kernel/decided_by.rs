@@ -2,12 +2,12 @@
 
 use super::Mode;
 
-/// Characters of a name of who decides, and of a reason.
+/// The longest name of who decides, and the longest reason.
 pub const ACTOR_CHARACTERS_MAX: usize = 100;
 pub const REASON_CHARACTERS_MAX: usize = 500;
 
 crate::string_enum!(
-    /// How somebody acts.
+    /// Where somebody acts.
     Via { Console "console", Shell "shell", Service "service" }
 );
 
@@ -36,7 +36,7 @@ pub struct DecidedBy {
 }
 
 impl Default for DecidedBy {
-    /// Nobody: the service itself.
+    /// The service itself.
     fn default() -> DecidedBy {
         let (actor, reason, approved_by) = Default::default();
         DecidedBy { actor, reason, via: Via::Service, operator: None, approved_by }

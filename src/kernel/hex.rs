@@ -16,7 +16,7 @@ pub fn decode(digits: &str) -> Option<Vec<u8>> {
     if rest.is_empty() { bytes } else { None }
 }
 
-/// The same for a fixed number of bytes.
+/// [`decode`] for a fixed number of bytes; `None` also for any other number.
 pub fn decode_exact<const LENGTH: usize>(digits: &str) -> Option<[u8; LENGTH]> {
     decode(digits)?.try_into().ok()
 }

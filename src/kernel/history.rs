@@ -56,8 +56,8 @@ impl<S: Status> History<S> {
             .map(History)
             .ok_or_else(|| StoreError::Broken("a status history cannot be read".into()))
     }
-    /// What is wrong with a history, if anything: it must begin somewhere, follow the arrows, and
-    /// never go back in time.
+    /// What is wrong with the history, if anything. It must not be empty, must end in `current`,
+    /// follow the arrows, and never go back in time.
     pub fn fault(&self, current: S) -> Option<String> {
         match self.0.last() {
             None => return Some("the history is empty".into()),

@@ -92,12 +92,12 @@ impl<K: IdKind> Id<K> {
     /// The lowest identifier that can be minted at a time, in milliseconds since 1970.
     pub const fn lowest_at(milliseconds: i64) -> Self {
         const MILLISECONDS_MAX: i64 = (1 << 48) - 1;
-        let within = match milliseconds {
+        let clamped = match milliseconds {
             ..0 => 0,
             0..=MILLISECONDS_MAX => milliseconds,
             _ => MILLISECONDS_MAX,
         };
-        Id::from_u128((within as u128) << 80)
+        Id::from_u128((clamped as u128) << 80)
     }
     /// Milliseconds since 1970 at which the identifier was minted, by the store's clock.
     pub const fn milliseconds(self) -> i64 {
@@ -244,14 +244,14 @@ pub struct Minter {
     state: Arc<Mutex<MinterState>>,
 }
 
-/// Between two readings a node computes the store's time (`Clock::Measured`). This is how far the
-/// computed time may be ahead of the last reading and still mean the same moment.
-const RECKONED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
+/// Between two readings of the store's clock a node computes its time (`Clock::Measured`). A
+/// computed time that is ahead of the last reading by less than this counts as the same moment.
+const COMPUTED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
 
 #[derive(Debug)]
 struct MinterState {
     last: u128,
-    /// The latest time that the store's own clock told, in milliseconds since 1970.
+    /// The latest reading of the store's own clock, in milliseconds since 1970.
     milliseconds_min: i64,
 }
 
@@ -275,19 +275,20 @@ impl Minter {
     fn lock(&self) -> MutexGuard<'_, MinterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// `milliseconds` is the store's time as this node computes it, `random` 80 fresh bits.
+    /// `milliseconds` is the store's time as this node computes it, since 1970. The low 80 bits of
+    /// `random` must be fresh.
     pub fn mint<K: IdKind>(&self, milliseconds: i64, random: u128) -> Id<K> {
         let mut state = self.lock();
         let ahead_milliseconds = milliseconds - state.milliseconds_min;
-        let milliseconds = match (0..RECKONED_AHEAD_MILLISECONDS_MAX).contains(&ahead_milliseconds)
+        let milliseconds = match (0..COMPUTED_AHEAD_MILLISECONDS_MAX).contains(&ahead_milliseconds)
         {
             true => state.milliseconds_min,
             false => milliseconds.max(state.milliseconds_min),
         };
         let fresh =
             ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
-        let within_last = (fresh >> 80) <= (state.last >> 80);
-        state.last = if within_last {
+        let is_not_later = (fresh >> 80) <= (state.last >> 80);
+        state.last = if is_not_later {
             // A random step keeps identifiers unguessable. It is small, so the 80 bits do not
             // overflow.
             state.last + 1 + (random & 0xFFFF_FFFF)
@@ -296,7 +297,8 @@ impl Minter {
         };
         Id::from_u128(state.last)
     }
-    /// The last identifier that was minted, or a higher one.
+    /// The identifier above which the next one is minted: the last one, or the floor if that is
+    /// higher.
     pub fn last(&self) -> u128 {
         self.lock().last
     }

@@ -40,7 +40,7 @@ pub struct MetadataPatch {
 }
 
 impl MetadataPatch {
-    /// The merged pairs, or a fault where they would be too many.
+    /// The merged pairs. Refused if they would be more than [`METADATA_PAIRS_MAX`].
     pub fn over(&self, old: &Metadata) -> Result<Metadata, RefusalEntry> {
         let mut merged = if self.clears { Metadata::default() } else { old.clone() };
         for (key, value) in &self.pairs {

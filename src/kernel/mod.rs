@@ -1,5 +1,5 @@
-//! The words every other room speaks: identifiers, money, time, statuses, refusals. Imports nothing
-//! of ours.
+//! The types that every other room uses: identifiers, money, time, statuses, refusals. Imports
+//! nothing of ours.
 
 pub mod clock;
 pub mod countries;

@@ -99,7 +99,7 @@ impl Money {
         };
         units.map(|units| Money::new(units, currency)).ok_or_else(|| arithmetic_fault("overflow"))
     }
-    /// This amount at `rate`, rounded down to the target's smallest unit.
+    /// This amount in `currency` at `rate`, rounded down to that currency's smallest unit.
     pub fn exchanged(self, rate: Rate, currency: Currency) -> Result<Money, StoreError> {
         let scale_up = 10_i128.pow(currency.decimals());
         let scale_down = 10_i128.pow(self.currency.decimals()) * i128::from(Rate::SCALE);
@@ -173,7 +173,7 @@ impl schemars::JsonSchema for Money {
 pub struct Rate(pub i64);
 
 impl Rate {
-    /// What one is: a rate counts millionths.
+    /// The rate 1, in millionths.
     pub const SCALE: i64 = 1_000_000;
 
     /// Parses a positive decimal of at most six places.

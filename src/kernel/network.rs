@@ -1,9 +1,9 @@
-//! Who shares a limit by network address.
+//! Which network addresses share a limit.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The network that whoever has an address has in whole: one IPv4 address, also if it is written as
-/// IPv6, or the 64 bits of an IPv6 network (RFC 6177, section 2).
+/// The network that belongs to the holder of an address as a whole: one IPv4 address, also if it is
+/// written as IPv6, or an IPv6 network of 64 bits (RFC 6177, section 2).
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

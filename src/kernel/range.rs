@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-/// The value of a setting, or the message that names the setting and both limits, which belong to
-/// the range.
+/// The value of a setting if it lies between `min` and `max`, both included. `Err` is a message
+/// that names the setting and both limits.
 pub fn within<T: PartialOrd + Display>(name: &str, value: T, min: T, max: T) -> Result<T, String> {
     if value >= min && value <= max {
         Ok(value)

@@ -6,15 +6,18 @@ use std::fmt;
 #[derive(Debug, thiserror::Error, Clone)]
 pub enum StoreError {
     /// The store cannot take work now (disk full, I/O error, queue full, shutting down). Answered
-    /// 503; it recovers by itself. Only the store returns this: on the embedded store it concerns
-    /// the whole group of a commit.
+    /// 503; it recovers by itself. Inside a transaction only the store should return it: on the
+    /// embedded store it fails all transactions that share a commit with this one.
     #[error("store unavailable: {0}")]
     Unavailable(String),
-    /// A conditional update found another state than the one it was computed from: the transaction
-    /// is run again.
+    /// A conditional update found another state than the one it was computed from. On PostgreSQL
+    /// the transaction is run again; on the embedded store it is undone. Answered 503 if it is not
+    /// run again, or still meets a conflict in its last run.
     #[error("conflicting change: {0}")]
     Conflict(&'static str),
-    /// Another transaction held a row that this one needs for longer than it may wait.
+    /// On PostgreSQL: another transaction held a row that this one needs for longer than it may
+    /// wait. The transaction is run again; answered 503 if its last run meets it too. For the row
+    /// of an idempotency key it is answered 409 (`resource_locked`) at once.
     #[error("a row is locked by another transaction")]
     Locked,
     /// The store and this process do not belong together, such as another encryption key. A person
@@ -40,8 +43,8 @@ macro_rules! codes {
             pub const fn as_str(self) -> &'static str { match self { $(Code::$variant =>
                 $word),* } }
             pub const fn http_status(self) -> u16 { match self { $(Code::$variant => $status),* } }
-            /// The refusal is stored under its idempotency key although time or another call
-            /// removes its cause.
+            /// Whether the refusal is stored under its idempotency key although time or another
+            /// call can remove its cause. Then the request needs a new key.
             pub const fn new_key_required(self) -> bool { match self { $(Code::$variant =>
                 $new_key),* } }
             pub const fn meaning(self) -> &'static str { match self { $(Code::$variant =>
@@ -176,7 +179,7 @@ impl RefusalEntry {
     }
 }
 
-/// Entries in one answer: a body of nothing but wrong keys has thousands.
+/// The most entries in one answer. A body of nothing but wrong keys would cause thousands.
 pub const ENTRIES_MAX: usize = 100;
 
 /// All problems of one stage of a request; the answer's status is that of the first.
@@ -207,7 +210,7 @@ impl Refusal {
             Err(Refusal { entries, retry_after_seconds: None })
         }
     }
-    /// The value where two judgements of one stage both let it pass, else all that they refuse.
+    /// The value if two checks of one stage both pass, else the problems that both found.
     pub fn both<T>(value: Result<T, Refusal>, more: Result<(), Refusal>) -> Result<T, Refusal> {
         match (value, more) {
             (value, Ok(())) => value,
@@ -245,7 +248,7 @@ impl Refusal {
     pub fn http_status(&self) -> u16 {
         self.entries.first().map_or(500, |entry| entry.code.http_status())
     }
-    /// Whether a completed request with this answer keeps its idempotency key.
+    /// Whether this refusal is stored as the answer for its idempotency key.
     pub fn is_kept(&self) -> bool {
         let status = self.http_status();
         (400..500).contains(&status) && !matches!(status, 409 | 429)

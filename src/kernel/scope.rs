@@ -18,7 +18,8 @@ impl Mode {
     }
 }
 
-/// One account in one mode, as one number that leads every primary key: `account * 2 + live`.
+/// One account in one mode, as one number: `account * 2 + live`. It leads the primary key of every
+/// table of callers' objects.
 /// Statements of requests have it in their condition, which keeps accounts and modes apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Scope(i64);

@@ -1,5 +1,4 @@
-//! Encryption at rest of account numbers, KYC fields, webhook secrets and stored answers that
-//! contain one of them: the keys, and the places of sealed values.
+//! Encryption at rest: the keys, and the places of sealed values ([`SealedPlace::ALL`]).
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
@@ -129,7 +128,7 @@ places! {
     FINGERPRINT_KEY = SealedPlace::meta("fingerprint_key");
 }
 
-/// A value that tells whether a key fits a database. It may be stored in the open.
+/// A value that shows whether a key fits a database. It is no secret.
 pub type Verifier = [u8; 32];
 
 /// The name of a key for people: the beginning of its verifier.
@@ -137,7 +136,7 @@ pub fn key_name(verifier: &[u8]) -> String {
     hex::encode(&verifier[..verifier.len().min(4)])
 }
 
-/// One key, and what is derived from it. Never printed.
+/// What is derived from one of the operator's encryption keys. Never printed.
 struct Key {
     cipher: Aes256Gcm,
     verifier: Verifier,
@@ -145,8 +144,8 @@ struct Key {
 
 impl Key {
     fn new(key: &[u8; KEY_BYTES]) -> Key {
-        let encryption_key = mac(key, &[b"hundi seal v1"]);
-        Key { cipher: Aes256Gcm::new(&encryption_key.into()), verifier: verifier_of(key) }
+        let cipher_key = mac(key, &[b"hundi seal v1"]);
+        Key { cipher: Aes256Gcm::new(&cipher_key.into()), verifier: verifier_of(key) }
     }
     fn open(&self, bound: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, text) = sealed.split_first_chunk::<NONCE_BYTES>()?;

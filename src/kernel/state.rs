@@ -46,7 +46,8 @@ macro_rules! statuses {
             }
         }
         impl schemars::JsonSchema for $name {
-            // Generated clients would give the words of all such types one set of names.
+            // Inlined: generators of clients make enums of named schemas whose words all lie in
+            // one namespace, where they would collide.
             fn inline_schema() -> bool { true }
             fn schema_name() -> std::borrow::Cow<'static, str> { concat!($object,
                 "_status").into() }

@@ -19,11 +19,11 @@ pub struct ClosingLine {
     pub closing: Money,
 }
 
-/// One comparison: the ledger's figure, and the one of the bank or the chain. `outside` is `None`
-/// if no statement closes the day.
+/// One comparison: the ledger's figure in `book`, and that of the bank or the chain in `outside`,
+/// which is `None` if no statement of the bank closes the day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// A key of the texts below `closing`.
+    /// A key in the section `closing` of the console's texts.
     pub what: &'static str,
     pub book: Money,
     pub outside: Option<Money>,

@@ -15,13 +15,13 @@ use crate::store::Tx;
 use crate::transfers::state::TransferStatus;
 
 /// The most events, and the most quote locks, that one look reads of one account and mode. The next
-/// look continues.
+/// look continues after them.
 const ROWS_READ_MAX: i64 = 2_000;
-/// The most looks of that size in one call, over all accounts.
+/// How many looks of one call may reach that limit, over all accounts.
 const LOOKS_MAX: usize = 8;
 /// Quote locks of the last seconds are counted again each time: another node may still commit one
 /// with an earlier identifier.
-const QUOTES_UNSETTLED_SECONDS: i64 = 60;
+const RECENT_QUOTES_SECONDS: i64 = 60;
 
 /// How many, and the sum of their rupees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,8 +61,8 @@ struct ScopeCount {
     /// Quote locks up to this identifier are counted in `quotes`.
     quote_id: [u8; 16],
     quotes: FlowCount,
-    /// Those after it, which are counted anew each time.
-    quotes_unsettled: FlowCount,
+    /// Quote locks after `quote_id`, which are counted anew each time.
+    recent_quotes: FlowCount,
     entered: HashMap<TransferStatus, FlowCount>,
     is_whole: bool,
 }
@@ -101,7 +101,7 @@ impl DayCount {
                     looks_left -= 1;
                 }
             }
-            count.look_at_unsettled(tx, scope)?;
+            count.count_recent_quotes(tx, scope)?;
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl DayCount {
         let mut flow = Flow { is_whole: true, ..Flow::default() };
         for (_, count) in self.scopes.iter().filter(|(scope, _)| is_shown(**scope)) {
             flow.quotes.add(count.quotes);
-            flow.quotes.add(count.quotes_unsettled);
+            flow.quotes.add(count.recent_quotes);
             flow.is_whole &= count.is_whole;
             for (status, tally) in &count.entered {
                 flow.entered.entry(*status).or_default().add(*tally);
@@ -123,7 +123,7 @@ impl DayCount {
 
 impl ScopeCount {
     fn look(&mut self, tx: &mut dyn Tx, scope: Scope, instant: i64) -> Result<(), StoreError> {
-        let next = rows::event_in_place(tx, scope, self.event_id, ROWS_READ_MAX - 1)?;
+        let next = rows::event_at_index(tx, scope, self.event_id, ROWS_READ_MAX - 1)?;
         let newest = match next {
             Some(_) => None,
             None => events::rows::latest(tx, scope, 1)?.first().map(|event| event.id.to_bytes()),
@@ -137,24 +137,24 @@ impl ScopeCount {
             }
             self.event_id = last;
         }
-        let settled = super::floor_of(instant - QUOTES_UNSETTLED_SECONDS).max(self.quote_id);
+        let recent_from = super::floor_of(instant - RECENT_QUOTES_SECONDS).max(self.quote_id);
         let (count, units, last) =
-            rows::quotes_between(tx, scope, self.quote_id, settled, ROWS_READ_MAX)?;
+            rows::quotes_between(tx, scope, self.quote_id, recent_from, ROWS_READ_MAX)?;
         self.quotes.add(FlowCount { count, units });
-        // `None`: the range was counted to its end.
-        self.quote_id = last.unwrap_or(settled);
+        // `None`: everything before `recent_from` was counted.
+        self.quote_id = last.unwrap_or(recent_from);
         self.is_whole = next.is_none() && last.is_none();
         Ok(())
     }
 
     /// Counts the newest quote locks again, because another node may still commit more among them.
     /// If there are more than `ROWS_READ_MAX`, the rest is counted a minute later.
-    fn look_at_unsettled(&mut self, tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
-        self.quotes_unsettled = FlowCount::default();
+    fn count_recent_quotes(&mut self, tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
+        self.recent_quotes = FlowCount::default();
         if self.is_whole {
             let (count, units, _) =
                 rows::quotes_between(tx, scope, self.quote_id, [0xFF; 16], ROWS_READ_MAX)?;
-            self.quotes_unsettled = FlowCount { count, units };
+            self.recent_quotes = FlowCount { count, units };
         }
         Ok(())
     }

@@ -3,8 +3,8 @@
 //!
 //! Plain values from the store. Nothing here changes anything, and nothing here knows how it is
 //! shown. Lists are bounded and read through indexes, because people keep these pages open while
-//! the service works. Two sums are not bounded: the compartments read all balances, and the daily
-//! closing reads all postings.
+//! the service works. Two sums grow with the age of the service: the ledger's balances, and the
+//! daily closing, which reads all postings.
 
 pub mod closing;
 pub mod flow;
@@ -19,8 +19,8 @@ use crate::kernel::{AnyId, InternalId, Mode, Scope, StoreError};
 use crate::keys;
 use crate::store::Tx;
 
-/// Shortens what a query found that was asked for one row more than `rows_max`; answers whether it
-/// found that one.
+/// Cuts the result of a query that asked for `rows_max + 1` rows down to `rows_max`. Answers
+/// whether there were more.
 pub fn cut<T>(found: &mut Vec<T>, rows_max: i64) -> bool {
     let rows_max = usize::try_from(rows_max).unwrap_or(0);
     let is_more = found.len() > rows_max;

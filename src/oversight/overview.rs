@@ -7,7 +7,7 @@ use super::rows::{self, EndpointLine, FileIn, FileOut, RateLine};
 use super::stops::{self, OperatorStop};
 use super::{AccountNames, cut};
 use crate::backlog::{self, WaitingCount};
-use crate::disk::Room;
+use crate::disk::DiskSpace;
 use crate::kernel::{Currency, Mode, Money, StoreError};
 use crate::ledger::LedgerAccount;
 use crate::rails::files::values::Day;
@@ -15,15 +15,15 @@ use crate::reconcile::kept;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Files for the bank that are read.
+/// The most files for the bank that are read.
 const FILES_OUT_MAX: i64 = 5;
-/// Files from the bank that are read: some may be refused.
+/// The most files from the bank that are read. The page shows fewer; the alarms look at all.
 const FILES_IN_MAX: i64 = 50;
-/// Endpoints in trouble that are shown.
+/// The most endpoints in trouble that are shown.
 const ENDPOINTS_MAX: i64 = 100;
 /// An endpoint is listed as late once its next delivery has been due for this long.
 pub const WEBHOOK_LATE_SECONDS: i64 = 300;
-/// Open payouts that are counted of each age.
+/// The most open payouts that are counted of each age.
 const PAYOUTS_COUNTED_MAX: i64 = 5_000;
 /// Upper bounds of the groups that open payouts are counted in by their age, in seconds. One more
 /// group has no upper bound.
@@ -37,7 +37,7 @@ pub struct Overview {
     pub queues: Vec<QueueLine>,
     pub flow: Flow,
     /// What each ledger account holds in each currency: debits less credits.
-    pub compartments: Vec<(LedgerAccount, Money)>,
+    pub ledger_balances: Vec<(LedgerAccount, Money)>,
     /// Deposits that were seen and are not final: how many, and how much.
     pub pending: (i64, Money),
     pub files_out: Vec<FileOut>,
@@ -58,22 +58,23 @@ pub struct Overview {
     pub stops: Vec<OperatorStop>,
     /// What waits in each mode.
     pub waiting: Vec<WaitingCount>,
-    /// The file systems that this node writes to, by what it keeps there.
-    pub rooms: Vec<(&'static str, Room)>,
+    /// The space on the file systems that this node writes to, each with what it keeps there.
+    /// [`read`] leaves this empty, because the store does not know them.
+    pub disk_spaces: Vec<(&'static str, DiskSpace)>,
 }
 
 impl Overview {
     /// Whether nothing has happened in this mode yet.
     pub fn is_untouched(&self) -> bool {
-        self.compartments.iter().all(|(_, money)| money.units == 0)
+        self.ledger_balances.iter().all(|(_, money)| money.units == 0)
             && self.pending.0 == 0
             && self.endpoints_count == 0
             && self.queues.iter().all(|line| line.count == 0)
     }
 }
 
-/// Reads the overview of a mode. `day` goes on counting from the last call; `chains` are the chains
-/// of the mode; `milliseconds` is the store's clock.
+/// Reads the overview of a mode. `day` holds what the last call counted, and this call continues
+/// there. `chains` are the chains of the mode; `milliseconds` is the store's clock.
 pub fn read(
     tx: &mut dyn Tx,
     day: &mut DayCount,
@@ -104,7 +105,7 @@ pub fn read(
         made_at: instant,
         queues: queues::lines(tx, accounts, mode, chains)?,
         flow: day.sum(|scope| scope.mode() == mode),
-        compartments: rows::compartments(tx, mode)?,
+        ledger_balances: rows::ledger_balances(tx, mode)?,
         pending: (pending_count, Money::new(pending_units, Currency::Usdt)),
         files_out: rows::files_out(tx, FILES_OUT_MAX)?,
         files_in: rows::files_in(tx, FILES_IN_MAX)?,
@@ -117,6 +118,6 @@ pub fn read(
         rates: rows::rates(tx)?,
         stops: stops::read(tx, accounts)?,
         waiting: backlog::waiting(tx, services, milliseconds)?,
-        rooms: Vec::new(),
+        disk_spaces: Vec::new(),
     })
 }

@@ -21,7 +21,7 @@ use crate::store::Tx;
 use crate::transfers;
 use crate::transfers::state::TransferStatus;
 
-/// Rows of one queue that are read.
+/// The most rows that one query of a queue reads.
 pub const ROWS_MAX: i64 = 200;
 
 crate::string_enum!(
@@ -43,7 +43,7 @@ crate::string_enum!(
 pub struct QueueLine {
     pub kind: QueueKind,
     pub count: usize,
-    /// There are more than were counted.
+    /// Whether there are more than were counted.
     pub is_more: bool,
     /// Unix seconds of the store's clock; `None` if nothing waits.
     pub oldest_at: Option<i64>,
@@ -60,8 +60,8 @@ pub struct Item {
     /// Why it is in the queue, as a word that the pages have a text for.
     pub reason: String,
     pub amount: Option<Money>,
-    /// Since when it waits, as Unix seconds of the store's clock: now less the age that the item
-    /// has on its account's test clock.
+    /// Since when it waits, in Unix seconds of the store's clock. An item's own times are business
+    /// time, so [`read`] subtracts how far the account's test clock is ahead.
     pub since: i64,
     /// What only rows of its queue have.
     pub facts: QueueFacts,
@@ -73,7 +73,7 @@ pub enum QueueFacts {
     Hold {
         /// What should have come; the amount is what came.
         expected: Money,
-        /// When it is refunded without the operator; business time in Unix seconds.
+        /// When it is refunded without the operator; in Unix seconds of business time.
         until: Option<i64>,
     },
     Review {
@@ -219,14 +219,15 @@ pub struct QueueItems {
 }
 
 impl QueueItems {
-    /// What a query found that asked for one row more than are read; notes whether it found it.
+    /// Cuts the result of a query for [`ROWS_ASKED`] rows to [`ROWS_MAX`], and notes whether there
+    /// were more.
     fn cut<T>(&mut self, mut found: Vec<T>) -> Vec<T> {
         self.is_more |= super::cut(&mut found, ROWS_MAX);
         found
     }
 }
 
-/// Rows that a query asks for, one more than are read.
+/// How many rows a query asks for: one more than are kept, to see whether there are more.
 const ROWS_ASKED: i64 = ROWS_MAX + 1;
 
 /// The items of one queue, oldest first among up to `ROWS_MAX` rows that each query reads.
@@ -412,8 +413,8 @@ fn unmatched(tx: &mut dyn Tx, mode: Mode) -> Result<QueueItems, StoreError> {
     Ok(found)
 }
 
-/// Differences of bank and chain that were found and are kept: lines of statements without a
-/// payout, what the last comparison with the bank found, and what the chain audit found.
+/// Differences with the bank and the chains: lines of statements without a payout, what the last
+/// comparison with the bank found, and what the chain audit found.
 fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<QueueItems, StoreError> {
     let mut found = QueueItems::default();
     if reconcile::rows::bank_mode(tx)? == mode {

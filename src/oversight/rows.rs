@@ -16,7 +16,7 @@ pub use endpoints::{
     endpoints_of, waiting_deliveries,
 };
 
-/// Accounts and modes that one statement asks for.
+/// The most scopes that one statement asks for.
 const SCOPES_ASKED_MAX: usize = 500;
 
 const fn live(mode: Mode) -> i64 {
@@ -52,7 +52,7 @@ fn in_scopes(
 }
 
 /// Payouts that have a reference of the bank's.
-pub fn payouts_under(
+pub fn payouts_referenced(
     tx: &mut dyn Tx,
     reference: &str,
     scopes: &[Scope],
@@ -154,8 +154,8 @@ pub fn verifying(
     tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
 }
 
-/// Refunds of a chain that are not completed and have a status, account by account; of one account
-/// oldest first.
+/// Refunds of a chain in `status`, which is any but `completed`: scope by scope, oldest first in
+/// each.
 pub fn open_refunds(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -175,7 +175,7 @@ pub fn stuck_payouts(
     mode: Mode,
     rows_max: i64,
 ) -> Result<Vec<QueueRow<kind::Payout>>, StoreError> {
-    // With the condition of the partial index word for word, as in `open_payouts_between`.
+    // Repeats the condition of the partial index word for word, as `open_payouts_between` does.
     let sql = "SELECT scope, id FROM payouts WHERE (status IN ('initialized', 'processing') OR \
                status = 'hold') AND (status = 'hold' OR failure_code = 'outcome_unknown') AND \
                scope % 2 = ?1 ORDER BY created, id LIMIT ?2";
@@ -183,7 +183,7 @@ pub fn stuck_payouts(
 }
 
 /// Payouts that wait for the operator because of what the bank reported (`Attention`), oldest
-/// first.
+/// first. `returned_and_failed` waits for no decision, so it is left out.
 pub fn payouts_with_attention(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -235,7 +235,7 @@ pub fn open_payouts_aged(
 
 /// The balance of each ledger account in each currency, debits less credits, over all callers'
 /// accounts of a mode.
-pub fn compartments(
+pub fn ledger_balances(
     tx: &mut dyn Tx,
     mode: Mode,
 ) -> Result<Vec<(LedgerAccount, Money)>, StoreError> {
@@ -303,6 +303,7 @@ pub struct FileIn {
     pub applied_count: i64,
     pub ignored_count: i64,
     pub unknown_count: i64,
+    /// Unix seconds of the store's clock.
     pub received_at: i64,
 }
 
@@ -339,13 +340,15 @@ pub fn file_of_reason(
     tx.row(&sql, values![payout_id])?.map(file_in).transpose()
 }
 
-/// What a source of rates last knew that was good.
+/// The last good rate of a market, and the day's anchor. Rates are in millionths.
 #[derive(Clone, Debug)]
 pub struct RateLine {
     pub source: String,
     pub inr_per_usd: i64,
     pub usd_per_usdt: i64,
+    /// Unix seconds of the store's clock.
     pub observed_at: i64,
+    /// INR for one USD.
     pub anchor: i64,
 }
 
@@ -366,20 +369,20 @@ pub fn rates(tx: &mut dyn Tx) -> Result<Vec<RateLine>, StoreError> {
 
 // The flow of a day.
 
-/// Of the events of one account and mode behind `after`, the identifier of the one at this place,
-/// counted from 0; `None` if there are fewer.
-pub fn event_in_place(
+/// The identifier of the event with this index, from 0, among the events of one account and mode
+/// after `after`; `None` if there are fewer.
+pub fn event_at_index(
     tx: &mut dyn Tx,
     scope: Scope,
     after: [u8; 16],
-    place: i64,
+    index: i64,
 ) -> Result<Option<[u8; 16]>, StoreError> {
     let sql = "SELECT id FROM events WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3";
-    let row = tx.row(sql, values![scope, &after, place])?;
+    let row = tx.row(sql, values![scope, &after, index])?;
     row.map(|mut row| Ok(row.id::<kind::Event>()?.to_bytes())).transpose()
 }
 
-/// Events about transfers of one account and mode, behind `after` and up to `last`: each type with
+/// Events about transfers of one account and mode, after `after` and up to `last`: each type with
 /// how many there are, and the paise that their transfers pay out.
 pub fn transfer_events(
     tx: &mut dyn Tx,
@@ -387,7 +390,7 @@ pub fn transfer_events(
     after: [u8; 16],
     last: [u8; 16],
 ) -> Result<Vec<(String, i64, i64)>, StoreError> {
-    // The amounts one by one, so that no store reads all transfers for them.
+    // The amounts are looked up one by one. With a join, a store could read all transfers.
     let sql = "SELECT e.type, COUNT(*), CAST(COALESCE(SUM((SELECT t.payout_units FROM transfers t \
                WHERE t.scope = e.scope AND t.id = e.linked_id)), 0) AS BIGINT) FROM events e \
                WHERE e.scope = ?1 AND e.id > ?2 AND e.id <= ?3 AND e.linked_object = 'transfer' \

@@ -24,9 +24,9 @@ use crate::webhooks;
 
 /// How many objects of one kind a query of a search finds at most.
 pub const FOUND_MAX: usize = 20;
-/// Characters of a question; a longer one finds nothing.
+/// The most characters of a search text; a longer one finds nothing.
 pub const ASKED_CHARACTERS_MAX: usize = 200;
-/// Persons that the longest word may find; the other words choose among them.
+/// The most persons that are read by the longest word; the other words choose among them.
 const PERSONS_MAX: i64 = 200;
 
 /// What was found, by kind.
@@ -162,7 +162,7 @@ fn by_reference(
     }
     found.is_cut |= found.transfers.len() == FOUND_MAX;
     let utr = asked.to_ascii_uppercase();
-    for (scope, id) in lists::payouts_under(tx, &utr, scopes, FOUND_MAX)? {
+    for (scope, id) in lists::payouts_referenced(tx, &utr, scopes, FOUND_MAX)? {
         let Some(payout) = payouts::rows::find(tx, scope, id)? else { continue };
         // The transfer is what a person who has a UTR looks for.
         if found.transfers.iter().all(|transfer| transfer.id != payout.transfer_id) {

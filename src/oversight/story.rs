@@ -25,11 +25,11 @@ use crate::webhooks::ENDPOINTS_MAX;
 use crate::webhooks::deliveries::{AttemptRow, Delivery};
 use rows::{BankLine, PostingRow};
 
-/// How many rows of each kind are shown; of events, how many about one object.
+/// The most rows of each kind that are shown; of events, the most about one object.
 pub const ROWS_MAX: i64 = 100;
-/// Events whose deliveries are shown; the newest.
+/// The deliveries of this many newest events are shown.
 const EVENTS_DELIVERED_MAX: usize = 40;
-/// Newest attempts of a delivery that are shown.
+/// This many newest attempts of a delivery are shown.
 const ATTEMPTS_MAX: i64 = 3;
 
 /// An event, and what became of it for each endpoint that wanted it.
@@ -155,11 +155,11 @@ pub fn announced(
     let page = Page { limit: ENDPOINTS_MAX, descending: true, ..Page::default() };
     let endpoints = crate::webhooks::rows::list(tx, scope, &page)?.0.into_iter();
     let endpoints = endpoints.map(crate::webhooks::rows::read).collect::<Result<Vec<_>, _>>()?;
-    let undelivered = events.len().saturating_sub(EVENTS_DELIVERED_MAX);
+    let older = events.len().saturating_sub(EVENTS_DELIVERED_MAX);
     let mut announced = Vec::with_capacity(events.len());
     for (place, event) in events.into_iter().enumerate() {
         let mut deliveries = Vec::new();
-        if place >= undelivered {
+        if place >= older {
             for endpoint in &endpoints {
                 let found = crate::webhooks::rows::delivery_of_event(tx, endpoint.id, event.id)?;
                 let Some(delivery) = found else { continue };
@@ -208,7 +208,7 @@ impl StoryTheme {
 /// One thing that happened.
 #[derive(Clone, Debug)]
 pub struct Moment {
-    /// Unix seconds of business time, which in live mode is the store's clock.
+    /// Unix seconds of business time. Moments of the bank have the store's clock in every mode.
     pub at: i64,
     pub theme: StoryTheme,
     /// What happened, as a word that the pages have a text for.
@@ -275,7 +275,7 @@ impl Moment {
     }
 }
 
-/// The place of an event's cause, whose type is such as `payout.status.settled`.
+/// The place of the cause of an event of this type, such as `payout.status.settled`.
 fn event_rank(event_type: &str) -> u8 {
     let theme = match event_type.split('.').next() {
         Some("transfer") => StoryTheme::Transfer,

@@ -223,8 +223,8 @@ pub async fn metrics_page(app: &AppState) -> String {
         }
     }
     // If a file system does not answer, its figures keep their last values.
-    for (of, room) in disk::rooms(&app.watched_folders).await {
-        app.metrics.disk(of, room);
+    for (of, space) in disk::spaces(&app.watched_folders).await {
+        app.metrics.disk(of, space);
     }
     let figures: Vec<_> = app.chains.iter().map(|chain| chain.figures(now_seconds)).collect();
     app.metrics.page(&app.store, &figures)

@@ -24,7 +24,7 @@ use crate::{beneficiaries, payouts};
 /// After how many seconds a page about a fault of the service reloads itself.
 const RELOAD_SECONDS: u32 = 15;
 
-/// The page of the request's path, if it is one of these.
+/// Answers a request whose path is that of a page in this file; otherwise `None`.
 pub async fn answer(
     app: &Arc<AppState>,
     request_id: &str,

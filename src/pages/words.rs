@@ -130,7 +130,7 @@ impl PageWords {
     }
 }
 
-/// Replaces each `{name}` in a text by its value.
+/// Replaces each `{name}` in a text by its value, and by nothing if it has none.
 pub fn fill(text: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(text.len() + 32);
     let mut rest = text;

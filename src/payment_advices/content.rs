@@ -24,7 +24,7 @@ pub(super) struct TableSection {
     pub(super) rows: Vec<TableRow>,
 }
 
-/// A row of the amounts: its label, and the figure, which is aligned to the right.
+/// A row of the amounts; the figure is aligned to the right.
 pub(super) struct AmountRow {
     pub(super) label: String,
     pub(super) figure: String,

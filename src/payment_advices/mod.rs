@@ -84,7 +84,7 @@ crate::string_enum!(
 /// A milestone, and when the payment reached it.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct AdviceMilestone {
-    /// The milestone.
+    /// Which milestone the payment reached.
     pub milestone: Milestone,
     pub at: i64,
 }
@@ -156,7 +156,8 @@ pub struct Advice {
     pub deposits_count: i64,
     /// The bank that sent the INR, where the operator has named one.
     pub sponsor_bank: Option<String>,
-    /// The last four of the operator's account there that was debited, in live mode.
+    /// Last four characters of the operator's account at `sponsor_bank` that was debited; only in
+    /// live mode.
     pub debited_account_last4: Option<String>,
     pub statement: &'static str,
     /// Where anybody can compare amount, date, reference and last four digits with what the service
@@ -191,16 +192,17 @@ const fn purpose_text(code: PurposeCode) -> &'static str {
 /// The token of the public page about a payout: its identifier and a mark that only this server can
 /// make.
 pub fn verification_token(services: &Services, id: Id<kind::Payout>) -> String {
-    services.marked(VERIFICATION, id)
+    services.marked(VERIFICATION_PURPOSE, id)
 }
 
 /// The payout that a verification token names; `None` if its mark is not ours.
 pub fn verified_token(services: &Services, token: &str) -> Option<Id<kind::Payout>> {
-    services.unmarked(VERIFICATION, token)
+    services.unmarked(VERIFICATION_PURPOSE, token)
 }
 
-/// The purpose that the mark of a verification address is bound to, so that no other mark fits it.
-const VERIFICATION: &[u8] = b"payment_advice";
+/// The purpose that the mark of a verification token is bound to, so that a mark made for something
+/// else does not fit.
+const VERIFICATION_PURPOSE: &[u8] = b"payment_advice";
 
 /// The number of a payout's advice: one payout has one.
 fn advice_number(id: Id<kind::Payout>) -> String {
@@ -217,7 +219,7 @@ pub fn compose(
     services: &Services,
     payout: &Payout,
 ) -> Result<Advice, StoreError> {
-    let lost = || StoreError::Broken(format!("{} has lost what its advice shows", payout.id));
+    let lost = || StoreError::Broken(format!("what the advice of {} shows is missing", payout.id));
     let (scope, mode) = (payout.scope, payout.scope.mode());
     let transfer = transfers::rows::find(tx, scope, payout.transfer_id)?.ok_or_else(lost)?;
     let sender = senders::rows::find(tx, scope, transfer.sender_id)?.ok_or_else(lost)?;
@@ -227,7 +229,7 @@ pub fn compose(
     let issuer = services.settings.issuers.of_scope(tx, scope)?;
     let texts = match payout.advice_texts_number {
         Some(number) => payouts::rows::find_advice_texts(tx, number)?.ok_or_else(lost)?,
-        // A payout older than the storing of these texts.
+        // The payout is older than the version that began to store these texts.
         None => AdviceTexts::of_settings(tx, services, scope)?,
     };
     let (deposits, deposits_count) = deposits::rows::counted_for_transfer(

@@ -28,17 +28,18 @@ use crate::kernel::rupees::grouped;
 use crate::kernel::state::Status;
 use crate::payouts::state::PayoutStatus;
 
-/// The width of the QR code, in points as every length here.
+/// The width of the QR code, in points like every length here.
 const CODE_WIDTH: f32 = 88.0;
 /// The width of the issuer's lines, which stand left of the title.
 const ISSUER_WIDTH: f32 = WIDTH * 0.55;
-/// The issuer's logo stands left of these lines.
+/// The most that the issuer's logo may measure, and the space between it and the issuer's lines on
+/// its right.
 const LOGO_WIDTH_MAX: f32 = 110.0;
 const LOGO_HEIGHT_MAX: f32 = 44.0;
 const LOGO_SPACE: f32 = 12.0;
-/// How much nearer to the title the issuer's lines may end if a logo takes room from them.
+/// How much further to the right the issuer's lines may reach if there is a logo.
 const LOGO_ROOM: f32 = 50.0;
-/// Small enough that the address of a usual server fits on one line.
+/// The font size of the verification URL: small enough that a usual URL fits on one line.
 const URL_SIZE: f32 = 7.2;
 
 fn heading(level: u16, title: &str, id: Identifier) -> TagGroup {
@@ -56,7 +57,7 @@ fn figure(alternative: String, id: Identifier) -> TagGroup {
     TagGroup::with_children(figure, vec![Node::Leaf(id)])
 }
 
-/// Writes the page.
+/// Writes the page as a PDF. The library's faults and missing fonts are [`StoreError::Broken`].
 pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let broken =
         |what: String| StoreError::Broken(format!("a payment advice cannot be written: {what}"));
@@ -273,7 +274,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let url_bottom = y + 3.0;
     if let Some(code) = &code {
         let (x, y) = (MARGIN + WIDTH - CODE_WIDTH, foot + 9.0);
-        // White below the QR code: a reader needs the contrast, also over test mode's watermark.
+        // White behind the QR code: a reader needs the contrast, also over test mode's watermark.
         pen.bar(x - 6.0, y - 6.0, CODE_WIDTH + 12.0, CODE_WIDTH + 12.0, (255, 255, 255));
         if let Some(path) = code_path(code, x, y, CODE_WIDTH) {
             let id = pen.surface.start_tagged(ContentTag::Other);

@@ -1,4 +1,4 @@
-//! Draws on the page and tags what it draws, so that screen readers read it.
+//! Draws on the page of a payment advice.
 
 use krilla::color::rgb;
 use krilla::geom::{Path, PathBuilder, Rect, Size, Transform};
@@ -23,7 +23,7 @@ pub(super) const INK: (u8, u8, u8) = (24, 28, 36);
 pub(super) const GREY: (u8, u8, u8) = (92, 100, 112);
 pub(super) const RULE: (u8, u8, u8) = (196, 202, 210);
 pub(super) const SHADE: (u8, u8, u8) = (243, 245, 248);
-/// Of test mode's watermark.
+/// For the watermark of test mode.
 pub(super) const MARK: (u8, u8, u8) = (243, 233, 233);
 pub(super) const GOOD: (u8, u8, u8) = (11, 107, 58);
 pub(super) const LINK: (u8, u8, u8) = (20, 70, 140);
@@ -76,7 +76,7 @@ impl Pen<'_, '_> {
         Ok(self.line(&line, x, y, size, color))
     }
 
-    /// [`Pen::text`] that ends at `right`.
+    /// Like [`Pen::text`], but the text ends at `right`.
     pub(super) fn text_to(
         &mut self,
         shown: &str,
@@ -90,7 +90,8 @@ impl Pen<'_, '_> {
         Ok(self.line(&line, right - line.width * size, y, size, color))
     }
 
-    /// A PNG with its left upper corner at a place. PDF/A allows no interpolation.
+    /// A PNG with its upper left corner at a place. It is not interpolated, because PDF/A forbids
+    /// that.
     pub(super) fn image(
         &mut self,
         png: &[u8],

@@ -1,5 +1,5 @@
-//! Signatures of payment advices: Ed25519 keys of the service, the canonical form they sign, and
-//! their verification offline.
+//! Signatures of payment advices: the service's Ed25519 keys, the canonical form that they sign,
+//! and the verification of a signature without a network.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -88,7 +88,7 @@ const fn place(mode: Mode) -> &'static SealedPlace {
     }
 }
 
-/// The opened list of a mode's keys, oldest first; each takes [`ENTRY_BYTES`].
+/// The unsealed list of a mode's keys, oldest first; each takes [`ENTRY_BYTES`].
 fn seeds(
     sealer: &Sealer,
     mode: Mode,
@@ -235,9 +235,9 @@ pub enum Invalid {
     Altered,
 }
 
-/// Checks a document against the keys, without a network. Answers the key that signed it. The order
-/// of members and white space do not matter. The caller must have refused duplicate members when it
-/// parsed the text.
+/// Checks a document's signature against the keys, without a network. Answers the key that signed
+/// it. The order of members and white space do not matter. The caller must refuse duplicate members
+/// when it parses the text, because a [`Value`] no longer shows them.
 pub fn verify<'a>(document: &Value, keys: &'a [PublicKey]) -> Result<&'a PublicKey, Invalid> {
     if document.get("object").and_then(Value::as_str) != Some("payment_advice") {
         return Err(Invalid::NotAnAdvice);
@@ -493,8 +493,8 @@ mod tests {
             prop_assert!(verify(&serde_json::from_slice(&bytes).unwrap(), &keys).is_ok());
             let place = place.index(bytes.len());
             bytes[place] ^= mask;
-            // What still reads as the same facts, such as an escape written in another way, is the
-            // same document.
+            // A change that parses to the same values, such as another escape of a character,
+            // leaves the document the same.
             if let Ok(altered) = serde_json::from_slice::<Value>(&bytes) && altered != document {
                 prop_assert!(verify(&altered, &keys).is_err());
             }

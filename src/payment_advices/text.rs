@@ -35,7 +35,7 @@ impl Face {
     }
 }
 
-/// The two Latin faces first; the others in the order of [`SCRIPTS`].
+/// The font files: first the two Latin ones, then one for each of [`SCRIPTS`], in that order.
 const FILES: [&[u8]; 2 + SCRIPTS.len()] = [
     include_bytes!("../../assets/fonts/NotoSans-Regular.ttf"),
     include_bytes!("../../assets/fonts/NotoSans-Bold.ttf"),
@@ -93,8 +93,8 @@ const LATIN: [(char, char); 22] = [
 static FACES: LazyLock<Option<Vec<Face>>> =
     LazyLock::new(|| FILES.into_iter().map(Face::read).collect());
 
-/// The face that shows a character, as its place in [`FILES`]. `before` is the face of the
-/// character before it. `None` for what cannot be shown.
+/// The face that shows a character, as its index in [`FILES`]. `before` is the face of the
+/// character before. `None` if the character cannot be shown.
 fn face_of(letter: char, before: usize, weight: Weight) -> Option<usize> {
     let latin = usize::from(weight == Weight::Bold);
     let is_indic = before >= 2;
@@ -171,7 +171,7 @@ pub fn shape(text: &str, weight: Weight) -> Option<ShapedLine> {
         before = found.unwrap_or(usize::from(weight == Weight::Bold));
         push(&mut runs, before, if found.is_some() { letter } else { REPLACEMENT });
     }
-    // A face may lack some characters of its block. They are replaced in a second round, in the
+    // A face may lack some characters of its block. A second pass replaces them by U+FFFD, in the
     // Latin face.
     let mut shaped: Vec<GlyphRun> = Vec::new();
     for mut run in runs {
@@ -211,7 +211,8 @@ pub fn shape(text: &str, weight: Weight) -> Option<ShapedLine> {
 }
 
 impl ShapedLine {
-    /// Draws the line with its baseline at `y`; the surface's fill is its colour.
+    /// Draws the line from `x` with its baseline at `y`, in the surface's fill colour. `size` is
+    /// the font size in points.
     pub fn draw(&self, surface: &mut Surface<'_>, x: f32, y: f32, size: f32, as_outlines: bool) {
         let Some(faces) = FACES.as_ref() else { return };
         let mut x = x;
@@ -299,7 +300,7 @@ pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<
         texts.push(current);
     }
     if texts.len() > lines_max {
-        // The first word that does not fit fills what is left of the last line.
+        // The text of the first line too many fills what is left of the last line.
         let next = texts.get(lines_max).cloned().unwrap_or_default();
         texts.truncate(lines_max);
         if let Some(last) = texts.last_mut() {

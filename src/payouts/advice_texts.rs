@@ -15,12 +15,12 @@ pub struct AdviceTexts {
     pub issuer_licence: Option<String>,
     /// The bank that sends the INR.
     pub sponsor_bank: Option<String>,
-    /// The last four digits of the account there that is debited, in live mode.
+    /// The last four digits of the debited account at that bank, in live mode.
     pub debited_account_last4: Option<String>,
 }
 
 impl AdviceTexts {
-    /// What the settings say now.
+    /// The texts of the settings that are in force now.
     pub fn of_settings(
         tx: &mut dyn Tx,
         services: &Services,
@@ -38,7 +38,8 @@ impl AdviceTexts {
         })
     }
 
-    /// The number of these texts, which every node computes alike.
+    /// The key of these texts in the store: 64 bits of a hash, so that every node computes the
+    /// same.
     pub fn number(&self) -> i64 {
         let mut hasher = Sha256::new();
         for text in [

@@ -18,7 +18,7 @@ crate::string_enum!(
     AdviceStatus { Pending "pending", Available "available" }
 );
 
-/// Where the payment advice is.
+/// Whether the payment advice is available, and where it is.
 #[derive(Serialize, JsonSchema)]
 pub struct PaymentAdvice {
     pub status: AdviceStatus,
@@ -107,8 +107,8 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// The view, with the moment until which it waits for the bank's hours, and with links that begin
-/// at the configured public URL.
+/// The view of a payout, with the moment until which the payout waits for the bank's hours, and
+/// with links that begin at the configured public URL.
 pub fn view_with_bank_wait(
     context: &mut Context<'_>,
     payout: Payout,
@@ -124,6 +124,7 @@ pub fn view_with_bank_wait(
     Ok(view(payout, waits_until, &services.settings.public_url))
 }
 
+/// The payout that the path names; a refusal if the account has no such payout in this mode.
 pub fn locate(context: &mut Context<'_>) -> Result<Payout, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;

@@ -11,7 +11,7 @@
 use super::Payout;
 use super::rows;
 use super::state::HoldReason;
-use super::totals::MONTH_LETTERS;
+use super::totals::MONTH_LENGTH;
 pub use super::totals::{LimitSubject, Total};
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, Money, Now, Scope, StoreError};
@@ -25,7 +25,7 @@ const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
 /// longer does not count its payouts, so the totals of that period may be too low.
 const LIMIT_ROLLOUT_MILLISECONDS: i64 = 86_400_000;
 
-/// The limits of a day and of a month.
+/// The limit for a day and the one for a month; `None` for one that is not set.
 const fn limits_of(subject: LimitSubject, limits: &PayoutLimits) -> [Option<Money>; 2] {
     match subject {
         LimitSubject::Sender => [limits.sender_day, limits.sender_month],
@@ -34,7 +34,8 @@ const fn limits_of(subject: LimitSubject, limits: &PayoutLimits) -> [Option<Mone
     }
 }
 
-/// The totals of one subject at a moment, each with its limit, where there is one.
+/// The totals of one subject for the day and the month of a moment, each with its limit. Periods
+/// without a limit are left out.
 fn totals_of_subject(
     subject: LimitSubject,
     subject_id: [u8; 16],
@@ -46,10 +47,10 @@ fn totals_of_subject(
         .ok_or_else(|| StoreError::Broken("the time is out of the calendar's range".into()))?;
     let (month, next_month) = day.month();
     let text = day.to_string();
-    let month_text = text.get(..MONTH_LETTERS).unwrap_or_default().to_owned();
+    let month_text = text.get(..MONTH_LENGTH).unwrap_or_default().to_owned();
     let periods =
         [(day_max, text, day, day.plus_days(1)), (month_max, month_text, month, next_month)];
-    let set = periods.into_iter().filter_map(|(max, period, from, until)| {
+    let totals = periods.into_iter().filter_map(|(max, period, from, until)| {
         let total = Total {
             subject,
             subject_id,
@@ -59,11 +60,11 @@ fn totals_of_subject(
         };
         max.map(|max| (total, max))
     });
-    Ok(set.collect())
+    Ok(totals.collect())
 }
 
-/// The totals that a payout counts in, each with its limit. Always in the same order, so that two
-/// payouts cannot deadlock.
+/// The totals that a payout counts in, each with its limit in paise. The order is always the same,
+/// so that two payouts cannot deadlock.
 fn totals_of_payout(
     limits: &PayoutLimits,
     payout: &Payout,
@@ -87,8 +88,8 @@ pub struct LimitUsage {
     pub subject: LimitSubject,
     pub is_month: bool,
     pub max: Money,
-    /// `None` if it is not known yet: an account's total is made only when the period's first
-    /// payout is instructed while the limit is set.
+    /// In paise; `None` if it is not known yet: an account's total is made only when the period's
+    /// first payout is instructed while the limit is set.
     pub units: Option<i64>,
 }
 
@@ -119,8 +120,9 @@ pub fn usage(
     Ok(all)
 }
 
-/// Counts a payout that is about to be instructed. If a limit has no room for it, counts it nowhere
-/// and answers why it has to wait. `is_approved` means that the operator waived the limits.
+/// Counts a payout that is about to be instructed. If a limit has no room for it, nothing is
+/// counted, and the answer says why the payout has to wait. `is_approved` means that the operator
+/// waived the limits.
 pub fn add_payout(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,
@@ -150,7 +152,8 @@ pub fn add_payout(
     Ok(None)
 }
 
-fn in_force_since(subject: LimitSubject, is_month: bool) -> String {
+/// The name in `meta` of the moment since which a limit is set.
+fn in_force_since_name(subject: LimitSubject, is_month: bool) -> String {
     let period = if is_month { "month" } else { "day" };
     format!("limit_in_force_since:{}:{period}", subject.as_str())
 }
@@ -162,12 +165,13 @@ fn was_counted_from_the_start(
     now: &Now,
     total: &Total,
 ) -> Result<bool, StoreError> {
-    let name = in_force_since(total.subject, total.is_month());
+    let name = in_force_since_name(total.subject, total.is_month());
     let since = meta::read(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
-    // `since` is an instant and the period is business time. Test clocks only move forward, so
-    // today's offset is at least that of the moment when the limit was first seen. So the sum below
-    // is never too early. At worst it is too late, and then the payouts are added up although the
-    // total could begin with zero.
+    // `since` is an instant, and the period is business time. Test clocks only move forward, so the
+    // present offset is at least the offset when the limit was first seen. So the moment computed
+    // below is never before the one at which, in business time, all nodes had the limit. If it is
+    // after it, the total begins with the sum of the payouts although it could begin with zero; the
+    // total is the same.
     let ahead = now.clock_offset_seconds() * 1000;
     Ok(since.is_some_and(|since| {
         i64::from_be_bytes(since) + ahead + LIMIT_ROLLOUT_MILLISECONDS <= total.from_milliseconds
@@ -177,7 +181,7 @@ fn was_counted_from_the_start(
 /// Stores since when each limit is set. The totals of a limit that is not set are removed, because
 /// nothing is added to them. If it is set again, its totals begin with the sum of the payouts until
 /// then.
-pub fn keep_in_force_since(
+pub fn note_limits_in_force(
     tx: &mut dyn Tx,
     now: &Now,
     limits: &PayoutLimits,
@@ -185,7 +189,7 @@ pub fn keep_in_force_since(
     for subject in [LimitSubject::Sender, LimitSubject::Beneficiary, LimitSubject::Account] {
         let [day, month] = limits_of(subject, limits);
         for (limit, is_month) in [(day, false), (month, true)] {
-            let name = in_force_since(subject, is_month);
+            let name = in_force_since_name(subject, is_month);
             if limit.is_none() {
                 rows::forget_totals(tx, subject, is_month)?;
                 meta::remove(tx, &name)?;

@@ -48,8 +48,8 @@ pub struct Payout {
     pub method: PaymentMethod,
     pub purpose_code: String,
     pub unique_transaction_reference: Option<String>,
-    /// Business time at which the instruction was given to the rail; the bank may learn of it
-    /// later.
+    /// When the instruction was given to the rail, in Unix milliseconds of business time; the bank
+    /// may learn of it later.
     pub submitted_milliseconds: Option<i64>,
     pub settled_at: Option<i64>,
     pub failure: Option<PayoutFailure>,
@@ -63,8 +63,8 @@ pub struct Payout {
 }
 
 impl Payout {
-    /// What the rail is given at a business time: to pay (`submit`), or to say what became of it
-    /// (`inquire`). Only `inquire` needs the age and `is_settled`.
+    /// The instruction for the rail at a business time: to pay (`submit`), or to say what became of
+    /// the payment (`inquire`). Only `inquire` needs the age and `is_settled`.
     pub fn instruction(
         &self,
         beneficiary: &crate::beneficiaries::Beneficiary,
@@ -121,8 +121,8 @@ pub fn begin(
     Ok(payout)
 }
 
-/// Changes the status, if the graph permits it, stores the payout with its other changes, and emits
-/// the event.
+/// Changes the status along an arrow, stores the payout with its other changes, and emits the
+/// event. A change without an arrow is [`StoreError::Broken`].
 pub fn become_status(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -144,7 +144,8 @@ pub fn become_status(
     events::emit_status(tx, now, payout.scope, to, payout.id.any())
 }
 
-/// Puts a payout on hold. The rail must not have its instruction yet.
+/// Puts a payout on hold. The rail must not have its instruction yet. If the payout is on hold
+/// already, only its reason changes, without an event.
 pub fn hold(
     tx: &mut dyn Tx,
     now: &mut Now,

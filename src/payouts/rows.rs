@@ -2,7 +2,7 @@
 
 use super::advice_texts::AdviceTexts;
 use super::state::{HoldReason, PayoutStatus};
-use super::totals::{DAY_LETTERS, LimitSubject, MONTH_LETTERS, Total};
+use super::totals::{DAY_LENGTH, LimitSubject, MONTH_LENGTH, Total};
 use super::{Payout, PayoutFailure};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
@@ -105,7 +105,7 @@ pub fn find_advice_texts(tx: &mut dyn Tx, number: i64) -> Result<Option<AdviceTe
 }
 
 /// A payout of any account, for a link whose mark was checked. Accounts are few, so each is
-/// asked.
+/// searched.
 pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Payout>) -> Result<Option<Payout>, StoreError> {
     for scope in crate::keys::rows::scopes(tx)? {
         if let Some(payout) = find(tx, scope, id)? {
@@ -188,7 +188,7 @@ pub fn instructed_units(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<
             "transfers t JOIN payouts p ON p.scope = t.scope AND p.id = t.payout_id \
              WHERE t.scope = ?1 AND t.beneficiary_id = ?2"
         }
-        // Always true, and there only so that the other parameters keep their numbers.
+        // `p.id <> ?2` is always true. It is there so that the other parameters keep their numbers.
         LimitSubject::Account => "payouts p WHERE p.scope = ?1 AND p.id <> ?2",
     };
     let sql =
@@ -198,7 +198,7 @@ pub fn instructed_units(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Makes a total, unless another transaction made it meanwhile.
+/// Makes a total of `units` paise, unless another transaction has made it meanwhile.
 pub fn begin_total(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -221,7 +221,8 @@ pub fn begin_total(
     .map(drop)
 }
 
-/// Adds to a total if the sum stays within the limit; answers whether it does.
+/// Adds an amount to a total if the sum stays within `units_max`; answers whether it does. Both are
+/// in paise.
 pub fn add_to_total(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -244,8 +245,8 @@ pub fn add_to_total(
     Ok(changed == 1)
 }
 
-/// Subtracts from a total. A total that is smaller than the amount does not count the payout, and
-/// stays.
+/// Subtracts an amount in paise from a total. A total that is smaller than the amount does not
+/// count the payout, so it stays.
 pub fn subtract_from_total(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -260,22 +261,23 @@ pub fn subtract_from_total(
     .map(drop)
 }
 
-/// Removes totals of limits that are not set, so that one that is set again begins from the
-/// payouts there are.
+/// Removes the totals of a limit that is not set, so that they begin with the sum of the payouts
+/// once it is set again.
 pub fn forget_totals(
     tx: &mut dyn Tx,
     subject: LimitSubject,
     is_month: bool,
 ) -> Result<(), StoreError> {
-    let letters = if is_month { MONTH_LETTERS } else { DAY_LETTERS };
+    let length = if is_month { MONTH_LENGTH } else { DAY_LENGTH };
     tx.execute(
         "DELETE FROM payout_totals WHERE subject = ?1 AND LENGTH(period) = ?2",
-        values![subject.as_str(), letters as i64],
+        values![subject.as_str(), length as i64],
     )
     .map(drop)
 }
 
-/// Payouts above an amount that settled in a period, also those that came back later.
+/// Payouts of more than `units` paise that settled at or after `from` and before `until`, in Unix
+/// seconds, with identifiers above `after`. Includes those that came back later.
 pub fn settled_above(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -305,8 +307,8 @@ pub fn purge_totals(
         values![before_milliseconds, rows_max],
     )?;
     let count = old.len() as u64;
-    // One statement for each whole key: for a statement that removes many, the planner may read the
-    // table once for each.
+    // Each row is removed by its whole key. If one statement removed many rows, the planner could
+    // read the table once for each.
     for mut row in old {
         let (scope, subject, subject_id) = (row.scope()?, row.text()?, row.bytes()?);
         tx.execute_one(

@@ -1,7 +1,7 @@
 //! The statuses of a payout, the changes between them, and why one is on hold.
 
 crate::statuses!("payout",
-    /// Where the INR leg stands.
+    /// Where a payout stands; `settled` once the bank has paid it.
     PayoutStatus {
         Initialized "initialized" => [Processing, Hold],
         Hold "hold" => [Processing, Failed],
@@ -13,7 +13,8 @@ crate::statuses!("payout",
 );
 
 crate::string_enum!(
-    /// Why a payout is on hold.
+    /// Why a payout is on hold. `Beneficiary`: the beneficiary is not payable, and not because of a
+    /// review by screening.
     HoldReason {
         Beneficiary "beneficiary",
         Screening "screening",
@@ -24,7 +25,7 @@ crate::string_enum!(
 );
 
 impl HoldReason {
-    /// Whether a limit holds it, which the operator's approval lifts.
+    /// Whether the payout is on hold because of a limit. The operator's approval lifts such a hold.
     pub const fn is_limit(self) -> bool {
         matches!(
             self,

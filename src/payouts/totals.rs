@@ -18,24 +18,26 @@ impl LimitSubject {
     }
 }
 
-/// The lengths of a day's period and of a month's.
-pub(super) const DAY_LETTERS: usize = "2026-11-22".len();
-pub(super) const MONTH_LETTERS: usize = "2026-11".len();
+/// How many characters `Total::period` has for a day and for a month.
+pub(super) const DAY_LENGTH: usize = "2026-11-22".len();
+pub(super) const MONTH_LENGTH: usize = "2026-11".len();
 
 /// One total: of a subject in a period.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Total {
     pub subject: LimitSubject,
+    /// The sender's or beneficiary's identifier; zeros for the account.
     pub subject_id: [u8; 16],
     /// `2026-11-22`, or `2026-11`: the length says whether it is a day or a month.
     pub period: String,
-    /// Unix milliseconds: the first of the period, and the first after it.
+    /// The first millisecond of the period, and the first after it, in Unix milliseconds of
+    /// business time.
     pub from_milliseconds: i64,
     pub until_milliseconds: i64,
 }
 
 impl Total {
     pub(super) fn is_month(&self) -> bool {
-        self.period.len() == MONTH_LETTERS
+        self.period.len() == MONTH_LENGTH
     }
 }

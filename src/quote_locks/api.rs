@@ -152,7 +152,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// Either what is sold is named, or what is bought.
+/// Refuses a body that has both `amount` and `buy_amount`, or neither.
 fn one_amount(_: &Services, _: Scope, body: &Node) -> Vec<RefusalEntry> {
     let is_sent = |name| body.get(name).is_some_and(|node| !is_left_out(node));
     let (code, field_name, message) = match (is_sent("amount"), is_sent("buy_amount")) {
@@ -173,7 +173,7 @@ fn create(
     form: CreateQuoteLock,
 ) -> Result<QuoteLockView, OperationError> {
     let scope = context.scope();
-    // Exactly one of them came: `one_amount` refuses anything else.
+    // Exactly one of the two is there: `one_amount` refuses anything else.
     let amount = match (form.amount, form.buy_amount) {
         (Some(sell), None) => QuoteAmount::Sell(Money::new(sell.0, Currency::Usd)),
         (None, Some(buy)) => QuoteAmount::Buy(Money::new(buy.0, Currency::Inr)),

@@ -10,7 +10,7 @@ use crate::kernel::{
     StoreError,
 };
 use crate::pauses;
-use crate::rates::{self, RateSourceKind};
+use crate::rates::{self, MarketKind};
 use crate::resource::Resource;
 use crate::services::{Services, Settings};
 use crate::store::Tx;
@@ -37,7 +37,7 @@ crate::enum_fields!(SellCurrency, BuyCurrency);
 /// The inputs of a lock's rate. The operator sees them; callers do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateInputs {
-    pub source: RateSourceKind,
+    pub source: MarketKind,
     /// USD for one USDT at that time.
     pub usdt_usd: Rate,
     /// When the oldest of the figures was observed, Unix seconds of the store's clock, which no
@@ -51,10 +51,13 @@ pub struct QuoteLock {
     pub id: Id<kind::QuoteLock>,
     pub sell: Money,
     pub buy: Money,
+    /// INR for one USD, after the spread.
     pub rate: Rate,
+    /// INR for one USD, before the spread.
     pub mid_market_rate: Rate,
-    /// The inputs of the rate; `None` for a lock older than this record.
+    /// The inputs of the rate; `None` for locks that were made before these were stored.
     pub rate_inputs: Option<RateInputs>,
+    /// In the sell currency.
     pub fee: Money,
     /// The tax deducted from the rupees; `None` if none is charged.
     pub gst: Option<Gst>,
@@ -180,6 +183,9 @@ fn nothing_left_after_gst(settings: &Settings, fee: Money, rate: Rate) -> Refusa
     .with("maximum", settings.amount_max.to_string())
 }
 
+/// Locks the current rate for `quote_lock_seconds` of business time. Refused while quotes are
+/// paused, while no trusted rate is known, for an amount outside the limits, and for one that the
+/// fee and GST use up.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -201,8 +207,8 @@ pub fn create(
         rates::trusted(current, now.instant(), &settings.rate_bounds).ok_or_else(|| {
             Refusal::new(
                 Code::QuoteUnavailable,
-                "No trustworthy exchange rate is at hand. Try again shortly with the same \
-                 idempotency key.",
+                "No trustworthy exchange rate is available at the moment. Try again shortly with \
+                 the same idempotency key.",
             )
         })?;
     let (rate, fee) = (market.mid.less_spread(settings.spread_basis_points), settings.fee);

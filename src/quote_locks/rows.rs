@@ -5,7 +5,7 @@ use super::{QuoteLock, QuoteLockStatus, RateInputs};
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{Currency, Id, Metadata, Money, Rate, Scope, StoreError};
-use crate::rates::RateSourceKind;
+use crate::rates::MarketKind;
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx};
 use crate::values;
@@ -29,7 +29,7 @@ crate::stored! {
         metadata: &lock.metadata.to_text() => row.word(Metadata::from_text)?;
         created: lock.created => row.int()?;
         rate_source: lock.rate_inputs.map(|inputs| inputs.source.as_str())
-            => row.word_or_null(RateSourceKind::parse)?;
+            => row.word_or_null(MarketKind::parse)?;
         usdt_usd: lock.rate_inputs.map(|inputs| inputs.usdt_usd.0) => row.int_or_null()?;
         rate_observed_at: lock.rate_inputs.map(|inputs| inputs.observed_at)
             => row.int_or_null()?;

@@ -1,13 +1,13 @@
 //! Banks whose portal takes a bulk file: a CSV that the operator uploads, and a CSV of results that
-//! the operator puts into the inbox. Without one, `hundi decide PAYOUT settle` or `fail` says what
-//! became of a payment.
+//! the operator puts into the inbox. Without a file of results, `hundi decide PAYOUT settle` or
+//! `fail` says what became of a payment.
 //!
 //! A payment file has the columns of [`COLUMNS`]; portals let an operator map columns to their own.
 //! A file of results has a head line that names its columns in any order: `payment_reference`,
 //! `status` (`paid`, `failed`, `processing`), and if the bank gives them `amount`, `utr`, `reason`.
 //! None of these may occur twice. Unknown columns are ignored. Portals and spreadsheets write such
-//! files in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a tab or a bar between
-//! columns.
+//! files in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a tab or a vertical bar
+//! between columns.
 
 use sha2::{Digest, Sha256};
 
@@ -109,7 +109,7 @@ impl FileFormat for CsvBulk {
             )));
         }
         let text = encoding::text_of_table(bytes)?;
-        // A line without its end may still be growing.
+        // A file without a final line break may be incomplete.
         if !text.ends_with('\n') {
             return Err(FileError::truncated());
         }
@@ -150,23 +150,23 @@ fn read_results(text: &str, bytes: &[u8]) -> Result<Incoming, FileError> {
         .from_reader(text.as_bytes());
     let head = reader.headers().map_err(|_| FileError::new("the file is no CSV"))?.clone();
     // Nobody can tell which of two columns the bank means.
-    let at = |name: &str| {
+    let index_of = |name: &str| {
         let is_named = |column: &(usize, &str)| column.1.eq_ignore_ascii_case(name);
-        let mut places = head.iter().enumerate().filter(is_named).map(|(place, _)| place);
-        match (places.next(), places.next()) {
-            (place, None) => Ok(place),
+        let mut indexes = head.iter().enumerate().filter(is_named).map(|(index, _)| index);
+        match (indexes.next(), indexes.next()) {
+            (index, None) => Ok(index),
             _ => Err(FileError::new(format!("the file has the column {name} twice"))),
         }
     };
     let required = |name: &str| {
-        at(name)?.ok_or_else(|| FileError::new(format!("the file has no column {name}")))
+        index_of(name)?.ok_or_else(|| FileError::new(format!("the file has no column {name}")))
     };
     let columns = Columns {
         reference: required("payment_reference")?,
         status: required("status")?,
-        amount: at("amount")?,
-        utr: at("utr")?,
-        reason: at("reason")?,
+        amount: index_of("amount")?,
+        utr: index_of("utr")?,
+        reason: index_of("reason")?,
     };
     let mut report = StatusReport::default();
     let mut unread = Unread::default();

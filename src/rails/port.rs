@@ -48,7 +48,7 @@ impl FailureCode {
             FailureCode::ReturnedByBeneficiaryBank => {
                 "The beneficiary's bank sent the payment back."
             }
-            FailureCode::ComplianceRejected => "A review refused the payment.",
+            FailureCode::ComplianceRejected => "A compliance review refused the payment.",
             FailureCode::TechnicalError => "A technical error stopped the payment.",
             FailureCode::OutcomeUnknown => "The bank has not said what became of the payment.",
         }
@@ -89,16 +89,17 @@ impl FailureCode {
     }
 }
 
-/// Paise from which RTGS is used.
+/// The smallest payment to another bank that goes by RTGS, in paise: INR 200 000.
 const RTGS_UNITS_MIN: i64 = 20_000_000;
 /// How many letters at the start of an IFSC name the bank.
 pub const BANK_CODE_LENGTH: usize = 4;
 
 impl PaymentMethod {
-    /// How long the bank may take until it reports a payment as made, counted while it accepts such
-    /// payments. NEFT: the half-hourly batch and two hours for the beneficiary's bank (RBI, NEFT
-    /// Procedural Guidelines), and half an hour for the bank's own reports. RTGS: half an hour for
-    /// the beneficiary's bank (RBI, RTGS System Regulations), and the same for the reports.
+    /// How many seconds the bank may take to report a payment as made. Only the hours in which it
+    /// accepts payments of this method count. NEFT: half an hour for the batch, two hours for the
+    /// beneficiary's bank (RBI, NEFT Procedural Guidelines), and half an hour for the bank's own
+    /// reports. RTGS: half an hour for the beneficiary's bank (RBI, RTGS System Regulations), and
+    /// the same for the reports.
     pub const fn settles_within_seconds(self) -> i64 {
         match self {
             PaymentMethod::Neft => 3 * 3_600,
@@ -129,7 +130,7 @@ pub struct Instruction {
     pub method: PaymentMethod,
     pub account_number_last4: String,
     pub ifsc: String,
-    /// Milliseconds since the instruction was given, 0 at first.
+    /// Milliseconds of business time since the instruction was given; 0 at first.
     pub age_milliseconds: i64,
     /// Whether the bank has said that it paid.
     pub is_settled: bool,
@@ -148,9 +149,9 @@ pub enum BankReport {
 /// How a bank's report reaches a payout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reporting {
-    /// The bank is asked from time to time, by `inquire`.
+    /// The service asks the bank from time to time, by `inquire`.
     Asked,
-    /// A worker applies what the bank reports by itself; the bank is never asked.
+    /// The bank reports without being asked, and a worker applies its reports.
     Told,
 }
 
@@ -173,8 +174,8 @@ pub trait Rail: Send + Sync {
     fn needs_remitter_address(&self) -> bool {
         false
     }
-    /// Until when a payment waits, in Unix seconds, because the bank accepts no payments of its
-    /// method now. `None` if it does not wait. `instant` is the present, in Unix seconds.
+    /// When the bank next accepts payments of this payment's method, in Unix seconds. `None` if the
+    /// payment does not wait for that. `instant` is the present, in Unix seconds.
     fn waits_until(
         &self,
         _tx: &mut dyn Tx,
@@ -183,8 +184,10 @@ pub trait Rail: Send + Sync {
     ) -> Result<Option<i64>, StoreError> {
         Ok(None)
     }
-    /// Since when each payment is late that the bank has had for longer than its hours allow, in
-    /// Unix seconds; the oldest payments, up to `rows_max`. `instant` is the present.
+    /// Finds late payments among the `rows_max` oldest ones without a final report, and answers for
+    /// each the moment since which it is late. A payment is late if the bank has had it for longer
+    /// than [`PaymentMethod::settles_within_seconds`]. Moments are in Unix seconds; `instant` is
+    /// the present.
     fn late_since(
         &self,
         _tx: &mut dyn Tx,
@@ -193,8 +196,8 @@ pub trait Rail: Send + Sync {
     ) -> Result<Vec<i64>, StoreError> {
         Ok(Vec::new())
     }
-    /// Takes the instruction over, in the transaction that makes the payout `processing`; called
-    /// once for each payout.
+    /// Accepts an instruction, in the transaction that makes the payout `processing`. Called once
+    /// for each payout.
     fn submit(
         &self,
         tx: &mut dyn Tx,

@@ -7,7 +7,8 @@ use super::port::{
 use crate::kernel::{Id, Now, StoreError, id::kind};
 use crate::store::Tx;
 
-/// Length of the simulated bank's references. `files::values::Utr` has the lengths of real banks.
+/// How many characters the simulated bank's references have. `files::values::Utr` has the lengths
+/// of real banks.
 const fn reference_length(method: PaymentMethod) -> usize {
     match method {
         PaymentMethod::Neft => 16,
@@ -17,8 +18,8 @@ const fn reference_length(method: PaymentMethod) -> usize {
 }
 
 pub struct SimulatedBank {
-    /// The unit of the bank's time: it answers after two steps, and sends a payment back after
-    /// four.
+    /// The length of one step: the bank reports an outcome after two steps, and sends a payment
+    /// back after four.
     pub step_milliseconds: i64,
 }
 

@@ -13,7 +13,7 @@ use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 
 /// The most bytes of one answer; lists of all currencies have about 5 kB.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
-/// How far a source's time may lie ahead of ours, in seconds.
+/// How far a source's time may lie ahead of the store's clock, in seconds.
 const AHEAD_SECONDS_MAX: i64 = 30;
 /// Times above this are milliseconds: in seconds it would be the year 5138.
 const MILLISECONDS_FROM: i64 = 100_000_000_000;
@@ -36,6 +36,7 @@ pub struct SourceSettings {
 
 /// One source of a figure, and whether it is used.
 pub struct FigureSource {
+    /// `inr_per_usd` or `usd_per_usdt`.
     pub figure: &'static str,
     /// Its place among the sources of the figure, from 1.
     pub number: u32,
@@ -45,17 +46,19 @@ pub struct FigureSource {
     pointer: Pointer,
     time_pointer: Option<Pointer>,
     /// The last refusal, so that only changes are logged and not each poll.
-    state: Mutex<Option<RateRefusal>>,
+    last_refusal: Mutex<Option<RateRefusal>>,
 }
 
 impl SourceSettings {
+    /// `figure` names the figure and `number` counts its sources from 1. `environment` gives the
+    /// value of the header's variable. `Err` says which setting is wrong.
     pub fn source(
         &self,
-        name: &'static str,
+        figure: &'static str,
         number: u32,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<FigureSource, String> {
-        let fault = |what: String| format!("[[rates.{name}]] number {number}: {what}");
+        let fault = |what: String| format!("[[rates.{figure}]] number {number}: {what}");
         let header = match (&self.header_name, &self.header_variable) {
             (Some(header), Some(variable)) => {
                 let value = environment(variable).filter(|value| !value.is_empty());
@@ -78,13 +81,13 @@ impl SourceSettings {
         let endpoint = OutboundEndpoint::private(&self.url, header)
             .map_err(|error| fault(error.to_string()))?;
         Ok(FigureSource {
-            figure: name,
+            figure,
             number,
-            label: format!("{name} {number} ({})", endpoint.label()),
+            label: format!("{figure} {number} ({})", endpoint.label()),
             endpoint,
             pointer: pointer(&self.pointer)?,
             time_pointer: self.time_pointer.as_deref().map(pointer).transpose()?,
-            state: Mutex::default(),
+            last_refusal: Mutex::default(),
         })
     }
 }
@@ -92,7 +95,7 @@ impl SourceSettings {
 /// The time of a figure: Unix seconds, Unix milliseconds, or RFC 3339.
 fn time(json: &str) -> Option<i64> {
     let text = exact::number_text(json).ok()?;
-    // A rate is a positive decimal in millionths.
+    // The reader of rates also reads fractions and exponents. Its result is in millionths.
     match exact::rate(&text).map(|number| number.0 / 1_000_000) {
         Some(number) if number >= MILLISECONDS_FROM => Some(number / 1000),
         Some(number) => Some(number).filter(|number| *number > 0),
@@ -122,6 +125,8 @@ impl FigureSource {
         Ok(Observation { rate, observed_at: observed_at.min(instant) })
     }
 
+    /// Asks the source once. `instant` is the store's clock in Unix seconds. `Err` says why the
+    /// answer is not used.
     pub async fn ask(
         &self,
         client: &Client,
@@ -145,18 +150,18 @@ impl FigureSource {
         self.read(&answer.body, instant, age_seconds_max)
     }
 
-    fn state(&self) -> MutexGuard<'_, Option<RateRefusal>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_refusal(&self) -> MutexGuard<'_, Option<RateRefusal>> {
+        self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why its last answer was not used.
     pub fn refusal(&self) -> Option<RateRefusal> {
-        *self.state()
+        *self.last_refusal()
     }
 
     /// Notes the outcome of a poll, and logs it if it has changed.
-    pub fn tell(&self, refusal: Option<RateRefusal>) {
-        let before = std::mem::replace(&mut *self.state(), refusal);
+    pub fn note_outcome(&self, refusal: Option<RateRefusal>) {
+        let before = std::mem::replace(&mut *self.last_refusal(), refusal);
         match refusal {
             Some(reason) if before != Some(reason) => {
                 tracing::warn!(

@@ -1,6 +1,6 @@
 //! A rate that the operator sets; test mode's market.
 
-use super::{MarketRate, RateSource, RateSourceKind};
+use super::{Market, MarketKind, MarketRate};
 use crate::kernel::Rate;
 
 pub struct FixedRate {
@@ -8,9 +8,9 @@ pub struct FixedRate {
     pub usdt_usd: Rate,
 }
 
-impl RateSource for FixedRate {
-    fn kind(&self) -> RateSourceKind {
-        RateSourceKind::Fixed
+impl Market for FixedRate {
+    fn kind(&self) -> MarketKind {
+        MarketKind::Fixed
     }
     fn current(&self, instant: i64) -> Option<MarketRate> {
         Some(MarketRate { mid: self.mid, usdt_usd: self.usdt_usd, observed_at: instant })

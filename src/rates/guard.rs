@@ -27,8 +27,8 @@ pub struct Guards {
     pub inr_per_usd_max: Rate,
     /// How far sources may lie from their median.
     pub disagreement_basis_points_max: i64,
-    /// How far a rate may lie from the last good one, and how many polls have to show a rate beyond
-    /// that before it is believed.
+    /// How far a rate may lie from the last good one, and how many polls in a row have to show a
+    /// rate beyond that before it is believed.
     pub jump_basis_points_max: i64,
     pub jump_polls: u32,
     /// How far a rate may lie from the anchor.
@@ -37,7 +37,7 @@ pub struct Guards {
     pub anchor: Option<Rate>,
 }
 
-/// Whether a rate lies at most so many basis points of `other` away from it. A basis point is a
+/// Whether a rate differs from `other` by at most `basis_points` of `other`. A basis point is a
 /// hundredth of a percent.
 fn is_near(rate: Rate, other: Rate, basis_points: i64) -> bool {
     i128::from(rate.0.abs_diff(other.0)) * 10_000 <= i128::from(basis_points) * i128::from(other.0)
@@ -105,23 +105,23 @@ impl RateMemory {
 
     /// Judges the rate that a poll found at `instant`, in Unix seconds. An accepted rate becomes
     /// the last good one, and the day's anchor if there is none. A jump is believed only when
-    /// several polls in a row show it; a poll that is refused for anything else ends that row.
+    /// several polls in a row show it; after a poll with any other outcome the count begins anew.
     pub fn judge(
         &mut self,
         seen: MarketRate,
         instant: i64,
         guards: &Guards,
     ) -> Result<MarketRate, RateRefusal> {
-        let judged = self.judge_in_row(seen, instant, guards);
+        let judged = self.judge_rate(seen, instant, guards);
         if judged != Err(RateRefusal::Jump) {
             self.jump = None;
         }
         judged
     }
 
-    /// Judges a poll that gave no rate, and ends the row of a jump. Even if sources were silent,
-    /// the figures that are known can contradict the last good rate: then the answer says how.
-    /// Otherwise it is `refusal`.
+    /// Judges a poll that gave no rate; the count of a jump then begins anew. If sources were
+    /// silent, the figures that are known can still contradict the last good rate. Then the answer
+    /// says how, otherwise it is `refusal`.
     pub fn judge_without_rate(
         &mut self,
         refusal: RateRefusal,
@@ -137,13 +137,13 @@ impl RateMemory {
         if !usd_per_usdt.iter().all(|usdt| pegged.contains(usdt)) {
             return RateRefusal::UsdtDepegged;
         }
-        let near = guards.jump_basis_points_max;
+        let jump = guards.jump_basis_points_max;
         let is_jump =
-            |last: MarketRate| !inr_per_usd.iter().all(|inr| is_near(*inr, last.mid, near));
+            |last: MarketRate| !inr_per_usd.iter().all(|inr| is_near(*inr, last.mid, jump));
         if self.last.is_some_and(is_jump) { RateRefusal::Jump } else { refusal }
     }
 
-    fn judge_in_row(
+    fn judge_rate(
         &mut self,
         seen: MarketRate,
         instant: i64,

@@ -34,8 +34,8 @@ use serde::Deserialize;
 use super::figure_source::{FigureSource, SourceSettings};
 use super::guard::{Guards, Observation, RateAnchor, RateMemory, agreed};
 use super::{
-    MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, RateSource, RateSourceKind,
-    USDT_USD_MAX, USDT_USD_MIN,
+    Market, MarketKind, MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, USDT_USD_MAX,
+    USDT_USD_MIN,
 };
 use crate::kernel::{Rate, within};
 use crate::outbound::Client;
@@ -77,7 +77,7 @@ pub struct RateSettings {
     pub usd_per_usdt: Vec<SourceSettings>,
 }
 
-/// The market rate from sources over HTTP.
+/// A market whose figures come from sources over HTTP.
 pub struct HttpRates {
     client: Client,
     deadline: Duration,
@@ -85,13 +85,15 @@ pub struct HttpRates {
     pub guards: Guards,
     inr_per_usd: Vec<FigureSource>,
     usd_per_usdt: Vec<FigureSource>,
-    market: Mutex<Market>,
+    market: Mutex<MarketState>,
 }
 
 #[derive(Default)]
-struct Market {
+struct MarketState {
     memory: RateMemory,
+    /// The rate that [`Market::current`] answers.
     current: Option<MarketRate>,
+    /// Why the last poll gave no rate.
     refusal: Option<RateRefusal>,
 }
 
@@ -105,7 +107,7 @@ fn setting(
     within(&format!("rates.{name}"), value.unwrap_or(default), min, max)
 }
 
-fn figure(name: &str, value: Option<&str>, default: Rate) -> Result<Rate, String> {
+fn rate_setting(name: &str, value: Option<&str>, default: Rate) -> Result<Rate, String> {
     value.map_or(Ok(default), |text| {
         Rate::parse(text).ok_or_else(|| {
             format!("rates.{name} must be a positive decimal in quotes with at most six places")
@@ -125,12 +127,12 @@ impl RateSettings {
                 4,
                 3_600,
             )?,
-            usdt_usd_min: figure(
+            usdt_usd_min: rate_setting(
                 "usdt_usd_minimum",
                 self.usdt_usd_minimum.as_deref(),
                 USDT_USD_MIN,
             )?,
-            usdt_usd_max: figure(
+            usdt_usd_max: rate_setting(
                 "usdt_usd_maximum",
                 self.usdt_usd_maximum.as_deref(),
                 USDT_USD_MAX,
@@ -148,12 +150,12 @@ impl RateSettings {
     fn guards(&self) -> Result<Guards, String> {
         let guards = Guards {
             bounds: self.bounds()?,
-            inr_per_usd_min: figure(
+            inr_per_usd_min: rate_setting(
                 "inr_per_usd_minimum",
                 self.inr_per_usd_minimum.as_deref(),
                 Rate(50_000_000),
             )?,
-            inr_per_usd_max: figure(
+            inr_per_usd_max: rate_setting(
                 "inr_per_usd_maximum",
                 self.inr_per_usd_maximum.as_deref(),
                 Rate(200_000_000),
@@ -184,7 +186,7 @@ impl RateSettings {
             anchor: self
                 .anchor
                 .as_deref()
-                .map(|text| figure("anchor", Some(text), Rate(0)))
+                .map(|text| rate_setting("anchor", Some(text), Rate(0)))
                 .transpose()?,
         };
         if guards.inr_per_usd_min > guards.inr_per_usd_max {
@@ -243,7 +245,7 @@ impl HttpRates {
         })
     }
 
-    fn market(&self) -> MutexGuard<'_, Market> {
+    fn market(&self) -> MutexGuard<'_, MarketState> {
         self.market.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -287,7 +289,7 @@ impl HttpRates {
         let answers = join_all(asked).await;
         let mut good = Vec::new();
         for (source, answer) in sources.iter().zip(answers) {
-            source.tell(answer.err());
+            source.note_outcome(answer.err());
             match answer {
                 Ok(observation) => good.push(observation),
                 Err(refusal) => count(refusal),
@@ -315,10 +317,10 @@ impl HttpRates {
         usd_per_usdt: Vec<Observation>,
         instant: i64,
     ) -> Result<(MarketRate, RateAnchor), RateRefusal> {
-        let near = self.guards.disagreement_basis_points_max;
+        let basis_points_max = self.guards.disagreement_basis_points_max;
         let mut market = self.market();
-        let mid = agreed(&inr_per_usd, self.inr_per_usd.len(), near);
-        let usdt_usd = agreed(&usd_per_usdt, self.usd_per_usdt.len(), near);
+        let mid = agreed(&inr_per_usd, self.inr_per_usd.len(), basis_points_max);
+        let usdt_usd = agreed(&usd_per_usdt, self.usd_per_usdt.len(), basis_points_max);
         let judged = match (mid, usdt_usd) {
             (Ok(mid), Ok(usdt_usd)) => {
                 let observed_at = mid.observed_at.min(usdt_usd.observed_at);
@@ -329,7 +331,7 @@ impl HttpRates {
                 let refusals = [mid.err(), usdt_usd.err()].into_iter().flatten();
                 let refusal =
                     refusals.reduce(|one, other| if one.is_silence() { other } else { one });
-                // A source that the majority outvotes does not count against the last good rate.
+                // If the majority agreed, only its figure counts against the last good rate.
                 let known = |agreed: Result<Observation, _>, all: &[Observation]| match agreed {
                     Ok(one) => vec![one.rate],
                     Err(_) => all.iter().map(|one| one.rate).collect(),
@@ -365,19 +367,19 @@ impl HttpRates {
     }
 }
 
-impl RateSource for HttpRates {
-    fn kind(&self) -> RateSourceKind {
-        RateSourceKind::Http
+impl Market for HttpRates {
+    fn kind(&self) -> MarketKind {
+        MarketKind::Http
     }
     fn current(&self, _: i64) -> Option<MarketRate> {
         self.market().current
     }
 }
 
-/// So that the worker that polls and the port share one source.
-impl RateSource for std::sync::Arc<HttpRates> {
-    fn kind(&self) -> RateSourceKind {
-        RateSourceKind::Http
+/// The worker that polls and the services share one market.
+impl Market for std::sync::Arc<HttpRates> {
+    fn kind(&self) -> MarketKind {
+        MarketKind::Http
     }
     fn current(&self, instant: i64) -> Option<MarketRate> {
         HttpRates::current(self, instant)

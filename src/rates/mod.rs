@@ -60,7 +60,8 @@ crate::string_enum!(
 );
 
 impl RateRefusal {
-    /// Whether sources are silent or unusable, and none contradicts the last good rate.
+    /// Whether it says only that too few sources gave a usable answer. Whether those that did
+    /// contradict the last good rate is for [`guard::RateMemory::judge_without_rate`].
     pub const fn is_silence(self) -> bool {
         matches!(self, RateRefusal::NoGoodSource | RateRefusal::TooFewSources)
     }
@@ -78,14 +79,14 @@ pub struct MarketRate {
 }
 
 crate::string_enum!(
-    /// Where rates come from: the settings, or other servers.
-    RateSourceKind { Fixed "fixed", Http "http" }
+    /// Where a market's rates come from: the settings, or sources over HTTP.
+    MarketKind { Fixed "fixed", Http "http" }
 );
 
-/// A source of exchange rates. A request never waits for one: `current` answers what is already
-/// known.
-pub trait RateSource: Send + Sync {
-    fn kind(&self) -> RateSourceKind;
+/// The port for exchange rates: what a mode quotes from. A request never waits for a rate:
+/// `current` answers what is already known.
+pub trait Market: Send + Sync {
+    fn kind(&self) -> MarketKind;
     /// The latest rate, or `None` if there is none now. `instant` is the present, in Unix seconds.
     /// The caller judges the rate with [`trusted`].
     fn current(&self, instant: i64) -> Option<MarketRate>;

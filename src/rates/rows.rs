@@ -1,4 +1,4 @@
-//! The row of a rate source: its last good rate, and the day's anchor.
+//! The row of a market: its last good rate, and the day's anchor. Rates are in millionths.
 
 use super::MarketRate;
 use super::guard::RateAnchor;
@@ -6,8 +6,8 @@ use crate::kernel::{Rate, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// The name under which the store keeps the live market rate.
-pub const SOURCE: &str = "http";
+/// The `source` of live mode's market. Test mode's rate is fixed and not stored.
+pub const LIVE_MARKET: &str = "http";
 
 pub fn find(tx: &mut dyn Tx, source: &str) -> Result<Option<(MarketRate, RateAnchor)>, StoreError> {
     let row = tx.row(

@@ -29,14 +29,14 @@ pub enum ExplanationOutcome {
     NeverGiven(Id<kind::Payout>),
     /// The line's amount, and the sum of the payouts'.
     AmountsDiffer(Money, Money),
-    /// Several payouts were named, but money came in with the line.
+    /// Several payouts were named, but the line is a credit.
     NoPayment,
 }
 
 impl fmt::Display for ExplanationOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ExplanationOutcome::Taken => f.write_str("it was taken"),
+            ExplanationOutcome::Taken => f.write_str("the explanation was recorded"),
             ExplanationOutcome::NotOpen => f.write_str(
                 "no line or difference with this ID waits to be explained: `hundi reconcile` shows \
                  those that do",
@@ -57,8 +57,8 @@ impl fmt::Display for ExplanationOutcome {
     }
 }
 
-/// The amount of the one difference that would be explained: by its identifier, or otherwise by its
-/// subject. `None` if there is none, or several.
+/// The amount of the difference that `what` names: the identifier of a line or of a difference with
+/// a chain, or a subject. `None` if it names none, or several.
 pub fn amount_of(
     tx: &mut dyn Tx,
     what: &str,
@@ -137,7 +137,7 @@ pub fn explain_by_id(
 
 /// Explains the difference of a payout, a statement or an account. Answers the kinds of the
 /// differences that match `subject` and `kind`. If there is one, it was explained. If there are
-/// several, none was, and the caller has to name a kind.
+/// several, none was, and the operator has to name a kind.
 pub fn explain_by_subject(
     tx: &mut dyn Tx,
     now: &Now,

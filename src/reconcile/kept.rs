@@ -1,6 +1,6 @@
 //! What the last comparison with the bank found, for the operator's pages. A comparison reads every
-//! payout that the bank was given, so the bank's worker runs it and stores the result, not the
-//! pages.
+//! payout that the bank was given, so the bank's worker runs it and stores the result; the pages
+//! only read that.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,21 +61,22 @@ impl KeptDifference {
 pub struct KeptComparison {
     /// Unix seconds.
     pub compared_at: i64,
-    /// All that were found, including those that the console shows in another queue.
+    /// All that were found, also those that the console reads from elsewhere: lines of statements,
+    /// and payouts that wait for a decision.
     pub differences_count: usize,
-    /// Those that no other queue shows, the first [`KEPT_MAX`].
+    /// Those that the console reads from here, the first [`KEPT_MAX`].
     pub differences: Vec<KeptDifference>,
-    /// How many more there are that no other queue shows.
+    /// How many more of these there are.
     #[serde(default)]
     pub more_count: usize,
-    /// The newest decision and the last closed day at that time. If either has changed, the
-    /// comparison is outdated.
+    /// The newest decision and the last closed day at that time, for [`is_outdated`].
     decision: Option<String>,
     closed_until: Option<String>,
 }
 
-/// Whether another queue shows a difference: a line, or a payout that waits for a decision.
-const fn is_queued_elsewhere(kind: DifferenceKind) -> bool {
+/// Whether the console reads a difference from elsewhere: a line of a statement, or a payout that
+/// waits for a decision.
+const fn is_read_elsewhere(kind: DifferenceKind) -> bool {
     matches!(
         kind,
         DifferenceKind::LineUnmatched
@@ -90,7 +91,8 @@ fn stored(tx: &mut dyn Tx) -> Result<Option<KeptComparison>, StoreError> {
     Ok(kept.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
-/// The newest decision of a person, and the last day that statements close.
+/// What may outdate a comparison when it changes: the newest decision, and the last day that
+/// statements close.
 fn marks(tx: &mut dyn Tx) -> Result<(Option<String>, Option<String>), StoreError> {
     let decision = decisions::rows::newest(tx, 1)?.pop().map(|made| made.id.to_string());
     Ok((decision, rows::closed_until(tx)?.map(|day| day.to_string())))
@@ -107,18 +109,18 @@ pub fn compare(tx: &mut dyn Tx, instant: i64) -> Result<(Report, KeptComparison)
             |kept: &&KeptDifference| kept.kind == found.kind.as_str() && kept.what == found.what;
         before.iter().find(is_it).map_or(instant, |kept| kept.since)
     };
-    let of_no_queue = report.differences.iter().filter(|found| !is_queued_elsewhere(found.kind));
+    let read_here = report.differences.iter().filter(|found| !is_read_elsewhere(found.kind));
     let differences: Vec<KeptDifference> =
-        of_no_queue.take(KEPT_MAX).map(|found| KeptDifference::of(found, since(found))).collect();
-    let all: usize = report
+        read_here.take(KEPT_MAX).map(|found| KeptDifference::of(found, since(found))).collect();
+    let read_here_count: usize = report
         .count_by_kind
         .iter()
-        .filter_map(|(kind, count)| (!is_queued_elsewhere(*kind)).then_some(count))
+        .filter_map(|(kind, count)| (!is_read_elsewhere(*kind)).then_some(count))
         .sum();
     let kept = KeptComparison {
         compared_at: instant,
         differences_count: report.differences_count,
-        more_count: all.saturating_sub(differences.len()),
+        more_count: read_here_count.saturating_sub(differences.len()),
         differences,
         decision,
         closed_until,
@@ -157,19 +159,19 @@ pub fn read(tx: &mut dyn Tx) -> Result<Option<KeptComparison>, StoreError> {
     Ok(Some(kept))
 }
 
-/// How many differences with the bank a mode has: those of the last comparison, and lines that
-/// wait.
+/// How many differences a mode has: those of the last comparison, and lines that wait for the
+/// operator.
 pub fn count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     let lines = if rows::bank_mode(tx)? == mode { journal::unmatched_count(tx)? } else { 0 };
     let kept = of_mode(tx, mode)?.len() + more_count(tx, mode)?;
     Ok(kept + usize::try_from(lines).unwrap_or(0))
 }
 
-/// How many more differences the last comparison found than it kept. All of them count for the
-/// bank's mode, because their own mode is not kept.
+/// How many differences the last comparison found beyond those that are kept. All of them count for
+/// the bank's mode, because their own mode is not stored.
 pub fn more_count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
-    let is_asked = rows::bank_mode(tx)? == mode;
-    Ok(stored(tx)?.filter(|_| is_asked).map_or(0, |kept| kept.more_count))
+    let is_bank_mode = rows::bank_mode(tx)? == mode;
+    Ok(stored(tx)?.filter(|_| is_bank_mode).map_or(0, |kept| kept.more_count))
 }
 
 /// The differences of the last comparison that belong to a mode.

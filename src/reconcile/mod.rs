@@ -133,12 +133,13 @@ impl DifferenceKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub kind: DifferenceKind,
-    /// A payout, a line, a statement or an account; for a difference with a chain its identifier.
+    /// The subject: a payout, a statement line, a statement or an account. For a difference with a
+    /// chain, the identifier of the difference.
     pub what: String,
     /// The amount of the subject, or by how much two amounts differ.
     pub amount: Money,
-    /// What happened and what the bank says. For a difference with a chain, whose `what` is only
-    /// the identifier for `--accept`: the movement or the address.
+    /// What happened, and what the bank says of it. For a difference with a chain, the movement or
+    /// the address.
     pub detail: Option<String>,
 }
 
@@ -160,13 +161,14 @@ impl fmt::Display for Difference {
 /// What a comparison found.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// One line about each thing that was compared.
-    pub counts: Vec<String>,
-    /// At most `DIFFERENCES_SHOWN_MAX` of each kind. The two kinds of lines share that number.
+    /// One sentence about each thing that was compared.
+    pub summary: Vec<String>,
+    /// At most [`DIFFERENCES_SHOWN_MAX`] of each kind; of `amount_differs` and `line_unmatched`,
+    /// that many together.
     pub differences: Vec<Difference>,
     /// How many there are, whether they are listed or not.
     pub differences_count: usize,
-    /// How many there are of each kind. Of lines, only those that were read are counted here.
+    /// How many there are of each kind. Of statement lines, only those that were read are counted.
     count_by_kind: HashMap<DifferenceKind, usize>,
 }
 
@@ -176,14 +178,14 @@ struct Findings {
     report: Report,
     /// Kind and subject of each explained difference, with its units at that time.
     explained: HashMap<(String, String), i64>,
-    /// The only subject that is asked about, if one is.
+    /// If set, only differences of this subject are kept.
     subject: Option<String>,
 }
 
 impl Findings {
-    /// A sentence about what was compared, with its counts.
-    fn tell(&mut self, line: String) {
-        self.report.counts.push(line);
+    /// Adds a sentence about what was compared.
+    fn tell(&mut self, sentence: String) {
+        self.report.summary.push(sentence);
     }
 
     /// Counts a difference, and lists it while there is room; drops one that was explained with the
@@ -225,18 +227,18 @@ fn compare(tx: &mut dyn Tx, subject: Option<String>) -> Result<Report, StoreErro
     let mut findings = Findings { subject, ..Findings::default() };
     let explained = journal::explanations(tx)?.into_iter();
     findings.explained = explained.map(|(kind, subject, units)| ((kind, subject), units)).collect();
-    bank(tx, &mut findings)?;
+    compare_bank(tx, &mut findings)?;
     statements::compare(tx, &mut findings)?;
-    custody(tx, &mut findings)?;
+    compare_custody(tx, &mut findings)?;
     Ok(findings.report)
 }
 
-/// Reads all payouts that a query finds, page by page, and hands each to `see`.
+/// Reads all payouts that a query finds, page by page, and hands each to `visit`.
 fn each_payout<T>(
     tx: &mut dyn Tx,
     read: impl Fn(&mut dyn Tx, PayoutPage) -> Result<Vec<T>, StoreError>,
     id_of: impl Fn(&T) -> Id<kind::Payout>,
-    mut see: impl FnMut(T),
+    mut visit: impl FnMut(T),
 ) -> Result<(), StoreError> {
     let mut page = PayoutPage { after: Id::from_u128(0), rows_max: PAGE_ROWS_MAX };
     loop {
@@ -244,7 +246,7 @@ fn each_payout<T>(
         let Some(last) = found.last() else { return Ok(()) };
         page.after = id_of(last);
         let is_last = (found.len() as i64) < page.rows_max;
-        found.into_iter().for_each(&mut see);
+        found.into_iter().for_each(&mut visit);
         if is_last {
             return Ok(());
         }
@@ -252,9 +254,9 @@ fn each_payout<T>(
 }
 
 /// Compares payouts with the lines of the bank's statements.
-fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
+fn compare_bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let closed = rows::closed_until(tx)?;
-    // A payment of a day that no statement has closed yet cannot be on a statement.
+    // A payment is expected on a statement only once a statement has closed its day.
     let until = closed.map_or(0, |day| day.plus_days(1).begins_at());
     each_payout(
         tx,
@@ -277,13 +279,13 @@ fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
         (DifferenceKind::OutcomeUnknown, &rows::outcome_unknown),
     ];
     for (kind, question) in questions {
-        let see = |found: Differing| {
+        let add = |found: Differing| {
             let what = found.payout_id.to_string();
             findings.add(Difference { kind, what, amount: inr(found.units), detail: None });
         };
-        each_payout(tx, question, |found| found.payout_id, see)?;
+        each_payout(tx, question, |found| found.payout_id, add)?;
     }
-    lines(tx, findings)?;
+    add_lines(tx, findings)?;
     let (count, paid, returned) = rows::line_sums(tx)?;
     let closed =
         closed.map_or_else(|| "no statement".to_owned(), |day| format!("statements up to {day}"));
@@ -295,13 +297,13 @@ fn bank(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The difference for a payout with an `Attention`.
+/// The difference of a payout that waits for the operator.
 fn of_awaiting(waiting: rows::AwaitingOperator) -> Difference {
     let kind = match waiting.attention {
         journal::Attention::PaidAfterFailed | journal::Attention::PaidAgain => {
             DifferenceKind::PaidAfterFailed
         }
-        _ if waiting.is_unknown => DifferenceKind::OutcomeUnknown,
+        _ if waiting.is_outcome_unknown => DifferenceKind::OutcomeUnknown,
         _ => DifferenceKind::HeldForDecision,
     };
     let mut detail = waiting.attention.meaning().to_owned();
@@ -318,7 +320,7 @@ fn of_awaiting(waiting: rows::AwaitingOperator) -> Difference {
 }
 
 /// Adds the lines of statements that belong to no payout or have another amount.
-fn lines(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
+fn add_lines(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let listed = journal::unmatched(tx, PAGE_ROWS_MAX)?;
     let count = usize::try_from(journal::unmatched_count(tx)?).unwrap_or(usize::MAX);
     findings.report.differences_count += count.saturating_sub(listed.len());
@@ -339,9 +341,9 @@ fn lines(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
 }
 
 /// Compares completed deposits and refunds with the ledger, account by account.
-fn custody(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
+fn compare_custody(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let usdt = |units| Money::new(units, Currency::Usdt);
-    let sums = rows::custody(tx)?;
+    let sums = rows::custody_sums(tx)?;
     for sum in &sums {
         let pairs = [
             (DifferenceKind::DepositsBook, sum.deposited_units, sum.credited_units),

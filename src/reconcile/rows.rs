@@ -51,7 +51,8 @@ fn net_paid() -> String {
     )
 }
 
-/// SQL for whether any statement has a line of a payout; `and` is a further condition on the line.
+/// SQL for whether any statement has a line of a payout. `and` is a further condition on a line
+/// that belongs to this payout alone; a share is always a debit's.
 fn has_line(and: &str) -> String {
     format!(
         "(EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.matching = \
@@ -119,7 +120,7 @@ pub fn returned_at_bank(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differi
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// Returned here before `until`, and never back on the account.
+/// Returned here before `until` (Unix seconds), and never back on the account.
 pub fn returned_without_line(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -135,7 +136,7 @@ pub fn returned_without_line(
     differing(tx.rows(&sql, values![page.after, page.rows_max, until])?)
 }
 
-/// With the bank, with an unknown outcome. Without those that `awaiting_operator` answers.
+/// Payouts with the bank whose outcome is unknown, without those that have an [`Attention`].
 pub fn outcome_unknown(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let sql = format!(
         "SELECT p.id, p.units {OF_INSTRUCTIONS} WHERE i.payout_id > ?1 AND p.status = \
@@ -150,7 +151,7 @@ pub struct AwaitingOperator {
     pub payout_id: Id<kind::Payout>,
     pub units: i64,
     /// It is processing, and nobody knows its outcome.
-    pub is_unknown: bool,
+    pub is_outcome_unknown: bool,
     pub attention: Attention,
     pub reason_code: Option<String>,
     pub reason_text: Option<String>,
@@ -171,7 +172,7 @@ pub fn awaiting_operator(
         Ok(AwaitingOperator {
             payout_id: row.id()?,
             units: row.int()?,
-            is_unknown: row.bool()?,
+            is_outcome_unknown: row.bool()?,
             attention: row.word(Attention::parse)?,
             reason_code: row.text_or_null()?,
             reason_text: row.text_or_null()?,
@@ -245,16 +246,16 @@ pub struct CustodySum {
     pub scope: Scope,
     /// Deposits that are final.
     pub deposited_units: i64,
-    /// Credited from custody in the book.
+    /// What the book has credited from `custody`.
     pub credited_units: i64,
     /// Refunds that are completed.
     pub refunded_units: i64,
-    /// Back to custody in the book.
+    /// What the book has debited to `custody`.
     pub debited_units: i64,
 }
 
 /// The sums of every account and mode that has deposits, refunds or custody in the ledger.
-pub fn custody(tx: &mut dyn Tx) -> Result<Vec<CustodySum>, StoreError> {
+pub fn custody_sums(tx: &mut dyn Tx) -> Result<Vec<CustodySum>, StoreError> {
     let sql = "SELECT scope, CAST(SUM(deposited) AS BIGINT), CAST(SUM(credited) AS BIGINT), \
                CAST(SUM(refunded) AS BIGINT), CAST(SUM(debited) AS BIGINT) FROM (SELECT scope, \
                units AS deposited, 0 AS credited, 0 AS refunded, 0 AS debited FROM deposits WHERE \

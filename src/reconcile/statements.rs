@@ -8,10 +8,10 @@ use super::{Difference, DifferenceKind, Findings, inr};
 use crate::kernel::StoreError;
 use crate::store::Tx;
 
-/// How many statement identities are compared, those with the newest days first. All statements
-/// with one of them are compared.
-const STATEMENTS_MAX: i64 = 20_000;
-/// How many missing pages are named; further ones are only counted.
+/// How many statement IDs are compared, those with the newest days first. Banks reuse IDs, so one
+/// ID can stand for several statements; all of them are compared.
+const STATEMENT_IDS_MAX: i64 = 20_000;
+/// How many missing pages are named at most; the others are only counted.
 const PAGES_NAMED_MAX: usize = 5;
 
 /// A statement with its pages, in the order of their arrival.
@@ -20,7 +20,7 @@ struct PagedStatement {
 }
 
 impl PagedStatement {
-    /// The day of the closing balance, otherwise of the opening balance; `None` if there are only
+    /// The day of the closing balance, or else of the opening balance. `None` if there are only
     /// inner pages, which have neither.
     fn day(&self) -> Option<&str> {
         let closing = self.pages.iter().filter_map(|page| page.closing_day.as_deref()).max();
@@ -28,17 +28,17 @@ impl PagedStatement {
     }
     /// The opening balance; banks write it on the first page or on all.
     fn opening_units(&self) -> Option<i64> {
-        let told = self.pages.iter().filter(|page| page.opening_units.is_some());
-        told.min_by_key(|page| page.page)?.opening_units
+        let with_balance = self.pages.iter().filter(|page| page.opening_units.is_some());
+        with_balance.min_by_key(|page| page.page)?.opening_units
     }
     /// The closing balance; banks write it on the last page or on all.
     fn closing_units(&self) -> Option<i64> {
-        let told = self.pages.iter().filter(|page| page.closing_units.is_some());
-        told.max_by_key(|page| page.page)?.closing_units
+        let with_balance = self.pages.iter().filter(|page| page.closing_units.is_some());
+        with_balance.max_by_key(|page| page.page)?.closing_units
     }
     /// Whether a page can belong to this statement: its number is still free, and no other page
-    /// closes another day. The statement's identity alone is not enough, because banks reuse
-    /// identities, after years or even every day.
+    /// closes another day. The statement's ID alone is not enough, because banks reuse IDs, after
+    /// years or even every day.
     fn takes(&self, page: &StatementPage) -> bool {
         self.pages.iter().all(|other| {
             let days = other.closing_day.as_ref().zip(page.closing_day.as_ref());
@@ -69,16 +69,16 @@ impl PagedStatement {
     }
 }
 
-/// Puts pages together, and statements into the order of their days.
-fn put_together(pages: Vec<StatementPage>) -> Vec<PagedStatement> {
+/// Joins pages to statements, and sorts the statements by their days.
+fn join_pages(pages: Vec<StatementPage>) -> Vec<PagedStatement> {
     let mut found: Vec<PagedStatement> = Vec::new();
     let mut latest: HashMap<(String, Option<i64>), usize> = HashMap::new();
     for page in pages {
-        let identity = (page.statement_id.clone(), page.sequence);
-        match latest.get(&identity).and_then(|at| found.get_mut(*at)) {
+        let name = (page.statement_id.clone(), page.sequence);
+        match latest.get(&name).and_then(|at| found.get_mut(*at)) {
             Some(statement) if statement.takes(&page) => statement.pages.push(page),
             _ => {
-                latest.insert(identity, found.len());
+                latest.insert(name, found.len());
                 found.push(PagedStatement { pages: vec![page] });
             }
         }
@@ -87,9 +87,9 @@ fn put_together(pages: Vec<StatementPage>) -> Vec<PagedStatement> {
     found.retain(|statement| statement.day().is_some());
     found.sort_by_cached_key(|statement| {
         let first = statement.pages.first();
-        let told = first
+        let order = first
             .map(|page| (page.sequence.unwrap_or(0), page.received_at, page.statement_id.clone()));
-        (statement.day().map(str::to_owned), told)
+        (statement.day().map(str::to_owned), order)
     });
     found
 }
@@ -97,7 +97,7 @@ fn put_together(pages: Vec<StatementPage>) -> Vec<PagedStatement> {
 /// Adds a difference for each statement whose sum is wrong, and for each gap between two
 /// statements.
 pub fn compare(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
-    let statements = put_together(rows::statement_pages(tx, STATEMENTS_MAX)?);
+    let statements = join_pages(rows::statement_pages(tx, STATEMENT_IDS_MAX)?);
     let mut closing_before: Option<i64> = None;
     for statement in &statements {
         let what = || statement.pages.first().map_or(String::new(), |p| p.statement_id.clone());
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn pages_go_to_their_statement_however_they_come() {
         let (first, second) = ("2026-11-20", "2026-11-21");
-        let together = put_together(vec![
+        let together = join_pages(vec![
             // The second day's come first, and out of order; the bank calls each day "1".
             page("1", 2, None, Some(second)),
             page("1", 1, Some(second), None),

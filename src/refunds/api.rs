@@ -24,8 +24,9 @@ crate::form! {
     }
 }
 
-/// The address that the payer gave. It becomes the refund's own at `active_at`, or at once when the
-/// caller declares the same one, unless another address is declared before.
+/// The address that the payer gave for a refund. It becomes the refund's address at `active_at`, or
+/// as soon as the caller declares the same address. It never does if another address is declared
+/// before `active_at`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PayerAddress")]
 pub struct PayerAddressView {

@@ -1,5 +1,5 @@
-//! Refunds: USDT owed back. It goes only to a declared address. The service has no private keys of
-//! its addresses, so the operator sends it.
+//! Refunds: USDT owed back. A refund goes only to a declared address. The service has no private
+//! keys of its addresses, so the operator sends the refund.
 
 pub mod api;
 pub mod payer_address;
@@ -44,22 +44,22 @@ pub struct Refund {
     pub asset: String,
     pub chain: String,
     pub to_address: Option<ChainAddress>,
-    /// Who declared that address, and why where it was the operator.
+    /// Who declared that address, and, if that was the operator, why.
     pub address_declared_by: Option<AddressDeclarer>,
     pub address_reason: Option<String>,
     /// The address that the payer declared on the payer's page, and when; see [`payer_address`].
     pub payer_address: Option<ChainAddress>,
     pub payer_address_declared_at: Option<i64>,
-    /// Screening found the address on a list, or could not look at it: nothing is sent until the
-    /// operator decides.
+    /// Whether screening found the address on a list, or could not screen it: nothing is sent until
+    /// the operator decides.
     pub is_held_by_screening: bool,
-    /// What the bank reported of the payout, where that keeps the refund from being sent.
+    /// What the bank reported of the payout, if that keeps the refund from being sent.
     pub bank_hold_reason: Option<String>,
     /// The transaction that the operator says it sent; the chain has not confirmed it yet.
     pub sent_transaction_hash: Option<String>,
     /// Why that transaction does not count as the refund.
     pub sent_fault: Option<SentHashError>,
-    /// Where in the confirmed transaction the refund is, on a real chain.
+    /// The index of the log that confirmed the refund, on a real chain.
     pub log_index: Option<i64>,
     pub transaction_hash: Option<String>,
     pub completed_at: Option<i64>,
@@ -68,7 +68,8 @@ pub struct Refund {
 }
 
 impl Refund {
-    /// Whether neither screening nor the bank's reports hold it, whatever its status.
+    /// Whether nothing holds it: neither screening nor the bank's reports. Its status does not
+    /// matter.
     pub const fn is_free(&self) -> bool {
         !self.is_held_by_screening && self.bank_hold_reason.is_none()
     }
@@ -162,7 +163,7 @@ pub fn address_refusal(
 pub struct AddressDeclaration {
     pub to_address: ChainAddress,
     pub declared_by: AddressDeclarer,
-    /// Why, where the operator declares it.
+    /// Why, if the operator declares it.
     pub reason: Option<String>,
 }
 

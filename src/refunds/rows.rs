@@ -147,7 +147,8 @@ pub fn is_movement_used(
     Ok(tx.row(sql, values![chain, transaction_hash, log_index])?.is_some())
 }
 
-/// The refund, of any account, that a transaction on chain confirmed; the first of several.
+/// The refund, of any account, that a transaction on chain confirmed. If it confirmed several, the
+/// one with the lowest log index.
 pub fn confirmed_by(
     tx: &mut dyn Tx,
     chain: &str,

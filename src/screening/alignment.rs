@@ -6,15 +6,16 @@ use super::sounds::{consonants, is_vowel, sound, spelling_key};
 
 /// The most words that are tried as one joined word.
 pub(super) const JOINED_MAX: usize = 6;
-/// Joined words with fewer consonants, or fewer letters, are not compared, because they would agree
-/// with too many.
+/// Joined words with fewer consonants get no label, because it would find too many names.
 const JOINED_CONSONANTS_MIN: usize = 4;
+/// Joined words with fewer letters are not aligned, because they would agree with too many.
 const JOINED_LETTERS_MIN: usize = 5;
 /// Letters by which texts of joined words may differ in length.
 const JOINED_LENGTHS_APART_MAX: usize = 3;
-/// One letter in this many, of joined words, may be a mistake.
-const JOINED_LETTERS_A_SLIP: usize = 6;
-/// Least similarity by letters at which two words count as one.
+/// Joined words may have one mistake for each group of this many letters.
+const JOINED_LETTERS_PER_MISTAKE: usize = 6;
+/// The least `token_similarity` of two keys at which words with more than a mistake or two between
+/// them still pair.
 const ALIKE_MIN: f64 = 0.9;
 /// A name of at least this many letters and spaces may have been cut by a bank's field.
 const CUT_LETTERS_MIN: usize = 18;
@@ -29,9 +30,9 @@ pub(super) struct Word {
     first: Option<char>,
     /// Hashes of text, key and consonants, so that most pairs are compared without reading the
     /// texts.
-    text_hash: Label,
-    key_hash: Label,
-    consonants_hash: Label,
+    text_hash: u32,
+    key_hash: u32,
+    consonants_hash: u32,
     pub(super) weight: f64,
 }
 
@@ -42,9 +43,9 @@ impl Word {
         let consonants = consonants(text);
         Word {
             first: first_sound(&key),
-            text_hash: Label::of(text.chars()),
-            key_hash: Label::of(key.chars()),
-            consonants_hash: Label::of(consonants.chars()),
+            text_hash: hash_of(text),
+            key_hash: hash_of(&key),
+            consonants_hash: hash_of(&consonants),
             consonants,
             text: text.to_owned(),
             key,
@@ -58,29 +59,27 @@ impl Word {
 
     pub(super) fn label(&self) -> Label {
         let consonants = consonants(&self.key);
-        Label::of(if consonants.len() < 3 { self.key.chars() } else { consonants.chars() })
+        Label(hash_of(if consonants.len() < 3 { &self.key } else { &consonants }))
     }
 }
 
-/// A hash of a word's consonants, or of its key if it has fewer than three; words are looked up by
-/// it.
+/// FNV-1a, over characters.
+fn hash_of(text: &str) -> u32 {
+    text.chars()
+        .fold(0x811c_9dc5_u32, |hash, letter| (hash ^ u32::from(letter)).wrapping_mul(0x0100_0193))
+}
+
+/// A hash by which words are looked up: of a word's consonants, or of its key if it has fewer than
+/// three consonants.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Label(u32);
 
 impl Label {
-    fn of(letters: impl Iterator<Item = char>) -> Label {
-        // FNV-1a.
-        let hash = letters.fold(0x811c_9dc5_u32, |hash, letter| {
-            (hash ^ u32::from(letter)).wrapping_mul(0x0100_0193)
-        });
-        Label(hash)
-    }
-
-    /// The label of words written as one; `None` if they have too few letters or consonants.
+    /// The label of words written as one; `None` if they have too few consonants.
     pub(super) fn of_joined<'a>(words: impl Iterator<Item = &'a Word>) -> Option<Label> {
         let text: String = words.map(|word| word.text.as_str()).collect();
         let consonants = consonants(&text);
-        (consonants.len() >= JOINED_CONSONANTS_MIN).then(|| Label::of(consonants.chars()))
+        (consonants.len() >= JOINED_CONSONANTS_MIN).then(|| Label(hash_of(&consonants)))
     }
 }
 
@@ -96,8 +95,8 @@ pub struct Alignment {
     pub listed_share_by_initials: f64,
     /// The weight of the given words that found no partner.
     pub beside: f64,
-    /// How many given words without a partner are between the words of the listed name, if these
-    /// all occur in their order; 0 otherwise.
+    /// How many given words without a partner stand between those with one. 0 unless the given name
+    /// has all words of the listed name in their order, and begins and ends with one of them.
     pub inserted: usize,
 }
 
@@ -160,12 +159,12 @@ fn joined_likeness(given: &str, listed: &str) -> f64 {
         return 0.0;
     }
     let distance = strsim::osa_distance(&sound(given), &sound(listed));
-    if distance <= letters / JOINED_LETTERS_A_SLIP { 0.95 } else { 0.0 }
+    if distance <= letters / JOINED_LETTERS_PER_MISTAKE { 0.95 } else { 0.0 }
 }
 
 /// Pairs the words of two names, the heaviest first. The words may stand in any order. If one side
 /// writes several words as one, they pair with that word. Such a run of listed words may wrap
-/// around from the last word to the first.
+/// around from the last word to the first. Each name has at most 32 words, one bit each.
 pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
     // Weight that agrees, likeness, and the words of both sides as bits.
     let mut pairs: Vec<(f64, f64, u32, u32)> = Vec::new();
@@ -220,7 +219,7 @@ pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
     }
 }
 
-/// Words of a given name between those of a listed one, from the pairs of both as bits.
+/// [`Alignment::inserted`], from the pairs: the words of both names as bits.
 fn inserted(pairs: &mut [(u32, u32)], given_count: usize, listed_count: usize) -> usize {
     pairs.sort_unstable();
     let used =
@@ -232,7 +231,8 @@ fn inserted(pairs: &mut [(u32, u32)], given_count: usize, listed_count: usize) -
     if is_around && is_ordered && is_whole { given_count - given.count_ones() as usize } else { 0 }
 }
 
-/// The last word of a given name that a bank's field cut, with the listed word that it begins.
+/// Pairs the last word of a given name, which a bank's field may have cut, with each listed word
+/// that starts with it.
 fn add_cut(given: &[Word], listed: &[Word], pairs: &mut Vec<(f64, f64, u32, u32)>) {
     let letters = given.iter().map(|word| word.text.len() + 1).sum::<usize>();
     let Some(last) = given.last().filter(|_| letters > CUT_LETTERS_MIN) else { return };
@@ -259,9 +259,9 @@ fn add_joined(given: &[Word], listed: &[Word], pairs: &mut Vec<(f64, f64, u32, u
     };
     for start in 0..given.len() {
         let mut given_letters = 0;
-        for (more, last) in given.iter().enumerate().skip(start).take(JOINED_MAX) {
+        for (end, last) in given.iter().enumerate().skip(start).take(JOINED_MAX) {
             given_letters += last.text.len();
-            let given_count = more + 1 - start;
+            let given_count = end + 1 - start;
             if given_letters < JOINED_LETTERS_MIN {
                 continue;
             }

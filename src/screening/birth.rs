@@ -87,11 +87,11 @@ impl Birth {
                 if is_near { BirthEvidence::Unknown } else { BirthEvidence::Contradicts }
             }
             Birth::Years { first, last, is_guess } => {
-                let off = (first - given.year()).max(given.year() - last);
-                match off {
+                let years_off = (first - given.year()).max(given.year() - last);
+                match years_off {
                     ..=0 => BirthEvidence::SameYear,
                     1 => BirthEvidence::Unknown,
-                    _ if is_guess && off <= GUESS_YEARS => BirthEvidence::Unknown,
+                    _ if is_guess && years_off <= GUESS_YEARS => BirthEvidence::Unknown,
                     _ => BirthEvidence::Contradicts,
                 }
             }

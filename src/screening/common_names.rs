@@ -12,21 +12,23 @@ use super::sounds::spelling_key;
 
 /// The table of common words counts as much as this many entries of the lists.
 const TABLE_ENTRIES: f64 = 5_000.0;
-/// The share of a word that is neither in the table nor in the lists.
+/// The share of a word that the table does not have.
 const SHARE_UNKNOWN: f64 = 0.000_1;
-/// Weight of articles, particles and forms of address, and of single letters.
+/// Weight of articles, particles and forms of address.
 const WEIGHT_OF_PARTICLE: f64 = 0.3;
+/// Weight of single letters, and the least weight of a longer word.
 const WEIGHT_OF_LETTER: f64 = 0.7;
 
-/// Words that link names: they are left out, joined or spelled in every way.
+/// Words that link names. People leave them out, join them to a neighbour or spell them
+/// differently, so they weigh little.
 const PARTICLES: &[&str] = &[
     "al", "el", "ul", "ur", "us", "ud", "as", "ar", "at", "ad", "an", "bin", "ben", "ibn", "bint",
     "binti", "wal", "de", "da", "do", "dos", "del", "der", "van", "von", "la", "le", "di", "oglu",
 ];
 
-/// Forms of address, of learning and of piety: they stay in the name and weigh
-/// [`WEIGHT_OF_PARTICLE`]. `text.rs` has those that are left out in front of a name, `prepare.rs`
-/// those that follow one.
+/// Forms of address, and titles of learning and piety. One reading leaves them out in front of a
+/// name (`prepare.rs`); where they stay, they weigh [`WEIGHT_OF_PARTICLE`]. Those that are also in
+/// `text.rs` are always left out in front. `prepare.rs` has those that follow a name.
 pub const HONORIFICS: &[&str] = &[
     "mr",
     "mrs",

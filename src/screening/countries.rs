@@ -90,9 +90,9 @@ static CODES: LazyLock<HashMap<String, CountryCode>> = LazyLock::new(|| {
 /// The code of a country that a list names; `None` if the name is unknown, which is no evidence
 /// either way.
 pub fn find(name: &str) -> Option<CountryCode> {
-    // First the names: "UK" is one and no code.
+    // Names come first: "UK" is a name, and no ISO code.
     CODES.get(&normalise(name)).copied().or_else(|| {
-        // Kosovo has a code here that ISO 3166 does not assign.
+        // ISO 3166 does not assign XK, the code of Kosovo here.
         let is_code = |code: &CountryCode| {
             is_country(code.as_str()) || CODES.values().any(|known| known == code)
         };

@@ -44,7 +44,7 @@ pub struct HitRow {
 
 /// The separator between the parts of a hit's evidence, and between the evidence of several
 /// addresses.
-pub const BESIDE: &str = "; ";
+pub const EVIDENCE_SEPARATOR: &str = "; ";
 
 impl HitRow {
     /// Whether this row is about the same entry of the same list.
@@ -57,9 +57,10 @@ impl HitRow {
         self.basis.as_chunks::<32>().0.contains(basis)
     }
 
-    /// The new basis, screening and evidence of the row after this hit. A hit of one more address
-    /// is added if the entry's content is the same; any other hit replaces what the row said.
-    pub fn says(
+    /// The basis, screening and evidence of the row once this hit is added. A hit of one more
+    /// address joins what the row has if the entry's content is the same; any other hit replaces
+    /// it.
+    pub fn with_hit(
         known: Option<&HitRow>,
         subject: SubjectType,
         hit: &ScreeningHit,
@@ -78,18 +79,17 @@ impl HitRow {
         if !row.is_based_on(basis) {
             all.extend(basis);
         }
-        if !evidence.split(BESIDE).any(|known| known == hit.evidence) {
-            evidence = [evidence.as_str(), &hit.evidence].join(BESIDE);
+        if !evidence.split(EVIDENCE_SEPARATOR).any(|known| known == hit.evidence) {
+            evidence = [evidence.as_str(), &hit.evidence].join(EVIDENCE_SEPARATOR);
         }
         (all, row.screening.or_worse(hit.screening), evidence)
     }
 }
 
 impl SubjectType {
-    /// Whether one finding has everything that is found of such a subject. The addresses of a
-    /// transfer or a refund are screened one by one, and the operator decides about all of them
-    /// together.
-    pub const fn is_asked_whole(self) -> bool {
+    /// Whether each finding covers all of such a subject. The addresses of a transfer or a refund
+    /// are screened one by one, and the operator decides about all of them together.
+    pub const fn is_screened_whole(self) -> bool {
         matches!(self, SubjectType::Sender | SubjectType::Beneficiary)
     }
 

@@ -23,10 +23,12 @@ pub const DECISION: &str = "decision";
 const LISTS: &str = "lists";
 
 /// Stores the hits of a subject, and answers the resulting screening. A hit that the operator
-/// cleared no longer counts while its basis stays the same; a refused one counts as confirmed.
-/// `basis` makes the fingerprint that a decision about a hit is bound to. Of a person's hits that
-/// wait, the best `HITS_MAX` are kept. When those are decided, the next call keeps the next ones;
-/// until all are decided, the subject is not clear.
+/// cleared does not count while its basis stays the same; a refused one counts as confirmed.
+/// `basis` makes the fingerprint that a decision about a hit is bound to.
+///
+/// Of the hits of a sender or beneficiary that wait for a decision, the first `HITS_MAX` are
+/// stored. When those are decided, the next call stores the next ones; until all are decided, the
+/// subject is not clear. An open hit that the finding no longer has is withdrawn.
 pub fn keep(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -40,9 +42,9 @@ pub fn keep(
     };
     let known = rows::of_subject(tx, scope, subject_id)?;
     // A finding without hits is either clear, or nothing was compared.
-    let is_looked_at = !finding.hits.is_empty() || finding.screening == Screening::Clear;
+    let is_compared = !finding.hits.is_empty() || finding.screening == Screening::Clear;
     let mut effective = if finding.hits.is_empty() { finding.screening } else { Screening::Clear };
-    let hits_max = if subject.is_asked_whole() { HITS_MAX } else { usize::MAX };
+    let hits_max = if subject.is_screened_whole() { HITS_MAX } else { usize::MAX };
     let mut waiting_count = 0;
     for hit in &finding.hits {
         let basis = basis(hit);
@@ -61,7 +63,7 @@ pub fn keep(
         if waiting_count > hits_max && !is_open && hit.list != UNREADABLE {
             continue;
         }
-        let (basis, screening, evidence) = HitRow::says(row, subject, hit, &basis);
+        let (basis, screening, evidence) = HitRow::with_hit(row, subject, hit, &basis);
         match row {
             Some(row) => {
                 let mut row = row.clone();
@@ -103,8 +105,8 @@ pub fn keep(
         if row.decision == Some(HitDecision::Refused) {
             effective = Screening::ConfirmedMatch;
         } else if row.decision.is_none()
-            && is_looked_at
-            && subject.is_asked_whole()
+            && is_compared
+            && subject.is_screened_whole()
             && !finding.hits.iter().any(|hit| row.is_of(hit))
         {
             (row.decision, row.decided_by, row.decided_at) =
@@ -115,9 +117,9 @@ pub fn keep(
     Ok(effective)
 }
 
-/// Stores the operator's decision about all hits of a subject; answers how many hits it changed. A
-/// refusal without any hit is stored as a hit of the operator's own, so that screening again does
-/// not undo it.
+/// Stores the operator's decision about all hits of a subject; answers how many hits it changed. If
+/// there is no hit to refuse, the refusal is stored as a hit of the operator's own, so that
+/// screening again does not undo it.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -138,9 +140,9 @@ pub fn decide(
         rows::update(tx, &row)?;
         count += 1;
     }
-    let is_bare =
+    let has_no_such_row =
         rows::of_subject(tx, scope, subject_id)?.iter().all(|row| row.decision != Some(decision));
-    if decision == HitDecision::Refused && is_bare {
+    if decision == HitDecision::Refused && has_no_such_row {
         let row = HitRow {
             scope,
             id: now.mint(),

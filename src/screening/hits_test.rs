@@ -108,12 +108,12 @@ async fn behind_cleared_hits_the_next_ones_come_up() {
 async fn an_open_hit_is_withdrawn_when_its_entry_is_not_found_any_more() {
     let kept = Kept::new("withdrawn");
     kept.keep(SENDER, found([1, 2])).await;
-    // Nobody looked.
+    // Nothing was compared.
     kept.keep(SENDER, ScreeningFinding::unreviewed()).await;
     assert_eq!(kept.open(SENDER).await, ["own-001", "own-002"]);
     assert_eq!(kept.keep(SENDER, found([2])).await, Screening::PossibleMatch);
     assert_eq!(kept.open(SENDER).await, ["own-002"]);
-    // Behind better hits it is still found, and stays.
+    // An open hit stays while it is found, though more than `HITS_MAX` come before it.
     let better = (100..100 + HITS_MAX).chain([500]);
     kept.keep(SENDER, found([500])).await;
     assert_eq!(kept.keep(SENDER, found(better)).await, Screening::PossibleMatch);
@@ -123,7 +123,7 @@ async fn an_open_hit_is_withdrawn_when_its_entry_is_not_found_any_more() {
     kept.keep(TRANSFER, found([1])).await;
     kept.keep(TRANSFER, found([2])).await;
     assert_eq!(kept.open(TRANSFER).await, ["own-001", "own-002"]);
-    // And decided at once, so all of its hits are shown.
+    // The operator decides about all hits of a transfer together, so all are stored.
     kept.keep(TRANSFER, found(0..HITS_MAX + 5)).await;
     assert_eq!(kept.open(TRANSFER).await.len(), HITS_MAX + 5);
 }

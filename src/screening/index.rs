@@ -8,10 +8,10 @@
 //! `t` itself: its listed token is found in the dictionary of all tokens (`token_trie.rs`), and the
 //! names that have the token are looked at.
 //!
-//! For a common word these would be many names. Then only some of the searched words are chosen as
-//! *anchors*: few, so that many names are ruled out, but enough that without a token alike to one
-//! of them, the anchors lose more than all other words can gain. So every name that reaches `t` has
-//! such a token.
+//! A common word is in many names. So only some of the searched words are chosen as *anchors*: few
+//! enough to rule out many names, and enough that a name without a token alike to any of them loses
+//! more by the anchors than it can gain by all other words. So every name that reaches `t` has a
+//! token that is alike to an anchor.
 //!
 //! Of the names that are looked at, most fail the sum even with the best partner for every searched
 //! token; the rest are compared in full. Nothing is lost: `exhaustive` does the same without the
@@ -23,14 +23,15 @@ use std::sync::{Mutex, PoisonError};
 
 use super::name_records::{Bits, Records, TokenPosting, sound_bit};
 use super::similarity::{
-    PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, best_pairs, first_sound, similarity_bound, variations,
+    PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, first_sound, paired_similarity, similarity_bound,
+    variations,
 };
 use super::text::TOKEN_BYTES_MAX;
 use super::token_trie::TokenTrie;
 
 /// The lowest similarity from which a listed token may count as alike to an anchor.
 const ANCHOR_FLOOR: f64 = 0.78;
-/// Steps between the floor and the threshold at which anchors are tried.
+/// In how many steps the similarity for anchors is lowered from the threshold to the floor.
 const STEPS: usize = 10;
 /// Of at most this many tokens, every set is tried as anchors. Of more, only the rarest one, the
 /// two rarest and so on are tried.
@@ -177,13 +178,14 @@ struct Scratch {
     numbers: Vec<u32>,
     /// What a listed token contributes with each searched one, row after row.
     cells: Vec<f64>,
-    /// The records that were looked at, by half their place: no two share it, because a record has
-    /// two numbers at least.
+    /// The records that are to be compared, by half of their place. No two records share a half,
+    /// because each takes at least two numbers.
     seen: Bits,
+    /// The places of the records in `seen`.
     touched: Vec<u32>,
 }
 
-/// The listed tokens that are alike to a searched one, down to where anchors may be.
+/// The listed tokens that are alike to a searched one, down to the lowest similarity of an anchor.
 struct AlikeTokens {
     /// Similarity, number of the listed token, and how many records hold it or a more alike one;
     /// the most alike first.
@@ -200,7 +202,7 @@ struct AlikeTokens {
 
 impl AlikeTokens {
     /// How many records would be looked at for the tokens that reach a similarity.
-    fn names_count(&self, similarity: f64) -> usize {
+    fn records_count(&self, similarity: f64) -> usize {
         let reaching = self.tokens.partition_point(|(score, _, _)| *score >= similarity - MARGIN);
         reaching
             .checked_sub(1)
@@ -254,7 +256,7 @@ impl NameIndex {
             .filter_map(|token| self.tokens.get(*token as usize))
             .map(String::as_str)
             .collect();
-        let score = best_pairs(searched, &listed);
+        let score = paired_similarity(searched, &listed);
         if score >= self.threshold {
             let known = best.entry(name).or_insert(score);
             *known = known.max(score);
@@ -314,13 +316,14 @@ impl NameIndex {
         scratch.cells.clear();
     }
 
-    /// For each chosen searched token, the listed tokens that are alike to it. Every name that
-    /// reaches the threshold contains one of all these.
+    /// For each anchor, the listed tokens that are alike to it. Every name that reaches the
+    /// threshold contains at least one of them.
     fn anchors(&self, tokens: &[String], alike: &[Alike]) -> Vec<Vec<u32>> {
-        // Unless a choice is better, every token is an anchor, and alike from the threshold on.
+        // Without a better choice, every token is an anchor, and tokens are alike from the
+        // threshold on.
         let (mut mask, mut similarity) = (u128::MAX, self.threshold);
         let mut count_least: usize =
-            alike.iter().map(|alike| alike.names_count(self.threshold)).sum();
+            alike.iter().map(|alike| alike.records_count(self.threshold)).sum();
         let choices = if (2..=CHOSEN_TOKENS_MAX).contains(&alike.len()) {
             choices(alike)
         } else {
@@ -347,7 +350,7 @@ impl NameIndex {
                 .iter()
                 .enumerate()
                 .filter(|(place, _)| is_anchor(*place))
-                .map(|(_, alike)| alike.names_count(*least))
+                .map(|(_, alike)| alike.records_count(*least))
                 .sum();
             if count < count_least {
                 (count_least, mask, similarity) = (count, choice, *least);
@@ -397,9 +400,9 @@ impl NameIndex {
         tokens.sort_unstable_by(|left, right| right.0.total_cmp(&left.0));
         let without = -self.loss_min(text.len(), STEPS);
         let (mut count, mut gain) = (0, without);
-        for (score, number, names_count) in &mut tokens {
+        for (score, number, records_count) in &mut tokens {
             count += self.postings.get(*number as usize).map_or(0, Vec::len);
-            *names_count = count;
+            *records_count = count;
             gain = gain.max(self.contribution(text, *score, *number));
         }
         AlikeTokens {
@@ -460,7 +463,7 @@ fn choices(alike: &[Alike]) -> Vec<u128> {
     }
     let mut by_count: Vec<(usize, usize)> = alike
         .iter()
-        .map(|alike| alike.names_count(0.0))
+        .map(|alike| alike.records_count(0.0))
         .enumerate()
         .map(|(place, count)| (count, place))
         .collect();

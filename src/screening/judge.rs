@@ -1,11 +1,12 @@
-//! Judges a match with an entry: how alike the names are, and whether date of birth, country and
-//! numbers agree.
+//! Judges a match with an entry by name: how alike the names are, and whether date of birth and
+//! country agree.
 //!
-//! A match by a person's name is judged in two steps. First the words that agree have to weigh
-//! enough. Where both names agree as a whole, they need no weight. They need more where one name
-//! lies within the other, where the names agree only in part, where the alias is weak, and where
-//! date of birth or country contradict. With the same day of birth no weight is needed. Names of
-//! businesses have no weight. The second step is this table, for both:
+//! A match by a person's name is judged in two steps. First, the words that agree have to weigh
+//! enough (`common_names.rs` has the weights). No weight is needed if both names agree as a whole.
+//! Weight is needed, or more of it, if one name lies within the other, if the names agree only in
+//! part, if the alias is weak, and if date of birth or country contradict. None is needed if the
+//! day of birth is the same. Names of businesses skip this step. The second step, for persons and
+//! businesses, is this table. Its last four rows need no name and are judged in `matcher.rs`.
 //!
 //! | name's score | and | verdict |
 //! |---|---|---|
@@ -20,7 +21,7 @@
 //! | any | same digital currency address | confirmed |
 //! | any | the same key's address on another chain is listed | possible |
 //!
-//! A score in the table is the least one. A weak alias never confirms by its name.
+//! The scores in the table are minimums. A weak alias never confirms by its name.
 //!
 //! A name alone never confirms: common names reach 1.0, and a confirmed match rejects a beneficiary
 //! in verification for good, while a possible one waits for the operator.
@@ -61,7 +62,8 @@ pub const MATCHING_VERSION: u32 = 6;
 const SHARE_WHOLE: f64 = 0.85;
 
 // The weights that have to agree, in the unit of `common_names.rs`: a word that one person in a
-// thousand bears weighs about 7. `bench/names.md` says what the rules catch and stop together.
+// thousand bears weighs about 7. `bench/names.md` says how many evasions the rules catch together,
+// and how many ordinary names they stop.
 //
 // | the listed name is found | the given name is found | weight needed |
 // |---|---|---|
@@ -86,7 +88,7 @@ const INSERTED_MIN: usize = 2;
 const NEEDED_WITHIN_LISTED: f64 = 10.0;
 /// Where the given name agrees as a whole, and has initials for listed words.
 const NEEDED_BY_INITIALS: f64 = 9.0;
-/// Where both names say something that the other does not.
+/// Where each name has words that the other does not have.
 const NEEDED_SIMILAR: f64 = 8.0;
 /// What is added for a weak alias that agrees in part.
 const ADDED_WEAK: f64 = 6.0;
@@ -114,7 +116,7 @@ impl NameEvidence {
     pub const fn of_business(similarity: f64) -> NameEvidence {
         NameEvidence { similarity, alignment: None }
     }
-    /// The score, 0 to 1, and the weight that is missing for a hit; at 0 or less there is a hit.
+    /// The score, 0 to 1, and the weight that is still missing; at 0 or less none is.
     fn weigh(&self, is_weak: bool, birth: BirthEvidence, country: CountryEvidence) -> (f64, f64) {
         let Some(alignment) = self.alignment else { return (self.similarity, 0.0) };
         let is_whole = |share: f64| share >= SHARE_WHOLE;

@@ -15,9 +15,10 @@ use super::{FILE_BYTES_MAX, ListEntry, ListName, ReadList, Screener, ofac, own, 
 use super::{ScreeningFinding, ScreeningQuestion};
 use crate::chains::address::ChainAddress;
 
-/// A list that lost more than this share of its entries is refused while the service runs.
+/// OFAC's or the UN's list is refused while the service runs if it lost more than this share of its
+/// entries. A restart accepts it.
 const SHRINK_PERCENT_MAX: usize = 20;
-/// How many threads may compare at the same time before transactions open.
+/// How many threads may compare at a time for transactions that have not opened yet.
 const AHEAD_MAX: usize = 2;
 const DAY_SECONDS: i64 = 86_400;
 
@@ -28,10 +29,11 @@ struct Stamp {
     modified_nanoseconds: u128,
 }
 
-/// One list as it was read.
+/// A list in memory.
 #[derive(Clone)]
-struct ListSource {
-    list: ListName,
+struct LoadedList {
+    name: ListName,
+    /// Of its files when they were read.
     stamps: Vec<Stamp>,
     content_hash: [u8; 32],
     /// When the list was made, in Unix seconds: the date that it gives, or the modification time of
@@ -50,8 +52,9 @@ pub struct ListState {
     pub content_hash: [u8; 32],
 }
 
+/// All lists in memory, and the matcher over their entries.
 struct Loaded {
-    sources: Vec<ListSource>,
+    lists: Vec<LoadedList>,
     matcher: Arc<EntryMatcher>,
 }
 
@@ -81,18 +84,18 @@ impl Lists {
     /// Reads every list that the settings name; `Err` names the file that is wrong, and why. Slow
     /// (a second or so): not for a thread that answers requests.
     pub fn load(settings: ScreeningSettings) -> Result<Lists, String> {
-        let sources = settings
+        let lists = settings
             .files()
             .iter()
-            .map(|(list, paths)| read_source(*list, paths))
-            .collect::<Result<Vec<ListSource>, String>>()?;
-        let matcher = Arc::new(matcher(&sources, settings.thresholds));
+            .map(|(name, paths)| load_list(*name, paths))
+            .collect::<Result<Vec<LoadedList>, String>>()?;
+        let matcher = Arc::new(matcher(&lists, settings.thresholds));
         Ok(Lists {
             settings,
             ahead: Arc::new(Semaphore::new(AHEAD_MAX)),
             reloading: Mutex::new(()),
             changed: Notify::new(),
-            loaded: RwLock::new(Arc::new(Loaded { sources, matcher })),
+            loaded: RwLock::new(Arc::new(Loaded { lists, matcher })),
         })
     }
 
@@ -105,17 +108,17 @@ impl Lists {
         self.loaded().matcher.clone()
     }
 
-    /// Screens what a transaction will ask, before it opens and on another thread. The transaction
-    /// then finds the results in memory. If this fails, the transaction compares by itself.
+    /// Compares what a transaction will ask, on another thread and before the transaction opens.
+    /// The transaction then finds the results in memory. If this fails, it compares by itself.
     pub async fn screen_ahead(self: &Arc<Lists>, questions: Vec<ScreeningQuestion>) {
-        let Ok(place) = self.ahead.clone().acquire_owned().await else { return };
+        let Ok(permit) = self.ahead.clone().acquire_owned().await else { return };
         let lists = self.clone();
         let screened = tokio::task::spawn_blocking(move || {
             let matcher = lists.matcher();
             for question in &questions {
                 matcher.screen(question);
             }
-            drop(place);
+            drop(permit);
         });
         if screened.await.is_err() {
             tracing::error!("screening ahead of a transaction panicked");
@@ -124,13 +127,13 @@ impl Lists {
 
     /// The lists that are loaded, as the operator sees them.
     pub fn states(&self) -> Vec<ListState> {
-        let state = |source: &ListSource| ListState {
-            list: source.list,
-            entries_count: source.entries.len(),
-            dated_at: source.dated_at,
-            content_hash: source.content_hash,
+        let state = |list: &LoadedList| ListState {
+            list: list.name,
+            entries_count: list.entries.len(),
+            dated_at: list.dated_at,
+            content_hash: list.content_hash,
         };
-        self.loaded().sources.iter().map(state).collect()
+        self.loaded().lists.iter().map(state).collect()
     }
 
     /// A hash of all entries and of the rules that judge them. If it changes, everybody is screened
@@ -141,8 +144,8 @@ impl Lists {
         let Thresholds { score_possible, score_confirmed } = self.settings.thresholds;
         hash.update(score_possible.to_le_bytes());
         hash.update(score_confirmed.to_le_bytes());
-        for source in &self.loaded().sources {
-            hash.update(source.content_hash);
+        for list in &self.loaded().lists {
+            hash.update(list.content_hash);
         }
         hash.finalize().into()
     }
@@ -156,18 +159,18 @@ impl Lists {
     /// seconds.
     pub fn why_not_live(&self, now: i64) -> Option<String> {
         let loaded = self.loaded();
-        for (list, setting) in [(ListName::Ofac, "ofac_directory"), (ListName::Un, "un_file")] {
-            let Some(source) = loaded.sources.iter().find(|source| source.list == list) else {
+        for (name, setting) in [(ListName::Ofac, "ofac_directory"), (ListName::Un, "un_file")] {
+            let Some(list) = loaded.lists.iter().find(|list| list.name == name) else {
                 return Some(format!(
                     "the sanctions list {} is missing: set screening.{setting}",
-                    list.as_str()
+                    name.as_str()
                 ));
             };
-            if now - source.dated_at > self.age_seconds_max() {
+            if now - list.dated_at > self.age_seconds_max() {
                 let max = self.settings.age_days_max;
                 return Some(format!(
                     "the sanctions list {} is more than {max} days old: fetch it again",
-                    list.as_str()
+                    name.as_str()
                 ));
             }
         }
@@ -180,40 +183,40 @@ impl Lists {
         // One call at a time: the second finds what the first has read.
         let _turn = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.loaded();
-        let mut sources = Vec::new();
+        let mut lists = Vec::new();
         let mut outcome = Reload::Unchanged;
-        for (source, (list, paths)) in old.sources.iter().zip(self.settings.files()) {
+        for (list, (name, paths)) in old.lists.iter().zip(self.settings.files()) {
             let stamps =
                 paths.iter().map(|path| stamp(path)).collect::<Result<Vec<Stamp>, String>>()?;
-            if stamps == source.stamps {
-                sources.push(source.clone());
+            if stamps == list.stamps {
+                lists.push(list.clone());
                 continue;
             }
-            let new = read_source(list, &paths)?;
-            let least = source.entries.len() * (100 - SHRINK_PERCENT_MAX) / 100;
-            if list != ListName::Own && new.entries.len() < least {
-                let (before, after) = (source.entries.len(), new.entries.len());
+            let new = load_list(name, &paths)?;
+            let entries_min = list.entries.len() * (100 - SHRINK_PERCENT_MAX) / 100;
+            if name != ListName::Own && new.entries.len() < entries_min {
+                let (before, after) = (list.entries.len(), new.entries.len());
                 return Err(format!(
                     "the sanctions list {} shrank from {before} to {after} entries; restart to \
                      take it",
-                    list.as_str()
+                    name.as_str()
                 ));
             }
-            let is_same = new.content_hash == source.content_hash;
+            let is_same = new.content_hash == list.content_hash;
             outcome = if is_same && outcome != Reload::Changed {
                 Reload::Redated
             } else {
                 Reload::Changed
             };
-            sources.push(new);
+            lists.push(new);
         }
         if outcome != Reload::Unchanged {
             let matcher = match outcome {
-                Reload::Changed => Arc::new(matcher(&sources, self.settings.thresholds)),
+                Reload::Changed => Arc::new(matcher(&lists, self.settings.thresholds)),
                 _ => old.matcher.clone(),
             };
             *self.loaded.write().unwrap_or_else(PoisonError::into_inner) =
-                Arc::new(Loaded { sources, matcher });
+                Arc::new(Loaded { lists, matcher });
         }
         if outcome == Reload::Changed {
             self.changed.notify_one();
@@ -234,9 +237,9 @@ impl Screener for Arc<Lists> {
     }
 }
 
-fn matcher(sources: &[ListSource], thresholds: Thresholds) -> EntryMatcher {
+fn matcher(lists: &[LoadedList], thresholds: Thresholds) -> EntryMatcher {
     EntryMatcher::new(
-        sources.iter().flat_map(|source| source.entries.iter().cloned()).collect(),
+        lists.iter().flat_map(|list| list.entries.iter().cloned()).collect(),
         thresholds,
     )
 }
@@ -269,7 +272,7 @@ fn read_file(path: &Path, stamp: &Stamp) -> Result<Vec<u8>, String> {
     }
 }
 
-fn read_source(list: ListName, paths: &[PathBuf]) -> Result<ListSource, String> {
+fn load_list(name: ListName, paths: &[PathBuf]) -> Result<LoadedList, String> {
     let stamps = paths.iter().map(|path| stamp(path)).collect::<Result<Vec<Stamp>, String>>()?;
     let files = paths
         .iter()
@@ -277,12 +280,12 @@ fn read_source(list: ListName, paths: &[PathBuf]) -> Result<ListSource, String> 
         .map(|(path, stamp)| read_file(path, stamp))
         .collect::<Result<Vec<Vec<u8>>, String>>()?;
     // The error itself names the file, so the folder is enough here.
-    let place = match paths {
+    let location = match paths {
         [file] => file.as_path(),
         files => files.first().and_then(|path| path.parent()).unwrap_or(Path::new("")),
     }
     .display();
-    let read: ReadList = match (list, files.as_slice()) {
+    let read: ReadList = match (name, files.as_slice()) {
         (ListName::Ofac, [sdn, alt, add, comments]) => {
             ofac::read(ofac::Files { sdn, alt, add, comments })
         }
@@ -290,7 +293,7 @@ fn read_source(list: ListName, paths: &[PathBuf]) -> Result<ListSource, String> 
         (_, [file]) => own::read(file),
         _ => Err("the list has another number of files".into()),
     }
-    .map_err(|fault| format!("in {place}: {fault}"))?;
+    .map_err(|fault| format!("in {location}: {fault}"))?;
     let mut hash = Sha256::new();
     for entry in &read.entries {
         hash.update(entry.content_hash());
@@ -298,8 +301,8 @@ fn read_source(list: ListName, paths: &[PathBuf]) -> Result<ListSource, String> 
     let oldest =
         stamps.iter().map(|stamp| stamp.modified_nanoseconds / 1_000_000_000).min().unwrap_or(0);
     let oldest = i64::try_from(oldest).unwrap_or(i64::MAX);
-    Ok(ListSource {
-        list,
+    Ok(LoadedList {
+        name,
         stamps,
         content_hash: hash.finalize().into(),
         dated_at: read.made_at.map_or(oldest, |made_at| made_at.min(oldest)),

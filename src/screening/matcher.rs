@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::birth;
 use super::countries::CountryCode;
-use super::hit::BESIDE;
+use super::hit::EVIDENCE_SEPARATOR;
 use super::index::{IndexBuilder, NameIndex};
 use super::judge::{self, CountryEvidence, NameEvidence, Thresholds};
 use super::person_index::{PersonIndex, PersonIndexBuilder};
@@ -17,7 +17,8 @@ use crate::chains::address::{AddressBytes, ChainAddress, listed_bytes};
 
 /// The most aliases of one question that are compared.
 pub const ALIASES_MAX: usize = 8;
-/// The most findings that are kept, more than transactions can be waiting at a time.
+/// The most findings that are kept. A transaction whose finding was dropped meanwhile compares
+/// again.
 const RECENT_MAX: usize = 1_024;
 
 /// An address as it is compared: by its bytes, if it is an address of a known chain. One key has
@@ -126,7 +127,7 @@ fn is_comparable(words: &[String]) -> bool {
     !words.is_empty() && words.iter().all(|word| word.is_ascii())
 }
 
-/// The newest findings, by the digest of the question.
+/// The findings of the newest comparisons, by the digest of the question.
 #[derive(Default)]
 struct Recent {
     findings: HashMap<[u8; 32], ScreeningFinding>,
@@ -231,9 +232,9 @@ impl EntryMatcher {
                 SubjectKind::Business => self.businesses.search(name),
             };
             if has_bidi_override(name) {
-                unreadable = Some(Unreadable::Direction);
+                unreadable = Some(NotFullyCompared::Direction);
             } else if !search.is_comparable {
-                unreadable = unreadable.or(Some(Unreadable::Script));
+                unreadable = unreadable.or(Some(NotFullyCompared::Script));
             }
             is_cut |= search.is_cut;
             is_common |= search.is_common;
@@ -249,7 +250,7 @@ impl EntryMatcher {
                 };
                 let weak = if listed.is_weak { " (weak alias)" } else { "" };
                 let evidence = format!(
-                    "listed name \"{}\"{weak}, score {score:.3}{BESIDE}{}",
+                    "listed name \"{}\"{weak}, score {score:.3}{EVIDENCE_SEPARATOR}{}",
                     listed.text,
                     judge::words(birth, country)
                 );
@@ -278,14 +279,15 @@ impl EntryMatcher {
                 keep(&mut hits, *number, hit(entry, screening, 1.0, how.to_owned()));
             }
         }
-        let too_long = is_cut.then_some(Unreadable::Length);
-        let common = is_common.then_some(Unreadable::Commonness);
-        let unreadable = unreadable.into_iter().chain(too_long).chain(common).map(Unreadable::hit);
+        let too_long = is_cut.then_some(NotFullyCompared::Length);
+        let common = is_common.then_some(NotFullyCompared::Commonness);
+        let unreadable =
+            unreadable.into_iter().chain(too_long).chain(common).map(NotFullyCompared::hit);
         ScreeningFinding::of(hits.into_values().chain(unreadable).collect())
     }
 
-    /// Looks for an address. The same address is a confirmed match, in capital or small letters;
-    /// the same key on another chain is a possible one.
+    /// Looks for an address. The same address is a confirmed match, in whatever letter case its
+    /// chain takes; the same key on another chain is a possible one.
     pub fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding {
         let found = self.addresses.get(&AddressKey::Key(*address.bytes())).into_iter().flatten();
         let hits = found.filter_map(|number| self.entries.get(*number as usize)).map(|entry| {
@@ -325,36 +327,36 @@ fn hit(entry: &ListEntry, screening: Screening, score: f64, evidence: String) ->
     }
 }
 
-/// Why a name could not be compared. The operator has to look at it; the decision holds while what
-/// is known of the subject stays the same.
+/// Why a name was not compared, or not in full. The operator has to look at it; the decision holds
+/// while what is known of the subject stays the same.
 #[derive(Clone, Copy)]
-enum Unreadable {
+enum NotFullyCompared {
     Script,
     Direction,
     Length,
     Commonness,
 }
 
-impl Unreadable {
+impl NotFullyCompared {
     fn hit(self) -> ScreeningHit {
         let (entry_id, evidence) = match self {
-            Unreadable::Script => (
+            NotFullyCompared::Script => (
                 "script",
                 "a name is not in Latin letters and was compared with nobody: look at it in the \
                  lists' spelling",
             ),
-            Unreadable::Direction => (
+            NotFullyCompared::Direction => (
                 "direction",
                 "a name holds characters that change the direction of its letters, so it shows \
                  another one than was compared: compare what it shows with the lists, or refuse \
                  it",
             ),
-            Unreadable::Length => (
+            NotFullyCompared::Length => (
                 "length",
                 "a name is too long to be compared: it names more persons than are looked up one \
                  by one; compare the last ones with the lists",
             ),
-            Unreadable::Commonness => (
+            NotFullyCompared::Commonness => (
                 "common",
                 "a name has words of more listed names than are compared with it: those with its \
                  rarest words were compared; look for the others in the lists",
@@ -372,7 +374,7 @@ impl Unreadable {
     }
 }
 
-/// Keeps the worse of two hits on one entry.
+/// Keeps the more serious of two hits on one entry.
 fn keep(hits: &mut HashMap<u32, ScreeningHit>, number: u32, hit: ScreeningHit) {
     let rank =
         |hit: &ScreeningHit| (hit.screening == Screening::ConfirmedMatch, hit.score_basis_points);

@@ -50,10 +50,10 @@ use countries::CountryCode;
 pub const ENTRIES_MAX: usize = 200_000;
 /// The most bytes of one file; a larger one is refused.
 pub const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// The most characters of one listed name.
+/// The most characters of one listed name; a file with a longer one is refused.
 pub const NAME_CHARACTERS_MAX: usize = 1_000;
-/// The most names of one entry, and equally of dates of birth, countries, identifiers and
-/// addresses. A file with an entry with more is refused.
+/// The most names of one entry; the same limit holds for its dates of birth, countries, identifiers
+/// and addresses. A file with a larger entry is refused.
 pub const DETAILS_MAX: usize = 2_000;
 
 /// What a list entry is about.
@@ -63,7 +63,7 @@ pub enum EntryKind {
     Business,
     /// A ship or aircraft: its identifiers and blockchain addresses are compared, its names never.
     Vessel,
-    /// The list does not say; compared with everybody.
+    /// The list does not say: compared with persons and businesses.
     Any,
 }
 
@@ -76,8 +76,8 @@ crate::string_enum!(
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedName {
     pub text: String,
-    /// The list itself calls the name weak (OFAC's quoted a.k.a., the UN's low quality): it never
-    /// confirms.
+    /// The list itself calls the name weak (OFAC's quoted a.k.a., the UN's low quality): a match by
+    /// this name is never a confirmed one.
     pub is_weak: bool,
 }
 
@@ -192,7 +192,7 @@ pub fn plain_identifier(text: &str) -> String {
         .collect()
 }
 
-/// A list as it was read.
+/// What a reader made of the files of one list.
 #[derive(Debug)]
 pub struct ReadList {
     pub entries: Vec<ListEntry>,
@@ -213,7 +213,7 @@ fn short_fault(fault: String) -> String {
     plain.chain((fault.chars().nth(FAULT_CHARACTERS_MAX).is_some()).then_some('…')).collect()
 }
 
-/// Refuses a list without entries, and one too large.
+/// Refuses a list without entries, and one with an entry that exceeds a limit.
 fn checked(file: &str, entries: Vec<ListEntry>, made_at: Option<i64>) -> Result<ReadList, String> {
     if entries.is_empty() {
         return Err(format!("{file}: there are no entries; the file is empty or cut off"));
@@ -224,7 +224,7 @@ fn checked(file: &str, entries: Vec<ListEntry>, made_at: Option<i64>) -> Result<
     Ok(ReadList { entries, made_at })
 }
 
-/// A file's bytes as text.
+/// A file's bytes as text, without a byte order mark.
 fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, String> {
     let text = std::str::from_utf8(bytes).map_err(|fault| {
         let line = bytes
@@ -240,12 +240,12 @@ fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, String> {
 }
 
 crate::string_enum!(
-    /// The result of screening a subject, from best to worst.
+    /// The result of screening a subject, the least serious first.
     Screening { Clear "clear", PossibleMatch "possible_match", ConfirmedMatch "confirmed_match" }
 );
 
 impl Screening {
-    /// The worse of two.
+    /// The more serious of two.
     fn or_worse(self, other: Screening) -> Screening {
         if self as u8 >= other as u8 { self } else { other }
     }
@@ -318,7 +318,7 @@ pub struct ScreeningHit {
     /// `PossibleMatch` or `ConfirmedMatch`.
     pub screening: Screening,
     /// The name's score (`judge.rs`), 0 to 10 000; 10 000 where a number or an address agrees, and
-    /// 0 for a name that could not be compared.
+    /// 0 for a name that was not compared, or not in full.
     pub score_basis_points: i64,
     /// What agreed and what did not, in words. Contains what the list publishes, and no personal
     /// data of the subject.
@@ -327,18 +327,19 @@ pub struct ScreeningHit {
     pub listed_name: Option<String>,
 }
 
-/// What screening found. `screening` is that of the worst hit. If no list could be asked, it is
-/// `PossibleMatch` without a hit.
+/// What screening found. `screening` is that of the most serious hit. Without a hit it is `Clear`,
+/// or `PossibleMatch` if no list could be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScreeningFinding {
     pub screening: Screening,
-    /// All of them, the best first.
+    /// Confirmed matches first, then by score, the highest first.
     pub hits: Vec<ScreeningHit>,
 }
 
-/// Hits of one person that are shown to the operator at a time.
+/// Of a sender's or beneficiary's undecided hits, the first so many are stored. Of those behind
+/// them, only hits that are open already and hits of names that could not be compared are kept.
 pub const HITS_MAX: usize = 20;
-/// The value of `list` for a name that could not be compared.
+/// The value of `list` for a name that was not compared, or not in full.
 pub const UNREADABLE: &str = "unreadable";
 
 impl ScreeningFinding {
@@ -361,11 +362,12 @@ impl ScreeningFinding {
     }
 }
 
-/// Who compares subjects with sanctions lists, in one mode. `screen` and `screen_address` answer
-/// from memory and may be called within a transaction.
+/// Compares subjects with sanctions lists, in one mode. `screen` and `screen_address` read no file
+/// and wait for nothing, so they may be called within a transaction.
 pub trait Screener: Send + Sync {
-    /// Whether `screen` compares with the configured lists. That takes so long that it is done
-    /// before a transaction opens.
+    /// Whether `screen` compares with the configured lists. Such a comparison is slow, so callers
+    /// first make it before the transaction opens ([`lists::Lists::screen_ahead`]). The transaction
+    /// then finds the kept result.
     fn asks_lists(&self) -> bool {
         false
     }

@@ -1,9 +1,9 @@
 //! Listed names as the index holds them: as numbers of tokens, which record holds which token, and
 //! sets of records.
 
-/// Listed names in every variation of their tokens, one record after the other: the name's number,
-/// how many tokens, the tokens. A record's numbers are adjacent, because a search reads many
-/// records in random order.
+/// Listed names in every variation of their tokens, one record after the other. A record is the
+/// name's number, the count of its tokens, and their numbers. They are adjacent, because a search
+/// reads many records in random order.
 #[derive(Default)]
 pub(super) struct Records(Vec<u32>);
 

@@ -23,7 +23,7 @@ pub struct Files<'a> {
 /// What the files are called.
 pub const FILE_NAMES: [&str; 4] = ["sdn.csv", "alt.csv", "add.csv", "sdn_comments.csv"];
 
-/// Records of one file.
+/// The most records of one file.
 const RECORDS_MAX: usize = 4 * ENTRIES_MAX;
 /// DOS's end-of-file mark, which ends some of the published files.
 const END_MARK: u8 = 0x1a;
@@ -103,14 +103,14 @@ fn read_all(files: Files<'_>) -> Result<ReadList, String> {
         && let Some((file, _)) = marked.iter().find(|(_, is_marked)| !is_marked)
     {
         return Err(format!(
-            "{file}: the end mark of the other files is missing; the file is cut off, or of \
-             another date"
+            "{file}: the file does not end with the end mark that another file has; it is cut off, \
+             or of another date"
         ));
     }
     let comments = spilled(files.comments)?;
     let mut entries: Vec<ListEntry> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut known_comments = 0;
+    let mut known_comments_count = 0;
     for record in records("sdn.csv", files.sdn, 12)? {
         let id = record.id("sdn.csv")?;
         let kind = match record.field(2).trim().to_ascii_lowercase().as_str() {
@@ -125,21 +125,21 @@ fn read_all(files: Files<'_>) -> Result<ReadList, String> {
         }
         let mut remarks = record.field(11).to_owned();
         if let Some(more) = comments.get(id) {
-            known_comments += 1;
+            known_comments_count += 1;
             remarks.push_str(more);
         }
         take_remarks(&mut entry, &remarks);
         if places.insert(id.to_owned(), entries.len()).is_some() {
-            return Err(format!("sdn.csv, line {}: entity {id} stands there twice", record.line));
+            return Err(format!("sdn.csv, line {}: entity {id} is there twice", record.line));
         }
         if entries.len() == ENTRIES_MAX {
             return Err(format!("sdn.csv, line {}: more than {ENTRIES_MAX} entries", record.line));
         }
         entries.push(entry);
     }
-    if known_comments != comments.len() {
+    if known_comments_count != comments.len() {
         return Err("sdn_comments.csv: it continues entities that sdn.csv does not have; one of \
-         them is cut off, or of another date"
+         the two files is cut off, or of another date"
             .into());
     }
     for record in records("alt.csv", files.alt, 5)? {
@@ -164,8 +164,8 @@ fn joined<'a>(
     let entry = places.get(id).and_then(|place| entries.get_mut(*place));
     entry.ok_or_else(|| {
         format!(
-            "{file}, line {}: entity {id} is not in sdn.csv; one of them is \
-     cut off, or of another date",
+            "{file}, line {}: entity {id} is not in sdn.csv; one of the two files is cut off, or \
+             of another date",
             record.line
         )
     })

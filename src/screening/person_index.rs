@@ -3,9 +3,10 @@
 //!
 //! Two searches find candidates. `index.rs` finds every listed name whose similarity reaches the
 //! threshold. The *labels* here find names that lie within a longer text or are written with other
-//! spaces: every word of a listed name that few bear, and its words joined to their neighbours, are
-//! labelled by their consonants, and a given text is looked up by the labels of its words and of
-//! its joined words. Each candidate is then aligned with the given name, word by word.
+//! spaces. A label is a hash of consonants. A listed name has the labels of its words that few
+//! people bear, and of these words joined to their neighbours. A given text is looked up by the
+//! labels of its words and of its joined words. Each candidate is then aligned with the given name,
+//! word by word.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -26,6 +27,7 @@ const PARTED_LETTERS_MIN: usize = 9;
 /// The fewest letters of each part of such a word; only an article may have fewer.
 const PART_LETTERS_MIN: usize = 3;
 const ARTICLES: &[&str] = &["al", "el", "ul"];
+/// The most letters of each part.
 const PART_LETTERS_MAX: usize = 24;
 /// Names that one window of a reading may find by its labels. The names of the rarest labels come
 /// first; the rest is not compared, and `is_cut` says so. Among the 5,350 persons of
@@ -105,20 +107,20 @@ fn labels_of_listed(words: &[Word]) -> impl Iterator<Item = Label> {
         let weight = |place: &usize| words.get(*place).map_or(0.0, |word| word.weight);
         weight(right).total_cmp(&weight(left))
     });
-    let is_label = |place: usize| {
+    let is_labelled = |place: usize| {
         by_weight.iter().take(2).any(|heavy| *heavy == place)
             || words.get(place).is_some_and(|word| word.weight >= LABEL_WEIGHT_MIN)
     };
     let mut labels = Vec::new();
     for start in 0..words.len() {
-        if is_label(start) {
+        if is_labelled(start) {
             labels.extend(words.get(start).map(Word::label));
         }
         for count in
             (2..=words.len().min(JOINED_MAX)).filter(|count| *count <= 3 || *count == words.len())
         {
             let places = || (start..start + count).map(|at| at % words.len());
-            if places().any(is_label) {
+            if places().any(is_labelled) {
                 labels.extend(Label::of_joined(places().filter_map(|place| words.get(place))));
             }
         }
@@ -161,7 +163,7 @@ impl PersonIndex {
             let words: Vec<Word> =
                 reading.words.iter().map(|word| Word::new(word, &self.weights)).collect();
             let mut seen: HashSet<u32> = HashSet::new();
-            if !reading.is_whole {
+            if !reading.is_searched_within {
                 let first = words.get(..words.len().min(WORDS_MAX)).unwrap_or_default();
                 for similar in self.similar.search(&reading.words) {
                     seen.insert(similar.name);
@@ -184,7 +186,7 @@ impl PersonIndex {
                         candidate.alignment.listed_share_by_initials >= self.threshold
                     }));
                 }
-                // A name may agree better with the next words.
+                // A name may agree better in the next window.
                 seen.clear();
             }
         }
@@ -204,7 +206,7 @@ impl PersonIndex {
                 None => words.push(word.clone()),
             }
         }
-        is_parted.then_some(Reading { words, is_whole: reading.is_whole })
+        is_parted.then_some(Reading { words, is_searched_within: reading.is_searched_within })
     }
 
     fn candidate(&self, name: u32, similarity: f64, given: &[Word]) -> Option<PersonCandidate> {
@@ -241,7 +243,7 @@ fn is_part(word: &str) -> bool {
     word.len() >= PART_LETTERS_MIN || ARTICLES.contains(&word)
 }
 
-/// The fewest known words that a long word is made of, two or more, in whatever order they stand.
+/// Splits a long word into the fewest known words, at least two. `None` if it cannot be split.
 fn parts_of(word: &str, known: &HashSet<String>) -> Option<Vec<String>> {
     if word.len() < PARTED_LETTERS_MIN || !word.is_ascii() || known.contains(word) {
         return None;
@@ -281,14 +283,14 @@ mod tests {
     #[test]
     fn a_name_that_many_labels_find_counts_once() {
         let mut builder = PersonIndexBuilder::default();
-        // Each by "zebulon", by "quackenbush" and by both joined.
+        // Each has three labels: of "zebulon", of "quackenbush" and of both joined.
         let count = CANDIDATES_MAX as u32 / 2;
         for entry in 0..count {
             builder.add(entry, words("zebulon quackenbush"));
         }
         let last = builder.add(count, words("quackenbush"));
         let index = builder.build(0.85);
-        let reading = Reading { words: words("zebulon quackenbush rao"), is_whole: true };
+        let reading = Reading { words: words("zebulon quackenbush rao"), is_searched_within: true };
         let found = index.search(&[reading]);
         assert!(!found.is_cut);
         assert_eq!(found.candidates.iter().filter(|candidate| candidate.name == last).count(), 1);

@@ -1,8 +1,8 @@
 //! What a given name may mean: the names that are compared with the lists.
 //!
-//! Banks and callers write more into a name than a name: joint holders, relatives ("S/o"), kinds of
-//! account, forms of address, hyphens and spaces where no one else has them. Each way to read the
-//! text is one *reading*, and every reading is compared.
+//! Banks and callers write more than a name into a name: joint holders, relatives ("S/o"), kinds of
+//! account, forms of address, hyphens and spaces in unusual places. Each way to read the text is
+//! one *reading*, and every reading is compared.
 
 use super::EntryKind;
 use super::common_names::HONORIFICS;
@@ -12,16 +12,17 @@ use super::text;
 /// part of the whole text.
 pub const PERSONS_MAX: usize = 8;
 
-/// A name with more words of a single letter is not compared word by word.
+/// A name with more words of a single letter than this is not compared as one name: listed names
+/// are only searched within it.
 const LETTERS_MAX: usize = 4;
 
 /// One way to read a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reading {
     pub words: Vec<String>,
-    /// It may name several persons, or one with many single letters: it is searched for names
-    /// within it, and not compared as one name.
-    pub is_whole: bool,
+    /// The words may name several persons, or have many single letters: they are not compared as
+    /// one name, and listed names are only searched within them.
+    pub is_searched_within: bool,
 }
 
 /// The ways to read a name.
@@ -102,7 +103,8 @@ const LONG_SEPARATORS: &[&str] = &[
     "w/ o",
     "c/ o",
 ];
-/// Words that banks add to a name and that are no names: kinds of account, holders, states of life.
+/// Words that banks add to a name and that are no names: kinds of account and of holder, "retired",
+/// "deceased".
 const ACCOUNT_WORDS: &[&str] = &[
     "nre",
     "nro",
@@ -143,8 +145,8 @@ const ACCOUNT_WORDS: &[&str] = &[
     "external",
     "resident",
 ];
-/// Words of respect that follow a name: left out in one more reading. `common_names.rs` has those
-/// that weigh little, `text.rs` those that are always left out in front of a name.
+/// Words of respect that follow a name: one more reading leaves them out. `common_names.rs` has
+/// those in front of a name, and `text.rs` those of them that are always left out.
 const RESPECT_AFTER: &[&str] = &[
     "ji", "jee", "bhai", "ben", "sahib", "saheb", "sahab", "saab", "sab", "sb", "esq", "esquire",
     "garu", "amma", "anna", "dada", "didi", "mian", "miyan",
@@ -159,13 +161,13 @@ pub fn has_bidi_override(text: &str) -> bool {
 pub fn readings(name: &str) -> Readings {
     let mut found: Vec<Reading> = Vec::new();
     let mut is_cut = false;
-    let mut add = |words: Vec<String>, is_whole: bool| {
+    let mut add = |words: Vec<String>, is_searched_within: bool| {
         let is_known = found.iter().any(|reading| reading.words == words);
-        // A name written in single letters cannot be compared word by word.
+        // A name written in single letters is not compared as one name.
         let letters = words.iter().filter(|word| word.chars().nth(1).is_none()).count();
-        let is_whole = is_whole || letters > LETTERS_MAX;
+        let is_searched_within = is_searched_within || letters > LETTERS_MAX;
         if !words.is_empty() && !is_known {
-            found.push(Reading { words, is_whole });
+            found.push(Reading { words, is_searched_within });
         }
     };
     for text in texts(&text::plain(name)) {
@@ -186,12 +188,13 @@ pub fn readings(name: &str) -> Readings {
         }
     }
     if found.is_empty() {
-        found.push(Reading { words: Vec::new(), is_whole: false });
+        found.push(Reading { words: Vec::new(), is_searched_within: false });
     }
     Readings { all: found, is_cut }
 }
 
-/// The text, and once more with `;` for each word between others that may separate persons.
+/// The text, and, if it has words between others that may separate persons, the text with `;` in
+/// their place.
 fn texts(name: &str) -> Vec<String> {
     let mut texts = vec![name.to_owned()];
     let words: Vec<&str> = name.split_whitespace().collect();
@@ -212,8 +215,8 @@ fn is_holder_number(word: &str) -> bool {
     (1..=2).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The persons that a text names, each with what stands between the separators. A lone given name
-/// is completed by the last word of the last holder who has two: "Priya and Rajesh Sharma".
+/// The persons that a text names: the parts between the separators. A person of one word gets the
+/// last word of the last person who has at least two: "Priya and Rajesh Sharma".
 fn persons(text: &str) -> Vec<String> {
     let lower = text.to_lowercase();
     let mut spaced = format!(" {} ", lower.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -279,7 +282,7 @@ fn variants(person: &str) -> Vec<Vec<String>> {
     all
 }
 
-/// Words of accounts and numbers left out, but never everything.
+/// The words without numbers and words of accounts; all of them if nothing would be left.
 fn without_additions(words: &[String]) -> Vec<String> {
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let kept: Vec<String> = words
@@ -295,7 +298,8 @@ fn without_additions(words: &[String]) -> Vec<String> {
     if kept.is_empty() { words.to_vec() } else { kept }
 }
 
-/// Forms of address in front and words of respect at the end left out, but never everything.
+/// The words without forms of address in front and words of respect at the end; all of them if
+/// nothing would be left.
 fn without_honorifics(words: &[String]) -> Vec<String> {
     let front = words.iter().take_while(|word| HONORIFICS.contains(&word.as_str())).count();
     let is_respect = |word: &&String| RESPECT_AFTER.contains(&word.as_str());
@@ -349,7 +353,8 @@ fn closed(text: &str) -> String {
         .collect()
 }
 
-/// The words with digits replaced by letters of the same shape, in words that have both.
+/// The words with digits replaced by letters of the same shape, in words that have digits and
+/// letters. `None` if there is no such word.
 fn digits_as_letters(words: &[String]) -> Option<Vec<String>> {
     let is_mixed = |word: &String| {
         word.bytes().any(|byte| byte.is_ascii_digit())
@@ -434,10 +439,10 @@ mod tests {
     #[test]
     fn plain_names_have_one_reading_and_no_name_has_none() {
         assert_eq!(readings("Asha Rao").all.len(), 1);
-        assert_eq!(readings("***").all, [Reading { words: Vec::new(), is_whole: false }]);
+        assert_eq!(readings("***").all, [Reading { words: Vec::new(), is_searched_within: false }]);
         assert_eq!(readings("NRE").all[0].words, ["nre"]);
-        // However a text is written, so many readings are the most: of two ways to part it, the
-        // plain one, and eight of each person and of the whole.
+        // The most readings that a text can have: for each of its two `texts`, the plain one, and
+        // eight of each person and of the whole.
         let most = 2 * (1 + 8 * (PERSONS_MAX + 1));
         let many = |count: usize| {
             let one = |at: usize| format!("Mr. A{at}-b C. D. E. Ra0-o Ji");

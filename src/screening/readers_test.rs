@@ -123,9 +123,12 @@ fn faults_name_the_file_and_the_line() {
         ofac([SDN, ALT, ADD, &text(COMMENTS).replace("1004,", "999,").into_bytes()]),
         "sdn_comments.csv",
     );
-    said(ofac([&without(SDN, "\u{1a}"), ALT, ADD, COMMENTS]), "sdn.csv: the end mark");
+    said(
+        ofac([&without(SDN, "\u{1a}"), ALT, ADD, COMMENTS]),
+        "sdn.csv: the file does not end with the end mark",
+    );
     let twice = [SDN.strip_suffix(b"\x1a").unwrap(), SDN].concat();
-    said(ofac([&twice, ALT, ADD, COMMENTS]), "sdn.csv, line 6: entity 1001 stands there twice");
+    said(ofac([&twice, ALT, ADD, COMMENTS]), "sdn.csv, line 6: entity 1001 is there twice");
     let latin = [b"1001,\"K\xe9\"".as_slice(), b"\r\n"].concat();
     said(ofac([SDN, ALT, ADD, &latin]), "sdn_comments.csv, line 1: this is not UTF-8");
     let unclosed = text(SDN).replace("\"SDGT\"", "\"SDGT");
@@ -137,9 +140,9 @@ fn faults_name_the_file_and_the_line() {
     said(un::read(&without(UN, "</ENTITY>")), "the UN list, line");
     said(
         un::read(&without(UN, "<REFERENCE_NUMBER>XXi.002</REFERENCE_NUMBER>")),
-        "no reference number",
+        "an entry needs a reference number",
     );
-    said(un::read(text(UN).replace("XXi.002", "XXi.001").as_bytes()), "stands there twice");
+    said(un::read(text(UN).replace("XXi.002", "XXi.001").as_bytes()), "XXi.001 is there twice");
     said(
         un::read(text(UN).replace("dateGenerated", "generated").as_bytes()),
         "line 2: dateGenerated",
@@ -152,7 +155,7 @@ fn faults_name_the_file_and_the_line() {
         "<CONSOLIDATED_LIST ",
         "<!DOCTYPE x [<!ENTITY lol \"lol\">]>\n<CONSOLIDATED_LIST ",
     );
-    said(un::read(bomb.as_bytes()), "line 2: document types are not taken");
+    said(un::read(bomb.as_bytes()), "line 2: document types are not accepted");
     let deep = text(UN).replace("<SORT_KEY/>", &format!("{}{}", "<A>".repeat(9), "</A>".repeat(9)));
     said(un::read(deep.as_bytes()), "too deep");
     said(
@@ -174,7 +177,7 @@ fn faults_name_the_file_and_the_line() {
     said(own::read(text(OWN).replace("own-2", "decision").as_bytes()), "the id decision");
     said(
         own::read(text(OWN).replace("own-2", "own-1").as_bytes()),
-        "line 3: its id stands there twice",
+        "line 3: its id is there twice",
     );
     said(
         own::read(
@@ -257,8 +260,8 @@ fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError>
         4 => un::read(un),
         _ => own::read(own),
     };
-    // A cut at the end of a line is a whole file of fewer lines: only what is sealed by an end
-    // mark, a root element or another file can tell. Of the operator's own list nothing can.
+    // A file that was cut at the end of a line looks whole, unless an end mark, a root element or
+    // another file shows the cut. For sdn_comments.csv and the operator's list nothing does.
     let at_line_end = files[which].ends_with(b"\n") && matches!(which, 3 | 5);
     // The line break behind the root element says nothing.
     let is_whole_xml = which == 4 && files[4].ends_with(b"</CONSOLIDATED_LIST>");
@@ -287,7 +290,7 @@ fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError>
     }
 }
 
-/// Three seconds, or as long as `HUNDI_TEST_MUTATION_SECONDS` says.
+/// Runs for three seconds, or for `HUNDI_TEST_MUTATION_SECONDS`.
 #[test]
 fn no_damage_to_a_kept_file_breaks_a_reader() {
     let seconds: u64 = std::env::var("HUNDI_TEST_MUTATION_SECONDS")

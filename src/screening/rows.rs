@@ -89,14 +89,14 @@ pub fn of_subject(
     tx.rows(&sql, values![scope, subject_id])?.into_iter().map(read).collect()
 }
 
-/// Hits of every account without a decision, oldest first.
+/// Undecided hits of every account, oldest first.
 pub fn open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
     let sql =
         format!("SELECT {COLUMNS} FROM screening_hits WHERE decision IS NULL ORDER BY id LIMIT ?1");
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// Hits of every account of a mode without a decision, oldest first.
+/// Undecided hits of every account of a mode, oldest first.
 pub fn open_of_mode(tx: &mut dyn Tx, mode: Mode, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM screening_hits WHERE decision IS NULL AND scope % 2 = ?1 ORDER BY \
@@ -106,8 +106,8 @@ pub fn open_of_mode(tx: &mut dyn Tx, mode: Mode, rows_max: i64) -> Result<Vec<Hi
     tx.rows(&sql, values![mode, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Identifiers of an account's senders or beneficiaries that come after one, in rising order: a
-/// step of the walk over everybody who is screened again.
+/// Identifiers of an account's senders or beneficiaries behind `after`, in rising order: one step
+/// of screening everybody again.
 pub fn ids_after(
     tx: &mut dyn Tx,
     table: ScreenedTable,

@@ -1,7 +1,8 @@
 //! How alike two names are, from 0 to 1: Jaro-Winkler over the best pairs of tokens, with the
 //! constants of moov-io/watchman.
 //!
-//! Lengths are bytes, as there. Two tokens are compared only if their first letters sound alike.
+//! Lengths are in bytes, as in watchman. Two tokens are compared only if their first letters sound
+//! alike.
 
 use super::text::TOKEN_BYTES_MAX;
 
@@ -10,7 +11,8 @@ const BOOST_THRESHOLD: f64 = 0.7;
 /// Bytes of a common prefix that count.
 pub const PREFIX_MAX: usize = 4;
 const PREFIX_WEIGHT: f64 = 0.1;
-/// A pair of tokens whose lengths have a lower ratio loses part of its similarity, by this weight.
+/// A pair of tokens loses part of its similarity, by `LENGTH_WEIGHT`, if the shorter one has less
+/// than this share of the longer one's length.
 const LENGTH_RATIO_MIN: f64 = 0.9;
 const LENGTH_WEIGHT: f64 = 0.3;
 /// How much the unmatched part of the listed name costs.
@@ -144,7 +146,8 @@ impl<'a> Pattern<'a> {
             && self.token.len() <= PATTERN_BYTES_MAX
     }
 
-    /// Goes on with the byte at `place` of a listed token of `listed_bytes`.
+    /// Goes on with the byte at `place` of a listed token of `listed_bytes` bytes. A byte that
+    /// finds a partner is added to `matched`.
     pub fn step(
         &self,
         mut progress: PartialMatch,
@@ -223,7 +226,7 @@ pub fn similarity_bound(a: usize, b: usize, common: usize, prefix: usize) -> f64
 /// Similarity of a name that is looked for and a listed name, as tokens. Each token finds its best
 /// free partner. Tokens weigh by their length. The part of the listed name that finds no partner
 /// costs a little.
-pub fn best_pairs<S: AsRef<str>, I: AsRef<str>>(searched: &[S], listed: &[I]) -> f64 {
+pub fn paired_similarity<S: AsRef<str>, I: AsRef<str>>(searched: &[S], listed: &[I]) -> f64 {
     let mut pairs: Vec<(f64, usize, usize)> = Vec::with_capacity(searched.len() + listed.len());
     for (i, token) in searched.iter().enumerate() {
         let sound = first_sound(token.as_ref());
@@ -294,14 +297,13 @@ pub fn variations(tokens: &[String]) -> Vec<Vec<String>> {
     found
 }
 
-/// Similarity of two names with short words tried joined to their neighbours: what the index works
-/// out, name by name.
+/// Similarity of two names as the index scores it: short words are also joined to their neighbours.
 #[cfg(test)]
 fn name_similarity(searched: &[String], listed: &[String]) -> f64 {
     let listed = variations(listed);
     variations(searched)
         .iter()
-        .flat_map(|left| listed.iter().map(move |right| best_pairs(left, right)))
+        .flat_map(|left| listed.iter().map(move |right| paired_similarity(left, right)))
         .fold(0.0, f64::max)
 }
 
@@ -427,7 +429,7 @@ mod tests {
         ),
         ("αβγ", "αβγ", 1.0),
         ("αβγ", "abc", 0.0),
-        // From its page on the OFAC portal.
+        // From watchman's page on the OFAC portal.
         ("~GADDAFI, Khamis", "khamis al", 0.784),
         ("~GHADAFFI, Khamis", "khamis al", 0.780),
         ("~NAJJAR, Khamis", "khamis al", 0.788),
@@ -456,7 +458,7 @@ mod tests {
         let compared = table.iter().map(|(listed, searched, wanted)| {
             (listed, searched, wanted, score(&prepared(searched), &prepared(listed)))
         });
-        // A hundredth, and what the third decimal was rounded by.
+        // A hundredth, plus the rounding of the third decimal.
         let wrong = compared.filter(|(_, _, wanted, found)| (*wanted - found).abs() > 0.010_5);
         wrong
             .map(|(listed, searched, wanted, found)| {
@@ -467,10 +469,10 @@ mod tests {
 
     #[test]
     fn the_published_scores_are_reached() {
-        assert_eq!(differences(PUBLISHED, best_pairs), Vec::<String>::new());
+        assert_eq!(differences(PUBLISHED, paired_similarity), Vec::<String>::new());
         assert_eq!(differences(PUBLISHED_JOINED, name_similarity), Vec::<String>::new());
-        // The table can fail: without the joined words, six pairs of the second differ.
-        assert_eq!(differences(PUBLISHED_JOINED, best_pairs).len(), 6);
+        // The test can fail: without joined words, six pairs of the second table differ.
+        assert_eq!(differences(PUBLISHED_JOINED, paired_similarity).len(), 6);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::chains::address::ChainAddress;
 /// A sender of this name is created in test mode, and its transfers are refused with
 /// `sender_not_eligible`.
 pub const CONFIRMED_NAME: &str = "Test Sanctioned";
-/// For a sender of this name they are refused until the operator clears the hit.
+/// The transfers of a sender of this name are refused until the operator clears the hit.
 pub const POSSIBLE_NAME: &str = "Test Possibly Sanctioned";
 
 pub struct SimulatedScreener;

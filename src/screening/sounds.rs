@@ -1,7 +1,7 @@
 //! Words by their sound: spellings that Indian and Arabic scripts do not distinguish become the
 //! same.
 
-/// Spellings of one name that `sound` keeps apart, the spelling that stands for them first.
+/// Spellings of one name that `sound` does not make the same. The first of a group stands for all.
 const SPELLINGS: &[&[&str]] = &[
     &[
         "mohammed", "muhammad", "mohammad", "mohamed", "mohamad", "muhammed", "muhamad",
@@ -103,10 +103,9 @@ pub fn spelling_key(word: &str) -> String {
     sound(known.unwrap_or(&word))
 }
 
-/// The consonants of a word as it sounds, each once where it stands twice in a row. An h behind b,
-/// c, d, g, j, k or t is left out. The consonants of two words written as one are those of the
-/// first and then those of the second; a letter that ends the first and begins the second stands
-/// once.
+/// The consonants of a word as it sounds. If a consonant comes twice with nothing or only vowels
+/// between, it is written once; an h after b, c, d, g, j, k or t is left out. Two words written as
+/// one mostly have the consonants of the first and then those of the second.
 pub fn consonants(word: &str) -> String {
     let mut out = String::new();
     let mut last = ' ';

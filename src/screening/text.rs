@@ -10,7 +10,7 @@ use super::EntryKind;
 pub const TOKEN_BYTES_MAX: usize = 128;
 
 /// Forms of address that say nothing about who a person is: always left out in front of a name.
-/// `common_names.rs` has those that weigh little anywhere, `prepare.rs` those behind a name.
+/// `common_names.rs` has more of them, which weigh little; `prepare.rs` has those behind a name.
 const TITLES: &[&str] =
     &["mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "shrimati", "smt"];
 /// Words that do not distinguish businesses.
@@ -69,7 +69,7 @@ const fn is_invisible(letter: char) -> bool {
 /// The keyboard's character for a sign that Unicode has in several forms.
 const fn simple(letter: char) -> char {
     match letter {
-        // Some of these count as letters, or come apart into a space and a mark.
+        // Unicode counts some of these as letters, or decomposes them into a space and a mark.
         '`'
         | '\u{b4}'
         | '\u{2b9}'..='\u{2bf}'
@@ -89,8 +89,8 @@ const fn simple(letter: char) -> char {
     }
 }
 
-/// The text in the plainest characters: full-width and ornamental letters, dashes, slashes and
-/// apostrophes as a keyboard has them, and without marks and characters that show nothing.
+/// The text in plain characters: full-width and ornamental letters, dashes, slashes and apostrophes
+/// become those of a keyboard; combining marks and invisible characters are removed.
 pub fn plain(name: &str) -> String {
     plain_letters(name).collect()
 }
@@ -119,8 +119,9 @@ pub fn normalise(name: &str) -> String {
     out
 }
 
-/// The text with `by` for each `mark`, such as "a/c", that stands alone or right behind one of
-/// `words`: "NRE A/C", "NREA/C". Inside other words it stays: "Gupta/Chand". In lower case.
+/// Replaces each `mark`, such as "a/c", with `by` if it stands alone or directly follows one of
+/// `words`: "nre a/c", "nrea/c". Within other words it stays: "gupta/chand". The text has to be in
+/// lower case, as the words are.
 pub fn replace_mark(text: &str, mark: &str, words: &[&str], by: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once(mark) {

@@ -3,7 +3,7 @@
 //!
 //! The comparison of two tokens goes through the listed one byte by byte, so tokens that begin
 //! alike share its beginning. A branch is abandoned as soon as its tokens cannot have enough bytes
-//! in common with the searched one for the similarity.
+//! in common with the searched one to reach the similarity that is asked for.
 
 use super::similarity::{
     Matched, PATTERN_BYTES_MAX, PREFIX_MAX, PartialMatch, Pattern, similarity_bound,
@@ -15,15 +15,15 @@ struct TrieNode {
     byte: u8,
     /// Its place in the tokens, from 0.
     place: u8,
-    /// The first node behind those of the tokens that begin like this; in the node of a last byte,
-    /// the token's number.
+    /// The first node after this branch, where a search that abandons it goes on. In the node of a
+    /// last byte: the token's number.
     next: u32,
 }
 
 /// Distinct tokens of one length.
 pub struct TokenTrie {
     bytes: usize,
-    /// In depth-first order, the tokens rising.
+    /// In depth-first order, the tokens sorted.
     nodes: Vec<TrieNode>,
 }
 
@@ -72,7 +72,7 @@ impl TokenTrie {
             };
             (1..=searched_bytes.min(self.bytes)).find(reaches).unwrap_or(usize::MAX)
         });
-        if matches_min.iter().all(|least| *least == usize::MAX) {
+        if matches_min.iter().all(|matches| *matches == usize::MAX) {
             return;
         }
         if !pattern.takes(self.bytes) {

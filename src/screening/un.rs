@@ -1,7 +1,7 @@
 //! The UN Security Council's consolidated list as it is published in XML.
 //!
-//! `CONSOLIDATED_LIST` holds `INDIVIDUALS` and `ENTITIES`. The reader refuses document types, and
-//! all entities but the five of XML itself.
+//! `CONSOLIDATED_LIST` holds `INDIVIDUALS` and `ENTITIES`. The reader refuses document type
+//! declarations, and every XML entity but the five that XML itself defines.
 
 use std::collections::HashSet;
 
@@ -16,11 +16,13 @@ use super::{
 
 /// The file's name in messages.
 const FILE: &str = "the UN list";
-/// Elements within each other.
+/// Reference numbers look like `QDi.001`.
+const REFERENCE_NUMBER_BYTES_MAX: usize = 40;
+/// How deep elements may be nested.
 const DEPTH_MAX: usize = 8;
-/// Elements of one entry.
+/// The most elements of one entry.
 const ELEMENTS_MAX: usize = 10_000;
-/// Bytes of text of one element.
+/// The most bytes of text of one element.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 /// An element of an entry with everything in it.
@@ -69,7 +71,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                 }
                 let name = start.name().as_ref().to_owned();
                 if path.len() + open.len() >= DEPTH_MAX {
-                    return Err(fault("elements lie too deep within each other"));
+                    return Err(fault("elements are nested too deep"));
                 }
                 if path.is_empty() {
                     if name != "CONSOLIDATED_LIST" {
@@ -126,7 +128,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                         };
                         let entry = entry(&element, kind).map_err(|what| fault(&what))?;
                         if !ids.insert(entry.id.clone()) {
-                            return Err(fault(&format!("{} stands there twice", entry.id)));
+                            return Err(fault(&format!("{} is there twice", entry.id)));
                         }
                         if entries.len() == ENTRIES_MAX {
                             return Err(fault(&format!("more than {ENTRIES_MAX} entries")));
@@ -159,7 +161,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                 append(&mut open, character.encode_utf8(&mut [0; 4]), path.len())
                     .map_err(|what| fault(&what))?;
             }
-            Event::DocType(_) => return Err(fault("document types are not taken")),
+            Event::DocType(_) => return Err(fault("document types are not accepted")),
             Event::Decl(_) | Event::Comment(_) | Event::PI(_) => {}
             Event::Eof if is_ended => return checked(FILE, entries, made_at),
             Event::Eof => return Err(fault("the list does not end; the file is cut off")),
@@ -192,8 +194,10 @@ fn generated(text: &str) -> Option<i64> {
 
 fn entry(element: &ListElement, kind: EntryKind) -> Result<ListEntry, String> {
     let id = element.text_of("REFERENCE_NUMBER");
-    if id.is_empty() || id.len() > 40 {
-        return Err("an entry has no reference number".into());
+    if id.is_empty() || id.len() > REFERENCE_NUMBER_BYTES_MAX {
+        return Err(format!(
+            "an entry needs a reference number of 1 to {REFERENCE_NUMBER_BYTES_MAX} bytes"
+        ));
     }
     let mut entry = ListEntry::new(ListName::Un, id, kind);
     let parts = ["FIRST_NAME", "SECOND_NAME", "THIRD_NAME", "FOURTH_NAME"]

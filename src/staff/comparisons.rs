@@ -1,6 +1,6 @@
-//! When passwords are compared. A comparison takes 19 MiB and a processor, so few run at once, and
-//! those from one address run one after another. However many attempts one address sends, another
-//! address waits for only one of them.
+//! Limits how many passwords are compared at once. A comparison takes 19 MiB and a processor, so
+//! few run at the same time, and those from one address run one after another. However many
+//! attempts one address sends, another address waits for only one of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +10,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::sign_in::{ComparedAttempt, CountedAttempt};
 use crate::kernel::StoreError;
 
-/// Passwords that are compared at the same time.
+/// The most passwords that are compared at the same time.
 const COMPARISONS_MAX: usize = 2;
-/// Attempts that may wait: from one address, which may be a whole office, and from all addresses.
-const OF_ADDRESS_MAX: usize = 64;
-const OF_ALL_MAX: usize = 1_024;
+/// The most attempts that run or wait: from one address, which may be a whole office, and from all
+/// addresses.
+const ADDRESS_ATTEMPTS_MAX: usize = 64;
+const ATTEMPTS_MAX: usize = 1_024;
 
 /// The attempts from an address that run or wait.
 struct AddressQueue {
@@ -75,7 +76,7 @@ impl Comparisons {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for an address's turn. Refuses at once if too many attempts wait already.
+    /// Waits for an address's turn. Refuses at once if too many attempts are under way already.
     pub async fn turn(self: &Arc<Comparisons>, address: &str) -> Result<AttemptTurn, StoreError> {
         let (entered, turn) = self.enter(address).ok_or_else(busy)?;
         let permit = turn.acquire_owned().await.map_err(|_| busy())?;
@@ -85,7 +86,7 @@ impl Comparisons {
     fn enter(self: &Arc<Comparisons>, address: &str) -> Option<(EnteredQueue, Arc<Semaphore>)> {
         let mut waiting = self.waiting();
         let of_address = waiting.by_address.get(address).map_or(0, |queue| queue.count);
-        if of_address >= OF_ADDRESS_MAX || waiting.count >= OF_ALL_MAX {
+        if of_address >= ADDRESS_ATTEMPTS_MAX || waiting.count >= ATTEMPTS_MAX {
             return None;
         }
         waiting.count += 1;
@@ -127,7 +128,7 @@ mod tests {
         let comparisons = Arc::new(Comparisons::default());
         let first = comparisons.turn("a").now_or_never().unwrap().unwrap();
         let mut others: Vec<_> =
-            (1..OF_ADDRESS_MAX).map(|_| Box::pin(comparisons.turn("a"))).collect();
+            (1..ADDRESS_ATTEMPTS_MAX).map(|_| Box::pin(comparisons.turn("a"))).collect();
         for other in &mut others {
             assert!(other.now_or_never().is_none(), "one at a time");
         }
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn so_many_wait_at_most() {
         let comparisons = Arc::new(Comparisons::default());
-        let all: Vec<_> = (0..OF_ALL_MAX)
+        let all: Vec<_> = (0..ATTEMPTS_MAX)
             .map(|number| comparisons.turn(&number.to_string()).now_or_never().unwrap().unwrap())
             .collect();
         assert!(comparisons.turn("one more").now_or_never().unwrap().is_err());

@@ -1,7 +1,7 @@
-//! The people who operate the service: their roles, their passwords and where they are signed in.
+//! The people who operate the service: their roles, passwords and sessions.
 
 pub mod comparisons;
-pub mod identities;
+pub mod provider_links;
 pub mod passwords;
 pub mod rows;
 mod session;
@@ -65,7 +65,7 @@ pub fn name(text: &str) -> Result<String, String> {
 }
 
 /// Creates an operator. `name` comes from [`name`] and must be new; `password_hash` comes from
-/// [`passwords::hash`]. On a command line this takes an administrator, unless there is no operator
+/// [`passwords::hash`]. On a command line this needs an administrator, unless there is no operator
 /// yet or no administrator may sign in (`decisions::require_operator`).
 pub fn create(
     tx: &mut dyn Tx,
@@ -109,14 +109,14 @@ pub fn reset(
     let number = operator.identity.number;
     rows::set_password(tx, number, password_hash)?;
     rows::remove_second_factor(tx, number)?;
-    rows::remove_identity(tx, number)?;
+    rows::remove_link(tx, number)?;
     rows::set_disabled(tx, number, false)?;
     let details = [("reason", by.reason())];
     audit::append(tx, now, &Fact::by(by, Action::OperatorReset, name, &details))?;
     Ok(rows::end_sessions_of(tx, number)?)
 }
 
-/// Lets an operator no longer sign in, and ends every session.
+/// Stops an operator from signing in, and ends every session.
 pub fn disable(
     tx: &mut dyn Tx,
     now: &Now,
@@ -131,8 +131,8 @@ pub fn disable(
     Ok(rows::end_sessions_of(tx, operator.identity.number)?)
 }
 
-/// Removes ended sessions and failures that no longer count. Both are few, so one call removes all
-/// of them, and it answers 0 so as not to be called again.
+/// Removes sessions whose whole time is over, and failures that no longer count. Both are few, so
+/// one call removes all of them, and the answer 0 says that no further call is needed.
 pub fn purge(tx: &mut dyn Tx, now: &mut Now) -> Result<u64, StoreError> {
     rows::purge(tx, now.instant(), now.instant() - sign_in::FAILURES_SECONDS)?;
     Ok(0)

@@ -153,7 +153,7 @@ fn session(mut row: Row) -> Result<Session, StoreError> {
         browser: row.text()?,
         language: row.text()?,
         theme: row.word(Theme::parse)?,
-        // One of this service, or the provider's; both columns are read.
+        // A factor of this service, or the provider's. `|` and not `||`: both columns are read.
         has_second_factor: row.bool()? | row.bool()?,
     })
 }
@@ -213,9 +213,9 @@ pub fn failures(
     row.map(|mut row| Ok((row.int()?, row.int()?))).transpose()
 }
 
-/// Counts one more failure of a subject, unless `failures_max` attempts failed since `ended_until`;
-/// then it answers `false`. Earlier failures no longer count. One statement judges and counts, so
-/// none is lost if two transactions meet.
+/// Counts one more failure of a subject. Answers `false`, and does not count it, if `failures_max`
+/// failures are counted already. A count that began at `ended_until` or earlier begins again at
+/// one. One statement judges and counts, so no failure is lost if two transactions meet.
 pub fn count_failure(
     tx: &mut dyn Tx,
     subject_hash: &[u8; 32],
@@ -233,7 +233,7 @@ pub fn count_failure(
     Ok(counted > 0)
 }
 
-/// Takes back one of the failures of a subject that began to fail at `first_at`.
+/// Takes back one failure of a subject, if its count is still the one that began at `first_at`.
 pub fn take_back_failure(
     tx: &mut dyn Tx,
     subject_hash: &[u8; 32],
@@ -333,7 +333,7 @@ pub fn purge(
 }
 
 /// The issuer and the subject that an operator is linked to.
-pub fn identity_of(tx: &mut dyn Tx, number: i64) -> Result<Option<(String, String)>, StoreError> {
+pub fn link_of(tx: &mut dyn Tx, number: i64) -> Result<Option<(String, String)>, StoreError> {
     let row = tx.row(
         "SELECT issuer, subject FROM operator_identities WHERE operator_number = ?1",
         values![number],
@@ -347,8 +347,8 @@ pub fn linked(tx: &mut dyn Tx) -> Result<BTreeSet<i64>, StoreError> {
     rows.into_iter().map(|mut row| row.int()).collect()
 }
 
-/// The operator who is linked to a subject.
-pub fn find_by_identity(
+/// The operator who is linked to a person at a provider.
+pub fn find_linked(
     tx: &mut dyn Tx,
     issuer: &str,
     subject: &str,
@@ -361,7 +361,7 @@ pub fn find_by_identity(
     number.map_or(Ok(None), |number| find(tx, number))
 }
 
-pub fn insert_identity(
+pub fn insert_link(
     tx: &mut dyn Tx,
     number: i64,
     issuer: &str,
@@ -376,7 +376,7 @@ pub fn insert_identity(
 }
 
 /// Ends the link of an operator, if there is one.
-pub fn remove_identity(tx: &mut dyn Tx, number: i64) -> Result<bool, StoreError> {
+pub fn remove_link(tx: &mut dyn Tx, number: i64) -> Result<bool, StoreError> {
     let removed =
         tx.execute("DELETE FROM operator_identities WHERE operator_number = ?1", values![number])?;
     Ok(removed > 0)

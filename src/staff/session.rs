@@ -10,7 +10,7 @@ pub const SESSION_SECONDS_MAX: i64 = 12 * 3_600;
 /// How far the stored time of the last use may lag, so that not every request writes.
 const USE_SECONDS: i64 = 60;
 
-/// Where somebody signs in.
+/// The address and the browser from which somebody signs in.
 #[derive(Clone)]
 pub struct Place {
     pub address: String,
@@ -19,8 +19,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// What attempts are counted by: the address, of IPv6 its network of 64 bits, because whoever
-    /// has one address has them all. Another text is counted as it is.
+    /// What failed attempts are counted by: an IPv4 address, or the /64 network of an IPv6 address,
+    /// because whoever has one of its addresses has them all. Text that is no address counts as it
+    /// is.
     pub fn network(&self) -> String {
         match self.address.parse() {
             Ok(address) => network_of(address).to_string(),

@@ -64,8 +64,9 @@ fn subjects(services: &Services, name: &str, place: &Place) -> [Subject; 2] {
     [(hash(services, b"name", &name), NAME_FAILURES_MAX), of_address(services, place)]
 }
 
-/// For how many more seconds an address is locked because too many attempts from it failed.
-pub fn locked_seconds(
+/// For how many more seconds an address is locked because too many attempts from it failed; `None`
+/// if it is not.
+pub fn address_locked_seconds(
     tx: &mut dyn Tx,
     services: &Services,
     place: &Place,
@@ -90,8 +91,9 @@ fn rest_of_lock(
     Ok(None)
 }
 
-/// For how many more seconds attempts with this name or from this address are not compared.
-pub fn locked_for(
+/// For how many more seconds attempts with this attempt's name or from its address are not
+/// compared; `None` if they are.
+pub fn attempt_locked_seconds(
     tx: &mut dyn Tx,
     services: &Services,
     attempt: &Attempt,
@@ -104,7 +106,8 @@ pub fn locked_for(
 pub struct CountedAttempt {
     /// The operator whom it names.
     operator: Option<Operator>,
-    /// When the address's first failure was, with which this attempt is counted.
+    /// The `first_at` of the address's count that this attempt was added to. The count is taken
+    /// back only if it is still that one.
     address_first_at: i64,
 }
 
@@ -146,8 +149,7 @@ pub fn count(
     place: &Place,
 ) -> Result<Result<CountedAttempt, i64>, StoreError> {
     let [by_name, by_address] = subjects(services, name, place);
-    // The row of the address comes first here and in `prove`, so that no two attempts wait for each
-    // other.
+    // The row of the address comes first here and in `prove`, so that two attempts cannot deadlock.
     if !count_failure(tx, now, by_address)? {
         return locked(tx, now, by_address);
     }
@@ -227,7 +229,7 @@ pub fn conclude(
     Ok(SignIn::Done { token, operator })
 }
 
-/// What became of a code that an operator gave who is signed in.
+/// The result of checking a code from an operator who is signed in.
 pub enum CodeCheck<T> {
     Right(T),
     Wrong,
@@ -262,7 +264,8 @@ pub fn check_code<T>(
     };
     let [(by_name, _), (by_address, _)] = subjects(services, name, place);
     rows::take_back_failure(tx, &by_address, counted.address_first_at)?;
-    // Only this one is taken back: a code alone does not reset what a password does.
+    // Unlike a sign-in, a right code does not clear the count of failed passwords: only this
+    // failure is taken back.
     if let Some((_, first_at)) = rows::failures(tx, &by_name)? {
         rows::take_back_failure(tx, &by_name, first_at)?;
     }

@@ -8,20 +8,21 @@ use crate::kernel::{Now, OperationError, StoreError};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Authenticator apps take SHA-1, 30 s and six digits for granted.
+/// Authenticator apps expect SHA-1, 30 s and six digits.
 const STEP_SECONDS: i64 = 30;
 const DIGITS: u32 = 6;
-/// As long as the hash (RFC 4226, 4).
+/// As long as the hash (RFC 4226, section 4).
 pub const SECRET_BYTES: usize = 20;
-/// Steps before and after now that are taken: clocks differ, and people type slowly.
+/// Codes of so many steps before and after now are accepted too: clocks differ, and people type
+/// slowly.
 const STEPS_BESIDE: i64 = 1;
 
-/// How long a new secret waits for its first code. After that, who comes upon an open session
+/// How long a new secret waits for its first code. After that, somebody who finds an open session
 /// cannot confirm it.
 pub const SETUP_SECONDS_MAX: i64 = 15 * 60;
 
 pub const RECOVERY_CODES: usize = 10;
-/// 50 bits each, from the letters of passwords that are made here.
+/// The letters of a recovery code, 50 bits together (`passwords::letters`).
 const RECOVERY_CHARACTERS: usize = 10;
 
 /// HOTP (RFC 4226) of a step.
@@ -35,7 +36,7 @@ fn code_at(secret: &[u8], step: i64, digits: u32) -> u32 {
 }
 
 /// The step whose code this is, if it is near `instant` and after `last_step`, the last one whose
-/// code was taken.
+/// code was accepted.
 fn step_of(secret: &[u8], code: &str, instant: i64, last_step: i64) -> Option<i64> {
     let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
     let is_code = code.len() == DIGITS as usize && code.bytes().all(|b| b.is_ascii_digit());
@@ -77,8 +78,8 @@ pub fn uri(issuer: &str, name: &str, secret: &[u8]) -> String {
     format!("otpauth://totp/{issuer}:{name}?secret={secret}&issuer={issuer}")
 }
 
-/// Gives an operator a new secret, which counts once [`confirm`] took a code of it. Until then an
-/// earlier one that was confirmed counts, and so do its recovery codes.
+/// Gives an operator a new secret, which counts once [`confirm`] has accepted a code of it. Until
+/// then, an earlier confirmed secret and its recovery codes stay valid.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -124,7 +125,7 @@ fn recovery_hash(services: &Services, number: i64, code: &str) -> [u8; 32] {
     services.sealer.fingerprint(&[b"recovery code", &number.to_be_bytes(), code.as_bytes()])
 }
 
-/// Confirms a secret by its first code, in the place of an earlier one; answers recovery codes,
+/// Confirms a secret by its first code. The secret replaces an earlier one. Answers recovery codes,
 /// which are shown once. `None` where the code is wrong, or no secret waits to be confirmed.
 pub fn confirm(
     tx: &mut dyn Tx,
@@ -149,7 +150,8 @@ pub fn confirm(
     Ok(Some(codes))
 }
 
-/// Whether a code of the app fits now, without taking it: for a database that takes no writes.
+/// Whether a code of the app is right now, without using it up: for a database that takes no
+/// writes.
 pub fn fits(
     sealer: &Sealer,
     operator: &Operator,
@@ -162,7 +164,8 @@ pub fn fits(
     Ok(step_of(&secret, code, instant, operator.totp_step).is_some())
 }
 
-/// Takes a code of the app, or a recovery code; each is taken once. `false` where it is wrong.
+/// Accepts a code of the app, or a recovery code, and uses it up. `false` where it is wrong or was
+/// used before.
 pub fn take(
     tx: &mut dyn Tx,
     now: &Now,
@@ -227,7 +230,7 @@ mod tests {
         }
     }
 
-    /// The same of a stored secret, which no code changes.
+    /// The same with a stored secret; `fits` does not use a code up.
     #[test]
     fn a_code_fits_without_being_taken() {
         let (secret, instant) = (b"12345678901234567890", 1_234_567_890);

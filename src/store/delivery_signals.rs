@@ -1,4 +1,4 @@
-//! Tells the worker of webhook deliveries after a commit what is due.
+//! After a commit, tells the worker of webhook deliveries what is due.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,8 @@ use tokio::sync::Notify;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Scope};
 
-/// Endpoints that can wait by name. With more, the worker searches the store for due deliveries.
+/// How many endpoints are noted one by one. With more, the worker searches the store for due
+/// deliveries.
 const ENDPOINTS_WAITING_MAX: usize = 1_024;
 
 /// An endpoint, with the account and mode that it belongs to.
@@ -44,7 +45,7 @@ impl DeliverySignals {
         self.change(|waiting| waiting.others = true);
     }
 
-    /// Waits until something was told since the last wait.
+    /// Waits for a signal, unless there was one since the last wait.
     pub async fn notified(&self) {
         self.told.notified().await;
     }
@@ -94,6 +95,6 @@ mod tests {
         }
         let due = signals.take();
         assert_eq!(due.endpoints.len(), ENDPOINTS_WAITING_MAX);
-        assert!(due.others, "the last one is found by a look");
+        assert!(due.others, "only a search finds the last one");
     }
 }

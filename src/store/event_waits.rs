@@ -17,10 +17,10 @@ pub const ACCOUNT_WAITS_MAX: usize = 16;
 /// Why a request cannot wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitRefused {
-    /// As many requests of the account as [`ACCOUNT_WAITS_MAX`] wait already.
+    /// [`ACCOUNT_WAITS_MAX`] requests of the account and mode wait already.
     Account,
-    /// So many requests of all accounts wait that more would leave no connection for other
-    /// requests.
+    /// The most requests that may wait on this node wait already. More would leave no connection
+    /// for other requests.
     Node,
 }
 
@@ -200,7 +200,7 @@ mod tests {
         waits.tell(own);
         assert!(of_own.as_mut().now_or_never().is_some());
         assert!(of_other.as_mut().now_or_never().is_none());
-        // As other nodes' events are seen: the same newest event is told once.
+        // How events of other nodes are found: the same newest event wakes once.
         let (again, same) = (Box::pin(first.next()), [(own, 7)]);
         waits.tell_newest(&same);
         assert!(again.now_or_never().is_some());

@@ -30,12 +30,13 @@ const READER_WAIT_SECONDS_MAX: u64 = 5;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cost {
     /// A few rows by key. On the embedded store it runs on the thread that asks, and has
-    /// [`POINT_READERS_MAX`] permits of its own; on PostgreSQL it takes any free connection.
+    /// [`POINT_READERS_MAX`] permits of its own. On PostgreSQL it needs no permit and takes any
+    /// free connection.
     Point,
     /// More rows, on a thread that may block: [`READERS_MAX`] permits on the embedded store, and on
     /// PostgreSQL fewer than there are connections.
     Scan,
-    /// Reads much, such as a month of transfers. It needs one of [`REPORTS_MAX`] permits in
+    /// Reads much, such as a month of transfers. It needs one of at most [`REPORTS_MAX`] permits in
     /// addition to that of a scan.
     Expensive,
 }
@@ -62,7 +63,8 @@ where
             Err(_) => Ran::Undo,
         };
         if let Err(OperationError::Store(StoreError::Unavailable(reason))) = &answer {
-            // The store may have undone the whole group; the caller learns it from its own answer.
+            // The embedded store may have undone the whole group. So this error ends the group, and
+            // `finish` gives the reason to each of its callers.
             return Err(StoreError::Unavailable(reason.clone()));
         }
         self.answer = Some(answer);
@@ -185,8 +187,8 @@ impl Database {
         Ok((!leases.is_empty()).then(|| format!("it holds the leases {held}")))
     }
 
-    /// Runs `work` on one consistent view, however long it takes; a server may run beside it.
-    /// Blocks: do not call it on a thread of a runtime.
+    /// Runs `work` on one consistent view, for a day at most on PostgreSQL; nodes may run beside
+    /// it. Blocks: do not call it on a thread of a runtime.
     pub fn examine<T>(
         &self,
         work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
@@ -229,7 +231,7 @@ pub struct Store {
 }
 
 /// Waits for a permit. `Err` after [`READER_WAIT_SECONDS_MAX`].
-async fn waited_for(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
+async fn wait_for_permit(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
     let wait = tokio::time::timeout(
         Duration::from_secs(READER_WAIT_SECONDS_MAX),
         permits.clone().acquire_owned(),
@@ -242,9 +244,9 @@ async fn waited_for(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, St
 
 impl Store {
     /// Opens the store that a configuration names. On the embedded store `epilogue` sequences
-    /// events. `connections_count` is the number of connections to PostgreSQL. `judge` may refuse
-    /// the database as it is found, before it is migrated or changed otherwise; an empty one has no
-    /// tables then.
+    /// events. On PostgreSQL, `connections_count` is the number of connections, and `is_node` says
+    /// that this process serves, unlike a command beside the nodes. `judge` may refuse the database
+    /// as it is found, before it is migrated or changed otherwise; an empty one has no tables then.
     pub async fn open_database(
         database: &Database,
         clock: Clock,
@@ -326,9 +328,16 @@ impl Store {
         judge: impl FnOnce(&mut dyn Tx) -> Result<(), StoreError> + Send + 'static,
     ) -> Result<Store, StoreError> {
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
-        let (told, counted) = (signals.clone(), stats.clone());
-        let (postgres, clock) =
-            Postgres::connect(url, clock, connections_count, is_node, told, counted, judge).await?;
+        let (postgres, clock) = Postgres::connect(
+            url,
+            clock,
+            connections_count,
+            is_node,
+            signals.clone(),
+            stats.clone(),
+            judge,
+        )
+        .await?;
         let scans_count = postgres::scans_count(connections_count);
         let reports = Arc::new(Semaphore::new(REPORTS_MAX.min(scans_count.div_ceil(2))));
         let scans = Arc::new(Semaphore::new(scans_count));
@@ -336,8 +345,8 @@ impl Store {
         Ok(Store { engine, signals, stats, clock, reports })
     }
 
-    /// Whether other processes serve the same data, so that this process's memory is not all there
-    /// is.
+    /// Whether other processes may serve the same data, so that what this process remembers may be
+    /// incomplete.
     pub fn is_shared(&self) -> bool {
         matches!(*self.engine, Engine::Postgres { .. })
     }
@@ -351,7 +360,7 @@ impl Store {
     }
 
     /// The timeline of the server that this node works with; `None` for SQLite, and if the server
-    /// does not tell.
+    /// does not report it.
     pub fn database_timeline(&self) -> Option<i64> {
         match &*self.engine {
             Engine::Embedded { .. } => None,
@@ -370,9 +379,9 @@ impl Store {
         self.stats.write_fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Runs `work` as one transaction and answers after it is durable. `work` may run any number of
-    /// times: on PostgreSQL again after each conflict, on the embedded store when its group runs
-    /// again. Where a store cannot tell whether a commit took place, the answer is
+    /// Runs `work` as one transaction and answers after it is durable. `work` may run several
+    /// times: on PostgreSQL after a conflict, on the embedded store when its group runs again. If
+    /// the store cannot tell whether a commit took place, the answer is
     /// [`StoreError::Unavailable`].
     pub async fn write<T, F>(&self, work: F) -> Result<T, OperationError>
     where
@@ -383,7 +392,7 @@ impl Store {
     }
 
     /// [`Store::write`] for work that begins with its idempotency key. After a commit of unknown
-    /// outcome it runs once more, and finds its own stored answer if the commit took place.
+    /// outcome it runs again, and finds its own stored answer if the commit took place.
     pub async fn write_keyed<T, F>(&self, work: F) -> Result<T, OperationError>
     where
         T: Send + 'static,
@@ -409,7 +418,7 @@ impl Store {
         })
     }
 
-    /// Closes the store after the work that waits in it. Later writes are refused.
+    /// Closes the store once the jobs that wait in it have run. Later writes are refused.
     pub async fn close(&self) {
         match &*self.engine {
             Engine::Embedded { embedded, .. } => embedded.close().await,
@@ -424,13 +433,13 @@ impl Store {
         F: FnOnce(&mut dyn Tx) -> Result<T, OperationError> + Send + 'static,
     {
         let report = match cost {
-            Cost::Expensive => Some(waited_for(&self.reports).await?),
+            Cost::Expensive => Some(wait_for_permit(&self.reports).await?),
             Cost::Point | Cost::Scan => None,
         };
         match &*self.engine {
             Engine::Embedded { embedded, points, scans } => {
                 let permits = if cost == Cost::Point { points } else { scans };
-                let permit = waited_for(permits).await?;
+                let permit = wait_for_permit(permits).await?;
                 if cost == Cost::Point {
                     return embedded.readers.run(false, work);
                 }
@@ -447,7 +456,7 @@ impl Store {
             Engine::Postgres { postgres, scans } => {
                 let scan = match cost {
                     Cost::Point => None,
-                    Cost::Scan | Cost::Expensive => Some(waited_for(scans).await?),
+                    Cost::Scan | Cost::Expensive => Some(wait_for_permit(scans).await?),
                 };
                 let (reply, answer) = oneshot::channel();
                 let work = move |tx: &mut dyn Tx| {

@@ -5,8 +5,8 @@ use super::{Tx, Value, key_segments, pack};
 use crate::kernel::{Clock, Code, InternalId, Now, OperationError, Refusal, StoreError};
 use crate::values;
 
-/// How long a completed answer is replayed, from its completion, by the store's clock. It is longer
-/// after that clock was put forward (`Now::answers_longer_seconds`).
+/// How long an answer is replayed after its completion, by the store's clock. It is longer after
+/// that clock was put forward (`Now::answers_longer_seconds`).
 pub const ANSWER_KEPT_SECONDS: i64 = 24 * 3600;
 
 const fn kept_seconds(now: &Now) -> i64 {
@@ -116,8 +116,8 @@ pub fn run(
         Err(OperationError::Refused(refusal)) if refusal.is_kept() => Answer::refused(&refusal),
         Err(failure) => return Err(failure),
     };
-    // Undo all that was written so far. If that frees the key, another request may claim it before
-    // this one does so again.
+    // Undo all that was written so far. If that undoes the claim too, another request may claim the
+    // key before this one claims it again.
     tx.rollback_to()?;
     let slot = match slot {
         Slot::Claimed(_) => match claim_slot(tx, now, claim, seal)? {
@@ -132,9 +132,10 @@ pub fn run(
 
 /// Where the answer goes.
 enum Slot {
-    /// Nothing is stored for the key, or only an expired answer, in this segment.
+    /// Nothing is stored for the key, or only an expired answer; then its segment is `expired_in`.
     Free { expired_in: Option<i64> },
-    /// The key's row was written with this answer, so that other transactions wait for it.
+    /// The key's row was written with the identifier of the answer to come, so that other
+    /// transactions wait for the row.
     Claimed(InternalId),
 }
 
@@ -162,7 +163,8 @@ fn claim_slot(
 }
 
 /// Where requests run side by side, the key's row is written first. A second request with the same
-/// key waits for that row for a moment, and is refused if the first one still runs then.
+/// key waits for that row for `postgres::LOCK_SECONDS_MAX`, and is refused if the first one still
+/// runs then.
 fn claim_first(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -229,13 +231,14 @@ const KEY_SQL: &str = "WITH RECURSIVE segments (part) AS (SELECT MIN(part) FROM 
 const KEY_IN_SEGMENT_SQL: &str =
     "SELECT answer_id FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2";
 
-/// The time after which a replayable answer was completed, for work without a `Now`.
+/// An answer is still replayed if it was completed after this instant, in Unix seconds. For work
+/// without a `Now`.
 pub fn replayed_after(clock: &Clock) -> i64 {
     clock.milliseconds() / 1000 - clock.answers_longer_seconds() - ANSWER_KEPT_SECONDS
 }
 
-/// Whether a claim's key has a stored answer that would be replayed, to this request or another
-/// one; then nothing runs. Only answers that were completed after `answers_after` count; see
+/// Whether a claim's key has a stored answer, of this request or of another one. Then the request
+/// runs nothing. Only answers that were completed after `answers_after` count; see
 /// [`replayed_after`].
 pub fn is_answered(tx: &mut dyn Tx, answers_after: i64, claim: &Claim) -> Result<bool, StoreError> {
     let key = if tx.is_shared() {
@@ -360,8 +363,8 @@ fn store(
     )
 }
 
-/// [`purge`] where all keys are in one segment: few statements instead of two for each row. Every
-/// statement reads by a primary key on every planner.
+/// [`purge`] where all keys are in one segment: few statements instead of two for each row. Each of
+/// them finds its rows by a primary key, so no planner has a reason to read a whole table.
 fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64, StoreError> {
     let old = tx.rows(
         "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \
@@ -388,7 +391,7 @@ fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64,
     tx.execute("DELETE FROM idempotency_answers WHERE answer_id <= ?1", values![last])
 }
 
-/// Removes up to `rows_max` expired answers; answers how many it removed.
+/// Removes up to `rows_max` expired answers and returns how many it removed.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let bound = InternalId::lowest_at((now.instant() - kept_seconds(now)) * 1000).to_bytes();
     if tx.is_shared() {

@@ -20,8 +20,8 @@ use crate::kernel::{Clock, Code, Now, OperationError, Refusal, StoreError};
 use crate::values;
 
 const KEYS_IN_SEGMENT: usize = 8;
-const START: i64 = 1_764_000_000_000;
-const HOUR: i64 = 3_600_000;
+const START_MILLISECONDS: i64 = 1_764_000_000_000;
+const HOUR_MILLISECONDS: i64 = 3_600_000;
 
 /// What a request does when it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,7 +39,7 @@ enum How {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// At the same time, so that they share a commit; through the first or the second process.
+    /// Sent at the same time, so that they share a commit, to the first or the second process.
     Requests {
         process: usize,
         requests: Vec<(u8, How)>,
@@ -130,7 +130,7 @@ struct Services {
     answers: HashMap<u8, (i64, Answer)>,
     effects: Vec<(i64, i64)>,
     serial: i64,
-    parts_closed: i64,
+    segments_closed: i64,
 }
 
 impl Services {
@@ -154,7 +154,7 @@ impl Services {
             format!("hundi-keys-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
-        let at = Arc::new(AtomicI64::new(START));
+        let at = Arc::new(AtomicI64::new(START_MILLISECONDS));
         let mut services = Services {
             folder,
             at,
@@ -162,7 +162,7 @@ impl Services {
             answers: HashMap::new(),
             effects: Vec::new(),
             serial: 0,
-            parts_closed: 0,
+            segments_closed: 0,
         };
         services.stores = vec![services.open(), services.open()];
         let tables = |tx: &mut dyn Tx, _: &mut Now| {
@@ -190,7 +190,7 @@ impl Services {
             .unwrap()
     }
 
-    /// Compares one answer with the map, and the map follows what was committed.
+    /// Compares one answer with the map, and notes in the map what was committed.
     fn judge(
         &mut self,
         (key, how): (u8, How),
@@ -244,7 +244,7 @@ impl Services {
                 }
             }
             Step::Advance { hours } => {
-                self.at.fetch_add(hours * HOUR, Ordering::SeqCst);
+                self.at.fetch_add(hours * HOUR_MILLISECONDS, Ordering::SeqCst);
             }
             Step::Purge { rows_max, is_undone } => {
                 let (rows_max, is_undone) = (*rows_max, *is_undone);
@@ -300,7 +300,7 @@ impl Services {
                 self.stores = vec![self.open(), self.open()];
             }
         }
-        self.parts_closed = self.parts_closed.max(
+        self.segments_closed = self.segments_closed.max(
             self.count("SELECT CAST(COALESCE(MAX(part), 0) AS BIGINT) FROM idempotency_filters")
                 .await,
         );
@@ -356,7 +356,7 @@ fn history(steps: &[Step]) -> Result<i64, String> {
             services.step(step).await?;
         }
         services.end().await?;
-        Ok(services.parts_closed)
+        Ok(services.segments_closed)
     })
 }
 
@@ -423,7 +423,7 @@ fn lost_and_damaged_filters_and_restarts_change_nothing() {
 }
 
 #[test]
-fn a_part_that_is_closed_in_a_commit_that_fails_stays_open() {
+fn a_segment_that_is_closed_in_a_commit_that_fails_stays_open() {
     let mut steps: Vec<Step> = requests(0, 0..7, How::Done).collect();
     // The eighth key would close the segment in the very commit that fails.
     steps.extend(requests(0, 7..8, How::FailsCommit));
@@ -434,7 +434,7 @@ fn a_part_that_is_closed_in_a_commit_that_fails_stays_open() {
 }
 
 #[test]
-fn a_part_that_was_opened_again_is_read_again_by_the_other_process() {
+fn a_segment_that_was_opened_again_is_read_again_by_the_other_process() {
     let mut steps: Vec<Step> = requests(0, 0..16, How::Done).collect();
     // The first process knows the filter of segment 2, which is lost; the second one adds a key
     // there and closes it again.
@@ -446,7 +446,7 @@ fn a_part_that_was_opened_again_is_read_again_by_the_other_process() {
 }
 
 #[test]
-fn a_store_without_parts_keeps_every_key_in_part_0() {
+fn a_store_with_a_single_segment_keeps_every_key_there() {
     let mut segments = KeySegments::single();
     for key in 0..200 {
         assert_eq!(segments.segment_for_new_key(), 0);
@@ -456,18 +456,18 @@ fn a_store_without_parts_keeps_every_key_in_part_0() {
 }
 
 #[test]
-fn a_transaction_that_was_not_given_the_parts_runs_nothing() {
+fn a_transaction_that_was_not_given_the_segments_runs_nothing() {
     let connection = rusqlite::Connection::open_in_memory().unwrap();
     let mut tx = sqlite::SqliteTx::new(&connection);
     migrate::migrate(&mut tx).unwrap();
-    let mut now = Now::new(START, Minter::above(0), [7; 32]);
+    let mut now = Now::new(START_MILLISECONDS, Minter::above(0), [7; 32]);
     let refused =
         idempotency::run(&mut tx, &mut now, &claim(1), &NoSeal, &mut |_, _| panic!("the work ran"));
     assert!(matches!(refused, Err(OperationError::Store(StoreError::Broken(_)))), "{refused:?}");
 }
 
 #[test]
-fn keys_used_again_every_day_do_not_keep_old_parts() {
+fn keys_used_again_every_day_do_not_keep_old_segments() {
     let mut steps = Vec::new();
     for _ in 0..6 {
         steps.extend(requests(0, 0..20, How::Done));

@@ -25,7 +25,7 @@ pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What happens after a commit: workers wake, and the log is written.
+/// Where the signals of a commit go. They wake workers and waiting requests, and some are logged.
 #[derive(Default)]
 pub struct Signals {
     pub tasks: Notify,
@@ -79,7 +79,7 @@ pub struct LaneStats {
     /// too.
     pub round_trips: AtomicU64,
     /// On the embedded store: the last commit that had anything to write failed. On PostgreSQL: the
-    /// last attempt to connect or to raise the mark (`postgres/watch.rs`) did.
+    /// last attempt to connect or to raise the mark (`postgres/watch.rs`) failed.
     pub is_failing: AtomicBool,
     /// Connections made to a server, reconnects included.
     pub connections_made: AtomicU64,
@@ -96,7 +96,8 @@ pub(super) enum Ran {
     Keep,
     /// It was refused or failed: undo its effects and return its answer.
     Undo,
-    /// It conflicted with another transaction: a store with several writers runs it again.
+    /// It conflicted with another transaction. A store with several writers runs it again; the
+    /// embedded store does as with [`Ran::Undo`].
     Again,
 }
 

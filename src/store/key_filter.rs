@@ -24,7 +24,8 @@ pub struct KeyFilter {
 }
 
 impl KeyFilter {
-    /// The filter of exactly these keys. They are keyed hashes, so their own bits spread them.
+    /// The filter of exactly these keys. They are keyed hashes, so the filter takes its bits from
+    /// them without hashing again.
     pub fn of(keys: &[[u8; 16]]) -> KeyFilter {
         let mut filter = KeyFilter::with_room(keys.len());
         keys.iter().for_each(|key| filter.insert(key));
@@ -66,8 +67,8 @@ impl KeyFilter {
         )
     }
 
-    /// The stored form: a byte for the form, then the blocks. Beside it a checksum that also covers
-    /// the segment's number.
+    /// What is stored, and its checksum, which also covers the segment's number. What is stored is
+    /// a byte for its form, then the blocks.
     pub fn to_bytes(&self, segment: i64) -> (Vec<u8>, i64) {
         let mut bytes = Vec::with_capacity(1 + self.blocks.len() * BLOCK_BYTES);
         bytes.push(FORM);
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_is_forgotten_and_few_others_are_claimed() {
+    fn no_key_is_forgotten_and_few_others_are_perhaps_held() {
         for count in [0, 1, 33, 1_000, 16_384] {
             let inside = keys(count, 1);
             let made = KeyFilter::of(&inside);
@@ -138,9 +139,9 @@ mod tests {
                 "{count} keys"
             );
             assert!(stored.len() <= 1 + BLOCK_BYTES + count * 2, "two bytes a key");
-            let claimed = keys(50_000, 2).iter().filter(|key| filter.may_hold(key)).count();
+            let false_count = keys(50_000, 2).iter().filter(|key| filter.may_hold(key)).count();
             // 0.1 % is expected of full blocks; a filter of one block may be a little fuller.
-            assert!(claimed < 100, "{claimed} of 50000 claimed with {count} keys");
+            assert!(false_count < 100, "{false_count} of 50000 perhaps held, with {count} keys");
         }
     }
 

@@ -2,14 +2,15 @@
 //! pages of the newest segment, and filters say which older segment may hold a key.
 //!
 //! Keys are hashes, so in one large table each would dirty a page of its own. Here they go to the
-//! newest segment until it has [`KEYS_IN_SEGMENT_MAX`]; then it is closed: nothing is added to it
-//! any more, and its filter is stored in the same transaction, made of the rows themselves. A
-//! look-up goes to the newest segment and to those whose filter says "perhaps".
+//! newest segment until it has [`KEYS_IN_SEGMENT_MAX`]. Then the segment is closed: one transaction
+//! makes a filter of its rows and stores it, and no key is added later. A look-up reads the newest
+//! segment and those whose filter says "perhaps".
 //!
-//! The tables are the truth. What is here is read from committed rows only, at the beginning of a
-//! transaction, whenever more than the keys of the newest segment may have changed: after a segment
-//! was closed or purged, after a failed commit, and after another process wrote. So nothing that is
-//! undone leaves a trace. A segment whose filter is missing or damaged is searched for every key.
+//! The tables are the truth, and [`KeySegments`] is a copy of committed rows. It is read again at
+//! the beginning of a transaction whenever more than the keys of the newest segment may have
+//! changed: after a segment was closed or purged, after a failed commit, and after another process
+//! wrote. So nothing that is undone leaves a trace. A segment whose filter is missing or damaged is
+//! searched for every key.
 
 use std::collections::BTreeMap;
 
@@ -27,20 +28,20 @@ const SEGMENT_FIRST: i64 = 1;
 
 struct Closed {
     segment: i64,
-    /// As stored beside the filter. It also tells apart two filters of one segment, which there are
-    /// if the first was lost and the segment took keys again.
+    /// As stored beside the filter. It also tells two filters of one segment apart: a segment gets
+    /// a second one if its first was lost and it took keys again.
     checksum: Option<i64>,
     /// `None` if it is missing or damaged: the segment is searched for every key.
     filter: Option<KeyFilter>,
 }
 
-/// Where a store's idempotency keys are. A store writes with one of these for each process.
+/// Where a store's idempotency keys are. Each process that writes keeps its own copy.
 pub struct KeySegments {
     keys_max: usize,
     newest: i64,
     /// May be higher than the number of rows, if some were undone: it only says when to count them.
     newest_keys_count: usize,
-    /// Segments with keys other than the newest, in rising order.
+    /// All segments with keys except the newest, in rising order.
     closed: Vec<Closed>,
     is_stale: bool,
 }
@@ -74,7 +75,7 @@ impl KeySegments {
         Ok(segments)
     }
 
-    /// The segments that may hold a key, the likeliest first. No other segment holds it.
+    /// The segments that may hold a key, the newest first. No other segment holds it.
     pub fn candidates<'a>(&'a self, key_hash: &'a [u8; 16]) -> impl Iterator<Item = i64> + 'a {
         let may_hold = |closed: &&Closed| {
             closed.filter.as_ref().is_none_or(|filter| filter.may_hold(key_hash))
@@ -176,7 +177,7 @@ impl KeySegments {
     }
 }
 
-/// The lowest segment above `above` that has keys: one look into the table.
+/// The lowest segment above `above` that has keys. It takes one look-up in the table's index.
 fn next_with_keys(tx: &mut dyn Tx, above: Option<i64>) -> Result<Option<i64>, StoreError> {
     let found = tx.row(
         "SELECT MIN(part) FROM idempotency_keys WHERE part > ?1",
@@ -201,8 +202,8 @@ fn filter_of(tx: &mut dyn Tx, segment: i64) -> Result<Option<KeyFilter>, StoreEr
         .ok())
 }
 
-/// Removes the filters of segments whose keys are all gone, except the newest filter: it keeps
-/// numbers from being used again.
+/// Removes the filters of segments whose keys are all gone, except the newest filter: it keeps the
+/// numbers of segments from being used again.
 pub fn purge(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let oldest = next_with_keys(tx, None)?.unwrap_or(i64::MAX);
     let removed = tx.execute(

@@ -54,8 +54,8 @@ impl Readers {
             idle.push(connection);
         }
     }
-    /// Runs one consistent read; a report rests in between. A connection on which the transaction
-    /// failed is dropped.
+    /// Runs one consistent read; a report pauses again and again (`rests.rs`). A connection on
+    /// which the transaction failed is dropped.
     pub(super) fn run<T>(
         &self,
         is_report: bool,
@@ -141,7 +141,8 @@ impl Embedded {
         }
     }
 
-    /// Ends the lane after the jobs that wait, and leaves everything in the database file.
+    /// Ends the lane once the jobs that wait have run, and copies everything into the database
+    /// file.
     pub(super) async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.queue.try_send(LaneMessage::Close(reply)).is_ok() {
@@ -150,8 +151,7 @@ impl Embedded {
     }
 }
 
-/// Faults that tests plant to see that they notice them. Builds with optimisation do not contain
-/// them.
+/// Faults that tests plant to see that they notice them; see [`failpoint`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InjectedFault {
     None,
@@ -230,7 +230,7 @@ impl Lane {
         }
     }
 
-    /// After a large group its callers are about to ask again. A short wait lets them share a
+    /// After a large group, its callers soon send their next jobs. A short wait lets these share a
     /// commit, so that the first of them does not commit alone.
     fn linger(
         &self,
@@ -495,7 +495,7 @@ mod tests {
             }
         }
         drop(release);
-        // The one that is still wanted gets its turn.
+        // A read whose caller still waits gets its turn.
         let last = store.read(Cost::Scan, |tx| Ok(meta::read(tx, "nothing")?)).await.unwrap();
         assert_eq!(last, None);
         while running.load(Ordering::SeqCst) > 0 {
@@ -523,8 +523,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_group_runs_again_when_one_that_wrote_is_refused_and_its_neighbours_keep_what_they_wrote()
-     {
+    async fn a_group_runs_again_when_one_that_wrote_is_refused_and_the_others_keep_their_rows() {
         let folder = std::env::temp_dir().join(format!("hundi-group-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let store = Store::open(&folder.join("lane.db"), Clock::System, no_epilogue).unwrap();

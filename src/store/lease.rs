@@ -70,9 +70,9 @@ impl Lease {
         tx.execute(update, values![self.name, &self.holder, self.token]).map(|_| ())
     }
 
-    /// Locks the lease for this transaction. Conflicts if another node has taken it. Answers the
-    /// last identifier that was stored with the lease; every later holder's identifiers must be
-    /// above it.
+    /// Locks the lease for this transaction; [`StoreError::Unavailable`] if another node has taken
+    /// it. Answers the last identifier that was stored with the lease. The identifiers that are
+    /// minted next must be above it.
     pub fn lock(&self, tx: &mut dyn Tx) -> Result<Option<InternalId>, StoreError> {
         let lock = "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND \
          holder = ?2 AND token = ?3 RETURNING last_id";
@@ -133,7 +133,7 @@ mod tests {
         assert!(
             next.token > held.token && next.lock(tx).unwrap().is_some_and(|id| id.as_u128() == 77)
         );
-        // Who woke up too late changes nothing any more.
+        // A holder that wakes up too late can change nothing.
         assert!(!held.renew(tx, &at(10_000)).unwrap());
         assert!(held.lock(tx).is_err() && held.keep_last_id(tx, 78).is_err());
         held.release(tx).unwrap();

@@ -37,10 +37,10 @@ pub fn read(
     read_with(tx, listing, page, &[])
 }
 
-/// Where the rows of one other object begin and which order they have, so that only an index over
-/// the key, `column` and the identifier gives that order. Had `column = ?` been asked for in the
-/// order of identifiers, PostgreSQL could also walk along the primary key and filter, and with
-/// stale statistics it does: through every newer row of the account.
+/// The condition for the rows of one other object, in a form that only an index over the key,
+/// `column` and the identifier serves. With `column = ?` in the order of identifiers, PostgreSQL
+/// could also walk along the primary key and filter. With stale statistics it does, and reads every
+/// newer row of the account.
 fn within(column: &str, rising: bool, has_cursor: bool) -> String {
     match (has_cursor, rising) {
         (false, _) => format!(" AND {column} >= ?2 AND {column} <= ?2"),
@@ -49,8 +49,8 @@ fn within(column: &str, rising: bool, has_cursor: bool) -> String {
     }
 }
 
-/// [`read`], with further conditions: SQL of the table's own rows, and the number that stands for
-/// its `?`.
+/// [`read`] with further conditions. Each is SQL over the table's columns, and the number that
+/// stands for its `?`.
 pub fn read_with(
     tx: &mut dyn Tx,
     listing: &Listing<'_>,
@@ -110,7 +110,8 @@ pub fn read_with(
         has_next = rows.len() as i64 > page.limit;
         rows.truncate(page.limit as usize);
         let shown_count = rows.iter().take_while(|(id, _)| *id < floor).count();
-        // A caller that asked again at once would get the same answer.
+        // Rows at the floor or above are no next page yet: a caller that asked for it at once would
+        // get nothing.
         has_next &= shown_count == rows.len();
         rows.truncate(shown_count);
     }
@@ -127,7 +128,8 @@ fn read_rows(
     rows.map(|mut row| Ok((row.last_id()?, row))).collect()
 }
 
-/// Which of these accounts has an object in `table`, which is a name from our code.
+/// Which of these scopes has an object. `table` becomes part of the SQL, so it must be a name from
+/// our code.
 pub fn owner(
     tx: &mut dyn Tx,
     table: &'static str,

@@ -1,4 +1,4 @@
-//! The store's own facts: the table `meta`, a value of bytes for each name.
+//! Facts about the database and the service: the table `meta`, a value of bytes for each name.
 
 use super::Tx;
 use crate::kernel::StoreError;

@@ -9,8 +9,8 @@ use crate::kernel::{ObjectKind, StoreError};
 /// Append one; never edit one that was released.
 const MIGRATIONS: &[&str] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
-/// [`MIGRATIONS`], and in test builds the file that `HUNDI_TEST_MIGRATION` names: with it a binary
-/// stands for the next release.
+/// [`MIGRATIONS`], and with debug assertions also the file that `HUNDI_TEST_MIGRATION` names. With
+/// such a file, tests run this binary as the next release.
 fn migrations() -> Vec<Cow<'static, str>> {
     let mut all: Vec<Cow<'static, str>> =
         MIGRATIONS.iter().map(|text| Cow::Borrowed(*text)).collect();
@@ -27,9 +27,9 @@ pub fn schema_known() -> i64 {
     migrations().len() as i64
 }
 
-/// The oldest binary that can still work after this one has migrated, by the schema it knows. A
-/// migration that only adds leaves it as it is. One that removes something that an older binary
-/// uses raises it, one release after the code stopped using it.
+/// The oldest binary that can still work after this one has migrated, by the schema it knows. Leave
+/// it as it is for a migration that only adds. Raise it for one that removes something that an
+/// older binary uses; such a migration comes one release after the code stopped using it.
 const SCHEMA_OLDEST_COMPATIBLE: i64 = 1;
 
 /// The schema a database has; 0 for an empty one.
@@ -108,9 +108,9 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
 /// below the time that requests wait for a row. The caller tries again after a pause.
 const TABLE_LOCK_MILLISECONDS_MAX: u64 = 500;
 
-/// Makes nodes take turns before there is a table with a row to lock. `IF NOT EXISTS` is no help to
-/// nodes that create one table at one moment: some find it half made and fail, with 42P07 or 42710.
-/// The key is made up, so that other programs' differ.
+/// Makes nodes take turns before there is a table with a row to lock. `IF NOT EXISTS` does not help
+/// nodes that create one table at the same moment: some find it half made and fail, with 42P07 or
+/// 42710. The key is made up, so that other programs' keys differ.
 const TURN: &str = "SELECT pg_advisory_xact_lock(114853572536653)";
 
 /// Runs the next step of [`migrate`] on a store that several nodes may open at once; a lock, and a
@@ -181,9 +181,9 @@ fn statements_shared(index: usize, text: &str) -> Vec<String> {
 ///
 /// - A sequence gives out numbers without a row that transactions would wait for. Whoever writes
 ///   after reading another's row gets a higher number.
-/// - Where each account has one row, `ANALYZE` finds the account as selective as an object's ID.
-///   With `n_distinct = 1` the planner takes the account not to be selective, so it uses the
-///   object's index instead of reading all rows of an account.
+/// - If each account has one row when `ANALYZE` runs, `scope` seems as selective as an object's ID.
+///   With `n_distinct = 1` the planner takes `scope` for not selective, so it uses the object's
+///   index instead of reading all rows of an account.
 const SHARED_ONLY: &[(usize, &[&str])] = &[
     (
         1,
@@ -211,7 +211,7 @@ fn for_shared(statement: &str) -> String {
     statement.replace(" WITHOUT ROWID", "").replace(" TEXT", " TEXT COLLATE \"C\"")
 }
 
-/// The statements of a migration. Comments stand on lines of their own, and no string contains a
+/// The statements of a migration. Comments have lines of their own, and no string contains a
 /// semicolon.
 fn statements(text: &str) -> Vec<String> {
     let code: Vec<&str> =
@@ -223,8 +223,8 @@ fn statements(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Tables beside those of the callers' objects whose identifiers the minter must stay above, with
-/// the identifier's column and the column before it in the key.
+/// Further tables, beside those of callers' objects, whose identifiers the minter must stay above:
+/// the table, the identifier's column, and the column before it in the key.
 const MINTED: &[(&str, &str, Option<&str>)] = &[
     ("ledger_postings", "id", Some("scope")),
     ("idempotency_answers", "answer_id", None),

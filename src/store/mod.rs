@@ -232,7 +232,7 @@ impl Row {
             other => Err(unreadable("an identifier", &other)),
         }
     }
-    /// An identifier whose kind stands elsewhere: in another column, or in the query.
+    /// An identifier whose kind is known from elsewhere: from another column, or from the query.
     pub fn id_of_kind(&mut self, kind: ObjectKind) -> Result<AnyId, StoreError> {
         Ok(AnyId { kind, value: InternalId::as_u128(self.id()?) })
     }
@@ -261,7 +261,7 @@ impl Row {
         let currency = self.word(Currency::parse)?;
         Ok(Money::new(self.int()?, currency))
     }
-    /// An event's two columns: the identifier and its kind.
+    /// Two columns: an identifier and its kind.
     pub fn any_id(&mut self) -> Result<AnyId, StoreError> {
         let bytes = self.bytes()?;
         let kind = self.word(ObjectKind::parse)?;
@@ -279,31 +279,31 @@ pub enum Signal {
     Tasks,
     /// An endpoint has webhook deliveries that are due.
     DeliveriesOf(ScopedEndpoint),
-    /// Webhook deliveries of endpoints that nobody names may be due.
+    /// Webhook deliveries may be due, and it is not known of which endpoints.
     Deliveries,
-    /// Accounts are to be looked up.
+    /// Bank accounts wait for their look-up.
     LookUps,
-    /// A transfer changed its status, which is written to the log.
+    /// A transfer changed its status. The process logs it.
     StatusChanged { id: AnyId, from: &'static str, to: &'static str },
-    /// The operator made a decision, which is written to the log.
+    /// The operator made a decision. The process logs it.
     Decided { id: Option<AnyId>, decision: InternalId },
     /// An account has a new event.
     Event(Scope),
 }
 
-/// Where the floor of visible identifiers is. No object can appear below it any more, because every
+/// Where the floor of visible identifiers is. Below it no further object can appear, because every
 /// transaction that may still commit mints higher identifiers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VisibilityFloor {
     /// Above the last identifier that was asked about.
     Passed,
-    /// At this identifier, because of the transactions that run now. The view began anew, so read
-    /// the page again and leave out everything at the floor or above.
+    /// At this identifier, because of the transactions that run now. The store has begun a new
+    /// view, so read the page again and leave out everything at the floor or above.
     At(u128),
 }
 
-/// One transaction of one store. Statements use `?1` placeholders, each of which may stand several
-/// times.
+/// One transaction of one store. Statements use the placeholders `?1`, `?2` and so on, each of
+/// which may occur several times.
 pub trait Tx {
     /// Runs a statement that changes rows and answers how many it changed.
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError>;
@@ -311,20 +311,20 @@ pub trait Tx {
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
     /// Announces a query that this transaction will run with the same text and values. A store that
     /// is reached over a network sends it together with the next statement, and has the answer when
-    /// the query is run. Of the statements until then, only the next one may change rows.
+    /// the query is run. Statements between that one and the query must not change rows.
     fn prefetch(&mut self, _sql: &str, _values: &[Value<'_>]) -> Result<(), StoreError> {
         Ok(())
     }
     /// Opens a savepoint and with it a part of the transaction, which can be undone without the
-    /// rest. The part ends with the savepoint. Parts nest twice.
+    /// rest. The part ends with the savepoint. Savepoints nest at most two deep.
     fn savepoint(&mut self) -> Result<(), StoreError>;
     /// Ends the innermost savepoint and keeps what was done since it began.
     fn release(&mut self) -> Result<(), StoreError>;
     /// Undoes what was done since the innermost savepoint began, and ends it.
     fn rollback_and_release(&mut self) -> Result<(), StoreError>;
     /// Undoes what was done since the innermost savepoint began and leaves it open. On the embedded
-    /// store the lane opens one for each job. On PostgreSQL, if none is open, the whole transaction
-    /// is undone and begins again.
+    /// store the lane opens a savepoint for each job. On PostgreSQL, if no savepoint is open, the
+    /// whole transaction is undone and begins again.
     fn rollback_to(&mut self) -> Result<(), StoreError>;
     /// Wakes a worker once this transaction has committed.
     fn signal(&mut self, signal: Signal);
@@ -337,23 +337,24 @@ pub trait Tx {
     /// Whether other transactions run at the same time, so that what was read may change before the
     /// commit.
     fn is_shared(&self) -> bool;
-    /// The segments in which idempotency keys are looked up and stored. `Err` in a transaction that
-    /// its store gave none to.
+    /// The segments in which idempotency keys are looked up and stored. `Err` if the store gave
+    /// this transaction none.
     fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError>;
 
-    /// Reads rows by keys, in no particular order. `select` ends before the comparison with a key,
+    /// Reads rows by keys, in no particular order. `select` ends with the name of the key's column,
     /// and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND id`.
     ///
-    /// Each key is looked up by itself. With `id IN (…)` a planner that underestimates the rows of
-    /// the first value reads all of them and compares each with the list.
+    /// Each key is looked up by itself. With `id IN (…)`, a planner that underestimates how many
+    /// rows have the value `first` reads all of them and compares each with the list.
     fn rows_each(
         &mut self,
         select: &str,
         first: Value<'_>,
         keys: &[Value<'_>],
     ) -> Result<Vec<Row>, StoreError>;
-    /// Changes the rows that still have the values they were read with; answers for each row
-    /// whether it had. `keys` has the values of one row after the other, and names no row twice.
+    /// Changes the rows that still have the values they were read with. Answers, for each row,
+    /// whether it was changed. `keys` has the values of [`EachUpdate::columns`] for one row after
+    /// the other, and names no row twice.
     fn update_each(
         &mut self,
         update: &EachUpdate<'_>,
@@ -373,13 +374,13 @@ pub trait Tx {
         Ok(())
     }
 
-    /// The only row of a query, if there is one.
+    /// The first row of a query, if there is one.
     fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, values)?.into_iter().next())
     }
-    /// Runs a statement that must change exactly `rows_count` rows. Another count means that
-    /// somebody else changed a row, which is a conflict. A store may send the statement later,
-    /// together with what follows, so the error may come only then, at the latest at the commit.
+    /// Runs a statement that must change exactly `rows_count` rows. Another count means a conflict
+    /// with another transaction. A store may send the statement later; then the error comes from a
+    /// later call, at the latest from the commit.
     fn execute_exactly(
         &mut self,
         rows_count: u64,
@@ -400,10 +401,11 @@ pub trait Tx {
 /// A change of many rows, each found by its own values.
 pub struct EachUpdate<'a> {
     pub table: &'a str,
-    /// What follows `SET`; its values are `?1` and so on.
+    /// What follows `SET`. Its parameters, `?1` and so on, are `set_values`.
     pub set: &'a str,
     pub set_values: &'a [Value<'a>],
-    /// What has to be equal: first the row's identifier, which is an `Id`, then the rest.
+    /// The columns that must have the row's values in `keys`: first its identifier, which is an
+    /// `Id`, then the rest.
     pub columns: &'a [&'a str],
 }
 
@@ -418,9 +420,10 @@ impl EachUpdate<'_> {
     }
 }
 
-/// Rows to insert.
+/// Where rows are inserted.
 pub struct EachInsert<'a> {
     pub table: &'a str,
+    /// Separated by commas.
     pub columns: &'a str,
     pub columns_count: usize,
 }
@@ -487,8 +490,8 @@ pub fn insert_sql(table: &str, columns: &str) -> String {
     format!("INSERT INTO {table} ({columns}) VALUES {}", placeholders(1, count))
 }
 
-/// Whether a test planted this fault with `HUNDI_TEST_FAULT`, to see that it notices it. Builds
-/// with optimisation contain no faults.
+/// Whether the variable `HUNDI_TEST_FAULT` names this fault. A test sets it to show that it notices
+/// the fault. Always `false` without debug assertions, as in release builds.
 pub(crate) fn failpoint(fault: &str) -> bool {
     static PLANTED: OnceLock<Option<String>> = OnceLock::new();
     cfg!(debug_assertions)

@@ -1,4 +1,4 @@
-//! What the planner of the embedded store is told about the tables.
+//! Fixed statistics of the tables, for the planner of the embedded store.
 
 use rusqlite::Connection;
 

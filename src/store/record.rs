@@ -5,10 +5,10 @@
 ///
 /// A column is `name: the value to write => how to read it;`. The first is the scope. Those under
 /// `fixed` are written once. Those under `changing` are written by an update as well; without that
-/// section there is no update. The condition of an update names the version and the status that
-/// the object was read with, and the update raises the version. So the table has the columns `id`,
-/// `version` and `status`. What follows `into` makes the object from what was read: each column
-/// stands there as a variable of its name.
+/// section there is no update. The condition of an update names the version and the status that the
+/// object was read with, and the update raises the version. So the table has the columns `id`,
+/// `version` and `status`. The expression after `into` makes the object; in it, each column that
+/// was read is a variable of its name.
 #[macro_export]
 macro_rules! stored {
     (
@@ -69,7 +69,8 @@ macro_rules! stored {
                 $crate::store::record::update_sql($table, &[$(stringify!($changing)),*])
             });
 
-            /// Writes a changed object over the version and status it was read with.
+            /// Writes a changed object. `from` is the status that it was read with. It is a
+            /// conflict if the row has another version or status by now.
             pub fn update(
                 tx: &mut dyn $crate::store::Tx,
                 $of: &mut $type,

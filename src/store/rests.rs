@@ -7,11 +7,12 @@ use rusqlite::Connection;
 use super::sqlite::store_error;
 use crate::kernel::StoreError;
 
-/// How long a report works before it rests; a rest is a multiple of this. Meanwhile requests find a
-/// free processor. Without rests a report would hold one for as long as the system lets it, at
-/// every step of a request.
+/// How long a report works before it rests. While it rests, requests find a free processor. Without
+/// rests, each step of a request could wait for as long as the operating system lets the report
+/// keep a processor.
 const REPORT_WORK: Duration = Duration::from_micros(300);
-const RESTS_PER_WORK: u32 = 2;
+/// A rest is this many times as long as [`REPORT_WORK`].
+const REST_TO_WORK_RATIO: u32 = 2;
 /// SQLite's virtual machine checks whether a rest is due after this many instructions.
 const REPORT_INSTRUCTIONS: i32 = 500;
 
@@ -24,10 +25,10 @@ pub fn rest_while_reading(
     let handler = rest.map(|rest| {
         move || {
             if worked_since.elapsed() >= REPORT_WORK {
-                rest(REPORT_WORK * RESTS_PER_WORK);
+                rest(REPORT_WORK * REST_TO_WORK_RATIO);
                 worked_since = Instant::now();
             }
-            // Go on.
+            // `true` would abort the read.
             false
         }
     });

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Default)]
 pub struct RunningKeys(Mutex<HashSet<[u8; 16]>>);
 
-/// A key that is held until the transaction has ended, even if the client hangs up, and never
-/// longer than until the answer leaves: a client that retries at once must not be told that its
-/// first request still runs.
+/// A key that is held until the transaction has ended, even if the client hangs up. It must be
+/// released before the answer leaves: a client that retries at once must not be told that its first
+/// request still runs.
 pub struct RunningKey {
     keys: Arc<RunningKeys>,
     key_hash: [u8; 16],

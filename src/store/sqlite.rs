@@ -16,17 +16,18 @@ use crate::kernel::StoreError;
 pub const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// How long a statement waits for another process, such as `hundi keys create` beside a server.
 const BUSY_SECONDS_MAX: u64 = 5;
-/// Pages the log may hold before a commit folds it back into the database: rows that change soon
-/// after they were written then reach the database file once.
+/// Pages that the log may hold before a commit copies it into the database file. A row that changes
+/// several times until then is written to that file once.
 pub const CHECKPOINT_PAGES: i64 = 10_000;
 const STATEMENTS_CACHED_MAX: usize = 256;
-/// How much of the database a connection keeps in memory. The writer gets less, because it returns
-/// to few pages (its keys append or are close together), and each commit that splits a page
+/// How much of the database a connection keeps in memory. The writer keeps less: it returns to few
+/// pages, because its keys append or are close together, and each commit that splits a page
 /// searches everything it keeps.
 const READER_CACHE_KIBIBYTES: i64 = 16 * 1024;
 const WRITER_CACHE_KIBIBYTES: i64 = 8 * 1024;
-/// How much of the file a reading connection maps instead of copying, so that a look-up costs the
-/// same in a large database. The most that SQLite maps; pages beyond it are read as usual.
+/// How much of the file a reading connection maps into memory instead of copying it, so that a
+/// look-up costs the same in a large database. SQLite maps at most this much; pages beyond it are
+/// read as usual.
 const READER_MAPPED_BYTES_MAX: i64 = 0x7fff_0000;
 
 impl ToSql for Value<'_> {
@@ -212,8 +213,9 @@ pub type RunAgain = std::cell::Cell<bool>;
 pub enum Undo<'c> {
     /// By a savepoint, for which SQLite keeps the old content of every page that the part touches.
     Savepoint,
-    /// Not by itself. A part that wrote nothing has nothing to undo. One that wrote sets this mark:
-    /// then nothing of the transaction may be kept, and its owner runs it again with savepoints.
+    /// Not by itself. A part that wrote nothing has nothing to undo. If a part that wrote has to be
+    /// undone, this mark is set: then nothing of the transaction may be kept, and its owner runs it
+    /// again with savepoints.
     Whole(&'c RunAgain),
 }
 
@@ -264,7 +266,7 @@ impl<'c> SqliteTx<'c> {
         }
         Ok(())
     }
-    /// The mark to set where the innermost part has no savepoint.
+    /// The mark of [`Undo::Whole`], if the innermost part has no savepoint.
     const fn without_savepoint(&self) -> Option<&'c RunAgain> {
         match self.undo {
             Undo::Whole(run_again) if self.savepoints_open == 1 => Some(run_again),
@@ -309,7 +311,7 @@ impl<'c> SqliteTx<'c> {
     }
 }
 
-/// The rows that a statement reads.
+/// Runs a query and appends its rows to `read`.
 fn read_rows<'v>(
     statement: &mut Statement<'_>,
     values: impl Iterator<Item = &'v Value<'v>>,
@@ -338,8 +340,9 @@ fn read_rows<'v>(
     Ok(())
 }
 
-// Many rows are one prepared statement that runs for each of them: without a network, a statement
-// of many rows saves nothing, and its text has to be written (see bench/README.md).
+// Many rows are written or read with one prepared statement that runs for each of them. Without a
+// network, a statement of many rows saves nothing, and costs the making of its text (see
+// bench/README.md).
 impl Tx for SqliteTx<'_> {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
         let mut statement = self.prepare(sql)?;

@@ -1,5 +1,5 @@
-//! Records which statements ran, for the test that prepares each of them on every store. Builds
-//! with optimisation do not contain it.
+//! Records which statements ran, for the test that prepares each of them on every store. Only
+//! builds with debug assertions contain it.
 
 /// Appends a statement that this process has not run before to a file in the folder that
 /// `HUNDI_TEST_STATEMENTS` names.
@@ -20,7 +20,7 @@ pub(super) fn note(sql: &str) {
         let path = folder.join(format!("{}.sql", std::process::id()));
         let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
         let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        // A statement that could not be written is missed by the test, which counts the statements.
+        // If this fails, the test notices: it counts the statements.
         let _ = file.and_then(|mut file| writeln!(file, "{line}"));
     }
 }

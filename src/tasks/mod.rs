@@ -36,7 +36,7 @@ pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
 
 #[derive(Debug)]
 pub struct Task {
-    /// By the store's clock, whatever the account's test clock shows.
+    /// By the store's clock, since 1970, whatever the account's test clock shows.
     pub due_milliseconds: i64,
     pub id: InternalId,
     pub scope: Scope,
@@ -64,8 +64,8 @@ pub fn schedule<K: IdKind>(
     let task = Task { due_milliseconds, id: now.mint(), scope, kind, object_id: object.as_u128() };
     rows::insert(tx, &task, now.clock_offset_seconds())?;
     // A task that is due later needs no signal: the worker looks by itself at least every
-    // `LOOK_MILLISECONDS_MAX`. The bound is twice that: this transaction may commit some time after
-    // `now`, and the next look may come a whole interval after the commit.
+    // `LOOK_MILLISECONDS_MAX`. The limit is twice that, because this transaction may commit some
+    // time after `now`, and the next look may come a whole interval after the commit.
     if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
         tx.signal(Signal::Tasks);
     }

@@ -93,6 +93,8 @@ crate::form! {
         refund_address: Option<ChainAddress>,
     }
 }
+
+/// What happens to money that does not fit the transfer: too little, too much, or too late.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FundingPolicy")]
 pub struct PolicyView {
@@ -332,7 +334,8 @@ pub fn locate(context: &mut Context<'_>) -> Result<Transfer, OperationError> {
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
-/// The problems of a request's `funding` on the chain that the mode accepts.
+/// What is wrong with a request's `funding`: a chain that the mode does not accept, or a refund
+/// address that is none of this chain.
 fn funding_refused(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
     let (Ok(ports), Some(funding)) = (services.ports(scope.mode()), body.get("funding")) else {
         return Vec::new();
@@ -421,7 +424,7 @@ fn resolve(
             if lock.is_none() {
                 wrong(Code::ParameterEmpty, "quote_lock_id is required for the action requote.");
             }
-            // Without an ID it is refused below, so the empty one is never looked up.
+            // A request without an ID is refused below, so the empty one is never looked up.
             Resolution::Requote(lock.unwrap_or_else(|| NamedId::parse("")))
         }
         (ResolveAction::Refund, lock) => {

@@ -84,7 +84,7 @@ pub fn observe_transaction(
     Ok(ids)
 }
 
-/// [`observe_simulated`], with the deposit already looked up; `None` begins a new one.
+/// Records a movement whose deposit was already looked up; `None` begins a new deposit.
 fn observe_as(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -286,9 +286,9 @@ pub fn expire(
     let final_time = final_view_time(tx, now, services, &transfer)?;
     if final_time <= transfer.expires_at {
         // The chain is not read that far yet, so nobody knows what came in time.
-        let wait = (transfer.expires_at - final_time + 1)
+        let wait_seconds = (transfer.expires_at - final_time + 1)
             .clamp(FINAL_VIEW_WAIT_SECONDS_MIN, FINAL_VIEW_WAIT_SECONDS_MAX);
-        let due = now.business_milliseconds() + wait * 1000;
+        let due = now.business_milliseconds() + wait_seconds * 1000;
         return tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, due);
     }
     // A real chain can add no further block that is in time. The simulated chain puts a deposit

@@ -240,10 +240,10 @@ pub(super) fn hold_for_review(
 /// Carries out the operator's decision on a review. `late` is the part of the money received that
 /// came late. Answers `false` if the transfer is not under review.
 ///
-/// If it is refused, everything goes back. If it is approved and enough came in time, the transfer
-/// is paid, and the rest, late money too, is owed back. In two cases the caller has 24 hours to
-/// decide instead, whatever `policy.underpaid` and `policy.late` say: too little came in time, or
-/// more than the amount was received and `policy.overpaid` is `hold`.
+/// If the operator refuses, everything goes back. If the operator approves and enough came in time,
+/// the payout begins, and the rest, late money too, is owed back. In two cases the caller has 24
+/// hours to decide instead, whatever `policy.underpaid` and `policy.late` say: too little came in
+/// time, or more than the amount was received and `policy.overpaid` is `hold`.
 ///
 /// A block's time says what came in time, even if the transfer had expired before the money was
 /// seen. Without a review the caller would decide about such money (`funding.rs`); here the

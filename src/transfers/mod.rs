@@ -185,10 +185,11 @@ pub struct NewTransfer {
     pub metadata: Metadata,
 }
 
-/// Creates a transfer with a deposit address of its own. A pause, and a bank that takes no NRE
-/// payments, are refused first. Then all IDs that name nothing are refused together; then
-/// everything else that breaks a rule. Answers 503 while transfers are paused, while the chain is
-/// not followed with the configured token contract, and while no deposit address is ready.
+/// Creates a transfer with a deposit address of its own. Refused first: a pause of transfers, and a
+/// bank that takes no NRE payments. Refused next, together: all IDs that name nothing. Refused
+/// last, together: everything else that breaks a rule. Answers 503 while transfers are paused,
+/// while the chain is not followed with the configured token contract, and while no deposit address
+/// is ready.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -241,7 +242,7 @@ pub fn create(
     };
     let deposit_address = ChainAddress::of_chain(chain.name.as_str(), deposit_address);
     quote_locks::rows::take(tx, &lock, id)?;
-    let business = now.business();
+    let business_time = now.business();
     let transfer = Transfer {
         scope,
         id,
@@ -269,7 +270,7 @@ pub fn create(
         received: Money::zero(chain.asset),
         excess: Money::zero(chain.asset),
         unsettled_count: 0,
-        expires_at: business + services.settings.funding_seconds,
+        expires_at: business_time + services.settings.funding_seconds,
         hold_until: None,
         refund_address: new.refund_address,
         payer_sets_refund_address: new.payer_sets_refund_address,
@@ -278,9 +279,9 @@ pub fn create(
         reference: new.reference,
         payout_id: None,
         refund_id: None,
-        status_history: History::begun(TransferStatus::Funding, business),
+        status_history: History::begun(TransferStatus::Funding, business_time),
         metadata: new.metadata,
-        created: business,
+        created: business_time,
     };
     rows::insert(tx, &transfer)?;
     deposits::rows::assign_address(tx, scope, id, deposit_address.bytes())?;
@@ -375,9 +376,9 @@ fn judge(
     entries
 }
 
-/// If sender and beneficiary have the same name, it is P0014, a payment into one's own NRE account;
-/// otherwise the operator's default, P1301 unless set. Names are compared without regard to case
-/// and to how many spaces stand between words.
+/// The purpose code if the caller names none. If sender and beneficiary have the same name, it is
+/// P0014, a payment into one's own NRE account; otherwise the operator's default, P1301 unless set.
+/// Names are compared without regard to case and to how many spaces stand between words.
 fn default_purpose(services: &Services, sender: &Sender, beneficiary: &Beneficiary) -> PurposeCode {
     let plain = |name: &str| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     if plain(&sender.name) == plain(&beneficiary.name) {

@@ -133,7 +133,7 @@ pub fn submit(
         return Ok(());
     }
     if pauses::is_paused(tx, scope, pauses::Operation::Payouts)? {
-        // `submit_waiting` brings it back.
+        // `submit_waiting` schedules it again once the pause has ended.
         return Ok(());
     }
     let (mut transfer, beneficiary) = transfer_and_beneficiary(tx, &payout)?;
@@ -222,7 +222,7 @@ fn submit_each(
     }
 }
 
-/// Schedules a question to the bank two steps of the simulated bank from now.
+/// Schedules a question to the bank, two steps of the simulation from now.
 fn inquire_later(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -322,13 +322,14 @@ fn settled(
         Posting::new(LedgerAccount::PayoutProcessing, LedgerAccount::PaidOut, payout.amount);
     ledger::post(tx, now, payout.scope, LedgerEntryKind::PayoutSettled, transfer.id, &[posting])?;
     // The delay applies in live mode too, where nothing needs the advice sooner.
-    let step = services.settings.simulation_step_milliseconds;
-    let due = now.business_milliseconds() + step;
+    let step_milliseconds = services.settings.simulation_step_milliseconds;
+    let due = now.business_milliseconds() + step_milliseconds;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
     // Asked once more, because a payment can come back after it settled. If a test settled it
     // early, count from when the simulated bank would have settled it.
-    let settles_by_itself = payout.submitted_milliseconds.unwrap_or(0) + 2 * step;
-    let due = now.business_milliseconds().max(settles_by_itself) + 2 * step;
+    let settles_at_milliseconds =
+        payout.submitted_milliseconds.unwrap_or(0) + 2 * step_milliseconds;
+    let due = now.business_milliseconds().max(settles_at_milliseconds) + 2 * step_milliseconds;
     inquire_at(tx, now, services, payout, due)
 }
 
@@ -431,7 +432,7 @@ fn look_again_in_a_day(tx: &mut dyn Tx, now: &mut Now, payout: &Payout) -> Resul
 /// Looks at a payout on hold; runs every 24 hours. If the beneficiary can be paid, the payout is
 /// submitted again. It waits without end while the operator has to decide about the beneficiary's
 /// screening hits, and is refused once the operator has refused the beneficiary. If the beneficiary
-/// cannot be paid for another reason, the payout is refused after 24 hours of that.
+/// cannot be paid for another reason, the payout is refused once that has lasted 24 hours.
 pub fn look_at_held(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -180,8 +180,8 @@ pub struct AddressLine {
 }
 
 /// Deposit addresses of one account and mode, in the order in which they were handed out, beginning
-/// after the transfer `after`. Each address has one line for the contract that its transfer was
-/// told, and one for every other contract in which something arrived or left.
+/// after the transfer `after`. Each address has one line for its transfer's token contract, and one
+/// for every other contract in which something arrived or left.
 pub fn addresses(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -247,7 +247,7 @@ pub fn addresses(
     Ok(lines.into_iter().flat_map(|line| by_contract(line, &received, &swept)).collect())
 }
 
-/// Millionths by transfer and contract; `None` is the contract that the transfer was told.
+/// Millionths of USDT by transfer and contract; `None` is the transfer's token contract.
 type UnitsByContract = BTreeMap<Id<kind::Transfer>, BTreeMap<Option<AddressBytes>, i64>>;
 
 fn by_contract(
@@ -256,9 +256,9 @@ fn by_contract(
     swept: &UnitsByContract,
 ) -> Vec<AddressLine> {
     let (received, swept) = (received.get(&line.transfer_id), swept.get(&line.transfer_id));
-    let told_contract = *line.token_contract.bytes();
+    let own_contract = *line.token_contract.bytes();
     let sum = |moved: Option<&BTreeMap<Option<AddressBytes>, i64>>, contract: AddressBytes| {
-        let is_meant = |known: &Option<AddressBytes>| known.unwrap_or(told_contract) == contract;
+        let is_meant = |known: &Option<AddressBytes>| known.unwrap_or(own_contract) == contract;
         let units = moved.into_iter().flatten().filter(|(known, _)| is_meant(known));
         Money::new(units.map(|(_, units)| units).sum(), Currency::Usdt)
     };
@@ -266,9 +266,9 @@ fn by_contract(
         .into_iter()
         .chain(swept)
         .flat_map(|moved| moved.keys().flatten().copied())
-        .filter(|contract| *contract != told_contract)
+        .filter(|contract| *contract != own_contract)
         .collect();
-    [told_contract]
+    [own_contract]
         .into_iter()
         .chain(others)
         .map(|contract| AddressLine {
@@ -280,7 +280,7 @@ fn by_contract(
         .collect()
 }
 
-/// The token's contract that the transfer of a deposit address was told; `None` for an address that
+/// The token contract of the transfer that a deposit address belongs to; `None` for an address that
 /// was never handed out.
 pub fn token_contract_of_address(
     tx: &mut dyn Tx,
@@ -292,7 +292,7 @@ pub fn token_contract_of_address(
 }
 
 /// A transfer of any account, for a link whose mark was checked. Accounts are few, so each is
-/// asked.
+/// searched.
 pub fn find_anywhere(
     tx: &mut dyn Tx,
     id: Id<kind::Transfer>,

@@ -11,9 +11,9 @@ use crate::{audit, key_rotation, ledger, resources, secrets};
 /// What a check found.
 #[derive(Debug, Default)]
 pub struct BookReport {
-    /// One line about each thing that was looked at.
-    pub counts: Vec<String>,
-    /// One line about each fault; empty if the book is sound.
+    /// One sentence about each thing that was looked at.
+    pub summary: Vec<String>,
+    /// One sentence about each fault; empty if the book is sound.
     pub faults: Vec<String>,
 }
 
@@ -67,10 +67,10 @@ pub fn sealed_values(
     })?;
     let Some(found) = found else { return Ok(report) };
     for (key, count) in &found.counts {
-        report.counts.push(format!("{count} sealed values of the key {}", key_name(key)));
+        report.summary.push(format!("{count} sealed values of the key {}", key_name(key)));
     }
     if let Some(running) = &found.running {
-        report.counts.push(format!(
+        report.summary.push(format!(
             "the encryption key is being changed from {} to {}: `hundi keys rotate-encryption` \
              goes on with it",
             key_name(&running.old),
@@ -117,9 +117,9 @@ fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
         }
     }
     let count = ledger::rows::postings_count(tx)?;
-    report.counts.push(format!("{count} ledger postings"));
+    report.summary.push(format!("{count} ledger postings"));
     let chain = audit::verify(tx)?;
-    report.counts.push(format!("{} audit log entries", chain.count()));
+    report.summary.push(format!("{} audit log entries", chain.count()));
     // One broken entry is reason enough to look at the whole log, so not all are listed.
     report.faults.extend(chain.faults.into_iter().take(FAULTS_SHOWN_MAX as usize));
     for status in resources::ALL.iter().filter_map(|resource| resource.status) {
@@ -150,6 +150,6 @@ fn check_histories(
             count += 1;
         }
     }
-    report.counts.push(format!("{count} {table}"));
+    report.summary.push(format!("{count} {table}"));
     Ok(())
 }

@@ -34,9 +34,9 @@ pub const PATH: ResourcePath = ResourcePath {
     description: "Receivers of events, and the deliveries to them.",
 };
 
-/// Attempts that a delivery shows: the newest ones, those of two whole schedules.
+/// How many attempts a delivery shows, the newest: those of two whole schedules.
 const ATTEMPTS_SHOWN_MAX: i64 = 28;
-/// The last second of the year 9999: what JSON Schema and every caller's calendar can still write.
+/// The last second of the year 9999, the latest that RFC 3339 can write.
 const SECONDS_MAX: i64 = 253_402_300_799;
 
 crate::string_enum!(WebhookEndpointWord { WebhookEndpoint "webhook_endpoint" });
@@ -119,8 +119,8 @@ crate::form! {
 }
 
 crate::form! {
-    /// Asks for a new secret. The old ones go on signing for the overlap; one that an earlier
-    /// rotation gave less time keeps that.
+    /// Asks for a new secret. Each old secret also signs until this overlap ends, or the overlap of
+    /// an earlier rotation, whichever ends first.
     RotateWebhookSecret {
         overlap_seconds: Option<Int<0, ROTATION_OVERLAP_SECONDS_MAX>>,
     }
@@ -213,7 +213,7 @@ pub struct WebhookDeliveryView {
     pub livemode: bool,
 }
 
-/// What a replay set going.
+/// How many deliveries a replay begins.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WebhookReplay")]
 pub struct WebhookReplayView {
@@ -424,7 +424,7 @@ fn asked(form: ReplayWebhooks, mode: Mode, now_seconds: i64) -> Result<Replay, R
             ));
         }
         Refusal::check(faults)?;
-        // A text that is no identifier of an event names none.
+        // A text that is not an identifier of an event names no event.
         let id = event_id.id;
         return id
             .map(Replay::Event)

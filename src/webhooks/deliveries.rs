@@ -1,9 +1,10 @@
-//! The life of deliveries: they are claimed, attempted, tried again, given up and purged.
+//! The rules of deliveries: how they begin, are claimed, attempted, tried again, given up and
+//! purged.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::queue_leases::{Held, QueueHolder, QueueLease};
+use super::queue_leases::{HeldDeliveries, QueueHolder, QueueLease};
 use super::rows::{self, DeliveryAfterAttempt, DeliveryId, EndpointId, EventId};
 use super::schedule::{self, EndpointHealth};
 use super::state::{DeliveryStatus, EndpointStatus};
@@ -16,17 +17,17 @@ use crate::store::{Tx, meta};
 
 /// How long a delivery that is being attempted belongs to the worker that claimed it, in
 /// milliseconds. After a crash it is sent again when this time is over. docs/postgresql.md promises
-/// 60 s, so a busy machine has 15 s left to find it.
+/// that within 60 s, so another node has 15 s to find it.
 pub const LEASE_MILLISECONDS: i64 = 45_000;
-/// Deliveries that become `recorded` at once when their endpoint is disabled; the others do when
-/// they are due.
+/// Deliveries that become `recorded` at once when their endpoint is disabled. Any more become so
+/// when they are due.
 const RECORDED_AT_ONCE_MAX: i64 = 5_000;
 /// How long deliveries and attempts are kept, in seconds: as long as the events they are about.
 pub const DELIVERY_KEPT_SECONDS: i64 = EVENT_KEPT_SECONDS;
 /// Endpoints that one purge visits.
 const ENDPOINTS_PURGED_MAX: i64 = 64;
-/// The row of `meta` that names the endpoint after which the next purge continues.
-const PURGE_PLACE: &str = "webhook_purge_after";
+/// The row of `meta` with the endpoint after which the next purge continues.
+const PURGED_TO: &str = "webhook_purge_after";
 
 /// One event for one endpoint.
 pub struct Delivery {
@@ -41,7 +42,7 @@ pub struct Delivery {
     pub attempts_count: i64,
     /// When the next attempt is due, or when the lease of the running attempt ends; store's clock.
     pub due_milliseconds: Option<i64>,
-    /// That of the event.
+    /// When the event was created, in Unix seconds.
     pub created: i64,
 }
 
@@ -57,13 +58,13 @@ pub struct AttemptRow {
     pub answer: String,
 }
 
-/// The part of an endpoint's state that its deliveries change.
+/// The row of an endpoint's queue.
 pub struct EndpointQueue {
     pub scope: Scope,
     pub health: EndpointHealth,
     /// The endpoint is deleted.
     pub is_closed: bool,
-    /// Of the node that works off the endpoint's backlog.
+    /// The lease of the node that sends the endpoint's backlog.
     pub lease: Option<QueueLease>,
 }
 
@@ -76,11 +77,11 @@ pub struct DueDelivery {
     pub attempts_count: i64,
     pub due_milliseconds: i64,
     pub event: Option<Arc<EventRow>>,
-    /// How a chaos profile watches it.
+    /// What its attempt must know of the chaos profile that watches the event, if one does.
     pub watched: Option<Watched>,
 }
 
-/// An attempt that ended under a lease.
+/// An attempt that ended, and what its delivery looked like when it began.
 #[derive(Clone)]
 pub struct FinishedAttempt {
     pub delivery_id: DeliveryId,
@@ -88,10 +89,11 @@ pub struct FinishedAttempt {
     pub step: i64,
     /// Attempts before this one.
     pub attempts_count: i64,
-    /// The delivery's due time while it is attempted: the end of its lease, or, under a lease of
-    /// the queue, when it was due. If it has changed, the lease was lost.
+    /// The due time that the delivery has in the store while it is attempted. If it was claimed,
+    /// that is the end of its lease; under a lease of its queue, it is when it was due. If the
+    /// stored one has changed, the lease was lost.
     pub due_milliseconds: i64,
-    /// Who had the lease of the queue; `None` if the delivery itself was claimed.
+    /// The node that had the lease of the queue; `None` if the delivery itself was claimed.
     pub holder: Option<QueueHolder>,
     pub attempted_milliseconds: i64,
     pub is_success: bool,
@@ -101,12 +103,12 @@ pub struct FinishedAttempt {
     pub answer: String,
     pub retry_after_seconds: Option<u64>,
     pub watched: Option<Watched>,
-    /// How the receiver answered what a chaos profile sent beside the attempt.
+    /// The status of the receiver's answer to what a chaos profile sent beside the attempt.
     pub attacked_http_status: Option<u16>,
 }
 
-/// A new delivery: due at once if it is `pending`, otherwise only recorded.
-pub fn begun(
+/// A new delivery: due at once if `status` is `Pending`, otherwise never.
+pub fn new_delivery(
     now: &mut Now,
     endpoint_id: EndpointId,
     event_id: EventId,
@@ -127,28 +129,30 @@ pub fn begun(
     }
 }
 
-/// A new delivery that is due `milliseconds` from now, so that newer ones overtake it.
-pub fn begun_late(
+/// A new delivery that is due `delay_milliseconds` from now, so that newer ones overtake it.
+pub fn new_delayed_delivery(
     now: &mut Now,
     endpoint_id: EndpointId,
     event: &EventRow,
-    milliseconds: i64,
+    delay_milliseconds: i64,
 ) -> Delivery {
-    let mut delivery = begun(now, endpoint_id, event.id, event.created, DeliveryStatus::Pending);
-    let due_milliseconds = delivery.schedule_start_milliseconds + milliseconds;
+    let status = DeliveryStatus::Pending;
+    let mut delivery = new_delivery(now, endpoint_id, event.id, event.created, status);
+    let due_milliseconds = delivery.schedule_start_milliseconds + delay_milliseconds;
     delivery.schedule_start_milliseconds = due_milliseconds;
     delivery.due_milliseconds = Some(due_milliseconds);
     delivery
 }
 
-/// A new delivery that is already claimed: its worker sends it as soon as the transaction has
-/// committed. Answers the row to write, and what the worker is handed.
-pub fn begun_claimed(
+/// A new delivery that is claimed from the beginning: the worker sends it as soon as the
+/// transaction has committed. Answers the row to write, and what to hand over to the worker.
+pub fn new_claimed_delivery(
     now: &mut Now,
     endpoint_id: EndpointId,
     event: &Arc<EventRow>,
 ) -> (Delivery, DueDelivery) {
-    let mut delivery = begun(now, endpoint_id, event.id, event.created, DeliveryStatus::Pending);
+    let status = DeliveryStatus::Pending;
+    let mut delivery = new_delivery(now, endpoint_id, event.id, event.created, status);
     let start_milliseconds = delivery.schedule_start_milliseconds;
     delivery.due_milliseconds = Some(start_milliseconds + LEASE_MILLISECONDS);
     let due = DueDelivery {
@@ -163,8 +167,10 @@ pub fn begun_claimed(
     (delivery, due)
 }
 
-/// Claims due deliveries of one endpoint under a lease. Answers for each whether it was claimed,
-/// which it is if it still was as it had been read. `is_drained` says that no others are due.
+/// Claims due deliveries of one endpoint until `lease_ends_milliseconds`. Answers for each whether
+/// it was claimed: it was if its due time had not changed since it was read. `is_drained` says that
+/// no other deliveries are due. Then the queue becomes due with the earliest that waits, or with
+/// the end of these claims.
 pub fn claim(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -172,52 +178,54 @@ pub fn claim(
     is_drained: bool,
     lease_ends_milliseconds: i64,
 ) -> Result<Vec<bool>, StoreError> {
-    let none = (&Held::new(), None);
-    claim_besides(tx, endpoint_id, due, is_drained.then_some(none), lease_ends_milliseconds)
+    let none = (&HeldDeliveries::new(), None);
+    claim_except_held(tx, endpoint_id, due, is_drained.then_some(none), lease_ends_milliseconds)
 }
 
-/// Like [`claim`]. `drained` says that no others are due but those that this node took under the
-/// lease of the queue, and when that lease ends.
-pub fn claim_besides(
+/// Like [`claim`], for a node that may have the lease of the queue. `drained` says that no other
+/// deliveries are due except those that the node holds under that lease. It contains these, and the
+/// end of the lease.
+pub fn claim_except_held(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     due: &[DueDelivery],
-    drained: Option<(&Held, Option<i64>)>,
+    drained: Option<(&HeldDeliveries, Option<i64>)>,
     lease_ends_milliseconds: i64,
 ) -> Result<Vec<bool>, StoreError> {
     let read = due.iter().map(|delivery| (delivery.id, delivery.due_milliseconds));
     let claimed = rows::deliveries_move(tx, endpoint_id, read, lease_ends_milliseconds)?;
     match drained {
         Some((held, Some(ends_milliseconds))) if !held.is_empty() => {
-            rows::queue_due_besides(tx, endpoint_id, held, ends_milliseconds)?;
+            rows::queue_due_except(tx, endpoint_id, held, ends_milliseconds)?;
         }
-        Some(_) => rows::queue_due_again(tx, endpoint_id)?,
+        Some(_) => rows::queue_recompute_due(tx, endpoint_id)?,
         None => {}
     }
     Ok(claimed)
 }
 
-/// Gives back deliveries that were claimed and not attempted. Does nothing for a deleted endpoint.
+/// Gives back deliveries that were claimed and not attempted, each with the end of its lease. They
+/// are due as before. Does nothing for a deleted endpoint.
 pub fn release(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
-    held: &[(DueDelivery, i64)],
+    claimed: &[(DueDelivery, i64)],
 ) -> Result<(), StoreError> {
     rows::queue_lock(tx, endpoint_id)?;
     if rows::queue(tx, endpoint_id)?.is_none_or(|queue| queue.is_closed) {
         return Ok(());
     }
-    for (delivery, lease_ends_milliseconds) in held {
-        let leased = std::iter::once((delivery.id, *lease_ends_milliseconds));
-        rows::deliveries_move(tx, endpoint_id, leased, delivery.due_milliseconds)?;
+    for (delivery, lease_ends_milliseconds) in claimed {
+        let read = std::iter::once((delivery.id, *lease_ends_milliseconds));
+        rows::deliveries_move(tx, endpoint_id, read, delivery.due_milliseconds)?;
         rows::queue_due_by(tx, endpoint_id, delivery.due_milliseconds)?;
     }
     Ok(())
 }
 
-/// Makes first attempts due that an earlier process had claimed. Only for the start of a store's
-/// only server. Claimed retries wait for their leases to end, and first attempts that a chaos
-/// profile delays wait until their time.
+/// Makes due at once the first attempts that an earlier process had claimed; answers how many. Call
+/// it only at the start of the only server of a store. Claimed retries wait until their leases end,
+/// and deliveries that a chaos profile delays keep their time.
 pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     rows::first_attempts_release(tx, now.instant_milliseconds())
 }
@@ -243,9 +251,9 @@ pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
 }
 
 /// Records attempts of one endpoint, in the order in which they ended, and their effects on the
-/// deliveries and on the endpoint. An attempt whose lease was lost has no effect: after a replay
-/// another attempt is made, after the endpoint was deleted none is wanted, and after it was
-/// disabled the delivery stays recorded even if the receiver took it.
+/// deliveries and on the endpoint. An attempt whose lease was lost has no effect. If a replay took
+/// the lease, another attempt follows. If the endpoint was deleted, no result is wanted. If it was
+/// disabled, the delivery stays recorded even if the receiver took it.
 pub fn write_attempts(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -257,8 +265,8 @@ pub fn write_attempts(
     let Some(queue) = rows::queue(tx, endpoint_id)?.filter(|queue| !queue.is_closed) else {
         return Ok(());
     };
-    // Another node may have taken the lease meanwhile. Then it sends what this one has not
-    // recorded.
+    // Another node may have taken the lease of the queue meanwhile. Then it sends what this node
+    // has not recorded.
     let holder = queue.lease.map(|lease| lease.holder);
     let has_lease =
         |attempt: &&&FinishedAttempt| attempt.holder.is_none_or(|own| Some(own) == holder);
@@ -266,30 +274,30 @@ pub fn write_attempts(
     let mut health = queue.health;
     let mut due_first_milliseconds: Option<i64> = None;
     let mut attempt_rows = Vec::with_capacity(attempts.len());
-    // Successes in a row are written together, unless a delivery is among them twice. A replay may
-    // have begun it again while an attempt ran, and only one of the two has a valid lease. A
-    // failure is always written alone.
+    // Successes in a row are written together, unless two of them are of one delivery. That happens
+    // if a replay began the delivery again during an attempt. Only one of the two has a valid
+    // lease. A failure is always written alone.
     let runs = attempts.chunk_by(|a, b| a.is_success && b.is_success).flat_map(|run| {
         let ids: HashSet<DeliveryId> = run.iter().map(|attempt| attempt.delivery_id).collect();
         run.chunks(if ids.len() == run.len() { run.len() } else { 1 })
     });
     for run in runs {
-        let leased = run.iter().map(|attempt| (attempt.delivery_id, attempt.due_milliseconds));
-        let (was_leased, next) = match run {
+        let read = run.iter().map(|attempt| (attempt.delivery_id, attempt.due_milliseconds));
+        let (had_lease, next) = match run {
             [attempt] if !attempt.is_success => {
                 let random = u64::from_be_bytes(now.random_bytes());
                 let outcome = after_failure(attempt, now.instant_milliseconds(), random);
                 let (id, due_milliseconds) = (attempt.delivery_id, attempt.due_milliseconds);
-                let was_leased =
+                let had_lease =
                     rows::delivery_attempted(tx, endpoint_id, id, due_milliseconds, &outcome)?;
-                (vec![was_leased], outcome.due_milliseconds)
+                (vec![had_lease], outcome.due_milliseconds)
             }
             _ => {
                 let status = DeliveryStatus::Succeeded;
-                (rows::deliveries_end(tx, endpoint_id, leased, status, 1)?, None)
+                (rows::deliveries_end(tx, endpoint_id, read, status, 1)?, None)
             }
         };
-        let counted = run.iter().zip(was_leased).filter(|(_, was_leased)| *was_leased);
+        let counted = run.iter().zip(had_lease).filter(|(_, had_lease)| *had_lease);
         for (attempt, _) in counted {
             attempt_rows.push((attempt.delivery_id, attempt_row(attempt)));
             if let Some(watched) = attempt.watched {
@@ -299,8 +307,8 @@ pub fn write_attempts(
                 chaos::events::delivered(tx, now, watched, http_status, attacked, duration)?;
             }
             due_first_milliseconds = due_first_milliseconds.into_iter().chain(next).min();
-            // Judged one by one: a success among failures ends `failing`, and the count of failures
-            // begins again.
+            // Health is judged after each attempt: a success among failures ends `failing`, and the
+            // count of failures begins again.
             let before = health;
             health = if attempt.is_success {
                 EndpointHealth::default()
@@ -394,23 +402,22 @@ fn follow(
         return Ok(HealthChange::Otherwise);
     }
     rows::deliveries_record(tx, endpoint_id, RECORDED_AT_ONCE_MAX)?;
-    rows::queue_due_again(tx, endpoint_id)?;
+    rows::queue_recompute_due(tx, endpoint_id)?;
     Ok(HealthChange::Disabled)
 }
 
 /// Removes up to `rows_max` expired deliveries with their attempts; answers how many deliveries.
-/// Visits some endpoints; the next call continues after them.
+/// One call visits at most `ENDPOINTS_PURGED_MAX` endpoints, and the next one continues after them.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let kept_since_milliseconds = (now.instant() - DELIVERY_KEPT_SECONDS) * 1_000;
     let below = Id::lowest_at(kept_since_milliseconds);
     let round_start = Id::from_u128(0);
-    let place = meta::read(tx, PURGE_PLACE)?
-        .and_then(|bytes| Id::from_bytes(&bytes))
-        .unwrap_or(round_start);
-    let endpoint_ids = rows::queues_after(tx, place, ENDPOINTS_PURGED_MAX)?;
+    let purged_to =
+        meta::read(tx, PURGED_TO)?.and_then(|bytes| Id::from_bytes(&bytes)).unwrap_or(round_start);
+    let endpoint_ids = rows::queues_after(tx, purged_to, ENDPOINTS_PURGED_MAX)?;
     let is_round_end = (endpoint_ids.len() as i64) < ENDPOINTS_PURGED_MAX;
     let mut removed = 0;
-    let mut next = place;
+    let mut next = purged_to;
     for endpoint_id in &endpoint_ids {
         removed += rows::deliveries_purge(tx, *endpoint_id, below, rows_max - removed as i64)?;
         if removed as i64 >= rows_max {
@@ -422,15 +429,15 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     if is_round_end && (removed as i64) < rows_max {
         next = round_start;
     }
-    if next != place {
-        meta::write(tx, PURGE_PLACE, &next.to_bytes())?;
+    if next != purged_to {
+        meta::write(tx, PURGED_TO, &next.to_bytes())?;
     }
     Ok(removed)
 }
 
 /// Removes up to `rows_max` deliveries of deleted endpoints with their attempts, and the queues of
-/// those that have no more; answers how many deliveries. Do nothing after it in the transaction:
-/// whoever ends an attempt to such an endpoint waits for the commit.
+/// endpoints without any more; answers how many deliveries. Make it the last step of a transaction:
+/// until the commit, a worker that records an attempt to such an endpoint waits.
 pub fn purge_deleted(tx: &mut dyn Tx, rows_max: i64) -> Result<u64, StoreError> {
     let mut removed = 0;
     let mut emptied = Vec::new();

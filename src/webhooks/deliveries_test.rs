@@ -78,8 +78,8 @@ fn found(tx: &mut dyn Tx, endpoint: &Endpoint) -> Endpoint {
     rows::find(tx, endpoint.scope, endpoint.id).unwrap().unwrap()
 }
 
-/// What the worker is told when one run of the sequencer makes so many endpoints due, each of an
-/// account of its own: how many of them by name, and whether it has to look for others.
+/// One run of the sequencer makes this many endpoints due, each of another account. Answers how
+/// many of them are named to the worker, and whether the worker has to look for others.
 fn told_of(endpoints_count: usize) -> (usize, bool) {
     let connection = rusqlite::Connection::open_in_memory().unwrap();
     let mut tx = SqliteTx::new(&connection);
@@ -151,7 +151,8 @@ fn finished(
     }
 }
 
-/// Attempts everything that is due, as the worker would; answers how many attempts.
+/// Attempts everything that is due, as the worker would. The receiver answers `http_status`.
+/// Answers how many attempts were made.
 fn attempt_due(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, http_status: u16) -> usize {
     let due = rows::due(tx, SCOPE, endpoint.id, None, now.instant_milliseconds(), 100).unwrap();
     let lease = now.instant_milliseconds() + LEASE_MILLISECONDS;
@@ -207,7 +208,7 @@ fn what_is_given_back_is_due_as_before() {
             (all(tx, &endpoint)[0].due_milliseconds, due_at(tx, &endpoint)),
             (Some(START), Some(START))
         );
-        // A deleted endpoint is due no more, whoever gives back what was for it.
+        // The queue of a deleted endpoint stays not due, even if a delivery to it is given back.
         claim(tx, endpoint.id, &due, true, START + LEASE_MILLISECONDS).unwrap();
         crate::webhooks::delete(tx, &endpoint).unwrap();
         release(tx, endpoint.id, &[(due[0].clone(), START + LEASE_MILLISECONDS)]).unwrap();
@@ -226,7 +227,7 @@ fn a_start_takes_over_what_was_claimed_and_nothing_that_is_held_back() {
         claim(tx, endpoint.id, &due, true, lease).unwrap();
         let event = due[0].event.clone().unwrap();
         let event = EventRow { id: now.mint(), event_type: event.event_type.clone(), ..*event };
-        let late = begun_late(now, endpoint.id, &event, HOUR);
+        let late = new_delayed_delivery(now, endpoint.id, &event, HOUR);
         rows::deliveries_insert(tx, &[late]).unwrap();
         let dues = |tx: &mut dyn Tx| {
             all(tx, &endpoint).iter().map(|found| found.due_milliseconds).collect::<Vec<_>>()
@@ -246,14 +247,14 @@ fn due_deliveries_are_read_on_behind_one_of_them() {
         }
         now.advance_to(START + 1);
         emit(tx, now, "transfer.status.funded");
-        let mut ids = |behind, rows_max| {
-            let due = rows::due(tx, SCOPE, endpoint.id, behind, START + 1, rows_max).unwrap();
+        let mut ids = |after, rows_max| {
+            let due = rows::due(tx, SCOPE, endpoint.id, after, START + 1, rows_max).unwrap();
             due.iter().map(|found| (found.due_milliseconds, found.id)).collect::<Vec<_>>()
         };
         let all = ids(None, 10);
         assert_eq!(all.len(), 4);
-        for place in 0..all.len() {
-            assert_eq!(ids(Some(all[place]), 10), all[place + 1..]);
+        for index in 0..all.len() {
+            assert_eq!(ids(Some(all[index]), 10), all[index + 1..]);
         }
         assert_eq!(ids(Some(all[0]), 2), all[1..3]);
     });
@@ -268,7 +269,7 @@ fn an_attempt_under_the_lease_of_a_queue_counts_while_the_node_has_it() {
         let due = rows::due(tx, SCOPE, endpoint.id, None, START, 10).unwrap();
         let (own, other): (QueueHolder, QueueHolder) = ([1; 16], [2; 16]);
         let step = |tx: &mut dyn Tx, now: &Now, step: LeaseStep, holder| {
-            step.take(tx, now, endpoint.id, holder).unwrap()
+            step.carry_out(tx, now, endpoint.id, holder).unwrap()
         };
         let record = |tx: &mut dyn Tx, now: &mut Now, index: usize, holder| {
             let due = &due[index];
@@ -287,7 +288,7 @@ fn an_attempt_under_the_lease_of_a_queue_counts_while_the_node_has_it() {
         assert_eq!(record(tx, now, 0, own), [1, 0]);
         assert_eq!(record(tx, now, 0, own), [1, 0], "it is not due any more");
 
-        // The lease ends. The node may renew it until another one takes it.
+        // The lease ends. Its holder may still renew it until another node takes it.
         now.advance_to(START + LEASE_MILLISECONDS);
         let ends = Some(START + 2 * LEASE_MILLISECONDS);
         assert_eq!(step(tx, now, LeaseStep::Renew, own), ends);
@@ -316,17 +317,17 @@ fn what_a_node_holds_is_not_read_again_and_due_for_others_when_its_lease_ends() 
             emit(tx, now, "transfer.status.funded");
         }
         let all = rows::due(tx, SCOPE, endpoint.id, None, START + 3, 10).unwrap();
-        let held = |indexes: &[usize]| -> Held {
+        let held = |indexes: &[usize]| -> HeldDeliveries {
             indexes.iter().map(|index| (all[*index].id, all[*index].due_milliseconds)).collect()
         };
-        let read = |tx: &mut dyn Tx, behind, count, besides: &Held| {
+        let read = |tx: &mut dyn Tx, after, count, except: &HeldDeliveries| {
             let (endpoint_id, until_milliseconds) = (endpoint.id, START + 3);
-            let range = DueRange { endpoint_id, behind, until_milliseconds, count, besides };
+            let range = DueRange { endpoint_id, after, until_milliseconds, count, except };
             let read = rows::due_in(tx, SCOPE, &range).unwrap();
             let found = read.due.iter().map(|due| due.due_milliseconds - START).collect::<Vec<_>>();
-            (found, read.read_until.map(|(milliseconds, _)| milliseconds - START))
+            (found, read.last_read.map(|(milliseconds, _)| milliseconds - START))
         };
-        assert_eq!(read(tx, None, 9, &Held::new()), (vec![0, 1, 2, 3], None));
+        assert_eq!(read(tx, None, 9, &HeldDeliveries::new()), (vec![0, 1, 2, 3], None));
         assert_eq!(read(tx, None, 1, &held(&[0, 1])), (vec![2], Some(2)));
         assert_eq!(read(tx, None, 3, &held(&[0, 1])), (vec![2, 3], None));
         assert_eq!(read(tx, None, 2, &held(&[1, 3])), (vec![0, 2], Some(2)));
@@ -335,14 +336,14 @@ fn what_a_node_holds_is_not_read_again_and_due_for_others_when_its_lease_ends() 
         assert_eq!(read(tx, None, 9, &held(&[0, 1, 2, 3])), (vec![], None));
 
         let ends = START + LEASE_MILLISECONDS;
-        let mut due_besides = |indexes: &[usize]| {
+        let mut due_except = |indexes: &[usize]| {
             let drained = Some((&held(indexes), Some(ends)));
-            claim_besides(tx, endpoint.id, &[], drained, ends).unwrap();
+            claim_except_held(tx, endpoint.id, &[], drained, ends).unwrap();
             due_at(tx, &endpoint)
         };
-        assert_eq!(due_besides(&[]), Some(START));
-        assert_eq!(due_besides(&[0, 2]), Some(START + 1));
-        assert_eq!(due_besides(&[0, 1, 2, 3]), Some(ends));
+        assert_eq!(due_except(&[]), Some(START));
+        assert_eq!(due_except(&[0, 2]), Some(START + 1));
+        assert_eq!(due_except(&[0, 1, 2, 3]), Some(ends));
     });
 }
 
@@ -356,7 +357,7 @@ fn a_dead_endpoint_is_tried_fourteen_times_then_failing_then_disabled() {
         while let Some(due) = due_at(tx, &endpoint) {
             now.advance_to(due);
             attempts += attempt_due(tx, now, &endpoint, 500);
-            rows::queue_due_again(tx, endpoint.id).unwrap();
+            rows::queue_recompute_due(tx, endpoint.id).unwrap();
         }
         assert_eq!(attempts, schedule::STEPS_SECONDS.len());
         let delivery = &all(tx, &endpoint)[0];
@@ -511,7 +512,10 @@ fn a_replay_begins_old_deliveries_again_and_makes_missing_ones() {
         // The range reaches from the beginning of the first second to the end of the last.
         assert_eq!(event_floor(second).milliseconds(), START);
         assert_eq!(event_floor(-1).as_u128(), 0);
-        assert!(refuse_wide(10_000).is_ok() && refuse_wide(10_001).is_err());
+        for only_failed in [false, true] {
+            assert!(refuse_wide(10_000, only_failed).is_ok());
+            assert!(refuse_wide(10_001, only_failed).is_err());
+        }
     });
 }
 
@@ -537,8 +541,8 @@ fn pending_count(tx: &mut dyn Tx, endpoint: &Endpoint) -> i64 {
     tx.row(sql, values![endpoint.id]).unwrap().unwrap().int().unwrap()
 }
 
-/// Parts go through all that was there when the replay began, and nothing else; what is left
-/// outlives a crash, because it is a row that moves with each part.
+/// The parts cover all that was there when the replay began, and nothing else. What is left is
+/// stored in a row that changes with each part, so it outlives a crash.
 #[test]
 fn a_long_replay_goes_in_parts() {
     const EVENTS_COUNT: i64 = 2 * PART_MAX + PART_MAX / 2;
@@ -552,7 +556,7 @@ fn a_long_replay_goes_in_parts() {
         let count = replay(tx, now, &endpoint, everything(false)).unwrap();
         assert_eq!(count as i64, EVENTS_COUNT, "all are counted at once");
         assert_eq!(pending_count(tx, &endpoint), PART_MAX);
-        // Another range waits for this one, a single event does not.
+        // Another range has to wait for this one. A single event does not.
         match replay(tx, now, &endpoint, everything(true)) {
             Err(OperationError::Refused(refusal)) => {
                 assert_eq!((refusal.http_status(), refusal.retry_after_seconds), (429, Some(1)));
@@ -569,7 +573,7 @@ fn a_long_replay_goes_in_parts() {
         }
         assert!(rows::replay_left(tx, SCOPE).unwrap().is_none());
 
-        // Of those that failed, and of no other.
+        // A replay of what failed covers these deliveries, and no others.
         let count = replay(tx, now, &endpoint, everything(true)).unwrap() as i64;
         assert_eq!(count, PART_MAX + 1);
         assert_eq!(pending_count(tx, &endpoint), EVENTS_COUNT);
@@ -578,7 +582,7 @@ fn a_long_replay_goes_in_parts() {
         assert_eq!(pending_count(tx, &endpoint), EVENTS_COUNT + 1);
         assert!(rows::replay_left(tx, SCOPE).unwrap().is_none());
 
-        // It ends with its endpoint.
+        // A replay ends with its endpoint.
         assert!(replay(tx, now, &endpoint, everything(false)).unwrap() > 0);
         assert!(rows::replay_left(tx, SCOPE).unwrap().is_some());
         crate::webhooks::delete(tx, &endpoint).unwrap();
@@ -586,7 +590,8 @@ fn a_long_replay_goes_in_parts() {
     });
 }
 
-/// New deliveries do not count, single events beside a range do, and the next replay begins anew.
+/// Deliveries of new events do not count. A single event that is replayed during a range counts.
+/// The next replay begins to count from zero.
 #[test]
 fn a_replay_tells_how_far_it_has_come() {
     const EVENTS_COUNT: i64 = 2 * PART_MAX + PART_MAX / 2;
@@ -735,20 +740,20 @@ fn the_due_queries_walk_their_indexes() {
     });
 }
 
-/// A run of the sequencer with so many events, where the worker offers this for an endpoint.
-/// Answers the ends of the leases and the due times that were written, in the order of the events,
-/// and how many deliveries were handed over.
+/// Runs the sequencer over `events_count` events while the worker makes an offer for an endpoint.
+/// Answers the due times of the deliveries that were written, in the order of the events (for a
+/// claimed one, the end of its lease), and how many deliveries were handed over.
 fn handed_over(
     tx: &mut dyn Tx,
     now: &mut Now,
     endpoint: &Endpoint,
-    (offer, places): (Offer, usize),
+    (offer, room_total): (Offer, usize),
     events_count: usize,
 ) -> (Vec<Option<i64>>, usize) {
     tx.execute("DELETE FROM webhook_deliveries", &[]).unwrap();
     tx.execute("UPDATE webhook_queues SET due_milliseconds = NULL", &[]).unwrap();
     let handover = Handover::default();
-    handover.publish(vec![(endpoint.id, Some(offer))], places);
+    handover.publish(vec![(endpoint.id, Some(offer))], room_total);
     for _ in 0..events_count {
         let linked = now.mint::<kind::Transfer>().any();
         events::emit(tx, now, SCOPE, "transfer.status.funded", linked).unwrap();
@@ -772,8 +777,8 @@ fn deliveries_begin_claimed_where_the_worker_offers_to_send_them() {
             (vec![leased; 2], 2),
             "there is room for both"
         );
-        assert_eq!(due_at(tx, &endpoint), leased, "a dead process's are found then");
-        // The first ones of more than there is room for. What comes later does not overtake.
+        assert_eq!(due_at(tx, &endpoint), leased, "if the process dies, they are found then");
+        // There is room only for the first ones. The later ones do not overtake.
         for few in [(offer(1, 2), 9), (offer(1, 8), 2)] {
             let (written, handed) = handed_over(tx, now, &endpoint, few, 4);
             assert_eq!((written, handed), (vec![leased, leased, due, due], 2));
@@ -782,7 +787,7 @@ fn deliveries_begin_claimed_where_the_worker_offers_to_send_them() {
         let changed = handed_over(tx, now, &endpoint, (offer(2, 8), 9), 1);
         assert_eq!(changed, (vec![due], 0), "another version");
         let full = handed_over(tx, now, &endpoint, (offer(1, 8), 0), 1);
-        assert_eq!(full, (vec![due], 0), "no place");
+        assert_eq!(full, (vec![due], 0), "no room");
         let stranger = Endpoint { id: Id::from_u128(7), ..endpoint.clone() };
         let none = handed_over(tx, now, &stranger, (offer(1, 8), 9), 1);
         assert_eq!((none.1, all(tx, &endpoint)[0].due_milliseconds), (0, due));

@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::deliveries::{self, Delivery, LEASE_MILLISECONDS};
-use super::handover::{Handover, LeasedDelivery, Offer, WrittenDeliveries};
+use super::handover::{HandedDelivery, Handover, Offer, WrittenDeliveries};
 use super::rows::{self, SubscriberRow};
 use super::state::DeliveryStatus;
 use crate::chaos::{self, events::Passage};
@@ -14,8 +14,8 @@ use crate::events::rows::EventRow;
 use crate::kernel::{Now, Scope, StoreError};
 use crate::store::{self, Signal, Tx};
 
-/// Endpoints of which one run of the sequencer tells the worker by name. The worker finds the
-/// others by looking.
+/// Endpoints that one run of the sequencer names to the worker. With more, the worker has to look
+/// in the store for the others.
 pub const NAMED_MAX: usize = 64;
 
 /// The endpoints of the accounts in one run of the sequencer, read with one small query for each
@@ -26,12 +26,12 @@ pub struct Subscribers<'h> {
     scopes: HashMap<Scope, Vec<Subscriber>>,
     /// What [`Subscribers::finish`] writes.
     deliveries: Vec<Delivery>,
-    /// How many endpoints the worker was told by name.
+    /// How many endpoints were named to the worker.
     named_count: usize,
-    /// Where the worker of this process offers to take deliveries that are claimed already.
+    /// What the worker of this process offers to send at once.
     handover: Option<&'h Handover>,
-    /// How many more it takes.
-    places: usize,
+    /// How many more deliveries the worker takes, for all endpoints together.
+    room_total: usize,
     written: WrittenDeliveries,
 }
 
@@ -39,21 +39,22 @@ struct Subscriber {
     endpoint: SubscriberRow,
     /// Its queue has been made due in this run.
     is_due: bool,
-    /// Its queue has been made due for the end of this run's leases.
-    is_leased: bool,
-    /// How many more deliveries may begin claimed.
+    /// Its queue has been made due at the end of the leases that this run wrote.
+    is_due_at_lease_end: bool,
+    /// How many more of its deliveries may be written as claimed.
     offer: Offer,
 }
 
 impl<'h> Subscribers<'h> {
-    /// Lets deliveries be written as claimed where the worker offers to send them at once.
+    /// Writes deliveries as claimed if the worker offers to send them at once.
     pub fn handed_over_by(handover: &'h Handover) -> Subscribers<'h> {
-        let places = handover.begin_run();
-        Subscribers { handover: Some(handover), places, ..Subscribers::default() }
+        let room_total = handover.begin_run();
+        Subscribers { handover: Some(handover), room_total, ..Subscribers::default() }
     }
 
-    /// Writes one delivery for each endpoint that wants the event: due now, or claimed, or only
-    /// recorded if the endpoint is disabled. A chaos profile may withhold it or delay it.
+    /// Makes one delivery for each endpoint that wants the event: due now, or claimed, or only
+    /// recorded if the endpoint is disabled. A chaos profile may withhold or delay it.
+    /// [`Subscribers::finish`] writes the deliveries.
     pub fn fan_out(
         &mut self,
         tx: &mut dyn Tx,
@@ -62,7 +63,13 @@ impl<'h> Subscribers<'h> {
         event: &EventRow,
     ) -> Result<(), StoreError> {
         let Subscribers {
-            scopes, deliveries: begun, named_count, handover, places, written, ..
+            scopes,
+            deliveries: new_deliveries,
+            named_count,
+            handover,
+            room_total,
+            written,
+            ..
         } = self;
         let subscribers = match scopes.entry(scope) {
             Entry::Occupied(known) => known.into_mut(),
@@ -71,40 +78,43 @@ impl<'h> Subscribers<'h> {
                 let subscriber = |endpoint| {
                     let offer = handover.and_then(|handover| valid_offer(handover, &endpoint));
                     let offer = offer.unwrap_or(Offer { version: endpoint.version, room: 0 });
-                    Subscriber { endpoint, is_due: false, is_leased: false, offer }
+                    Subscriber { endpoint, is_due: false, is_due_at_lease_end: false, offer }
                 };
                 place.insert(endpoints.into_iter().map(subscriber).collect())
             }
         };
-        // Made for the first delivery that is written as claimed.
+        // The clone that all claimed deliveries share. Most events need none.
         let mut shared_event: Option<Arc<EventRow>> = None;
-        for Subscriber { endpoint, is_due, is_leased, offer } in subscribers {
+        for Subscriber { endpoint, is_due, is_due_at_lease_end, offer } in subscribers {
             if !endpoint.enabled_events.matches(&event.event_type) {
                 continue;
             }
             if endpoint.is_disabled {
                 let status = DeliveryStatus::Recorded;
-                begun.push(deliveries::begun(now, endpoint.id, event.id, event.created, status));
+                let (event_id, created) = (event.id, event.created);
+                let delivery =
+                    deliveries::new_delivery(now, endpoint.id, event_id, created, status);
+                new_deliveries.push(delivery);
                 continue;
             }
-            if offer.room > 0 && *places > 0 {
-                (offer.room, *places) = (offer.room - 1, *places - 1);
+            if offer.room > 0 && *room_total > 0 {
+                (offer.room, *room_total) = (offer.room - 1, *room_total - 1);
                 let event = shared_event.get_or_insert_with(|| Arc::new(event.clone()));
-                let (delivery, due) = deliveries::begun_claimed(now, endpoint.id, event);
+                let (delivery, due) = deliveries::new_claimed_delivery(now, endpoint.id, event);
                 let lease_ends_milliseconds = due.due_milliseconds + LEASE_MILLISECONDS;
-                begun.push(delivery);
+                new_deliveries.push(delivery);
                 let (endpoint_id, version) = (endpoint.id, offer.version);
-                written.leased.push(LeasedDelivery {
+                written.claimed.push(HandedDelivery {
                     scope,
                     endpoint_id,
                     version,
                     due,
                     lease_ends_milliseconds,
                 });
-                if !*is_leased {
-                    // If this process ends, the queue is found when the lease ends.
+                if !*is_due_at_lease_end {
+                    // If this process dies, another one finds the queue when the lease ends.
                     rows::queue_due_by(tx, endpoint.id, lease_ends_milliseconds)?;
-                    *is_leased = true;
+                    *is_due_at_lease_end = true;
                 }
                 continue;
             }
@@ -122,13 +132,15 @@ impl<'h> Subscribers<'h> {
                 Passage::Free | Passage::Late(_) => DeliveryStatus::Pending,
             };
             if let Passage::Late(milliseconds) = passage {
-                let late = deliveries::begun_late(now, endpoint.id, event, milliseconds);
+                let late = deliveries::new_delayed_delivery(now, endpoint.id, event, milliseconds);
                 let due_milliseconds = late.schedule_start_milliseconds;
-                begun.push(late);
+                new_deliveries.push(late);
                 rows::queue_due_by(tx, endpoint.id, due_milliseconds)?;
                 continue;
             }
-            begun.push(deliveries::begun(now, endpoint.id, event.id, event.created, status));
+            let (event_id, created) = (event.id, event.created);
+            let delivery = deliveries::new_delivery(now, endpoint.id, event_id, created, status);
+            new_deliveries.push(delivery);
             if !*is_due && status == DeliveryStatus::Pending {
                 rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
                 tx.signal(if *named_count < NAMED_MAX {
@@ -154,8 +166,8 @@ impl<'h> Subscribers<'h> {
     }
 }
 
-/// What the worker offers to take of an endpoint. Nothing if the endpoint has changed since the
-/// worker read it, or if a chaos profile decides about each delivery.
+/// What the worker offers to send to an endpoint. `None` if the endpoint is disabled or has changed
+/// since the worker read it, or if a chaos profile decides about each delivery.
 fn valid_offer(handover: &Handover, endpoint: &SubscriberRow) -> Option<Offer> {
     if endpoint.is_disabled || endpoint.chaos_key_id.is_some() {
         return None;

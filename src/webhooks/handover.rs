@@ -1,10 +1,10 @@
-//! What the sequencer and the delivery worker of one node tell each other, so that the deliveries
-//! of an endpoint without a backlog are sent without another look at the store.
+//! What the sequencer and the delivery worker of one node tell each other, so that the worker sends
+//! deliveries to an endpoint without a backlog without reading or claiming them.
 //!
-//! The worker offers how many deliveries it could send at once to which endpoints. The sequencer
-//! writes such deliveries as claimed already, and hands them over once its commit has succeeded.
-//! Nothing that was undone is handed over. A delivery that was handed over but not sent, because
-//! the process ended, is due again when its lease ends.
+//! The worker offers how many deliveries it could send at once to each endpoint. The sequencer
+//! writes up to that many deliveries as claimed, and hands them over once its commit has succeeded.
+//! Nothing that was rolled back is handed over. A delivery that was handed over but not sent,
+//! because the process ended, is due again when its lease ends.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,13 +21,13 @@ pub struct Offer {
     /// The endpoint's version as the worker knows it. If it has changed since, nothing is handed
     /// over.
     pub version: i64,
-    /// How many deliveries.
+    /// How many deliveries the worker could send.
     pub room: usize,
 }
 
-/// A delivery that was written as claimed.
+/// A delivery that the sequencer wrote as claimed.
 #[derive(Clone)]
-pub struct LeasedDelivery {
+pub struct HandedDelivery {
     pub scope: Scope,
     pub endpoint_id: EndpointId,
     /// The endpoint's version as the sequencer read it; `due.schedule_start_milliseconds` counts as
@@ -40,8 +40,8 @@ pub struct LeasedDelivery {
 /// What one run of the sequencer wrote.
 #[derive(Default)]
 pub struct WrittenDeliveries {
-    pub leased: Vec<LeasedDelivery>,
-    /// Endpoints with deliveries that nobody has claimed.
+    pub claimed: Vec<HandedDelivery>,
+    /// Endpoints that got deliveries which nobody has claimed.
     pub due: Vec<EndpointId>,
 }
 
@@ -49,18 +49,19 @@ pub struct WrittenDeliveries {
 #[derive(Default)]
 pub struct Handover {
     state: Mutex<HandoverState>,
-    told: Notify,
+    handed_notice: Notify,
 }
 
 #[derive(Default)]
 struct HandoverState {
     offers: HashMap<EndpointId, Offer>,
     /// How many deliveries the worker could send at once to all endpoints together.
-    places: usize,
+    room_total: usize,
     is_closed: bool,
     /// What the sequencer's current run wrote.
     written: WrittenDeliveries,
-    handed: Vec<LeasedDelivery>,
+    /// What was handed over and the worker has not taken.
+    handed: Vec<HandedDelivery>,
 }
 
 impl Handover {
@@ -70,13 +71,14 @@ impl Handover {
 
     // The worker's side.
 
-    /// Replaces what is offered to these endpoints, and to all of them together.
-    pub fn publish(&self, changed: Vec<(EndpointId, Option<Offer>)>, places: usize) {
+    /// Replaces the offers for these endpoints (`None` withdraws one), and how many deliveries can
+    /// be sent at once to all endpoints together.
+    pub fn publish(&self, changed: Vec<(EndpointId, Option<Offer>)>, room_total: usize) {
         let state = &mut *self.state();
         if state.is_closed {
             return;
         }
-        state.places = places;
+        state.room_total = room_total;
         for (endpoint_id, offer) in changed {
             match offer {
                 Some(offer) => state.offers.insert(endpoint_id, offer),
@@ -85,33 +87,35 @@ impl Handover {
         }
     }
 
-    /// Waits until something was handed over since the last wait.
+    /// Waits until something has been handed over since the last wait.
     pub async fn notified(&self) {
-        self.told.notified().await;
+        self.handed_notice.notified().await;
     }
 
-    pub fn take(&self) -> Vec<LeasedDelivery> {
+    /// Takes what was handed over.
+    pub fn take(&self) -> Vec<HandedDelivery> {
         std::mem::take(&mut self.state().handed)
     }
 
-    /// Ends all offers. A run of the sequencer that is under way may still hand something over.
+    /// Withdraws all offers for good. The sequencer's current run may still hand something over.
     pub fn close(&self) {
         let state = &mut *self.state();
         state.is_closed = true;
-        state.places = 0;
+        state.room_total = 0;
         state.offers = HashMap::new();
     }
 
     // The sequencer's side.
 
-    /// Begins a run, and forgets what an undone run wrote. Answers how many deliveries it may write
-    /// as claimed.
+    /// Begins a run, and forgets what a run that was rolled back wrote. Answers how many deliveries
+    /// this run may write as claimed.
     pub fn begin_run(&self) -> usize {
         let state = &mut *self.state();
         state.written = WrittenDeliveries::default();
-        state.places
+        state.room_total
     }
 
+    /// What the worker could send to an endpoint.
     pub fn offer(&self, endpoint_id: EndpointId) -> Option<Offer> {
         self.state().offers.get(&endpoint_id).copied()
     }
@@ -124,27 +128,28 @@ impl Handover {
     /// Hands over what the run wrote, after its commit.
     pub fn hand_over(&self) {
         let state = &mut *self.state();
-        let WrittenDeliveries { leased, due } = std::mem::take(&mut state.written);
-        // Until the worker makes a new offer, nothing may overtake what is due.
+        let WrittenDeliveries { claimed, due } = std::mem::take(&mut state.written);
+        // Nothing may overtake what is due, until the worker makes a new offer.
         for endpoint_id in due {
             state.offers.remove(&endpoint_id);
         }
-        for delivery in &leased {
+        for delivery in &claimed {
             if let Some(offer) = state.offers.get_mut(&delivery.endpoint_id) {
                 offer.room = offer.room.saturating_sub(1);
             }
         }
-        state.places = state.places.saturating_sub(leased.len());
-        if leased.is_empty() {
+        state.room_total = state.room_total.saturating_sub(claimed.len());
+        if claimed.is_empty() {
             return;
         }
-        state.handed.extend(leased);
-        self.told.notify_one();
+        state.handed.extend(claimed);
+        self.handed_notice.notify_one();
     }
 
-    /// Ends a run that failed. Answers what it wrote; whether that was committed may be unknown.
-    pub fn take_doubtful(&self) -> Vec<LeasedDelivery> {
-        std::mem::take(&mut self.state().written).leased
+    /// Ends a run that failed. Answers what it wrote as claimed; whether that was committed may be
+    /// unknown.
+    pub fn take_unconfirmed(&self) -> Vec<HandedDelivery> {
+        std::mem::take(&mut self.state().written).claimed
     }
 }
 
@@ -156,7 +161,7 @@ mod tests {
     const ONE: EndpointId = Id::from_u128(1);
     const OTHER: EndpointId = Id::from_u128(2);
 
-    fn leased(endpoint_id: EndpointId, number: u128) -> LeasedDelivery {
+    fn handed(endpoint_id: EndpointId, number: u128) -> HandedDelivery {
         let due = DueDelivery {
             id: Id::from_u128(number),
             schedule_start_milliseconds: 0,
@@ -167,10 +172,10 @@ mod tests {
             watched: None,
         };
         let (scope, lease_ends_milliseconds) = (Scope::new(1, Mode::Test), 1);
-        LeasedDelivery { scope, endpoint_id, version: 1, due, lease_ends_milliseconds }
+        HandedDelivery { scope, endpoint_id, version: 1, due, lease_ends_milliseconds }
     }
 
-    fn numbers(deliveries: &[LeasedDelivery]) -> Vec<u128> {
+    fn numbers(deliveries: &[HandedDelivery]) -> Vec<u128> {
         deliveries.iter().map(|delivery| delivery.due.id.as_u128()).collect()
     }
 
@@ -185,10 +190,11 @@ mod tests {
     fn only_what_the_last_run_wrote_is_handed_over_and_only_once_it_has_committed() {
         let handover = offered();
         assert_eq!(handover.begin_run(), 5);
-        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 1)], due: vec![OTHER] });
-        // It met another transaction, and runs again.
+        let written = WrittenDeliveries { claimed: vec![handed(ONE, 1)], due: vec![OTHER] };
+        handover.note_written(written);
+        // The run conflicted with another transaction, and runs again.
         assert_eq!(handover.begin_run(), 5, "nothing is taken before the commit");
-        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 2)], due: Vec::new() });
+        handover.note_written(WrittenDeliveries { claimed: vec![handed(ONE, 2)], due: Vec::new() });
         assert!(handover.take().is_empty());
         handover.hand_over();
         assert_eq!(numbers(&handover.take()), [2]);
@@ -199,20 +205,20 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_run_wrote_is_doubtful_and_not_handed_over() {
+    fn what_a_failed_run_wrote_is_unconfirmed_and_not_handed_over() {
         let handover = offered();
         handover.begin_run();
-        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 1)], due: Vec::new() });
-        assert_eq!(numbers(&handover.take_doubtful()), [1]);
+        handover.note_written(WrittenDeliveries { claimed: vec![handed(ONE, 1)], due: Vec::new() });
+        assert_eq!(numbers(&handover.take_unconfirmed()), [1]);
         handover.hand_over();
-        assert!(handover.take().is_empty() && handover.take_doubtful().is_empty());
+        assert!(handover.take().is_empty() && handover.take_unconfirmed().is_empty());
     }
 
     #[test]
     fn nothing_overtakes_what_is_due() {
         let handover = offered();
         handover.begin_run();
-        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 1)], due: vec![ONE] });
+        handover.note_written(WrittenDeliveries { claimed: vec![handed(ONE, 1)], due: vec![ONE] });
         handover.hand_over();
         assert_eq!((handover.offer(ONE), handover.take().len()), (None, 1));
         handover.publish(vec![(OTHER, None)], 3);
@@ -224,7 +230,7 @@ mod tests {
         let handover = offered();
         handover.begin_run();
         handover.close();
-        handover.note_written(WrittenDeliveries { leased: vec![leased(ONE, 1)], due: Vec::new() });
+        handover.note_written(WrittenDeliveries { claimed: vec![handed(ONE, 1)], due: Vec::new() });
         handover.hand_over();
         assert_eq!(numbers(&handover.take()), [1]);
         handover.publish(vec![(ONE, Some(Offer { version: 1, room: 2 }))], 5);

@@ -1,5 +1,10 @@
 //! Webhook endpoints: where an account's events are delivered to, with which secrets they are
 //! signed, and which events are wanted.
+//!
+//! `sequencer` gives events their identifiers, and `fan_out` makes a delivery for each endpoint
+//! that wants one. `worker` makes the attempts with `sending`, at the times of `schedule`.
+//! `deliveries` has the rules of a delivery. `replay` begins deliveries again, and `drill` tests a
+//! receiver.
 
 pub mod api;
 pub mod deliveries;
@@ -35,7 +40,7 @@ use state::{EndpointDisabledReason, EndpointStatus};
 
 /// Webhook endpoints of one account in one mode.
 pub const ENDPOINTS_MAX: i64 = 16;
-/// Secrets of one endpoint that sign at the same time: each adds two signatures to a header.
+/// Secrets of one endpoint that sign at the same time. Each adds two signatures to a header.
 pub const SECRETS_ACTIVE_MAX: usize = 16;
 /// Entries of `enabled_events`.
 pub const ENABLED_EVENTS_MAX: usize = 50;
@@ -56,8 +61,8 @@ pub struct Endpoint {
     pub enabled_events: EventFilters,
     pub status: EndpointStatus,
     pub disabled_reason: Option<EndpointDisabledReason>,
-    /// When it was disabled, by the store's clock. A delivery whose schedule began later comes from
-    /// a replay, and is sent all the same.
+    /// When it was disabled, by the store's clock; `None` while it is not. A delivery whose
+    /// schedule began later comes from a replay, and is sent all the same.
     pub disabled_milliseconds: Option<i64>,
     pub secrets_sealed: Vec<u8>,
     pub metadata: Metadata,
@@ -66,12 +71,11 @@ pub struct Endpoint {
     pub chaos_key_id: Option<Id<kind::ApiKey>>,
 }
 
-/// One secret of an endpoint. Never printed.
+/// One secret of an endpoint. It has no `Debug`, so that no log can contain it.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct SigningSecret {
     pub secret: String,
-    /// From when on it no longer signs, in Unix seconds of the store's clock; `None` for the
-    /// current one.
+    /// When it stops signing, in Unix seconds of the store's clock; `None` for the current secret.
     pub expires_at: Option<i64>,
 }
 
@@ -124,7 +128,8 @@ pub fn event_types() -> Vec<&'static str> {
     types
 }
 
-/// Whether a text is a filter that can ever match. A star may stand only alone or after a dot.
+/// Whether a text is a filter that matches at least one event type. A star may stand only alone, or
+/// at the end after a dot.
 pub fn is_filter(text: &str, catalogue: &[&str]) -> bool {
     let has_form = match text.strip_suffix('*') {
         Some(prefix) => prefix.is_empty() || prefix.ends_with('.'),
@@ -155,7 +160,7 @@ pub struct NewEndpoint {
     pub metadata: Metadata,
 }
 
-/// Registers an endpoint. Answers it with its secret, which is shown only now. Refused if the
+/// Registers an endpoint. Answers it with its secret, which is never shown again. Refused if the
 /// account has [`ENDPOINTS_MAX`] endpoints.
 pub fn create(
     tx: &mut dyn Tx,
@@ -234,8 +239,8 @@ pub fn update(
     Ok(endpoint)
 }
 
-/// Gives an endpoint a new secret, which is shown only now. The old secrets go on signing for the
-/// overlap, 0 to [`ROTATION_OVERLAP_SECONDS_MAX`]. Refused if more than [`SECRETS_ACTIVE_MAX`]
+/// Gives an endpoint a new secret, which is never shown again. The old secrets go on signing for
+/// the overlap, 0 to [`ROTATION_OVERLAP_SECONDS_MAX`]. Refused if more than [`SECRETS_ACTIVE_MAX`]
 /// would sign.
 pub fn rotate_secret(
     tx: &mut dyn Tx,
@@ -247,8 +252,8 @@ pub fn rotate_secret(
     let secret = sign::secret_text(now.random_bytes());
     let secrets =
         rotated(open_secrets(services, &endpoint)?, secret.clone(), now.instant(), overlap_seconds);
-    // No old secret is dropped to make room: receivers that still verify with it were promised the
-    // overlap.
+    // No old secret is dropped to make room: receivers may still verify with it until the overlap
+    // ends.
     if secrets.len() > SECRETS_ACTIVE_MAX {
         let message = format!(
             "An endpoint has at most {SECRETS_ACTIVE_MAX} secrets that sign. Wait until the \
@@ -288,7 +293,7 @@ pub fn delete(tx: &mut dyn Tx, endpoint: &Endpoint) -> Result<(), StoreError> {
     rows::remove(tx, endpoint)?;
     rows::queue_close(tx, endpoint.id)?;
     drill::rows::remove(tx, endpoint.scope, endpoint.id)?;
-    // This comes last, because only with the queue locked is a replay seen that began meanwhile.
+    // The replay comes last: once the queue is locked, a replay that began meanwhile is visible.
     rows::replay_drop(tx, endpoint.scope, endpoint.id)
 }
 
@@ -342,8 +347,8 @@ fn become_status(
     events::emit_status(tx, now, endpoint.scope, to, endpoint.id.any())
 }
 
-/// Moves an endpoint to the status that its failures call for, one arrow and one event at a time,
-/// in the account's business time. A disabled endpoint stays disabled until its owner enables it.
+/// Moves an endpoint to the status that its failures call for, with one event for each arrow, in
+/// the account's business time. A disabled endpoint stays disabled until its owner enables it.
 fn follow_health(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -1,11 +1,11 @@
-//! Leases of queues. On a store that several nodes share, one node alone works off an endpoint's
-//! backlog. It takes a lease of the endpoint's queue, and sends deliveries of the backlog without a
-//! claim of each: a claim writes every index entry of its row anew.
+//! Leases of queues. On a store that several nodes share, only one node sends an endpoint's
+//! backlog. It takes a lease of the endpoint's queue, and sends deliveries of the backlog without
+//! claiming each: a claim writes every index entry of the delivery's row again.
 //!
-//! A delivery that is sent under such a lease keeps its due time. So a node remembers what it took
-//! (`Held`), and does not take it again. The result of an attempt counts if the node still has the
-//! lease and the delivery its due time. When the lease ends, another node finds all that is still
-//! due.
+//! A delivery that is sent under such a lease keeps its due time. So the node remembers what it
+//! took ([`HeldDeliveries`]), and does not take it again. The result of an attempt counts if the
+//! node still has the lease and the delivery still has its due time. When the lease ends, another
+//! node finds all that is still due.
 
 use std::collections::HashSet;
 
@@ -13,25 +13,25 @@ use super::rows::{self, DeliveryId, EndpointId};
 use crate::kernel::{Now, StoreError};
 use crate::store::{self, Tx};
 
-/// The process that has a lease: a random number that it draws when it starts.
+/// Identifies the process that has a lease: a random number that it draws when it starts.
 pub type QueueHolder = [u8; 16];
 
-/// Deliveries that were taken under the lease of their queue and are not recorded yet, each with
-/// its due time.
-pub type Held = HashSet<(DeliveryId, i64)>;
+/// Deliveries that were taken under the lease of their queue and whose attempts are not recorded
+/// yet, each with its due time in milliseconds.
+pub type HeldDeliveries = HashSet<(DeliveryId, i64)>;
 
-/// How long a lease lasts after it was taken or renewed, in milliseconds: as long as the claim of a
-/// delivery.
+/// How long a lease lasts from when it is taken or renewed, in milliseconds: as long as the claim
+/// of a delivery.
 const LEASE_MILLISECONDS: i64 = 45_000;
-/// Below how much time left a lease is renewed, in milliseconds.
+/// A lease is renewed when less than this is left of it, in milliseconds.
 const RENEWED_BELOW_MILLISECONDS: i64 = 30_000;
-/// How far ahead the end of a lease may lie, in milliseconds. An end further ahead was written by a
+/// A lease counts only if it ends within this time, in milliseconds. A later end was written by a
 /// wrong clock.
 const AHEAD_MILLISECONDS_MAX: i64 = 2 * LEASE_MILLISECONDS;
 
-/// The fault of a node that knows of no leases of queues, as before 0.2.0.
+/// Failpoint: the node knows of no leases of queues, as releases before 0.2.0.
 pub const LEASES_UNKNOWN: &str = "leases_of_queues_are_unknown";
-/// The fault of a node that takes leases which others have.
+/// Failpoint: the node takes leases that other nodes have.
 const LEASES_TAKEN: &str = "leases_of_queues_are_taken";
 
 /// A lease as the row of its queue has it.
@@ -42,7 +42,7 @@ pub struct QueueLease {
 }
 
 impl QueueLease {
-    /// Whether it keeps this node from what is due.
+    /// Whether the lease keeps the node `holder` from sending what is due.
     pub fn excludes(&self, holder: QueueHolder, now_milliseconds: i64) -> bool {
         let left_milliseconds = self.ends_milliseconds.saturating_sub(now_milliseconds);
         self.holder != holder
@@ -54,7 +54,7 @@ impl QueueLease {
 /// What a turn does about the lease of one queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeaseStep {
-    /// The node has it until then, or it has none and needs none.
+    /// Changes nothing. The node has the lease until then, or does not have it and needs none.
     Keep(Option<i64>),
     Take,
     Renew,
@@ -62,8 +62,9 @@ pub enum LeaseStep {
 }
 
 impl LeaseStep {
-    /// The step of a node that has a lease until `own_ends_milliseconds`, or none. `is_needed` says
-    /// that it takes deliveries under it now, and `has_held` that it took some before.
+    /// The step of a node that has the lease until `own_ends_milliseconds`, or does not have it.
+    /// `is_needed`: the node is about to take deliveries under it. `has_held`: it holds some that
+    /// it took earlier.
     pub const fn next(
         own_ends_milliseconds: Option<i64>,
         is_needed: bool,
@@ -78,8 +79,9 @@ impl LeaseStep {
         }
     }
 
-    /// Takes the step. Answers until when the node has the lease afterwards; `None` if it has none.
-    pub fn take(
+    /// Carries the step out. Answers until when the node has the lease afterwards; `None` if it
+    /// does not have it.
+    pub fn carry_out(
         self,
         tx: &mut dyn Tx,
         now: &Now,
@@ -108,13 +110,13 @@ impl LeaseStep {
     }
 }
 
-/// Ends a lease, so that another node finds at once what is due.
+/// Ends a lease, so that another node finds what is due at once.
 pub fn release(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     holder: QueueHolder,
 ) -> Result<(), StoreError> {
-    rows::queue_due_again(tx, endpoint_id)?;
+    rows::queue_recompute_due(tx, endpoint_id)?;
     rows::queue_lease_end(tx, endpoint_id, holder)
 }
 

@@ -1,9 +1,9 @@
 //! Replays: events that a caller wants to be delivered again.
 //!
-//! A range is replayed in parts, so that no write waits for the whole of it. It is counted before
-//! the request's transaction opens. The transaction does the first part. A row holds what is left,
-//! and a worker continues with it. Each part commits together with the position of the next one, so
-//! that a crash in between loses nothing and begins nothing twice.
+//! A range of time is replayed in parts, so that no write waits for the whole of it. Its deliveries
+//! are counted before the request's transaction opens. The transaction does the first part. A row
+//! stores what is left, and a worker continues with it. Each part commits together with the
+//! position of the next one, so that a crash in between loses nothing and begins nothing twice.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -29,18 +29,18 @@ use crate::store::{Cost, Signal, Tx};
 pub const REPLAYED_MAX: i64 = 10_000;
 /// Events, or deliveries, that one transaction of a replay covers.
 pub const PART_MAX: i64 = 100;
-/// After a part the worker rests this many times as long as the part took, so all replays together
-/// take at most a quarter of the time.
+/// After a part the worker rests this many times as long as the part took, so that all replays
+/// together use at most a quarter of the time.
 const RESTS_PER_PART: u32 = 3;
 /// How often the worker looks for replays.
 const LOOK_MILLISECONDS: u64 = 200;
-/// The rest after a fault of the store.
-const FAULT_REST: Duration = Duration::from_secs(1);
-/// How far an event's `created` and its identifier may be apart in one account's time: the
-/// difference of two nodes' clocks, and the time until it was sequenced.
+/// How long the worker rests after an error of the store.
+const ERROR_REST: Duration = Duration::from_secs(1);
+/// How far an event's `created` and the time in its identifier may be apart, not counting the
+/// account's test clock: two nodes' clocks differ, and the event waits to be sequenced.
 const CLOCKS_APART_SECONDS_MAX: i64 = 600;
 
-/// The refusal of an event that does not exist, or no longer.
+/// The refusal for an event that does not exist, or not any more.
 pub fn event_not_found(event: &NamedId<kind::Event>, mode: Mode) -> RefusalEntry {
     event.missing("event_id", mode)
 }
@@ -56,7 +56,7 @@ pub enum Replay {
     },
 }
 
-/// What is left of the replay of a range. An account has at most one.
+/// What is left of the replay of a range. There is at most one in each account and mode.
 pub struct LeftReplay {
     pub scope: Scope,
     pub endpoint_id: EndpointId,
@@ -64,18 +64,19 @@ pub struct LeftReplay {
     pub next: EventId,
     /// The first event after the range.
     pub before: EventId,
-    /// When its events were created, in Unix seconds.
+    /// The range: when its events were created, in Unix seconds.
     pub created: RangeInclusive<i64>,
-    /// Only deliveries that the receiver has not taken.
+    /// Whether it begins only deliveries that the receiver has not taken.
     pub only_failed: bool,
 }
 
-/// What a range holds.
+/// How many deliveries the replay of a range begins.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     /// Deliveries to begin.
     pub deliveries_count: u64,
-    /// The first event that came too late to be counted.
+    /// The smallest identifier after the last event that was counted. Later events are not
+    /// replayed.
     pub before: EventId,
 }
 
@@ -85,10 +86,11 @@ struct ReplayPart {
     is_last: bool,
 }
 
-/// Begins a new schedule for deliveries, and makes the missing ones if the endpoint wants the
-/// event; answers how many. `only_failed` restricts this to deliveries that the receiver has not
-/// taken: `failed`, `recorded`, and `pending` that wait for another attempt. Those of a long range
-/// follow in parts.
+/// Begins a new schedule for each delivery, and makes a delivery where one is missing and the
+/// endpoint wants the event. `only_failed` restricts this to deliveries that the receiver has not
+/// taken: those `failed`, those `recorded`, and those `pending` that had an attempt. Of a long
+/// range this does the first part, and the worker does the rest. Answers how many deliveries there
+/// are, those of later parts included.
 pub fn replay(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -122,13 +124,13 @@ pub fn replay_counted(
         }
         Replay::Range { since, until, only_failed } => {
             refuse_second(tx, endpoint.scope)?;
-            let mut left = whole(now, endpoint, since, until, only_failed);
+            let mut left = unstarted_replay(now, endpoint, since, until, only_failed);
             let counted = match counted {
                 Some(counted) => counted,
                 None => count(tx, endpoint, &left)?,
             };
             left.before = counted.before;
-            let part = go_through_part(tx, now, endpoint, &mut left)?;
+            let part = replay_part(tx, now, endpoint, &mut left)?;
             let at = now.instant_milliseconds();
             rows::replayed_range(tx, endpoint.id, at, &counted, part.begun_count)?;
             if !part.is_last {
@@ -139,7 +141,8 @@ pub fn replay_counted(
     }
 }
 
-/// Counts what a range holds; `None` for a single event, which needs no count.
+/// Counts the deliveries that the replay of a range begins; `None` for a single event, which needs
+/// no count.
 pub fn count_before_transaction(
     tx: &mut dyn Tx,
     now: &Now,
@@ -148,16 +151,22 @@ pub fn count_before_transaction(
 ) -> Result<Option<Counted>, OperationError> {
     let Replay::Range { since, until, only_failed } = *replay else { return Ok(None) };
     refuse_second(tx, endpoint.scope)?;
-    count(tx, endpoint, &whole(now, endpoint, since, until, only_failed)).map(Some)
+    count(tx, endpoint, &unstarted_replay(now, endpoint, since, until, only_failed)).map(Some)
 }
 
-/// A replay of which nothing is done yet.
-fn whole(now: &Now, endpoint: &Endpoint, since: i64, until: i64, only_failed: bool) -> LeftReplay {
+/// The replay of a range of which nothing is done yet.
+fn unstarted_replay(
+    now: &Now,
+    endpoint: &Endpoint,
+    since: i64,
+    until: i64,
+    only_failed: bool,
+) -> LeftReplay {
     // An expired event can no longer be delivered, and its deliveries are about to be purged.
     let kept_since = now.instant() - EVENT_KEPT_SECONDS;
-    // `created` decides which events belong to the range. Identifiers only bound what is read: an
-    // identifier has the instant at which its event was sequenced, and `created` is at most the
-    // test clock's offset later.
+    // `created` decides which events belong to the range. Identifiers only limit what is read: an
+    // identifier contains the instant at which its event was sequenced, and `created` is later by
+    // at most the test clock's offset.
     let earliest =
         since.saturating_sub(now.clock_offset_seconds()).saturating_sub(CLOCKS_APART_SECONDS_MAX);
     let latest = until.saturating_add(CLOCKS_APART_SECONDS_MAX);
@@ -171,7 +180,7 @@ fn whole(now: &Now, endpoint: &Endpoint, since: i64, until: i64, only_failed: bo
     }
 }
 
-/// Refuses a second replay of a range while one of the account is under way.
+/// Refuses the replay of a range while the account has another one under way.
 fn refuse_second(tx: &mut dyn Tx, scope: Scope) -> Result<(), OperationError> {
     if rows::replay_left(tx, scope)?.is_none() {
         return Ok(());
@@ -192,21 +201,21 @@ fn count(
     endpoint: &Endpoint,
     left: &LeftReplay,
 ) -> Result<Counted, OperationError> {
-    // Events become visible in the order of their identifiers. Those that come while the parts are
-    // done are neither counted nor replayed.
+    // Events become visible in the order of their identifiers. Those that come later, while the
+    // parts are done, are neither counted nor replayed.
     let newest = events::rows::latest(tx, endpoint.scope, 1)?;
-    let behind_newest = newest.first().map_or(left.next, |newest| following(newest.id));
-    let before = left.before.min(behind_newest);
+    let after_newest = newest.first().map_or(left.next, |newest| following(newest.id));
+    let before = left.before.min(after_newest);
     let (from, created) = (left.next, left.created.clone());
     let deliveries_count = if left.only_failed {
         let found =
             rows::deliveries_of_events(tx, endpoint.id, from, before, created, REPLAYED_MAX + 1)?;
-        refuse_wide(found.len())?;
+        refuse_wide(found.len(), left.only_failed)?;
         found.iter().filter(|delivery| is_replayable(delivery)).count()
     } else {
         let found =
             events::rows::between(tx, endpoint.scope, from, before, created, REPLAYED_MAX + 1)?;
-        refuse_wide(found.len())?;
+        refuse_wide(found.len(), left.only_failed)?;
         let known = deliveries_of(tx, endpoint, &found)?;
         let begins =
             |event: &&EventRow| position_of(&known, event).is_ok() || is_wanted(endpoint, event);
@@ -216,7 +225,7 @@ fn count(
 }
 
 /// Does the next part.
-fn go_through_part(
+fn replay_part(
     tx: &mut dyn Tx,
     now: &mut Now,
     endpoint: &Endpoint,
@@ -242,7 +251,7 @@ fn go_through_part(
     Ok(ReplayPart { begun_count, is_last: left.next >= left.before })
 }
 
-/// The deliveries of events that follow one another, in their order.
+/// The endpoint's deliveries of these events, which follow one another, in the same order.
 fn deliveries_of(
     tx: &mut dyn Tx,
     endpoint: &Endpoint,
@@ -257,7 +266,8 @@ fn position_of(known: &[Delivery], event: &EventRow) -> Result<usize, usize> {
     known.binary_search_by_key(&event.id, |delivery| delivery.event_id)
 }
 
-/// Whether the receiver has not taken it: failed, recorded, or waiting for another attempt.
+/// Whether the receiver has not taken the delivery: it failed, is recorded, or waits for another
+/// attempt.
 fn is_replayable(delivery: &Delivery) -> bool {
     match delivery.status {
         DeliveryStatus::Failed | DeliveryStatus::Recorded => true,
@@ -266,7 +276,8 @@ fn is_replayable(delivery: &Delivery) -> bool {
     }
 }
 
-/// Begins the deliveries of events, again or for the first time; answers how many.
+/// Begins the deliveries of events, again or for the first time; answers how many. `known` are the
+/// deliveries that there are, in the order of the events.
 fn begin_all(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -280,9 +291,11 @@ fn begin_all(
         match position_of(known, event) {
             Ok(position) => again.push(&known[position]),
             Err(_) if is_wanted(endpoint, event) => {
-                let status = DeliveryStatus::Pending;
-                let begun = deliveries::begun(now, endpoint.id, event.id, event.created, status);
-                missing.push(begun);
+                let (event_id, created, status) =
+                    (event.id, event.created, DeliveryStatus::Pending);
+                let delivery =
+                    deliveries::new_delivery(now, endpoint.id, event_id, created, status);
+                missing.push(delivery);
             }
             Err(_) => {}
         }
@@ -325,7 +338,7 @@ pub(super) fn replay_next_part(
     let from = left.next;
     let is_over = match rows::find(tx, scope, left.endpoint_id)? {
         Some(endpoint) => {
-            let part = go_through_part(tx, now, &endpoint, &mut left)?;
+            let part = replay_part(tx, now, &endpoint, &mut left)?;
             rows::replayed_on(tx, endpoint.id, part.begun_count)?;
             part.is_last
         }
@@ -352,7 +365,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
 
 /// Finds accounts with a replay under way; answers how long to rest.
 async fn find_replays(app: &AppState, scopes: &mut VecDeque<Scope>) -> Duration {
-    // The writer reports an error of the store.
+    // An error of the store is not reported here: workers that write meet it too.
     let found = app.store.read(Cost::Point, |tx| Ok(rows::replay_scopes(tx)?)).await;
     scopes.extend(found.unwrap_or_default());
     if scopes.is_empty() { Duration::from_millis(LOOK_MILLISECONDS) } else { Duration::ZERO }
@@ -365,17 +378,23 @@ async fn take_part_of(app: &AppState, scope: Scope) -> Duration {
         Ok(()) => begun.elapsed() * RESTS_PER_PART,
         Err(failure) => {
             tracing::error!(?failure, "a replay could not go on; it is tried again in a second");
-            FAULT_REST
+            ERROR_REST
         }
     }
 }
 
-pub(super) fn refuse_wide(found: usize) -> Result<(), Refusal> {
+/// Refuses a range with more than [`REPLAYED_MAX`] events; with `only_failed`, `found` counts
+/// deliveries instead, also those that succeeded.
+pub(super) fn refuse_wide(found: usize, only_failed: bool) -> Result<(), Refusal> {
     if i64::try_from(found).unwrap_or(i64::MAX) <= REPLAYED_MAX {
         return Ok(());
     }
+    let what = match only_failed {
+        true => "deliveries to this endpoint, counting those that succeeded",
+        false => "events",
+    };
     let message = format!(
-        "More than {REPLAYED_MAX} events lie in this range. Send an earlier until, and replay the \
+        "This range has more than {REPLAYED_MAX} {what}. Send an earlier until, and replay the \
          rest with further calls."
     );
     Err(Refusal::one(
@@ -384,7 +403,7 @@ pub(super) fn refuse_wide(found: usize) -> Result<(), Refusal> {
     ))
 }
 
-/// The smallest identifier of an event of a Unix second.
+/// The smallest identifier that an event can have in a Unix second.
 pub(super) fn event_floor(seconds: i64) -> EventId {
     Id::lowest_at(seconds.saturating_mul(1_000))
 }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::deliveries;
 use super::fan_out::Subscribers;
-use super::handover::{Handover, LeasedDelivery};
+use super::handover::{HandedDelivery, Handover};
 use crate::app_state::AppState;
 use crate::background::leader::WorkerLease;
 use crate::events;
@@ -22,12 +22,12 @@ use crate::store::{Cost, Signal, Tx};
 
 /// Events that one run of the sequencer takes.
 const SEQUENCED_MAX: i64 = 2_000;
-/// How often the outbox is checked for rows of other nodes.
+/// The pause between two looks for outbox rows of other nodes.
 const LOOK_MILLISECONDS: u64 = 20;
-/// How long the sequencer lets rows gather after a run: its commits and those of requests share one
-/// disk.
+/// How long the sequencer waits after a run, so that the next run takes more rows: its commits and
+/// those of requests share one disk.
 const GATHER_MILLISECONDS: u64 = 5;
-/// How long it rests after an error of the store.
+/// How long the sequencer pauses after an error of the store.
 const FAULT_PAUSE_MILLISECONDS: u64 = 250;
 
 /// Turns outbox rows into events with strictly rising identifiers, and into deliveries. On the
@@ -62,7 +62,7 @@ pub fn sequence_for(
     events::rows::remove_outbox(tx, &outbox)
 }
 
-/// Shows that the sequencer works, until it is dropped.
+/// Shows the worker that the sequencer works, until this is dropped.
 struct Sequencing<'s>(&'s watch::Sender<bool>);
 
 impl Sequencing<'_> {
@@ -87,11 +87,12 @@ pub async fn run(
 ) {
     // The embedded store sequences in its own commits, and gives no lease.
     let Some(lease) = lease else { return };
-    // A commit of this node signals that there are rows. For those of other nodes it has to look.
-    let mut is_told = false;
-    let mut doubtful = Vec::new();
+    // A commit of this node signals new rows. Rows of other nodes are found by looking.
+    let mut is_signalled = false;
+    // Deliveries of runs that failed, whose commit may have succeeded all the same.
+    let mut unconfirmed = Vec::new();
     while !*stop.borrow() {
-        let waiting = match is_told {
+        let waiting = match is_signalled {
             true => Ok(true),
             false => {
                 app.store
@@ -99,8 +100,8 @@ pub async fn run(
                     .await
             }
         };
-        is_told = false;
-        give_back(&app, &mut doubtful).await;
+        is_signalled = false;
+        give_back(&app, &mut unconfirmed).await;
         let mut pause = LOOK_MILLISECONDS;
         match waiting {
             Ok(false) => {}
@@ -109,7 +110,7 @@ pub async fn run(
                 let subscribing = handover.clone();
                 let sequenced = app.store.write(move |tx, now| {
                     let subscribers = Subscribers::handed_over_by(&subscribing);
-                    // Is sent to the server together with the lock, and runs once the lock is held.
+                    // The query is sent together with the lock, and runs once the lock is held.
                     events::rows::prefetch_outbox(tx, SEQUENCED_MAX)?;
                     if let Some(last) = lease.lock(tx)? {
                         now.mint_above(last.as_u128());
@@ -120,9 +121,9 @@ pub async fn run(
                 let sequenced = sequenced.await;
                 match &sequenced {
                     Ok(()) => handover.hand_over(),
-                    Err(_) => doubtful.extend(handover.take_doubtful()),
+                    Err(_) => unconfirmed.extend(handover.take_unconfirmed()),
                 }
-                // The worker relies on nothing being handed over after this.
+                // After this nothing may be handed over: a worker that stops relies on it.
                 drop(sequencing);
                 match sequenced {
                     Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,
@@ -136,34 +137,34 @@ pub async fn run(
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(pause)) => {}
-            () = app.store.signals.outbox.notified() => is_told = true,
+            () = app.store.signals.outbox.notified() => is_signalled = true,
             _ = stop.changed() => {}
         }
     }
-    give_back(&app, &mut doubtful).await;
+    give_back(&app, &mut unconfirmed).await;
 }
 
 /// Gives back deliveries that were written as claimed by a run that failed, because the worker was
 /// not told of them. If the run was not committed, no delivery changes, and the worker only looks
 /// at the endpoint once more. What cannot be given back is due again when its lease ends.
-async fn give_back(app: &AppState, doubtful: &mut Vec<LeasedDelivery>) {
+async fn give_back(app: &AppState, unconfirmed: &mut Vec<HandedDelivery>) {
     let now_milliseconds = app.store.clock.milliseconds();
-    doubtful.retain(|delivery| delivery.lease_ends_milliseconds > now_milliseconds);
-    if doubtful.is_empty() {
+    unconfirmed.retain(|delivery| delivery.lease_ends_milliseconds > now_milliseconds);
+    if unconfirmed.is_empty() {
         return;
     }
-    let held = doubtful.clone();
+    let claimed = unconfirmed.clone();
     let given_back = app.store.write(move |tx, _| {
-        for delivery in &held {
+        for delivery in &claimed {
             let claim = (delivery.due.clone(), delivery.lease_ends_milliseconds);
             deliveries::release(tx, delivery.endpoint_id, &[claim])?;
         }
         tx.signal(Signal::Deliveries);
         Ok(())
     });
-    // An error of the store is reported with the outbox.
+    // An error of the store is not reported here: the sequencer's next run meets it too.
     if given_back.await.is_ok() {
-        doubtful.clear();
+        unconfirmed.clear();
     }
 }
 

@@ -1,5 +1,5 @@
-//! Looks accounts up: takes the due questions, asks them outside any transaction, and applies the
-//! answers.
+//! Looks accounts up: claims the questions that are due, asks them outside any transaction, and
+//! applies the answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::services::Services;
 use crate::store::Cost;
 use crate::store::Store;
 
-/// Questions under way at the same time: few, to be gentle with the service.
+/// The most questions under way at the same time. Few, to spare the service that answers them.
 const ASKED_MAX: usize = 8;
 /// The longest sleep, in case the worker missed a signal.
 const WAIT_MILLISECONDS_MAX: i64 = 1_000;
 
-/// Asks until `stop`. Questions that are then under way are asked again by the next run.
+/// Asks until `stop`. The next run asks again what was under way then.
 pub async fn run(
     store: Store,
     services: Arc<Services>,
@@ -87,7 +87,8 @@ async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed
     let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
     let outcome = match services.ports(scope.mode()) {
         Ok(ports) => {
-            // After the lease another worker may be asking the same question.
+            // The deadline lies before the end of the lease, after which another worker may ask the
+            // same question.
             let deadline = Duration::from_millis(LEASE_MILLISECONDS.unsigned_abs() - 5_000);
             let late = LookedUp::Unanswered { reason: "deadline", retry_after_seconds: None };
             tokio::time::timeout(deadline, ports.accounts.look_up(&claimed.question))
@@ -100,7 +101,7 @@ async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed
         LookedUp::Answered(_) | LookedUp::Named { .. } => metrics.count("answered"),
         LookedUp::Unanswered { reason, .. } => {
             metrics.count(reason);
-            // Logs the first failure and every tenth. The metric counts all.
+            // Logs the first failure, and every tenth after it. The metric counts all.
             if attempts_count % 10 == 0 {
                 tracing::warn!(beneficiary = %beneficiary_id, reason, attempts = attempts_count + 1,
                     "an account could not be looked up; tried again");

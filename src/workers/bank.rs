@@ -42,7 +42,7 @@ const UNANSWERED_MAX: i64 = 500;
 pub struct Bank {
     settings: Arc<BankSettings>,
     folders: Folders,
-    /// Which start of the machine this is; `None` where the system does not say.
+    /// The identifier of the machine's present boot; `None` if the system does not tell it.
     boot: Option<String>,
     /// The inbox as the last look saw it.
     seen: Vec<InboxFile>,
@@ -75,7 +75,7 @@ impl Bank {
             .map(|text| text.trim().to_owned());
         Bank::open_in_boot(settings, boot)
     }
-    /// Like [`Bank::open`], with a given boot of the machine, for tests.
+    /// Like [`Bank::open`], with a given identifier of the boot, for tests.
     pub fn open_in_boot(settings: Arc<BankSettings>, boot: Option<String>) -> Result<Bank, String> {
         let folders = Folders::open(&settings.folder)?;
         Ok(Bank { settings, folders, boot, seen: Vec::new(), waiting_told: Vec::new() })
@@ -166,7 +166,8 @@ impl Bank {
     }
 }
 
-/// Marks a payout that is with the bank as one of unknown outcome. `false` if it ended before.
+/// Marks a payout that is with the bank as one of unknown outcome. `false`, and nothing changes, if
+/// the payout has ended.
 fn mark_unknown(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -224,8 +225,8 @@ pub async fn compare(app: &AppState) -> bool {
     is_compared
 }
 
-/// Shows in the metrics which files the agent has not taken. Ignores a folder that cannot be read,
-/// because that fails the turns too.
+/// Shows in the metrics how many files the agent has not taken, and for how long the oldest has
+/// waited. Ignores a folder that cannot be read, because the next turn fails for it too.
 fn show_outbox(app: &AppState, folders: &Folders) {
     let Ok((count, oldest)) = folders.untaken() else { return };
     let now_seconds = app.store.clock.milliseconds() / 1000;
@@ -244,13 +245,13 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
             return;
         }
     };
-    let mut reconciled: Option<Day> = None;
+    let mut compared_on: Option<Day> = None;
     let mut is_compared = false;
     while !*stop.borrow() {
         let today = Day::at(app.store.clock.milliseconds() / 1000);
-        if today != reconciled {
+        if today != compared_on {
             is_compared = compare(&app).await;
-            reconciled = today;
+            compared_on = today;
         }
         let mut turn = TurnReport::default();
         match bank.take_turn(&app, &mut turn).await {
@@ -263,8 +264,9 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
                 );
             }
         }
-        // Now the operator needs the figures, so compare without waiting for the next day. The same
-        // if a decision or a statement has changed them, unless the last comparison failed.
+        // After an alarm the operator needs the figures, so they are compared without waiting for
+        // the next day. The same holds if a decision or a statement has changed them, unless the
+        // last comparison failed.
         let outdated = app.store.read(Cost::Scan, |tx| Ok(kept::is_outdated(tx)?)).await;
         if turn.alarms_count > 0 || (is_compared && outdated.is_ok_and(|is_it| is_it)) {
             is_compared = compare(&app).await;

@@ -1,6 +1,7 @@
-//! Watches the machine's clock, which is the clock of the embedded store. If somebody steps it
-//! while the service runs, the service keeps the time of its start and reports the step. The time
-//! is stored every 30 s, so that a start notices a step during a stop.
+//! Watches the machine's clock, from which the embedded store takes the time at its start. If
+//! somebody steps it while the service runs, the service goes on with its own time and reports the
+//! step. That time is stored every 30 s, so that a start notices a step made while the service was
+//! down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +16,20 @@ use crate::webhooks;
 
 /// How often the machine's clock is checked.
 const LOOK_SECONDS: u64 = 2;
-/// Smaller differences are no step: time services make corrections of that size.
+/// Smaller differences are no step, because time services make corrections of that size.
 const STEP_MILLISECONDS_MIN: i64 = 2_000;
 /// After how many checks the service's time is stored.
 const LOOKS_PER_NOTE: u64 = 15;
-/// How far the time at a start must be from the expected time to count as a step.
+/// How far the time must be from the stored time plus the time that passed since, to count as a
+/// step.
 const START_MILLISECONDS_MIN: i64 = 60_000;
 
 /// Name of the stored time, in Unix milliseconds.
 const CLOCK_NOTE: &str = "clock_milliseconds";
 /// Name of the stored uptime of the machine at that moment: the boot's identifier and milliseconds.
 const BOOT_NOTE: &str = "clock_boot";
-/// Name of the stored extension of answers: by how many seconds, and until which Unix second.
+/// Name of the stored extension: by how many seconds answers are kept longer, and until which Unix
+/// second.
 const LONGER_NOTE: &str = "clock_answers_longer";
 
 /// Call this before the first request, so that a clock that was put forward while the service was

@@ -1,5 +1,6 @@
-//! Housekeeping: derives deposit addresses ahead, removes expired rows a few at a time, and has
-//! outbox rows of other processes sequenced.
+//! Housekeeping: derives deposit addresses ahead, removes expired rows a few at a time, ends old
+//! requests for a second person's approval, and wakes the sequencer for outbox rows of other
+//! processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ const PURGED_ROWS_MAX: i64 = 500;
 const ACCOUNTS_PURGED_MAX: usize = 100;
 /// Accounts whose oldest events are looked up in one statement.
 const OLDEST_LOOKED_UP_MAX: i64 = 1_000;
-/// How long totals of payouts are kept after their day or month.
+/// How long totals of payouts are kept after the end of their day or month.
 const TOTALS_KEPT_MILLISECONDS: i64 = 86_400_000;
 /// The shortest time between two looks at an account's events.
 const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
@@ -96,7 +97,7 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
 async fn note_limits(app: &AppState) {
     let limits = app.services.settings.payout_limits.clone();
     let note =
-        move |tx: &mut dyn Tx, now: &mut Now| Ok(limits::keep_in_force_since(tx, now, &limits)?);
+        move |tx: &mut dyn Tx, now: &mut Now| Ok(limits::note_limits_in_force(tx, now, &limits)?);
     if let Err(failure) = app.store.write(note).await {
         tracing::error!(?failure, "the payout limits in force could not be recorded");
     }
@@ -111,13 +112,14 @@ pub struct Purger {
     looks: BTreeSet<(i64, Scope)>,
     /// Accounts up to this number are in `looks`.
     accounts_known: i64,
-    /// Requests for a second person that the last check found would be declined.
+    /// Numbers of requests for a second person's approval that could not be carried out at the last
+    /// check.
     declined_requests: BTreeSet<i64>,
 }
 
 impl Purger {
-    /// Ends requests for a second person that are too old, or that were declined now and a run
-    /// earlier.
+    /// Ends requests for a second person's approval that are too old, or that could not be carried
+    /// out at this check and at the one before.
     async fn end_requests(&mut self, app: &AppState) -> Result<(), OperationError> {
         let before = std::mem::take(&mut self.declined_requests);
         let pending = app.store.read(Cost::Point, |tx| Ok(four_eyes::rows::pending_numbers(tx)?));
@@ -181,8 +183,8 @@ impl Purger {
 }
 
 impl Purger {
-    /// Plans the first look at accounts that are new to this process for when the oldest event of
-    /// each expires. A few statements find that out, however many accounts there are.
+    /// Plans when to look first at each account that is new to this process: when its oldest event
+    /// expires. This takes a few statements, however many accounts there are.
     async fn take_up_accounts(&mut self, app: &AppState) -> Result<(), OperationError> {
         let count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await?;
         if count == self.accounts_known {
@@ -213,7 +215,8 @@ impl Purger {
 }
 
 /// Removes expired events of some accounts, up to `PURGED_ROWS_MAX` in all. Answers for each
-/// account when to look again (Unix milliseconds), and whether all its expired events are gone.
+/// account when to look again (Unix milliseconds; 0 means at once), and whether all its expired
+/// events are gone.
 fn purge_events(
     tx: &mut dyn Tx,
     now: &Now,

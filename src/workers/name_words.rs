@@ -1,5 +1,5 @@
-//! Stores the words of names from versions that stored none or others: walks once through all of
-//! them.
+//! Stores the words of names that were written by versions which stored none, or other words. It
+//! walks once through all senders and beneficiaries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::kernel::{Id, InternalId, ObjectKind, Scope, StoreError};
 use crate::store::{Tx, meta};
 use crate::{keys, name_words};
 
-/// Names of one transaction.
+/// Names whose words one transaction stores.
 const NAMES_AT_ONCE: i64 = 200;
 /// Name of the stored position of the walk: the scope, whether its senders or beneficiaries are
 /// walked, and the last one of them. Another name begins another walk: change it when
@@ -51,6 +51,7 @@ pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     if place == DONE {
         return Ok(true);
     }
+    // The code 2 is the scope of account 1 in test mode.
     let (code, is_sender, after) = read(&place).unwrap_or((2, true, [0; 16]));
     let scope = Scope::from_code(code);
     if scope.account_number() > keys::rows::accounts_count(tx)? {

@@ -11,7 +11,7 @@ use crate::rates::{RateRefusal, rows};
 use crate::store::Cost;
 use crate::store::Store;
 
-/// What Prometheus reads of the polls.
+/// The metrics of the polls.
 #[derive(Clone, Default)]
 pub struct RateMetrics {
     pub refusals: Reasons,
@@ -21,7 +21,7 @@ pub struct RateMetrics {
 /// Takes the rate that an earlier run stored. Call it before the first request, so that the service
 /// can quote at once if the rate is not too old.
 pub async fn restore(store: &Store, rates: &HttpRates) {
-    match store.read(Cost::Point, |tx| Ok(rows::find(tx, rows::SOURCE)?)).await {
+    match store.read(Cost::Point, |tx| Ok(rows::find(tx, rows::LIVE_MARKET)?)).await {
         Ok(Some((last, anchor))) => rates.restore(last, anchor),
         Ok(None) => {}
         Err(failure) => tracing::error!(
@@ -60,7 +60,7 @@ pub async fn poll(store: &Store, rates: &HttpRates, metrics: &RateMetrics) {
     let Ok((rate, anchor)) = polled else { return };
     // A rate that cannot be stored is still good: quotes use the one in memory.
     if let Err(failure) =
-        store.write(move |tx, _| Ok(rows::save(tx, rows::SOURCE, &rate, &anchor)?)).await
+        store.write(move |tx, _| Ok(rows::save(tx, rows::LIVE_MARKET, &rate, &anchor)?)).await
     {
         tracing::error!(?failure, "the exchange rate could not be kept in the store");
     }

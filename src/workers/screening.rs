@@ -1,5 +1,5 @@
-//! Watches the sanctions lists. Every node reads changed files again, and one node screens
-//! everybody in live mode again if the entries changed.
+//! Watches the sanctions lists. Every node reads changed files again. If the entries changed, one
+//! node screens all senders and active beneficiaries of live mode again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +31,6 @@ const SETTLE: Duration = Duration::from_secs(2 * LOOK_SECONDS);
 pub const STEP_ROWS_MAX: i64 = 16;
 /// Name of the stored hash of the list entries with which everybody was last screened.
 const SCREENED_META: &str = "screened_lists";
-
 /// Name of the stored progress of the last walk over everybody, which every node can show.
 const WALK_META: &str = "screening_walk";
 
@@ -42,7 +41,7 @@ pub struct ScreeningProgress {
     pub began_at: i64,
     /// The account that the walk is in, counted from 1.
     pub account_number: i64,
-    /// It is at the account's beneficiaries; its senders are done.
+    /// Whether it is at the account's beneficiaries; the senders are done then.
     pub is_beneficiaries: bool,
     /// Senders and beneficiaries that are done.
     pub count: i64,
@@ -72,6 +71,7 @@ impl ScreeningProgress {
                 self.count = walk.count;
                 self.account_number = walk.account_number;
                 self.is_beneficiaries = walk.table == ScreenedTable::Beneficiaries;
+                // An identifier begins with its time.
                 let milliseconds = (u128::from_be_bytes(walk.after) >> 80) as i64;
                 self.reached = (milliseconds > 0).then_some(milliseconds / 1_000);
             }
@@ -207,8 +207,9 @@ fn questions_of_checks(
     Ok(questions)
 }
 
-/// Asks the lists the questions of due checks before their transaction opens, which then finds the
-/// answers in memory. Ignores an error of the store, because the transaction will meet it too.
+/// Asks the lists the questions of due checks before the transaction of these checks opens, so that
+/// it finds the answers in memory. Ignores an error of the store, because the transaction will meet
+/// it too.
 pub async fn ahead_of_checks(app: &AppState) {
     let Some(lists) = &app.services.screening else { return };
     let (services, until) = (app.services.clone(), app.store.clock.milliseconds());
@@ -401,7 +402,7 @@ mod tests {
     }
 
     impl Stage {
-        /// A store and a test world whose screening reads this list.
+        /// A store, and services of test mode whose screening reads this list.
         async fn new(list: &str) -> Stage {
             let mut random = [0; 8];
             getrandom::fill(&mut random).unwrap();
@@ -928,7 +929,8 @@ mod tests {
             });
             let refund = refund.await;
             let Some(is_listed) = wanted else {
-                // What no refund goes to is forgotten, and another one may be given.
+                // An address that no refund may go to is dropped, and the payer may give another
+                // one.
                 assert!(refund.takes_payer_address() && refund.to_address.is_none());
                 continue;
             };
@@ -1006,7 +1008,7 @@ mod tests {
         }
     }
 
-    /// Whoever looks sees how far a walk has come, and when it ended.
+    /// The stored progress says how far a walk has come, and when it ended.
     #[tokio::test]
     async fn a_walk_tells_how_far_it_has_come() {
         let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;

@@ -20,8 +20,8 @@ use crate::test_helpers::clock;
 /// PostgreSQL's lanes give a transaction up, so slow statements make transactions smaller, instead
 /// of undoing the same tasks again and again.
 const TASKS_SECONDS_MAX: u64 = 2;
-/// The longest sleep on a shared store. Other nodes write tasks too, and their signals do not reach
-/// this node.
+/// The longest sleep on a shared store, where other nodes write tasks too and their signals do not
+/// reach this node.
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 /// How long after a failure a task is tried again.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
@@ -135,7 +135,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
-            // What was just written may be due earlier than what was known, so look again.
+            // A task that was just written may be due before the one that this waits for.
             () = app.store.signals.tasks.notified() => {}
             _ = stop.changed() => {}
         }

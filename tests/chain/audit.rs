@@ -680,7 +680,7 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
             },
             "does not have block",
         ),
-        ("another chain", |faults, _| faults.chain_id = Some(5), "is of chain 5"),
+        ("another chain", |faults, _| faults.chain_id = Some(5), "belongs to chain 5"),
         ("overloaded", |faults, _| faults.is_overloaded = true, "could not be checked"),
     ];
     for (what, plant, expected) in stopped {

@@ -471,8 +471,8 @@ async fn a_token_that_hands_over_stops_new_addresses() {
     );
 }
 
-/// Once the operator has configured the contract that a token was handed over to, transfers are
-/// taken again, and paid with it.
+/// Once the operator has configured the contract that a token moved to, transfers are taken again,
+/// and paid with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_successor_that_is_configured_takes_over() {
     let setup = Setup { funding_seconds: 86_400, chain: Process::chain_now(), ..Setup::default() };

@@ -482,7 +482,7 @@ async fn a_wrong_chain_or_token_is_refused_at_the_start() {
         (
             "the chain",
             with("HUNDI_TEST_CHAIN_CHAIN_ID", "1"),
-            Some("is of chain 728126428 and not of 1"),
+            Some("belongs to chain 728126428 and not to chain 1"),
         ),
         ("the decimals", with("HUNDI_TEST_CHAIN_DECIMALS", "18"), Some("has 6 decimals")),
         (
@@ -529,7 +529,7 @@ async fn the_service_starts_only_before_its_own_chain() {
     set_variables(&mut home, &[proxy.url()], &token, &setup);
     let started = tokio::task::block_in_place(|| home.try_start(&[], "127.0.0.1:0"));
     assert!(started.is_err_and(|told| told.starts_with("it ended with exit status: 1")));
-    assert!(home.log().contains("is of chain 5 and not of 728126428"), "{}", home.log());
+    assert!(home.log().contains("belongs to chain 5 and not to chain 728126428"), "{}", home.log());
 
     proxy.change(|faults| {
         *faults = Faults { is_finalized_refused: true, is_solid_missing: true, ..Faults::default() }

@@ -727,7 +727,8 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
         .map(|word| word.as_str());
     assert_eq!(told, [over["id"].as_str(), Some("5.00"), Some("processing"), Some("excess")]);
     assert!(
-        !tokio::task::block_in_place(|| stage.home.log()).contains("the store does not take it")
+        !tokio::task::block_in_place(|| stage.home.log())
+            .contains("the store could not be read or written")
     );
     Stage::stop(server);
     stage.rewrite("[rates]", "[checks]\nadapter = 'manual'\n[rates]");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, Server, steps, until};
 
 const CHANGED: &str = "a transfer changed its status";
-const FAILED: &str = "a delivery failed";
+const FAILED: &str = "an attempt of a delivery failed";
 
 /// The lines about a settled transfer, once the log has the last of them.
 fn lines_about_a_transfer(home: &Home, server: &Server) -> (String, Vec<String>) {

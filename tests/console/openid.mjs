@@ -341,7 +341,7 @@ try {
       reply.writeHead(200, { "content-type": "application/json" }).end(body);
     };
     const cases = {
-      "calls itself otherwise": answering(description({ issuer: "https://another.example" })),
+      "differs from console.oidc.issuer": answering(description({ issuer: "https://another.example" })),
       "its token_endpoint is no https": answering(description({ token_endpoint: "http://another.example/token" })),
       "its jwks_uri is no https": answering(description({ jwks_uri: "http://another.example/jwks" })),
       "its authorization_endpoint is no https": answering(description({ authorization_endpoint: "javascript:x" })),
@@ -349,7 +349,7 @@ try {
       "its description: the answer is longer than 65536 bytes": answering(description({ more: "x".repeat(70_000) })),
       "its keys: the answer is longer than 262144 bytes": answering(description({}), `{"keys":[],"more":"${"x".repeat(270_000)}"}`),
       "its description: the answer cannot be read": answering("<html>"),
-      "it shows no key": answering(description({})),
+      "it publishes no key": answering(description({})),
       "its description: it answered 302": (_, reply) => reply.writeHead(302, { location: `${provider.issuer}/elsewhere` }).end(),
       "its description: no answer within 5000 ms": () => {},
     };

@@ -374,7 +374,7 @@ async fn with_second_factor(server: &Server, browser: &mut Browser<'_>) -> Vec<u
 /// resets nothing, and in an open session, also one that a provider's sign-in began.
 #[tokio::test]
 async fn wrong_codes_count_like_wrong_passwords() {
-    use hundi::staff::identities::{self, OutsideSignIn, Vouched};
+    use hundi::staff::provider_links::{self, OutsideSignIn, Vouched};
     let max = staff::sign_in::NAME_FAILURES_MAX;
     let server = manual_console(&[]).await;
     let instant = || server.clock.load(std::sync::atomic::Ordering::SeqCst) / 1000;
@@ -403,7 +403,7 @@ async fn wrong_codes_count_like_wrong_passwords() {
     let services = server.app.state.services.clone();
     let begun = server.app.state.store.write(move |tx, now| {
         let number = staff::rows::find_by_name(tx, "admin")?.unwrap().identity.number;
-        staff::rows::insert_identity(tx, number, "https://id.example", "a-1", now.instant())?;
+        staff::rows::insert_link(tx, number, "https://id.example", "a-1", now.instant())?;
         let vouched = Vouched {
             issuer: "https://id.example".into(),
             subject: "a-1".into(),
@@ -411,7 +411,7 @@ async fn wrong_codes_count_like_wrong_passwords() {
             has_second_factor: true,
         };
         let place = staff::sign_in::Place { address: "::1".into(), browser: String::new() };
-        match identities::sign_in(tx, now, &services, &vouched, &place)? {
+        match provider_links::sign_in(tx, now, &services, &vouched, &place)? {
             OutsideSignIn::Done { token, .. } => Ok(token.as_str().to_owned()),
             _ => panic!("nobody is signed in"),
         }
@@ -454,7 +454,7 @@ async fn wrong_codes_count_like_wrong_passwords() {
 
 #[tokio::test]
 async fn a_link_that_a_sign_in_makes_says_who_and_why() {
-    use hundi::staff::identities::{self, OutsideSignIn, Vouched};
+    use hundi::staff::provider_links::{self, OutsideSignIn, Vouched};
     let server = manual_console(&[]).await;
     let services = server.app.state.services.clone();
     let signed = server.app.state.store.write(move |tx, now| {
@@ -468,7 +468,7 @@ async fn a_link_that_a_sign_in_makes_says_who_and_why() {
             has_second_factor: true,
         };
         let place = staff::sign_in::Place { address: "::1".into(), browser: String::new() };
-        identities::sign_in(tx, now, &services, &vouched, &place)
+        provider_links::sign_in(tx, now, &services, &vouched, &place)
     });
     assert!(matches!(signed.await.unwrap(), OutsideSignIn::Done { .. }));
     let newest =

@@ -6,7 +6,7 @@ use hundi::decisions;
 use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Currency, DecidedBy, Id, Mode, Money, ObjectKind, Scope, Via, rupees};
 use hundi::screening::simulated::POSSIBLE_NAME;
-use hundi::staff::identities::{self, OutsideSignIn, Vouched};
+use hundi::staff::provider_links::{self, OutsideSignIn, Vouched};
 use hundi::staff::sign_in::Place;
 use hundi::staff::{self, Role};
 use hundi::store::{Cost, Value as StoreValue};
@@ -753,7 +753,7 @@ async fn arrives(server: &Server, vouched: Vouched) -> String {
     let services = server.app.state.services.clone();
     let place = Place { address: "192.0.2.1".into(), browser: "a test".into() };
     let done = server.app.state.store.write(move |tx, now| {
-        Ok(match identities::sign_in(tx, now, &services, &vouched, &place)? {
+        Ok(match provider_links::sign_in(tx, now, &services, &vouched, &place)? {
             OutsideSignIn::Done { operator, .. } => operator.name,
             OutsideSignIn::NotLinked => "not linked".into(),
             OutsideSignIn::SecondFactorNeeded => "factor needed".into(),

@@ -21,7 +21,7 @@ use hundi::keys::Permissions;
 use hundi::outbound::Client;
 use hundi::quote_locks::{self, QuoteAmount};
 use hundi::rails::simulated::SimulatedBank;
-use hundi::rates::RateSource;
+use hundi::rates::Market;
 use hundi::rates::fixed::FixedRate;
 use hundi::screening::lists::{Lists, Reload};
 use hundi::screening::settings::ScreeningSource;
@@ -55,7 +55,7 @@ impl Desk {
         let fixed = FixedRate { mid: Rate(88_000_000), usdt_usd: Rate(1_000_000) };
         Desk::new(Box::new(fixed), accounts).await
     }
-    pub async fn with_rates(rates: Box<dyn RateSource>) -> Desk {
+    pub async fn with_rates(rates: Box<dyn Market>) -> Desk {
         Desk::new(rates, Box::new(SimulatedVerifier)).await
     }
 
@@ -64,7 +64,7 @@ impl Desk {
         Desk::with_verifier(Box::new(SimulatedVerifier)).await
     }
 
-    async fn new(rates: Box<dyn RateSource>, accounts: Box<dyn AccountVerifier>) -> Desk {
+    async fn new(rates: Box<dyn Market>, accounts: Box<dyn AccountVerifier>) -> Desk {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).unwrap();
         let folder =

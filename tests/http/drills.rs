@@ -274,7 +274,7 @@ async fn who_does_not_answer_does_not_answer_quickly() {
     assert!(message(&report, "valid").contains("Start the receiver"), "{report}");
     assert!(message(&report, "answers_quickly").contains("was answered"), "{report}");
     for name in ["duplicate", "altered_body"] {
-        assert!(message(&report, name).contains("mend that one first"), "{report}");
+        assert!(message(&report, name).contains("correct that one first"), "{report}");
     }
 }
 
@@ -284,7 +284,7 @@ async fn what_is_wrong_with_the_first_delivery_is_told_once() {
     // Another secret, or the body as it was parsed and written: every delivery is refused.
     let (report, _receiver) = drill(&client, |_, _| 400).await;
     assert!(message(&report, "valid").contains("secret"), "{report}");
-    assert!(message(&report, "duplicate").contains("mend that one first"), "{report}");
+    assert!(message(&report, "duplicate").contains("correct that one first"), "{report}");
     // What is to be refused was refused, and quickly.
     assert!(!failed(&report).contains(&"altered_body"), "{report}");
     assert!(message(&report, "altered_body").contains("refused with 400"), "{report}");

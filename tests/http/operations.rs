@@ -675,7 +675,7 @@ async fn logs_hold_no_secret_and_no_personal_number() {
     };
     let changed = told("a transfer changed its status").expect("a line for a transfer");
     assert_eq!(changed["transfer"], transfer["id"]);
-    let failed = told("a delivery failed").expect("a line for a delivery");
+    let failed = told("an attempt of a delivery failed").expect("a line for an attempt");
     assert_eq!((&failed["endpoint"], &failed["http_status"]), (&endpoint["id"], &json!(500)));
     let mut wanted = vec![
         "718293645500",

@@ -348,7 +348,7 @@ async fn the_flow_of_the_day_counts_each_status_once_however_often_it_is_looked_
     })
     .await;
     assert_eq!(read.flow, flow);
-    assert!(read.compartments.iter().any(|(account, _)| account.as_str() == "paid_out"));
+    assert!(read.ledger_balances.iter().any(|(account, _)| account.as_str() == "paid_out"));
 
     // The closing of the account's own day adds up, and agrees with the chain.
     let day = Day::at(actor.now()).unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use hundi::kernel::{Code, Currency, Metadata, Money, OperationError, Rate};
 use hundi::quote_locks;
-use hundi::rates::RateSource;
+use hundi::rates::Market as _;
 use hundi::rates::http::{HttpRates, RateSettings};
 use hundi::workers::rates::{RateMetrics, poll, restore, run};
 use serde_json::json;

@@ -143,7 +143,7 @@ async fn what_one_debit_paid_to_several_is_in_the_sums() {
     scene.hear(&[late("D1", -two.units - two.units, &lines)]).await;
     let report = scene.report().await;
     let told = format!("3 lines; payouts: {sum} INR paid, {one} INR sent back");
-    assert!(report.counts.iter().any(|line| line.contains(&told)), "{:?}", report.counts);
+    assert!(report.summary.iter().any(|one| one.contains(&told)), "{:?}", report.summary);
     let bank = |tx: &mut dyn Tx, _: &mut Now| {
         let bank = |tx: &mut dyn Tx, day| closing::rows::bank(tx, Mode::Test, day);
         Ok((bank(tx, day(DAY))?.unwrap(), bank(tx, day("2098-12-31"))?.unwrap()))

@@ -57,7 +57,7 @@ pub struct AdviceGst {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdviceMilestone {
-    /// The milestone.
+    /// Which milestone the payment reached.
     pub milestone: AdviceMilestoneMilestone,
     /// When the payment reached it, in Unix seconds.
     pub at: i64,
@@ -132,7 +132,7 @@ pub struct ApiErrorMetadata {
     /// Smallest value that is taken, where a range was left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<String>,
-    /// Always true: once the cause is gone, send a POST with a new idempotency key. The refusal replays under the old one. A GET has no key, and is sent again as it is.
+    /// Always true: once the cause is gone, send a POST with a new idempotency key. With the old key, the refusal is repeated. A GET has no key, and is sent again as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_key_required: Option<bool>,
     /// What the operator has paused, with `service_paused`.
@@ -379,15 +379,15 @@ pub enum ChainViewStatus {
 pub struct ChaosCheck {
     /// The mistake, as a stable word.
     pub code: ChaosCheckCode,
-    /// `not_observed` where nothing showed whether the caller makes it.
+    /// `not_observed` where nothing showed whether the caller makes the mistake.
     pub result: ChaosCheckResult,
-    /// How often the caller could have made it.
+    /// How often the caller could have made the mistake.
     pub observed_count: i64,
-    /// How often it did.
+    /// How often the caller made the mistake.
     pub faults_count: i64,
-    /// The first ten of them.
+    /// The first ten times that the caller made the mistake.
     pub faults: Vec<ChaosFault>,
-    /// What to do about it.
+    /// How to avoid the mistake.
     pub remedy: String,
 }
 
@@ -444,7 +444,7 @@ pub struct ChaosFault {
     /// The route of the request; null for a webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
-    /// The requests that show it, as their answers' `Request-Id` named them.
+    /// The `Request-Id` of each request that shows the mistake.
     pub request_ids: Vec<String>,
     /// The event of the webhook; null for a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -459,9 +459,9 @@ pub struct ChaosProfile {
     pub object: String,
     /// Whether the attacks go on, and whether the report is complete.
     pub status: ChaosProfileStatus,
-    /// Which ones are attacked follows from it; the service chooses one if it is left out.
+    /// Number that chooses which requests and events are attacked; the same number chooses the same ones. If left out, the service draws one.
     pub seed: i64,
-    /// How many of a hundred are attacked: 50 if left out.
+    /// Percentage of requests and events that are attacked: 50 if left out.
     pub percentage: i64,
     /// What happens to requests: all of it if left out, nothing for an empty list.
     pub request_attacks: Vec<ChaosProfileRequestAttacks>,
@@ -534,7 +534,7 @@ pub struct ChaosReport {
     /// Null until the status is `completed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grade: Option<ChaosReportGrade>,
-    /// Which ones are attacked follows from it; the service chooses one if it is left out.
+    /// Number that chooses which requests and events are attacked; the same number chooses the same ones. If left out, the service draws one.
     pub seed: i64,
     /// When the attacks began, in Unix seconds.
     pub started_at: i64,
@@ -542,11 +542,11 @@ pub struct ChaosReport {
     pub ends_at: i64,
     /// POSTs with different idempotency keys, and GETs.
     pub requests_count: i64,
-    /// How many of them were attacked.
+    /// How many requests were attacked.
     pub requests_attacked_count: i64,
     /// Events for the attacked webhook endpoint.
     pub events_count: i64,
-    /// How many of them were attacked.
+    /// How many events were attacked.
     pub events_attacked_count: i64,
     /// What was looked for, each with its own result.
     pub checks: Vec<ChaosCheck>,
@@ -1109,7 +1109,7 @@ pub struct DrillCheck {
     pub http_statuses: Vec<i64>,
     /// The longest time to an answer, in milliseconds.
     pub duration_milliseconds: i64,
-    /// What the step is for, and what to mend where it failed.
+    /// What the check is for, and what to correct if it failed.
     pub message: String,
 }
 
@@ -1295,7 +1295,7 @@ pub struct FundingDiagnosis {
     /// What is missing once this is final.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short_by: Option<Decimal>,
-    /// Seconds between `funding.expires_at` and the block's time.
+    /// By how many seconds the block is later than `funding.expires_at`; null if it was in time, or if its time does not matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_by_seconds: Option<i64>,
     /// Number of the block that holds the transaction.
@@ -1422,7 +1422,7 @@ pub struct PayerAddress {
     pub to_address: String,
     /// When it was declared, in Unix seconds.
     pub declared_at: i64,
-    /// From when on it counts, in Unix seconds.
+    /// When it becomes the refund's address, in Unix seconds, unless another one is declared before.
     pub active_at: i64,
 }
 
@@ -1525,7 +1525,7 @@ pub struct PaymentAdviceDocument {
     /// The bank that sent the INR, where the operator has named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sponsor_bank: Option<String>,
-    /// The last four of the operator's account there that was debited, in live mode.
+    /// Last four characters of the operator's account at `sponsor_bank` that was debited; only in live mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debited_account_last4: Option<String>,
     /// What is certified.
@@ -2182,10 +2182,10 @@ pub struct StartChaos {
     /// How long the attacks go on, in seconds: 600 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<i64>,
-    /// Which ones are attacked follows from it; the service chooses one if it is left out.
+    /// Number that chooses which requests and events are attacked; the same number chooses the same ones. If left out, the service draws one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
-    /// How many of a hundred are attacked: 50 if left out.
+    /// Percentage of requests and events that are attacked: 50 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentage: Option<i64>,
     /// What happens to requests: all of it if left out, nothing for an empty list.
@@ -2750,7 +2750,7 @@ pub struct WebhookDrill {
     pub webhook_endpoint_id: String,
     /// Whether the drill still runs.
     pub status: WebhookDrillStatus,
-    /// `passed` where every check is; null while the drill runs.
+    /// `passed` if every check passed; null while the drill runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grade: Option<WebhookDrillGrade>,
     /// What was sent, and how it was answered.

@@ -46,7 +46,7 @@ export interface AdviceGst {
 }
 
 export interface AdviceMilestone {
-  /** The milestone. */
+  /** Which milestone the payment reached. */
   milestone: "rate_locked" | "funded" | "instructed" | "settled" | "returned";
   /** When the payment reached it, in Unix seconds. */
   at: number;
@@ -95,7 +95,7 @@ export interface ApiErrorMetadata {
   maximum?: string;
   /** Smallest value that is taken, where a range was left. */
   minimum?: string;
-  /** Always true: once the cause is gone, send a POST with a new idempotency key. The refusal replays under the old one. A GET has no key, and is sent again as it is. */
+  /** Always true: once the cause is gone, send a POST with a new idempotency key. With the old key, the refusal is repeated. A GET has no key, and is sent again as it is. */
   new_key_required?: boolean;
   /** What the operator has paused, with `service_paused`. */
   paused?: string;
@@ -222,22 +222,22 @@ export interface ChainView {
 export interface ChaosCheck {
   /** The mistake, as a stable word. */
   code: "retried_with_new_key" | "dropped_answer_abandoned" | "unavailable_taken_as_final" | "locked_taken_as_final" | "retry_after_ignored" | "retried_without_pause" | "key_reused_for_other_body" | "refusal_retried" | "timed_out_too_early" | "webhook_forgery_accepted" | "webhook_duplicate_refused" | "webhook_late_refused" | "webhook_answered_slowly" | "missing_event_not_read";
-  /** `not_observed` where nothing showed whether the caller makes it. */
+  /** `not_observed` where nothing showed whether the caller makes the mistake. */
   result: "passed" | "failed" | "not_observed";
-  /** How often the caller could have made it. */
+  /** How often the caller could have made the mistake. */
   observed_count: number;
-  /** How often it did. */
+  /** How often the caller made the mistake. */
   faults_count: number;
-  /** The first ten of them. */
+  /** The first ten times that the caller made the mistake. */
   faults: Array<ChaosFault>;
-  /** What to do about it. */
+  /** How to avoid the mistake. */
   remedy: string;
 }
 
 export interface ChaosFault {
   /** The route of the request; null for a webhook. */
   route?: string | null;
-  /** The requests that show it, as their answers' `Request-Id` named them. */
+  /** The `Request-Id` of each request that shows the mistake. */
   request_ids: Array<string>;
   /** The event of the webhook; null for a request. */
   event_id?: string | null;
@@ -250,9 +250,9 @@ export interface ChaosProfile {
   object: "chaos_profile";
   /** Whether the attacks go on, and whether the report is complete. */
   status: "running" | "settling" | "completed";
-  /** Which ones are attacked follows from it; the service chooses one if it is left out. */
+  /** Number that chooses which requests and events are attacked; the same number chooses the same ones. If left out, the service draws one. */
   seed: number;
-  /** How many of a hundred are attacked: 50 if left out. */
+  /** Percentage of requests and events that are attacked: 50 if left out. */
   percentage: number;
   /** What happens to requests: all of it if left out, nothing for an empty list. */
   request_attacks: Array<"answer_dropped" | "answer_delayed" | "service_unavailable" | "resource_locked">;
@@ -279,7 +279,7 @@ export interface ChaosReport {
   status: "running" | "settling" | "completed";
   /** Null until the status is `completed`. */
   grade?: "passed" | "failed" | "incomplete" | null;
-  /** Which ones are attacked follows from it; the service chooses one if it is left out. */
+  /** Number that chooses which requests and events are attacked; the same number chooses the same ones. If left out, the service draws one. */
   seed: number;
   /** When the attacks began, in Unix seconds. */
   started_at: number;
@@ -287,11 +287,11 @@ export interface ChaosReport {
   ends_at: number;
   /** POSTs with different idempotency keys, and GETs. */
   requests_count: number;
-  /** How many of them were attacked. */
+  /** How many requests were attacked. */
   requests_attacked_count: number;
   /** Events for the attacked webhook endpoint. */
   events_count: number;
-  /** How many of them were attacked. */
+  /** How many events were attacked. */
   events_attacked_count: number;
   /** What was looked for, each with its own result. */
   checks: Array<ChaosCheck>;
@@ -588,7 +588,7 @@ export interface DrillCheck {
   http_statuses: Array<number>;
   /** The longest time to an answer, in milliseconds. */
   duration_milliseconds: number;
-  /** What the step is for, and what to mend where it failed. */
+  /** What the check is for, and what to correct if it failed. */
   message: string;
 }
 
@@ -706,7 +706,7 @@ export interface FundingDiagnosis {
   currency?: string | null;
   /** What is missing once this is final. */
   short_by?: Decimal | null;
-  /** Seconds between `funding.expires_at` and the block's time. */
+  /** By how many seconds the block is later than `funding.expires_at`; null if it was in time, or if its time does not matter. */
   late_by_seconds?: number | null;
   /** Number of the block that holds the transaction. */
   block_number?: number | null;
@@ -917,7 +917,7 @@ export interface PayerAddress {
   to_address: string;
   /** When it was declared, in Unix seconds. */
   declared_at: number;
-  /** From when on it counts, in Unix seconds. */
+  /** When it becomes the refund's address, in Unix seconds, unless another one is declared before. */
   active_at: number;
 }
 
@@ -995,7 +995,7 @@ export interface PaymentAdviceDocument {
   deposits_count: number;
   /** The bank that sent the INR, where the operator has named one. */
   sponsor_bank?: string | null;
-  /** The last four of the operator's account there that was debited, in live mode. */
+  /** Last four characters of the operator's account at `sponsor_bank` that was debited; only in live mode. */
   debited_account_last4?: string | null;
   /** What is certified. */
   statement: string;
@@ -1272,9 +1272,9 @@ export interface SimulateFailure {
 export interface StartChaos {
   /** How long the attacks go on, in seconds: 600 if left out. */
   duration_seconds?: number | null;
-  /** Which ones are attacked follows from it; the service chooses one if it is left out. */
+  /** Number that chooses which requests and events are attacked; the same number chooses the same ones. If left out, the service draws one. */
   seed?: number | null;
-  /** How many of a hundred are attacked: 50 if left out. */
+  /** Percentage of requests and events that are attacked: 50 if left out. */
   percentage?: number | null;
   /** What happens to requests: all of it if left out, nothing for an empty list. */
   request_attacks?: Array<"answer_dropped" | "answer_delayed" | "service_unavailable" | "resource_locked"> | null;
@@ -1552,7 +1552,7 @@ export interface WebhookDrill {
   webhook_endpoint_id: string;
   /** Whether the drill still runs. */
   status: "running" | "completed";
-  /** `passed` where every check is; null while the drill runs. */
+  /** `passed` if every check passed; null while the drill runs. */
   grade?: "passed" | "failed" | null;
   /** What was sent, and how it was answered. */
   checks: Array<DrillCheck>;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, unstored};
+use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, store_error};
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::millionths;
 use crate::chains::port::ChainNode;
@@ -12,7 +12,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Scope, StoreError};
 use crate::keys;
 use crate::reconcile::DifferenceKind;
-use crate::reconcile::chain::{self as book, AddressHolding, FoundDifference};
+use crate::reconcile::chain::{self as differences, AddressHolding, FoundDifference};
 use crate::store::{Cost, Tx};
 
 /// Addresses whose balances are compared together.
@@ -20,7 +20,7 @@ const ADDRESSES_AT_ONCE: i64 = 500;
 /// Blocks above the cursor that are read to explain balances. If there are more, balances are not
 /// compared.
 const BLOCKS_ABOVE_MAX: i64 = 500;
-/// How often balances that differ from the book are read, because a block above the cursor may have
+/// How many times balances that differ from the book are read. A block above the cursor may have
 /// been replaced in between.
 const BALANCE_TRIES: usize = 3;
 
@@ -33,8 +33,8 @@ pub(super) enum AddressSelection {
 }
 
 impl ChainAudit<'_> {
-    /// Compares what addresses hold: those that hold something by the book, those handed out since
-    /// a moment (Unix seconds), and those of which a difference is kept.
+    /// Compares what these addresses hold: those that hold something by the book, those that were
+    /// handed out from `since` on (Unix seconds), and those of which a difference is kept.
     pub(super) async fn balances(
         &self,
         since: i64,
@@ -42,9 +42,13 @@ impl ChainAudit<'_> {
     ) -> Result<(), AuditError> {
         let (mode, name) = (self.chain.mode, self.chain.settings.name);
         let read = move |tx: &mut dyn Tx| {
-            Ok((keys::rows::accounts_count(tx)?, book::rows::kept_without_block(tx, mode, name)?))
+            Ok((
+                keys::rows::accounts_count(tx)?,
+                differences::rows::kept_without_block(tx, mode, name)?,
+            ))
         };
-        let (accounts_count, kept) = self.store.read(Cost::Scan, read).await.map_err(unstored)?;
+        let (accounts_count, kept) =
+            self.store.read(Cost::Scan, read).await.map_err(store_error)?;
         let kept: HashSet<String> = kept
             .into_iter()
             .filter(|kept| kept.kind == DifferenceKind::AddressBalance)
@@ -82,19 +86,19 @@ impl ChainAudit<'_> {
                 .ok_or_else(|| StoreError::Broken("the cursor is gone".into()))?;
             let held = match which {
                 AddressSelection::After(after) => {
-                    book::rows::held_after(tx, scope, name, after, ADDRESSES_AT_ONCE)?
+                    differences::rows::held_after(tx, scope, name, after, ADDRESSES_AT_ONCE)?
                 }
                 AddressSelection::Of(transfers) => {
                     let mut held = Vec::with_capacity(transfers.len());
                     for id in transfers {
-                        held.extend(book::rows::held_of(tx, scope, name, id)?);
+                        held.extend(differences::rows::held_of(tx, scope, name, id)?);
                     }
                     held
                 }
             };
             Ok((cursor, held))
         };
-        self.store.read(Cost::Scan, read).await.map_err(unstored)
+        self.store.read(Cost::Scan, read).await.map_err(store_error)
     }
 
     /// Compares the balances of a page of addresses, and keeps or removes their differences.
@@ -139,7 +143,7 @@ impl ChainAudit<'_> {
             if again.is_empty() {
                 break;
             }
-            // Those alone, as the book has them now.
+            // Reads these addresses alone, as the book has them now.
             left = self.addresses_with_cursor(scope, AddressSelection::Of(again)).await?;
         }
         self.keep_found(subjects, found).await
@@ -190,7 +194,7 @@ impl ChainAudit<'_> {
                 .map(|contract| self.chain.decimals(contract));
             (
                 balance,
-                book::should_hold(
+                differences::should_hold(
                     held.units,
                     balance,
                     above,

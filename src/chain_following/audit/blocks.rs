@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
-use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, unstored};
+use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, store_error};
 use crate::chains::address::AddressBytes;
 use crate::chains::blocks::{Hash, Log, TokenMovement};
 use crate::chains::port::{BlockRange, ChainNode, NodeError};
@@ -12,7 +12,7 @@ use crate::chains::unfiltered_blocks::{self, ReadError};
 use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::deposits;
 use crate::kernel::Now;
-use crate::reconcile::chain::{self as book, BookMovement, ChainMovement, LogPosition};
+use crate::reconcile::chain::{self as differences, BookMovement, ChainMovement, LogPosition};
 use crate::store::{Cost, Tx};
 use crate::transfers;
 
@@ -39,9 +39,9 @@ pub(super) struct AuditedRange {
     pub(super) written: Vec<BookMovement>,
 }
 
-/// What `read_book` answers: the addresses that were handed out; for addresses that a
-/// former contract of the token moved to or from, the contract that their transfer was told; and
-/// the book's movements.
+/// What `read_book` answers: the addresses that were handed out; for addresses to or from which a
+/// former contract moved the token, the contract that their transfer's caller was shown; and the
+/// book's movements.
 type BookPart = (HashSet<AddressBytes>, HashMap<AddressBytes, AddressBytes>, Vec<BookMovement>);
 
 impl ChainAudit<'_> {
@@ -71,7 +71,7 @@ impl ChainAudit<'_> {
                 part => part?,
             };
             self.ask_others(&part.written, &mut part.shown).await;
-            found.extend(book::compare(
+            found.extend(differences::compare(
                 name,
                 &token,
                 &(reached.height + 1..=end),
@@ -94,20 +94,20 @@ impl ChainAudit<'_> {
             if reached.height == to || reached.height == marked.height + BLOCKS_MARKED_AT_ONCE {
                 let (before, new) = (marked, std::mem::take(&mut found));
                 let work = move |tx: &mut dyn Tx, now: &mut Now| {
-                    let kept = book::rows::kept_in_blocks(
+                    let kept = differences::rows::kept_in_blocks(
                         tx,
                         mode,
                         name,
                         before.height + 1,
                         reached.height,
                     )?;
-                    book::keep_found(tx, now, mode, name, &kept, &new)?;
+                    differences::keep_found(tx, now, mode, name, &kept, &new)?;
                     // Moves the mark only if it stands at `before`. Blocks that the operator named
                     // usually lie elsewhere.
                     rows::advance_audit(tx, mode, name, before, reached)?;
                     Ok(())
                 };
-                self.store.write(work).await.map_err(unstored)?;
+                self.store.write(work).await.map_err(store_error)?;
                 marked = reached;
                 compared.blocks = Some((from.height + 1, reached.height));
             }
@@ -215,7 +215,7 @@ impl ChainAudit<'_> {
                 moved.iter().flat_map(|moved| [moved.movement.from, moved.movement.to]).collect();
             let ours =
                 deposits::rows::handed_out(tx, mode, &addresses.into_iter().collect::<Vec<_>>())?;
-            let mut written = book::rows::in_blocks(tx, mode, name, from, to)?;
+            let mut written = differences::rows::in_blocks(tx, mode, name, from, to)?;
             let known: HashSet<LogPosition> =
                 written.iter().map(|written| written.place.clone()).collect();
             let is_ours = |moved: &&LoggedMovement| {
@@ -242,18 +242,18 @@ impl ChainAudit<'_> {
                 // The book may have it in another block.
                 let owner = deposits::rows::address_owner(tx, &unknown.movement.to)?
                     .map(|(scope, _)| scope);
-                written.extend(book::rows::at_place(tx, mode, name, owner, &unknown.place)?);
+                written.extend(differences::rows::at_place(tx, mode, name, owner, &unknown.place)?);
             }
             Ok((ours, transfer_contracts, written))
         };
         self.store
             .read(Cost::Scan, read)
             .await
-            .map_err(|failure| StepError::Fatal(unstored(failure)))
+            .map_err(|failure| StepError::Fatal(store_error(failure)))
     }
 
-    /// What the final view has in the places of these movements of the book. It is read from
-    /// receipts, so no filter can hide anything.
+    /// What the final view shows where the book has these movements: in the same transaction, at
+    /// the same log index. It is read from receipts, so no filter can hide anything.
     pub(super) async fn at_places(
         &self,
         node: &dyn ChainNode,
@@ -317,8 +317,8 @@ impl ChainAudit<'_> {
             match self.at_places(node, &missing).await {
                 Ok(found) => shown.extend(found),
                 Err(StepError::Read(fault)) => {
-                    tracing::warn!(node = node.label(), %fault, "a node does not tell what \
-                     another one does not show")
+                    tracing::warn!(node = node.label(), %fault, "a node could not be asked for \
+                     movements that another node does not show")
                 }
                 Err(StepError::Fatal(_)) => {}
             }

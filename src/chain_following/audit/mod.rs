@@ -28,8 +28,8 @@ use crate::store::{Cost, Store, Tx};
 /// Pause before a node is asked for the next part, because the follower has precedence in the
 /// nodes' budgets.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Refunds and new addresses are compared again from this long before the end of the last audit,
-/// which may have missed what was added while it ran.
+/// An audit compares refunds and new addresses again that are up to this much older than the end of
+/// the last audit, which may have missed what was added while it ran.
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
 /// Why the audit could not begin, or ended early.
@@ -46,7 +46,7 @@ pub enum AuditError {
     Blocks(i64, i64, i64),
     #[error("balances are compared when the service has caught up: it is {0} blocks behind")]
     Behind(i64),
-    #[error("the store does not take it: {0}")]
+    #[error("the store could not be read or written: {0}")]
     Store(String),
 }
 
@@ -115,7 +115,7 @@ pub async fn run_once(
             store
                 .write(move |tx, now| Ok(rows::complete_audit(tx, now, mode, name)?))
                 .await
-                .map_err(unstored)?;
+                .map_err(store_error)?;
         }
     }
     Ok(compared)
@@ -132,14 +132,14 @@ pub(in crate::chain_following) async fn read_progress(
         let followed = rows::cursor(tx, mode, name)?.zip(rows::audit_mark(tx, mode, name)?);
         Ok((followed, rows::identity(tx, mode, name)?, rows::tokens(tx, mode, name)?))
     };
-    let (followed, identity, tokens) = store.read(Cost::Point, read).await.map_err(unstored)?;
+    let (followed, identity, tokens) = store.read(Cost::Point, read).await.map_err(store_error)?;
     let (followed, identity) = followed.zip(identity).ok_or(AuditError::NeverFollowed)?;
     chain.check_network_and_keep_tokens(&identity, tokens).map_err(AuditError::Mismatch)?;
     Ok(followed)
 }
 
-/// Fails unless at least one node belongs to the chain that was configured; asks the nodes if none
-/// was found fit yet.
+/// Fails unless at least one node belongs to the configured chain. If no node was found to fit yet,
+/// checks them.
 pub(in crate::chain_following) async fn require_node(
     chain: &FollowedChain,
 ) -> Result<(), AuditError> {
@@ -172,7 +172,12 @@ async fn nodes_at_cursor<'a>(
             Ok(None) => ReadError::VerifyError(VerifyError::Stale(cursor.anchor.height)),
             Err(fault) => ReadError::Node(fault),
         };
-        tracing::warn!(node = node.label(), %fault, "a node is not asked about the book");
+        tracing::warn!(
+            node = node.label(),
+            %fault,
+            "a node is left out of the comparison, because it does not show the block up to which \
+             the chain was followed"
+        );
         faults.push((node.label(), fault));
     }
     nodes.sort_by_key(|(is_lead, _)| *is_lead);
@@ -236,7 +241,8 @@ impl<T: Into<ReadError>> From<T> for StepError {
     }
 }
 
-pub(in crate::chain_following) fn unstored(failure: OperationError) -> AuditError {
+/// A failure of the store as the reason why the audit ended.
+pub(in crate::chain_following) fn store_error(failure: OperationError) -> AuditError {
     AuditError::Store(failure.to_string())
 }
 

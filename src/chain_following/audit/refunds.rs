@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
-use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, unstored};
+use super::{AuditError, AuditSummary, ChainAudit, PAUSE, StepError, first_answer, store_error};
 use crate::kernel::Now;
-use crate::reconcile::chain::{self as book, BookMovement, FoundDifference, MovementRole};
+use crate::reconcile::chain::{self as differences, BookMovement, FoundDifference, MovementRole};
 use crate::store::{Cost, Tx};
 
 /// Refunds that are compared together.
 const REFUNDS_AT_ONCE: i64 = 50;
 
 impl ChainAudit<'_> {
-    /// Compares refunds that were completed since a moment (Unix seconds). Their rows have the
-    /// transaction but no block, so they are asked for by receipt.
+    /// Compares refunds that were completed from `since` on (Unix seconds). Their rows have the
+    /// transaction but no block, so their receipts are read.
     pub(super) async fn refunds(
         &self,
         since: i64,
@@ -22,9 +22,9 @@ impl ChainAudit<'_> {
         let mut after = None;
         loop {
             let read = move |tx: &mut dyn Tx| {
-                Ok(book::rows::refunds(tx, mode, name, since, after, REFUNDS_AT_ONCE)?)
+                Ok(differences::rows::refunds(tx, mode, name, since, after, REFUNDS_AT_ONCE)?)
             };
-            let page = self.store.read(Cost::Scan, read).await.map_err(unstored)?;
+            let page = self.store.read(Cost::Scan, read).await.map_err(store_error)?;
             let Some((scope, last)) = page.last() else { return Ok(()) };
             let MovementRole::Refund(id) = last.role else { return Ok(()) };
             after = Some((*scope, id));
@@ -32,7 +32,7 @@ impl ChainAudit<'_> {
             let places: Vec<&BookMovement> = written.iter().collect();
             let mut shown = first_answer!(self, node, self.at_places(node, &places))?;
             self.ask_others(&written, &mut shown).await;
-            let found = book::compare(
+            let found = differences::compare(
                 name,
                 &token,
                 &(0..=self.cursor.anchor.height),
@@ -54,13 +54,13 @@ impl ChainAudit<'_> {
     ) -> Result<(), AuditError> {
         let (mode, name) = (self.chain.mode, self.chain.settings.name);
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
-            let mut kept = book::rows::kept_without_block(tx, mode, name)?;
+            let mut kept = differences::rows::kept_without_block(tx, mode, name)?;
             kept.retain(|kept| subjects.contains(&kept.subject));
             if kept != found {
-                book::keep_found(tx, now, mode, name, &kept, &found)?;
+                differences::keep_found(tx, now, mode, name, &kept, &found)?;
             }
             Ok(())
         };
-        self.store.write(work).await.map_err(unstored)
+        self.store.write(work).await.map_err(store_error)
     }
 }

@@ -11,12 +11,12 @@ use crate::app_state::AppState;
 use crate::chains::followed::FollowedChain;
 use crate::chains::rows::{self, AuditMark};
 use crate::kernel::OperationError;
-use crate::reconcile::chain as book;
+use crate::reconcile::chain as differences;
 use crate::store::{Cost, Store, Tx};
 
 /// How long after a whole audit the next one is due.
 const AUDIT_EVERY_SECONDS: i64 = 24 * 3600;
-/// How long after the beginning of an audit that failed the next one may begin.
+/// How long after its beginning an audit that failed is tried again.
 const RETRY_SECONDS: i64 = 600;
 /// How often the worker checks whether an audit is due.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ async fn update_metrics(
 ) -> Result<Option<(AuditMark, i64)>, OperationError> {
     let (mode, name) = (chain.mode, chain.settings.name);
     let read = move |tx: &mut dyn Tx| {
-        Ok((rows::audit_mark(tx, mode, name)?, book::rows::open_count(tx, mode, name)?))
+        Ok((rows::audit_mark(tx, mode, name)?, differences::rows::open_count(tx, mode, name)?))
     };
     let (mark, count) = store.read(Cost::Point, read).await?;
     let Some(mark) = mark else { return Ok(None) };

@@ -40,14 +40,14 @@ pub(super) struct RpcErrorBody {
 }
 
 impl RpcErrorBody {
-    /// Whether it is about the batch, and each question alone may be answered.
+    /// Whether the error is about the batch, so that each question alone may be answered.
     pub fn is_about_batch(&self) -> bool {
         self.message.to_lowercase().contains("batch")
     }
 
     /// The error, classified by what can be done about it: by its code, or by its words if the code
     /// says too little.
-    pub fn sorted(&self) -> NodeError {
+    pub fn classified(&self) -> NodeError {
         let message = words(&self.message);
         let text = format!("{} {message}", self.code);
         let lower = message.to_lowercase();
@@ -57,7 +57,8 @@ impl RpcErrorBody {
             lower.split(|letter: char| !letter.is_alphanumeric()).any(|word| word.ends_with("tag"));
         match self.code {
             -32601 => NodeError::MethodMissing(text),
-            // Before the codes: some gateways say -32005 for too many requests too.
+            // Checked before the codes below, because some gateways say -32005 for too many
+            // requests too.
             _ if is_rate_limit(&message) => NodeError::Limited(text),
             -32005 | -32003 => NodeError::TooMuch(text),
             _ if says(&[
@@ -91,9 +92,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_sorted() {
-        let sorted =
-            |code: i64, message: &str| RpcErrorBody { code, message: message.into() }.sorted();
+    fn errors_are_classified() {
+        let classified =
+            |code: i64, message: &str| RpcErrorBody { code, message: message.into() }.classified();
         type Is = fn(&NodeError) -> bool;
         let table: [(i64, &str, Is); 16] = [
             (-32602, "exceed max block range: 5000", |error| {
@@ -132,7 +133,8 @@ mod tests {
             }),
         ];
         for (code, message, is) in table {
-            assert!(is(&sorted(code, message)), "{code} {message}: {:?}", sorted(code, message));
+            let error = classified(code, message);
+            assert!(is(&error), "{code} {message}: {error:?}");
         }
     }
 

@@ -30,10 +30,9 @@ use crate::outbound::{Client, OutboundEndpoint};
 pub struct RpcNode {
     transport: Transport,
     is_tron: bool,
-    /// Whether it was found to be of the configured chain.
+    /// Whether a check found that the node belongs to the configured chain.
     fits: AtomicBool,
-    /// Whether the node lacks the tag `finalized`. Once known to lack it, it is not asked for it
-    /// again.
+    /// Whether the node is known to lack the tag `finalized`; then the tag is not tried again.
     lacks_finalized: AtomicBool,
     lacks_block_receipts: AtomicBool,
     /// Whether TRON's own interface does not show blocks either; true on other chains.
@@ -49,7 +48,7 @@ fn prefixed(bytes: impl AsRef<[u8]>) -> String {
     format!("0x{}", crate::kernel::hex::encode(bytes))
 }
 
-/// `None` for what the node refused: the same question is never answered.
+/// `None` if the node refused the question: asking again would not help.
 fn unless_refused<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -111,7 +110,7 @@ impl RpcNode {
         Ok(id.0.unsigned_abs())
     }
 
-    /// Calls a function of a contract that takes nothing and answers a number or a truth value.
+    /// Calls a contract's function that has no arguments and returns a number or a truth value.
     async fn call_number(
         &self,
         contract: &AddressBytes,
@@ -121,7 +120,7 @@ impl RpcNode {
         Ok(data.as_number())
     }
 
-    /// Calls a function of a contract that takes nothing, and answers what it returned.
+    /// Calls a contract's function that has no arguments, and answers what it returned.
     async fn call_data(
         &self,
         contract: &AddressBytes,
@@ -158,9 +157,10 @@ impl RpcNode {
         answers.into_iter().map(read).collect()
     }
 
-    /// Which of some addresses the node knows a history of: they hold something of the chain's own
-    /// coin, sent a transaction, or, on TRON, are an account. Receiving tokens alone leaves no such
-    /// trace; see [`RpcNode::balances`]. No answer counts as no history.
+    /// Whether the node knows a history of each address: it holds some of the chain's own coin, or
+    /// it sent a transaction (on TRON: it is an activated account). Receiving tokens alone leaves
+    /// no such trace; see [`RpcNode::balances`]. A question that the node refuses counts as no
+    /// history.
     async fn known_accounts(&self, addresses: &[AddressBytes]) -> Result<Vec<bool>, NodeError> {
         let asked = async |method: &'static str| {
             let question = |address: &AddressBytes| {
@@ -325,9 +325,9 @@ impl RpcNode {
         self.many(&questions).await
     }
 
-    /// Everything that happened in a block, without a filter. A node that does not answer
-    /// `eth_getBlockReceipts`, or not with the whole block, is asked over TRON's own interface, and
-    /// then for each transaction. `None` if the node does not know all of them.
+    /// The receipts of all transactions of a block, without a filter. If `eth_getBlockReceipts`
+    /// does not give the whole block, TRON's own interface is asked, and at last each transaction
+    /// by itself. `None` if the node does not know all of the transactions.
     async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeError> {
         let is_whole = |receipts: &[Receipt]| {
             block.transactions.iter().all(|transaction| {

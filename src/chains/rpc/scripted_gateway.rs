@@ -10,7 +10,7 @@ use crate::outbound::{Client, OutboundEndpoint};
 /// What a request's body is answered: a status, further header lines, and a body.
 pub type GatewayScript = fn(&str) -> (u16, &'static str, String);
 
-/// Starts one; it ends with the test.
+/// Starts a gateway, which ends with the test.
 pub async fn start(script: GatewayScript) -> OutboundEndpoint {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -28,9 +28,10 @@ const BATCH_REQUESTS_MAX: usize = 50;
 /// How long a node that refused a batch is asked one question at a time.
 const BATCH_REFUSED: Duration = Duration::from_secs(3_600);
 /// How long a node rests after HTTP 403 without `Retry-After`, because TRON's gateway bans a client
-/// for 30 s. After 429 and 503 without it, the rests grow as after other faults.
+/// for 30 s. After HTTP 429 and 503 without that header, it rests as after other faults.
 const REST_SECONDS_BANNED: u64 = 30;
-/// Rests after other faults grow from this, doubling, up to the longest.
+/// How long a node rests after another fault. Each further fault in a row doubles the rest, up to
+/// the longest.
 const REST_SECONDS_MIN: u64 = 1;
 pub(super) const REST_SECONDS_MAX: u64 = 60;
 /// How long the remaining questions wait for a node that refused one of them.
@@ -278,7 +279,7 @@ impl Transport {
         let body = body.map_err(|error| NodeError::Garbage(error.to_string()))?;
         let is_batch = requests.len() > 1;
         let bytes = match self.exchange(&self.endpoint, body).await {
-            // A gateway without batches may not even read one.
+            // A gateway without batches may refuse the HTTP request itself.
             Err(error @ NodeError::MethodMissing(_)) if is_batch => {
                 return Err(SendError::BatchRefused(error));
             }
@@ -298,7 +299,7 @@ impl Transport {
         };
         if is_batch && (!is_list || responses.len() < requests.len()) {
             let error = match responses.iter().find_map(|response| response.error.as_ref()) {
-                Some(error) => error.sorted(),
+                Some(error) => error.classified(),
                 None => NodeError::Refused("fewer answers than questions".into()),
             };
             return Err(match error {
@@ -320,9 +321,9 @@ impl Transport {
             let Some(slot) = place.and_then(|place| sorted.get_mut(place)) else { continue };
             *slot = Some(match (&response.error, response.result) {
                 (Some(error), _) if is_batch && error.is_about_batch() => {
-                    return Err(SendError::BatchRefused(error.sorted()));
+                    return Err(SendError::BatchRefused(error.classified()));
                 }
-                (Some(error), _) => Err(error.sorted()),
+                (Some(error), _) => Err(error.classified()),
                 (None, Some(result)) => Ok(result.to_owned()),
                 // `"result": null` reads as none.
                 (None, None) => RawValue::from_string("null".into())

@@ -20,6 +20,7 @@ pub const PAYER_ADDRESS: AddressBytes = AddressBytes::of_20([0x5A; 20]);
 /// A transaction that a test helper put on the simulated chain.
 pub struct SimulatedTransaction {
     pub transaction_hash: String,
+    /// Unix seconds.
     pub block_time: i64,
     block_number: i64,
     sent_milliseconds: i64,
@@ -56,8 +57,8 @@ pub fn send(
 }
 
 impl SimulatedTransaction {
-    /// What a node would show of it at a moment of the account's business time: first in no block,
-    /// after one step in a block, after two steps final.
+    /// What a node would show of the transaction at a moment of the account's business time. It is
+    /// in no block at first, in a block after one step, and final after two.
     pub fn movement(&self, business_milliseconds: i64, step_milliseconds: i64) -> Movement {
         let age = business_milliseconds - self.sent_milliseconds;
         let (number, time) = (self.block_number, self.block_time);

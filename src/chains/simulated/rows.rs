@@ -22,7 +22,7 @@ fn read(mut row: Row) -> Result<SimulatedTransaction, StoreError> {
     })
 }
 
-/// The time of the account's last block, 0 before the first.
+/// The time of the account's last block, in Unix seconds; 0 before the first.
 pub fn last_block_time(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     let row = tx.row(
         "SELECT block_time FROM simulated_transactions WHERE scope = ?1 ORDER BY \
@@ -32,7 +32,7 @@ pub fn last_block_time(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError>
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// The number of the account's last block, 0 before the first.
+/// The number of the account's last block; 0 before the first.
 pub(super) fn last_block_number(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     let row = tx.row(
         "SELECT block_number FROM simulated_transactions WHERE scope = ?1 ORDER BY \

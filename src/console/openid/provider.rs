@@ -131,7 +131,7 @@ impl OpenId {
         change(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Where a browser is sent to sign in.
+    /// The provider's URL that a browser is sent to, to sign in.
     pub(super) async fn address(
         &self,
         flow: &SignInFlow,
@@ -167,8 +167,8 @@ impl OpenId {
         redirect_uri: &str,
         instant: i64,
     ) -> Result<ProviderPerson, ProviderError> {
-        let busy = |_| Unavailable("the service stops".to_owned());
-        let _permit = self.exchanges.acquire().await.map_err(busy)?;
+        let stopping = |_| Unavailable("the service stops".to_owned());
+        let _permit = self.exchanges.acquire().await.map_err(stopping)?;
         let known = self.known(instant).await?;
         let must_say = known.metadata.authorization_response_iss_parameter_supported;
         if (must_say || !issuer.is_empty()) && issuer != self.settings.issuer {
@@ -333,8 +333,8 @@ impl OpenId {
             self.json("its description", &address, METADATA_BYTES_MAX).await?;
         if metadata.issuer != *issuer {
             return Err(Unavailable(
-                "it calls itself otherwise than console.oidc.issuer: write that as the provider's \
-                 \"issuer\" is written"
+                "its \"issuer\" differs from console.oidc.issuer: copy it into that setting \
+                 exactly as the provider writes it"
                     .into(),
             ));
         }
@@ -380,7 +380,7 @@ impl OpenId {
         let known = self.known(instant).await?;
         let keys = known.keys.len();
         if keys == 0 {
-            return Err(Unavailable("it shows no key that is known here".into()));
+            return Err(Unavailable("it publishes no key that the console can read".into()));
         }
         let client = match &self.secret {
             Some(_) => "with a client secret",

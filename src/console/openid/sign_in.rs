@@ -11,7 +11,7 @@ use super::provider::ProviderError;
 use super::token::ProviderPerson;
 use crate::http::reply;
 use crate::kernel::{StoreError, system_random};
-use crate::staff::identities::{self, OutsideSignIn, Vouched};
+use crate::staff::provider_links::{self, OutsideSignIn, Vouched};
 use crate::staff::sessions::Token;
 use crate::staff::sign_in;
 use crate::store::Cost;
@@ -69,10 +69,9 @@ async fn answered(asked: &ConsoleRequest) -> PageOutcome {
         return shown(asked.twin(), StatusCode::FORBIDDEN, Some(text)).await;
     };
     let (services, from) = (asked.app.services.clone(), place.clone());
-    let look = asked
-        .app
-        .store
-        .read(Cost::Point, move |tx| Ok(sign_in::locked_seconds(tx, &services, &from, instant)?));
+    let look = asked.app.store.read(Cost::Point, move |tx| {
+        Ok(sign_in::address_locked_seconds(tx, &services, &from, instant)?)
+    });
     if let Some(seconds) = look.await? {
         let text = asked.words.locked(seconds);
         return shown(asked.twin(), StatusCode::TOO_MANY_REQUESTS, Some(text)).await;
@@ -107,7 +106,7 @@ async fn answered(asked: &ConsoleRequest) -> PageOutcome {
     let concluded = asked
         .app
         .store
-        .write(move |tx, now| identities::sign_in(tx, now, &services, &vouched, &place));
+        .write(move |tx, now| provider_links::sign_in(tx, now, &services, &vouched, &place));
     let (token, operator) = match concluded.await? {
         OutsideSignIn::Done { token, operator } => (token, operator),
         OutsideSignIn::NotLinked => {

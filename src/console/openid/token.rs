@@ -10,7 +10,7 @@ use ring::signature;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::staff::identities::subject;
+use crate::staff::provider_links::judge_subject;
 
 /// The algorithms that a provider may sign with. Never `none`, and none with a shared secret.
 pub const ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
@@ -64,7 +64,8 @@ struct TokenClaims {
     email_verified: Option<serde_json::Value>,
 }
 
-/// Judges a token; `instant` is now, in Unix seconds.
+/// Judges a token. `instant` is now, in Unix seconds; the token's age (`iat`) is judged by it.
+/// `jsonwebtoken` compares `exp` and `nbf` with the system's clock.
 pub fn verify(
     token: &str,
     keys: &[Jwk],
@@ -113,7 +114,7 @@ pub fn verify(
     if expected.acr.is_some_and(|acr| claims.acr.as_deref() != Some(acr)) {
         return Err(Refused("the provider did not sign in as strongly as console.oidc.acr asks"));
     }
-    subject(&claims.sub).map_err(|_| Refused("the token's subject is empty or too long"))?;
+    judge_subject(&claims.sub).map_err(|_| Refused("the token's subject is empty or too long"))?;
     let is_verified = claims.email_verified == Some(serde_json::Value::Bool(true));
     Ok(ProviderPerson { subject: claims.sub, email: claims.email.filter(|_| is_verified) })
 }
@@ -159,7 +160,7 @@ fn why_refused(error: &Error) -> &'static str {
 static RING: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
     verifier_factory: |algorithm, key| {
-        Ok(Box::new(Signed { algorithm: *algorithm, key: key.clone() }))
+        Ok(Box::new(RingVerifier { algorithm: *algorithm, key: key.clone() }))
     },
     key_utils: KeyUtils {
         rsa_pub_components_from_private_key: |_| Err(ErrorKind::UnsupportedAlgorithm.into()),
@@ -170,12 +171,13 @@ static RING: CryptoProvider = CryptoProvider {
     },
 };
 
-struct Signed {
+/// Verifies signatures by one key with `ring`.
+struct RingVerifier {
     algorithm: Algorithm,
     key: DecodingKey,
 }
 
-impl Verifier<Vec<u8>> for Signed {
+impl Verifier<Vec<u8>> for RingVerifier {
     fn verify(&self, message: &[u8], mark: &Vec<u8>) -> Result<(), SignatureError> {
         let with = |by: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
             signature::UnparsedPublicKey::new(by, key).verify(message, mark)
@@ -196,7 +198,7 @@ impl Verifier<Vec<u8>> for Signed {
     }
 }
 
-impl JwtVerifier for Signed {
+impl JwtVerifier for RingVerifier {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }

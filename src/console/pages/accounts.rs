@@ -20,9 +20,9 @@ use crate::pauses::Operation;
 use crate::staff::Role;
 use crate::store::{Cost, Tx};
 
-/// Newest transfers that are shown of one account and mode.
+/// How many newest transfers of one account and mode are shown.
 const TRANSFERS_MAX: i64 = 20;
-/// Entries of the audit log that are read about one key: who made and revoked it.
+/// The most entries of the audit log that are read about one key. They say who made and revoked it.
 const KEY_ENTRIES_MAX: i64 = 40;
 
 pub async fn list(visit: Visit) -> PageOutcome {
@@ -85,11 +85,11 @@ pub async fn one(visit: Visit) -> PageOutcome {
             modes.push((mode, ledger::balances(tx, scope)?, (found, is_more)));
         }
         let offset = rows::clock_offset_seconds(tx, Scope::new(number, Mode::Test))?;
-        let told = Told::read(tx, &name, number, &keys, part)?;
-        Ok(Some((name, is_suspended, keys, modes, offset, told)))
+        let history = AccountHistory::read(tx, &name, number, &keys, part)?;
+        Ok(Some((name, is_suspended, keys, modes, offset, history)))
     });
     let found = read.await?.ok_or(Failure::NotFound)?;
-    let (name, is_suspended, keys, modes, offset, told) = found;
+    let (name, is_suspended, keys, modes, offset, history) = found;
     let words = visit.words;
     let mut page = ConsolePage::new("accounts", name);
     page.chips = vec![PageCell::chip(words, if is_suspended { "suspended" } else { "active" })];
@@ -142,7 +142,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
         page.still.push(Section::wide("", vec![note]));
     }
     let path = format!("/console/accounts/{number}");
-    page.still.push(part.section(&visit, &path, told.moments(&visit, &keys)));
+    page.still.push(part.section(&visit, &path, history.moments(&visit, &keys)));
     for (mode, balances, (found, is_more)) in modes {
         let title = word(words, mode.as_str());
         let columns = ["col.compartment", "#col.amount"];
@@ -217,7 +217,7 @@ pub async fn suspend(visit: Visit) -> PageOutcome {
 }
 
 /// An account's past, as the store has it.
-struct Told {
+struct AccountHistory {
     decided: Vec<Decision>,
     /// What the audit log says of its keys.
     of_keys: Vec<Entry>,
@@ -225,14 +225,14 @@ struct Told {
     created: Option<i64>,
 }
 
-impl Told {
+impl AccountHistory {
     fn read(
         tx: &mut dyn Tx,
         name: &str,
         number: i64,
         keys: &[KeyLine],
         part: StoryPart,
-    ) -> Result<Told, StoreError> {
+    ) -> Result<AccountHistory, StoreError> {
         let rows_max = part.rows_max();
         let mut subjects = vec![operator::account_subject(name)];
         let of_pause =
@@ -257,7 +257,12 @@ impl Told {
         for mode in [Mode::Live, Mode::Test] {
             endpoints.extend(oversight::rows::endpoints_of(tx, Scope::new(number, mode))?);
         }
-        Ok(Told { decided, of_keys, endpoints, created: rows::account_created(tx, number)? })
+        Ok(AccountHistory {
+            decided,
+            of_keys,
+            endpoints,
+            created: rows::account_created(tx, number)?,
+        })
     }
 
     /// The moments of the account's story: this and the keys themselves.

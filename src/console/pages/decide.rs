@@ -27,7 +27,7 @@ use crate::transfers::state::{StatusReason, TransferStatus};
 /// The most objects that one form decides about.
 const OBJECTS_MAX: usize = 100;
 
-/// What a form asks for.
+/// The decision that a form asks for.
 #[derive(Clone)]
 enum AskedDecision {
     /// One of the operator's decisions about an object.

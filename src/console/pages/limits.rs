@@ -15,12 +15,12 @@ use crate::store::{Cost, Tx};
 pub async fn page(visit: Visit) -> PageOutcome {
     let mode = mode_of(&visit);
     let set = visit.services().settings.payout_limits.clone();
-    let instant = visit.app.store.clock.milliseconds();
+    let milliseconds = visit.app.store.clock.milliseconds();
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let accounts = AccountNames::read(tx)?;
         let mut all = Vec::new();
         for scope in accounts.scopes().filter(|scope| scope.mode() == mode) {
-            all.push((scope, usage(tx, &set, scope, LimitSubject::Account, None, instant)?));
+            all.push((scope, usage(tx, &set, scope, LimitSubject::Account, None, milliseconds)?));
         }
         Ok((accounts, all))
     });

@@ -17,7 +17,7 @@ use crate::pauses::{self, Operation};
 use crate::staff::{self, Role};
 use crate::store::{Cost, Tx};
 
-/// Decisions that are shown.
+/// The most decisions that are shown.
 const DECISIONS_MAX: i64 = 200;
 
 pub async fn pauses(visit: Visit) -> PageOutcome {
@@ -86,7 +86,7 @@ pub async fn pauses(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// Whom a stop is about.
+/// For whom a stop holds: an account's name, or everybody.
 pub fn whom(visit: &Visit, stop: &OperatorStop) -> String {
     let everybody = || visit.words.get("pauses.everybody").to_owned();
     stop.account.as_ref().map_or_else(everybody, |(_, name)| name.clone())
@@ -283,7 +283,7 @@ pub async fn operators(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// Signs somebody out everywhere.
+/// The form that signs somebody out everywhere.
 fn end_sessions<'a>(visit: &Visit, names: impl Iterator<Item = &'a String>) -> PageForm {
     let words = visit.words;
     let whom = Question {

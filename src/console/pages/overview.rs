@@ -17,7 +17,7 @@ use crate::oversight::flow::FlowCount;
 use crate::oversight::overview::{self, Overview};
 use crate::transfers::state::TransferStatus;
 
-/// Files from the bank that are shown.
+/// How many newest files from the bank are shown.
 const FILES_SHOWN_MAX: usize = 5;
 /// Heights of a chain that are shown, a minute or more apart.
 const HEIGHTS_SHOWN: usize = 6;
@@ -230,7 +230,7 @@ fn money(visit: &Visit, overview: &Overview) -> PageBlock {
         let cells = vec![PageCell::text(word(words, "pending_deposits")), PageCell::money(pending)];
         table.lines.push(TableLine::new(cells));
     }
-    for (account, money) in overview.compartments.iter().filter(|(_, money)| !money.is_zero()) {
+    for (account, money) in overview.ledger_balances.iter().filter(|(_, money)| !money.is_zero()) {
         let cells = vec![PageCell::text(word(words, account.as_str())), PageCell::money(*money)];
         table.lines.push(TableLine::new(cells));
     }

@@ -19,7 +19,8 @@ use crate::store::{Cost, Tx};
 use crate::webhooks::replay::{self, Counted, Replay};
 use crate::webhooks::rows as hooks;
 
-/// Endpoints of the list, deliveries of one endpoint, and attempts of a delivery.
+/// The most endpoints in the list, deliveries of one endpoint, and attempts of a delivery that are
+/// shown.
 const ENDPOINTS_MAX: i64 = 500;
 const DELIVERIES_MAX: i64 = 50;
 const ATTEMPTS_MAX: i64 = 5;
@@ -97,7 +98,7 @@ pub async fn one(visit: Visit) -> PageOutcome {
     }
     if let Some(replayed) = replayed {
         let began = PageCell::time(replayed.began_milliseconds / 1_000);
-        let value = PageCell::Several(vec![super::work::far(&visit, &replayed), began]);
+        let value = PageCell::Several(vec![super::work::replay_cell(&visit, &replayed), began]);
         facts.push(fact(&visit, "work.replayed", value));
     }
     if let Some(description) = &endpoint.description {

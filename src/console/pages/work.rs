@@ -193,7 +193,7 @@ fn delivered(visit: &Visit, work: &Work) -> PageBlock {
                 PageCell::link(path.clone(), endpoint.url.clone()),
                 PageCell::chip(words, crate::kernel::state::Status::as_str(endpoint.status)),
                 PageCell::Number(left),
-                replayed.map_or(PageCell::none(), |replayed| far(visit, &replayed)),
+                replayed.map_or(PageCell::none(), |replayed| replay_cell(visit, &replayed)),
                 if due < instant {
                     PageCell::Text(age(words, instant - due))
                 } else {
@@ -207,8 +207,8 @@ fn delivered(visit: &Visit, work: &Work) -> PageBlock {
     PageBlock::Table(table)
 }
 
-/// How far a replay has come.
-pub fn far(visit: &Visit, replayed: &ReplayProgress) -> PageCell {
+/// How far a replay has come, as a cell.
+pub fn replay_cell(visit: &Visit, replayed: &ReplayProgress) -> PageCell {
     let values = [("done", replayed.done_count), ("all", replayed.count)];
     let values = values.map(|(name, count)| (name, count.to_string()));
     let values = values.each_ref().map(|(name, count)| (*name, count.as_str()));

@@ -40,8 +40,8 @@ fn not_positive(name: &str, minimum: &str, maximum: &str) -> RefusalEntry {
         .with("maximum", maximum)
 }
 
-/// An amount of an ISO 4217 currency with two decimals, which may be zero. Whoever uses it judges
-/// its range and names both ends.
+/// An amount of an ISO 4217 currency with two decimals, in hundredths. It may be zero. Its user
+/// checks the range, and names both ends in a refusal.
 #[derive(Clone, Copy)]
 pub struct RangedAmount(pub i64);
 
@@ -73,7 +73,7 @@ impl Field for RangedAmount {
 pub struct TokenAmount(pub Money);
 
 impl TokenAmount {
-    /// More than ever moves at once, and far below what the book's sums can hold.
+    /// 1 000 000: more than ever moves at once, and far below what the book's sums can hold.
     pub const MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
 }
 

@@ -264,7 +264,7 @@ impl<T: ClosedWords + PartialEq> Field for EnumList<T> {
     }
 }
 
-/// A list of texts, each of 1 to 100 characters.
+/// A list of 1 to `ITEMS_MAX` texts, each of 1 to 100 characters.
 #[derive(Clone)]
 pub struct TextList<const ITEMS_MAX: usize>(pub Vec<String>);
 

@@ -44,8 +44,8 @@ pub const ERROR_METADATA: &[(&str, &str, &str)] = &[
     (
         "new_key_required",
         "boolean",
-        "Always true: once the cause is gone, send a POST with a new idempotency key. The refusal \
-         replays under the old one. A GET has no key, and is sent again as it is.",
+        "Always true: once the cause is gone, send a POST with a new idempotency key. With the \
+         old key, the refusal is repeated. A GET has no key, and is sent again as it is.",
     ),
     ("paused", "string", "What the operator has paused, with `service_paused`."),
     ("policy", "string", "Which limit was reached, with `rate_limit_exceeded`."),
@@ -220,7 +220,11 @@ const NAMES: &[(&str, &str)] = &[
     ("account_type", "Type of the bank account."),
     ("account_types", "Types of bank account that are paid."),
     ("action", "What to do with the money in the hold."),
-    ("active_at", "From when on it counts, in Unix seconds."),
+    (
+        "active_at",
+        "When it becomes the refund's address, in Unix seconds, unless another one is declared \
+         before.",
+    ),
     ("address", "Postal address."),
     ("advance_seconds", "By how many seconds the test clock advances."),
     ("advice_number", "Number of the payment advice."),
@@ -277,7 +281,7 @@ const NAMES: &[(&str, &str)] = &[
     ("ends_at", "When the attacks end, in Unix seconds; a test clock does not move it."),
     ("errors", "Every problem of the request."),
     ("event_id", "ID of the event."),
-    ("events_attacked_count", "How many of them were attacked."),
+    ("events_attacked_count", "How many events were attacked."),
     ("events_count", "How many events there are up to this one, itself included."),
     ("expires_at", "When it ends, in Unix seconds."),
     ("fee", "What is kept of the amount before it is exchanged."),
@@ -337,7 +341,7 @@ const NAMES: &[(&str, &str)] = &[
     ("payouts_disabled_reason", "Why payouts are not enabled."),
     ("payouts_enabled", "Whether the beneficiary can be paid."),
     ("pending", "Seen on chain, not final."),
-    ("percentage", "How many of a hundred are attacked: 50 if left out."),
+    ("percentage", "Percentage of requests and events that are attacked: 50 if left out."),
     ("phone", "Telephone number in E.164 form."),
     ("policy", "What to do with money that does not fit."),
     ("postal_code", "Postal code."),
@@ -360,12 +364,16 @@ const NAMES: &[(&str, &str)] = &[
         "request_attacks",
         "What happens to requests: all of it if left out, nothing for an empty list.",
     ),
-    ("requests_attacked_count", "How many of them were attacked."),
+    ("requests_attacked_count", "How many requests were attacked."),
     ("requirements", "What has to be updated to continue."),
     ("return_url", "Where the payer's page leads to at the end, over https."),
     ("returned_at", "When the bank sent the money back, in Unix seconds."),
     ("seconds_behind", "How far the service's view of the chain lies behind, in seconds."),
-    ("seed", "Which ones are attacked follows from it; the service chooses one if it is left out."),
+    (
+        "seed",
+        "Number that chooses which requests and events are attacked; the same number chooses the \
+         same ones. If left out, the service draws one.",
+    ),
     ("sell_amount", "Amount that is sold, as a decimal string."),
     ("sell_currency", "Currency that is sold."),
     ("sender", "Who sent the money."),

@@ -17,8 +17,8 @@ mod descriptions;
 /// answers; in this order the requests lead to a settled payout.
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// Schemas whose names in the code would collide with what generated clients have already, or say
-/// nothing outside of it.
+/// Schemas that the document calls otherwise than the code: their names would collide with others
+/// in generated clients, or say nothing outside the code.
 const RENAMED: &[(&str, &str)] = &[
     ("Address", "PostalAddress"),
     ("Nothing", "EmptyBody"),
@@ -40,7 +40,7 @@ pub fn document(routes: &[Route], resources: &[ResourcePath], public_url: &str) 
     let mut generator = settings.into_generator();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     let mut bodies = Map::new();
-    // The tests find an operation without an example.
+    // A test fails for an operation without an example.
     let examples: Value = serde_json::from_str(EXAMPLES).unwrap_or_default();
     for route in routes {
         let response = (route.response)(&mut generator);
@@ -116,7 +116,7 @@ fn add_examples(operation: &mut Value, examples: &Value) {
     }
 }
 
-/// Renames references, describes each property that says nothing of itself, and writes a
+/// Renames references, describes each property that has no description of its own, and writes a
 /// description of one paragraph in one line. `place` is where the node stands, such as
 /// `CreateTransfer.funding`.
 fn finish(node: &mut Value, place: &str) {
@@ -167,9 +167,9 @@ fn event_types(routes: &[Route]) -> &'static [&'static str] {
     types.unwrap_or_default()
 }
 
-/// What receivers are sent: one entry for each type of event. Each refers to what is described
-/// among the components: written out here, openapi-generator makes methods of them that call the
-/// receiver, and in Python ones that do not compile.
+/// What receivers are sent: one entry for each type of event. Each entry only refers to a component
+/// that describes it. If the description stood here, openapi-generator would make methods that call
+/// the receiver, and those in Python would not compile.
 fn webhooks(routes: &[Route]) -> Map<String, Value> {
     let entry = |event_type: &&'static str| {
         let reference = format!("#/components/pathItems/{event_type}");
@@ -261,7 +261,7 @@ fn operation(route: &Route, response: Value, bodies: &mut Map<String, Value>) ->
     operation
 }
 
-/// What can be asked about an object that a creation answers.
+/// Links from a creation's answer to the operations on the created object.
 fn links(creation: &Route, routes: &[Route]) -> Value {
     let below = format!("{}/{{id}}", creation.path);
     let helpers = below.replacen("/v1/", "/v1/test_helpers/", 1);

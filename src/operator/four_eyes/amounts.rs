@@ -19,7 +19,7 @@ pub(super) fn cause(
     let Some(amount) = amount else { return Ok(None) };
     let limit = match amount.currency {
         // By the last market rate, however old: it only decides whether a second person is needed.
-        Currency::Inr => match rates::rows::find(tx, rates::rows::SOURCE)? {
+        Currency::Inr => match rates::rows::find(tx, rates::rows::LIVE_MARKET)? {
             Some((rate, _)) => above.exchanged(rate.mid, Currency::Inr)?,
             None => return Ok(Some(Cause::Amount)),
         },

@@ -17,9 +17,9 @@ pub struct TrialBalanceLine {
     pub credit_units: i64,
 }
 
-/// What moved on each ledger account from `from` to before `before` (Unix seconds), and its balance
-/// before that, over all callers' accounts of a mode. It reads all postings of the mode up to
-/// `before`.
+/// What moved on each ledger account at or after `from` and before `before` (Unix seconds), and its
+/// balance before `from`, over all callers' accounts of a mode. It reads all postings of the mode
+/// before `before`.
 pub fn moved(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -73,15 +73,15 @@ pub fn chain(tx: &mut dyn Tx, mode: Mode, from: i64, before: i64) -> Result<Chai
     })
 }
 
-/// What lines of the bank's statements that belong to payouts moved on a day, in paise.
+/// The sums of the statement lines of a day that belong to payouts, in paise.
 #[derive(Clone, Copy)]
 pub struct BankSums {
     pub debit_units: i64,
     pub credit_units: i64,
 }
 
-/// Reads them for one day; `None` if the mode has no bank that sends statements, or if no statement
-/// closes that day.
+/// The bank's sums of one day. `None` if the mode has no bank that sends statements, or if no
+/// statement closes that day.
 pub fn bank(tx: &mut dyn Tx, mode: Mode, day: Day) -> Result<Option<BankSums>, StoreError> {
     let is_closed = reconcile::rows::closed_until(tx)?.is_some_and(|closed| closed >= day);
     if !is_closed || reconcile::rows::bank_mode(tx)? != mode {

@@ -1,5 +1,5 @@
-//! The page that a payer is sent to: `GET /pay/{token}`, its state as JSON, `GET
-//! /pay/{token}/state`, and the same as it changes, `GET /pay/{token}/stream`.
+//! The page that a payer is sent to, `GET /pay/{token}`. `GET /pay/{token}/state` answers its state
+//! as JSON, and `GET /pay/{token}/stream` sends each new state.
 //!
 //! The page loads nothing from elsewhere. Without scripts it reloads itself. `view` makes every
 //! word on it, so that the server and the script show the same words.
@@ -174,8 +174,8 @@ struct PayerFacts {
     issuer_line: Option<String>,
 }
 
-/// What an answer needs of the transfer that a token names, or `None`. The token's mark is compared
-/// first, in constant time: a token that was not made here never reaches the store.
+/// What an answer needs of the transfer that a token names; `None` if there is none. The token's
+/// keyed hash is compared first, in constant time, so a made-up token never reaches the store.
 async fn load(
     app: &Arc<AppState>,
     token: &str,

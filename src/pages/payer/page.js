@@ -1,8 +1,8 @@
-// Keeps the payer's page up to date: counts down, copies, and follows the state, by a stream of the server's or by asking.
-// The words all come from the server.
+// Keeps the payer's page up to date: counts down, copies, and follows the state by the server's stream or by polling.
+// All words come from the server.
 "use strict";
 (() => {
-  // A page that could not be shown asks for itself until it can be. A form's address cannot be asked for: its page is.
+  // A page about a fault polls for the page that was asked for. A form's path answers no GET, so its page is polled.
   const waiting = document.querySelector("[data-reload-seconds]");
   if (waiting) {
     const path = location.pathname.replace(/\/(refund_address|simulate_payment)$/, "");
@@ -34,8 +34,8 @@
     }
   };
 
-  // Sentences of the server hold times as it writes them in every language, and set apart from right to left. Ours has
-  // words of the language, so it keeps the language's direction (Unicode's UAX 9).
+  // The server writes times in its sentences in the same form in every language, and isolates them from text that runs
+  // from right to left. A time in the reader's zone has words, so it takes the language's direction (Unicode's UAX 9).
   const directed = (text) => (document.dir === "rtl" ? `\u2067${text}\u2069` : text);
   const inOwnZone = (text) => text.replace(/\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC/g, (utc) => {
     const at = Date.parse(utc.replace(",", ""));
@@ -59,7 +59,7 @@
       say(words.hurry);
     }
     if (left === 0 && !isOver) {
-      // What to do now is the server's word; until it comes, nothing may be sent.
+      // The server decides what to do now. Until it answers, nothing may be sent.
       isOver = true;
       removePay();
       setText(one("headline"), words.timeUp);
@@ -71,7 +71,7 @@
   const say = (text) => { one("copied").textContent = text; };
   const setText = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
 
-  // Removes what is of no use any more, and keeps the place of who was in it.
+  // Removes a part that is no longer needed. If it had the focus, the headline gets it.
   const remove = (id) => {
     const part = one(id);
     if (!part) return;
@@ -110,7 +110,7 @@
     if (step.at !== null) item.append(timeOf(step.at));
     return item;
   };
-  // Of a payment that was seen, or a refund that was sent, which has no note.
+  // The item of a payment that was seen, or of a refund that was sent. Refunds have no note.
   const paymentItem = (payment) => {
     const item = element("li", "", "");
     const amount = element("span", "label", payment.text);
@@ -128,7 +128,7 @@
     return item;
   };
 
-  // Rebuilds a list only where it changed, so that a reader's place in it is not lost and nothing is spoken twice.
+  // Rebuilds a list only if it changed, so that a reader's place in it is not lost and nothing is spoken twice.
   const shown = new Map();
   const fill = (id, items, make) => {
     const text = JSON.stringify(items);
@@ -193,7 +193,7 @@
     trouble(words.gone);
   };
 
-  // The server's stream of states. Where it does not come, or ends early a few times, the page asks instead.
+  // The server's stream of states. If it fails a few times, the page polls instead.
   const STREAM_FAILURES_MAX = 3;
   let stream = null;
   let streamFailures = 0;
@@ -218,8 +218,8 @@
     };
   };
 
-  // Asks every few seconds, less often while nothing changes, much less often while the server does not answer, and not
-  // at all while nobody looks.
+  // Polls every few seconds, less often while nothing changes, much less often while the server does not answer, and
+  // not at all while the page is hidden.
   const DELAY_FAILED_SECONDS_MAX = 60;
   let delaySeconds = pollSeconds;
   let failures = 0;
@@ -229,7 +229,7 @@
     clearTimeout(timer);
     if (failures === 0) openStream();
     if (stream || pollSeconds === null || document.hidden) return;
-    // A little chance keeps many pages from asking in step.
+    // A random share keeps many pages from polling at the same moment.
     timer = setTimeout(poll, delaySeconds * 1000 * (0.9 + 0.2 * Math.random()));
   };
   const poll = async () => {

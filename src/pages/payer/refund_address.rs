@@ -56,9 +56,9 @@ impl RefundAddressForm {
 /// The result of a form.
 enum FormOutcome {
     NoSuchPage,
-    /// No refund waits for the payer's address, or the address was taken: back to the page.
+    /// No refund waits for the payer's address any more: there was none, or the address was stored.
     NothingWaits,
-    /// The form is shown again with what is wrong, or the address for checking.
+    /// A page is shown: the form again with what is wrong, or the address for checking.
     Shown(Box<RefundAddressPage>),
 }
 

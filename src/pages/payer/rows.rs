@@ -5,7 +5,8 @@ use crate::kernel::{Id, Scope, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Versions that change whenever a page's state does, except when only time has passed.
+/// Versions of a page's rows. If they are the same, the page's state differs only by the time that
+/// has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Versions {
     transfer: i64,

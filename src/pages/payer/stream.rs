@@ -32,17 +32,17 @@ pub const STREAMS_MAX: usize = 500;
 /// The most open streams for one transfer.
 pub const STREAMS_OF_TRANSFER_MAX: usize = 8;
 /// How long a stream waits before it asks the store again.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// After how long without an event an empty comment is sent, so that a closed connection is
 /// noticed.
-const BEAT: Duration = Duration::from_secs(5);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a stream stays open.
 const STREAM_MAX: Duration = Duration::from_secs(300);
 
 /// The streams that are open, by transfer.
 static OPEN: LazyLock<Mutex<HashMap<u128, usize>>> = LazyLock::new(Mutex::default);
 
-/// A permit for one open stream; dropping it frees the place.
+/// A permit for one open stream of a transfer. Dropping it lets another stream open.
 struct StreamPermit(u128);
 
 impl StreamPermit {
@@ -74,13 +74,13 @@ impl Drop for StreamPermit {
 
 /// Answers with a stream that begins with the state as it was found.
 pub(super) fn open(app: &Arc<AppState>, found: PayerFacts, words: &'static PageWords) -> Reply {
-    let Some(place) = StreamPermit::take(found.transfer.id.as_u128()) else {
+    let Some(permit) = StreamPermit::take(found.transfer.id.as_u128()) else {
         // After a 204 the browser does not connect again (HTML, "Server-sent events"), and the page
         // polls.
         return with_body(StatusCode::NO_CONTENT, "text/plain; charset=utf-8", "");
     };
     let (sender, parts) = mpsc::channel(2);
-    tokio::spawn(follow(app.clone(), place, found, words, sender));
+    tokio::spawn(follow(app.clone(), permit, found, words, sender));
     let mut reply = Response::new(ReplyBody::Parts(parts));
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
@@ -98,7 +98,7 @@ fn event(view: &PayView) -> Option<Bytes> {
 
 async fn follow(
     app: Arc<AppState>,
-    _place: StreamPermit,
+    _permit: StreamPermit,
     found: PayerFacts,
     words: &'static PageWords,
     sender: mpsc::Sender<Bytes>,
@@ -113,7 +113,7 @@ async fn follow(
     }
     while !view.is_final && Instant::now() < end && !app.is_draining.load(Ordering::Relaxed) {
         tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
             () = sender.closed() => return,
         }
         // If the store does not answer, the stream ends. The page then polls, and shows the fault.
@@ -125,7 +125,7 @@ async fn follow(
                 view = found;
                 event(&view)
             }
-            _ if sent_at.elapsed() >= BEAT => Some(Bytes::from_static(b":\n\n")),
+            _ if sent_at.elapsed() >= HEARTBEAT_INTERVAL => Some(Bytes::from_static(b":\n\n")),
             _ => continue,
         };
         sent_at = Instant::now();
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_limited_and_come_back() {
+    fn permits_are_limited_and_come_back() {
         let taken: Vec<StreamPermit> =
             (0..STREAMS_OF_TRANSFER_MAX).map(|_| StreamPermit::take(1).unwrap()).collect();
         assert!(StreamPermit::take(1).is_none());

@@ -38,13 +38,13 @@ impl PageFacts<'_> {
             detail: None,
             at: at.filter(|_| state != Next).map(PageTime),
         };
-        let ours = || {
+        let counted = || {
             self.deposits.iter().filter(|deposit| {
                 deposit.asset == transfer.asset && deposit.status != DepositStatus::Failed
             })
         };
-        let seen_at = ours().map(|deposit| deposit.created).min();
-        let final_at = ours().filter_map(|deposit| deposit.completed_at).max();
+        let seen_at = counted().map(|deposit| deposit.created).min();
+        let final_at = counted().filter_map(|deposit| deposit.completed_at).max();
         let asked = step(&words.step_requested, Done, Some(transfer.created));
         let seen = |state| step(&words.step_seen, state, seen_at);
         let confirming = |state| {

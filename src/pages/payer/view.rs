@@ -169,7 +169,7 @@ pub struct SeenPayment {
 pub struct SentRefund {
     pub text: String,
     pub at: PageTime,
-    /// As of a payment.
+    /// As [`SeenPayment::explorer_url`].
     pub explorer_url: Option<String>,
 }
 
@@ -244,6 +244,7 @@ pub struct PageFacts<'a> {
     pub is_simulated: bool,
     pub issuer_name: &'a str,
     pub words: &'static PageWords,
+    /// Business time in Unix seconds.
     pub business: i64,
 }
 
@@ -254,6 +255,8 @@ impl PageFacts<'_> {
             .iter()
             .filter(|deposit| !deposit.is_settled() && deposit.asset == self.transfer.asset)
     }
+    /// The refund that gives the transfer's money back, not one of an excess or of an unmatched
+    /// deposit.
     pub(super) fn principal(&self) -> Option<&Refund> {
         self.refunds.iter().find(|refund| refund.kind == RefundKind::Principal)
     }
@@ -282,6 +285,7 @@ impl PageFacts<'_> {
     pub(super) fn has_late(&self) -> bool {
         self.deposits.iter().any(|deposit| deposit.classification == Some(Classification::Late))
     }
+    /// When the transfer last entered a status, in Unix seconds of business time.
     pub(super) fn was(&self, status: TransferStatus) -> Option<i64> {
         self.transfer.status_history.last_at(status)
     }
@@ -303,6 +307,7 @@ pub fn view(facts: &PageFacts<'_>) -> Result<PayView, StoreError> {
         tone: phase.tone(),
         is_final,
         poll_seconds: (!is_final).then(|| {
+            // A refund or a deposit beside the ended payment is still open.
             if has_ended {
                 PaymentPhase::RefundNeedsAddress.poll_seconds()
             } else {
@@ -332,7 +337,7 @@ pub fn view(facts: &PageFacts<'_>) -> Result<PayView, StoreError> {
 }
 
 impl PageFacts<'_> {
-    /// What is neither received nor on its way. Money on its way must not be asked for twice.
+    /// What is neither received nor on its way. The page must not ask again for money on its way.
     fn missing(&self) -> Result<Money, StoreError> {
         let rest = funding::missing(self.transfer)?.minus(self.pending)?;
         Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })

@@ -111,8 +111,8 @@ impl Certification {
                         balance(account.opening),
                         balance(account.closing)
                     ));
-                    let own = account.account_number.as_str();
-                    lines.extend(account.lines.iter().map(|line| self.line(line, own)));
+                    let number = account.account_number.as_str();
+                    lines.extend(account.lines.iter().map(|line| self.line(line, number)));
                 }
             }
         }
@@ -126,8 +126,8 @@ impl Certification {
     fn payment(&mut self, payment: &PaymentStatus) -> String {
         self.reports_count += 1;
         let is_paid = payment.status.meaning == Some(StatusMeaning::Paid);
-        let of = payment.end_to_end_id.filter(|_| is_paid);
-        let reference = self.reference(&payment.references, of, payment.amount, None);
+        let paid_id = payment.end_to_end_id.filter(|_| is_paid);
+        let reference = self.reference(&payment.references, paid_id, payment.amount, None);
         format!(
             "  {}: {}, {}, {reference}{}",
             payment.place,
@@ -145,9 +145,9 @@ impl Certification {
             (Sign::Credit, false) => "credit",
             (Sign::Credit, true) => "credit that undoes a debit",
         };
-        let of = line.end_to_end_id.filter(|_| line.sign == Sign::Debit);
+        let paid_id = line.end_to_end_id.filter(|_| line.sign == Sign::Debit);
         let amount = Some(line.amount);
-        let reference = self.reference(&line.references, of, amount, Some(account_number));
+        let reference = self.reference(&line.references, paid_id, amount, Some(account_number));
         let members = match line.members.len() {
             0 => String::new(),
             count => format!(", booked for {count} payouts together"),
@@ -162,13 +162,13 @@ impl Certification {
         )
     }
 
-    /// Which reference would be used, and in which element it is; `of` is a payment of ours that
-    /// was made. The method follows from the amount, because a sample does not say which payments
-    /// are book transfers.
+    /// Which reference would be used, and in which element it is. `paid_id` is our payment, if the
+    /// report says that it was made. The method follows from the amount, because a sample does not
+    /// say which payments are book transfers.
     fn reference(
         &mut self,
         references: &References,
-        of: Option<EndToEndId>,
+        paid_id: Option<EndToEndId>,
         amount: Option<Money>,
         account_number: Option<&str>,
     ) -> String {
@@ -176,48 +176,49 @@ impl Certification {
         let configured = self.debit_account_number.as_deref();
         let own: Vec<&str> = account_number.into_iter().chain(configured).collect();
         let finding = references.utr(method, &self.profile.reference_elements, &own);
-        if let Some(of) = of {
-            *self.payments.entry(of).or_default() |= matches!(finding, UtrFinding::One(..));
+        if let Some(id) = paid_id {
+            *self.payments.entry(id).or_default() |= matches!(finding, UtrFinding::One(..));
         }
         if let UtrFinding::One(utr, element) = &finding {
             return format!("UTR {} from {}", utr.as_str(), element.as_str());
         }
-        self.missing.extend(of.map(|of| (of, references.single_candidates(&own))));
+        self.missing.extend(paid_id.map(|id| (id, references.single_candidates(&own))));
         match finding {
             UtrFinding::Ambiguous => "several UTRs: the operator would decide".into(),
             _ => "no UTR".into(),
         }
     }
 
-    /// The elements that would give the missing references, the one that gives most of them first.
-    /// A text that several payments share is no reference.
+    /// The elements that would give the missing references. Each is the one that gives most of
+    /// those that the elements before it do not give. A text that several payments share is no
+    /// reference.
     fn elements_missing(&self) -> Vec<ReferenceElement> {
-        let is_shared = |of: EndToEndId, utr: &Utr| {
-            let others = self.missing.iter().filter(|(other, _)| *other != of);
+        let is_shared = |id: EndToEndId, utr: &Utr| {
+            let others = self.missing.iter().filter(|(other, _)| *other != id);
             others.flat_map(|(_, candidates)| candidates).any(|(_, other)| other == utr)
         };
         // A payment whose reference another report gives is left out.
-        let without = |of: &EndToEndId| self.payments.get(of) != Some(&true);
-        let mut left: Vec<Vec<ReferenceElement>> = self
+        let is_unreferenced = |id: &EndToEndId| self.payments.get(id) != Some(&true);
+        let mut remaining: Vec<Vec<ReferenceElement>> = self
             .missing
             .iter()
-            .filter(|(of, _)| without(of))
-            .map(|(of, candidates)| {
-                let own = candidates.iter().filter(|(_, utr)| !is_shared(*of, utr));
-                own.map(|(element, _)| *element).collect()
+            .filter(|(id, _)| is_unreferenced(id))
+            .map(|(id, candidates)| {
+                let unshared = candidates.iter().filter(|(_, utr)| !is_shared(*id, utr));
+                unshared.map(|(element, _)| *element).collect()
             })
             .collect();
         let mut found = Vec::new();
         loop {
             let count = |element: &ReferenceElement| {
-                left.iter().filter(|has| has.contains(element)).count()
+                remaining.iter().filter(|elements| elements.contains(element)).count()
             };
             // If several elements give equally many, the most reliable one, which is first in
             // `ALL`.
             let best = ReferenceElement::ALL.iter().rev().max_by_key(|element| count(element));
             let Some(best) = best.copied().filter(|best| count(best) > 0) else { return found };
             found.push(best);
-            left.retain(|has| !has.contains(&best));
+            remaining.retain(|elements| !elements.contains(&best));
         }
     }
 

@@ -24,8 +24,8 @@ impl Encoding {
             Encoding::Utf16 => "UTF-16",
         }
     }
-    /// A file's bytes; UTF-16 begins with its mark, the lower byte first. `None` if the encoding
-    /// does not have a character.
+    /// A file's bytes. UTF-16 is little-endian and begins with a byte order mark. `None` if the
+    /// encoding lacks a character of the text.
     pub fn bytes(self, text: &str) -> Option<Vec<u8>> {
         match self {
             Encoding::Utf8 => Some(text.as_bytes().to_vec()),
@@ -46,7 +46,8 @@ const fn is_neft(letter: char) -> bool {
         || matches!(letter, ' ' | '/' | '-' | '?' | ':' | '(' | ')' | '.' | ',' | '\'' | '+')
 }
 
-/// How letters that Unicode does not decompose, and signs, are written in characters of NEFT.
+/// The replacement, in NEFT's characters, for a sign or for a letter that Unicode does not
+/// decompose.
 const fn folded(letter: char) -> Option<&'static str> {
     Some(match letter {
         'ø' => "o",
@@ -80,7 +81,7 @@ const fn folded(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Whether a character is invisible, so that it leaves no gap.
+/// Whether a character is invisible. Such a character is dropped and leaves no space.
 const fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{206F}' | '\u{202A}'..='\u{202E}'
@@ -88,11 +89,11 @@ const fn is_invisible(letter: char) -> bool {
 }
 
 impl Characters {
-    /// A text in these characters, with single spaces. For `Neft`, letters of India's scripts and
-    /// accented ones are written in plain Latin letters, and what has no such form becomes a space.
-    /// Signs at the start are removed, and two slashes together become one. `Latin` replaces only
-    /// what ISO-8859-1 lacks, in the same way; `Unicode` replaces only control characters. Writing
-    /// the result again changes nothing.
+    /// A text in these characters, with single spaces. `Neft` writes accented letters and letters
+    /// of India's scripts in plain Latin letters, and anything else that NEFT lacks as a space. It
+    /// removes slashes, hyphens and colons at the start, and turns slashes in a row into one.
+    /// `Latin` replaces only characters that ISO-8859-1 lacks, with the same letters or a space.
+    /// `Unicode` replaces only control characters. Writing the result again changes nothing.
     pub fn write(self, text: &str) -> String {
         let plain = match self {
             Characters::Neft => without_odd_signs(&neft(text)),
@@ -103,7 +104,7 @@ impl Characters {
         };
         plain.split_whitespace().collect::<Vec<_>>().join(" ")
     }
-    /// The same, cut to at most `characters_max` characters.
+    /// [`Characters::write`], cut to at most `characters_max` characters.
     pub fn write_short(self, text: &str, characters_max: usize) -> String {
         self.write(text).chars().take(characters_max).collect::<String>().trim_end().to_owned()
     }
@@ -133,12 +134,12 @@ fn latin(text: &str) -> String {
     out
 }
 
-/// A text in the characters of NEFT, with all its signs and gaps.
+/// A text in the characters of NEFT. Signs at the start and repeated spaces stay.
 fn neft(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut word = String::new();
     for letter in text.nfkc() {
-        // Joiners occur within words of India's scripts.
+        // Invisible joiners occur within words of India's scripts and must not end the word.
         if is_invisible(letter) {
             continue;
         }
@@ -176,7 +177,7 @@ fn add_letter(letter: char, out: &mut String) {
         }
         is_written = true;
     }
-    // A mark without a letter leaves no gap.
+    // A combining mark without a letter leaves no space.
     if !is_written && !is_combining_mark(letter) {
         out.push(' ');
     }

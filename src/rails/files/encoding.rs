@@ -6,23 +6,24 @@ use super::folders::FILE_BYTES_MAX;
 use super::format::FileError;
 
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
-/// How many bytes a gzip member's head has without its optional parts, and how many its tail.
-const GZIP_HEAD: usize = 10;
-const GZIP_TAIL: usize = 8;
-const UTF8_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+/// The bytes of a gzip member's header without its optional parts, and of its trailer.
+const GZIP_HEADER_BYTES: usize = 10;
+const GZIP_TRAILER_BYTES: usize = 8;
+const UTF8_BOM: [u8; 3] = [0xEF, 0xBB, 0xBF];
 /// The characters 0x80 to 0x9F of Windows-1252; a space stands for the five that it does not have.
 const WINDOWS_1252_HIGH: [char; 32] = [
     '€', ' ', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', ' ', 'Ž', ' ', ' ', '‘', '’',
     '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', ' ', 'ž', 'Ÿ',
 ];
 
-/// The text of an XML file. Its size is bounded before and after it is unpacked.
+/// The text of an XML file. A file of more than [`FILE_BYTES_MAX`] bytes, packed or unpacked, is
+/// refused.
 pub fn text(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     unpacked_text(bytes, decode_xml)
 }
 
-/// The text of a table that a portal or a spreadsheet wrote: UTF-8, UTF-16, or Windows-1252 where
-/// it is neither. Such a file does not say its encoding.
+/// The text of a table that a portal or a spreadsheet wrote. Such a file does not say its encoding:
+/// if it is neither UTF-8 nor UTF-16, it is read as Windows-1252. The limit of [`text`] holds.
 pub fn text_of_table(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     unpacked_text(bytes, decode_table)
 }
@@ -31,16 +32,16 @@ fn unpacked_text(
     bytes: &[u8],
     decode: fn(&[u8]) -> Result<Cow<'_, str>, FileError>,
 ) -> Result<Cow<'_, str>, FileError> {
-    bounded(bytes.len())?;
+    check_size(bytes.len())?;
     if bytes.starts_with(&GZIP_MAGIC) {
         let unpacked = unpack(bytes)?;
-        bounded(unpacked.len())?;
+        check_size(unpacked.len())?;
         return decode(&unpacked).map(|text| Cow::Owned(text.into_owned()));
     }
     decode(bytes)
 }
 
-fn bounded(bytes_count: usize) -> Result<(), FileError> {
+fn check_size(bytes_count: usize) -> Result<(), FileError> {
     if bytes_count > FILE_BYTES_MAX {
         return Err(FileError::new(format!(
             "the file is larger than {FILE_BYTES_MAX} bytes: have it split"
@@ -53,23 +54,25 @@ fn bounded(bytes_count: usize) -> Result<(), FileError> {
 fn unpack(bytes: &[u8]) -> Result<Vec<u8>, FileError> {
     let broken = || FileError::new("the gzip file is broken");
     let flags = *bytes.get(3).ok_or_else(FileError::truncated)?;
-    let mut at = GZIP_HEAD;
+    let mut at = GZIP_HEADER_BYTES;
+    // FEXTRA: a field with its length before it.
     if flags & 0x04 != 0 {
         let length = bytes.get(at..at + 2).ok_or_else(FileError::truncated)?;
         at += 2 + usize::from(u16::from_le_bytes([length[0], length[1]]));
     }
-    // The file's name and a comment end with a zero.
+    // FNAME and FCOMMENT: texts that end with a zero.
     for flag in [0x08, 0x10] {
         if flags & flag != 0 {
             let rest = bytes.get(at..).ok_or_else(FileError::truncated)?;
             at += 1 + rest.iter().position(|byte| *byte == 0).ok_or_else(FileError::truncated)?;
         }
     }
+    // FHCRC: a checksum of the header.
     if flags & 0x02 != 0 {
         at += 2;
     }
-    let end = bytes.len().checked_sub(GZIP_TAIL).filter(|end| *end >= at);
-    let (packed, tail) = bytes
+    let end = bytes.len().checked_sub(GZIP_TRAILER_BYTES).filter(|end| *end >= at);
+    let (packed, trailer) = bytes
         .get(at..)
         .and_then(|rest| rest.split_at_checked(end? - at))
         .ok_or_else(FileError::truncated)?;
@@ -86,19 +89,20 @@ fn unpack(bytes: &[u8]) -> Result<Vec<u8>, FileError> {
                 _ => broken(),
             }
         })?;
-    let checksum = tail.first_chunk().map(|bytes: &[u8; 4]| u32::from_le_bytes(*bytes));
+    let checksum = trailer.first_chunk().map(|bytes: &[u8; 4]| u32::from_le_bytes(*bytes));
     if checksum != Some(crc32fast::hash(&unpacked)) {
         return Err(broken());
     }
     Ok(unpacked)
 }
 
-/// Reads UTF-8, UTF-16 with or without a mark, and the one-byte encodings that a declaration names.
+/// Reads UTF-8 and UTF-16, with or without a byte order mark, and a single-byte encoding if the XML
+/// declaration names one of [`DECLARED_NAMES`].
 fn decode_xml(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     if let Some(text) = utf16(bytes) {
         return text.map(Cow::Owned);
     }
-    let bytes = bytes.strip_prefix(&UTF8_MARK).unwrap_or(bytes);
+    let bytes = bytes.strip_prefix(&UTF8_BOM).unwrap_or(bytes);
     match declared_encoding(bytes) {
         Some(DeclaredEncoding::Windows1252) => return Ok(Cow::Owned(windows_1252(bytes))),
         Some(DeclaredEncoding::Latin9) => return Ok(Cow::Owned(latin_9(bytes))),
@@ -115,12 +119,13 @@ fn decode_xml(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     }
 }
 
-/// Reads UTF-8 and UTF-16 with or without a mark; anything else is read as Windows-1252.
+/// Reads UTF-8 and UTF-16, with or without a byte order mark; anything else is read as
+/// Windows-1252.
 fn decode_table(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     if let Some(text) = utf16(bytes) {
         return text.map(Cow::Owned);
     }
-    let bytes = bytes.strip_prefix(&UTF8_MARK).unwrap_or(bytes);
+    let bytes = bytes.strip_prefix(&UTF8_BOM).unwrap_or(bytes);
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(windows_1252(bytes)),
@@ -131,7 +136,8 @@ fn decode_table(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
     Ok(text)
 }
 
-/// The text of a file that begins as UTF-16 does: with its mark, or with a character of ASCII.
+/// The text of a file that begins as UTF-16 does: with a byte order mark, or with an ASCII
+/// character.
 fn utf16(bytes: &[u8]) -> Option<Result<String, FileError>> {
     match bytes {
         [0xFE, 0xFF, rest @ ..] => Some(decode_utf16(rest, true)),
@@ -181,15 +187,16 @@ fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Result<String, FileError> 
     }
 }
 
-/// An encoding of one byte a character. A file that says ISO-8859-1 is read as Windows-1252, which
-/// has all its letters.
+/// A single-byte encoding. A file that says ISO-8859-1 is read as Windows-1252, which has all its
+/// letters.
 #[derive(Clone, Copy)]
 enum DeclaredEncoding {
     Windows1252,
     Latin9,
 }
 
-/// The names of these encodings in a declaration. A name stands before one that it contains.
+/// The names of these encodings in a declaration. The first match counts, so a name comes before
+/// one that it contains.
 const DECLARED_NAMES: &[(&str, DeclaredEncoding)] = &[
     ("iso-8859-15", DeclaredEncoding::Latin9),
     ("iso-8859-1", DeclaredEncoding::Windows1252),
@@ -197,7 +204,7 @@ const DECLARED_NAMES: &[(&str, DeclaredEncoding)] = &[
     ("windows-1252", DeclaredEncoding::Windows1252),
 ];
 
-/// The encoding of one byte a character that the declaration at the beginning names, if any.
+/// The single-byte encoding that the XML declaration names, if any.
 fn declared_encoding(bytes: &[u8]) -> Option<DeclaredEncoding> {
     const DECLARATION_BYTES_MAX: usize = 200;
     let end = bytes.iter().take(DECLARATION_BYTES_MAX).position(|byte| *byte == b'>')?;
@@ -261,7 +268,7 @@ mod tests {
         let windows = b"utr,name\nX1,Jos\xE9 \x96 1\n".to_vec();
         for bytes in [
             wanted.as_bytes().to_vec(),
-            [&UTF8_MARK, wanted.as_bytes()].concat(),
+            [&UTF8_BOM, wanted.as_bytes()].concat(),
             [&[0xFF, 0xFE], little.as_slice()].concat(),
             [&[0xFE, 0xFF], big.as_slice()].concat(),
             little,

@@ -31,7 +31,8 @@ pub struct Folders {
     pub staging: PathBuf,
 }
 
-/// A file of the inbox as it was found. If it is found the same again, it does not grow.
+/// A file of the inbox as it was found. If it is found unchanged later, nobody is writing it any
+/// more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InboxFile {
     pub name: String,
@@ -40,7 +41,8 @@ pub struct InboxFile {
 }
 
 impl InboxFile {
-    /// Whether the file has not changed for [`GROWING_SECONDS_MAX`], so that it counts as ended.
+    /// Whether the file has not changed for more than [`GROWING_SECONDS_MAX`], so that nobody is
+    /// writing it any more.
     pub fn is_at_rest(&self, now: SystemTime) -> bool {
         now.duration_since(self.modified)
             .is_ok_and(|age| age > Duration::from_secs(GROWING_SECONDS_MAX))
@@ -100,7 +102,7 @@ impl Folders {
     }
 
     /// Opens the folders below `root` and makes those that are missing. They have to lie on one
-    /// file system, because a rename is whole only there.
+    /// file system, because only there a rename is atomic.
     pub fn open(root: &Path) -> Result<Folders, String> {
         let folders = Folders {
             outbox: root.join("outbox"),
@@ -155,6 +157,7 @@ impl Folders {
         }
     }
     /// Moves a staged file into `outbox`, where the agent sees it, and makes the move durable.
+    /// Fails with `AlreadyExists` if a file of this name is in `outbox`.
     pub fn publish(&self, name: &str) -> io::Result<()> {
         let target = self.outbox.join(name);
         if target.try_exists()? {
@@ -182,8 +185,8 @@ impl Folders {
         Ok((count, oldest))
     }
 
-    /// Wrong rights of the folders: what keeps an agent of their group from fetching and bringing
-    /// files, and what lets others read them.
+    /// What is wrong with the folders' modes and groups: what keeps an agent of their group out,
+    /// and what lets others in.
     pub fn agent_faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let served = [("outbox", &self.outbox), ("inbox", &self.inbox)];
@@ -229,7 +232,7 @@ impl Folders {
         group
     }
 
-    /// Names of the files in `staging`.
+    /// Names of the files in `staging`, at most `INCOMING_FILES_MAX`.
     pub fn staged(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.staging)?.take(INCOMING_FILES_MAX) {
@@ -238,8 +241,8 @@ impl Folders {
         Ok(names)
     }
 
-    /// The files in the inbox, oldest first. Hidden files, folders, links and files with one of
-    /// `PARTIAL_ENDINGS` are left out.
+    /// The files in the inbox, oldest first, at most `INCOMING_FILES_MAX`. Hidden files, folders,
+    /// links and files with one of `PARTIAL_ENDINGS` are left out.
     pub fn incoming(&self) -> io::Result<Vec<InboxFile>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.inbox)? {

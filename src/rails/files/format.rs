@@ -1,4 +1,4 @@
-//! The types of a format of files: the payment that it writes, and the error of a file that it
+//! What all file formats share: the payment that they write, and the error for a file that they
 //! cannot read. The trait `FileFormat` is in `settings`, because its functions take the settings.
 
 use std::fmt;
@@ -37,7 +37,7 @@ pub struct Remitter {
 }
 
 crate::string_enum!(
-    /// The document that an identity number stands in.
+    /// The document that an identity number is from.
     IdentityDocument { Passport "passport", NationalId "national_id",
         DrivingLicence "driving_licence" }
 );
@@ -47,7 +47,7 @@ crate::string_enum!(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     pub reason: String,
-    /// The file ends before its document does, so it may still be growing.
+    /// The file ends too early, so an agent may still be writing it.
     pub is_truncated: bool,
 }
 

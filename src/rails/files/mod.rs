@@ -1,13 +1,18 @@
 //! What bank rails that exchange files have in common.
 //!
 //! A file for the bank is written at most once, and a file from the bank is applied once. An SFTP
-//! or host-to-host agent, or a person with a browser, carries both. `settings` is the table
-//! `[bank]` and the trait `FileFormat`, which writes payment files and reads reports; `profile` is
-//! how a bank's files differ, with `characters` and `windows`. `folders` publishes and collects
-//! files, `encoding` turns incoming files into text, `reports` has the types of a report,
-//! `references` finds the clearing system's reference in a report, `reasons` has the tables of
-//! codes, and `rows` keeps the journal of what was sent and read. `certify` explains sample files.
-//! The worker is `workers::bank`.
+//! or host-to-host agent, or a person with a browser, carries the files. The worker is
+//! `workers::bank`.
+//!
+//! - Settings: `settings` reads the table `[bank]` and has the trait `FileFormat`, which writes
+//!   payment files and reads reports. `profile` says how a bank's files differ, with `characters`
+//!   and `scripts_of_india` for names, and `windows` for the bank's hours.
+//! - Files: `folders` publishes and collects them, `encoding` turns incoming ones into text.
+//!   `format` and `values` have the types of what is written, `reports` those of what is read.
+//! - Meaning: `references` finds the clearing system's reference in a report, `reasons` has the
+//!   tables of codes.
+//! - State: `rail` is the rail, and `rows` keeps the journal of what was sent and read.
+//! - `certify` explains a bank's sample files.
 
 pub mod certify;
 pub mod characters;

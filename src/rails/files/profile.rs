@@ -22,7 +22,7 @@ crate::string_enum!(
     ChargeBearer { Debtor "DEBT", Creditor "CRED", Shared "SHAR", ServiceLevel "SLEV" }
 );
 
-/// A value that in ISO 20022 is a code of its lists (`Cd`) or a text of the bank's own (`Prtry`).
+/// A value that ISO 20022 writes as a code (`Cd`) or as a text of the bank's own (`Prtry`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "lowercase")]
 pub enum CodeOrText {
@@ -153,7 +153,7 @@ pub struct MethodProfile {
     pub windows: Windows,
 }
 
-/// How a bank's files differ from the standard's plain use.
+/// How a bank's files differ from the defaults, with every value checked.
 #[derive(Clone, Debug)]
 pub struct BankProfile {
     /// The version of the payment files.
@@ -179,9 +179,9 @@ pub struct BankProfile {
     pub regulatory_reporting: bool,
     /// The text that tells the beneficiary's bank that the money came from abroad.
     pub remittance_text: String,
-    /// The elements in which the bank writes the UTR, the most reliable first. In these, as in the
-    /// clearing system's own element, any 10 to 22 letters and digits with a digit among them
-    /// count. After a label they need a letter too; elsewhere only known forms count.
+    /// The elements in which the bank writes the UTR, the most reliable first. In these and in the
+    /// clearing system's own, 10 to 22 letters and digits with a digit among them count. After a
+    /// label they need a letter too. Elsewhere only known forms count (`Utr::has_known_form`).
     pub reference_elements: Vec<ReferenceElement>,
     /// Other ways in which the bank writes the debit account; `X`, `x`, `*` and `#` stand for any
     /// character.
@@ -194,7 +194,7 @@ pub struct BankProfile {
 
 /// The characters of a mask that stand for any character.
 pub const MASK_CHARACTERS: &[char] = &['X', 'x', '*', '#'];
-/// The least number of characters that a mask has to show.
+/// How many characters a mask has to show at least.
 const MASK_SHOWN_MIN: usize = 3;
 
 /// Whether a mask shows as many characters as it has to.
@@ -407,14 +407,14 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
     };
     let is_plain = rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     let customer_id = customer_id.unwrap_or_default();
-    let is_named = !pattern.contains("{customer_id}")
+    let has_customer_id = !pattern.contains("{customer_id}")
         || !customer_id.is_empty() && customer_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     // The value of a placeholder always has the same length.
     let any_id = MessageId(Id::from_u128(0));
     let length = written_file_name(&pattern, customer_id, any_id, 0).len();
     if is_unique
         && is_plain
-        && is_named
+        && has_customer_id
         && !pattern.starts_with('.')
         && !pattern.ends_with(".part")
         && length <= FILE_NAME_MAX

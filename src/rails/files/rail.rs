@@ -64,6 +64,7 @@ impl Rail for FileRail {
         rows_max: i64,
     ) -> Result<Vec<i64>, StoreError> {
         let within = PaymentMethod::ALL.iter().map(|method| method.settles_within_seconds());
+        // A payment younger than the shortest of these times cannot be late.
         let before = instant - within.min().unwrap_or(0);
         let with_bank = rows::published_before(tx, before, rows_max)?.into_iter();
         let late = with_bank.map(|(method, published_at)| {

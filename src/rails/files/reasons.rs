@@ -3,7 +3,7 @@
 use crate::rails::files::reports::{RefusalMeaning, StatusMeaning};
 use crate::rails::port::{FailureCode, FailureSource};
 
-/// External payment transaction, instruction and group status codes. A code that is missing here
+/// ISO 20022's external status codes of payments, batches and files. A code that is missing here
 /// changes nothing.
 const STATUSES: &[(&str, StatusMeaning)] = &[
     ("RCVD", StatusMeaning::Processing),
@@ -22,7 +22,7 @@ const STATUSES: &[(&str, StatusMeaning)] = &[
     ("CANC", StatusMeaning::Refused),
 ];
 
-/// The meaning of a status.
+/// The meaning of a status code; `None` for one that is not in the table.
 pub fn status(code: &str) -> Option<StatusMeaning> {
     STATUSES.iter().find(|(known, _)| *known == code).map(|(_, meaning)| *meaning)
 }
@@ -30,8 +30,9 @@ pub fn status(code: &str) -> Option<StatusMeaning> {
 use FailureCode::*;
 use FailureSource::{BeneficiaryBank, SponsorBank};
 
-/// External status and return reason codes, then the numbered return codes that Indian banks use
-/// beside them (those differ from bank to bank, so only the ones that several sources agree on).
+/// ISO 20022's external reason codes for statuses and returns, then the numbered return codes that
+/// Indian banks use too. The numbered ones differ from bank to bank, so the table has only those on
+/// which several sources agree.
 const REASONS: &[(&str, FailureCode, FailureSource)] = &[
     ("AB05", BeneficiaryBankUnavailable, BeneficiaryBank),
     ("AB06", BeneficiaryBankUnavailable, BeneficiaryBank),
@@ -73,8 +74,8 @@ const REASONS: &[(&str, FailureCode, FailureSource)] = &[
     ("R16", AccountFrozen, BeneficiaryBank),
 ];
 
-/// Codes that do not concern the beneficiary but our account, our rights, our funds, the file or
-/// the moment. The operator removes the cause and sends the payment again.
+/// Codes with a cause on our side: our account, our permissions or funds, the file, or the time at
+/// which it was sent. The operator removes the cause and sends the payment again.
 const CAUSED_BY_US: &[&str] = &[
     "AC02", "AC05", "AC13", "AG02", "AM02", "AM04", "AM09", "AM10", "AM14", "AM18", "AM19", "BE05",
     "CH03", "CH04", "CURR", "DS0A", "DS0H", "DS02", "DT01", "FF01", "FF02", "FF03", "RC03", "TM01",
@@ -93,8 +94,8 @@ pub fn refusal(code: Option<&str>) -> RefusalMeaning {
     }
 }
 
-/// What the refusal of a payment means if its whole file or batch was refused: it fails only for a
-/// reason that lies with the beneficiary.
+/// What the refusal of a payment means if its whole file or batch was refused. The payment fails
+/// only for a reason that concerns the beneficiary's bank, the account or the IFSC.
 pub fn refusal_within_whole(code: Option<&str>) -> RefusalMeaning {
     match (refusal(code), known(code)) {
         (RefusalMeaning::Failed(..), Some((code, source)))
@@ -107,7 +108,8 @@ pub fn refusal_within_whole(code: Option<&str>) -> RefusalMeaning {
     }
 }
 
-/// Why a payment came back. Its outcome is known, whatever the code says.
+/// Why a payment came back. Money that came back has a known outcome, so a code for an unknown one
+/// is not used.
 pub fn returned(code: Option<&str>) -> (FailureCode, FailureSource) {
     known(code)
         .filter(|(code, _)| *code != OutcomeUnknown)

@@ -6,7 +6,7 @@
 //! 1. the clearing system's own element (`ClrSysRef`, or the column `UTR`), if its text has a form
 //!    and length of the method;
 //! 2. the elements that `[bank.profile] reference_elements` names;
-//! 3. a text behind a label, if it has a letter;
+//! 3. a text after a label, if it has a letter;
 //! 4. a text with a known form, first one whose length fits the method;
 //! 5. the clearing system's element, whatever its form.
 //!
@@ -70,14 +70,14 @@ struct Candidate {
     is_labelled: bool,
 }
 
-/// The references of one payment or movement. Of texts for people only words that could be
-/// references are kept.
+/// The texts of one payment or movement that could be its reference. Of text for people, only words
+/// that could be references are kept.
 #[derive(Clone, Debug, Default)]
 pub struct References {
     candidates: Vec<Candidate>,
 }
 
-/// What was found.
+/// The result of a search for the UTR.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UtrFinding {
     None,
@@ -134,7 +134,7 @@ impl References {
                 Some(rest) if Utr::has_known_form(rest) => (rest.to_owned(), true),
                 _ => (upper, false),
             };
-            // Narrations are wrapped, and a reference may be cut in two.
+            // Banks wrap long texts, which may cut a reference in two.
             let joined = words
                 .get(at)
                 .map(|next| format!("{word}{next}"))
@@ -207,8 +207,7 @@ impl References {
         let known = all().filter(|candidate| Utr::has_known_form(&candidate.text)).filter_map(read);
         let known: Vec<_> = known.collect();
         let fits: Vec<_> = known.iter().filter(|(utr, _)| utr.fits(method)).cloned().collect();
-        let last = [labelled, fits, known, clearing].into_iter().map(one_of);
-        let mut last = last;
+        let mut last = [labelled, fits, known, clearing].into_iter().map(one_of);
         last.find(UtrFinding::is_some).unwrap_or(UtrFinding::None)
     }
 
@@ -250,7 +249,7 @@ impl References {
     }
 }
 
-/// Whether a word behind a label may name a book transfer.
+/// Whether a word after a label may be the reference of a book transfer.
 fn is_book_reference(word: &str) -> bool {
     word.bytes().any(is_digit) && Utr::parse_for(PaymentMethod::Internal, word).is_some()
 }
@@ -259,6 +258,7 @@ const fn is_digit(byte: u8) -> bool {
     byte.is_ascii_digit()
 }
 
+/// The reference, if all that were found are equal.
 fn one_of(found: Vec<(Utr, ReferenceElement)>) -> UtrFinding {
     let mut found = found.into_iter();
     let Some((utr, element)) = found.next() else { return UtrFinding::None };
@@ -324,7 +324,8 @@ mod tests {
         }
         one(&[(ClrSysRef, "XZ00112233")], "XZ00112233", ClrSysRef);
         one(&[(AcctSvcrRef, "S1"), (TxId, "AXNH261850049792")], "AXNH261850049792", TxId);
-        // A number of the clearing system's that is none gives way to a reference that is one.
+        // A number in the clearing system's element gives way to a text with the form of a
+        // reference.
         one(
             &[(ClrSysRef, "0000123456"), (AddtlTxInf, "UTR SBIN126166441955")],
             "SBIN126166441955",
@@ -356,12 +357,12 @@ mod tests {
         assert_eq!(found(&parts, &[]), UtrFinding::Ambiguous);
         let UtrFinding::One(utr, _) = found(&parts, &[AddtlTxInf]) else { panic!() };
         assert_eq!(utr.as_str(), "SBIN126166441955");
-        // The clearing system's own element is no surer where it names two.
+        // Two references in the clearing system's own element are ambiguous too.
         let parts = [(ClrSysRef, "SBIN126166441955"), (ClrSysRef, "AXISP00494478733")];
         assert_eq!(found(&parts, &[]), UtrFinding::Ambiguous);
         let parts = [(ClrSysRef, "SBIN126166441955"), (ClrSysRef, "0000123456")];
         one(&parts, "SBIN126166441955", ClrSysRef);
-        // The bank's setting takes any 10 to 22 letters and digits from its element.
+        // In an element that the profile names, any 10 to 22 letters and digits count.
         let parts = [(AcctSvcrRef, "S123456789X")];
         assert_eq!(
             found(&parts, &[AcctSvcrRef]),
@@ -386,7 +387,7 @@ mod tests {
         let text = (AddtlTxInf, "FT OWN BRANCH UTR NO FT2611");
         assert_eq!(found(&[entry, text], &[]), one("FT2611", AddtlTxInf));
         assert_eq!(found(&[entry, (TxId, "TX77777")], &[TxId]), one("TX77777", TxId));
-        // Our own name of the payment, a number of ours and words are none.
+        // Our own name of the payment, our account number and words are no references.
         let ours = (TxId, "00000000000000000000000007");
         assert_eq!(found(&[ours, (AcctSvcrRef, "00112233445566")], &[]), None);
         assert_eq!(found(&[(AddtlNtryInf, "UTR TRANSFER")], &[]), None);

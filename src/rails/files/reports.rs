@@ -25,7 +25,7 @@ crate::string_enum!(
 );
 
 impl ReportKind {
-    /// What a file of the kind is, whatever its format.
+    /// The name of the kind, whatever the file's format.
     pub const fn word(self) -> &'static str {
         match self {
             ReportKind::Status => "status_report",
@@ -89,7 +89,7 @@ pub enum Content {
 pub enum StatusMeaning {
     /// On its way.
     Processing,
-    /// Paid, as far as the bank that reports can see; it counts once there is a reference.
+    /// The bank says that it paid. The payout is settled only once a reference is known too.
     Paid,
     /// Refused; [`RefusalMeaning`] says what that means for the money.
     Refused,
@@ -132,23 +132,24 @@ impl Reason {
 pub enum RefusalMeaning {
     /// The payment failed.
     Failed(FailureCode, FailureSource),
-    /// The cause lies with us or with the file, not with the beneficiary: the operator decides.
+    /// The cause is on our side or in the file, not with the beneficiary: the operator decides.
     Ours,
     /// The bank does not say whether the money moved.
     Unknown,
 }
 
-/// What a report says of a message of ours, as a whole and payment by payment.
+/// What the bank says of one of our payment files, as a whole, batch by batch and payment by
+/// payment.
 #[derive(Clone, Debug, Default)]
 pub struct StatusReport {
-    /// The message of ours that it is about; `None` if it is about somebody else's or names none.
+    /// Our payment file that the report is about; `None` if the report names somebody else's file.
     pub original: Option<MessageId>,
     /// The bank's name for our message, such as `pain.001.001.03`.
     pub original_version: Option<String>,
-    /// What is said of the whole message.
+    /// The status of the whole file.
     pub whole: Option<ReportedStatus>,
-    /// What the bank says of one part of our file (`PmtInf` in ISO 20022), by the identity that we
-    /// gave it.
+    /// The statuses of parts of our file (`PmtInf` in ISO 20022), each after the identity that we
+    /// gave the part.
     pub batches: Vec<(String, ReportedStatus)>,
     pub payments: Vec<PaymentStatus>,
 }
@@ -177,9 +178,10 @@ crate::string_enum!(
     Sign { Credit "credit", Debit "debit" }
 );
 
-/// What happened on one account, or a page of it.
+/// A statement or notification of one account, or one page of it.
 #[derive(Clone, Debug)]
 pub struct AccountReport {
+    /// The bank's identity of the statement or notification.
     pub id: String,
     /// The bank's number of the statement; later statements have higher numbers.
     pub sequence: Option<i64>,
@@ -187,8 +189,8 @@ pub struct AccountReport {
     pub page: i64,
     /// As the bank writes it. It is compared with the debit account, and no row keeps it.
     pub account_number: String,
-    /// Booked balances of a statement; `None` on notifications and inner pages. Negative is
-    /// overdrawn.
+    /// Booked balances of a statement, each with its day; `None` on notifications and inner pages.
+    /// A negative balance is overdrawn.
     pub opening: Option<(Money, Day)>,
     pub closing: Option<(Money, Day)>,
     /// Entries that are booked.
@@ -207,7 +209,8 @@ pub struct StatementLine {
     pub entry_reference: Option<String>,
     pub amount: Money,
     pub sign: Sign,
-    /// Whether the bank undoes an entry of its own; a return by the beneficiary's bank is none.
+    /// Whether the bank undoes an entry of its own. A return by the beneficiary's bank is not a
+    /// reversal.
     pub is_reversal: bool,
     /// Why a payment came back.
     pub reason: Reason,

@@ -2,9 +2,9 @@
 //!
 //! The nine scripts share one layout in Unicode: the meaning of a character follows from its place
 //! in its block. Letters are those of the Hunterian system, which India's surveys and passports
-//! use, without its marks. A consonant without a vowel sign is spoken with the vowel a. So an a is
-//! written, except where the languages of the north do not speak it. A mere table of characters
-//! would turn Sharma into "Srma".
+//! use, without its diacritics. A consonant without a vowel sign has the inherent vowel a. This a
+//! is written, except where the languages of the north do not speak it. Character by character,
+//! Sharma would become "Srma".
 
 /// A script, in the order of the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,8 +31,10 @@ const SCRIPTS: [Script; 9] = [
     Script::Kannada,
     Script::Malayalam,
 ];
-const FIRST: u32 = 0x0900;
-const BLOCK: u32 = 0x80;
+/// The code point at which the first block begins.
+const FIRST_CODE_POINT: u32 = 0x0900;
+/// How many code points a block has.
+const BLOCK_LENGTH: u32 = 0x80;
 
 impl Script {
     /// Whether the script's languages drop the inherent vowel at a word's end, and between two
@@ -44,9 +46,9 @@ impl Script {
 
 /// The script of a character, and its place in the block.
 fn place(letter: char) -> Option<(Script, u32)> {
-    let at = u32::from(letter).checked_sub(FIRST)?;
-    let script = SCRIPTS.get((at / BLOCK) as usize)?;
-    Some((*script, at % BLOCK))
+    let at = u32::from(letter).checked_sub(FIRST_CODE_POINT)?;
+    let script = SCRIPTS.get((at / BLOCK_LENGTH) as usize)?;
+    Some((*script, at % BLOCK_LENGTH))
 }
 
 /// Whether a character is a letter, sign or digit of one of the scripts.
@@ -60,6 +62,7 @@ const CONSONANTS: [&str; 37] = [
     "d", "dh", "n", "n", "p", "ph", "b", "bh", "m", "y", "r", "r", "l", "l", "zh", "v", "sh", "sh",
     "s", "h",
 ];
+// Places of characters in their block.
 const KA: u32 = 0x15;
 const HA: u32 = 0x39;
 const NYA: u32 = 0x1E;
@@ -67,12 +70,14 @@ const JA: u32 = 0x1C;
 const VOWELS: [&str; 16] =
     ["a", "a", "a", "i", "i", "u", "u", "ri", "li", "e", "e", "e", "ai", "o", "o", "o"];
 /// The place of the first of [`VOWELS`].
-const VOWEL: u32 = 0x04;
-const SIGNS: [&str; 15] =
+const FIRST_VOWEL: u32 = 0x04;
+const VOWEL_SIGNS: [&str; 15] =
     ["a", "i", "i", "u", "u", "ri", "ri", "e", "e", "e", "ai", "o", "o", "o", "au"];
-/// The place of the first of [`SIGNS`].
-const SIGN: u32 = 0x3E;
+/// The place of the first of [`VOWEL_SIGNS`].
+const FIRST_SIGN: u32 = 0x3E;
+/// The dot that makes a consonant another one.
 const NUKTA: u32 = 0x3C;
+/// The sign that removes the inherent vowel.
 const VIRAMA: u32 = 0x4D;
 
 /// A consonant whose place is not in the common layout, and whether it has an inherent vowel.
@@ -103,7 +108,7 @@ const fn own_consonant(script: Script, at: u32) -> Option<(&'static str, bool)> 
     })
 }
 
-/// How a consonant with a nukta is written: the dot below makes it another one.
+/// How a consonant with a nukta is written, if that changes it.
 const fn dotted(at: u32) -> Option<&'static str> {
     Some(match at {
         0x15 => "q",
@@ -193,7 +198,7 @@ fn syllables(script: Script, word: &str) -> Vec<Syllable> {
     let mut done: Vec<Syllable> = Vec::new();
     // The syllable that signs may still be added to.
     let mut open: Option<Syllable> = None;
-    // A virama joins the next consonant to it.
+    // After a virama, the next consonant joins the syllable.
     let mut is_joined = false;
     // Gurmukhi's addak doubles the next consonant.
     let mut is_doubled = false;
@@ -228,8 +233,8 @@ fn syllables(script: Script, word: &str) -> Vec<Syllable> {
                     last.1 = dotted(last.0).unwrap_or(last.1);
                 }
             }
-            SIGN..=0x4C => {
-                let sign = SIGNS.get((at - SIGN) as usize).copied().unwrap_or("a");
+            FIRST_SIGN..=0x4C => {
+                let sign = VOWEL_SIGNS.get((at - FIRST_SIGN) as usize).copied().unwrap_or("a");
                 open.get_or_insert_with(Syllable::new).vowel = Vowel::Written(sign);
             }
             0x00..=0x02 | 0x70 if at != 0x70 || script == Script::Gurmukhi => {
@@ -243,7 +248,7 @@ fn syllables(script: Script, word: &str) -> Vec<Syllable> {
                 let digit = DIGITS.get((at - 0x66) as usize).copied().unwrap_or("0");
                 done.push(Syllable { vowel: Vowel::Written(digit), ..Syllable::new() });
             }
-            VOWEL..=0x14 | 0x60 | 0x61 | 0x72..=0x77 => {
+            FIRST_VOWEL..=0x14 | 0x60 | 0x61 | 0x72..=0x77 => {
                 done.extend(open.take());
                 let vowel = match at {
                     0x14 => "au",
@@ -251,7 +256,7 @@ fn syllables(script: Script, word: &str) -> Vec<Syllable> {
                     0x61 => "li",
                     // The bearers of Gurmukhi's signs, and vowels of Kashmiri.
                     0x72.. => "a",
-                    _ => VOWELS.get((at - VOWEL) as usize).copied().unwrap_or("a"),
+                    _ => VOWELS.get((at - FIRST_VOWEL) as usize).copied().unwrap_or("a"),
                 };
                 open = Some(Syllable { vowel: Vowel::Written(vowel), ..Syllable::new() });
             }
@@ -294,6 +299,7 @@ fn drop_vowels(script: Script, syllables: &mut [Syllable]) {
 
 fn write(script: Script, syllable: &Syllable, before: Option<&Syllable>, text: &mut String) {
     let consonants = &syllable.consonants;
+    // The h of the name Singh is written gh.
     let is_singh = matches!(consonants.as_slice(), [(HA, _)])
         && before.is_some_and(|before| {
             before.nasal && before.first() == Some("s") && before.vowel == Vowel::Written("i")
@@ -304,6 +310,7 @@ fn write(script: Script, syllable: &Syllable, before: Option<&Syllable>, text: &
         let is_northern =
             !matches!(script, Script::Tamil | Script::Telugu | Script::Kannada | Script::Malayalam);
         let letters = match (*at, *letters) {
+            // The languages of the north speak jny as gy: Gyanesh.
             (JA, _) if is_northern && next.is_some_and(|(at, _)| *at == NYA) => "g",
             (NYA, _) if is_northern && previous.is_some_and(|(at, _)| *at == JA) => "y",
             (HA, _) if is_singh && script.drops_vowels() => "gh",
@@ -439,7 +446,7 @@ mod tests {
 
     #[test]
     fn every_character_of_the_blocks_gives_plain_letters() {
-        for code in FIRST..FIRST + 9 * BLOCK {
+        for code in FIRST_CODE_POINT..FIRST_CODE_POINT + 9 * BLOCK_LENGTH {
             let Some(letter) = char::from_u32(code) else { continue };
             for word in [letter.to_string(), format!("क{letter}"), format!("{letter}\u{94d}")] {
                 let text = latin(&word);

@@ -12,15 +12,15 @@ use super::values::{AccountNumber, MessageId};
 use crate::kernel::{Currency, Money, StoreError, within};
 use crate::rails::port::BANK_CODE_LENGTH;
 
-/// The default of the most instructions in one file, and the highest setting.
+/// The default and the highest value of `batch_instructions_maximum`.
 const BATCH_INSTRUCTIONS_DEFAULT: u32 = 100;
 const BATCH_INSTRUCTIONS_MAX: u32 = 1_000;
-/// The default of the highest total of one file: INR 100 million (10 crore).
+/// The default of `batch_amount_maximum`: INR 100 million (10 crore).
 const BATCH_AMOUNT_DEFAULT: Money = Money::new(10_000_000_000, Currency::Inr);
 const POLL_SECONDS_DEFAULT: u64 = 30;
 const UNANSWERED_HOURS_DEFAULT: i64 = 24;
 
-/// A format of files: writes payments for a bank, and reads the bank's files.
+/// A file format: it writes payments for a bank, and reads the bank's files.
 pub trait FileFormat: Send + Sync {
     /// The name in `[bank] format`.
     fn name(&self) -> &'static str;
@@ -38,7 +38,7 @@ pub trait FileFormat: Send + Sync {
     /// Reads a file from the bank. `Err` refuses the whole file. A part that cannot be read is
     /// listed in the answer, and the rest counts.
     fn read(&self, settings: &BankSettings, bytes: &[u8]) -> Result<Incoming, FileError>;
-    /// Reads a sample, whatever account it is about.
+    /// Reads a sample file, whatever account it is about. Errors as for [`FileFormat::read`].
     fn read_sample(&self, bytes: &[u8]) -> Result<Incoming, FileError>;
 }
 
@@ -93,9 +93,9 @@ pub struct BankSettings {
     pub supports_nre: bool,
     /// The most instructions in one file: 1 to 1 000.
     pub batch_instructions_max: usize,
-    /// The highest total of one file in INR. A payment that is larger goes alone.
+    /// The highest total of one file in INR. A larger payment gets a file of its own.
     pub batch_amount_max: Money,
-    /// How long to wait between two looks into the folders: 1 to 3 600 s.
+    /// How long to wait before the folders are looked at again: 1 to 3 600 s.
     pub poll: Duration,
     /// Hours without a report of the bank after which the operator has to decide about a payment: 1
     /// to 720.
@@ -230,8 +230,9 @@ impl BankSettings {
 }
 
 impl BankSettings {
-    /// Whether a number in a file is the debit account's: as it is configured, with or without
-    /// zeros before it, or in the form of one of the profile's masks.
+    /// Whether a number in a file is the debit account's: the configured number with any number of
+    /// zeros before it, or one that fits a mask of the profile. In the first case, only letters and
+    /// digits are compared.
     pub fn is_debit_account(&self, number: &str) -> bool {
         let plain = |text: &str| -> String {
             let text: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -282,7 +283,7 @@ impl BankSettings {
         let number = self.debit_account_number();
         number.get(number.len().saturating_sub(4)..).unwrap_or_default()
     }
-    /// Only for what goes to the bank and for comparing what comes from it.
+    /// Use it only in files for the bank, and to compare it with what comes from the bank.
     pub fn debit_account_number(&self) -> &str {
         self.debit_account_number.text()
     }

@@ -18,7 +18,7 @@ const IST_SECONDS: i64 = 5 * 3_600 + 30 * 60;
 pub struct AccountNumber(String);
 
 impl AccountNumber {
-    /// Only for what goes to the bank and for comparing what comes from it.
+    /// Use it only in files for the bank, and to compare it with what comes from the bank.
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -73,7 +73,9 @@ impl MessageId {
         };
         (digits(0, 10), digits(10, 19))
     }
+    /// Reads what `Display` writes; `None` for any other text.
     pub fn parse(text: &str) -> Option<MessageId> {
+        // With its prefix, an internal identifier is `request_…`.
         AnyId::parse(&format!("request_{text}")).map(|id| MessageId(Id::from_u128(id.value)))
     }
     /// The file and the method in the identity of one of our batches; `None` for any other text.
@@ -108,8 +110,9 @@ impl Utr {
             && text.bytes().any(|byte| byte.is_ascii_digit()))
         .then(|| Utr(text.to_owned()))
     }
-    /// The same for a payment by `method`. A book transfer has the bank's own reference: any 6 to
-    /// 35 upper-case letters and digits, except our own name of the payment.
+    /// Reads the reference of a payment by `method`. For NEFT and RTGS this is [`Utr::parse`]. A
+    /// book transfer has the bank's own reference: any 6 to 35 upper-case letters and digits,
+    /// except our own name of the payment.
     pub fn parse_for(method: PaymentMethod, text: &str) -> Option<Utr> {
         if method != PaymentMethod::Internal {
             return Utr::parse(text);
@@ -122,8 +125,8 @@ impl Utr {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-    /// Whether the reference has a known form and a length that the payment's method uses; any fits
-    /// a book transfer.
+    /// Whether the reference has a known form and a length that the payment's method uses. Any
+    /// reference fits a book transfer.
     pub fn fits(&self, method: PaymentMethod) -> bool {
         let has_length = match method {
             PaymentMethod::Rtgs => self.0.len() == 22,
@@ -190,7 +193,7 @@ impl Day {
         let shifted = jiff::Timestamp::from_second(unix_seconds.checked_add(IST_SECONDS)?).ok()?;
         Some(Day(jiff::tz::Offset::UTC.to_datetime(shifted).date()))
     }
-    /// The first day of its month, and of the next one.
+    /// The first day of this day's month, and the first day of the next month.
     pub fn month(self) -> (Day, Day) {
         let next = self.0.last_of_month().tomorrow().unwrap_or(self.0);
         (Day(self.0.first_of_month()), Day(next))

@@ -7,8 +7,8 @@ use super::values::Day;
 
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const DAY_MINUTES: i64 = 24 * 60;
-/// How many days, from today on, are searched for the next opening. If the bank is closed on all of
-/// them, the answer is the day after them.
+/// How many days, from today on, are searched. If they do not suffice, for example because the bank
+/// is closed on all of them, the answer is the beginning of the day after them.
 const DAYS_AHEAD_MAX: i64 = 60;
 
 /// The days on which a bank is closed.
@@ -119,8 +119,8 @@ impl Windows {
         Some(today.plus_days(DAYS_AHEAD_MAX).begins_at())
     }
 
-    /// When payments will have been accepted for so many seconds since a moment, both in Unix
-    /// seconds.
+    /// The moment by which payments have been accepted for `seconds` since `from`. Both moments are
+    /// in Unix seconds.
     pub fn elapsed_at(&self, calendar: &Calendar, from: i64, seconds: i64) -> i64 {
         let Some(today) = Day::at(from) else { return from.saturating_add(seconds) };
         let (mut counted_until, mut left) = (from, seconds);
@@ -219,7 +219,7 @@ mod tests {
         let overlapping = Windows::parse(&overlapping, true).unwrap();
         let found = overlapping.elapsed_at(&calendar, at("2026-11-20T09:00:00"), 4 * 3_600);
         assert_eq!(found, at("2026-11-21T10:00:00"));
-        // Of a bank that is never open nothing is ever late.
+        // At a bank that is never open, no payment is late.
         let all = (0..100).map(|day| Day::parse("2026-11-01").unwrap().plus_days(day));
         let never = Calendar { holidays: all.collect(), ..Calendar::default() };
         assert!(always.elapsed_at(&never, late, 1) > late + 30 * 86_400);

@@ -10,7 +10,7 @@ use crate::rails::files::values::{Day, inr};
 /// Characters of a reference: the standard's `Max35Text`.
 const REFERENCE_LENGTH_MAX: usize = 35;
 
-/// A reference of at most 35 characters that must be there.
+/// The reference at a path, which must be there. Errors as for [`reference_at`].
 pub fn identity(element: &Element, name: &str) -> Result<String, FileError> {
     reference_at(element, name)?
         .ok_or_else(|| FileError::new(format!("{} lacks {name}", element.shown())))
@@ -28,7 +28,7 @@ pub fn reference_at(element: &Element, path: &str) -> Result<Option<String>, Fil
     Ok(Some(text.to_owned()))
 }
 
-/// An amount in the account's currency.
+/// An amount in INR, the account's currency.
 pub fn amount(element: &Element) -> Result<Money, FileError> {
     if element.currency() != Some(Currency::Inr.as_str()) {
         return Err(FileError::new(format!("{} is not in INR", element.shown())));
@@ -48,7 +48,8 @@ pub fn sign(element: &Element) -> Result<Option<Sign>, FileError> {
     }
 }
 
-/// A date: on its own, in a date-time, or as a choice between the two.
+/// The day in a child: a date or a date-time, either directly or as the choice between `Dt` and
+/// `DtTm`.
 pub fn day(element: &Element, name: &str) -> Result<Option<Day>, FileError> {
     let Some(choice) = element.optional(name)? else { return Ok(None) };
     let text = match choice.text_at("Dt")? {
@@ -62,8 +63,8 @@ pub fn day(element: &Element, name: &str) -> Result<Option<Day>, FileError> {
     Day::parse(text).map(Some).ok_or_else(|| FileError::new(format!("{name} is not a date")))
 }
 
-/// The code or text of an element such as `Rsn` or `Sts`, in which newer versions have a choice
-/// between `Cd` and `Prtry`, and older ones the text itself.
+/// The code or text of an element such as `Rsn` or `Sts`, which in newer versions holds a choice
+/// between `Cd` and `Prtry`, and in older ones the text itself.
 pub fn code_at<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, FileError> {
     let Some(choice) = element.optional(name)? else { return Ok(None) };
     for part in ["Cd", "Prtry"] {
@@ -74,8 +75,8 @@ pub fn code_at<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, 
     Ok(Some(choice.text()).filter(|text| !text.is_empty()))
 }
 
-/// Reads a reason's code and explanation out of an element such as `RtrInf`. Of several, the first
-/// counts, which is the bank's main one. Explanations are searched for references.
+/// Reads a reason's code and explanation out of an element such as `RtrInf`. The first code counts
+/// as the bank's main reason. Explanations are searched for references.
 pub fn reason_in(
     information: &Element,
     reason: &mut Reason,
@@ -86,7 +87,7 @@ pub fn reason_in(
         reason.code = code.map(str::to_owned);
     }
     let texts: Vec<&str> = information.all("AddtlInf").map(Element::text).collect();
-    // A text of more than 105 characters is written in several elements, which may cut a word.
+    // The standard allows 105 characters, so the bank splits a longer text over several elements.
     for text in &texts {
         references.add(ReferenceElement::AddtlInf, text);
     }

@@ -25,7 +25,7 @@ pub fn read(
     }
     let whole = amount(entry.required("Amt")?)?;
     let entry_sign = sign(entry)?.ok_or_else(|| FileError::new("Ntry lacks CdtDbtInd"))?;
-    let is_marked = match entry.text_at("RvslInd")? {
+    let is_marked_reversal = match entry.text_at("RvslInd")? {
         None | Some("false" | "0") => false,
         Some("true" | "1") => true,
         Some(_) => return Err(FileError::new("RvslInd is neither true nor false")),
@@ -43,7 +43,7 @@ pub fn read(
     template.entry_reference = reference_at(entry, "AcctSvcrRef")?;
     template.place = place.to_owned();
     // A return that the bank books as a reversal is still a return.
-    template.is_reversal = is_marked && !is_return(entry)?;
+    template.is_reversal = is_marked_reversal && !is_return(entry)?;
     if details.len() <= 1 {
         add_entry_references(entry, &mut template)?;
     }
@@ -67,7 +67,7 @@ pub fn read(
             (true, None) => whole,
             (false, _) => own_amount.unwrap_or(whole),
         };
-        read_details(details, is_marked, &mut line)?;
+        read_details(details, &mut line)?;
         lines.push(line);
         if let Some(charges) = charges {
             let mut line = StatementLine::zero(line_sign, booking_day);
@@ -103,8 +103,8 @@ fn add_entry_references(entry: &Element, line: &mut StatementLine) -> Result<(),
     Ok(())
 }
 
-/// Adds to a line what its amount was booked for: the payments that the transactions name, or the
-/// batch.
+/// Adds to a line what its amount was booked for: the payments that the transactions name. If there
+/// are no transactions, it is the batch that the entry names.
 fn add_members(
     entry: &Element,
     details: &[&Element],
@@ -112,7 +112,7 @@ fn add_members(
 ) -> Result<(), FileError> {
     for details in details {
         let name = match details.at("Refs")? {
-            Some(refs) => our_name(refs)?,
+            Some(refs) => our_payment(refs)?,
             None => None,
         };
         match name {
@@ -134,7 +134,8 @@ fn add_members(
     Ok(())
 }
 
-fn our_name(refs: &Element) -> Result<Option<EndToEndId>, FileError> {
+/// Our payment that the references name.
+fn our_payment(refs: &Element) -> Result<Option<EndToEndId>, FileError> {
     for name in ["EndToEndId", "InstrId"] {
         if let Some(id) = reference_at(refs, name)?.as_deref().and_then(EndToEndId::parse) {
             return Ok(Some(id));
@@ -143,14 +144,10 @@ fn our_name(refs: &Element) -> Result<Option<EndToEndId>, FileError> {
     Ok(None)
 }
 
-fn read_details(
-    details: &Element,
-    is_marked: bool,
-    line: &mut StatementLine,
-) -> Result<(), FileError> {
+fn read_details(details: &Element, line: &mut StatementLine) -> Result<(), FileError> {
     let empty = Element::default();
     let refs = details.optional("Refs")?.unwrap_or(&empty);
-    line.end_to_end_id = our_name(refs)?;
+    line.end_to_end_id = our_payment(refs)?;
     for name in ["EndToEndId", "InstrId"] {
         let Some(text) = reference_at(refs, name)? else { continue };
         if EndToEndId::parse(&text).is_none() {
@@ -193,7 +190,7 @@ fn read_details(
         reason_in(information, &mut line.reason, &mut line.references)?;
     }
     let is_return = details.optional("RtrInf")?.is_some() || is_return(details)?;
-    line.is_reversal = is_marked && line.is_reversal && !is_return;
+    line.is_reversal &= !is_return;
     Ok(())
 }
 

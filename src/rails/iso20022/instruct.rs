@@ -15,7 +15,7 @@ use crate::rails::port::PaymentMethod;
 const STREET_MAX: usize = 70;
 const POSTAL_CODE_MAX: usize = 16;
 const TOWN_MAX: usize = 35;
-const NUMBER_MAX: usize = 35;
+const DOCUMENT_NUMBER_MAX: usize = 35;
 const REMITTANCE_MAX: usize = 140;
 /// The place of birth. The standard requires one beside the date of birth, and only the date is
 /// known.
@@ -33,7 +33,7 @@ fn choice(document: &mut Document, name: &str, value: &CodeOrText) {
     document.path(&[name, element], text);
 }
 
-/// Writes a branch of a bank, by its IFSC.
+/// Writes a bank's branch by its IFSC.
 fn bank_branch(document: &mut Document, name: &str, ifsc: &str) {
     document.element(name, |agent| {
         agent.element("FinInstnId", |institution| {
@@ -123,17 +123,17 @@ fn write_batch(
     batch: &[&PaymentOrder],
 ) {
     let profile = &settings.profile;
-    let how = profile.method_profile(method);
+    let method_profile = profile.method_profile(method);
     information.text("PmtInfId", &format!("{message_id}-{}", method.as_str().to_uppercase()));
     information.text("PmtMtd", "TRF");
     information.text("BtchBookg", if profile.batch_booking { "true" } else { "false" });
     information.text("NbOfTxs", &batch.len().to_string());
     information.text("CtrlSum", &sum.to_string());
     information.element("PmtTpInf", |kind| {
-        choice(kind, "SvcLvl", &how.service_level);
-        choice(kind, "LclInstrm", &how.local_instrument);
+        choice(kind, "SvcLvl", &method_profile.service_level);
+        choice(kind, "LclInstrm", &method_profile.local_instrument);
     });
-    // The older version has a date alone. The newer one has a choice between a date and a time.
+    // Version 03 takes a date, version 09 a choice between a date and a date-time.
     match profile.pain_001 {
         Pain001::V03 => information.text("ReqdExctnDt", &day.to_string()),
         Pain001::V09 => information.path(&["ReqdExctnDt", "Dt"], &day.to_string()),
@@ -214,7 +214,7 @@ fn write_sender(party: &mut Document, settings: &BankSettings, sender: &Remitter
             IdentityDocument::NationalId => "NIDN",
             IdentityDocument::DrivingLicence => "DRLC",
         };
-        (scheme, Characters::Neft.write_short(number, NUMBER_MAX))
+        (scheme, Characters::Neft.write_short(number, DOCUMENT_NUMBER_MAX))
     });
     let number = number.filter(|(_, number)| !number.is_empty());
     if number.is_none() && sender.date_of_birth.is_none() {

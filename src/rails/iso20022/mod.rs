@@ -6,8 +6,9 @@
 //!   transactions (`TxDtls`).
 //! - camt.054: a notification (`Ntfctn`) of entries, without balances.
 //!
-//! `xml` bounds what is read; `instruct` writes payment files, `status` and `entries` read reports
-//! with `elements`. `simulator` is a bank to try the files with.
+//! `instruct` writes payment files. `reading` reads reports, with `status`, `entries` and
+//! `elements`. `xml` reads and writes the markup, within limits. `simulator` is a bank to try the
+//! files with.
 
 pub mod elements;
 pub mod entries;

@@ -17,7 +17,7 @@ use crate::rails::files::reports::{
 };
 use crate::rails::files::values::Day;
 
-/// The messages that are read: the name of each in a namespace, and its element.
+/// The messages that are read: the name of each in a namespace, its element, and its kind.
 const MESSAGES: &[(&str, &str, ReportKind)] = &[
     ("pain.002.001.", "CstmrPmtStsRpt", ReportKind::Status),
     ("camt.053.001.", "BkToCstmrStmt", ReportKind::Statement),
@@ -37,7 +37,8 @@ pub fn read(bytes: &[u8]) -> Result<Incoming, FileError> {
     read_for(bytes, &|_| true)
 }
 
-/// Reads a file. Statements of accounts that are not ours are listed as unread.
+/// Reads a file. Statements of accounts that are not ours are listed as unread. `Err` if no entry
+/// was read and something was unread.
 pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming, FileError> {
     let (namespace, document) = xml::parse(bytes, &is_known)?;
     let mut found = None;
@@ -71,9 +72,11 @@ pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming
     Ok(Incoming { kind, message_id, page: page.unwrap_or(1), is_copy, content, unread })
 }
 
+/// What the reader of one account needs to know of the file around it.
 struct AccountContext<'a> {
     /// The element of one account: `Stmt` or `Ntfctn`.
     name: &'static str,
+    /// The page and the day of the whole message, for an account that has none of its own.
     page: Option<i64>,
     created: Option<Day>,
     is_ours: &'a dyn Fn(&str) -> bool,
@@ -122,7 +125,7 @@ fn read_accounts(
 }
 
 /// Reads everything of a statement but its entries. Also answers the day of entries that name none,
-/// and the fault of the balances: entries are read even if a balance cannot be.
+/// and the faults of the balances: the entries are read even if a balance cannot be.
 fn read_head(
     element: &Element,
     context: &AccountContext<'_>,

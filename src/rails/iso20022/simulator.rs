@@ -1,5 +1,5 @@
 //! A bank to test the files with: reads pain.001, decides by the last digits of the account number,
-//! and answers with status reports, notifications and statements. It pays twice what it is told
+//! and answers with status reports, notifications and statements. It pays twice if it is instructed
 //! twice, so that it hides no mistake of the service. Do not confuse it with `rails::simulated`,
 //! the bank of test mode, which has no files.
 //!
@@ -27,7 +27,7 @@ const RETURN_DAYS: i64 = 3;
 /// What the account holds at first, in paise: INR 1 billion (100 crore).
 const OPENING_UNITS: i64 = 100_000_000_000;
 /// The most rounds that a delayed file waits; [`SimulatedIsoBank::next_files`] begins a round.
-const DELAY_TURNS_MAX: u64 = 4;
+const DELAY_ROUNDS_MAX: u64 = 4;
 /// How often the process looks at its folders.
 const LOOK_MILLISECONDS: u64 = 100;
 
@@ -67,7 +67,7 @@ struct Payment {
     method: PaymentMethod,
 }
 
-/// The file of instructions that a status report answers.
+/// The payment file that a status report answers.
 struct Original {
     message_id: String,
     version: Pain001,
@@ -91,15 +91,17 @@ pub struct SimulatedIsoBank {
     /// Distinguishes this run's identities from an earlier one's.
     run: i64,
     account_number: String,
+    /// The last number that was given to an entry or a message.
     numbers: i64,
     balance_units: i64,
     /// The last day that a statement closed. No later statement closes an earlier day.
     closed: Option<Day>,
     /// Movements that are booked and not on a statement yet.
     booked: Vec<Booked>,
+    /// Files to come, each with the round after which it is due.
     outgoing: Vec<(u64, Outgoing)>,
-    turn: u64,
-    /// The identities of the payments that were made; of one that was made twice, twice.
+    round: u64,
+    /// The identity of each payment that was made. If a payment was made twice, it is here twice.
     pub paid: Vec<String>,
 }
 
@@ -108,7 +110,7 @@ fn namespace(kind: ReportKind) -> String {
     format!("{NAMESPACE_PREFIX}{}", kind.as_str())
 }
 
-/// Writes whose account a statement or notification is about.
+/// Writes the account that a statement or notification is about.
 fn write_account(parent: &mut Document, account_number: &str) {
     parent.element("Acct", |account| {
         account.path(&["Id", "Othr", "Id"], account_number);
@@ -129,7 +131,7 @@ impl SimulatedIsoBank {
             closed: None,
             booked: Vec::new(),
             outgoing: Vec::new(),
-            turn: 0,
+            round: 0,
             paid: Vec::new(),
         }
     }
@@ -145,8 +147,8 @@ impl SimulatedIsoBank {
         format!("SIM{}-{what}-{number:06}", self.run)
     }
 
-    /// Takes a file of instructions and answers it, now or in later rounds. `at` is in Unix
-    /// seconds.
+    /// Reads a payment file and prepares the answers, for the next round or later ones. `at` is in
+    /// Unix seconds.
     pub fn take(&mut self, bytes: &[u8], at: i64) -> Result<(), FileError> {
         let (original, payments) = self.read(bytes)?;
         let today = Day::at(at).ok_or_else(|| FileError::new("a moment that no calendar has"))?;
@@ -352,21 +354,21 @@ impl SimulatedIsoBank {
         let copies = if self.has(Behaviour::Duplicates) { 2 } else { 1 };
         for copy in 0..copies {
             let delay = if self.has(Behaviour::Delays) {
-                self.random.next_u64() % (DELAY_TURNS_MAX + 1)
+                self.random.next_u64() % (DELAY_ROUNDS_MAX + 1)
             } else {
                 0
             };
             let name = if copy == 0 { name.clone() } else { format!("copy-{name}") };
-            self.outgoing.push((self.turn + delay, Outgoing { name, bytes: bytes.clone() }));
+            self.outgoing.push((self.round + delay, Outgoing { name, bytes: bytes.clone() }));
         }
     }
 
     /// Begins a round, and answers its files.
     pub fn next_files(&mut self) -> Vec<Outgoing> {
-        self.turn += 1;
-        let turn = self.turn;
+        self.round += 1;
+        let round = self.round;
         let (mut due, waiting): (Vec<_>, Vec<_>) =
-            self.outgoing.drain(..).partition(|(at, _)| *at < turn);
+            self.outgoing.drain(..).partition(|(at, _)| *at < round);
         self.outgoing = waiting;
         if self.has(Behaviour::Reordering) {
             for index in (1..due.len()).rev() {

@@ -1,4 +1,4 @@
-//! Reads what a status report (pain.002) says of a message, its batches and its payments.
+//! Reads what a status report (pain.002) says of a payment file, its batches and its payments.
 
 use super::elements::{amount, identity, reason_in, reference_at};
 use super::xml::Element;

@@ -32,12 +32,12 @@ pub struct Element {
 }
 
 impl Element {
-    /// Every child of a name, in order.
+    /// Every child of this name, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
         self.children.iter().filter(move |child| child.name == name)
     }
-    /// The child of a name that may be there once. A second one is an error, because it makes the
-    /// file ambiguous.
+    /// The child of this name, if there is one. A second one is an error, because it makes the file
+    /// ambiguous.
     pub fn optional(&self, name: &str) -> Result<Option<&Element>, FileError> {
         let mut found = self.children.iter().filter(|child| child.name == name);
         let first = found.next();
@@ -46,7 +46,7 @@ impl Element {
             Some(_) => Err(FileError::new(format!("{} holds {name} more than once", self.shown()))),
         }
     }
-    /// The child of a name that must be there once.
+    /// The child of this name, which must be there once.
     pub fn required(&self, name: &str) -> Result<&Element, FileError> {
         self.optional(name)?.ok_or_else(|| FileError::new(format!("{} lacks {name}", self.shown())))
     }
@@ -110,10 +110,10 @@ struct Tree {
     root: Option<Element>,
     namespace: String,
     elements_count: usize,
-    /// Depth at which an element of another namespace began; everything in it is skipped.
-    foreign_from: Option<usize>,
+    /// The depth within an element of another namespace, which is skipped as a whole; 0 outside
+    /// one.
     foreign_depth: usize,
-    /// Elements that are open around the document.
+    /// How many elements are open around the document.
     envelope_depth: usize,
     /// Whether an element began that was not the document.
     has_envelope: bool,
@@ -194,7 +194,7 @@ impl Tree {
             }
             is_first = false;
         }
-        match (self.root, self.open.is_empty() && self.foreign_from.is_none()) {
+        match (self.root, self.open.is_empty() && self.foreign_depth == 0) {
             (_, true) if self.envelope_depth > 0 => Err(FileError::truncated()),
             (Some(root), true) => Ok((self.namespace, root)),
             (None, true) if self.has_envelope => Err(no_message()),
@@ -233,7 +233,7 @@ impl Tree {
                 currency = Some(attribute.value.chars().take(8).collect());
             }
         }
-        if self.foreign_from.is_some() {
+        if self.foreign_depth > 0 {
             self.foreign_depth += 1;
             return Ok(());
         }
@@ -245,7 +245,6 @@ impl Tree {
             // The schema permits other namespaces only in the element `Envlp` of supplementary
             // data, which is no envelope around a message.
             if self.open.last().is_some_and(|parent| parent.name == "Envlp") {
-                self.foreign_from = Some(self.open.len());
                 self.foreign_depth = 1;
                 return Ok(());
             }
@@ -283,11 +282,8 @@ impl Tree {
     }
 
     fn end(&mut self) -> Result<(), FileError> {
-        if self.foreign_from.is_some() {
+        if self.foreign_depth > 0 {
             self.foreign_depth -= 1;
-            if self.foreign_depth == 0 {
-                self.foreign_from = None;
-            }
             return Ok(());
         }
         if self.open.is_empty() && self.envelope_depth > 0 {
@@ -311,7 +307,7 @@ impl Tree {
             )));
         }
         match self.open.last_mut() {
-            _ if self.foreign_from.is_some() => Ok(()),
+            _ if self.foreign_depth > 0 => Ok(()),
             None if text.trim_ascii().is_empty() || self.envelope_depth > 0 => Ok(()),
             None => Err(FileError::new("text stands outside the document")),
             Some(element) => {
@@ -384,7 +380,7 @@ impl Document {
     pub fn write(namespace: &str, content: impl FnOnce(&mut Document)) -> Vec<u8> {
         Document::declared("UTF-8", namespace, content)
     }
-    /// The same with another encoding in the declaration. The answer is UTF-8 all the same; the
+    /// [`Document::write`] with another encoding in the declaration. The answer is still UTF-8; the
     /// caller converts it.
     pub fn declared(
         encoding: &str,
@@ -402,7 +398,7 @@ impl Document {
         bytes.push(b'\n');
         bytes
     }
-    /// Writing to memory does not fail.
+    /// Adds an event. Writing to memory does not fail.
     fn event(&mut self, event: Event<'_>) {
         let _ = self.writer.write_event(event);
     }

@@ -1,8 +1,8 @@
-//! The book against a real chain: movement by movement, and address by address.
+//! Compares the book with a real chain, movement by movement and address by address.
 //!
-//! Nothing here asks a node: the caller, `chain_following::audit`, reads what the chain shows. A
-//! difference is kept until the same subject is compared again and agrees. A difference that the
-//! operator explained stays but is no longer listed. Nothing is corrected.
+//! Nothing here asks a node: `chain_following::audit` passes what the chain shows. A difference is
+//! kept until the same subject is compared again and agrees. A difference that the operator
+//! explained stays but is no longer listed. Nothing is corrected.
 
 pub mod rows;
 
@@ -75,7 +75,7 @@ pub struct BookMovement {
 pub struct FoundDifference {
     pub kind: DifferenceKind,
     pub subject: String,
-    /// The movement's amount, or by how much the chain shows more than the book has; millionths.
+    /// The movement's amount, or the chain's amount less the book's, in millionths.
     pub units: i64,
     /// The block in which it was found; `None` for refunds and balances, which are not compared by
     /// blocks.
@@ -96,8 +96,9 @@ impl BookMovement {
 }
 
 /// Compares what the chain shows of some blocks with what the book has. `ours` are the addresses
-/// that were handed out. `shown` must have every movement of the token from or to them, and the
-/// chain's movement, of any token, at each place of `written`.
+/// that were handed out. `written` is what the book has. `shown` is what the chain shows: it must
+/// have every movement of the token from or to `ours`, and at each place of `written` the chain's
+/// movement, of any token.
 pub fn compare(
     chain: ChainName,
     token: &AddressBytes,
@@ -155,8 +156,9 @@ fn differing(
             kinds.push((DifferenceKind::MovementToken, written.units))
         }
         Some(seen) => {
-            let is_from = written.from_address.is_none_or(|from| from == seen.from_address);
-            if !is_from || seen.to_address != written.to_address || !written.is_with_its_owner {
+            let is_same_payer = written.from_address.is_none_or(|from| from == seen.from_address);
+            let is_same_recipient = seen.to_address == written.to_address;
+            if !is_same_payer || !is_same_recipient || !written.is_with_its_owner {
                 kinds.push((DifferenceKind::MovementAddress, written.units));
             }
             if seen.units != Some(written.units) {
@@ -193,7 +195,7 @@ fn differing(
 pub struct AddressHolding {
     pub transfer_id: Id<kind::Transfer>,
     pub address: AddressBytes,
-    /// The token's contract that the transfer was told.
+    /// The token's contract, as the transfer names it.
     pub token_contract: AddressBytes,
     /// Millionths, whichever of the token's contracts they are in.
     pub units: i64,
@@ -208,10 +210,10 @@ impl AddressHolding {
 
 /// What an address should hold, and whether its balance fits that. All amounts are in millionths.
 /// The balance was read after the book, so it may already include movements that the book does not
-/// have yet. They are `above`, in the order of the chain: positive for incoming, negative for
-/// outgoing. The answer is the first amount that equals the balance: the book's own, or it with the
-/// first, the first two, and so on of these movements. If none fits, it is the amount with all
-/// movements.
+/// have yet. These movements are `above`, in the order of the chain: positive for incoming,
+/// negative for outgoing. The answer is the first amount that equals the balance: the book's own,
+/// or it with the first, the first two, and so on of these movements. If none fits, it is the
+/// amount with all movements.
 pub fn should_hold(
     book_units: i64,
     balance_units: i64,
@@ -230,8 +232,8 @@ pub fn should_hold(
     (held, fits(held))
 }
 
-/// Keeps what a comparison found. `before` are the differences that were kept of the same blocks or
-/// subjects. Those that were not found again are removed. Those that were found again unchanged
+/// Keeps what a comparison found. `before` are the differences that were kept for the same blocks
+/// or subjects. Those that were not found again are removed. Those that were found again unchanged
 /// keep their rows, so an explained one stays explained.
 pub fn keep_found(
     tx: &mut dyn Tx,

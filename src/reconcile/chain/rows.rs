@@ -1,4 +1,5 @@
-//! What the book has of a real chain, and the differences that were found.
+//! The queries for what the book has of a real chain, and the rows of the differences that were
+//! found.
 
 use super::{AddressHolding, BookMovement, FoundDifference, LogPosition, MovementRole};
 use crate::chains::ChainName;
@@ -20,12 +21,14 @@ const DEPOSITS: &str = "SELECT d.id, d.transaction_hash, d.log_index, d.from_add
       SELECT 1 FROM simulated_transactions x WHERE x.scope = d.scope AND x.transaction_hash = \
       d.transaction_hash)";
 
-/// A sweep belongs to the mode that its address was handed out in.
+/// Sweeps. A sweep belongs to the mode in which its address was handed out; one from an address
+/// that was never handed out counts in both modes.
 const SWEEPS: &str = "SELECT s.transaction_hash, s.log_index, s.from_address, s.to_address, \
  s.units, s.block_number, s.block_time \
     FROM chain_sweeps s LEFT JOIN deposit_addresses a ON a.address = s.from_address \
     WHERE s.chain = ?1 AND (a.scope IS NULL OR a.scope % 2 = ?2)";
 
+/// What `scope % 2` is in a mode.
 const fn live(mode: Mode) -> i64 {
     mode.is_live() as i64
 }
@@ -192,7 +195,7 @@ pub fn held_after(
     rows.into_iter().map(address_holding).collect()
 }
 
-/// The address of one transfer.
+/// What the address of one transfer holds.
 pub fn held_of(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -216,7 +219,7 @@ fn found(row: &mut Row) -> Result<FoundDifference, StoreError> {
 const FOUND: &str = "SELECT kind, subject, units, block_number FROM chain_differences WHERE mode \
  = ?1 AND chain = ?2";
 
-/// Differences that are kept of the blocks `from` to `to`, explained ones too.
+/// Differences that are kept for the blocks `from` to `to`, including explained ones.
 pub fn kept_in_blocks(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -229,8 +232,8 @@ pub fn kept_in_blocks(
     tx.rows(&sql, values![mode.as_str(), chain.as_str(), from, to])?.iter_mut().map(found).collect()
 }
 
-/// Differences that are kept and belong to no block: those of refunds and balances. Explained ones
-/// too.
+/// Differences that are kept and belong to no block: those of refunds and balances. Includes
+/// explained ones.
 pub fn kept_without_block(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -253,7 +256,7 @@ pub fn open(
     rows.into_iter().map(|mut row| Ok((row.id()?, found(&mut row)?))).collect()
 }
 
-/// The units of a difference that nobody has explained.
+/// The amount of a difference that nobody has explained, in millionths.
 pub fn open_units(tx: &mut dyn Tx, id: InternalId) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT units FROM chain_differences WHERE id = ?1 AND accepted_at IS NULL";
     tx.row(sql, values![id])?.map(|mut row| row.int()).transpose()

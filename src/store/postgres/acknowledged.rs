@@ -2,16 +2,16 @@
 //! whether it has them.
 //!
 //! With its COMMIT each writing transaction asks how far the log goes and what its own number is
-//! ([`FOOTPRINT`]). The record of the commit is behind that position. A promoted server says how
+//! ([`FOOTPRINT`]). The record of the commit comes after that position. A promoted server says how
 //! far it had replayed the log of the server before it:
 //!
 //! - Not beyond the position: the commit is lost.
 //! - Beyond it: the server knows the transaction, because what it wrote stands before the position.
 //!   So the number is not used again, and its status says whether the commit was replayed too.
 //!
-//! Of the acknowledged commits the highest position is kept, and the numbers of those that no later
-//! commit covers. A commit covers those that were acknowledged before it asked for its footprint,
-//! because their records are before its position.
+//! Kept are the highest position of the acknowledged commits, and the numbers of those commits that
+//! no later one covers. A commit covers those that were acknowledged before it asked for its
+//! footprint, because their records are before its position.
 
 use std::mem::take;
 
@@ -43,7 +43,8 @@ pub(super) struct Acknowledged {
     timeline: i64,
     count: u64,
     position: i64,
-    /// Commits that no later one covers: how many had been acknowledged with it, and its footprint.
+    /// Commits that no later one covers: for each its number, counted as they were acknowledged,
+    /// and its footprint.
     uncovered: Vec<(u64, Footprint)>,
 }
 
@@ -52,7 +53,7 @@ impl Acknowledged {
         self.count
     }
 
-    /// The highest position that an acknowledged commit of this timeline is behind.
+    /// The highest position in the log that an acknowledged commit of this timeline comes after.
     pub(super) fn position(&self, timeline: i64) -> Option<i64> {
         (self.timeline == timeline && !self.uncovered.is_empty()).then_some(self.position)
     }

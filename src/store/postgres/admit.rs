@@ -26,7 +26,8 @@ pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, S
         Err(error) => return Err(fault(&error).into_error()),
     };
     let (generation, transactions) = fence.admit(before, position, mark)?;
-    // A database that was made anew in the place of the node's own has no schema either.
+    // The node's database was replaced by an empty one. Without tables even reads would fail, so
+    // say why at once.
     if !has_schema && let Some(reason) = fence.halted() {
         return Err(StoreError::Unavailable(reason.into()));
     }
@@ -36,8 +37,8 @@ pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, S
     Ok(Admission { generation, timeline: Some(timeline) })
 }
 
-/// Whether the server says of one of these transactions that it is not committed. Nothing is known
-/// of a transaction that is too old for the server to say.
+/// Whether the server says of one of these transactions that it is not committed. A transaction
+/// that is too old for the server to know counts as committed.
 async fn lacks_one(client: &Client, transactions: &[i64]) -> Result<bool, StoreError> {
     for transaction in transactions {
         let sql = format!("SELECT pg_xact_status(CAST('{transaction}' AS xid8))");
@@ -58,7 +59,7 @@ async fn lacks_one(client: &Client, transactions: &[i64]) -> Result<bool, StoreE
     Ok(false)
 }
 
-/// Where the server is; `None` where it does not say.
+/// Where the server is; `None` if it does not say, as on a standby.
 pub(super) async fn position(client: &Client) -> Result<Option<Position>, StoreError> {
     let messages = match client.simple_query(fence::POSITION).await {
         Ok(messages) => messages,

@@ -26,17 +26,21 @@ use super::{
 use crate::kernel::StoreError;
 use crate::store::failpoint;
 
-/// Of a server that neither accepts nor refuses a connection.
+/// The error of a server that neither accepts nor refuses a connection.
 const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
 /// How long a server may be silent before the next server of the address is tried too.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
-/// What a connection sets for itself, in one exchange. Every hot statement reads by an index. A
-/// plan that was made while a table was small must not read all of the table later, so plans that
-/// read whole tables are the last choice. If a server, database or role calls a commit done before
-/// it is on the disk (`off`), or before the synchronous standby has it (`local`), that is
-/// overruled. `remote_write` and `remote_apply` are left alone: how far a standby must be is the
-/// operator's choice. A node's connection also announces that a node is there.
+/// What a connection sets for itself, in one exchange:
+///
+/// - Plans that read whole tables are the last choice. Every frequent statement can use an index,
+///   and a plan that was made while a table was small must not read all of the table later.
+/// - A commit is done once it is on the disk (not `off`) and the synchronous standby has it (not
+///   `local`), whatever the settings of server, database or role. `remote_write` and `remote_apply`
+///   are left alone: how far a standby must be is the operator's choice.
+/// - Every statement has limits of time.
+///
+/// A node's connection also announces that a node is there.
 fn settings(is_node: bool) -> String {
     let commit = if failpoint("commit_not_kept") {
         "SET synchronous_commit = off"
@@ -199,8 +203,8 @@ pub(super) enum Waited {
 }
 
 impl Connecting {
-    /// Begins to connect, and to set the limits of every statement and what durability needs. This
-    /// takes a few seconds at most. Nothing is sent before somebody waits.
+    /// Begins to connect and to set up the connection ([`settings`]). This takes a few seconds at
+    /// most. Nothing is sent before somebody waits.
     pub(super) fn start(
         url: &PostgresUrl,
         fence: Option<&Arc<Fence>>,
@@ -235,12 +239,12 @@ impl Connecting {
         }
     }
 
-    /// Whether its time is up because nobody waited for it.
+    /// Whether its time ran out while nobody waited for it.
     pub(super) fn is_stale(&self) -> bool {
         Instant::now() >= self.end
     }
 
-    /// Drops it without waiting for a look-up of a name that may still run.
+    /// Drops it without waiting for the resolution of a host name, which may still run.
     pub(super) fn give_up(self) {
         self.runtime.shutdown_background();
     }

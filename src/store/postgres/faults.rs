@@ -4,7 +4,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::kernel::StoreError;
 
-/// Of sessions that share back ends.
+/// The error if sessions share back ends.
 pub(super) const POOLER: &str = "a connection pooler between hundi and PostgreSQL gives out \
     connections by transaction, and hundi needs its own: connect to PostgreSQL itself, or set the \
     pooler to session mode (PgBouncer: pool_mode = session) with at least as many connections as \
@@ -121,7 +121,7 @@ pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
             answered.message()
         ))),
         ("25", _) => SessionError::Lost(format!(
-            "a transaction stood otherwise than it should ({})",
+            "PostgreSQL reports an invalid transaction state ({})",
             code.code()
         )),
         _ => SessionError::Answered(StoreError::Broken(format!(
@@ -131,18 +131,18 @@ pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
     }
 }
 
-/// What a refused connection says to an operator.
+/// What a failed attempt to connect says to an operator.
 pub(super) fn connect_error(error: &tokio_postgres::Error) -> StoreError {
     match error.as_db_error() {
         Some(answered) => {
-            let told = format!(
+            let message = format!(
                 "PostgreSQL refuses the connection: {} ({})",
                 answered.message(),
                 answered.code().code()
             );
             // Waiting does not correct a wrong password, name or database.
             let is_lasting = matches!(answered.code().code().get(..2), Some("28" | "3D" | "42"));
-            if is_lasting { StoreError::Broken(told) } else { StoreError::Unavailable(told) }
+            if is_lasting { StoreError::Broken(message) } else { StoreError::Unavailable(message) }
         }
         None => {
             let reason = std::error::Error::source(error)

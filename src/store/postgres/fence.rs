@@ -7,14 +7,14 @@
 //!
 //! - A server of a lower timeline is an old primary, from before a fail-over, that came back. Its
 //!   connections are refused, and open ones are dropped.
-//! - A server that lacks a commit that this node acknowledged, or whose log is behind what the node
-//!   has seen or whose mark is behind the node's own, went back in time (a restore, a fail-over to
-//!   a standby that was behind). The node stops writing and says so in the mark, which stops the
-//!   other nodes. They go on when the operator runs `hundi resume database`, which raises the
-//!   mark's epoch.
+//! - A server went back in time (a restore, a fail-over to a standby that was behind) if it lacks a
+//!   commit that this node acknowledged, if its log is behind what the node has seen, or if its
+//!   mark is behind the node's own. The node then stops writing and says so in the mark, which
+//!   stops the other nodes. They go on when the operator runs `hundi resume database`, which raises
+//!   the mark's epoch.
 //!
-//! A fail-over is judged exactly. Other ways back in time are found by the mark, which rises every
-//! [`WATCH_SECONDS`], so a shorter loss can stay unnoticed.
+//! After a fail-over, the acknowledged commits show whether one of them is lost. Other losses are
+//! found by the mark, which rises every [`WATCH_SECONDS`], so a shorter loss can stay unnoticed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -92,15 +92,15 @@ pub(super) struct DatabaseSeen {
     /// The last mark that this node wrote and that was acknowledged. A mark that was only read may
     /// never have reached a standby.
     mark: Mark,
-    /// The least position of the highest timeline's log, by what was acknowledged. Only
-    /// [`Fence::seen`] fills it in.
+    /// How far the log of the highest timeline goes at least, by the commits that were
+    /// acknowledged. Only [`Fence::seen`] fills it in.
     acknowledged: i64,
 }
 
 impl DatabaseSeen {
     /// Whether the operator has resumed since. Then what a server said is outdated, and the next
-    /// look judges it.
-    fn is_of_before_a_resume(&self, state: &FenceState) -> bool {
+    /// look judges the server.
+    fn predates_a_resume(&self, state: &FenceState) -> bool {
         self.position.is_some() && self.mark.epoch < state.seen.mark.epoch
     }
 }
@@ -178,10 +178,10 @@ impl Fence {
         self.lock().halted
     }
 
-    /// Judges a connection by what its server said, with `before` as known before the question.
-    /// `Err` refuses the connection. Otherwise it is good up to the returned generation, but must
-    /// not be used before [`Fence::hear`] was told whether the server has the transactions
-    /// committed.
+    /// Judges a connection by what its server said. `before` is what this node had seen when it
+    /// asked. `Err` refuses the connection. Otherwise it is good as long as the fence has the
+    /// returned generation. It must not be used before the server was asked whether the returned
+    /// transactions are committed, and [`Fence::hear`] was told the answer.
     pub(super) fn admit(
         &self,
         before: DatabaseSeen,
@@ -222,7 +222,7 @@ impl Fence {
             report_old_primary(&mut state, position.timeline, highest.timeline);
             return Err(StoreError::Unavailable(OLD_PRIMARY.into()));
         }
-        if before.is_of_before_a_resume(&state) {
+        if before.predates_a_resume(&state) {
             return Ok((self.generation(), Vec::new()));
         }
         self.heed(&mut state, mark);
@@ -257,7 +257,7 @@ impl Fence {
     /// about.
     pub(super) fn hear(&self, before: DatabaseSeen, timeline: i64, is_lost: bool) {
         let mut state = self.lock();
-        if before.is_of_before_a_resume(&state) {
+        if before.predates_a_resume(&state) {
             return;
         }
         if is_lost {
@@ -312,8 +312,8 @@ impl Fence {
         self.lock().acknowledged.count()
     }
 
-    /// Takes a commit as acknowledged, if its connection is still good: the commit may have been
-    /// made on a server that is no longer the primary.
+    /// Notes a commit as acknowledged. `false` if its connection is no longer good: then the commit
+    /// may have been made on a server that is no longer the primary.
     pub(super) fn acknowledge(&self, admission: Admission, footprint: Option<Footprint>) -> bool {
         let mut state = self.lock();
         if admission.generation != self.generation() {
@@ -327,7 +327,8 @@ impl Fence {
         true
     }
 
-    /// The mark that tells other nodes what this node found, above the mark that it read.
+    /// The mark that tells other nodes that this one found writes missing. It is above `found`, the
+    /// mark that this node read. `None` if there is nothing to tell.
     pub(super) fn loss_to_tell(&self, found: Mark) -> Option<Mark> {
         let state = self.lock();
         let is_to_tell =
@@ -458,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_primary_that_is_only_asked_is_told_of() {
+    fn an_old_primary_that_is_only_asked_is_reported() {
         let fence = Fence::default();
         admit(&fence, at(1, 100), mark(0)).unwrap();
         let before = fence.seen();

@@ -25,7 +25,7 @@ use crate::kernel::{Clock, Now, StoreError, system_random};
 use crate::store::failpoint;
 use crate::store::jobs::{Job, LaneStats, Ran, ReadJob, Signals};
 
-/// A connection that was idle for this long is tested before it gets a read, because the server may
+/// A connection that was idle for this long is tested before it gets a job, because the server may
 /// have closed it.
 const TRUSTED_MILLISECONDS: u64 = 500;
 /// A job with less time left is refused. It would hardly finish, and a connection on which it is
@@ -150,8 +150,8 @@ fn latest_begin(end: Instant) -> Instant {
 struct Link<'s> {
     shared: &'s Shared,
     session: Option<PgSession>,
-    /// Kept from job to job. After an outage each waiting job has little time left, too little to
-    /// make a connection.
+    /// Kept from job to job. After an outage each waiting job has too little time left to make a
+    /// connection.
     connecting: Option<Connecting>,
     next_attempt: Instant,
 }
@@ -273,7 +273,7 @@ enum Run {
     Over(Result<(), StoreError>),
     /// It conflicted, or its connection was lost before the commit.
     Again,
-    /// It minted identifiers before it was announced, so it must be announced first.
+    /// It minted identifiers before it was announced, so it must run again and be announced first.
     TooEarly,
     /// The connection was lost during the commit.
     Unknown(String),
@@ -302,7 +302,8 @@ impl WriteLane<'_> {
     fn carry_out(&mut self, job: &mut dyn Job, end: Instant) -> Result<(), StoreError> {
         let mut runs_count = 0_u32;
         let mut announces_first = false;
-        // Once a commit may have taken place, only a later run that finds out may say otherwise.
+        // Set once a commit may have taken place. Then only a later run that finds out whether it
+        // did may report another outcome.
         let mut unknown: Option<String> = None;
         loop {
             let late = || match &unknown {

@@ -10,8 +10,8 @@ use crate::store::{EachUpdate, Row, Tx, Value, at_once};
 /// How to update many rows, each with its own condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum UpdateForm {
-    /// Many with one statement, each by its position in the table, the `ctid`.
-    ByPlace,
+    /// Many with one statement, each by its position in the table (`ctid`).
+    ByCtid,
     /// One with each statement.
     OneByOne,
 }
@@ -27,12 +27,12 @@ pub(super) fn update_form(session: &mut PgSession, end: Instant) -> Result<Updat
     }
     let partitions = "SELECT COUNT(*) FROM pg_inherits WHERE inhparent = \
      CAST('webhook_deliveries' AS regclass)";
-    let is_whole = session.number(partitions, end)? == 0;
-    Ok(if is_whole { UpdateForm::ByPlace } else { UpdateForm::OneByOne })
+    let is_partitioned = session.number(partitions, end)? != 0;
+    Ok(if is_partitioned { UpdateForm::OneByOne } else { UpdateForm::ByCtid })
 }
 
-/// `(CAST(?2 AS BYTEA)), (CAST(?3 AS BYTEA))` for two rows of one value after one other value. In a
-/// list of rows the server cannot infer the types of parameters.
+/// `(CAST(?2 AS BYTEA)), (CAST(?3 AS BYTEA))` for two rows of one value, if one parameter comes
+/// before them. In a list of rows the server cannot infer the types of parameters.
 fn typed_rows<'a>(
     rows: impl Iterator<Item = &'a [Value<'a>]>,
     values_before_count: usize,
@@ -84,7 +84,7 @@ pub(super) fn rows_each(
 ) -> Result<Vec<Row>, StoreError> {
     let mut rows = Vec::with_capacity(keys.len());
     for part in at_once(keys) {
-        // `OFFSET 0` keeps the planner from merging it into one join.
+        // `OFFSET 0` keeps the planner from merging the subquery into the join.
         let sql = format!(
             "SELECT found.* FROM (VALUES {}) AS k (wanted), LATERAL ({select} = k.wanted \
              OFFSET 0) AS found",
@@ -107,7 +107,7 @@ pub(super) fn update_one_by_one(
         .collect()
 }
 
-/// [`Tx::update_each`] with [`UpdateForm::ByPlace`].
+/// [`Tx::update_each`] with [`UpdateForm::ByCtid`].
 pub(super) fn update_each(
     tx: &mut dyn Tx,
     update: &EachUpdate<'_>,

@@ -3,9 +3,10 @@
 //! `connect.rs` makes a connection, and `admit.rs` asks its server where it is. `fence.rs` judges
 //! the answer by what it and `acknowledged.rs` remember. `session.rs` is a connection, `faults.rs`
 //! says what its errors mean, `tx.rs` is a transaction on it, and `lane.rs` has the threads that
-//! run them. `id_floor.rs` makes lists miss nothing, and `presence.rs` tells commands that a node
-//! runs. A transaction is READ COMMITTED. Rules repeat what they rely on in the conditions of their
-//! updates, and a transaction that conflicts runs again.
+//! run them. `id_floor.rs` keeps lists from missing rows, and `presence.rs` shows commands that a
+//! node runs. A transaction that writes is READ COMMITTED: rules repeat what they rely on in the
+//! conditions of their updates, and a transaction that conflicts runs again. A view is REPEATABLE
+//! READ.
 
 mod acknowledged;
 mod admit;
@@ -68,7 +69,8 @@ const fn readers_count(connections_count: usize) -> usize {
     if connections_count < 6 { 1 } else { connections_count / 3 }
 }
 
-/// How many of them scans may hold. A quarter is kept for reads by key alone, if there are several.
+/// How many of the reading connections scans may hold. If there are several, a quarter is kept for
+/// reads by key alone.
 pub(super) const fn scans_count(connections_count: usize) -> usize {
     let readers_count = readers_count(connections_count);
     if readers_count == 1 { 1 } else { readers_count - readers_count.div_ceil(4) }
@@ -116,9 +118,15 @@ impl Postgres {
             other => other,
         };
         let fence = Arc::new(Fence::new(is_node));
-        let (counted, fenced) = (stats.clone(), fence.clone());
-        let lanes =
-            Lanes::start(url, &clock, connections_count, signals, counted, fenced, update_form)?;
+        let lanes = Lanes::start(
+            url,
+            &clock,
+            connections_count,
+            signals,
+            stats.clone(),
+            fence.clone(),
+            update_form,
+        )?;
         let (stop, stopping) = std::sync::mpsc::channel();
         let carried = match &clock {
             Clock::Measured(carried) => Some(carried.clone()),
@@ -161,7 +169,7 @@ impl Postgres {
         self.fence.halted()
     }
 
-    /// Ends the lanes after the jobs that wait for them.
+    /// Ends the lanes once the jobs that wait for them have run.
     pub(super) async fn close(&self) {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.lanes.close().await;
@@ -211,7 +219,7 @@ pub struct Server {
     /// For example `15.14`.
     pub version: String,
     /// A sentence for each setting with which a crash can lose acknowledged writes.
-    pub doubts: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// Asks the server for its version and for settings that no connection can set for itself. Blocks:
@@ -226,16 +234,16 @@ pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
     tx.roll_back();
     let mut row = row?.ok_or_else(|| StoreError::Broken("PostgreSQL tells no settings".into()))?;
     let (version, fsync, full_page_writes) = (row.text()?, row.text()?, row.text()?);
-    let mut doubts = Vec::new();
+    let mut warnings = Vec::new();
     for (name, setting) in [("fsync", fsync), ("full_page_writes", full_page_writes)] {
         if setting != "on" {
-            doubts.push(format!(
+            warnings.push(format!(
                 "the server's {name} is {setting}: a crash of its machine can \
              lose or spoil what was acknowledged"
             ));
         }
     }
-    Ok(Server { version, doubts })
+    Ok(Server { version, warnings })
 }
 
 /// The server's clock, in milliseconds since 1970.
@@ -243,17 +251,17 @@ pub(super) fn clock_milliseconds(url: &PostgresUrl) -> Result<i64, StoreError> {
     PgSession::connect(url, soon())?.clock_milliseconds()
 }
 
-/// Runs `work` on one view, on a connection of its own and without a time limit.
+/// Runs `work` on one view, on a connection of its own, for up to a day.
 pub(super) fn examine<T>(
     url: &PostgresUrl,
     work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    const PATIENCE_SECONDS: u64 = 24 * 3600;
+    const EXAMINE_SECONDS_MAX: u64 = 24 * 3600;
     let mut session = PgSession::connect(url, soon())?;
     let mut tx = tx::PgTx::begin(
         &mut session,
         TransactionKind::Examine,
-        Instant::now() + Duration::from_secs(PATIENCE_SECONDS),
+        Instant::now() + Duration::from_secs(EXAMINE_SECONDS_MAX),
     );
     let answer = work(&mut tx);
     tx.roll_back();
@@ -278,7 +286,7 @@ fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
             Err(StoreError::Conflict(_)) if Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(50))
             }
-            // Let the requests run that waited behind a table's lock.
+            // Requests waited behind this lock of a table: let them run first.
             Err(StoreError::Locked) if Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(1_000))
             }
@@ -287,18 +295,18 @@ fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
     }
 }
 
-/// A start may come before the database's. It waits a while for a database that cannot be reached,
-/// but not for one that refuses.
+/// Makes the first connection. The database may start after this process, so this waits up to
+/// [`START_SECONDS_MAX`] for one that cannot be reached. It does not wait for one that refuses.
 fn first_session(url: &PostgresUrl) -> Result<PgSession, StoreError> {
     let end = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
-    let mut is_told = false;
+    let mut is_logged = false;
     loop {
         match PgSession::connect(url, soon()) {
             Err(StoreError::Unavailable(reason)) if Instant::now() < end => {
-                if !is_told {
+                if !is_logged {
                     tracing::warn!(database = %url, reason, "the database cannot be reached yet; \
                      the start waits for it");
-                    is_told = true;
+                    is_logged = true;
                 }
                 std::thread::sleep(Duration::from_millis(200));
             }

@@ -1,7 +1,7 @@
-//! Whether nodes work with a database. Each of their connections holds an advisory lock while it
+//! Whether nodes work with a database. Each connection of a node holds an advisory lock while it
 //! lasts. Every role can see locks. The locks of a killed node end with its connections.
 
-/// Announces that a node is connected. The key is made up so that other programs' differ.
+/// Announces that a node is connected. The key is made up, so that other programs' keys differ.
 pub(super) const ANNOUNCE_NODE: &str = "SELECT pg_advisory_lock_shared(1752525413, 1)";
 
 /// How many connections nodes have.

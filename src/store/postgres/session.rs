@@ -71,7 +71,7 @@ impl ToSql for Parameter {
             (Parameter::Bool(value), &Type::INT8) => i64::from(*value).to_sql(ty, out),
             (Parameter::Text(value), &Type::TEXT | &Type::VARCHAR) => value.to_sql(ty, out),
             (Parameter::Bytes(value), &Type::BYTEA) => value.to_sql(ty, out),
-            // The value may be personal data, so only the types are told.
+            // The value may be personal data, so the message does not show it.
             _ => Err(format!("a parameter of another type than the column's {ty}").into()),
         }
     }
@@ -154,8 +154,8 @@ impl PgSession {
         }
     }
 
-    /// Whether the connection is known to be useless: it was lost, or the fence has seen another
-    /// server since.
+    /// Whether the connection must not be used any more: it was lost, or the fence has seen a newer
+    /// primary since.
     pub(super) fn is_over(&self) -> bool {
         let is_fenced_off = |(fence, admission): &(Arc<Fence>, Admission)| {
             admission.generation != fence.generation()
@@ -175,8 +175,8 @@ impl PgSession {
         self.is_warned.store(false, Ordering::SeqCst);
     }
 
-    /// Checks the server's word that a commit took place. `Err` says why it does not count; the
-    /// connection is then useless.
+    /// Checks whether a commit that the server reported counts as done. `Err` says why it does not;
+    /// then the connection counts as lost.
     pub(super) fn acknowledge(&mut self, footprint: Option<Footprint>) -> Result<(), String> {
         let reason = if self.is_warned.swap(false, Ordering::SeqCst) {
             "the server did not wait for its standby"
@@ -213,7 +213,7 @@ impl PgSession {
         Ok(statement)
     }
 
-    /// Waits for the server until `end`, or until it is known not to be the primary any more.
+    /// Waits for the server until `end`, or until the fence finds that it is no longer the primary.
     fn awaited<F: Future>(&self, answer: F, end: Instant) -> Result<F::Output, SessionError> {
         let is_replaced = async {
             match &self.admission {
@@ -238,9 +238,9 @@ impl PgSession {
         }
     }
 
-    /// Asks the server to end what nobody waits for any more, on a thread of its own. Otherwise a
-    /// commit that waits for a standby would hold its back end for seconds, and the lane makes a
-    /// new connection each time.
+    /// Asks the server, on a thread of its own, to end a statement that nobody waits for any more.
+    /// Otherwise a commit that waits for a standby would hold its back end for seconds, while the
+    /// lane makes a new connection each time.
     fn cancel(&self) {
         if failpoint("no_cancel") {
             return;
@@ -276,8 +276,8 @@ impl PgSession {
         fault
     }
 
-    /// Sends all messages without waiting in between, and then waits for all answers. The first
-    /// error stands for those that follow from it.
+    /// Sends all messages without waiting in between, and then waits for all answers. `Err` is the
+    /// first error; later ones follow from it.
     pub(super) fn exchange(
         &mut self,
         messages: &[SessionMessage],
@@ -307,8 +307,8 @@ impl PgSession {
         answers.map_err(|error| self.noted(fault(&error)))
     }
 
-    /// Rolls back a transaction that was refused at its commit. A connection that cannot do that is
-    /// useless.
+    /// Rolls back a transaction that was refused at its commit. If that fails, the connection
+    /// counts as lost.
     pub(super) fn undo(&mut self, end: Instant) {
         if self.exchange(&[SessionMessage::Control("ROLLBACK")], end).is_err() {
             self.is_lost = true;

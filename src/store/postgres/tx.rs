@@ -1,5 +1,5 @@
-//! One transaction on one connection. What needs no answer at once is sent together with what
-//! follows.
+//! One transaction on one connection. A statement whose answer is not needed at once is sent
+//! together with the next one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ impl<'c> PgTx<'c> {
         }
     }
 
-    /// Updates many rows as the server can.
+    /// Sets the form of updates of many rows, one that the server supports.
     pub(super) fn updating(mut self, form: UpdateForm) -> PgTx<'c> {
         self.update_form = form;
         self
@@ -178,7 +178,7 @@ impl<'c> PgTx<'c> {
         &mut self,
         message: SessionMessage,
     ) -> Result<Vec<SessionAnswer>, SessionError> {
-        // Nothing may follow the message that ends the transaction.
+        // A control message may end the transaction, so no query is sent after it.
         let is_control = matches!(message, SessionMessage::Control(_));
         self.waiting.push(message);
         let announcement = self.insert_announcement()?;
@@ -242,7 +242,7 @@ impl<'c> PgTx<'c> {
         self.prefetched.retain(|query| query.rows.is_none());
     }
 
-    /// The answer to a query that was prefetched; `None` if the query was not sent yet.
+    /// Takes the answer to a prefetched query; `None` if it was not prefetched, or not sent yet.
     fn prefetch_of(&mut self, sql: &str, values: &[Value<'_>]) -> Option<Vec<tokio_postgres::Row>> {
         let is_same = |query: &PrefetchedQuery| {
             query.sql == sql
@@ -303,7 +303,7 @@ impl<'c> PgTx<'c> {
         Ok(Some(acknowledged_before))
     }
 
-    /// Rolls everything back. A connection that cannot do that is useless.
+    /// Rolls everything back. If that fails, the connection counts as lost.
     pub(super) fn roll_back(mut self) {
         if !self.is_begun() || self.session.is_lost {
             return;
@@ -411,7 +411,7 @@ impl Tx for PgTx<'_> {
         keys: &[Value<'_>],
     ) -> Result<Vec<bool>, StoreError> {
         match self.update_form {
-            UpdateForm::ByPlace => many_rows::update_each(self, update, keys),
+            UpdateForm::ByCtid => many_rows::update_each(self, update, keys),
             UpdateForm::OneByOne => many_rows::update_one_by_one(self, update, keys),
         }
     }

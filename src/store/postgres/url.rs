@@ -32,8 +32,8 @@ impl fmt::Debug for PostgresUrl {
 impl PostgresUrl {
     /// `sslmode=disable` sends in clear. `require`, `verify-ca` and `verify-full` encrypt, and
     /// verify the server's certificate and name against the file that `sslrootcert` names, or else
-    /// the machine's roots. Without `sslmode` only a server on this machine is connected to in
-    /// clear.
+    /// the machine's roots. Without `sslmode`, connections are in clear to a server on this
+    /// machine, and encrypted to all others.
     pub fn parse(text: &str) -> Result<PostgresUrl, String> {
         const EXAMPLE: &str = "write postgres://USER@HOST:5432/NAME";
         let Some(("postgres" | "postgresql", rest)) = text.split_once("://") else {
@@ -78,8 +78,8 @@ impl PostgresUrl {
                 Some(Arc::new(client_config(root_file)?))
             }
             Some(_) => {
-                return Err("sslmode must be disable, require or verify-full; a way that may or \
-                 may not be encrypted is not offered"
+                return Err("sslmode must be disable, require, verify-ca or verify-full; a mode \
+                            that may leave the connection unencrypted is refused"
                     .into());
             }
         };

@@ -19,7 +19,7 @@ use crate::store::Tx;
 use crate::store::jobs::LaneStats;
 use crate::values;
 
-/// A commit that takes longer hangs, such as one that waits for a missing standby.
+/// A commit that takes longer counts as hanging, such as one that waits for a missing standby.
 const COMMIT_SECONDS_MAX: u64 = 4;
 /// How many times a look tries to write a mark that other nodes write at the same time.
 const MARK_TRIES: usize = 4;
@@ -53,8 +53,8 @@ impl Watcher {
             Ok(()) => self.fence.halted().map(str::to_owned),
             Err(error) => {
                 self.session = None;
-                // What to do says more than an error that follows from the halt, such as that a
-                // database made anew has no tables.
+                // The reason of the halt says what to do. The error may only follow from it, such
+                // as that a database made anew has no tables.
                 Some(self.fence.halted().map_or_else(|| error.to_string(), str::to_owned))
             }
         };
@@ -160,13 +160,13 @@ fn read_mark(tx: &mut dyn Tx) -> Result<(Option<Vec<u8>>, Mark), StoreError> {
     Ok((found, mark))
 }
 
-/// Writes the next mark over the one that it reads, or the fence's finding; answers the mark
-/// afterwards. `None` if there is nothing to write: no node raises a mark that says that writes are
-/// missing.
+/// Writes the next mark over the one that it reads, or a mark that says that writes are missing, if
+/// the fence found that. Answers the mark that was written. `None` if there is nothing to write: no
+/// node raises a mark once it says that writes are missing.
 fn raise_mark(tx: &mut dyn Tx, fence: &Fence) -> Result<Option<Mark>, StoreError> {
     let (found, mark) = read_mark(tx)?;
     let next = match fence.loss_to_tell(mark) {
-        Some(told) => told,
+        Some(lost) => lost,
         None if mark.is_lost || fence.halted().is_some() => return Ok(None),
         None => mark.next(),
     };

@@ -45,7 +45,8 @@ pub struct DiagnosisView {
     pub currency: Option<String>,
     /// What is missing once this is final.
     pub short_by: Option<Money>,
-    /// Seconds between `funding.expires_at` and the block's time.
+    /// By how many seconds the block is later than `funding.expires_at`; null if it was in time, or
+    /// if its time does not matter.
     pub late_by_seconds: Option<i64>,
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,
@@ -96,8 +97,7 @@ pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFutur
         });
         let Some((transfer, mut tokens)) = found.await? else { return Ok(None) };
         let (settings, address) = (&chain.settings, transfer.deposit_address);
-        // The contract that the transfer was told, and the configured one, which may not be stored
-        // yet.
+        // The transfer's own contract, and the configured one, which may not be stored yet.
         let configured = chain.token();
         tokens.retain(|token| {
             token.contract == *transfer.token_contract.bytes()

@@ -1,9 +1,10 @@
-//! The funding diagnosis: what became of a transaction that, as a payer says, pays a transfer. It
+//! The funding diagnosis: what became of a transaction that, as a payer says, paid a transfer. It
 //! changes nothing.
 //!
-//! A node is asked only if the book has no completed deposit of the transaction. For a movement
-//! whose deposit was not dropped the book decides, and the node is not heard. Among all findings
-//! about a transaction, the order of [`DiagnosisCode`] decides.
+//! A node is asked only if the book has no completed deposit of the transaction. If the book has a
+//! deposit of a movement and did not drop it, the book decides, and what the node shows of this
+//! movement is ignored. If there are several findings about a transaction, the order of
+//! [`DiagnosisCode`] decides which one is told.
 
 pub mod api;
 pub mod message;
@@ -120,7 +121,7 @@ pub struct Finding {
     pub currency: Option<String>,
     /// What is missing of the transfer's amount once this movement is final.
     pub short_by: Option<Money>,
-    /// How long after `expires_at` its block came, if it did.
+    /// By how much the block's time is after `expires_at`; `None` if it is not.
     pub late_by_seconds: Option<i64>,
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,
@@ -168,7 +169,7 @@ fn of_deposit(
 ) -> Result<Finding, StoreError> {
     use Classification::{Exact, Late, Over, Partial, Unmatched, Unsupported};
     let missing = Some(funding::missing(transfer)?).filter(|missing| !missing.is_zero());
-    // Whether what it received was used to pay, whatever became of the payout.
+    // Whether what the transfer received was used to pay, whatever became of the payout.
     let was_funded = transfer.status_history.last_at(TransferStatus::Funded).is_some();
     let late_by_seconds = late_by(transfer, deposit.block_time);
     let code = match (deposit.status, deposit.classification) {
@@ -274,11 +275,11 @@ pub fn judge(
     let block = seen.and_then(|seen| seen.block);
     let mut findings = Vec::new();
     for deposit in deposits {
-        let place = movements.iter().find(|movement| movement.log_index == deposit.log_index);
+        let shown = movements.iter().find(|movement| movement.log_index == deposit.log_index);
         let contract = if deposit.asset == transfer.asset {
             Some(token_contract)
         } else {
-            place.and_then(|place| place.contract)
+            shown.and_then(|movement| movement.contract)
         };
         findings.push(of_deposit(transfer, deposit, contract)?);
     }

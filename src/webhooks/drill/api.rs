@@ -19,7 +19,7 @@ pub struct DrillView {
     pub object: WebhookDrillWord,
     pub webhook_endpoint_id: Id<kind::WebhookEndpoint>,
     pub status: DrillStatus,
-    /// `passed` where every check is; null while the drill runs.
+    /// `passed` if every check passed; null while the drill runs.
     pub grade: Option<DrillGrade>,
     /// What was sent, and how it was answered.
     pub checks: Vec<DrillCheck>,

@@ -1,11 +1,10 @@
-//! Drills of a webhook receiver, in test mode: deliveries such as networks, attackers and retries
-//! produce, and a report that grades the receiver's answers.
+//! Drills of a webhook receiver, in test mode: hundi sends what networks, attackers and retries can
+//! send, and writes a report that grades the receiver's answers.
 //!
-//! A request writes a row. A worker claims it, sends the steps one after another, and stores the
-//! report, which is kept until the next drill of the endpoint. The deliveries are made of the
-//! account's own latest events, so that a receiver can fetch the objects they name. They do not
-//! count as deliveries: they are not listed, not sent again, and do not change the endpoint's
-//! health.
+//! A request writes a row. A worker claims it, does the steps one after another, and stores the
+//! report, which is kept until the next drill of the endpoint. A drill sends the account's own
+//! latest events, so that a receiver can fetch the objects they name. What it sends does not count
+//! as a delivery: it is not listed, not sent again, and does not change the endpoint's health.
 
 pub mod api;
 pub mod rows;
@@ -32,13 +31,14 @@ use crate::webhooks::sending::attempt::{AttemptOutcome, DeliveryAttempt, USER_AG
 use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sending::vet::{self, WebhookUrl};
 use crate::webhooks::{self, Endpoint};
-use steps::{DrillStep, Sent};
+use steps::{DrillDelivery, DrillStep};
 
 /// Events that the account needs for a drill.
 pub const EVENTS_MIN: usize = 2;
-/// How long a worker holds a drill, in milliseconds: longer than all steps can take.
+/// How long a drill belongs to the worker that claimed it, in milliseconds: longer than all steps
+/// can take.
 const LEASE_MILLISECONDS: i64 = 10 * 60 * 1000;
-/// Drills that run at the same time, each of another account.
+/// Drills that one worker runs at the same time, each of another account.
 const RUNNING_MAX: usize = 4;
 /// Drills that one search finds.
 const LOOKED_MAX: i64 = 1_000;
@@ -50,7 +50,7 @@ crate::string_enum!(
     DrillStatus { Running "running", Completed "completed" }
 );
 crate::string_enum!(
-    /// Passed only where every check is.
+    /// `passed` if every check passed, otherwise `failed`.
     DrillGrade { Passed "passed", Failed "failed" }
 );
 
@@ -72,7 +72,7 @@ pub struct DrillCheck {
     pub http_statuses: Vec<u16>,
     /// The longest time to an answer, in milliseconds.
     pub duration_milliseconds: u32,
-    /// What the step is for, and what to mend where it failed.
+    /// What the check is for, and what to correct if it failed.
     pub message: String,
 }
 
@@ -82,13 +82,15 @@ pub struct Drill {
     pub endpoint_id: EndpointId,
     pub status: DrillStatus,
     pub checks: Vec<DrillCheck>,
-    /// When the node that runs it counts as dead, by the store's clock.
+    /// When the lease of the node that runs it ends, in milliseconds of the store's clock: then
+    /// another node may run it.
     pub lease_ends_milliseconds: i64,
     pub created: i64,
     pub completed_at: Option<i64>,
 }
 
 impl Drill {
+    /// `None` while the drill runs.
     pub fn grade(&self) -> Option<DrillGrade> {
         (self.status == DrillStatus::Completed).then(|| {
             let is_passed = self.checks.iter().all(|check| check.passed);
@@ -97,11 +99,12 @@ impl Drill {
     }
 }
 
-/// Begins a drill, which replaces the endpoint's last one.
+/// Begins a drill, which replaces the endpoint's last one. Refused in live mode, while another
+/// drill of the endpoint runs, and if the account has fewer than [`EVENTS_MIN`] events.
 pub fn begin(tx: &mut dyn Tx, now: &Now, endpoint: &Endpoint) -> Result<Drill, OperationError> {
     let scope = endpoint.scope;
     if scope.livemode() {
-        let message = "Drills send forged deliveries, so they take test keys only.";
+        let message = "A drill sends forged deliveries, so it needs a test key.";
         return Err(Refusal::new(Code::TestmodeActionOnly, message).into());
     }
     let refuse = |message: &str| Refusal::new(Code::TestHelperNotApplicable, message);
@@ -143,7 +146,7 @@ fn events_of(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<EventRow>, StoreError>
 /// ends.
 pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
     if !app.store.is_shared() {
-        // No other process runs drills that an earlier process began.
+        // No other process runs, so drills that an earlier one began can begin again at once.
         let released = app.store.write(|tx, _| Ok(rows::release(tx)?)).await;
         if let Err(failure) = released {
             tracing::warn!(?failure, "drills of an earlier run begin again when their leases end");
@@ -175,8 +178,9 @@ pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
     }
 }
 
-/// What the steps need to know of an endpoint.
-struct Target {
+/// What a drill needs to know of an endpoint.
+struct DrillTarget {
+    /// `None` if the endpoint's URL is no longer allowed.
     url: Option<WebhookUrl>,
     loopback_allowed: bool,
     secret: String,
@@ -199,7 +203,7 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
         }
         let policy = webhooks::url_policy(&services.settings, scope);
         let secrets = webhooks::open_secrets(&services, &endpoint)?;
-        Ok(Some(Target {
+        Ok(Some(DrillTarget {
             url: vet::parse_url(&endpoint.url, policy).ok(),
             loopback_allowed: policy.loopback_allowed,
             // The newest secret is first.
@@ -230,11 +234,11 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
     }
 }
 
-/// Sends a step's deliveries, at once or one after another, and judges the answers.
+/// Sends a step's deliveries, at the same time or one after another, and judges the answers.
 async fn run_step(
     app: &AppState,
     client: &WebhookClient,
-    target: &Target,
+    target: &DrillTarget,
     step: DrillStep,
 ) -> DrillCheck {
     let now_seconds = app.store.clock.milliseconds().div_euclid(1000);
@@ -251,10 +255,11 @@ async fn run_step(
     step.judge(&outcomes)
 }
 
+/// Sends one delivery; `None` if the endpoint's URL is no longer allowed.
 async fn send(
     client: &WebhookClient,
-    target: &Target,
-    sent: &Sent,
+    target: &DrillTarget,
+    sent: &DrillDelivery,
     now_seconds: i64,
 ) -> Option<AttemptOutcome> {
     let url = target.url.as_ref()?;

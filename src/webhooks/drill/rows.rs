@@ -53,7 +53,7 @@ pub fn remove(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), Store
     tx.execute(sql, values![scope, id]).map(|_| ())
 }
 
-/// Drills that nobody runs at this moment.
+/// Running drills whose lease has ended, or that no worker has claimed yet.
 pub fn due(
     tx: &mut dyn Tx,
     now_milliseconds: i64,
@@ -66,13 +66,14 @@ pub fn due(
     tx.rows(&sql, values![now_milliseconds, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Ends every lease.
+/// Ends the lease of every running drill.
 pub fn release(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let sql = "UPDATE webhook_drills SET lease_milliseconds = 0 WHERE status = 'running'";
     tx.execute(sql, &[]).map(|_| ())
 }
 
-/// Claims a drill if its lease has not changed since it was read.
+/// Claims a drill until `ends_milliseconds`, if its lease still ends at `lease_ends_milliseconds`.
+/// Answers whether it did.
 pub fn claim(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -85,7 +86,7 @@ pub fn claim(
     Ok(tx.execute(sql, values![scope, id, lease_ends_milliseconds, ends_milliseconds])? == 1)
 }
 
-/// Stores the report of a drill, unless its endpoint was deleted meanwhile.
+/// Stores the report of a drill. Does nothing if its endpoint was deleted meanwhile.
 pub fn complete(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -6,21 +6,22 @@ use crate::events::rows::EventRow;
 use crate::webhooks::sending::attempt::{AttemptOutcome, DeliveryError};
 use crate::webhooks::sending::sign::{secret_text, signature_header};
 
-/// By how many seconds a wrong timestamp is off; receivers accept 300 either way.
+/// By how much a wrong timestamp is off, in seconds. Receivers accept 300 in both directions.
 const TIMESTAMP_OFF_SECONDS: i64 = 600;
-/// How long a receiver should take at most, in milliseconds; a delivery is cut off after 10 s.
+/// How long a receiver should take at most, in milliseconds. A delivery without an answer fails
+/// after 10 s.
 const QUICK_MILLISECONDS_MAX: u32 = 5_000;
 /// The HTTP status that stands for no answer.
 const NO_ANSWER: u16 = 0;
-/// The first step, whose delivery has nothing unusual.
+/// The name of the first step, whose delivery has nothing unusual.
 const FIRST: &str = "valid";
-/// What a step says that failed as the first one did.
-const AS_FIRST: &str = "This fails as the check valid does: mend that one first.";
+/// The message of a step that failed in the same way as the first one.
+const AS_FIRST: &str = "This failed in the same way as the check valid: correct that one first.";
 /// A type that no event of the service has.
 const UNKNOWN_TYPE: &str = "drill.status.unknown";
 
-/// One delivery as it is sent.
-pub struct Sent {
+/// One delivery of a drill, as it is sent.
+pub struct DrillDelivery {
     pub id: String,
     pub timestamp_seconds: i64,
     pub signature: String,
@@ -32,13 +33,16 @@ pub struct Sent {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Twist {
     None,
+    /// The timestamp is off by this many seconds.
     Timestamp(i64),
+    /// Another secret than the endpoint's has signed it.
     OtherSecret,
     NoSignature,
     /// The body was changed after it was signed.
     Altered,
-    /// The right signature stands between others.
+    /// The right signature stands between wrong ones.
     AmongOthers,
+    /// The body arrives in parts, with pauses.
     Slow,
 }
 
@@ -46,7 +50,9 @@ enum Twist {
 pub struct DrillStep {
     name: &'static str,
     message: &'static str,
+    /// Whether the right answer is 2xx; otherwise it is 4xx.
     is_to_be_taken: bool,
+    /// Whether the deliveries are sent at the same time; otherwise one after another.
     pub is_at_once: bool,
     twist: Twist,
     /// In the order in which they are sent.
@@ -61,7 +67,7 @@ struct Sample {
     body: Vec<u8>,
 }
 
-/// All steps, for the account's latest events, oldest first.
+/// All steps of a drill. `events` are the account's latest, oldest first.
 pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
     let whole = |event: &EventRow| {
         let body = serde_json::to_vec(&view(event.clone(), livemode)).unwrap_or_default();
@@ -72,7 +78,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
     let unknown = {
         let mut value: serde_json::Value = serde_json::from_slice(&newer.body).unwrap_or_default();
         value["type"] = UNKNOWN_TYPE.into();
-        // With an identifier of its own, so that the receiver does not take it for a duplicate.
+        // Its own identifier, so that the receiver does not take it for a duplicate.
         let id = format!("{}DR1", &newer.id[..newer.id.len() - 3]);
         value["id"] = id.clone().into();
         let body = serde_json::to_vec(&value).unwrap_or_default();
@@ -187,13 +193,14 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
 
 impl DrillStep {
     /// The deliveries, signed at a moment in Unix seconds.
-    pub fn deliveries(&self, secret: &str, now_seconds: i64) -> Vec<Sent> {
+    pub fn deliveries(&self, secret: &str, now_seconds: i64) -> Vec<DrillDelivery> {
         let sent = |Sample { id, body, .. }: &Sample| {
             let timestamp_seconds = match self.twist {
                 Twist::Timestamp(offset) => now_seconds + offset,
                 _ => now_seconds,
             };
-            // Any other secret will do. A fixed one reveals nothing about the real ones.
+            // A wrong signature needs any other secret. A fixed one reveals nothing about the real
+            // ones.
             let stranger = secret_text([7; 32]);
             let sign = |secrets: &[&str]| signature_header(secrets, id, timestamp_seconds, body);
             let signature = match self.twist {
@@ -209,7 +216,7 @@ impl DrillStep {
                 body = text.into_bytes();
             }
             let is_slow = self.twist == Twist::Slow;
-            Sent { id: id.clone(), timestamp_seconds, signature, body, is_slow }
+            DrillDelivery { id: id.clone(), timestamp_seconds, signature, body, is_slow }
         };
         self.events.iter().map(sent).collect()
     }
@@ -253,7 +260,7 @@ impl DrillStep {
     }
 }
 
-/// What to look at where the receiver did not take a right delivery.
+/// The message of the first step if the receiver did not take its delivery.
 fn first_failed(http_statuses: &[u16]) -> String {
     let status = http_statuses.first().copied().unwrap_or(NO_ANSWER);
     match status {
@@ -266,12 +273,15 @@ fn first_failed(http_statuses: &[u16]) -> String {
             "The receiver failed with {status} on a right delivery: its log says why. Answer 2xx \
              at once, and work afterwards."
         ),
-        _ => format!("A right delivery is taken with 2xx, and {status} is none."),
+        _ => format!(
+            "The receiver answered a right delivery with {status}. Answer it with 2xx; redirects \
+             are not followed."
+        ),
     }
 }
 
-/// Adds whether the receiver was quick. Where the first delivery already failed, the checks that
-/// failed in the same way say so, in place of an advice that does not help.
+/// Adds a check of whether the receiver was quick. If the first step failed, the checks that failed
+/// in the same way say so, because their own advice would not help.
 pub fn conclude(checks: &mut Vec<DrillCheck>) {
     let quick = quickness(checks);
     let failed = checks.iter().find(|check| check.name == FIRST && !check.passed);

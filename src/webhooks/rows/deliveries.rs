@@ -13,7 +13,7 @@ use crate::store::list::{self, Listing};
 use crate::store::{self, EachUpdate, Row, Tx, Value};
 use crate::values;
 use crate::webhooks::deliveries::{AttemptRow, Delivery, DueDelivery};
-use crate::webhooks::queue_leases::Held;
+use crate::webhooks::queue_leases::HeldDeliveries;
 use crate::webhooks::state::DeliveryStatus;
 
 const DELIVERY_COLUMNS: &str = "endpoint_id, id, event_id, status, schedule_start_milliseconds, \
@@ -71,7 +71,8 @@ pub fn delivery_of_event(
     tx.row(&DELIVERY_OF_EVENT, values![endpoint_id, event_id])?.map(read_delivery).transpose()
 }
 
-/// The deliveries of the events from one identifier up to, but not with, another.
+/// The deliveries of events from the identifier `from` to before `before` that were created in a
+/// range of Unix seconds, in the order of the events.
 pub fn deliveries_of_events(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -89,7 +90,7 @@ pub fn deliveries_of_events(
     .collect()
 }
 
-/// Begins the schedule of a delivery again.
+/// Begins a new schedule of a delivery, which is due at once.
 pub fn delivery_restart(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -133,31 +134,31 @@ const DUE: &str = "SELECT id, event_id, schedule_start_milliseconds, step, attem
 #[derive(Clone, Copy)]
 pub struct DueRange<'a> {
     pub endpoint_id: EndpointId,
-    /// Only those after this one, in the order in which they became due.
-    pub behind: Option<(i64, DeliveryId)>,
+    /// Only those after this one (due time and identifier), in the order in which they became due.
+    pub after: Option<(i64, DeliveryId)>,
     pub until_milliseconds: i64,
-    /// At most so many.
+    /// At most this many.
     pub count: usize,
-    /// All but these.
-    pub besides: &'a Held,
+    /// None of these.
+    pub except: &'a HeldDeliveries,
 }
 
 impl DueRange<'_> {
-    /// Rows to read. What is left out is in front of what is not, unless the read continues behind
-    /// it.
+    /// How many rows to read. Those of `except` come first and are read in addition, unless the
+    /// read begins after them.
     fn rows_max(&self) -> usize {
-        self.count + if self.behind.is_none() { self.besides.len() } else { 0 }
+        self.count + if self.after.is_none() { self.except.len() } else { 0 }
     }
 
     /// The parameters of [`DUE`].
     fn values(&self) -> [Value<'static>; 5] {
-        let (behind_milliseconds, behind_id) = self.behind.unwrap_or((i64::MIN, Id::from_u128(0)));
+        let (after_milliseconds, after_id) = self.after.unwrap_or((i64::MIN, Id::from_u128(0)));
         [
             self.endpoint_id.into(),
             self.until_milliseconds.into(),
             (self.rows_max() as i64).into(),
-            behind_milliseconds.into(),
-            behind_id.into(),
+            after_milliseconds.into(),
+            after_id.into(),
         ]
     }
 }
@@ -165,38 +166,39 @@ impl DueRange<'_> {
 /// What a read of due deliveries found.
 pub struct DueRead {
     pub due: Vec<DueDelivery>,
-    /// The last one that was read, unless nothing of the range is left after it.
-    pub read_until: Option<(i64, DeliveryId)>,
+    /// The due time and identifier of the last delivery that was read; `None` if the range has none
+    /// after it.
+    pub last_read: Option<(i64, DeliveryId)>,
 }
 
-/// Announces that [`due_in`] follows.
+/// Announces the first query of [`due_in`], so that it is sent together with the next statement.
 pub fn prefetch_due(tx: &mut dyn Tx, range: &DueRange<'_>) -> Result<(), StoreError> {
     tx.prefetch(DUE, &range.values())
 }
 
-/// [`due_in`] for all that is due.
+/// [`due_in`] without exceptions.
 pub fn due(
     tx: &mut dyn Tx,
     scope: Scope,
     endpoint_id: EndpointId,
-    behind: Option<(i64, DeliveryId)>,
+    after: Option<(i64, DeliveryId)>,
     until_milliseconds: i64,
     rows_max: i64,
 ) -> Result<Vec<DueDelivery>, StoreError> {
-    let (count, besides) = (usize::try_from(rows_max).unwrap_or(0), &Held::new());
-    let range = DueRange { endpoint_id, behind, until_milliseconds, count, besides };
+    let (count, except) = (usize::try_from(rows_max).unwrap_or(0), &HeldDeliveries::new());
+    let range = DueRange { endpoint_id, after, until_milliseconds, count, except };
     Ok(due_in(tx, scope, &range)?.due)
 }
 
 /// Due deliveries of one endpoint with their events, in the order in which they became due.
 ///
-/// The events are read by a statement of their own. With a join the planner chooses how to find
-/// them, and if its statistics do not know the account yet, it reads all of the account's events
-/// for each delivery.
+/// A statement of its own reads the events. In a join the planner would choose how to find them,
+/// and as long as its statistics do not know the account, it reads all of the account's events for
+/// each delivery.
 pub fn due_in(tx: &mut dyn Tx, scope: Scope, range: &DueRange<'_>) -> Result<DueRead, StoreError> {
     let rows = tx.rows(DUE, &range.values())?;
     let mut is_end = rows.len() < range.rows_max();
-    let mut read_until = None;
+    let mut last_read = None;
     let mut due = Vec::with_capacity(range.count.min(rows.len()));
     let mut event_ids: Vec<EventId> = Vec::with_capacity(due.capacity());
     for mut row in rows {
@@ -214,13 +216,13 @@ pub fn due_in(tx: &mut dyn Tx, scope: Scope, range: &DueRange<'_>) -> Result<Due
             event: None,
             watched: None,
         };
-        read_until = Some((delivery.due_milliseconds, id));
-        if !range.besides.contains(&(id, delivery.due_milliseconds)) {
+        last_read = Some((delivery.due_milliseconds, id));
+        if !range.except.contains(&(id, delivery.due_milliseconds)) {
             event_ids.push(event_id);
             due.push(delivery);
         }
     }
-    let read_until = read_until.filter(|_| !is_end);
+    let last_read = last_read.filter(|_| !is_end);
     let events: HashMap<EventId, Arc<EventRow>> = events::rows::find_all(tx, scope, &event_ids)?
         .into_iter()
         .map(|event| (event.id, Arc::new(event)))
@@ -228,10 +230,10 @@ pub fn due_in(tx: &mut dyn Tx, scope: Scope, range: &DueRange<'_>) -> Result<Due
     for (delivery, event_id) in due.iter_mut().zip(&event_ids) {
         delivery.event = events.get(event_id).cloned();
     }
-    Ok(DueRead { due, read_until })
+    Ok(DueRead { due, last_read })
 }
 
-/// The columns that show whether a delivery is still as it was read.
+/// The columns that show whether a delivery has changed since it was read.
 const UNCHANGED: &[&str] = &["id", "endpoint_id", "due_milliseconds"];
 
 fn unchanged_keys<'a>(
@@ -278,9 +280,9 @@ pub fn deliveries_end(
     tx.update_each(&update, &unchanged_keys(endpoint_id, deliveries))
 }
 
-/// Makes first attempts due that a process had claimed when it died. Only for a store with one
-/// server: on a shared store a running node may hold the lease. Deliveries whose schedule has not
-/// begun were not claimed, and stay as they are.
+/// Makes due at once the first attempts that a process had claimed when it died; answers how many.
+/// Only for a store with one server: on a shared store a running node may have claimed them.
+/// Deliveries whose schedule has not begun were not claimed, and stay as they are.
 pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<u64, StoreError> {
     let released = tx.execute(
         "UPDATE webhook_deliveries SET due_milliseconds = ?1 WHERE due_milliseconds > ?1 AND \
@@ -298,7 +300,7 @@ pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<
     Ok(released)
 }
 
-/// What follows from an attempt for its delivery.
+/// What a delivery becomes after an attempt.
 pub struct DeliveryAfterAttempt {
     pub status: DeliveryStatus,
     pub step: i64,
@@ -306,13 +308,13 @@ pub struct DeliveryAfterAttempt {
     pub due_milliseconds: Option<i64>,
 }
 
-/// Stores what follows from an attempt, if the delivery still has the given lease; answers whether
-/// it had.
+/// Stores what a delivery becomes after an attempt, if it still has the due time
+/// `due_milliseconds`; answers whether it had.
 pub fn delivery_attempted(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     id: DeliveryId,
-    lease_ends_milliseconds: i64,
+    due_milliseconds: i64,
     outcome: &DeliveryAfterAttempt,
 ) -> Result<bool, StoreError> {
     let changed = tx.execute(
@@ -322,7 +324,7 @@ pub fn delivery_attempted(
         values![
             endpoint_id,
             id,
-            lease_ends_milliseconds,
+            due_milliseconds,
             outcome.status.as_str(),
             outcome.step,
             outcome.attempts_count,
@@ -332,14 +334,14 @@ pub fn delivery_attempted(
     Ok(changed == 1)
 }
 
-/// Turns up to `rows_max` pending deliveries into recorded ones.
+/// Makes up to `rows_max` pending deliveries `recorded`, the earliest due first.
 pub fn deliveries_record(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
     rows_max: i64,
 ) -> Result<(), StoreError> {
-    // Read first. In one statement the planner chooses whether to find the rows by their keys, and
-    // if its statistics do not know the endpoint, it reads all of the endpoint's deliveries.
+    // The rows are read first. In one statement the planner would choose how to find them, and as
+    // long as its statistics do not know the endpoint, it reads all of the endpoint's deliveries.
     let rows = tx.rows(
         "SELECT id, due_milliseconds FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
          due_milliseconds IS NOT NULL ORDER BY due_milliseconds, id LIMIT ?2",
@@ -353,7 +355,7 @@ pub fn deliveries_record(
 }
 
 /// Removes up to `rows_max` of an endpoint's oldest deliveries below an identifier, with their
-/// attempts.
+/// attempts; answers how many deliveries.
 pub fn deliveries_purge(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,

@@ -63,7 +63,8 @@ pub fn insert(tx: &mut dyn Tx, e: &Endpoint) -> Result<(), StoreError> {
     )
 }
 
-/// Writes a changed endpoint over the version and status it was read with.
+/// Stores a changed endpoint, if it still has the version and status that it was read with, and
+/// raises its version.
 pub fn update(tx: &mut dyn Tx, e: &mut Endpoint, from: EndpointStatus) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE webhook_endpoints SET version = version + 1, status = ?5, url = ?6, description = \
@@ -128,16 +129,16 @@ pub struct SubscriberRow {
     pub chaos_key_id: Option<chaos::KeyId>,
 }
 
-/// The endpoints of an account. From here to the commit none of them can be disabled or deleted.
+/// The endpoints of an account. Until the commit, none of them can be disabled or deleted.
 pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, StoreError> {
     let sql = "SELECT id, version, enabled_events, status, chaos_key_id FROM webhook_endpoints \
      WHERE scope = ?1 ORDER BY id LIMIT ?2";
     let values = values![scope, ENDPOINTS_MAX];
     if tx.is_shared() {
-        // `prefetch` sends the query together with the next statement, which locks the queues, so
-        // the query sees what there was when the locks were granted. A turn of deliveries that
-        // locks queues of several accounts may wait for this transaction while it waits for that
-        // turn. Then the server ends one of the two, which runs again.
+        // The next statement locks the queues. `prefetch` sends the query after it, in the same
+        // round trip, so the query sees what there was when the locks were granted. A turn of the
+        // delivery worker that locks queues of several accounts may wait for this transaction while
+        // this one waits for the turn. Then the server ends one of the two, which runs again.
         tx.prefetch(sql, values)?;
         let lock = "SELECT endpoint_id FROM webhook_queues WHERE endpoint_id IN (SELECT id FROM \
          webhook_endpoints WHERE scope = ?1) \

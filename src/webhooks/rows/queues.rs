@@ -1,5 +1,5 @@
-//! The rows of queues, one for each endpoint: when its next delivery is due, and its failures. They
-//! are narrow because every turn of the worker writes them.
+//! The rows of queues, one for each endpoint: when its next delivery is due, and its failures. A
+//! row is short, because every turn of the worker writes some.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::kernel::{Scope, StoreError};
 use crate::store::{self, Row, Tx};
 use crate::values;
 use crate::webhooks::deliveries::EndpointQueue;
-use crate::webhooks::queue_leases::{Held, QueueHolder, QueueLease};
+use crate::webhooks::queue_leases::{HeldDeliveries, QueueHolder, QueueLease};
 use crate::webhooks::schedule::EndpointHealth;
 
 pub fn queue_insert(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), StoreError> {
@@ -23,7 +23,7 @@ pub fn queue_insert(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(),
 const QUEUE: &str = "SELECT scope, first_failure_milliseconds, failures_count, closed, leased_by, \
                      leased_until_milliseconds FROM webhook_queues WHERE endpoint_id = ?1";
 
-/// Announces that [`queue`] follows.
+/// Announces the query of [`queue`], so that it is sent together with the next statement.
 pub fn prefetch_queue(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     tx.prefetch(QUEUE, values![id])
 }
@@ -46,8 +46,8 @@ fn read_lease(row: &mut Row) -> Result<Option<QueueLease>, StoreError> {
     Ok(holder.zip(ends).map(|(holder, ends_milliseconds)| QueueLease { holder, ends_milliseconds }))
 }
 
-/// Keeps other nodes from changing an endpoint's queue until the commit, so that what is read next
-/// is still true when it is written. A store with one writer needs no lock.
+/// Locks an endpoint's queue until the commit, so that what is read next is still true when it is
+/// written. A store with one writer needs no lock.
 pub fn queue_lock(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     if tx.is_shared() {
         tx.execute(
@@ -58,6 +58,7 @@ pub fn queue_lock(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Stores an endpoint's failures since its last success.
 pub fn queue_health(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -70,7 +71,7 @@ pub fn queue_health(
     )
 }
 
-/// Makes sure that the worker looks at an endpoint when a delivery of it becomes due. On a shared
+/// Sets an endpoint's due time to `due_milliseconds`, unless it is earlier already. On a shared
 /// store the endpoint may have been deleted meanwhile. That is a conflict, so that nothing is
 /// delivered to it or kept for it.
 pub fn queue_due_by(
@@ -79,8 +80,8 @@ pub fn queue_due_by(
     due_milliseconds: i64,
 ) -> Result<(), StoreError> {
     if tx.is_shared() {
-        // Locks the row in any case: another transaction may be about to write that nothing is due,
-        // because it cannot see the delivery yet.
+        // The update locks the row even if the due time stays: another transaction may be about to
+        // write that nothing is due, because it cannot see the delivery yet.
         let sql = "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 \
          THEN due_milliseconds ELSE ?2 END \
             WHERE endpoint_id = ?1 AND NOT closed";
@@ -93,12 +94,12 @@ pub fn queue_due_by(
 }
 
 /// Sets an endpoint's due time to that of its earliest delivery, or to none if no delivery waits.
-pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+pub fn queue_recompute_due(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     if store::failpoint("queues_looked_at_first") {
         return queue_due_as_seen(tx, id);
     }
-    // Lock first, then read: a statement that waited for a lock still sees what there was before
-    // the wait.
+    // Lock first, then read: a statement that waited for a lock still sees other tables as they
+    // were before the wait.
     queue_lock(tx, id)?;
     tx.execute(
         "UPDATE webhook_queues SET due_milliseconds = (SELECT MIN(d.due_milliseconds) FROM \
@@ -110,12 +111,13 @@ pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError
     Ok(())
 }
 
-/// Like [`queue_due_again`], for the node that has the lease of the queue and took these
-/// deliveries under it. They are due no earlier than the lease ends, when other nodes have to look.
-pub fn queue_due_besides(
+/// Like [`queue_recompute_due`], for the node that holds deliveries under a lease of the queue. The
+/// queue becomes due with the earliest other delivery, and at the latest when the lease ends: then
+/// another node has to look.
+pub fn queue_due_except(
     tx: &mut dyn Tx,
     id: EndpointId,
-    held: &Held,
+    held: &HeldDeliveries,
     lease_ends_milliseconds: i64,
 ) -> Result<(), StoreError> {
     queue_lock(tx, id)?;
@@ -134,8 +136,8 @@ pub fn queue_due_besides(
     tx.execute(sql, values![id, due_milliseconds]).map(drop)
 }
 
-/// Takes the lease of a queue that nobody has, that has ended, or whose end is later than it can
-/// be; answers whether it did.
+/// Takes the lease of a queue if nobody else has it, if it has ended, or if it ends later than
+/// `latest_milliseconds`, which only a wrong clock can have written. Answers whether it did.
 pub fn queue_lease_take(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -151,7 +153,7 @@ pub fn queue_lease_take(
     Ok(tx.execute(sql, values)? == 1)
 }
 
-/// Renews the lease of a queue; answers whether the node still had it.
+/// Renews the lease of a queue, even one that has ended; answers whether the node still had it.
 pub fn queue_lease_renew(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -173,8 +175,8 @@ pub fn queue_lease_end(
     tx.execute(sql, values![id, &holder]).map(drop)
 }
 
-/// Planted fault: without the lock above, a delivery that becomes due between the read and the
-/// write is forgotten.
+/// [`queue_recompute_due`] without its lock, for a failpoint: a delivery that becomes due between
+/// the read and the write is forgotten.
 fn queue_due_as_seen(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     const BETWEEN: Duration = Duration::from_millis(50);
     let sql = "SELECT MIN(due_milliseconds) FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
@@ -188,6 +190,7 @@ fn queue_due_as_seen(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> 
     Ok(())
 }
 
+/// Marks the queue of a deleted endpoint. Nothing in it is due any more.
 pub fn queue_close(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE webhook_queues SET due_milliseconds = NULL, closed = ?2 WHERE endpoint_id = ?1",
@@ -195,18 +198,20 @@ pub fn queue_close(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     )
 }
 
+/// Removes the queue of a deleted endpoint.
 pub fn queue_remove(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     tx.execute_one("DELETE FROM webhook_queues WHERE endpoint_id = ?1 AND closed", values![id])
 }
 
-/// The first queue of a deleted endpoint after an endpoint.
+/// The next deleted endpoint after `after`, in the order of identifiers, whose queue is not
+/// removed.
 pub fn queue_closed(tx: &mut dyn Tx, after: EndpointId) -> Result<Option<EndpointId>, StoreError> {
     let sql = "SELECT endpoint_id FROM webhook_queues WHERE closed AND endpoint_id > ?1 ORDER BY \
      endpoint_id LIMIT 1";
     tx.row(sql, values![after])?.map(|mut row| row.id()).transpose()
 }
 
-/// Endpoints after one of them, in the order of their identifiers.
+/// Endpoints after `after`, in the order of their identifiers, also deleted ones.
 pub fn queues_after(
     tx: &mut dyn Tx,
     after: EndpointId,
@@ -217,7 +222,7 @@ pub fn queues_after(
     tx.rows(sql, values![after, rows_max])?.into_iter().map(|mut row| row.id()).collect()
 }
 
-/// An endpoint that has something due, or will have.
+/// An endpoint, and when its next delivery is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DueQueue {
     pub due_milliseconds: i64,
@@ -247,8 +252,8 @@ pub fn queues_due(
         .collect()
 }
 
-/// Makes all waiting deliveries due earlier by a time: the clock that their due times were computed
-/// with was ahead.
+/// Makes all waiting deliveries due earlier by `milliseconds`, because the clock that their due
+/// times were computed with was ahead.
 pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<(), StoreError> {
     for sql in [
         "UPDATE webhook_queues SET due_milliseconds = due_milliseconds - ?1, \

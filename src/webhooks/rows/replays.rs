@@ -1,5 +1,5 @@
-//! The rows of what is left of replays, one for each account with a replay under way. The progress
-//! of an endpoint's last replay is in the row of its queue.
+//! The rows of replays under way: what is left of each, at most one for each account and mode. The
+//! progress of an endpoint's last replay is in the row of its queue.
 
 use std::sync::LazyLock;
 
@@ -51,7 +51,7 @@ pub fn replay_insert(tx: &mut dyn Tx, left: &LeftReplay) -> Result<(), StoreErro
     )
 }
 
-/// Moves a replay on, if it has not moved since it was read.
+/// Writes the position of a replay's next part, if nobody has moved it from `from`.
 pub fn replay_move(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE webhook_replays SET next_event_id = ?4 WHERE scope = ?1 AND endpoint_id = ?2 AND \
@@ -60,7 +60,7 @@ pub fn replay_move(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<
     )
 }
 
-/// Ends a replay, if it has not moved since it was read.
+/// Ends a replay, if nobody has moved it from `from`.
 pub fn replay_end(tx: &mut dyn Tx, left: &LeftReplay, from: EventId) -> Result<(), StoreError> {
     tx.execute_one(
         "DELETE FROM webhook_replays WHERE scope = ?1 AND endpoint_id = ?2 AND next_event_id = ?3",
@@ -107,8 +107,8 @@ pub fn replayed_on(tx: &mut dyn Tx, id: EndpointId, begun_count: u64) -> Result<
     .map(|_| ())
 }
 
-/// Records that the delivery of one event begins again. Several at one moment add up, also to a
-/// range that is under way.
+/// Records that the delivery of one event begins again. It counts as part of a range that is under
+/// way, or of a replay that began at the same moment; otherwise it is a replay of its own.
 pub fn replayed_one(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -143,12 +143,14 @@ pub fn replayed_endpoints(tx: &mut dyn Tx) -> Result<Vec<EndpointId>, StoreError
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayProgress {
     pub began_milliseconds: i64,
+    /// Deliveries that do not wait any more.
     pub done_count: i64,
+    /// All deliveries of the replay.
     pub count: i64,
 }
 
 /// The last replay to an endpoint. `None` if there was none, or if at least `waiting_max`
-/// deliveries wait, which would take too long to count.
+/// deliveries wait, because counting them would take too long.
 pub fn replay_progress(
     tx: &mut dyn Tx,
     id: EndpointId,
@@ -164,8 +166,8 @@ pub fn replay_progress(
     let Some(mut row) = row else { return Ok(None) };
     let (began_milliseconds, before): (i64, EventId) = (row.int()?, row.id()?);
     let (counted, begun, under_way) = (row.int()?, row.int()?, row.int()?);
-    // Deliveries of its events whose schedule began after it did wait because of it. Those of later
-    // events do not belong to it.
+    // A waiting delivery belongs to the replay if its schedule began at or after the replay's
+    // beginning, unless its event is later than those that were counted.
     let waiting = tx.row(
         "SELECT COUNT(*), COUNT(CASE WHEN start >= ?2 AND event_id < ?3 THEN 1 END) FROM (SELECT \
          schedule_start_milliseconds AS start, event_id FROM webhook_deliveries WHERE endpoint_id \
@@ -177,7 +179,7 @@ pub fn replay_progress(
     if waiting >= waiting_max {
         return Ok(None);
     }
-    // Deliveries of events that were purged meanwhile never began.
+    // At the end fewer may have begun than were counted, because events were purged meanwhile.
     let count = if under_way > 0 { counted.max(begun) } else { begun };
     let done_count = (begun - left).max(0);
     Ok(Some(ReplayProgress { began_milliseconds, done_count, count }))

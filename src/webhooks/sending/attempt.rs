@@ -23,9 +23,9 @@ pub const HEAD_SECONDS_MAX: u64 = 10;
 pub const BODY_SECONDS_MAX: u64 = 2;
 /// Time for the whole attempt, in seconds.
 pub const TOTAL_SECONDS_MAX: u64 = 15;
-/// Time an idle connection is kept for reuse, in seconds.
+/// How long an idle connection is kept for reuse, in seconds.
 pub const IDLE_SECONDS_MAX: u64 = 60;
-/// Time an answer of the resolver is reused, in seconds.
+/// How long a resolved address is reused, in seconds.
 pub const RESOLUTION_SECONDS_MAX: u64 = 5;
 
 /// Bytes of an answer's body that are read before the connection is dropped.
@@ -49,15 +49,15 @@ pub struct Deadlines {
     pub resolve: Duration,
     /// TCP and TLS handshakes, over all addresses tried.
     pub connect: Duration,
-    /// From the request to the end of the answer's head, however it drips.
+    /// From the request to the end of the answer's head, even if bytes keep coming.
     pub head: Duration,
-    /// From the end of the head until the body is read no further.
+    /// From the end of the head to the end of reading the body.
     pub body: Duration,
     /// The whole attempt.
     pub total: Duration,
-    /// An idle connection waiting for reuse.
+    /// How long an idle connection is kept for reuse.
     pub idle: Duration,
-    /// A remembered answer of the resolver.
+    /// How long a resolved address is reused.
     pub resolution: Duration,
 }
 
@@ -119,7 +119,7 @@ pub struct AttemptOutcome {
     /// The beginning of the answer's body, at most [`EXCERPT_BYTES_MAX`] bytes; what is not UTF-8,
     /// and U+0000, is replaced by U+FFFD.
     pub answer_excerpt: String,
-    /// What `Retry-After` asks for in seconds from `now_seconds`, on 429 and 503 only (RFC 9110
+    /// What `Retry-After` asks for, in seconds after `now_seconds`, on 429 and 503 only (RFC 9110
     /// section 10.2.3); at most [`RETRY_AFTER_SECONDS_MAX`].
     pub retry_after_seconds: Option<u64>,
 }
@@ -184,13 +184,13 @@ impl DeliveryError {
     }
 }
 
-/// The time of one attempt.
+/// Measures the time of one attempt.
 pub(super) struct AttemptClock {
     pub(super) started_at: Instant,
     pub(super) deadlines: Deadlines,
 }
 
-/// One timed part of an attempt, and the error if its time runs out.
+/// A part of an attempt with its own deadline, and the error if it misses that.
 pub(super) struct AttemptPhase {
     pub(super) ends_at: Instant,
     pub(super) error: DeliveryError,

@@ -23,7 +23,7 @@ use super::pool::ConnectionPool;
 use super::resolve::Resolver;
 use super::vet::{WebhookHost, WebhookUrl, is_global_unicast, is_loopback};
 
-/// Headers of a request: the six below, and `Content-Length`.
+/// Headers of a request: the six that [`request`] sets, and `Content-Length`.
 const REQUEST_HEADERS_COUNT: usize = 7;
 
 /// Delivers webhooks. Clones share connections and remembered addresses; dropping the last clone
@@ -70,8 +70,8 @@ impl WebhookClient {
     /// and uses no proxy. Needs a tokio runtime with I/O and time. Dropping the future closes the
     /// attempt's connection.
     ///
-    /// The request may arrive twice: a kept connection that turns out to be closed is replaced
-    /// once by a fresh one within the same attempt.
+    /// The request may arrive twice: if a kept connection turns out to be closed, the same attempt
+    /// sends it once more on a new one.
     pub async fn send(&self, attempt: DeliveryAttempt<'_>) -> AttemptOutcome {
         let clock = AttemptClock::start(self.inner.deadlines);
         let result = self.inner.deliver(&attempt, &clock).await;
@@ -109,11 +109,11 @@ impl ClientInner {
         clock: &AttemptClock,
     ) -> Result<ReceiverAnswer, DeliveryError> {
         let addresses = self.addresses(attempt, clock).await?;
-        if let Some(mut link) = self.pool.take(attempt.url.origin(), &addresses).await {
-            match link.ask(request(attempt)?, clock).await {
+        if let Some(mut connection) = self.pool.take(attempt.url.origin(), &addresses).await {
+            match connection.send_request(request(attempt)?, clock).await {
                 Ok(response) => {
-                    let (answer, is_idle) = answer(&mut link, response, attempt, clock).await;
-                    self.keep(is_idle, attempt, link);
+                    let (answer, is_idle) = answer(&mut connection, response, attempt, clock).await;
+                    self.keep(is_idle, attempt, connection);
                     return Ok(answer);
                 }
                 // The receiver closed the kept connection while the request was on its way.
@@ -133,15 +133,16 @@ impl ClientInner {
         addresses: &[IpAddr],
         clock: &AttemptClock,
     ) -> Result<ReceiverAnswer, DeliveryError> {
-        let mut link = self.dial(attempt.url, addresses, clock).await?;
-        let response = link.ask(request(attempt)?, clock).await.map_err(|fault| fault.error)?;
-        let (answer, is_idle) = answer(&mut link, response, attempt, clock).await;
-        self.keep(is_idle, attempt, link);
+        let mut connection = self.dial(attempt.url, addresses, clock).await?;
+        let sent = connection.send_request(request(attempt)?, clock).await;
+        let response = sent.map_err(|fault| fault.error)?;
+        let (answer, is_idle) = answer(&mut connection, response, attempt, clock).await;
+        self.keep(is_idle, attempt, connection);
         Ok(answer)
     }
 
     /// Every address of the host, judged for this attempt; never empty. The name is not resolved
-    /// again afterwards, so the judged addresses are those that are connected to.
+    /// again afterwards, so the attempt connects to one of the judged addresses.
     async fn addresses(
         &self,
         attempt: &DeliveryAttempt<'_>,
@@ -191,18 +192,18 @@ impl ClientInner {
     }
 
     /// Keeps a connection for the next attempt if it is idle.
-    fn keep(&self, is_idle: bool, attempt: &DeliveryAttempt<'_>, link: Connection) {
+    fn keep(&self, is_idle: bool, attempt: &DeliveryAttempt<'_>, connection: Connection) {
         if is_idle {
-            self.pool.put(attempt.url.origin(), link);
+            self.pool.put(attempt.url.origin(), connection);
         }
     }
 }
 
-/// Reads the wanted part of the body. Also says whether the answer ended properly, so that the
-/// connection is idle. An error in the body does not change the result, which the status line has
-/// decided.
+/// Reads the beginning of the body. The second value says whether the whole answer was read, so
+/// that the connection is idle. An error in the body does not change the result, which the status
+/// decides.
 async fn answer(
-    link: &mut Connection,
+    connection: &mut Connection,
     response: Response<Incoming>,
     attempt: &DeliveryAttempt<'_>,
     clock: &AttemptClock,
@@ -215,15 +216,15 @@ async fn answer(
     let mut kept = Vec::new();
     let is_complete = {
         let reading = pin!(read_body(body, &mut kept));
-        phase.limit(link.driver.drive(reading)).await == Ok(true)
+        phase.limit(connection.driver.drive(reading)).await == Ok(true)
     };
-    let is_idle = is_complete && link.is_idle().await;
+    let is_idle = is_complete && connection.is_idle().await;
     (ReceiverAnswer { status, excerpt: excerpt(&kept), retry_after_seconds }, is_idle)
 }
 
-/// Refuses unless every address may be connected to: one bad address among good ones is how a
-/// name is rebound to an inner network. Plain http reaches loopback only, whatever a name
-/// resolves to.
+/// Refuses a host if any of its addresses may not be connected to: an attacker who rebinds a name
+/// to an inner network puts one bad address among good ones. Plain http reaches loopback only,
+/// whatever the name resolves to.
 fn judge(addresses: &[IpAddr], attempt: &DeliveryAttempt<'_>) -> Result<(), DeliveryError> {
     let permitted = |address: &IpAddr| {
         (attempt.loopback_allowed && is_loopback(*address))
@@ -257,7 +258,8 @@ fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<PacedBody>, Delivery
     Ok(request)
 }
 
-/// Text of at most [`EXCERPT_BYTES_MAX`] bytes. U+0000 goes too: PostgreSQL stores no text with it.
+/// Makes text of at most [`EXCERPT_BYTES_MAX`] bytes. U+0000 is replaced too, because PostgreSQL
+/// stores no text that contains it.
 fn excerpt(kept: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(kept).replace('\0', "\u{fffd}");
     text.truncate(text.floor_char_boundary(EXCERPT_BYTES_MAX));

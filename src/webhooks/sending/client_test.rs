@@ -24,7 +24,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 /// A bound on what must happen soon, far above any pause of a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Long deadlines for what must not time out.
+/// Deadlines that are long enough not to end a test.
 fn patient() -> Deadlines {
     Deadlines {
         resolve: PATIENCE,
@@ -112,8 +112,8 @@ impl Receiver {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// Waits until one more script has ended, which the scripts here do when the sender lets
-    /// go of the connection.
+    /// Waits until one more script has ended. The scripts here end when the sender closes the
+    /// connection.
     async fn released(&mut self) {
         tokio::time::timeout(PATIENCE, self.ended.recv())
             .await
@@ -130,7 +130,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, answer: String)
     }
 }
 
-/// Reads one request with its body, as text; nothing at the end of the connection.
+/// Reads one request with its body, as text; `None` at the end of the connection.
 async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<String> {
     let mut text = String::new();
     loop {
@@ -156,7 +156,7 @@ async fn read_to_close(stream: &mut TcpStream) {
 /// Writes the same bytes again and again, with a pause between, until the other end is gone.
 async fn drip(stream: &mut TcpStream, bytes: &[u8], pause: Duration) {
     while stream.write_all(bytes).await.is_ok() {
-        // Dripping is what is tested, so there is no event to wait for instead.
+        // The pause is what is tested, so there is no event to wait for instead.
         if pause > Duration::ZERO {
             tokio::time::sleep(pause).await;
         }
@@ -313,8 +313,8 @@ async fn a_kept_connection_that_closed_while_idle_is_replaced() {
 
 #[tokio::test]
 async fn a_kept_connection_that_closes_under_the_request_is_replaced_once() {
-    // The first connection takes a second request and closes without a byte; so do the next
-    // ones with their first request, in the second row.
+    // The first connection answers one request, then takes a second one and closes without a byte.
+    // In the second row, the next connections close after their first request.
     let rows = [(true, Some(200), None), (false, None, Some(DeliveryError::ConnectionReset))];
     for (others_answer, http_status, error) in rows {
         let receiver = Receiver::start(move |mut stream, index| async move {
@@ -589,7 +589,7 @@ async fn loopback_is_refused_unless_allowed() {
     let by_name = url(&format!("http://localhost:{}/", receiver.port));
     assert_eq!(receiver.connections_count(), 0);
     assert!(sender.send(attempt(&by_name)).await.is_success());
-    // Neither the remembered address nor the kept connection opens a way.
+    // The remembered address and the kept connection are not used either.
     let outcome =
         sender.send(DeliveryAttempt { loopback_allowed: false, ..attempt(&by_name) }).await;
     assert_eq!(outcome.error, Some(DeliveryError::AddressRefused));
@@ -623,8 +623,8 @@ async fn a_peer_that_was_not_judged_is_refused() {
     let receiver = Receiver::answering(OK).await;
     let phase =
         AttemptPhase { ends_at: Instant::now() + PATIENCE, error: DeliveryError::ConnectTimeout };
-    // The kernel takes 0.0.0.0 for this host, so the peer is another address than the one
-    // connected to.
+    // The kernel takes 0.0.0.0 for this host, so the peer has another address than the one that was
+    // asked for.
     let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let result = connect(&[unspecified], receiver.port, &phase).await;
     assert_eq!(result.err(), Some(DeliveryError::AddressRefused));
@@ -653,8 +653,8 @@ async fn a_name_that_does_not_resolve() {
     assert_eq!(outcome.error, Some(DeliveryError::NameNotResolved));
 }
 
-/// A link to a receiver on loopback.
-async fn link(receiver: &Receiver) -> Connection {
+/// A connection to a receiver on loopback.
+async fn open_connection(receiver: &Receiver) -> Connection {
     let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let stream = TcpStream::connect((peer, receiver.port)).await.unwrap();
     Connection::open(stream, peer).await.unwrap()
@@ -667,7 +667,7 @@ async fn a_kept_connection_needs_a_judged_peer_and_its_own_origin() {
     let origin: Arc<str> = "http://a:1".into();
     let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let elsewhere = IpAddr::V4(Ipv4Addr::new(8, 8, 8, 8));
-    pool.put(&origin, link(&receiver).await);
+    pool.put(&origin, open_connection(&receiver).await);
     assert!(pool.take(&origin, &[elsewhere]).await.is_none());
     assert!(pool.take("https://a:1", &[here]).await.is_none());
     let late = Instant::now() + Duration::from_secs(60);
@@ -695,11 +695,11 @@ async fn kept_connections_are_bounded() {
     let count = |pool: &ConnectionPool| lock(&pool.state).idle.len();
     let origin: Arc<str> = "http://a:1".into();
     for _ in 0..IDLE_PER_ORIGIN_MAX + 2 {
-        pool.put(&origin, link(&receiver).await);
+        pool.put(&origin, open_connection(&receiver).await);
     }
     assert_eq!(count(&pool), IDLE_PER_ORIGIN_MAX);
     for index in 0..IDLE_TOTAL_MAX {
-        pool.put(&format!("http://b:{index}").into(), link(&receiver).await);
+        pool.put(&format!("http://b:{index}").into(), open_connection(&receiver).await);
     }
     assert_eq!(count(&pool), IDLE_TOTAL_MAX);
     let here = [IpAddr::V4(Ipv4Addr::LOCALHOST)];
@@ -729,7 +729,7 @@ async fn a_value_that_no_header_can_hold_is_our_own_fault() {
     assert_eq!(receiver.connections_count(), 0);
 }
 
-/// A TLS receiver whose certificate names `name`, and that certificate.
+/// A TLS receiver with a certificate for `name`, and that certificate.
 async fn tls_receiver(name: &str) -> (Receiver, CertificateDer<'static>) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed([name.to_owned()]).unwrap();
@@ -789,7 +789,7 @@ async fn tls_that_must_fail() {
     let receiver = Receiver::answering(OK).await;
     let plain = url(&format!("https://localhost:{}/", receiver.port));
     let deadlines = Deadlines { connect: milliseconds(300), ..patient() };
-    // A plain receiver waits for more of what it takes for a request.
+    // A plain HTTP receiver takes the handshake for part of a request, and waits for the rest.
     let outcome = sender(deadlines).send(attempt(&plain)).await;
     assert_eq!(outcome.error, Some(DeliveryError::ConnectTimeout));
 }

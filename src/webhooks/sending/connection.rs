@@ -24,11 +24,11 @@ use super::attempt::{
 };
 use super::paced::PacedBody;
 
-/// Addresses of one name that are tried in one attempt.
+/// Addresses of one name that one attempt tries at most.
 const CONNECT_CANDIDATES_MAX: usize = 3;
 
-/// Connects to the first address that accepts. Each gets an equal share of the time that is left,
-/// so that one that drops packets leaves time for the others.
+/// Connects to the first address that accepts. Each address gets an equal share of the time that is
+/// left, so that one that drops packets leaves time for the others.
 pub(super) async fn connect(
     addresses: &[IpAddr],
     port: u16,
@@ -43,7 +43,8 @@ pub(super) async fn connect(
         match timeout_at(now + share, opening).await {
             Ok(Ok(stream)) => {
                 check_peer(&stream, *address)?;
-                // A request is one small write; waiting for more (RFC 896) only delays it.
+                // Without Nagle's algorithm (RFC 896), which would delay a request: it is one small
+                // write.
                 stream.set_nodelay(true).map_err(|_| DeliveryError::ConnectFailed)?;
                 return Ok((stream, *address));
             }
@@ -54,7 +55,7 @@ pub(super) async fn connect(
     Err(error)
 }
 
-/// The other end must be the very address that was judged.
+/// Refuses a connection whose peer is not the address that was judged.
 fn check_peer(stream: &TcpStream, judged: IpAddr) -> Result<(), DeliveryError> {
     match stream.peer_addr() {
         Ok(peer) if peer.ip().to_canonical() == judged => Ok(()),
@@ -63,8 +64,8 @@ fn check_peer(stream: &TcpStream, judged: IpAddr) -> Result<(), DeliveryError> {
     }
 }
 
-/// An HTTP/1.1 connection. It only runs while an attempt waits on it, so dropping the attempt drops
-/// the socket too, and no task outlives it.
+/// An HTTP/1.1 connection. It runs only while an attempt waits for it. So dropping the attempt
+/// drops the socket too, and no task outlives the attempt.
 pub(super) struct Connection {
     requests: http1::SendRequest<PacedBody>,
     pub(super) driver: ConnectionDriver,
@@ -75,8 +76,8 @@ pub(super) struct Connection {
 /// Why a request on a [`Connection`] got no answer.
 pub(super) struct RequestError {
     pub(super) error: DeliveryError,
-    /// The connection ended before the request was written or before any byte of an answer: the
-    /// usual end of a kept connection, and no verdict about the receiver.
+    /// The connection ended before the request was written, or before any byte of an answer came. A
+    /// kept connection usually ends like this, so it says nothing about the receiver.
     pub(super) unanswered: bool,
 }
 
@@ -103,7 +104,7 @@ impl Connection {
     }
 
     /// Sends the request and waits for the head of the answer.
-    pub(super) async fn ask(
+    pub(super) async fn send_request(
         &mut self,
         request: Request<PacedBody>,
         clock: &AttemptClock,
@@ -119,7 +120,7 @@ impl Connection {
             }
         };
         let bytes_read = self.bytes_read.load(Ordering::Relaxed);
-        // A canceled request was never written; bytes in spite of that are a receiver that speaks
+        // A canceled request was never written. If bytes came all the same, the receiver spoke
         // first, which is not HTTP.
         let invalid = error.is_parse()
             || bytes_read >= ANSWER_BYTES_MAX
@@ -148,8 +149,8 @@ pub(super) struct ConnectionDriver {
 }
 
 impl ConnectionDriver {
-    /// Runs the connection while `work` waits for something from it. Takes `work` pinned, because a
-    /// future that takes another by value has room for it twice.
+    /// Runs the connection while `work` waits for it. `work` is pinned by the caller, because a
+    /// future that takes another one by value has room for it twice.
     pub(super) fn drive<T>(
         &mut self,
         mut work: Pin<&mut impl Future<Output = T>>,
@@ -220,7 +221,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedStream<S> {
     }
 }
 
-/// Reads the body, keeps its beginning in `kept`, and says whether it ended within the limit.
+/// Reads the body, keeps its first [`EXCERPT_BYTES_MAX`] bytes in `kept`, and answers whether the
+/// body ended within [`BODY_BYTES_MAX`] bytes.
 pub(super) async fn read_body(mut body: Incoming, kept: &mut Vec<u8>) -> bool {
     let mut bytes_read = 0;
     while let Some(frame) = body.frame().await {

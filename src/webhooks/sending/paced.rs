@@ -19,10 +19,12 @@ const SLOW_PAUSE_MILLISECONDS: u64 = 700;
 pub enum PacedBody {
     /// All at once; `None` once it is sent.
     Whole(Option<Bytes>),
-    /// In parts, one after another. Only a drill sends one, so the body of a delivery stays small.
+    /// In parts, one after another. Boxed, so that the type stays small for deliveries: only a
+    /// drill sends one.
     Slow(Box<SlowBody>),
 }
 
+/// The parts of a slow body that are not sent yet.
 pub struct SlowBody {
     parts: VecDeque<Bytes>,
     /// The pause before the next part, once it has begun.
@@ -34,7 +36,7 @@ impl PacedBody {
         PacedBody::Whole(Some(body))
     }
 
-    /// In a few parts, with a pause before each.
+    /// A body that is sent in a few parts, with a pause before each.
     pub fn slow(mut body: Bytes) -> PacedBody {
         let part_bytes = body.len().div_ceil(SLOW_PARTS_COUNT).max(1);
         let mut parts = VecDeque::new();

@@ -14,8 +14,8 @@ pub(super) const IDLE_PER_ORIGIN_MAX: usize = 8;
 /// Idle connections kept in all.
 pub(super) const IDLE_TOTAL_MAX: usize = 512;
 
-/// Idle connections, the longest idle first. A scan of one short queue is cheaper than a map of
-/// queues and makes every limit one line.
+/// Idle connections, the longest idle first. One short list that is scanned is cheaper than a map
+/// of lists, and makes every limit one line.
 pub(super) struct ConnectionPool {
     idle_duration: Duration,
     pub(super) state: Mutex<PooledConnections>,
@@ -30,7 +30,7 @@ pub(super) struct PooledConnections {
 
 pub(super) struct IdleConnection {
     origin: Arc<str>,
-    link: Connection,
+    connection: Connection,
     idle_since: Instant,
 }
 
@@ -39,17 +39,18 @@ impl ConnectionPool {
         ConnectionPool { idle_duration, state: Mutex::default() }
     }
 
-    /// The connection to this origin that was used last, if its peer is among the addresses judged
-    /// for this attempt and it is still open as far as the socket tells.
+    /// Takes the connection to this origin that was used last, among those whose peer is one of the
+    /// addresses judged for this attempt and that are still open as far as the socket tells.
     pub(super) async fn take(&self, origin: &str, addresses: &[IpAddr]) -> Option<Connection> {
         loop {
-            let mut link = self.take_unchecked(origin, addresses, Instant::now())?;
-            if link.is_idle().await {
-                return Some(link);
+            let mut connection = self.take_unchecked(origin, addresses, Instant::now())?;
+            if connection.is_idle().await {
+                return Some(connection);
             }
         }
     }
 
+    /// Like [`ConnectionPool::take`], but does not check whether the connection is still open.
     pub(super) fn take_unchecked(
         &self,
         origin: &str,
@@ -59,14 +60,14 @@ impl ConnectionPool {
         let mut state = lock(&self.state);
         let index = state.idle.iter().rposition(|idle| {
             *idle.origin == *origin
-                && addresses.contains(&idle.link.peer)
+                && addresses.contains(&idle.connection.peer)
                 && now < idle.idle_since + self.idle_duration
         })?;
-        state.idle.remove(index).map(|idle| idle.link)
+        state.idle.remove(index).map(|idle| idle.connection)
     }
 
     /// Keeps an idle connection, in place of the longest idle one where a limit is reached.
-    pub(super) fn put(self: &Arc<ConnectionPool>, origin: &Arc<str>, link: Connection) {
+    pub(super) fn put(self: &Arc<ConnectionPool>, origin: &Arc<str>, connection: Connection) {
         let mut state = lock(&self.state);
         let of_origin = |idle: &IdleConnection| idle.origin == *origin;
         let count = state.idle.iter().filter(|idle| of_origin(idle)).count();
@@ -79,7 +80,7 @@ impl ConnectionPool {
         }
         state.idle.push_back(IdleConnection {
             origin: origin.clone(),
-            link,
+            connection,
             idle_since: Instant::now(),
         });
         if !state.has_closer {
@@ -88,7 +89,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes connections as they reach their age, until none is left.
+    /// Closes connections that were idle for too long, until none is left.
     async fn close_idle(pool: Weak<ConnectionPool>) {
         loop {
             let next = match pool.upgrade() {
@@ -102,8 +103,8 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes what is too old at `now` and says when the next one will be; with none left,
-    /// [`ConnectionPool::close_idle`] ends.
+    /// Closes what was idle for too long at `now`. Answers when the next connection will have been;
+    /// `None` if there is none, which ends [`ConnectionPool::close_idle`].
     fn close_expired(&self, now: Instant) -> Option<Instant> {
         let mut state = lock(&self.state);
         while let Some(oldest) = state.idle.front() {
@@ -118,7 +119,8 @@ impl ConnectionPool {
     }
 }
 
-/// Uses a poisoned lock as it is: what these locks guard is consistent between any two calls.
+/// Locks. A poisoned lock is used as it is, because what these locks guard is consistent after
+/// every single call on it.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

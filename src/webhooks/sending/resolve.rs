@@ -1,10 +1,10 @@
-//! Resolves names through the system. Each name is looked up only once at a time, and names that
-//! fail never take all the room.
+//! Resolves names through the system. A name is looked up only once at a time, and names that fail
+//! never hold up all others.
 //!
-//! `getaddrinfo` cannot be interrupted. A look-up holds its turn, a thread of the runtime's
-//! blocking pool, until the system gives up; with a silent name server that is long after the
-//! attempt gave up. So names that failed or did not answer lately share half of the turns, and
-//! names that resolved lately have further turns that no other name can hold.
+//! `getaddrinfo` cannot be interrupted. A look-up occupies a thread of the runtime's blocking pool
+//! until the system gives up. If the name server is silent, that is long after the attempt gave up.
+//! So each look-up needs a permit. Names that lately failed or did not answer share half of the
+//! permits. Names that lately resolved have more permits, which no other name can take.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,17 +20,17 @@ use tokio::time::{Instant, timeout};
 
 use super::pool::lock;
 
-/// Good names whose addresses are remembered, and the same number of bad names.
+/// Names whose addresses are remembered, and as many that are known to be bad.
 const NAMES_MAX: usize = 1024;
 /// Names being resolved at the same time.
 const RESOLVING_MAX: usize = 64;
 /// How many of these may be names that are known to be bad.
 const RESOLVING_BAD_MAX: usize = RESOLVING_MAX / 2;
-/// Further turns, only for names that resolved lately.
+/// Additional permits, only for names that resolved lately.
 const RESOLVING_PROVEN_MAX: usize = 16;
-/// How long a name that resolved may use those turns.
+/// How long a name that resolved may use those permits.
 const PROVEN_DURATION: Duration = Duration::from_secs(24 * 3_600);
-/// How long a name is known to be bad after it failed or did not answer in time.
+/// How long a name counts as bad after it failed or did not answer in time.
 const BAD_DURATION: Duration = Duration::from_secs(600);
 /// How long a name that failed is not looked up again: shorter than the first pause between
 /// attempts.
@@ -49,21 +49,21 @@ struct ResolverState {
     look_up: ResolveName,
     /// How long addresses are reused.
     good_duration: Duration,
-    /// After how long without an answer a name is bad.
+    /// After this time without an answer a name counts as bad.
     silence_duration: Duration,
     names: Mutex<KnownNames>,
-    turns: Arc<Semaphore>,
-    turns_bad: Arc<Semaphore>,
-    turns_proven: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
+    permits_bad: Arc<Semaphore>,
+    permits_proven: Arc<Semaphore>,
 }
 
 /// What is known of a name before it is looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NameHistory {
-    /// It resolved lately, and has not failed since.
+    /// The name resolved lately, and has not failed since.
     Proven,
     Unknown,
-    /// It failed or did not answer lately.
+    /// The name lately failed or did not answer.
     Bad,
 }
 
@@ -75,28 +75,30 @@ struct KnownNames {
     proven: HashMap<String, Instant>,
     /// When each was last found to be bad.
     bad: HashMap<String, Instant>,
-    /// Names that are being looked up: those that have a turn, and those for which a running
-    /// attempt waits for a turn.
-    asked: HashMap<String, watch::Receiver<Option<ResolvedAddresses>>>,
+    /// Names whose look-up runs, and names for which an attempt waits for a permit.
+    pending: HashMap<String, watch::Receiver<Option<ResolvedAddresses>>>,
 }
 
 /// What an attempt does to get an answer.
 enum ResolveStep {
+    /// The answer is known.
     Take(ResolvedAddresses),
+    /// Another attempt looks the name up, and this one waits for its answer.
     Await(watch::Receiver<Option<ResolvedAddresses>>),
-    Ask { asking: NameQuery, history: NameHistory },
+    /// This attempt looks the name up.
+    Ask { query: NameQuery, history: NameHistory },
 }
 
 /// A look-up under way. Once it is dropped, the name can be looked up again.
 struct NameQuery {
     state: Arc<ResolverState>,
     name: String,
-    tell: watch::Sender<Option<ResolvedAddresses>>,
+    answer_sender: watch::Sender<Option<ResolvedAddresses>>,
 }
 
 impl Resolver {
-    /// A resolver that reuses addresses for `good_duration`, and takes a name for bad that does not
-    /// answer within `silence_duration`.
+    /// A resolver that reuses addresses for `good_duration`. A name that does not answer within
+    /// `silence_duration` counts as bad.
     pub(super) fn new(good_duration: Duration, silence_duration: Duration) -> Resolver {
         Resolver::with_look_up(
             Box::new(|name| ask_system(name).boxed()),
@@ -110,42 +112,42 @@ impl Resolver {
         good_duration: Duration,
         silence_duration: Duration,
     ) -> Resolver {
-        let turns = Arc::new(Semaphore::new(RESOLVING_MAX));
-        let turns_bad = Arc::new(Semaphore::new(RESOLVING_BAD_MAX));
-        let turns_proven = Arc::new(Semaphore::new(RESOLVING_PROVEN_MAX));
+        let permits = Arc::new(Semaphore::new(RESOLVING_MAX));
+        let permits_bad = Arc::new(Semaphore::new(RESOLVING_BAD_MAX));
+        let permits_proven = Arc::new(Semaphore::new(RESOLVING_PROVEN_MAX));
         Resolver {
             state: Arc::new(ResolverState {
                 look_up,
                 good_duration,
                 silence_duration,
                 names: Mutex::default(),
-                turns,
-                turns_bad,
-                turns_proven,
+                permits,
+                permits_bad,
+                permits_proven,
             }),
         }
     }
 
     /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4;
-    /// never an empty list. Takes as long as the system does: the caller gives up by dropping the
-    /// future.
+    /// `None` if there is none. Takes as long as the system takes; to give up, drop the future.
     pub(super) async fn resolve(&self, name: &str) -> ResolvedAddresses {
         loop {
-            let mut told = match self.step(name, Instant::now()) {
+            let mut receiver = match self.step(name, Instant::now()) {
                 ResolveStep::Take(answer) => return answer,
-                ResolveStep::Await(told) => told,
-                ResolveStep::Ask { asking, history } => {
-                    let told = asking.tell.subscribe();
-                    let (turn, turn_bad) = self.state.take_turn(history).await?;
-                    // A task of its own, so that the turn lasts as long as the thread is in use,
-                    // even if the attempt stops waiting.
-                    tokio::spawn(asking.ask(turn, turn_bad));
-                    told
+                ResolveStep::Await(receiver) => receiver,
+                ResolveStep::Ask { query, history } => {
+                    let receiver = query.answer_sender.subscribe();
+                    let (permit, permit_bad) = self.state.take_permits(history).await?;
+                    // In a task of its own, so that the permit is held as long as the thread is in
+                    // use, even if the attempt stops waiting.
+                    tokio::spawn(query.run(permit, permit_bad));
+                    receiver
                 }
             };
             let answer =
-                told.wait_for(Option::is_some).await.map(|answer| answer.clone().flatten());
-            // If the attempt that asked gave up before its turn, this one asks in its place.
+                receiver.wait_for(Option::is_some).await.map(|answer| answer.clone().flatten());
+            // Without an answer, the attempt that asked gave up before it had a permit. Then this
+            // one tries again.
             if let Ok(answer) = answer {
                 return answer;
             }
@@ -159,8 +161,8 @@ impl Resolver {
         {
             return ResolveStep::Take(Some(addresses.clone()));
         }
-        if let Some(told) = names.asked.get(name) {
-            return ResolveStep::Await(told.clone());
+        if let Some(receiver) = names.pending.get(name) {
+            return ResolveStep::Await(receiver.clone());
         }
         let found_bad_at = names.bad.get(name).copied();
         let was_bad_within =
@@ -168,9 +170,9 @@ impl Resolver {
         if was_bad_within(FAILED_DURATION) {
             return ResolveStep::Take(None);
         }
-        let (tell, told) = watch::channel(None);
-        names.asked.insert(name.to_owned(), told);
-        let asking = NameQuery { state: self.state.clone(), name: name.to_owned(), tell };
+        let (answer_sender, receiver) = watch::channel(None);
+        names.pending.insert(name.to_owned(), receiver);
+        let query = NameQuery { state: self.state.clone(), name: name.to_owned(), answer_sender };
         let was_proven = names
             .proven
             .get(name)
@@ -180,25 +182,26 @@ impl Resolver {
             (false, true) => NameHistory::Proven,
             (false, false) => NameHistory::Unknown,
         };
-        ResolveStep::Ask { asking, history }
+        ResolveStep::Ask { query, history }
     }
 }
 
 impl NameQuery {
-    async fn ask(self, _turn: OwnedSemaphorePermit, turn_bad: Option<OwnedSemaphorePermit>) {
+    async fn run(self, _permit: OwnedSemaphorePermit, permit_bad: Option<OwnedSemaphorePermit>) {
         let state = &self.state;
         let mut look_up = (state.look_up)(self.name.clone());
         let looked_up = match timeout(state.silence_duration, &mut look_up).await {
             Ok(looked_up) => looked_up,
             Err(_) => {
                 state.learn(&self.name, None, Instant::now());
-                if turn_bad.is_some() {
+                if permit_bad.is_some() {
                     look_up.await
                 } else {
-                    // From now on it counts as bad, as soon as there is room among the bad names.
+                    // The name counts as bad now, so the look-up takes one of the bad names'
+                    // permits as soon as one is free.
                     tokio::select! {
                         looked_up = &mut look_up => looked_up,
-                        _turn_bad = state.turns_bad.clone().acquire_owned() => look_up.await,
+                        _permit_bad = state.permits_bad.clone().acquire_owned() => look_up.await,
                     }
                 }
             }
@@ -206,39 +209,40 @@ impl NameQuery {
         let answer: ResolvedAddresses =
             looked_up.ok().filter(|addresses| !addresses.is_empty()).map(Arc::from);
         state.learn(&self.name, answer.as_ref(), Instant::now());
-        self.tell.send_replace(Some(answer));
+        self.answer_sender.send_replace(Some(answer));
     }
 }
 
 impl Drop for NameQuery {
     fn drop(&mut self) {
-        lock(&self.state.names).asked.remove(&self.name);
+        lock(&self.state.names).pending.remove(&self.name);
     }
 }
 
 impl ResolverState {
-    /// Waits for a name's turn; a name that is known to be bad also needs a second permit.
-    async fn take_turn(
+    /// Waits for a name's permit. A name that is known to be bad also needs one of the bad names'
+    /// permits.
+    async fn take_permits(
         &self,
         history: NameHistory,
     ) -> Option<(OwnedSemaphorePermit, Option<OwnedSemaphorePermit>)> {
-        let turn_bad = match history {
-            NameHistory::Bad => Some(self.turns_bad.clone().acquire_owned().await.ok()?),
+        let permit_bad = match history {
+            NameHistory::Bad => Some(self.permits_bad.clone().acquire_owned().await.ok()?),
             NameHistory::Proven | NameHistory::Unknown => None,
         };
         if history == NameHistory::Proven {
-            let turn = tokio::select! {
+            let permit = tokio::select! {
                 biased;
-                turn = self.turns.clone().acquire_owned() => turn,
-                turn = self.turns_proven.clone().acquire_owned() => turn,
+                permit = self.permits.clone().acquire_owned() => permit,
+                permit = self.permits_proven.clone().acquire_owned() => permit,
             };
-            return Some((turn.ok()?, None));
+            return Some((permit.ok()?, None));
         }
-        Some((self.turns.clone().acquire_owned().await.ok()?, turn_bad))
+        Some((self.permits.clone().acquire_owned().await.ok()?, permit_bad))
     }
 
-    /// Remembers the result of a look-up. If there is no room even after old entries were dropped,
-    /// nothing is remembered.
+    /// Remembers the result of a look-up, unless there is no room even after old entries were
+    /// dropped.
     fn learn(&self, name: &str, addresses: Option<&Arc<[IpAddr]>>, now: Instant) {
         let mut names = lock(&self.names);
         let KnownNames { good, proven, bad, .. } = &mut *names;
@@ -270,7 +274,7 @@ fn is_within(since: Instant, now: Instant, duration: Duration) -> bool {
 
 async fn ask_system(name: String) -> io::Result<Vec<IpAddr>> {
     let mut addresses = Vec::new();
-    // The port does not matter for the look-up; the connection uses the URL's.
+    // `lookup_host` wants a port. The connection uses the URL's.
     for address in lookup_host((name, 0)).await? {
         let address = address.ip().to_canonical();
         if !addresses.contains(&address) {

@@ -5,17 +5,18 @@ use futures_util::future::join_all;
 
 use super::*;
 
-/// How long an attempt waits here, and how long a name may be silent.
+/// After this time without an answer a name counts as bad.
 const SILENCE: Duration = Duration::from_millis(30);
+/// A bound on what must happen soon, far above any pause of a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Name servers that say nothing about names that begin with `dead` until they are let go, and
-/// then that there are none.
+/// Name servers that do not answer about names that begin with `dead`. Once they are released, they
+/// answer that there are no such names.
 #[derive(Clone)]
 struct Servers {
     begun: Arc<AtomicUsize>,
     running: Arc<AtomicUsize>,
-    are_let_go: watch::Sender<bool>,
+    are_released: watch::Sender<bool>,
 }
 
 impl Servers {
@@ -23,7 +24,7 @@ impl Servers {
         let servers = Servers {
             begun: Arc::default(),
             running: Arc::default(),
-            are_let_go: watch::Sender::new(false),
+            are_released: watch::Sender::new(false),
         };
         let asked = servers.clone();
         let look_up: ResolveName = Box::new(move |name| {
@@ -33,7 +34,8 @@ impl Servers {
                 servers.running.fetch_add(1, Ordering::SeqCst);
                 let is_dead = name.starts_with("dead");
                 if is_dead {
-                    let _ = servers.are_let_go.subscribe().wait_for(|are_let_go| *are_let_go).await;
+                    let mut release = servers.are_released.subscribe();
+                    let _ = release.wait_for(|are_released| *are_released).await;
                 }
                 servers.running.fetch_sub(1, Ordering::SeqCst);
                 if is_dead {
@@ -69,14 +71,14 @@ fn numbered(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|index| format!("{prefix}-{index}")).collect()
 }
 
-/// Attempts for all names at the same time, each of which gives up; answers how many got
-/// addresses.
+/// Attempts for all names at the same time, each of which gives up after a while; answers how many
+/// got addresses.
 async fn attempt_all(resolver: &Resolver, names: &[String]) -> usize {
     let attempts = names.iter().map(|name| timeout(SILENCE * 3, resolver.resolve(name)));
     join_all(attempts).await.into_iter().filter(|answer| matches!(answer, Ok(Some(_)))).count()
 }
 
-/// As if so much time had passed since names were found to be bad.
+/// Makes it look as if names were found to be bad this much earlier.
 fn age_bad_names(resolver: &Resolver, duration: Duration) {
     lock(&resolver.state.names).bad.values_mut().for_each(|found_at| *found_at -= duration);
 }
@@ -85,14 +87,14 @@ fn age_bad_names(resolver: &Resolver, duration: Duration) {
 async fn attempts_for_one_name_share_its_look_up() {
     let (servers, resolver) = Servers::start();
     let attempts = join_all((0..RESOLVING_MAX * 2).map(|_| resolver.resolve("dead")));
-    let let_go = async {
+    let release = async {
         servers.until_running(1).await;
-        servers.are_let_go.send_replace(true);
+        servers.are_released.send_replace(true);
     };
-    let (answers, ()) = tokio::join!(attempts, let_go);
+    let (answers, ()) = tokio::join!(attempts, release);
     assert!(answers.iter().all(Option::is_none));
     assert_eq!(servers.begun(), 1);
-    // What failed is not asked about again at once, but soon.
+    // A name that failed is not looked up again at once, but soon.
     assert_eq!((resolver.resolve("dead").await, servers.begun()), (None, 1));
     age_bad_names(&resolver, FAILED_DURATION);
     assert_eq!((resolver.resolve("dead").await, servers.begun()), (None, 2));
@@ -108,41 +110,41 @@ async fn names_that_do_not_answer_leave_room_for_others() {
     let (servers, resolver) = Servers::start();
     let dead = numbered("dead", RESOLVING_BAD_MAX);
     for round in 0..4 {
-        // However often they are attempted, each has one turn.
+        // However often they are attempted, each has one permit.
         assert_eq!(attempt_all(&resolver, &dead).await, 0);
         servers.until_running(RESOLVING_BAD_MAX).await;
         assert_eq!(servers.begun(), RESOLVING_BAD_MAX + round);
         assert!(resolver.resolve(&format!("alive-{round}")).await.is_some());
     }
-    // They take the places of the bad ones: one that failed earlier waits for them, and one
-    // that nobody knows does not.
+    // They hold the permits of bad names: a name that failed earlier waits for one, and a name of
+    // which nothing is known does not.
     resolver.state.learn("dead-again", None, Instant::now() - FAILED_DURATION);
     let begun = servers.begun();
     assert_eq!(attempt_all(&resolver, &["dead-again".into()]).await, 0);
     assert_eq!(servers.begun(), begun);
     assert!(resolver.resolve("alive").await.is_some());
-    // Once the bad ones have ended, it gets its turn.
-    servers.are_let_go.send_replace(true);
+    // Once the look-ups of bad names have ended, it gets its permit.
+    servers.are_released.send_replace(true);
     servers.until_running(0).await;
     assert_eq!((resolver.resolve("dead-again").await, servers.begun()), (None, begun + 2));
 }
 
 #[tokio::test]
-async fn names_that_failed_share_half_of_the_turns() {
+async fn names_that_failed_share_half_of_the_permits() {
     let (servers, resolver) = Servers::start();
     let dead = numbered("dead", RESOLVING_MAX * 2);
     dead.iter().for_each(|name| resolver.state.learn(name, None, Instant::now() - FAILED_DURATION));
     assert_eq!(attempt_all(&resolver, &dead).await, 0);
     servers.until_running(RESOLVING_BAD_MAX).await;
     assert_eq!(servers.begun(), RESOLVING_BAD_MAX);
-    // The other half is for those that nothing is known of.
+    // The other half is for names of which nothing is known.
     let unknown = numbered("dead-unknown", RESOLVING_MAX);
     assert_eq!(attempt_all(&resolver, &unknown).await, 0);
     servers.until_running(RESOLVING_MAX).await;
     assert_eq!(servers.begun(), RESOLVING_MAX);
-    servers.are_let_go.send_replace(true);
+    servers.are_released.send_replace(true);
     servers.until_running(0).await;
-    // After a while nothing is known of them again, and a good answer ends it at once.
+    // A bad name is forgotten after a while, or at once after a good answer.
     age_bad_names(&resolver, BAD_DURATION);
     assert!(matches!(
         resolver.step("dead-0", Instant::now()),
@@ -157,10 +159,10 @@ async fn names_that_failed_share_half_of_the_turns() {
     assert!(!lock(&resolver.state.names).bad.contains_key("alive"));
 }
 
-/// Names that never resolve, each met for the first time, take every turn that unknown names can
-/// have; names that worked an hour ago still resolve.
+/// New names that never resolve take every permit that unknown names can have; names that resolved
+/// an hour ago still resolve.
 #[tokio::test]
-async fn names_that_resolved_lately_keep_turns_of_their_own() {
+async fn names_that_resolved_lately_have_permits_of_their_own() {
     let (servers, resolver) = Servers::start();
     let hour = Duration::from_secs(3_600);
     let works: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
@@ -174,13 +176,13 @@ async fn names_that_resolved_lately_keep_turns_of_their_own() {
     let attempts = alive.iter().map(|name| timeout(PATIENCE, resolver.resolve(name)));
     let answers = join_all(attempts).await;
     assert!(answers.iter().all(|answer| matches!(answer, Ok(Some(_)))));
-    // The control: a name that nothing is known of has to wait.
+    // The control: a name of which nothing is known has to wait.
     assert!(timeout(SILENCE, resolver.resolve("alive-unknown")).await.is_err());
-    servers.are_let_go.send_replace(true);
+    servers.are_released.send_replace(true);
 }
 
 #[tokio::test]
-async fn who_gives_up_before_its_turn_leaves_the_name_to_the_next() {
+async fn an_attempt_that_gives_up_before_its_permit_leaves_the_name_to_the_next() {
     let (servers, resolver) = Servers::start();
     let dead = numbered("dead", RESOLVING_MAX);
     assert_eq!(attempt_all(&resolver, &dead).await, 0);
@@ -189,9 +191,9 @@ async fn who_gives_up_before_its_turn_leaves_the_name_to_the_next() {
     let mut second = Box::pin(resolver.resolve("alive"));
     assert!((&mut first).now_or_never().is_none() && (&mut second).now_or_never().is_none());
     drop(first);
-    servers.are_let_go.send_replace(true);
+    servers.are_released.send_replace(true);
     assert!(timeout(PATIENCE, second).await.expect("an answer").is_some());
-    assert!(lock(&resolver.state.names).asked.keys().all(|name| name != "alive"));
+    assert!(lock(&resolver.state.names).pending.keys().all(|name| name != "alive"));
 }
 
 #[tokio::test]

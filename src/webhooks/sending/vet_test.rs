@@ -181,8 +181,8 @@ fn addresses_that_are_accepted() {
     }
 }
 
-/// Walks one address of every /16 and around every block edge, and compares with the
-/// registry's blocks written a second way, through the standard library where it has them.
+/// Compares addresses of every /16, among them the edges of the blocks inside it, with the
+/// registry's blocks written in a second way, through the standard library where it has them.
 #[test]
 fn every_ipv4_block_of_65536_agrees_with_a_second_writing() {
     let second = |address: Ipv4Addr| {
@@ -443,8 +443,8 @@ fn the_longest_forms_are_accepted() {
     assert_eq!(fault(&format!("https://{label}.com/"), PUBLIC_ONLY), None);
 }
 
-/// Whatever printable character stands in path or query, the URL is refused or its target can
-/// be sent: there is no third case at delivery time.
+/// With any printable character in path or query, either the URL is refused or its target can be
+/// sent. So no registered URL fails at delivery time.
 #[test]
 fn every_character_in_path_and_query_is_sendable() {
     for character in ('!'..='~').chain(['é', '✓', '\u{10ffff}']) {
@@ -469,7 +469,7 @@ fn a_refusal_says_what_to_write_instead() {
         for wanted in ["https://example.com/webhooks", "hundi listen"] {
             assert!(said.contains(wanted), "{text}: {said}");
         }
-        // What would be refused next is not advised.
+        // The advice does not name a URL that would be refused next.
         assert!(!said.contains("http://"), "{text}: {said}");
     }
     assert!(said("http://example.com/", LOOPBACK).contains("http://127.0.0.1:4242/"));

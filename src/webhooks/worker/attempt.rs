@@ -1,4 +1,4 @@
-//! One attempt: sends it in a task of its own, and reports its result.
+//! One attempt: makes it in a task of its own, and reports its result.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::webhooks::sending::attempt::{
 use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sending::sign::{secret_text, signature_header};
 
-/// What a running attempt tells the worker.
+/// What an attempt tells the worker.
 pub(super) enum AttemptReport {
-    /// It has been running for longer than [`SLOW_MILLISECONDS`].
+    /// The attempt has been running for longer than [`SLOW_MILLISECONDS`].
     Slow(EndpointId),
-    /// It ended. Without a result, a fault of this service interrupted it.
+    /// The attempt ended; without a result if a panic of this service ended it.
     Ended(EndpointId, Option<FinishedAttempt>),
 }
 
@@ -60,15 +60,16 @@ pub(super) fn start(
     start: AttemptStart,
 ) {
     app.metrics.webhook_in_flight(1);
-    let AttemptStart { endpoint_id, target, claimed } = start;
+    let AttemptStart { endpoint_id, target, taken } = start;
     let reporter = EndReporter { app, reports, endpoint_id, finished: None };
     tokio::spawn(async move {
         let attempted_milliseconds = reporter.app.store.clock.milliseconds();
-        let attack = claimed.due.watched.and_then(|watched| watched.attack);
-        let (outcome, attacked_http_status) = match claimed.due.event.as_deref() {
+        let attack = taken.due.watched.and_then(|watched| watched.attack);
+        let (outcome, attacked_http_status) = match taken.due.event.as_deref() {
             Some(event) => {
                 let now_milliseconds = attempted_milliseconds;
-                let attempt = attacked(&client, &target, event, now_milliseconds, attack);
+                let attempt =
+                    attempt_with_attack(&client, &target, event, now_milliseconds, attack);
                 let mut attempt = pin!(attempt);
                 match timeout(Duration::from_millis(SLOW_MILLISECONDS), attempt.as_mut()).await {
                     Ok(outcome) => outcome,
@@ -83,20 +84,20 @@ pub(super) fn start(
         if !outcome.is_success() {
             tracing::info!(
                 endpoint = %endpoint_id,
-                delivery = %claimed.due.id,
-                event = claimed.due.event.as_ref().map(|event| event.id.to_string()),
+                delivery = %taken.due.id,
+                event = taken.due.event.as_ref().map(|event| event.id.to_string()),
                 http_status = outcome.http_status,
                 error = outcome.error.map(DeliveryError::code),
-                "a delivery failed"
+                "an attempt of a delivery failed"
             );
         }
-        let holder = claimed.is_leased().then_some(reporter.app.node_id);
+        let holder = taken.is_under_queue_lease().then_some(reporter.app.node_id);
         reporter.report(FinishedAttempt {
-            delivery_id: claimed.due.id,
-            schedule_start_milliseconds: claimed.due.schedule_start_milliseconds,
-            step: claimed.due.step,
-            attempts_count: claimed.due.attempts_count,
-            due_milliseconds: claimed.due_milliseconds(),
+            delivery_id: taken.due.id,
+            schedule_start_milliseconds: taken.due.schedule_start_milliseconds,
+            step: taken.due.step,
+            attempts_count: taken.due.attempts_count,
+            due_milliseconds: taken.due_milliseconds(),
             holder,
             attempted_milliseconds,
             is_success: outcome.is_success(),
@@ -105,15 +106,15 @@ pub(super) fn start(
             duration_milliseconds: outcome.duration_milliseconds,
             answer: outcome.answer_excerpt,
             retry_after_seconds: outcome.retry_after_seconds,
-            watched: claimed.due.watched,
+            watched: taken.due.watched,
             attacked_http_status,
         });
     });
 }
 
-/// Makes an attempt together with what a chaos profile sends beside it. Also answers how that was
-/// answered.
-async fn attacked(
+/// Makes an attempt, and sends what a chaos profile adds to it. The second value is the HTTP status
+/// of the answer to the addition, if there was one.
+async fn attempt_with_attack(
     client: &WebhookClient,
     target: &DeliveryTarget,
     event: &EventRow,
@@ -121,9 +122,9 @@ async fn attacked(
     attack: Option<WebhookAttack>,
 ) -> (AttemptOutcome, Option<u16>) {
     match attack {
-        // A boxed future of its own, so that the futures of all other attempts stay small.
+        // Boxed, so that the futures of all other attempts stay small.
         Some(attack @ (WebhookAttack::Forged | WebhookAttack::Duplicated)) => {
-            Box::pin(sent_twice(client, target, event, now_milliseconds, attack)).await
+            Box::pin(send_twice(client, target, event, now_milliseconds, attack)).await
         }
         Some(WebhookAttack::Late | WebhookAttack::Missing) | None => {
             (attempt(client, target, event, now_milliseconds, false).await, None)
@@ -132,7 +133,7 @@ async fn attacked(
 }
 
 /// Sends a copy with a wrong signature before the attempt, or the same delivery again after it.
-async fn sent_twice(
+async fn send_twice(
     client: &WebhookClient,
     target: &DeliveryTarget,
     event: &EventRow,
@@ -156,17 +157,19 @@ async fn attempt(
     now_milliseconds: i64,
     is_forged: bool,
 ) -> AttemptOutcome {
-    // The owner sees why in the list of deliveries.
+    // The endpoint's owner sees this error in the list of deliveries.
     let Some(url) = &target.url else { return not_sent(DeliveryError::AddressRefused) };
     let now_seconds = now_milliseconds.div_euclid(1_000);
-    // The same bytes on every attempt: the event never changes, and its members have one order.
+    // Every attempt sends the same bytes: the event never changes, and its fields have a fixed
+    // order.
     let view = crate::events::api::view(event.clone(), target.scope.livemode());
     let Ok(body) = serde_json::to_vec(&view) else {
         return not_sent(DeliveryError::RequestInvalid);
     };
     let id = event.id.to_string();
     let signature = if is_forged {
-        // Any other secret will do. A fixed one reveals nothing about the real ones.
+        // A wrong signature needs any other secret. A fixed one reveals nothing about the real
+        // ones.
         signature_header(&[&secret_text([7; 32])], &id, now_seconds, &body)
     } else {
         let active = target.secrets.iter().filter(|secret| secret.is_active(now_seconds));

@@ -1,28 +1,29 @@
-//! A backlog yields: none of its turns and attempts begins while deliveries of other endpoints are
-//! on their way, so that these find a processor and a disk that are free, or free soon.
+//! A backlog yields: none of its turns and attempts begins while "the others" work (looks, turns
+//! for endpoints without a backlog, and the sequencer of this node). So these find a processor and
+//! a disk that are free, or free soon.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The longest time for which a backlog begins nothing, in milliseconds. Then it may begin work for
-/// at least as long. So it has half of the time, however much the others have to do.
+/// The longest time for which a backlog begins nothing, in milliseconds. After it, the backlog may
+/// begin work for at least as long. So it has half of the time, however busy the others are.
 pub(super) const YIELD_MILLISECONDS_MAX: u64 = 20;
 
-/// How long a backlog continues in small turns after others last worked, in milliseconds.
-const BESIDE_MILLISECONDS: u64 = 1_000;
+/// How long after the others last worked a backlog still uses small turns, in milliseconds.
+const LATELY_MILLISECONDS: u64 = 1_000;
 
 #[derive(Default)]
 pub(super) struct BacklogYield {
-    /// When the backlog last began to yield; `None` if others have had nothing to do since.
+    /// When the backlog last began to yield; `None` if the others have stopped since.
     began: Option<Instant>,
-    /// When others last worked.
+    /// When the others last worked.
     worked: Option<Instant>,
 }
 
 impl BacklogYield {
-    /// Until when the backlog yields if others keep working; `None` if it does not yield. Call this
-    /// whenever others begin or end their work, and again at the returned moment.
+    /// Until when the backlog yields if the others go on; `None` if it does not yield. Call this
+    /// whenever the others begin or end their work, and again at the returned moment.
     pub(super) fn until(&mut self, others_work: bool, now: Instant) -> Option<Instant> {
         if !others_work {
             self.began = None;
@@ -41,10 +42,10 @@ impl BacklogYield {
         Some(now + longest)
     }
 
-    /// Whether others work now and then.
-    pub(super) fn is_beside_others(&self, now: Instant) -> bool {
-        let beside = Duration::from_millis(BESIDE_MILLISECONDS);
-        self.worked.is_some_and(|worked| now < worked + beside)
+    /// Whether the others worked in the last [`LATELY_MILLISECONDS`].
+    pub(super) fn others_worked_lately(&self, now: Instant) -> bool {
+        let lately = Duration::from_millis(LATELY_MILLISECONDS);
+        self.worked.is_some_and(|worked| now < worked + lately)
     }
 }
 
@@ -52,13 +53,14 @@ impl BacklogYield {
 mod tests {
     use super::*;
 
-    /// What becomes of a backlog in a second of others' work.
+    /// When a backlog could begin work in one second.
     #[derive(Debug, PartialEq, Eq)]
     struct Observed {
-        /// Milliseconds in which it could begin something, while others worked and while not.
+        /// Milliseconds in which it could begin something while the others worked.
         beside: u64,
+        /// Milliseconds in which it could while the others did not work.
         alone: u64,
-        /// The longest time without such a millisecond.
+        /// The most milliseconds in a row in which it could not.
         longest_wait: u64,
     }
 
@@ -87,7 +89,7 @@ mod tests {
         move |others_work, now| backlog_yield.until(others_work, now).is_some()
     }
 
-    /// 6 of every 50 milliseconds: a delivery of others now and then.
+    /// The others work in 6 of every 50 milliseconds.
     const fn now_and_then(millisecond: u64) -> bool {
         millisecond % 50 < 6
     }
@@ -120,11 +122,11 @@ mod tests {
         let at = |milliseconds| now + Duration::from_millis(milliseconds);
         let mut backlog_yield = BacklogYield::default();
         backlog_yield.until(false, now);
-        assert!(!backlog_yield.is_beside_others(now));
+        assert!(!backlog_yield.others_worked_lately(now));
         backlog_yield.until(true, at(5));
         backlog_yield.until(false, at(6));
-        assert!(backlog_yield.is_beside_others(at(4 + BESIDE_MILLISECONDS)));
-        assert!(!backlog_yield.is_beside_others(at(5 + BESIDE_MILLISECONDS)));
+        assert!(backlog_yield.others_worked_lately(at(4 + LATELY_MILLISECONDS)));
+        assert!(!backlog_yield.others_worked_lately(at(5 + LATELY_MILLISECONDS)));
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! What the scheduler asks the store about one endpoint, and the answer.
+//! What the scheduler asks of the store about one endpoint, and what the store answers.
 
 use std::sync::Arc;
 
 use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::DueDelivery;
-use crate::webhooks::queue_leases::{Held, LeaseStep};
+use crate::webhooks::queue_leases::{HeldDeliveries, LeaseStep};
 use crate::webhooks::rows::{DeliveryId, EndpointId};
 use crate::webhooks::schedule::EndpointHealth;
 
@@ -13,42 +13,48 @@ use crate::webhooks::schedule::EndpointHealth;
 pub(super) struct ClaimRequest {
     pub(super) endpoint_id: EndpointId,
     pub(super) scope: Scope,
-    /// Deliveries to claim; 0 only reads the target again.
+    /// How many deliveries to take. With 0 the turn takes none: it reads the target again and looks
+    /// after the lease of the queue.
     pub(super) count: usize,
-    /// Only deliveries after this one, in the order in which they became due.
-    pub(super) behind: Option<(i64, DeliveryId)>,
-    pub(super) known: Option<Arc<DeliveryTarget>>,
+    /// Only deliveries after this one (due time and identifier), in the order in which they became
+    /// due.
+    pub(super) after: Option<(i64, DeliveryId)>,
+    /// The target as it was last read, to be used again if the endpoint has not changed.
+    pub(super) known_target: Option<Arc<DeliveryTarget>>,
     /// What this node took under a lease of the queue and has not recorded.
-    pub(super) held: Held,
-    /// Whether a backlog is taken under a lease of the queue.
+    pub(super) held: HeldDeliveries,
+    /// Whether a backlog may be taken under a lease of the queue.
     pub(super) may_lease: bool,
 }
 
 /// What the store said about one endpoint.
 pub(super) struct EndpointReading {
     pub(super) endpoint_id: EndpointId,
+    /// How many deliveries the request asked for.
     pub(super) requested_count: usize,
     /// `None` if the endpoint is deleted.
     pub(super) target: Option<Arc<DeliveryTarget>>,
-    /// Its rows cannot be read, so it is left out for a while.
+    /// The endpoint's rows cannot be read, so it is left out for a while.
     pub(super) is_broken: bool,
     pub(super) health: EndpointHealth,
+    /// Deliveries to send.
     pub(super) due: Vec<DueDelivery>,
-    /// It is certain that nothing else is due: the reading began at the first delivery and reached
-    /// the last.
+    /// Nothing else is due but `held`: the read began at the first delivery and reached the last.
     pub(super) is_drained: bool,
-    /// The last delivery that was read, unless nothing is due after it.
-    pub(super) read_until: Option<(i64, DeliveryId)>,
-    /// Due, but only to be recorded: the endpoint was disabled after their schedules had begun.
+    /// The due time and identifier of the last delivery that was read; `None` if nothing is due
+    /// after it.
+    pub(super) last_read: Option<(i64, DeliveryId)>,
+    /// Due deliveries that become `recorded`, because the endpoint was disabled after their
+    /// schedules began.
     pub(super) recorded: Vec<DueDelivery>,
-    /// Due, but the event has expired.
+    /// Due deliveries whose event has expired.
     pub(super) expired: Vec<DueDelivery>,
-    /// Those that were left out of the reading.
-    pub(super) held: Held,
+    /// The deliveries of [`ClaimRequest::held`], which the read left out.
+    pub(super) held: HeldDeliveries,
     /// What to do about the lease of the queue.
     pub(super) lease_step: LeaseStep,
-    /// What is due is taken under that lease, and not claimed.
-    pub(super) is_leased: bool,
+    /// The deliveries in `due` are taken under that lease, and not claimed.
+    pub(super) is_under_queue_lease: bool,
     /// Another node has the lease, so nothing was read.
     pub(super) is_excluded: bool,
 }
@@ -56,9 +62,10 @@ pub(super) struct EndpointReading {
 /// What a turn wrote about one endpoint.
 #[derive(Clone, Default)]
 pub(super) struct EndpointClaims {
-    /// For each due delivery whether it was claimed, or taken under the lease of the queue.
-    pub(super) claimed: Vec<bool>,
-    /// When the lease of the queue ends, if this node has it.
+    /// For each delivery in [`EndpointReading::due`] whether this node took it: claimed it, or has
+    /// it under the lease of the queue.
+    pub(super) taken: Vec<bool>,
+    /// When the lease of the queue ends, by the store's clock, if this node has it.
     pub(super) queue_lease_ends_milliseconds: Option<i64>,
 }
 
@@ -72,25 +79,27 @@ impl EndpointReading {
             health: EndpointHealth { first_failure_milliseconds: None, failures_count: 0 },
             due: Vec::new(),
             is_drained: true,
-            read_until: None,
+            last_read: None,
             recorded: Vec::new(),
             expired: Vec::new(),
             held: request.held.clone(),
             lease_step: LeaseStep::Keep(None),
-            is_leased: false,
+            is_under_queue_lease: false,
             is_excluded: false,
         }
     }
 
-    pub(super) const fn has_claims(&self) -> bool {
+    /// Whether the turn may claim deliveries of the endpoint: it asked for some, and the endpoint
+    /// exists and is not another node's.
+    pub(super) const fn may_claim(&self) -> bool {
         self.requested_count > 0 && self.target.is_some() && !self.is_excluded
     }
 
-    /// Whether the turn has something to write about it.
+    /// Whether the turn has something to write about the endpoint.
     pub(super) fn has_writes(&self) -> bool {
         let has_step = !matches!(self.lease_step, LeaseStep::Keep(_));
         let has_ended = !self.recorded.is_empty() || !self.expired.is_empty();
-        let has_due = !self.is_leased && !self.due.is_empty();
-        has_step || (self.has_claims() && (has_ended || has_due || self.is_drained))
+        let has_due = !self.is_under_queue_lease && !self.due.is_empty();
+        has_step || (self.may_claim() && (has_ended || has_due || self.is_drained))
     }
 }

@@ -1,5 +1,5 @@
-//! The end of the worker: claims and leases of queues are given back, and running attempts are
-//! awaited and recorded.
+//! The end of the worker: it gives back claims and leases of queues, and waits for running attempts
+//! and records them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,15 @@ use crate::webhooks::deliveries;
 use crate::webhooks::queue_leases;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
-/// How long running attempts are awaited at the end, in seconds: a little more than the longest
-/// attempt.
+/// How long the worker waits for running attempts at its end, in seconds: a little longer than the
+/// longest attempt takes.
 const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 
 impl DeliveryWorker {
-    /// Ends in order: gives claims back, awaits running attempts, and records them. A lease of a
-    /// queue is given back once no attempt under it runs, because another node then sends all that
-    /// is not recorded.
+    /// Gives claims back, then waits for running attempts and records them. The lease of a queue
+    /// without a running attempt is given back at once, because another node then sends all that is
+    /// not recorded. The other leases are given back when all attempts have ended, or when time is
+    /// up.
     pub(super) async fn finish(mut self) {
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
         self.handover.close();
@@ -27,10 +28,10 @@ impl DeliveryWorker {
             if let Ok(step) = timeout_at(deadline, step).await
                 && matches!(step, StoreStep::Turned { .. })
             {
-                self.take_step(step);
+                self.note_step(step);
             }
         }
-        // A commit of the sequencer that is under way may still hand deliveries over.
+        // The sequencer's running transaction may still hand deliveries over.
         let sequenced = self.sequencing.wait_for(|is_sequencing| !is_sequencing);
         let _ = timeout_at(deadline, sequenced).await;
         self.take_handed();
@@ -41,7 +42,7 @@ impl DeliveryWorker {
         }
         while self.scheduler.running_count() > 0 {
             let Ok(Some(report)) = timeout_at(deadline, self.reports.recv()).await else { break };
-            self.take_reports(report);
+            self.note_reports(report);
             if self.finished.len() >= ATTEMPTS_WRITTEN_MAX {
                 self.record_finished().await;
             }
@@ -52,13 +53,13 @@ impl DeliveryWorker {
         if attempts > 0 {
             tracing::warn!(
                 attempts,
-                "webhook attempts were cut off at the end; they are made again after a minute"
+                "webhook attempts were cut off by the stop; they are made again within a minute"
             );
         }
     }
 
     async fn release_claims(&mut self) {
-        let claimed = self.scheduler.drain_claimed();
+        let claimed = self.scheduler.drain_taken();
         if claimed.is_empty() {
             return;
         }
@@ -66,8 +67,8 @@ impl DeliveryWorker {
             .app
             .store
             .write(move |tx, _| {
-                for (endpoint_id, claimed) in &claimed {
-                    deliveries::release(tx, *endpoint_id, claimed)?;
+                for (endpoint_id, of_endpoint) in &claimed {
+                    deliveries::release(tx, *endpoint_id, of_endpoint)?;
                 }
                 Ok(())
             })
@@ -75,7 +76,7 @@ impl DeliveryWorker {
         if let Err(failure) = released {
             tracing::error!(
                 ?failure,
-                "cannot give back claimed webhook deliveries; they are sent after a minute"
+                "cannot give back claimed webhook deliveries; they are sent within a minute"
             );
         }
     }
@@ -94,7 +95,7 @@ impl DeliveryWorker {
         if let Err(failure) = released.await {
             tracing::error!(
                 ?failure,
-                "cannot give back webhook deliveries of a backlog; they are sent after a minute"
+                "cannot give back webhook deliveries of a backlog; they are sent within a minute"
             );
         }
     }

@@ -1,15 +1,15 @@
-//! Finished attempts that wait to be recorded, in a queue for each share, so that a turn takes its
-//! own without going through those of the other.
+//! Finished attempts that wait to be recorded, in one list for each share, so that a turn takes its
+//! own without going through those of the other share.
 
 use std::collections::VecDeque;
 
-use super::endpoint_lane::Share;
+use super::known_endpoint::Share;
 use crate::webhooks::deliveries::FinishedAttempt;
 use crate::webhooks::rows::EndpointId;
 
 pub(super) type EndpointAttempt = (EndpointId, FinishedAttempt);
 
-/// Each queue is in the order in which the attempts ended.
+/// Each list is in the order in which the attempts ended.
 #[derive(Default)]
 pub(super) struct FinishedAttempts {
     caught_up: VecDeque<EndpointAttempt>,
@@ -29,18 +29,18 @@ impl FinishedAttempts {
         self.of(share).push_back(attempt);
     }
 
-    /// Puts an attempt that could not be recorded in front of the others.
+    /// Puts back, in front of the others, an attempt that could not be recorded.
     pub(super) fn give_back(&mut self, share: Share, attempt: EndpointAttempt) {
         self.of(share).push_front(attempt);
     }
 
     /// Takes at most `max` attempts of a share.
     pub(super) fn take(&mut self, share: Share, max: usize) -> Vec<EndpointAttempt> {
-        let queue = self.of(share);
-        queue.drain(..max.min(queue.len())).collect()
+        let list = self.of(share);
+        list.drain(..max.min(list.len())).collect()
     }
 
-    /// Takes at most `max` attempts of either share.
+    /// Takes at most `max` attempts of one share, whichever has some.
     pub(super) fn take_any(&mut self, max: usize) -> Vec<EndpointAttempt> {
         let share = if self.caught_up.is_empty() { Share::Backlog } else { Share::CaughtUp };
         self.take(share, max)

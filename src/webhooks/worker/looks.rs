@@ -9,26 +9,26 @@ use crate::webhooks::rows::DueQueue;
 
 /// Endpoints that one look finds.
 pub(super) const LOOKED_MAX: i64 = 10_000;
-/// The longest time without a look, in milliseconds, and how far a look sees ahead.
+/// The longest time without a look, and how far into the future a look reads, in milliseconds.
 pub(super) const LOOK_MILLISECONDS_MAX: u64 = 1_000;
 /// The time from a turn that found nothing more due to the next look, in milliseconds.
 const LOOK_AGAIN_MILLISECONDS: u64 = 20;
-/// How far a look goes back before the end of the last one, in milliseconds: longer than a commit
-/// takes to become visible.
+/// By how much a look overlaps what the last one read, in milliseconds: longer than it takes until
+/// a commit is visible.
 const LOOK_OVERLAP_MILLISECONDS: i64 = 5_000;
 /// How often a look reads everything that is due, whatever earlier looks saw, in seconds.
 const LOOK_FULL_SECONDS: u64 = 30;
 
 pub(super) struct Looks {
-    /// Something may have become due that only a look finds.
+    /// A look is wanted now: something may have become due that only a look finds.
     pub(super) is_woken: bool,
-    /// When the next look must be at the latest.
+    /// When the next look begins at the latest.
     pub(super) wakes_at: Instant,
     /// The last step with the store was a look.
     has_just_looked: bool,
-    /// Up to which due time the last look has seen everything.
+    /// The due time up to which the last look read everything.
     until_milliseconds: i64,
-    /// From when on a look reads everything that is due.
+    /// When the next look that reads everything is due.
     fully_at: Instant,
 }
 
@@ -43,7 +43,7 @@ impl Looks {
         }
     }
 
-    /// Whether a turn may go first. Looks and turns alternate, because otherwise a stream of
+    /// Whether a turn comes before the next look. Looks and turns alternate: otherwise a stream of
     /// commits would leave no time for turns.
     pub(super) fn turn_goes_first(&mut self, now: Instant) -> bool {
         self.is_woken |= now >= self.wakes_at;
@@ -54,7 +54,7 @@ impl Looks {
         goes_first
     }
 
-    /// Begins a look. It reads due times above the returned one.
+    /// Begins a look. Answers the due time, in milliseconds, above which it reads.
     pub(super) fn begin(&mut self, now: Instant) -> i64 {
         self.is_woken = false;
         self.has_just_looked = true;
@@ -65,26 +65,28 @@ impl Looks {
         self.until_milliseconds.saturating_sub(LOOK_OVERLAP_MILLISECONDS)
     }
 
-    /// Takes what a look found, the earliest first; answers which endpoints are due.
+    /// Takes what a look found, the earliest first; answers the endpoints that were due when it
+    /// began.
     pub(super) fn take<'q>(
         &mut self,
         above_milliseconds: i64,
-        until_milliseconds: i64,
+        began_milliseconds: i64,
         queues: &'q [DueQueue],
         now: Instant,
     ) -> &'q [DueQueue] {
         self.wakes_at = now + Duration::from_millis(LOOK_MILLISECONDS_MAX);
-        self.until_milliseconds = until_milliseconds;
+        self.until_milliseconds = began_milliseconds;
         let due_count =
-            queues.partition_point(|queue| queue.due_milliseconds <= until_milliseconds);
+            queues.partition_point(|queue| queue.due_milliseconds <= began_milliseconds);
         let (due, ahead) = queues.split_at(due_count);
         if let Some(next) = ahead.first() {
-            let ahead_milliseconds = next.due_milliseconds.abs_diff(until_milliseconds);
+            let ahead_milliseconds = next.due_milliseconds.abs_diff(began_milliseconds);
             self.wakes_at = self.wakes_at.min(now + Duration::from_millis(ahead_milliseconds));
         }
         if let Some(last) = due.last().filter(|_| due.len() as i64 >= LOOKED_MAX) {
-            // The next look begins there. Endpoints that are due in the same millisecond may be
-            // found twice.
+            // The look found as many as it may, so the next one continues at the last of them. It
+            // may find endpoints that are due in the same millisecond again. `begin` subtracts the
+            // overlap again, so it is added here.
             let reached = (last.due_milliseconds - 1).max(above_milliseconds.saturating_add(1));
             self.until_milliseconds = reached.saturating_add(LOOK_OVERLAP_MILLISECONDS);
             self.is_woken = true;
@@ -98,9 +100,10 @@ impl Looks {
         self.is_woken = true;
     }
 
-    /// Requests a look soon, after a turn that left its endpoints with nothing due. Their next
-    /// delivery may be due before the next regular look. And a commit may have named one of them
-    /// during a backlog's turn, which the turn's older result has overwritten.
+    /// Requests a look soon, after a turn that found nothing more due for an endpoint. The
+    /// endpoint's next delivery may be due before the next regular look. And a commit may have
+    /// named the endpoint while a backlog's turn ran: the turn read the store earlier, and its
+    /// result has overwritten that.
     pub(super) fn soon(&mut self, now: Instant) {
         self.wakes_at = self.wakes_at.min(now + Duration::from_millis(LOOK_AGAIN_MILLISECONDS));
     }
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_and_turns_alternate_while_commits_wake_it() {
+    fn looks_and_turns_alternate_while_commits_wake_the_worker() {
         let now = Instant::now();
         let mut looks = Looks::new(now);
         for _ in 0..3 {
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ahead_wakes_it_in_time() {
+    fn the_worker_wakes_when_the_next_endpoint_is_due() {
         let now = Instant::now();
         let after = |milliseconds| now + Duration::from_millis(milliseconds);
         let mut looks = Looks::new(now);
@@ -172,7 +175,7 @@ mod tests {
         assert_eq!(looks.take(i64::MIN, 1_000_000, &found, now).len(), found.len());
         assert!(looks.is_woken);
         assert_eq!(looks.begin(now), LOOKED_MAX - 2);
-        // The control: one less was all there is.
+        // The control: after a look that found fewer, no look follows at once.
         assert!(!looks.is_woken);
         looks.take(LOOKED_MAX - 2, 1_000_000, &found[1..], now);
         assert!(!looks.is_woken);

@@ -1,29 +1,30 @@
-//! Delivers webhooks: finds due deliveries, claims them under a lease, sends them, and records the
+//! Delivers webhooks: finds due deliveries, takes them under a lease, sends them, and records the
 //! results.
 //!
-//! One task owns everything. `scheduler` decides what to claim and what to send, and `attempt`
-//! sends one delivery to its `target`. There are two kinds of steps with the store. A look
-//! (`looks`) finds endpoints with due deliveries. A turn (`turn`) claims these deliveries and
-//! records finished attempts.
+//! One task owns all state. `scheduler` decides what to take and what to send, and `attempt` sends
+//! one delivery to its `target`. The worker uses the store in two kinds of steps. A look (`looks`)
+//! finds endpoints with due deliveries. A turn (`turn`) takes these deliveries and records finished
+//! attempts.
 //!
-//! At most two steps run side by side, so that a long turn delays nobody else: one turn for
-//! endpoints with a backlog, and one look or turn for all the others. Sending continues meanwhile,
-//! so that commits and attempts do not wait for one another. A backlog yields to all the others
-//! (`backlog_yield`).
+//! At most two steps run at the same time, so that a long turn delays nobody else: one turn for
+//! endpoints with a backlog, and one look or turn for all other endpoints. Attempts run meanwhile,
+//! so that commits and attempts do not wait for one another. A backlog yields to "the others"
+//! (`backlog_yield`): looks, turns for endpoints without a backlog, and the sequencer of this node.
 //!
-//! On PostgreSQL, deliveries of a backlog are not claimed. They are sent under a lease of the
-//! endpoint's queue (`queue_leases`). And the sequencer of this node hands over deliveries that it
-//! wrote as claimed (`handover`). They are sent without a step with the store.
+//! A delivery is taken in one of two ways. Usually it is claimed: it gets a lease of its own. On
+//! PostgreSQL, deliveries of a backlog are taken under a lease of the endpoint's queue instead
+//! (`queue_leases`). And on PostgreSQL the sequencer of this node hands over deliveries that it
+//! wrote as claimed (`handover`). The worker sends these without a step.
 
 mod attempt;
 mod backlog_yield;
 mod claims;
 mod ending;
-mod endpoint_lane;
 mod finished_attempts;
+mod known_endpoint;
 mod looks;
-mod queue_holds;
 mod scheduler;
+mod scheduler_leases;
 mod target;
 mod turn;
 
@@ -45,26 +46,26 @@ use crate::webhooks::queue_leases::LEASES_UNKNOWN;
 use crate::webhooks::rows::{self, DueQueue, EndpointId};
 use crate::webhooks::sending::client::WebhookClient;
 use attempt::AttemptReport;
-use endpoint_lane::Share;
 use finished_attempts::FinishedAttempts;
+use known_endpoint::Share;
 use looks::{LOOK_MILLISECONDS_MAX, LOOKED_MAX, Looks};
 use scheduler::{RUNNING_MAX, Scheduler};
 use turn::TurnResult;
 
-/// Deliveries that one turn claims.
-const CLAIMED_MAX: usize = 1_024;
-/// Finished attempts that one turn records.
+/// Deliveries that one turn takes at most.
+const TAKEN_MAX: usize = 1_024;
+/// Finished attempts that one turn records at most.
 const ATTEMPTS_WRITTEN_MAX: usize = 512;
-/// Both limits for a backlog's turn on PostgreSQL, if others have worked in the last second:
-/// endpoints without a backlog, a look, or the sequencer. Their statements and commits run beside
-/// those of the backlog, and wait for a processor and for the log. On the embedded store a turn
-/// waits for nobody, and small turns only cost more commits.
-const BESIDE_OTHERS_MAX: usize = 64;
-/// How long the worker pauses after an error of the store, in milliseconds.
+/// Replaces both limits in a backlog's turn on PostgreSQL, if the others have worked in the last
+/// second. Their statements and commits would have to share processors and the log with a larger
+/// turn. On the embedded store one transaction runs at a time, so small turns would only cost more
+/// commits.
+const SMALL_TURN_MAX: usize = 64;
+/// How long no step begins after an error of the store, in milliseconds.
 const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
 
-/// Delivers until `stop`, then lets running attempts end. Claims that were not sent are given back;
-/// any that cannot be given back are due again when their leases end.
+/// Delivers until `stop`. Then gives back claims that were not sent, and waits for running
+/// attempts. Claims that cannot be given back are due again when their leases end.
 pub async fn run(
     app: Arc<AppState>,
     client: WebhookClient,
@@ -101,10 +102,11 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
 
 /// A step with the store that has ended.
 enum StoreStep {
-    /// A look at the due times above the first and up to the second.
+    /// A look for due times above `above_milliseconds`.
     Looked {
         above_milliseconds: i64,
-        until_milliseconds: i64,
+        /// When the look began. It also found due times up to [`LOOK_MILLISECONDS_MAX`] later.
+        began_milliseconds: i64,
         queues: Result<Vec<DueQueue>, OperationError>,
     },
     Turned {
@@ -121,25 +123,25 @@ struct DeliveryWorker {
     handover: Arc<Handover>,
     scheduler: Scheduler,
     finished: FinishedAttempts,
-    /// The messages of running attempts.
+    /// What running attempts report.
     reports: UnboundedReceiver<AttemptReport>,
-    /// A copy goes to each attempt.
+    /// Each attempt gets a copy.
     reporter: UnboundedSender<AttemptReport>,
     /// A look, or a turn for endpoints without a backlog.
     step: Option<StepFuture>,
     /// A turn for endpoints with a backlog.
     backlog_step: Option<StepFuture>,
-    /// Whether this node's sequencer works, which then writes deliveries of others.
+    /// Whether this node's sequencer works: then it writes deliveries that backlogs yield to.
     sequencing: watch::Receiver<bool>,
-    /// Until when backlogs begin nothing, if they yield.
+    /// Until when backlogs begin nothing; `None` if they do not yield.
     yields_until: Option<Instant>,
-    /// A commit may have made deliveries due, of named endpoints or of others.
-    is_told: bool,
+    /// A commit has signalled that deliveries became due.
+    is_signalled: bool,
     looks: Looks,
-    /// Until when no step begins, after an error of the store.
+    /// No step begins before this moment, after an error of the store.
     rests_until: Instant,
-    /// After an error a turn records one attempt and nothing else, so that an attempt that cannot
-    /// be recorded does not block the others.
+    /// Set by an error that is not temporary. Then a turn records one attempt and nothing else, so
+    /// that an attempt that cannot be recorded does not block the others.
     is_cautious: bool,
     /// The last result of [`DeliveryWorker::milliseconds`].
     clock_milliseconds: i64,
@@ -164,7 +166,7 @@ impl DeliveryWorker {
             backlog_step: None,
             sequencing,
             yields_until: None,
-            is_told: false,
+            is_signalled: false,
             looks: Looks::new(now),
             rests_until: now,
             is_cautious: false,
@@ -175,7 +177,7 @@ impl DeliveryWorker {
     async fn work(&mut self, stop: &mut watch::Receiver<bool>) {
         loop {
             if !failpoint("handed_deliveries_wait") && self.take_handed() {
-                // These first, because a backlog yields to them.
+                // The deliveries that were handed over begin first: backlogs yield to them.
                 self.scheduler.note_others(true, Instant::now());
                 self.begin_attempts();
             }
@@ -183,24 +185,24 @@ impl DeliveryWorker {
             self.begin_attempts();
             self.begin_steps();
             self.publish_offers();
-            let has_work = self.looks.is_woken || self.is_told;
+            let has_work = self.looks.is_woken || self.is_signalled;
             let alarm_at =
                 if has_work { self.rests_until } else { self.looks.wakes_at.max(self.rests_until) };
             tokio::select! {
                 biased;
-                // If the sender of `stop` is gone, that is a stop too.
+                // If the sender of `stop` is gone, the worker stops too.
                 _ = stop.wait_for(|is_stopped| *is_stopped) => return,
                 step = ended(&mut self.step) => {
                     self.step = None;
-                    self.take_step(step);
+                    self.note_step(step);
                 }
                 step = ended(&mut self.backlog_step) => {
                     self.backlog_step = None;
-                    self.take_step(step);
+                    self.note_step(step);
                 }
-                Some(report) = self.reports.recv() => self.take_reports(report),
+                Some(report) = self.reports.recv() => self.note_reports(report),
                 () = self.app.store.signals.deliveries.notified(),
-                    if !self.is_told => self.is_told = true,
+                    if !self.is_signalled => self.is_signalled = true,
                 () = self.handover.notified() => {}
                 Ok(()) = self.sequencing.changed() => {}
                 () = sleep_until(self.yields_until.unwrap_or(alarm_at)),
@@ -210,8 +212,8 @@ impl DeliveryWorker {
         }
     }
 
-    /// The store's clock. On the embedded store it never runs backwards here, just as in the write
-    /// lane.
+    /// The instant, in milliseconds. On the embedded store it never runs backwards here, as it
+    /// never does in transactions.
     fn milliseconds(&mut self) -> i64 {
         let store = &self.app.store;
         let milliseconds = store.clock.milliseconds();
@@ -223,15 +225,15 @@ impl DeliveryWorker {
         self.clock_milliseconds
     }
 
-    /// Makes backlogs yield while a look, a turn of others or the sequencer runs or is about to.
+    /// Makes backlogs yield while one of the others works or is about to.
     fn note_others(&mut self) {
         let is_sequencing = *self.sequencing.borrow_and_update();
-        let is_woken = self.looks.is_woken || self.is_told;
+        let is_woken = self.looks.is_woken || self.is_signalled;
         let others_work = self.step.is_some() || is_woken || is_sequencing;
         self.yields_until = self.scheduler.note_others(others_work, Instant::now());
     }
 
-    /// Takes what the sequencer has handed over; answers whether that was anything.
+    /// Takes what the sequencer has handed over; answers whether there was anything.
     fn take_handed(&mut self) -> bool {
         let handed = self.handover.take();
         let has_some = !handed.is_empty();
@@ -242,24 +244,25 @@ impl DeliveryWorker {
         has_some
     }
 
-    /// Offers to the sequencer what could be sent at once. No new offers while commits have named
-    /// due deliveries that are not noted yet, because these would be overtaken. None at all while
-    /// the store fails.
+    /// Tells the sequencer how many deliveries could be sent at once. There are no new offers while
+    /// a signal about due deliveries waits, because what is handed over would overtake these. While
+    /// the store fails, there is no room at all.
     fn publish_offers(&mut self) {
         let now = Instant::now();
         let store = &self.app.store;
         if !store.is_shared() {
-            self.scheduler.take_offers(now);
+            // The embedded store has no handover: this only empties the list of changed endpoints.
+            self.scheduler.drain_offers(now);
             return;
         }
         let is_failing = self.is_cautious || now < self.rests_until;
         let offers_none = is_failing || failpoint("nothing_is_offered");
-        let places = if offers_none { 0 } else { self.scheduler.places() };
+        let room_total = if offers_none { 0 } else { self.scheduler.room_total() };
         let offers = match store.signals.deliveries.has_told() {
             true => Vec::new(),
-            false => self.scheduler.take_offers(now),
+            false => self.scheduler.drain_offers(now),
         };
-        self.handover.publish(offers, places);
+        self.handover.publish(offers, room_total);
     }
 
     fn begin_attempts(&mut self) {
@@ -274,9 +277,10 @@ impl DeliveryWorker {
         if now < self.rests_until {
             return;
         }
-        let is_at_rest = self.step.is_none() && self.backlog_step.is_none();
-        // Everything else is written, so what could not be recorded is lost.
-        if is_at_rest && self.finished.is_empty() {
+        let no_step_runs = self.step.is_none() && self.backlog_step.is_none();
+        // If nothing waits to be recorded any more, the attempt that could not be recorded was
+        // dropped, and the caution ends.
+        if no_step_runs && self.finished.is_empty() {
             self.is_cautious = false;
         }
         self.begin_step(now);
@@ -290,7 +294,7 @@ impl DeliveryWorker {
         if self.step.is_some() {
             return;
         }
-        self.take_told(now);
+        self.take_signals(now);
         if self.looks.turn_goes_first(now) {
             self.step = self.turn(Share::CaughtUp, now);
         }
@@ -299,10 +303,10 @@ impl DeliveryWorker {
         }
     }
 
-    /// Notes what commits made due. Do not call it while a turn of the others runs: that turn read
-    /// the store before some of these commits, and its result would overwrite this.
-    fn take_told(&mut self, now: Instant) {
-        if std::mem::take(&mut self.is_told) {
+    /// Notes what commits made due. Do not call it while a turn for endpoints without a backlog
+    /// runs: it read the store before some of these commits, and its result would overwrite this.
+    fn take_signals(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_signalled) {
             let due = self.app.store.signals.deliveries.take();
             self.looks.is_woken |= due.others;
             for (scope, endpoint_id) in due.endpoints {
@@ -311,7 +315,7 @@ impl DeliveryWorker {
         }
     }
 
-    /// A turn for the endpoints of one share, if they have something to do.
+    /// A turn for the endpoints of one share; `None` if there is nothing to do, or they yield.
     fn turn(&mut self, share: Share, now: Instant) -> Option<StepFuture> {
         if self.scheduler.yields(share) {
             return None;
@@ -319,15 +323,15 @@ impl DeliveryWorker {
         let was_cautious = self.is_cautious;
         let is_small = share == Share::Backlog
             && self.app.store.is_shared()
-            && self.scheduler.is_beside_others(now);
-        let [claimed_max, written_max] = match is_small {
-            true => [BESIDE_OTHERS_MAX; 2],
-            false => [CLAIMED_MAX, ATTEMPTS_WRITTEN_MAX],
+            && self.scheduler.others_worked_lately(now);
+        let [taken_max, written_max] = match is_small {
+            true => [SMALL_TURN_MAX; 2],
+            false => [TAKEN_MAX, ATTEMPTS_WRITTEN_MAX],
         };
         let mut requests = Vec::new();
         if !was_cautious {
             let wakes_at = &mut self.looks.wakes_at;
-            requests = self.scheduler.claim_requests(share, claimed_max, now, wakes_at);
+            requests = self.scheduler.claim_requests(share, taken_max, now, wakes_at);
         }
         let finished = match was_cautious {
             true => self.finished.take_any(1),
@@ -336,10 +340,10 @@ impl DeliveryWorker {
         if requests.is_empty() && finished.is_empty() {
             return None;
         }
-        let until_milliseconds = self.milliseconds();
+        let now_milliseconds = self.milliseconds();
         let (app, finished) = (self.app.clone(), Arc::new(finished));
         Some(Box::pin(async move {
-            let turn = turn::run(app, requests, finished, until_milliseconds).await;
+            let turn = turn::run(app, requests, finished, now_milliseconds).await;
             StoreStep::Turned { turn, was_cautious }
         }))
     }
@@ -348,23 +352,23 @@ impl DeliveryWorker {
     /// those found earlier.
     fn look(&mut self, now: Instant) -> StepFuture {
         let above_milliseconds = self.looks.begin(now);
-        let until_milliseconds = self.milliseconds();
+        let began_milliseconds = self.milliseconds();
         let store = self.app.store.clone();
         Box::pin(async move {
-            let horizon_milliseconds = until_milliseconds + LOOK_MILLISECONDS_MAX as i64;
+            let horizon_milliseconds = began_milliseconds + LOOK_MILLISECONDS_MAX as i64;
             let queues = store
                 .read(Cost::Point, move |tx| {
                     Ok(rows::queues_due(tx, above_milliseconds, horizon_milliseconds, LOOKED_MAX)?)
                 })
                 .await;
-            StoreStep::Looked { above_milliseconds, until_milliseconds, queues }
+            StoreStep::Looked { above_milliseconds, began_milliseconds, queues }
         })
     }
 
-    fn take_step(&mut self, step: StoreStep) {
+    fn note_step(&mut self, step: StoreStep) {
         match step {
-            StoreStep::Looked { above_milliseconds, until_milliseconds, queues } => match queues {
-                Ok(queues) => self.take_look(above_milliseconds, until_milliseconds, &queues),
+            StoreStep::Looked { above_milliseconds, began_milliseconds, queues } => match queues {
+                Ok(queues) => self.note_look(above_milliseconds, began_milliseconds, &queues),
                 Err(failure) => {
                     tracing::error!(
                         ?failure,
@@ -374,7 +378,7 @@ impl DeliveryWorker {
                     self.rest();
                 }
             },
-            StoreStep::Turned { turn, was_cautious } => self.take_turn(turn, was_cautious),
+            StoreStep::Turned { turn, was_cautious } => self.note_turn(turn, was_cautious),
         }
     }
 
@@ -382,18 +386,18 @@ impl DeliveryWorker {
         self.rests_until = Instant::now() + Duration::from_millis(ERROR_PAUSE_MILLISECONDS);
     }
 
-    fn take_look(&mut self, above_milliseconds: i64, until_milliseconds: i64, queues: &[DueQueue]) {
+    fn note_look(&mut self, above_milliseconds: i64, began_milliseconds: i64, queues: &[DueQueue]) {
         let now = Instant::now();
-        for queue in self.looks.take(above_milliseconds, until_milliseconds, queues, now) {
+        for queue in self.looks.take(above_milliseconds, began_milliseconds, queues, now) {
             self.scheduler.note_due(queue.endpoint_id, queue.scope, now);
         }
     }
 
-    fn take_turn(&mut self, turn: TurnResult, was_cautious: bool) {
+    fn note_turn(&mut self, turn: TurnResult, was_cautious: bool) {
         let (readings, claims) = match turn.outcome {
             Ok(outcome) => outcome,
             Err(failure) => {
-                return self.take_error(&failure, was_cautious, &turn.requested, &turn.finished);
+                return self.note_error(&failure, was_cautious, &turn.requested, &turn.finished);
             }
         };
         let now = Instant::now();
@@ -404,7 +408,7 @@ impl DeliveryWorker {
         for (reading, outcome) in readings.iter().zip(claims.by_endpoint) {
             let endpoint_id = reading.endpoint_id;
             let share_before = self.scheduler.share_of(endpoint_id);
-            self.scheduler.take_reading(reading, claims.lease_ends_milliseconds, &outcome, now);
+            self.scheduler.note_reading(reading, claims.lease_ends_milliseconds, &outcome, now);
             let share = self.scheduler.share_of(endpoint_id);
             if share != share_before {
                 self.finished.change_share(endpoint_id, share);
@@ -412,7 +416,7 @@ impl DeliveryWorker {
         }
     }
 
-    fn take_error(
+    fn note_error(
         &mut self,
         failure: &OperationError,
         was_cautious: bool,
@@ -423,15 +427,15 @@ impl DeliveryWorker {
         self.rest();
         self.looks.is_woken = true;
         self.scheduler.read_again(requested);
-        let is_passing = matches!(failure, OperationError::Store(StoreError::Unavailable(_)));
-        if is_passing || !was_cautious {
-            self.is_cautious |= !is_passing;
+        let is_temporary = matches!(failure, OperationError::Store(StoreError::Unavailable(_)));
+        if is_temporary || !was_cautious {
+            self.is_cautious |= !is_temporary;
             for attempt in finished.iter().rev() {
                 self.finished.give_back(self.scheduler.share_of(attempt.0), attempt.clone());
             }
             return;
         }
-        // This turn recorded one attempt only, so that attempt is the one that cannot be recorded.
+        // This turn had only one attempt to record, so that is the one that cannot be recorded.
         for (endpoint_id, attempt) in finished {
             tracing::error!(%endpoint_id, delivery_id = %attempt.delivery_id, "cannot record a \
              webhook attempt; it is made again");
@@ -445,23 +449,23 @@ impl DeliveryWorker {
             finished.iter().filter(|(_, attempt)| attempt.holder.is_some())
         {
             let delivery = (attempt.delivery_id, attempt.due_milliseconds);
-            self.scheduler.held_no_more(*endpoint_id, delivery);
+            self.scheduler.forget_held(*endpoint_id, delivery);
         }
     }
 
-    fn take_reports(&mut self, first: AttemptReport) {
-        self.take_report(first);
+    fn note_reports(&mut self, first: AttemptReport) {
+        self.note_report(first);
         for _ in 0..RUNNING_MAX {
             let Ok(report) = self.reports.try_recv() else { return };
-            self.take_report(report);
+            self.note_report(report);
         }
     }
 
-    fn take_report(&mut self, report: AttemptReport) {
+    fn note_report(&mut self, report: AttemptReport) {
         match report {
-            AttemptReport::Slow(endpoint_id) => self.scheduler.attempt_is_slow(endpoint_id),
+            AttemptReport::Slow(endpoint_id) => self.scheduler.note_slow_attempt(endpoint_id),
             AttemptReport::Ended(endpoint_id, finished) => {
-                self.scheduler.attempt_ended(endpoint_id, finished.as_ref(), Instant::now());
+                self.scheduler.note_ended_attempt(endpoint_id, finished.as_ref(), Instant::now());
                 if let Some(finished) = finished {
                     self.app.metrics.webhook_attempt(finished.is_success);
                     let share = self.scheduler.share_of(endpoint_id);

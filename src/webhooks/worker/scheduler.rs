@@ -1,7 +1,7 @@
-//! Decides which deliveries are claimed and which attempts begin, without a store or a network.
+//! Decides which deliveries are taken and which attempts begin, without a store or a network.
 //!
-//! Each endpoint has a lane. A lane that works may claim deliveries ahead and run several attempts
-//! at once. A lane that fails or hangs gets little of both, so that it cannot delay the others.
+//! An endpoint that works may have several attempts running, and further deliveries taken. One that
+//! fails or hangs gets little of both, so that it cannot delay the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,52 +11,54 @@ use tokio::time::Instant;
 
 use super::backlog_yield::BacklogYield;
 use super::claims::{ClaimRequest, EndpointClaims, EndpointReading};
-use super::endpoint_lane::{ClaimedDelivery, EndpointLane, Reliability, Share};
+use super::known_endpoint::{KnownEndpoint, Reliability, Share, TakenDelivery};
 use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::{DueDelivery, FinishedAttempt};
-use crate::webhooks::handover::{LeasedDelivery, Offer};
+use crate::webhooks::handover::{HandedDelivery, Offer};
 use crate::webhooks::rows::EndpointId;
 use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 
 /// Attempts that run at the same time.
 pub(super) const RUNNING_MAX: usize = 512;
-/// Of these, how many suspect endpoints may have: those whose last attempt failed or was slow.
+/// How many of those attempts may belong to suspect endpoints: those whose last attempt failed or
+/// was slow.
 pub(super) const RUNNING_SUSPECT_MAX: usize = RUNNING_MAX / 2;
-/// Of these, how many suspect and untried endpoints may have together. The rest is always for
-/// endpoints that work.
+/// How many of those attempts may belong to suspect and untried endpoints together. The rest is
+/// reserved for endpoints that work.
 pub(super) const RUNNING_UNTRIED_MAX: usize = RUNNING_MAX / 4 * 3;
-/// From the end of a failed probe to the next, in milliseconds.
+/// The pause between a failed probe and the next one, in milliseconds.
 const PROBE_GAP_MILLISECONDS: u64 = 250;
 /// An attempt that runs longer than this makes its endpoint a suspect, in milliseconds.
 pub(super) const SLOW_MILLISECONDS: u64 = 2_000;
 
-/// Deliveries claimed and not yet sent, in all.
-const CLAIMED_TOTAL_MAX: usize = 8_192;
-/// How much of a lease must be left for an attempt to begin, in milliseconds: the longest attempt,
-/// and time to record it. If a chaos profile sends twice, two long attempts may outlast the lease;
-/// the delivery is then made once more.
+/// Deliveries of all endpoints together that are taken and not yet sent.
+const TAKEN_TOTAL_MAX: usize = 8_192;
+/// An attempt begins only if at least this much of its lease is left, in milliseconds: the longest
+/// attempt, and time to record it. If a chaos profile sends twice, two long attempts may outlast
+/// the lease. Then the delivery is sent again.
 const LEASE_LEFT_MILLISECONDS_MIN: i64 = TOTAL_SECONDS_MAX as i64 * 1_000 + 5_000;
 
 /// How long an endpoint's URL, secrets and status are used before they are read again, in
 /// milliseconds.
 const TARGET_KEPT_MILLISECONDS: u64 = 1_000;
-/// Endpoints that are remembered.
-const LANES_MAX: usize = 20_000;
+/// Endpoints that the scheduler remembers.
+const KNOWN_ENDPOINTS_MAX: usize = 20_000;
 /// How long an endpoint with unreadable rows is left out, in seconds.
 const BROKEN_PAUSE_SECONDS: u64 = 60;
 /// How long turns continue through a backlog before it is read from its beginning again, in
 /// milliseconds.
 const BACKLOG_READ_ON_MILLISECONDS: u64 = 1_000;
 
-/// How long an endpoint is left to the node that has the lease of its queue, in milliseconds.
+/// How long this node leaves an endpoint alone after it found that another node has the lease of
+/// the queue, in milliseconds.
 const EXCLUDED_PAUSE_MILLISECONDS: u64 = 1_000;
 
 /// An attempt that may begin now.
 pub(super) struct AttemptStart {
     pub(super) endpoint_id: EndpointId,
     pub(super) target: Arc<DeliveryTarget>,
-    pub(super) claimed: ClaimedDelivery,
+    pub(super) taken: TakenDelivery,
 }
 
 /// How many attempts run, by the reliability of their endpoints.
@@ -80,33 +82,37 @@ impl RunningAttempts {
         self.reliable + self.untried + self.suspect
     }
 
+    /// Whether another attempt of an endpoint of this reliability may begin.
     const fn has_room(&self, reliability: Reliability) -> bool {
-        let others_have_room = self.untried + self.suspect < RUNNING_UNTRIED_MAX;
+        let unproven_have_room = self.untried + self.suspect < RUNNING_UNTRIED_MAX;
         self.total() < RUNNING_MAX
             && match reliability {
                 Reliability::Reliable => true,
-                Reliability::Untried => others_have_room,
-                Reliability::Suspect => others_have_room && self.suspect < RUNNING_SUSPECT_MAX,
+                Reliability::Untried => unproven_have_room,
+                Reliability::Suspect => unproven_have_room && self.suspect < RUNNING_SUSPECT_MAX,
             }
     }
 }
 
 #[derive(Default)]
 pub(super) struct Scheduler {
-    pub(super) lanes: HashMap<EndpointId, EndpointLane>,
-    /// Lanes with due deliveries, in the order in which they claim.
-    due_lanes: VecDeque<EndpointId>,
-    /// Lanes with claimed deliveries that they may send, in the order in which they send.
-    ready_lanes: VecDeque<EndpointId>,
-    /// Lanes with claimed deliveries whose target must be read again.
-    pub(super) stale_lanes: Vec<EndpointId>,
-    /// Lanes whose offer may have changed.
-    changed_lanes: Vec<EndpointId>,
-    claimed_count: usize,
+    pub(super) endpoints: HashMap<EndpointId, KnownEndpoint>,
+    /// Endpoints with due deliveries, in the order in which these are taken.
+    due_endpoints: VecDeque<EndpointId>,
+    /// Endpoints that may begin an attempt, in the order in which they do.
+    ready_endpoints: VecDeque<EndpointId>,
+    /// Endpoints that the next turn reads even if they want no deliveries: their target is too old,
+    /// or the lease of their queue has to be renewed or released.
+    pub(super) stale_endpoints: Vec<EndpointId>,
+    /// Endpoints whose offer to the sequencer may have changed.
+    changed_endpoints: Vec<EndpointId>,
+    /// Deliveries of all endpoints together that are taken and not yet sent.
+    taken_count: usize,
     running: RunningAttempts,
     backlog_yield: BacklogYield,
+    /// Whether endpoints with a backlog must not begin anything now.
     backlog_yields: bool,
-    /// Whether backlogs are taken under leases of their queues.
+    /// Whether backlogs are sent under leases of their queues.
     pub(super) leases_queues: bool,
 }
 
@@ -115,214 +121,219 @@ impl Scheduler {
         self.running.total()
     }
 
-    /// Notes whether deliveries of others are on their way. Answers until when lanes with a backlog
-    /// begin nothing; `None` if they do not yield.
+    /// Notes whether a look, a turn for endpoints without a backlog, or the sequencer has work.
+    /// Answers until when endpoints with a backlog begin nothing; `None` if they do not yield.
     pub(super) fn note_others(&mut self, others_work: bool, now: Instant) -> Option<Instant> {
         let yields_until = self.backlog_yield.until(others_work, now);
         self.backlog_yields = yields_until.is_some();
         yields_until
     }
 
-    /// Whether the lanes of a share must not begin anything now.
+    /// Whether the endpoints of a share must not begin anything now.
     pub(super) fn yields(&self, share: Share) -> bool {
         self.backlog_yields && share == Share::Backlog
     }
 
-    /// Notes that an endpoint has due deliveries. If there are too many endpoints it is dropped;
-    /// the next full look finds it again.
+    /// Notes that an endpoint has due deliveries. Ignores the endpoint if too many are known
+    /// already; the next full look finds it again.
     pub(super) fn note_due(&mut self, endpoint_id: EndpointId, scope: Scope, now: Instant) {
-        if self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&endpoint_id) {
-            let idle = self.lanes.extract_if(|_, lane| lane.is_idle());
-            self.changed_lanes.extend(idle.map(|(endpoint_id, _)| endpoint_id));
-            if self.lanes.len() >= LANES_MAX {
+        if self.endpoints.len() >= KNOWN_ENDPOINTS_MAX && !self.endpoints.contains_key(&endpoint_id)
+        {
+            let idle = self.endpoints.extract_if(|_, endpoint| endpoint.is_idle());
+            self.changed_endpoints.extend(idle.map(|(endpoint_id, _)| endpoint_id));
+            if self.endpoints.len() >= KNOWN_ENDPOINTS_MAX {
                 return;
             }
         }
-        let lane = self.lanes.entry(endpoint_id).or_insert_with(|| EndpointLane::new(scope, now));
-        lane.has_due = true;
-        list_changed(&mut self.changed_lanes, endpoint_id, lane);
-        if !lane.is_due_listed {
-            lane.is_due_listed = true;
-            self.due_lanes.push_back(endpoint_id);
+        let endpoint =
+            self.endpoints.entry(endpoint_id).or_insert_with(|| KnownEndpoint::new(scope, now));
+        endpoint.has_due = true;
+        list_changed(&mut self.changed_endpoints, endpoint_id, endpoint);
+        if !endpoint.is_due_listed {
+            endpoint.is_due_listed = true;
+            self.due_endpoints.push_back(endpoint_id);
         }
     }
 
-    /// Whether others have worked lately beside the lanes with a backlog.
-    pub(super) fn is_beside_others(&self, now: Instant) -> bool {
-        self.backlog_yield.is_beside_others(now)
+    /// Whether a look, a turn for endpoints without a backlog, or the sequencer had work lately.
+    pub(super) fn others_worked_lately(&self, now: Instant) -> bool {
+        self.backlog_yield.others_worked_lately(now)
     }
 
     /// The share that an endpoint belongs to.
     pub(super) fn share_of(&self, endpoint_id: EndpointId) -> Share {
-        self.lanes.get(&endpoint_id).map_or(Share::CaughtUp, EndpointLane::share)
+        self.endpoints.get(&endpoint_id).map_or(Share::CaughtUp, KnownEndpoint::share)
     }
 
-    /// What a turn reads next: at most `claimed_max` deliveries for the lanes of its share that
-    /// want some, one after the other, and targets that are too old. `wakes_at` is set to the end
-    /// of the first rest of a lane, if that is earlier.
+    /// What a turn for this share reads next: at most `taken_max` deliveries, from the endpoints
+    /// that want some, one after the other; and the endpoints in `stale_endpoints`. If endpoints
+    /// rest, `wakes_at` becomes the end of the first rest, unless it is earlier already.
     pub(super) fn claim_requests(
         &mut self,
         share: Share,
-        claimed_max: usize,
+        taken_max: usize,
         now: Instant,
         wakes_at: &mut Instant,
     ) -> Vec<ClaimRequest> {
         let mut requests = Vec::new();
-        let mut count_left = claimed_max.min(CLAIMED_TOTAL_MAX.saturating_sub(self.claimed_count));
-        for _ in 0..self.due_lanes.len() {
+        let mut count_left = taken_max.min(TAKEN_TOTAL_MAX.saturating_sub(self.taken_count));
+        for _ in 0..self.due_endpoints.len() {
             if count_left == 0 {
                 break;
             }
-            let Some(endpoint_id) = self.due_lanes.pop_front() else { break };
-            let Some(lane) = self.lanes.get_mut(&endpoint_id) else { continue };
-            if !lane.has_due {
-                lane.is_due_listed = false;
+            let Some(endpoint_id) = self.due_endpoints.pop_front() else { break };
+            let Some(endpoint) = self.endpoints.get_mut(&endpoint_id) else { continue };
+            if !endpoint.has_due {
+                endpoint.is_due_listed = false;
                 continue;
             }
-            self.due_lanes.push_back(endpoint_id);
-            if lane.share() != share {
+            self.due_endpoints.push_back(endpoint_id);
+            if endpoint.share() != share {
                 continue;
             }
-            if lane.rests_until > now {
-                *wakes_at = (*wakes_at).min(lane.rests_until);
+            if endpoint.rests_until > now {
+                *wakes_at = (*wakes_at).min(endpoint.rests_until);
             }
-            let count = if self.running.has_room(lane.reliability) {
-                lane.wanted(now).min(count_left)
+            let count = if self.running.has_room(endpoint.reliability) {
+                endpoint.wanted(now).min(count_left)
             } else {
                 0
             };
             if count > 0 {
                 count_left -= count;
-                if now >= lane.reads_anew_at {
-                    lane.read_until = None;
-                    lane.reads_anew_at = now + Duration::from_millis(BACKLOG_READ_ON_MILLISECONDS);
+                if now >= endpoint.reads_anew_at {
+                    endpoint.last_read = None;
+                    endpoint.reads_anew_at =
+                        now + Duration::from_millis(BACKLOG_READ_ON_MILLISECONDS);
                 }
-                requests.push(request(endpoint_id, lane, count, self.leases_queues));
+                requests.push(request(endpoint_id, endpoint, count, self.leases_queues));
             }
         }
-        let (stale, others) = std::mem::take(&mut self.stale_lanes)
+        let (stale, of_other_share) = std::mem::take(&mut self.stale_endpoints)
             .into_iter()
             .partition(|endpoint_id| self.share_of(*endpoint_id) == share);
-        self.stale_lanes = others;
+        self.stale_endpoints = of_other_share;
         let stale: Vec<EndpointId> = stale;
         for endpoint_id in stale {
-            let Some(lane) = self.lanes.get(&endpoint_id) else { continue };
+            let Some(endpoint) = self.endpoints.get(&endpoint_id) else { continue };
             if !requests.iter().any(|request| request.endpoint_id == endpoint_id) {
-                requests.push(request(endpoint_id, lane, 0, self.leases_queues));
+                requests.push(request(endpoint_id, endpoint, 0, self.leases_queues));
             }
         }
         requests
     }
 
-    /// Asks for the targets of these endpoints again, after a turn that failed.
+    /// Makes the next turn read these endpoints, because the last one failed.
     pub(super) fn read_again(&mut self, endpoint_ids: &[EndpointId]) {
-        self.stale_lanes.extend(endpoint_ids);
+        self.stale_endpoints.extend(endpoint_ids);
     }
 
-    /// Takes what a turn read of one endpoint, and what it wrote.
-    pub(super) fn take_reading(
+    /// Notes what a turn read of one endpoint, and what it wrote.
+    pub(super) fn note_reading(
         &mut self,
         reading: &EndpointReading,
         lease_ends_milliseconds: i64,
         outcome: &EndpointClaims,
         now: Instant,
     ) {
-        let claimed = &outcome.claimed;
-        let Some(lane) = self.lanes.get_mut(&reading.endpoint_id) else { return };
-        list_changed(&mut self.changed_lanes, reading.endpoint_id, lane);
-        let is_new = lane.target.is_none();
+        let Some(endpoint) = self.endpoints.get_mut(&reading.endpoint_id) else { return };
+        list_changed(&mut self.changed_endpoints, reading.endpoint_id, endpoint);
+        let is_new = endpoint.target.is_none();
         if reading.is_broken {
-            lane.rests_until = now + Duration::from_secs(BROKEN_PAUSE_SECONDS);
-            self.claimed_count -= lane.lose_lease();
-            self.claimed_count -= lane.claimed.len();
-            lane.claimed.clear();
+            endpoint.rests_until = now + Duration::from_secs(BROKEN_PAUSE_SECONDS);
+            self.taken_count -= endpoint.lose_lease();
+            self.taken_count -= endpoint.taken.len();
+            endpoint.taken.clear();
             return;
         }
-        lane.target = reading.target.clone();
-        lane.target_ends_at = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
+        endpoint.target = reading.target.clone();
+        endpoint.target_ends_at = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
         if outcome.queue_lease_ends_milliseconds.is_none() {
-            self.claimed_count -= lane.lose_lease();
+            self.taken_count -= endpoint.lose_lease();
         }
-        lane.queue_lease_ends_milliseconds = outcome.queue_lease_ends_milliseconds;
+        endpoint.queue_lease_ends_milliseconds = outcome.queue_lease_ends_milliseconds;
         if reading.target.is_none() {
-            self.claimed_count -= lane.claimed.len();
-            lane.claimed.clear();
-            (lane.has_due, lane.has_backlog) = (false, false);
+            self.taken_count -= endpoint.taken.len();
+            endpoint.taken.clear();
+            (endpoint.has_due, endpoint.has_backlog) = (false, false);
             return;
         }
         if is_new && reading.health.failures_count > 0 {
-            lane.failures_count = reading.health.failures_count;
-            set_reliability(&mut self.running, lane, Reliability::Suspect);
+            endpoint.failures_count = reading.health.failures_count;
+            set_reliability(&mut self.running, endpoint, Reliability::Suspect);
         }
         if reading.is_excluded {
-            lane.rests_until = now + Duration::from_millis(EXCLUDED_PAUSE_MILLISECONDS);
-            (lane.has_due, lane.has_backlog, lane.read_until) = (true, false, None);
+            endpoint.rests_until = now + Duration::from_millis(EXCLUDED_PAUSE_MILLISECONDS);
+            (endpoint.has_due, endpoint.has_backlog, endpoint.last_read) = (true, false, None);
         } else if reading.requested_count > 0 {
-            lane.has_backlog = !reading.is_drained;
-            lane.read_until = reading.read_until;
-            lane.has_due = !reading.is_drained || claimed.contains(&false);
+            endpoint.has_backlog = !reading.is_drained;
+            endpoint.last_read = reading.last_read;
+            endpoint.has_due = !reading.is_drained || outcome.taken.contains(&false);
         }
-        let taken = reading.due.iter().zip(claimed).filter(|(_, is_claimed)| **is_claimed);
-        let count_before = lane.claimed.len();
-        let lease_ends_milliseconds = (!reading.is_leased).then_some(lease_ends_milliseconds);
+        let taken = reading.due.iter().zip(&outcome.taken).filter(|(_, is_taken)| **is_taken);
+        let count_before = endpoint.taken.len();
+        let lease_ends_milliseconds =
+            (!reading.is_under_queue_lease).then_some(lease_ends_milliseconds);
         for (due, _) in taken {
-            if reading.is_leased {
-                lane.held.insert((due.id, due.due_milliseconds));
+            if reading.is_under_queue_lease {
+                endpoint.held.insert((due.id, due.due_milliseconds));
             }
-            lane.claimed.push_back(ClaimedDelivery { due: due.clone(), lease_ends_milliseconds });
+            let due = due.clone();
+            endpoint.taken.push_back(TakenDelivery { due, lease_ends_milliseconds });
         }
-        self.claimed_count += lane.claimed.len() - count_before;
-        list_ready(&mut self.ready_lanes, reading.endpoint_id, lane);
+        self.taken_count += endpoint.taken.len() - count_before;
+        list_ready(&mut self.ready_endpoints, reading.endpoint_id, endpoint);
     }
 
-    /// Takes deliveries that the sequencer wrote as claimed. The sequencer read their endpoints at
-    /// the start of their schedules. If an endpoint has the version that is known here, its target
-    /// is as fresh as that; otherwise the target is read before anything is sent.
+    /// Takes deliveries that the sequencer wrote as claimed. The sequencer read each endpoint when
+    /// the delivery's schedule began. If it read the version that is known here, the target counts
+    /// as read at that moment. Otherwise the target is read again before anything is sent.
     pub(super) fn take_handed(
         &mut self,
-        handed: Vec<LeasedDelivery>,
+        handed: Vec<HandedDelivery>,
         now: Instant,
         now_milliseconds: i64,
     ) {
         for delivery in handed {
-            let LeasedDelivery { scope, endpoint_id, version, due, lease_ends_milliseconds } =
+            let HandedDelivery { scope, endpoint_id, version, due, lease_ends_milliseconds } =
                 delivery;
-            let lane =
-                self.lanes.entry(endpoint_id).or_insert_with(|| EndpointLane::new(scope, now));
-            list_changed(&mut self.changed_lanes, endpoint_id, lane);
-            if lane.target.as_ref().is_some_and(|target| target.version == version) {
+            let endpoint =
+                self.endpoints.entry(endpoint_id).or_insert_with(|| KnownEndpoint::new(scope, now));
+            list_changed(&mut self.changed_endpoints, endpoint_id, endpoint);
+            if endpoint.target.as_ref().is_some_and(|target| target.version == version) {
                 let age = now_milliseconds.saturating_sub(due.schedule_start_milliseconds);
                 let left = TARGET_KEPT_MILLISECONDS.saturating_sub(age.max(0).unsigned_abs());
-                lane.target_ends_at = lane.target_ends_at.max(now + Duration::from_millis(left));
+                endpoint.target_ends_at =
+                    endpoint.target_ends_at.max(now + Duration::from_millis(left));
             } else {
-                lane.target_ends_at = now;
+                endpoint.target_ends_at = now;
             }
             let lease_ends_milliseconds = Some(lease_ends_milliseconds);
-            lane.claimed.push_back(ClaimedDelivery { due, lease_ends_milliseconds });
-            self.claimed_count += 1;
-            list_ready(&mut self.ready_lanes, endpoint_id, lane);
+            endpoint.taken.push_back(TakenDelivery { due, lease_ends_milliseconds });
+            self.taken_count += 1;
+            list_ready(&mut self.ready_endpoints, endpoint_id, endpoint);
         }
     }
 
-    /// The endpoints whose offer to the sequencer may have changed, with the new offers.
-    pub(super) fn take_offers(&mut self, now: Instant) -> Vec<(EndpointId, Option<Offer>)> {
+    /// Takes out the endpoints whose offer to the sequencer may have changed, with the new offers.
+    pub(super) fn drain_offers(&mut self, now: Instant) -> Vec<(EndpointId, Option<Offer>)> {
         let offer = |endpoint_id: EndpointId| {
-            let lane = self.lanes.get_mut(&endpoint_id);
-            let offer = lane.and_then(|lane| {
-                lane.is_change_listed = false;
-                lane.offer(now)
+            let endpoint = self.endpoints.get_mut(&endpoint_id);
+            let offer = endpoint.and_then(|endpoint| {
+                endpoint.is_change_listed = false;
+                endpoint.offer(now)
             });
             (endpoint_id, offer)
         };
-        self.changed_lanes.drain(..).map(offer).collect()
+        self.changed_endpoints.drain(..).map(offer).collect()
     }
 
-    /// How many more attempts can begin at once.
-    pub(super) fn places(&self) -> usize {
+    /// How many more attempts of all endpoints together can begin now.
+    pub(super) fn room_total(&self) -> usize {
         RUNNING_MAX.saturating_sub(self.running.total())
     }
 
-    /// Begins attempts, one endpoint after the other, as long as there is room.
+    /// Begins as many attempts as may run, one endpoint after the other.
     pub(super) fn begin_attempts(
         &mut self,
         now: Instant,
@@ -330,99 +341,103 @@ impl Scheduler {
     ) -> Vec<AttemptStart> {
         let mut starts = Vec::new();
         let mut waiting_count = 0;
-        while waiting_count < self.ready_lanes.len() && self.running.total() < RUNNING_MAX {
-            let Some(endpoint_id) = self.ready_lanes.pop_front() else { break };
-            let Some(lane) = self.lanes.get_mut(&endpoint_id) else { continue };
-            lane.is_ready_listed = false;
-            if !lane.is_ready() {
+        while waiting_count < self.ready_endpoints.len() && self.running.total() < RUNNING_MAX {
+            let Some(endpoint_id) = self.ready_endpoints.pop_front() else { break };
+            let Some(endpoint) = self.endpoints.get_mut(&endpoint_id) else { continue };
+            endpoint.is_ready_listed = false;
+            if !endpoint.is_ready() {
                 continue;
             }
-            let yields = self.backlog_yields && lane.share() == Share::Backlog;
-            if yields || !self.running.has_room(lane.reliability) {
-                lane.is_ready_listed = true;
-                self.ready_lanes.push_back(endpoint_id);
+            let yields = self.backlog_yields && endpoint.share() == Share::Backlog;
+            if yields || !self.running.has_room(endpoint.reliability) {
+                endpoint.is_ready_listed = true;
+                self.ready_endpoints.push_back(endpoint_id);
                 waiting_count += 1;
                 continue;
             }
-            let Some(target) = lane.target.clone().filter(|_| now < lane.target_ends_at) else {
-                self.stale_lanes.push(endpoint_id);
+            let is_fresh = now < endpoint.target_ends_at;
+            let Some(target) = endpoint.target.clone().filter(|_| is_fresh) else {
+                self.stale_endpoints.push(endpoint_id);
                 continue;
             };
-            let is_leased = lane.claimed.front().is_some_and(ClaimedDelivery::is_leased);
-            let is_too_late = lane.next_lease_ends_milliseconds().is_none_or(|ends| {
+            let next = endpoint.taken.front();
+            let is_under_queue_lease = next.is_some_and(TakenDelivery::is_under_queue_lease);
+            let is_too_late = endpoint.next_lease_ends_milliseconds().is_none_or(|ends| {
                 ends.saturating_sub(now_milliseconds) < LEASE_LEFT_MILLISECONDS_MIN
             });
-            if is_leased && is_too_late {
+            if is_under_queue_lease && is_too_late {
                 // The lease of the queue is renewed first.
-                self.stale_lanes.push(endpoint_id);
+                self.stale_endpoints.push(endpoint_id);
                 continue;
             }
             waiting_count = 0;
-            if let Some(claimed) = lane.claimed.pop_front() {
-                self.claimed_count -= 1;
-                list_changed(&mut self.changed_lanes, endpoint_id, lane);
-                // A delivery that waited too long is due again when its lease ends.
+            if let Some(taken) = endpoint.taken.pop_front() {
+                self.taken_count -= 1;
+                list_changed(&mut self.changed_endpoints, endpoint_id, endpoint);
+                // A delivery that waited too long is dropped. It is due again when its lease ends.
                 if !is_too_late {
-                    lane.running_count += 1;
-                    *self.running.of(lane.reliability) += 1;
-                    starts.push(AttemptStart { endpoint_id, target, claimed });
+                    endpoint.running_count += 1;
+                    *self.running.of(endpoint.reliability) += 1;
+                    starts.push(AttemptStart { endpoint_id, target, taken });
                 }
             }
-            list_ready(&mut self.ready_lanes, endpoint_id, lane);
+            list_ready(&mut self.ready_endpoints, endpoint_id, endpoint);
         }
         starts
     }
 
-    /// Makes an endpoint a suspect as soon as one of its attempts takes too long.
-    pub(super) fn attempt_is_slow(&mut self, endpoint_id: EndpointId) {
-        if let Some(lane) = self.lanes.get_mut(&endpoint_id) {
-            list_changed(&mut self.changed_lanes, endpoint_id, lane);
-            set_reliability(&mut self.running, lane, Reliability::Suspect);
+    /// Makes an endpoint a suspect while one of its attempts still runs: the attempt has taken
+    /// [`SLOW_MILLISECONDS`].
+    pub(super) fn note_slow_attempt(&mut self, endpoint_id: EndpointId) {
+        if let Some(endpoint) = self.endpoints.get_mut(&endpoint_id) {
+            list_changed(&mut self.changed_endpoints, endpoint_id, endpoint);
+            set_reliability(&mut self.running, endpoint, Reliability::Suspect);
         }
     }
 
-    /// Learns from an attempt that ended. Without a result, a fault of this service interrupted it.
-    pub(super) fn attempt_ended(
+    /// Notes that an attempt ended. `finished` is `None` if a panic of this service ended it.
+    pub(super) fn note_ended_attempt(
         &mut self,
         endpoint_id: EndpointId,
         finished: Option<&FinishedAttempt>,
         now: Instant,
     ) {
-        // A lane with running attempts is never forgotten.
-        let Some(lane) = self.lanes.get_mut(&endpoint_id) else { return };
-        list_changed(&mut self.changed_lanes, endpoint_id, lane);
-        lane.running_count -= 1;
-        *self.running.of(lane.reliability) -= 1;
+        // An endpoint with running attempts is never forgotten, so it is always found.
+        let Some(endpoint) = self.endpoints.get_mut(&endpoint_id) else { return };
+        list_changed(&mut self.changed_endpoints, endpoint_id, endpoint);
+        endpoint.running_count -= 1;
+        *self.running.of(endpoint.reliability) -= 1;
         let is_success = finished.is_some_and(|finished| finished.is_success);
         let is_quick = finished
             .is_some_and(|finished| u64::from(finished.duration_milliseconds) < SLOW_MILLISECONDS);
-        lane.failures_count = if is_success { 0 } else { lane.failures_count + 1 };
-        lane.hangs = !is_success && !is_quick;
+        endpoint.failures_count = if is_success { 0 } else { endpoint.failures_count + 1 };
+        endpoint.hangs = !is_success && !is_quick;
         let reliability =
             if is_success && is_quick { Reliability::Reliable } else { Reliability::Suspect };
-        set_reliability(&mut self.running, lane, reliability);
-        if lane.is_probed() {
-            lane.rests_until = now + Duration::from_millis(PROBE_GAP_MILLISECONDS);
+        set_reliability(&mut self.running, endpoint, reliability);
+        if endpoint.is_probed() {
+            endpoint.rests_until = now + Duration::from_millis(PROBE_GAP_MILLISECONDS);
         }
         if is_success {
-            lane.rests_until = now;
+            endpoint.rests_until = now;
         }
         if finished.is_none() {
-            // It may have been a held one, which is due as before.
-            self.claimed_count -= lane.lose_lease();
+            // Nothing is recorded of this attempt. If it ran under the lease of the queue, its
+            // delivery is still due, and would be left out of each read as long as it is held.
+            self.taken_count -= endpoint.lose_lease();
         }
-        list_ready(&mut self.ready_lanes, endpoint_id, lane);
+        list_ready(&mut self.ready_endpoints, endpoint_id, endpoint);
     }
 
-    /// Gives up everything that is claimed and not sent: the deliveries of each endpoint, with the
-    /// ends of their leases.
-    pub(super) fn drain_claimed(&mut self) -> Vec<(EndpointId, Vec<(DueDelivery, i64)>)> {
-        self.claimed_count = 0;
-        self.lanes
+    /// Takes out everything that is taken and not sent. Answers the claimed deliveries, each with
+    /// the end of its claim.
+    pub(super) fn drain_taken(&mut self) -> Vec<(EndpointId, Vec<(DueDelivery, i64)>)> {
+        self.taken_count = 0;
+        self.endpoints
             .iter_mut()
-            .map(|(endpoint_id, lane)| {
-                let claimed = lane.claimed.drain(..).filter_map(|claimed| {
-                    claimed.lease_ends_milliseconds.map(|ends| (claimed.due, ends))
+            .map(|(endpoint_id, endpoint)| {
+                let claimed = endpoint.taken.drain(..).filter_map(|taken| {
+                    taken.lease_ends_milliseconds.map(|ends| (taken.due, ends))
                 });
                 (*endpoint_id, claimed.collect::<Vec<_>>())
             })
@@ -433,44 +448,45 @@ impl Scheduler {
 
 fn request(
     endpoint_id: EndpointId,
-    lane: &EndpointLane,
+    endpoint: &KnownEndpoint,
     count: usize,
     leases_queues: bool,
 ) -> ClaimRequest {
-    let (scope, behind, known) = (lane.scope, lane.read_until, lane.target.clone());
-    let (held, may_lease) = (lane.held.clone(), leases_queues && lane.may_lease());
-    ClaimRequest { endpoint_id, scope, count, behind, known, held, may_lease }
+    let (scope, after, known_target) =
+        (endpoint.scope, endpoint.last_read, endpoint.target.clone());
+    let (held, may_lease) = (endpoint.held.clone(), leases_queues && endpoint.may_lease());
+    ClaimRequest { endpoint_id, scope, count, after, known_target, held, may_lease }
 }
 
 fn set_reliability(
     running: &mut RunningAttempts,
-    lane: &mut EndpointLane,
+    endpoint: &mut KnownEndpoint,
     reliability: Reliability,
 ) {
-    *running.of(lane.reliability) -= lane.running_count;
-    *running.of(reliability) += lane.running_count;
-    lane.reliability = reliability;
+    *running.of(endpoint.reliability) -= endpoint.running_count;
+    *running.of(reliability) += endpoint.running_count;
+    endpoint.reliability = reliability;
 }
 
 fn list_changed(
-    changed_lanes: &mut Vec<EndpointId>,
+    changed_endpoints: &mut Vec<EndpointId>,
     endpoint_id: EndpointId,
-    lane: &mut EndpointLane,
+    endpoint: &mut KnownEndpoint,
 ) {
-    if !lane.is_change_listed {
-        lane.is_change_listed = true;
-        changed_lanes.push(endpoint_id);
+    if !endpoint.is_change_listed {
+        endpoint.is_change_listed = true;
+        changed_endpoints.push(endpoint_id);
     }
 }
 
 fn list_ready(
-    ready_lanes: &mut VecDeque<EndpointId>,
+    ready_endpoints: &mut VecDeque<EndpointId>,
     endpoint_id: EndpointId,
-    lane: &mut EndpointLane,
+    endpoint: &mut KnownEndpoint,
 ) {
-    if !lane.is_ready_listed && lane.is_ready() {
-        lane.is_ready_listed = true;
-        ready_lanes.push_back(endpoint_id);
+    if !endpoint.is_ready_listed && endpoint.is_ready() {
+        endpoint.is_ready_listed = true;
+        ready_endpoints.push_back(endpoint_id);
     }
 }
 

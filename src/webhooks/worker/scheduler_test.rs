@@ -3,14 +3,14 @@ use crate::kernel::{Id, Mode, Scope};
 use crate::webhooks::deliveries::LEASE_MILLISECONDS;
 use crate::webhooks::rows::DeliveryId;
 use crate::webhooks::state::EndpointStatus;
-use crate::webhooks::worker::CLAIMED_MAX;
+use crate::webhooks::worker::TAKEN_MAX;
 use crate::webhooks::worker::backlog_yield::YIELD_MILLISECONDS_MAX;
-use crate::webhooks::worker::endpoint_lane::*;
+use crate::webhooks::worker::known_endpoint::*;
 
 const SCOPE: Scope = Scope::new(1, Mode::Test);
 
-fn lane(now: Instant) -> EndpointLane {
-    EndpointLane::new(SCOPE, now)
+fn endpoint(now: Instant) -> KnownEndpoint {
+    KnownEndpoint::new(SCOPE, now)
 }
 
 fn due(number: u128) -> DueDelivery {
@@ -25,49 +25,49 @@ fn due(number: u128) -> DueDelivery {
     }
 }
 
-fn claimed(number: u128) -> ClaimedDelivery {
-    ClaimedDelivery { due: due(number), lease_ends_milliseconds: Some(LEASE_MILLISECONDS) }
+fn taken(number: u128) -> TakenDelivery {
+    TakenDelivery { due: due(number), lease_ends_milliseconds: Some(LEASE_MILLISECONDS) }
 }
 
-fn outcome(claimed: &[bool]) -> EndpointClaims {
-    EndpointClaims { claimed: claimed.to_vec(), queue_lease_ends_milliseconds: None }
+fn outcome(taken: &[bool]) -> EndpointClaims {
+    EndpointClaims { taken: taken.to_vec(), queue_lease_ends_milliseconds: None }
 }
 
 #[test]
-fn a_lane_claims_much_when_it_works_little_when_untried_and_one_when_it_fails() {
+fn much_is_taken_of_an_endpoint_that_works_little_of_an_untried_one_and_one_if_it_fails() {
     let now = Instant::now();
-    let mut lane = lane(now);
+    let mut endpoint = endpoint(now);
     assert_eq!(
-        (lane.wanted(now), lane.running_max()),
-        (ENDPOINT_CLAIMED_UNTRIED_MAX, ENDPOINT_RUNNING_UNTRIED_MAX)
+        (endpoint.wanted(now), endpoint.running_max()),
+        (ENDPOINT_TAKEN_UNTRIED_MAX, ENDPOINT_RUNNING_UNTRIED_MAX)
     );
-    lane.reliability = Reliability::Reliable;
+    endpoint.reliability = Reliability::Reliable;
     assert_eq!(
-        (lane.wanted(now), lane.running_max()),
-        (ENDPOINT_CLAIMED_MAX, ENDPOINT_RUNNING_MAX)
+        (endpoint.wanted(now), endpoint.running_max()),
+        (ENDPOINT_TAKEN_MAX, ENDPOINT_RUNNING_MAX)
     );
-    lane.claimed.extend((0..=ENDPOINT_CLAIMED_MAX as u128 / 2).map(claimed));
-    assert_eq!(lane.wanted(now), 0, "not before half is sent");
-    lane.claimed.pop_front();
-    assert_eq!(lane.wanted(now), ENDPOINT_CLAIMED_MAX / 2);
-    lane.claimed.clear();
-    lane.reliability = Reliability::Suspect;
-    lane.failures_count = PROBED_FAILURES_MIN - 1;
-    lane.running_count = 1;
+    endpoint.taken.extend((0..=ENDPOINT_TAKEN_MAX as u128 / 2).map(taken));
+    assert_eq!(endpoint.wanted(now), 0, "not before half is sent");
+    endpoint.taken.pop_front();
+    assert_eq!(endpoint.wanted(now), ENDPOINT_TAKEN_MAX / 2);
+    endpoint.taken.clear();
+    endpoint.reliability = Reliability::Suspect;
+    endpoint.failures_count = PROBED_FAILURES_MIN - 1;
+    endpoint.running_count = 1;
     assert_eq!(
-        (lane.wanted(now), lane.running_max()),
+        (endpoint.wanted(now), endpoint.running_max()),
         (ENDPOINT_RUNNING_MAX - 1, ENDPOINT_RUNNING_MAX)
     );
-    lane.hangs = true;
-    assert_eq!((lane.wanted(now), lane.running_max()), (1, ENDPOINT_RUNNING_UNTRIED_MAX));
-    lane.running_count = 0;
-    lane.failures_count = PROBED_FAILURES_MIN;
-    assert_eq!((lane.wanted(now), lane.running_max()), (1, 1));
-    lane.rests_until = now + Duration::from_millis(1);
-    assert_eq!(lane.wanted(now), 0, "probes keep their distance");
-    lane.rests_until = now;
-    lane.running_count = 1;
-    assert_eq!(lane.wanted(now), 0, "one probe at a time");
+    endpoint.hangs = true;
+    assert_eq!((endpoint.wanted(now), endpoint.running_max()), (1, ENDPOINT_RUNNING_UNTRIED_MAX));
+    endpoint.running_count = 0;
+    endpoint.failures_count = PROBED_FAILURES_MIN;
+    assert_eq!((endpoint.wanted(now), endpoint.running_max()), (1, 1));
+    endpoint.rests_until = now + Duration::from_millis(1);
+    assert_eq!(endpoint.wanted(now), 0, "probes keep their distance");
+    endpoint.rests_until = now;
+    endpoint.running_count = 1;
+    assert_eq!(endpoint.wanted(now), 0, "one probe at a time");
 }
 
 #[test]
@@ -89,14 +89,14 @@ fn suspect_and_untried_endpoints_leave_room_for_those_that_work() {
     assert!(!running.has_room(Reliability::Suspect) && !running.has_room(Reliability::Untried));
     assert!(running.has_room(Reliability::Reliable));
 
-    let mut lane = lane(Instant::now());
-    lane.running_count = 3;
+    let mut endpoint = endpoint(Instant::now());
+    endpoint.running_count = 3;
     let mut running = RunningAttempts { reliable: 5, untried: 3, suspect: 0 };
-    set_reliability(&mut running, &mut lane, Reliability::Suspect);
+    set_reliability(&mut running, &mut endpoint, Reliability::Suspect);
     assert_eq!((running.reliable, running.untried, running.suspect), (5, 0, 3));
 }
 
-/// The whole way of a delivery through the scheduler.
+/// Follows a delivery through the scheduler from beginning to end.
 #[test]
 fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims() {
     let now = Instant::now();
@@ -105,38 +105,38 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     let endpoint_id = Id::from_u128(7);
     scheduler.note_due(endpoint_id, SCOPE, now);
     scheduler.note_due(endpoint_id, SCOPE, now);
-    let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at);
+    let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
     assert_eq!(requests.len(), 1, "listed once");
-    assert_eq!((requests[0].count, requests[0].known.is_none()), (8, true));
+    assert_eq!((requests[0].count, requests[0].known_target.is_none()), (8, true));
 
     let mut reading = EndpointReading::empty(&requests[0]);
     reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
     reading.due = vec![due(1), due(2), due(3)];
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, false, true]), now);
-    assert_eq!(scheduler.claimed_count, 2, "another node claimed the second one");
+    scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, false, true]), now);
+    assert_eq!(scheduler.taken_count, 2, "another node claimed the second one");
     let starts = scheduler.begin_attempts(now, 0);
     assert_eq!((starts.len(), scheduler.running_count()), (2, 2));
     assert!(scheduler.begin_attempts(now, 0).is_empty());
-    scheduler.attempt_ended(endpoint_id, None, now);
-    scheduler.attempt_ended(endpoint_id, None, now);
+    scheduler.note_ended_attempt(endpoint_id, None, now);
+    scheduler.note_ended_attempt(endpoint_id, None, now);
     assert_eq!(scheduler.running_count(), 0);
 
     // A claim whose lease would end during the attempt is not sent.
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, false, false]), now);
+    scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, false, false]), now);
     let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
     assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
-    assert_eq!(scheduler.claimed_count, 0);
+    assert_eq!(scheduler.taken_count, 0);
 
     // A target that is too old is read again before anything is sent.
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, true, true]), now);
+    scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, true, true]), now);
     let later = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
     assert!(scheduler.begin_attempts(later, 0).is_empty());
-    let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, later, &mut wakes_at);
+    let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, later, &mut wakes_at);
     assert!(requests.iter().any(|request| request.endpoint_id == endpoint_id));
     reading.target = None;
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), later);
-    assert_eq!(scheduler.claimed_count, 0);
-    assert!(scheduler.drain_claimed().is_empty());
+    scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), later);
+    assert_eq!(scheduler.taken_count, 0);
+    assert!(scheduler.drain_taken().is_empty());
 }
 
 #[test]
@@ -148,18 +148,18 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     for endpoint_id in [behind, caught_up] {
         scheduler.note_due(endpoint_id, SCOPE, now);
     }
-    let of_backlogs = scheduler.claim_requests(Share::Backlog, CLAIMED_MAX, now, &mut wakes_at);
+    let of_backlogs = scheduler.claim_requests(Share::Backlog, TAKEN_MAX, now, &mut wakes_at);
     assert!(of_backlogs.is_empty(), "nobody is behind yet");
-    for request in scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at) {
+    for request in scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at) {
         let mut reading = EndpointReading::empty(&request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         reading.is_drained = request.endpoint_id == caught_up;
-        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
+        scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
     }
     let shares = [behind, caught_up].map(|endpoint_id| scheduler.share_of(endpoint_id));
     assert_eq!(shares, [Share::Backlog, Share::CaughtUp]);
     let mut requested = |scheduler: &mut Scheduler, share| {
-        let requests = scheduler.claim_requests(share, CLAIMED_MAX, now, &mut wakes_at);
+        let requests = scheduler.claim_requests(share, TAKEN_MAX, now, &mut wakes_at);
         requests.iter().map(|request| request.endpoint_id).collect::<Vec<_>>()
     };
     assert_eq!(requested(&mut scheduler, Share::CaughtUp), []);
@@ -168,8 +168,8 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     assert_eq!(requested(&mut scheduler, Share::Backlog), [behind]);
 }
 
-/// Entries of what is no longer due stay in front of a backlog, so it is not read from its
-/// beginning each time; but now and then it is, and before it counts as gone.
+/// In the index, entries of deliveries that are no longer due stay in front of a backlog, so most
+/// reads do not begin there. One a second does, and so does the read that finds the backlog's end.
 #[test]
 fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     let now = Instant::now();
@@ -178,49 +178,49 @@ fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     let endpoint_id = Id::from_u128(7);
     scheduler.note_due(endpoint_id, SCOPE, now);
     let mut request_at = |scheduler: &mut Scheduler, share, at| {
-        let mut requests = scheduler.claim_requests(share, CLAIMED_MAX, at, &mut wakes_at);
+        let mut requests = scheduler.claim_requests(share, TAKEN_MAX, at, &mut wakes_at);
         assert_eq!(requests.len(), 1);
         requests.remove(0)
     };
-    let take = |scheduler: &mut Scheduler, request: &ClaimRequest, read_until, is_drained| {
+    let take = |scheduler: &mut Scheduler, request: &ClaimRequest, last_read, is_drained| {
         let mut reading = EndpointReading::empty(request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
-        (reading.read_until, reading.is_drained) = (read_until, is_drained);
-        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
+        (reading.last_read, reading.is_drained) = (last_read, is_drained);
+        scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
     };
     let request = request_at(&mut scheduler, Share::CaughtUp, now);
-    assert_eq!(request.behind, None);
-    let place = Some((3, Id::from_u128(9)));
-    take(&mut scheduler, &request, place, false);
+    assert_eq!(request.after, None);
+    let position = Some((3, Id::from_u128(9)));
+    take(&mut scheduler, &request, position, false);
     let request = request_at(&mut scheduler, Share::Backlog, now);
-    assert_eq!(request.behind, place);
-    // Its end was reached.
+    assert_eq!(request.after, position);
+    // The read reached the backlog's end.
     take(&mut scheduler, &request, None, false);
     let request = request_at(&mut scheduler, Share::Backlog, now);
-    assert_eq!(request.behind, None);
-    take(&mut scheduler, &request, place, false);
+    assert_eq!(request.after, None);
+    take(&mut scheduler, &request, position, false);
     let later = now + Duration::from_millis(BACKLOG_READ_ON_MILLISECONDS);
-    assert_eq!(request_at(&mut scheduler, Share::Backlog, later).behind, None);
+    assert_eq!(request_at(&mut scheduler, Share::Backlog, later).after, None);
     take(&mut scheduler, &request, None, true);
     assert_eq!(scheduler.share_of(endpoint_id), Share::CaughtUp);
 }
 
-/// A turn claims no more than it is told, and the next one goes on with the other lanes.
+/// A turn takes no more than its limit, and the next one continues with the other endpoints.
 #[test]
-fn a_turn_claims_no_more_than_it_is_told() {
+fn a_turn_takes_no_more_than_its_limit() {
     let now = Instant::now();
     let mut wakes_at = now;
     let mut scheduler = Scheduler::default();
     for endpoint_id in [7, 8, 9].map(Id::from_u128) {
         scheduler.note_due(endpoint_id, SCOPE, now);
     }
-    let mut wanted = |claimed_max| {
-        let requests = scheduler.claim_requests(Share::CaughtUp, claimed_max, now, &mut wakes_at);
+    let mut wanted = |taken_max| {
+        let requests = scheduler.claim_requests(Share::CaughtUp, taken_max, now, &mut wakes_at);
         requests.iter().map(|request| request.count).collect::<Vec<_>>()
     };
-    let each = ENDPOINT_CLAIMED_UNTRIED_MAX;
+    let each = ENDPOINT_TAKEN_UNTRIED_MAX;
     assert_eq!(wanted(each + 1), [each, 1]);
-    assert_eq!(wanted(CLAIMED_MAX), [each; 3], "nothing was claimed yet");
+    assert_eq!(wanted(TAKEN_MAX), [each; 3], "nothing was taken yet");
 }
 
 /// Two endpoints, one of them with a backlog, each with one delivery claimed.
@@ -231,12 +231,12 @@ fn scheduler_with_a_backlog(now: Instant) -> (Scheduler, EndpointId, EndpointId)
         scheduler.note_due(endpoint_id, SCOPE, now);
     }
     let mut wakes_at = now;
-    for request in scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at) {
+    for request in scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at) {
         let mut reading = EndpointReading::empty(&request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         reading.due = vec![due(1)];
         reading.is_drained = request.endpoint_id == caught_up;
-        scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true]), now);
+        scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true]), now);
     }
     (scheduler, behind, caught_up)
 }
@@ -273,35 +273,35 @@ fn attempts_of_a_backlog_begin_beside_others_who_never_stop() {
     assert_eq!(scheduler.begin_attempts(until, 0)[0].endpoint_id, behind);
 }
 
-/// An endpoint that has had a success, of which nothing is due and nothing runs.
+/// An endpoint whose last attempt succeeded, with nothing due and nothing running.
 fn scheduler_with_a_caught_up_endpoint(now: Instant) -> (Scheduler, EndpointId) {
     let mut scheduler = Scheduler::default();
     let endpoint_id = Id::from_u128(7);
     scheduler.note_due(endpoint_id, SCOPE, now);
     read_drained(&mut scheduler, endpoint_id, 1, now);
-    assert_eq!(scheduler.take_offers(now), [(endpoint_id, None)], "it has not been tried");
+    assert_eq!(scheduler.drain_offers(now), [(endpoint_id, None)], "it has not been tried");
     succeed(&mut scheduler, endpoint_id, now);
     (scheduler, endpoint_id)
 }
 
-/// A turn that claims this one delivery and finds nothing else.
+/// Notes a turn that claims this one delivery and finds nothing else.
 fn read_drained(scheduler: &mut Scheduler, endpoint_id: EndpointId, number: u128, now: Instant) {
     let mut wakes_at = now;
-    let mut requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at);
+    let mut requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
     assert_eq!(requests.len(), 1);
     let mut reading = EndpointReading::empty(&requests.remove(0));
     assert_eq!(reading.endpoint_id, endpoint_id);
     reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
     reading.due = vec![due(number)];
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true]), now);
+    scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true]), now);
 }
 
-/// The one attempt that may begin begins and succeeds.
+/// Begins the one attempt that may begin, which succeeds.
 fn succeed(scheduler: &mut Scheduler, endpoint_id: EndpointId, now: Instant) {
     let starts = scheduler.begin_attempts(now, 0);
     assert_eq!(starts.len(), 1);
-    let finished = finished(&starts[0].claimed.due, true);
-    scheduler.attempt_ended(endpoint_id, Some(&finished), now);
+    let finished = finished(&starts[0].taken.due, true);
+    scheduler.note_ended_attempt(endpoint_id, Some(&finished), now);
 }
 
 fn finished(due: &DueDelivery, is_success: bool) -> FinishedAttempt {
@@ -324,11 +324,11 @@ fn finished(due: &DueDelivery, is_success: bool) -> FinishedAttempt {
     }
 }
 
-/// A delivery that the sequencer wrote as claimed at the time 0, of version 1 of its endpoint.
-fn leased(endpoint_id: EndpointId, number: u128) -> LeasedDelivery {
+/// A delivery that the sequencer wrote as claimed at the time 0, when its endpoint had version 1.
+fn handed(endpoint_id: EndpointId, number: u128) -> HandedDelivery {
     let lease_ends_milliseconds = LEASE_MILLISECONDS;
     let due = due(number);
-    LeasedDelivery { scope: SCOPE, endpoint_id, version: 1, due, lease_ends_milliseconds }
+    HandedDelivery { scope: SCOPE, endpoint_id, version: 1, due, lease_ends_milliseconds }
 }
 
 fn offer(room: usize) -> Option<Offer> {
@@ -339,27 +339,27 @@ fn offer(room: usize) -> Option<Offer> {
 fn an_endpoint_that_works_and_is_caught_up_is_offered_with_its_room() {
     let now = Instant::now();
     let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
-    let places = scheduler.places();
-    assert_eq!(places, RUNNING_MAX);
-    assert_eq!(scheduler.take_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX))]);
-    assert_eq!(scheduler.take_offers(now), [], "said once");
+    let room_total = scheduler.room_total();
+    assert_eq!(room_total, RUNNING_MAX);
+    assert_eq!(scheduler.drain_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX))]);
+    assert_eq!(scheduler.drain_offers(now), [], "each change is offered once");
 
     // What is handed over is sent without a turn, and takes room while it is.
-    scheduler.take_handed(vec![leased(endpoint_id, 2), leased(endpoint_id, 3)], now, 0);
+    scheduler.take_handed(vec![handed(endpoint_id, 2), handed(endpoint_id, 3)], now, 0);
     let starts = scheduler.begin_attempts(now, 0);
-    let numbers: Vec<u128> = starts.iter().map(|start| start.claimed.due.id.as_u128()).collect();
+    let numbers: Vec<u128> = starts.iter().map(|start| start.taken.due.id.as_u128()).collect();
     assert_eq!(numbers, [2, 3]);
-    assert_eq!(scheduler.places(), places - 2);
-    assert_eq!(scheduler.take_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 2))]);
-    scheduler.attempt_ended(endpoint_id, Some(&finished(&starts[0].claimed.due, true)), now);
-    assert_eq!(scheduler.take_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 1))]);
+    assert_eq!(scheduler.room_total(), room_total - 2);
+    assert_eq!(scheduler.drain_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 2))]);
+    scheduler.note_ended_attempt(endpoint_id, Some(&finished(&starts[0].taken.due, true)), now);
+    assert_eq!(scheduler.drain_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 1))]);
 
     // An attempt that fails ends the offer, and so does one that is slow.
-    scheduler.attempt_ended(endpoint_id, Some(&finished(&starts[1].claimed.due, false)), now);
-    assert_eq!(scheduler.take_offers(now), [(endpoint_id, None)]);
+    scheduler.note_ended_attempt(endpoint_id, Some(&finished(&starts[1].taken.due, false)), now);
+    assert_eq!(scheduler.drain_offers(now), [(endpoint_id, None)]);
     let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
-    scheduler.attempt_is_slow(endpoint_id);
-    assert_eq!(scheduler.take_offers(now), [(endpoint_id, None)]);
+    scheduler.note_slow_attempt(endpoint_id);
+    assert_eq!(scheduler.drain_offers(now), [(endpoint_id, None)]);
 }
 
 #[test]
@@ -367,62 +367,62 @@ fn an_endpoint_with_something_due_is_not_offered_until_a_turn_has_found_the_last
     let now = Instant::now();
     let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
     scheduler.note_due(endpoint_id, SCOPE, now);
-    assert_eq!(scheduler.take_offers(now), [(endpoint_id, None)]);
+    assert_eq!(scheduler.drain_offers(now), [(endpoint_id, None)]);
     read_drained(&mut scheduler, endpoint_id, 2, now);
     // One is claimed, so there is less room.
-    assert_eq!(scheduler.take_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 1))]);
-    // What is handed over stands behind it.
-    scheduler.take_handed(vec![leased(endpoint_id, 3)], now, 0);
+    assert_eq!(scheduler.drain_offers(now), [(endpoint_id, offer(ENDPOINT_RUNNING_MAX - 1))]);
+    // What is handed over is sent after it.
+    scheduler.take_handed(vec![handed(endpoint_id, 3)], now, 0);
     let starts = scheduler.begin_attempts(now, 0);
-    let numbers: Vec<u128> = starts.iter().map(|start| start.claimed.due.id.as_u128()).collect();
+    let numbers: Vec<u128> = starts.iter().map(|start| start.taken.due.id.as_u128()).collect();
     assert_eq!(numbers, [2, 3]);
 }
 
-/// A handed delivery is sent with what is known of its endpoint where the sequencer read the same
-/// version a moment ago; else the endpoint is read first.
+/// A delivery that was handed over is sent with the known target if the sequencer read the same
+/// version of the endpoint a moment ago. Otherwise the endpoint is read first.
 #[test]
 fn a_handed_delivery_is_sent_to_an_endpoint_as_it_was_read_a_moment_ago() {
     let now = Instant::now();
     let later = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
     let begun = |version, at: Instant, at_milliseconds| {
         let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
-        let leased = LeasedDelivery { version, ..leased(endpoint_id, 2) };
-        scheduler.take_handed(vec![leased], at, at_milliseconds);
+        let handed = HandedDelivery { version, ..handed(endpoint_id, 2) };
+        scheduler.take_handed(vec![handed], at, at_milliseconds);
         scheduler.begin_attempts(at, at_milliseconds).len()
     };
     let kept = TARGET_KEPT_MILLISECONDS as i64;
-    assert_eq!(begun(1, later, 0), 1, "as fresh as the sequencer's look");
+    assert_eq!(begun(1, later, 0), 1, "as fresh as the sequencer's read");
     assert_eq!(begun(1, later, kept - 1), 1);
     assert_eq!(begun(1, later, kept), 0, "that is too long ago");
     assert_eq!(begun(2, now, 0), 0, "it has changed");
 
-    // Of an endpoint that is not known, or deleted, as well.
+    // An endpoint that is not known is read first too. If it was deleted, nothing is sent.
     let mut scheduler = Scheduler::default();
     let endpoint_id = Id::from_u128(8);
-    scheduler.take_handed(vec![leased(endpoint_id, 1)], now, 0);
+    scheduler.take_handed(vec![handed(endpoint_id, 1)], now, 0);
     assert!(scheduler.begin_attempts(now, 0).is_empty());
     let mut wakes_at = now;
-    let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at);
+    let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
     assert_eq!((requests.len(), requests[0].count), (1, 0));
     let reading = EndpointReading::empty(&requests[0]);
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
-    assert!(scheduler.begin_attempts(now, 0).is_empty() && scheduler.drain_claimed().is_empty());
+    scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
+    assert!(scheduler.begin_attempts(now, 0).is_empty() && scheduler.drain_taken().is_empty());
 }
 
 #[test]
 fn what_was_handed_over_and_is_not_sent_is_given_back() {
     let now = Instant::now();
     let (mut scheduler, endpoint_id) = scheduler_with_a_caught_up_endpoint(now);
-    scheduler.take_handed(vec![leased(endpoint_id, 2)], now, 0);
-    let given_back = scheduler.drain_claimed();
+    scheduler.take_handed(vec![handed(endpoint_id, 2)], now, 0);
+    let given_back = scheduler.drain_taken();
     assert_eq!(given_back.len(), 1);
     let (delivery, lease_ends_milliseconds) = &given_back[0].1[0];
     assert_eq!((delivery.id, *lease_ends_milliseconds), (Id::from_u128(2), LEASE_MILLISECONDS));
     // One whose lease would end during the attempt is not sent either.
-    scheduler.take_handed(vec![leased(endpoint_id, 3)], now, 0);
+    scheduler.take_handed(vec![handed(endpoint_id, 3)], now, 0);
     let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
     assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
-    assert_eq!(scheduler.claimed_count, 0);
+    assert_eq!(scheduler.taken_count, 0);
 }
 
 /// An endpoint that works, with a backlog of which these were taken under the lease of its queue.
@@ -434,11 +434,11 @@ fn scheduler_with_a_lease(now: Instant, numbers: &[u128]) -> (Scheduler, Endpoin
     assert!(request.may_lease && request.held.is_empty());
     let mut reading = leased_reading(&request);
     reading.due = numbers.iter().copied().map(due).collect();
-    reading.is_leased = true;
-    let claimed = vec![true; numbers.len()];
+    reading.is_under_queue_lease = true;
+    let taken = vec![true; numbers.len()];
     let queue_lease_ends_milliseconds = Some(LEASE_MILLISECONDS);
-    let outcome = EndpointClaims { claimed, queue_lease_ends_milliseconds };
-    scheduler.take_reading(&reading, 2 * LEASE_MILLISECONDS, &outcome, now);
+    let outcome = EndpointClaims { taken, queue_lease_ends_milliseconds };
+    scheduler.note_reading(&reading, 2 * LEASE_MILLISECONDS, &outcome, now);
     (scheduler, endpoint_id)
 }
 
@@ -451,7 +451,7 @@ fn leased_reading(request: &ClaimRequest) -> EndpointReading {
 
 fn only_request(scheduler: &mut Scheduler, share: Share, now: Instant) -> ClaimRequest {
     let mut wakes_at = now;
-    let mut requests = scheduler.claim_requests(share, CLAIMED_MAX, now, &mut wakes_at);
+    let mut requests = scheduler.claim_requests(share, TAKEN_MAX, now, &mut wakes_at);
     assert_eq!(requests.len(), 1);
     requests.remove(0)
 }
@@ -465,15 +465,16 @@ fn what_is_taken_under_the_lease_of_a_queue_is_held_until_it_is_recorded() {
     let now = Instant::now();
     let (mut scheduler, endpoint_id) = scheduler_with_a_lease(now, &[2, 3]);
     let starts = scheduler.begin_attempts(now, 0);
-    let sent =
-        starts.iter().map(|start| (start.claimed.is_leased(), start.claimed.due_milliseconds()));
+    let sent = starts
+        .iter()
+        .map(|AttemptStart { taken, .. }| (taken.is_under_queue_lease(), taken.due_milliseconds()));
     assert_eq!(sent.collect::<Vec<_>>(), [(true, 0); 2], "they keep their due time");
     for start in &starts {
-        scheduler.attempt_ended(endpoint_id, Some(&finished(&start.claimed.due, true)), now);
+        scheduler.note_ended_attempt(endpoint_id, Some(&finished(&start.taken.due, true)), now);
     }
     let request = only_request(&mut scheduler, Share::Backlog, now);
     assert_eq!(request.held, [held(2), held(3)].into());
-    scheduler.held_no_more(endpoint_id, held(2));
+    scheduler.forget_held(endpoint_id, held(2));
     let request = only_request(&mut scheduler, Share::Backlog, now);
     assert_eq!(request.held, [held(3)].into());
     // The end of the backlog was claimed. Once the last one is recorded, the lease is released.
@@ -481,13 +482,13 @@ fn what_is_taken_under_the_lease_of_a_queue_is_held_until_it_is_recorded() {
     reading.is_drained = true;
     let keep =
         EndpointClaims { queue_lease_ends_milliseconds: Some(1), ..EndpointClaims::default() };
-    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &keep, now);
+    scheduler.note_reading(&reading, LEASE_MILLISECONDS, &keep, now);
     let mut wakes_at = now;
     let mut requests = |scheduler: &mut Scheduler| {
-        scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, now, &mut wakes_at).len()
+        scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at).len()
     };
     assert_eq!(requests(&mut scheduler), 0);
-    scheduler.held_no_more(endpoint_id, held(3));
+    scheduler.forget_held(endpoint_id, held(3));
     assert_eq!(requests(&mut scheduler), 1);
     assert_eq!(scheduler.drain_leases(true), [endpoint_id]);
     assert_eq!(scheduler.drain_leases(false), []);
@@ -499,26 +500,26 @@ fn nothing_is_sent_under_a_lease_that_ends_too_soon_or_is_lost() {
     let (mut scheduler, _) = scheduler_with_a_lease(now, &[2, 3]);
     let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
     assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
-    assert_eq!(scheduler.claimed_count, 2, "they wait for a renewal");
+    assert_eq!(scheduler.taken_count, 2, "they wait for a renewal");
     let request = only_request(&mut scheduler, Share::Backlog, now);
     let renewed = EndpointClaims {
         queue_lease_ends_milliseconds: Some(2 * LEASE_MILLISECONDS),
         ..EndpointClaims::default()
     };
-    scheduler.take_reading(&leased_reading(&request), 0, &renewed, now);
+    scheduler.note_reading(&leased_reading(&request), 0, &renewed, now);
     assert_eq!(scheduler.begin_attempts(now, late_milliseconds).len(), 2);
 
     let (mut scheduler, endpoint_id) = scheduler_with_a_lease(now, &[2, 3]);
     let request = only_request(&mut scheduler, Share::Backlog, now);
     let mut reading = leased_reading(&request);
     reading.is_excluded = true;
-    scheduler.take_reading(&reading, 0, &EndpointClaims::default(), now);
+    scheduler.note_reading(&reading, 0, &EndpointClaims::default(), now);
     assert!(scheduler.begin_attempts(now, 0).is_empty());
-    assert_eq!((scheduler.claimed_count, scheduler.drain_claimed().len()), (0, 0));
+    assert_eq!((scheduler.taken_count, scheduler.drain_taken().len()), (0, 0));
     // It is left to the other node for a while.
     let mut wakes_at = now + Duration::from_secs(9);
     let mut count = |at| {
-        let requests = scheduler.claim_requests(Share::CaughtUp, CLAIMED_MAX, at, &mut wakes_at);
+        let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, at, &mut wakes_at);
         requests.iter().filter(|request| request.endpoint_id == endpoint_id).count()
     };
     let pause = Duration::from_millis(EXCLUDED_PAUSE_MILLISECONDS);

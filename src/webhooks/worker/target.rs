@@ -1,4 +1,4 @@
-//! Where deliveries of an endpoint go, and what signs them.
+//! Where deliveries to an endpoint go, and the secrets that sign them.
 
 use crate::kernel::{Scope, StoreError};
 use crate::services::Services;
@@ -11,7 +11,7 @@ pub(super) struct DeliveryTarget {
     pub(super) scope: Scope,
     pub(super) version: i64,
     pub(super) status: EndpointStatus,
-    /// `None` if the operator no longer allows the address that the URL names.
+    /// `None` if the endpoint's URL is no longer allowed.
     pub(super) url: Option<WebhookUrl>,
     pub(super) loopback_allowed: bool,
     pub(super) secrets: Vec<SigningSecret>,

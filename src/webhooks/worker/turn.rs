@@ -1,13 +1,13 @@
-//! One turn with the store: reads what is due on a reading connection, and then writes finished
-//! attempts and claims in one transaction.
+//! One turn with the store: reads what is due in a transaction that only reads, then writes
+//! finished attempts and claims in another.
 //!
-//! On a store that several nodes share, a backlog is not claimed but taken under a lease of its
-//! queue (`queue_leases`).
+//! On a store that several nodes share, deliveries of a backlog are not claimed. The node takes a
+//! lease of the endpoint's queue (`queue_leases`).
 
 use std::sync::Arc;
 
 use super::claims::{ClaimRequest, EndpointClaims, EndpointReading};
-use super::endpoint_lane::is_probed;
+use super::known_endpoint::is_probed;
 use super::target::DeliveryTarget;
 use crate::app_state::AppState;
 use crate::chaos;
@@ -27,22 +27,23 @@ pub(super) struct TurnResult {
     pub(super) outcome: Result<(Arc<Vec<EndpointReading>>, Claims), OperationError>,
 }
 
-/// What a turn claimed.
+/// What a turn took.
 pub(super) struct Claims {
-    /// When the leases end, by the store's clock.
+    /// When its claims end, by the store's clock.
     pub(super) lease_ends_milliseconds: i64,
-    /// For each endpoint that was read.
+    /// For each endpoint that was read, in the same order.
     pub(super) by_endpoint: Vec<EndpointClaims>,
 }
 
+/// Reads what is due at `now_milliseconds` (the store's clock), and writes the result.
 pub(super) async fn run(
     app: Arc<AppState>,
     requests: Vec<ClaimRequest>,
     finished: Arc<Vec<(EndpointId, FinishedAttempt)>>,
-    until_milliseconds: i64,
+    now_milliseconds: i64,
 ) -> TurnResult {
     let requested = requests.iter().map(|request| request.endpoint_id).collect();
-    let outcome = read_and_write(&app, requests, finished.clone(), until_milliseconds).await;
+    let outcome = read_and_write(&app, requests, finished.clone(), now_milliseconds).await;
     TurnResult { requested, finished, outcome }
 }
 
@@ -50,7 +51,7 @@ async fn read_and_write(
     app: &Arc<AppState>,
     requests: Vec<ClaimRequest>,
     finished: Arc<Vec<(EndpointId, FinishedAttempt)>>,
-    until_milliseconds: i64,
+    now_milliseconds: i64,
 ) -> Result<(Arc<Vec<EndpointReading>>, Claims), OperationError> {
     let holder = app.node_id;
     let mut readings = Vec::new();
@@ -59,7 +60,7 @@ async fn read_and_write(
         readings = app
             .store
             .read(Cost::Scan, move |tx| {
-                Ok(read_all(tx, &services, &requests, holder, until_milliseconds)?)
+                Ok(read_all(tx, &services, &requests, holder, now_milliseconds)?)
             })
             .await?;
     }
@@ -83,11 +84,11 @@ fn read_all(
     services: &Services,
     requests: &[ClaimRequest],
     holder: QueueHolder,
-    until_milliseconds: i64,
+    now_milliseconds: i64,
 ) -> Result<Vec<EndpointReading>, StoreError> {
     requests
         .iter()
-        .map(|request| match read_endpoint(tx, services, request, holder, until_milliseconds) {
+        .map(|request| match read_endpoint(tx, services, request, holder, now_milliseconds) {
             Err(StoreError::Broken(reason)) => {
                 tracing::error!(endpoint_id = %request.endpoint_id, reason, "the rows of a webhook \
                  endpoint cannot be read; it is left out for a minute");
@@ -103,17 +104,17 @@ fn read_endpoint(
     services: &Services,
     request: &ClaimRequest,
     holder: QueueHolder,
-    until_milliseconds: i64,
+    now_milliseconds: i64,
 ) -> Result<EndpointReading, StoreError> {
     let mut reading = EndpointReading::empty(request);
     // On PostgreSQL all three queries are sent together.
     rows::prefetch_queue(tx, request.endpoint_id)?;
     let range = DueRange {
         endpoint_id: request.endpoint_id,
-        behind: request.behind,
-        until_milliseconds,
+        after: request.after,
+        until_milliseconds: now_milliseconds,
         count: request.count,
-        besides: &request.held,
+        except: &request.held,
     };
     if request.count > 0 {
         rows::prefetch_due(tx, &range)?;
@@ -121,7 +122,8 @@ fn read_endpoint(
     let Some(endpoint) = rows::find(tx, request.scope, request.endpoint_id)? else {
         return Ok(reading);
     };
-    let unchanged = request.known.as_ref().filter(|known| known.version == endpoint.version);
+    let known_target = request.known_target.as_ref();
+    let unchanged = known_target.filter(|known| known.version == endpoint.version);
     let target = match unchanged {
         Some(known) => known.clone(),
         None => Arc::new(DeliveryTarget::read(services, &endpoint)?),
@@ -132,34 +134,35 @@ fn read_endpoint(
     let lease = queue.and_then(|queue| queue.lease);
     let own_ends = lease.filter(|lease| lease.holder == holder).map(|own| own.ends_milliseconds);
     let has_held = !request.held.is_empty();
-    let step = |is_needed| LeaseStep::next(own_ends, is_needed, has_held, until_milliseconds);
+    let step = |is_needed| LeaseStep::next(own_ends, is_needed, has_held, now_milliseconds);
     reading.lease_step = step(false);
     if request.count == 0 {
         return Ok(reading);
     }
-    if lease.is_some_and(|lease| lease.excludes(holder, until_milliseconds)) {
+    if lease.is_some_and(|lease| lease.excludes(holder, now_milliseconds)) {
         (reading.is_excluded, reading.is_drained) = (true, false);
         return Ok(reading);
     }
-    // This process may meet an endpoint for the first time that the store knows as failing: then
-    // one attempt is enough.
+    // A worker that does not know the endpoint yet asks for several deliveries. If the store says
+    // that the endpoint fails, one attempt is enough.
     let is_first_probe =
-        request.known.is_none() && is_probed(reading.health.failures_count, endpoint.status);
+        request.known_target.is_none() && is_probed(reading.health.failures_count, endpoint.status);
     let count = if is_first_probe { 1 } else { request.count };
     let read = rows::due_in(tx, request.scope, &DueRange { count, ..range })?;
-    let is_end = read.read_until.is_none();
-    // Only a reading from the beginning shows that nothing else is due. Something may have become
-    // due meanwhile before the position where another reading began.
-    reading.is_drained = is_end && request.behind.is_none();
-    reading.read_until = read.read_until;
-    // The end of a backlog is claimed, so that the lease is over once what was taken before is.
-    reading.is_leased = request.may_lease && !is_end;
-    reading.lease_step = step(reading.is_leased);
+    let is_end = read.last_read.is_none();
+    // Only a read from the beginning shows that nothing else is due. Before the position where
+    // another read begins, something may have become due meanwhile.
+    reading.is_drained = is_end && request.after.is_none();
+    reading.last_read = read.last_read;
+    // The last part of a backlog is claimed, so that the lease can be released as soon as what was
+    // taken earlier is recorded.
+    reading.is_under_queue_lease = request.may_lease && !is_end;
+    reading.lease_step = step(reading.is_under_queue_lease);
     for mut delivery in read.due {
         if let (Some(key_id), Some(event)) = (endpoint.chaos_key_id, &delivery.event) {
             let (scope, event_id) = (request.scope, event.id);
             delivery.watched =
-                chaos::events::watched(tx, until_milliseconds, scope, key_id, event_id)?;
+                chaos::events::watched(tx, now_milliseconds, scope, key_id, event_id)?;
         }
         if deliveries::is_recorded_only(&endpoint, &delivery) {
             reading.recorded.push(delivery);
@@ -172,8 +175,8 @@ fn read_endpoint(
     Ok(reading)
 }
 
-/// The one transaction of a turn: first finished attempts, in the order in which they ended, then
-/// claims.
+/// The writing transaction of a turn: first finished attempts, in the order in which they ended,
+/// then claims.
 fn write_all(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -204,17 +207,18 @@ fn write_claims(
     lease_ends_milliseconds: i64,
 ) -> Result<EndpointClaims, StoreError> {
     let endpoint_id = reading.endpoint_id;
-    let queue_lease_ends_milliseconds = reading.lease_step.take(tx, now, endpoint_id, holder)?;
-    let mut claimed = Vec::new();
-    if reading.has_claims() {
+    let queue_lease_ends_milliseconds =
+        reading.lease_step.carry_out(tx, now, endpoint_id, holder)?;
+    let mut taken = Vec::new();
+    if reading.may_claim() {
         deliveries::end_unsent(tx, endpoint_id, &reading.recorded, DeliveryStatus::Recorded)?;
         deliveries::end_unsent(tx, endpoint_id, &reading.expired, DeliveryStatus::Failed)?;
-        claimed = if reading.is_leased {
+        taken = if reading.is_under_queue_lease {
             vec![queue_lease_ends_milliseconds.is_some(); reading.due.len()]
         } else {
             let drained = (&reading.held, queue_lease_ends_milliseconds);
             let drained = reading.is_drained.then_some(drained);
-            deliveries::claim_besides(
+            deliveries::claim_except_held(
                 tx,
                 endpoint_id,
                 &reading.due,
@@ -223,14 +227,14 @@ fn write_claims(
             )?
         };
     }
-    Ok(EndpointClaims { claimed, queue_lease_ends_milliseconds })
+    Ok(EndpointClaims { taken, queue_lease_ends_milliseconds })
 }
 
-/// The outcome for an endpoint about which nothing is written.
+/// The outcome for an endpoint in a turn that writes nothing.
 fn unwritten(reading: &EndpointReading) -> EndpointClaims {
     let LeaseStep::Keep(queue_lease_ends_milliseconds) = reading.lease_step else {
         return EndpointClaims::default();
     };
-    let claimed = vec![reading.is_leased; reading.due.len()];
-    EndpointClaims { claimed, queue_lease_ends_milliseconds }
+    let taken = vec![reading.is_under_queue_lease; reading.due.len()];
+    EndpointClaims { taken, queue_lease_ends_milliseconds }
 }

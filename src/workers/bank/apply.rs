@@ -1,10 +1,11 @@
 //! What a report from the bank does to a payout.
 //!
 //! A payout settles once its payment is reported with a reference that no other payout has. It
-//! fails once the bank refuses the payment, unless the cause lies with us or the payment is a
-//! duplicate. In a refused file or batch it fails only for a reason that lies with the beneficiary.
-//! Reports that contradict each other never move money: the payout is marked for the operator, and
-//! a refund under way is held.
+//! fails once the bank refuses the payment. There are two exceptions: if the cause lies with us,
+//! the operator decides; if the bank calls the payment a duplicate, the outcome is unknown. In a
+//! refused file or batch a payout fails only for a reason that lies with the beneficiary. Reports
+//! that contradict each other never move money: the payout is marked for the operator, and a refund
+//! under way is held.
 
 use super::publish;
 use crate::kernel::id::kind;
@@ -271,7 +272,7 @@ impl ReportedPayment<'_> {
         now: &mut Now,
         meaning: RefusalMeaning,
     ) -> Result<ReportEffect, StoreError> {
-        // A late answer to an earlier file, after which the operator has queued the payment again.
+        // It answers an earlier file, and the operator has queued the payment again since then.
         let is_stale = self.instruction.message_id.is_none()
             || self.report.message_id.is_some_and(|id| Some(id) != self.instruction.message_id);
         if is_stale && self.instruction.was_published {
@@ -402,9 +403,9 @@ pub fn line(
     };
     let instruction = find_instruction(tx, &report)?;
     // A debit that reverses a credit could be a second payment, so a person must look.
-    let is_odd = line.is_reversal && line.sign == Sign::Debit;
+    let is_reversing_debit = line.is_reversal && line.sign == Sign::Debit;
     let matching = match &instruction {
-        Ok(_) if is_odd => Matching::Reversal,
+        Ok(_) if is_reversing_debit => Matching::Reversal,
         Ok(_) => Matching::Payout,
         Err(Matching::NoReference) if is_in_text => Matching::ReferenceInText,
         Err(Matching::NoReference) if line.other_reference.is_some() => Matching::UnknownReference,

@@ -1,12 +1,12 @@
 //! Writes payouts into files for the bank. Whatever stops the process or the machine, no payout is
 //! sent twice unless the operator says so.
 //!
-//! Five steps, in this order: the claim is recorded; the file is written durably to `staging`, a
-//! folder that no agent sees; that is recorded; the file is renamed into the outbox; that is
-//! recorded. What a restart concludes from the record and from `staging` ("claimed" is the status
-//! `writing`):
+//! There are five steps, in this order. The claim is recorded. The file is written durably to
+//! `staging`, a folder that no agent sees. That is recorded. The file is renamed into the outbox.
+//! That is recorded. A restart concludes what happened from the record and from `staging`
+//! ("claimed" is the status `writing`):
 //!
-//! | recorded | file in staging | so | then |
+//! | recorded | file in staging | conclusion | action |
 //! |---|---|---|---|
 //! | claimed | either | it was never renamed | the file is dropped, its payouts are queued again |
 //! | staged | no | it was renamed | it is recorded as published |
@@ -16,7 +16,7 @@
 //!
 //! A payout of unknown outcome waits for the operator, and is never sent again automatically. Each
 //! update of the record has the status before it in its condition. So if a worker's lease ends
-//! within its turn, it and the next worker never both continue with a file.
+//! within its turn, only one of that worker and its successor continues with a file.
 
 use sha2::{Digest, Sha256};
 
@@ -214,7 +214,7 @@ impl Bank {
             turn.alarms_count += marked_count;
         } else {
             return Err(Stopped::Error(format!(
-                "{id} was taken further by another worker meanwhile"
+                "another worker has changed the status of {id} meanwhile"
             )));
         }
         if status == MessageStatus::Unknown {
@@ -248,7 +248,7 @@ impl Bank {
                 self.folders.unstage(&name)?;
             }
         }
-        // The rest in staging belongs to files that have ended.
+        // What is still in staging belongs to files that have ended.
         for name in self.folders.staged()? {
             let (asked, id_in_name) = (name.clone(), self.settings.message_id(&name));
             let find = move |tx: &mut dyn Tx, _: &mut Now| {
@@ -368,7 +368,7 @@ fn file_number(
 enum Unwritten {
     /// The payout was ended meanwhile.
     Ended,
-    /// For a reason that only the operator can correct.
+    /// There is a reason that only the operator can remove.
     Impossible(&'static str),
 }
 
@@ -379,8 +379,12 @@ fn order(
     settings: &BankSettings,
     instruction: &Journalled,
 ) -> Result<Result<PaymentOrder, Unwritten>, StoreError> {
-    let lost =
-        || StoreError::Broken(format!("{} has lost what it belongs to", instruction.payout_id));
+    let lost = || {
+        StoreError::Broken(format!(
+            "{}, or its transfer, beneficiary or sender, is missing",
+            instruction.payout_id
+        ))
+    };
     let scope = instruction.scope;
     let payout = payouts::rows::find(tx, scope, instruction.payout_id)?.ok_or_else(lost)?;
     if payout.status != PayoutStatus::Processing || payout.failure.is_some() {
@@ -420,8 +424,8 @@ fn order(
     }))
 }
 
-/// Enters the business time of an instruction's account, which rules read. The caller leaves it
-/// again with `Now::leave_account`.
+/// Sets `now` to the business time of the instruction's account, which rules read. The caller ends
+/// that with `Now::leave_account`.
 pub(super) fn enter(
     tx: &mut dyn Tx,
     now: &mut Now,

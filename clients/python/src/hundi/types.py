@@ -83,7 +83,7 @@ class AdviceGst(TypedDict):
 
 class AdviceMilestone(TypedDict):
     milestone: Literal["rate_locked", "funded", "instructed", "settled", "returned"]
-    """The milestone."""
+    """Which milestone the payment reached."""
     at: int
     """When the payment reached it, in Unix seconds."""
 
@@ -132,7 +132,7 @@ class ApiErrorMetadata(TypedDict):
     minimum: NotRequired[str]
     """Smallest value that is taken, where a range was left."""
     new_key_required: NotRequired[bool]
-    """Always true: once the cause is gone, send a POST with a new idempotency key. The refusal replays under the old one. A GET has no key, and is sent again as it is."""
+    """Always true: once the cause is gone, send a POST with a new idempotency key. With the old key, the refusal is repeated. A GET has no key, and is sent again as it is."""
     paused: NotRequired[str]
     """What the operator has paused, with `service_paused`."""
     policy: NotRequired[str]
@@ -259,22 +259,22 @@ class ChaosCheck(TypedDict):
     code: Literal["retried_with_new_key", "dropped_answer_abandoned", "unavailable_taken_as_final", "locked_taken_as_final", "retry_after_ignored", "retried_without_pause", "key_reused_for_other_body", "refusal_retried", "timed_out_too_early", "webhook_forgery_accepted", "webhook_duplicate_refused", "webhook_late_refused", "webhook_answered_slowly", "missing_event_not_read"]
     """The mistake, as a stable word."""
     result: Literal["passed", "failed", "not_observed"]
-    """`not_observed` where nothing showed whether the caller makes it."""
+    """`not_observed` where nothing showed whether the caller makes the mistake."""
     observed_count: int
-    """How often the caller could have made it."""
+    """How often the caller could have made the mistake."""
     faults_count: int
-    """How often it did."""
+    """How often the caller made the mistake."""
     faults: list[ChaosFault]
-    """The first ten of them."""
+    """The first ten times that the caller made the mistake."""
     remedy: str
-    """What to do about it."""
+    """How to avoid the mistake."""
 
 
 class ChaosFault(TypedDict):
     route: NotRequired[str | None]
     """The route of the request; null for a webhook."""
     request_ids: list[str]
-    """The requests that show it, as their answers' `Request-Id` named them."""
+    """The `Request-Id` of each request that shows the mistake."""
     event_id: NotRequired[str | None]
     """The event of the webhook; null for a request."""
     message: str
@@ -287,9 +287,9 @@ class ChaosProfile(TypedDict):
     status: Literal["running", "settling", "completed"]
     """Whether the attacks go on, and whether the report is complete."""
     seed: int
-    """Which ones are attacked follows from it; the service chooses one if it is left out."""
+    """Number that chooses which requests and events are attacked; the same number chooses the same ones. If left out, the service draws one."""
     percentage: int
-    """How many of a hundred are attacked: 50 if left out."""
+    """Percentage of requests and events that are attacked: 50 if left out."""
     request_attacks: list[Literal["answer_dropped", "answer_delayed", "service_unavailable", "resource_locked"]]
     """What happens to requests: all of it if left out, nothing for an empty list."""
     delay_milliseconds: int
@@ -316,7 +316,7 @@ class ChaosReport(TypedDict):
     grade: NotRequired[Literal["passed", "failed", "incomplete"] | None]
     """Null until the status is `completed`."""
     seed: int
-    """Which ones are attacked follows from it; the service chooses one if it is left out."""
+    """Number that chooses which requests and events are attacked; the same number chooses the same ones. If left out, the service draws one."""
     started_at: int
     """When the attacks began, in Unix seconds."""
     ends_at: int
@@ -324,11 +324,11 @@ class ChaosReport(TypedDict):
     requests_count: int
     """POSTs with different idempotency keys, and GETs."""
     requests_attacked_count: int
-    """How many of them were attacked."""
+    """How many requests were attacked."""
     events_count: int
     """Events for the attacked webhook endpoint."""
     events_attacked_count: int
-    """How many of them were attacked."""
+    """How many events were attacked."""
     checks: list[ChaosCheck]
     """What was looked for, each with its own result."""
     livemode: bool
@@ -625,7 +625,7 @@ class DrillCheck(TypedDict):
     duration_milliseconds: int
     """The longest time to an answer, in milliseconds."""
     message: str
-    """What the step is for, and what to mend where it failed."""
+    """What the check is for, and what to correct if it failed."""
 
 
 class EmptyBody(TypedDict):
@@ -744,7 +744,7 @@ class FundingDiagnosis(TypedDict):
     short_by: NotRequired[Decimal | None]
     """What is missing once this is final."""
     late_by_seconds: NotRequired[int | None]
-    """Seconds between `funding.expires_at` and the block's time."""
+    """By how many seconds the block is later than `funding.expires_at`; null if it was in time, or if its time does not matter."""
     block_number: NotRequired[int | None]
     """Number of the block that holds the transaction."""
     block_time: NotRequired[int | None]
@@ -955,7 +955,7 @@ class PayerAddress(TypedDict):
     declared_at: int
     """When it was declared, in Unix seconds."""
     active_at: int
-    """From when on it counts, in Unix seconds."""
+    """When it becomes the refund's address, in Unix seconds, unless another one is declared before."""
 
 
 class PaymentAdvice(TypedDict):
@@ -1033,7 +1033,7 @@ class PaymentAdviceDocument(TypedDict):
     sponsor_bank: NotRequired[str | None]
     """The bank that sent the INR, where the operator has named one."""
     debited_account_last4: NotRequired[str | None]
-    """The last four of the operator's account there that was debited, in live mode."""
+    """Last four characters of the operator's account at `sponsor_bank` that was debited; only in live mode."""
     statement: str
     """What is certified."""
     verification_url: str
@@ -1310,9 +1310,9 @@ class StartChaos(TypedDict):
     duration_seconds: NotRequired[int | None]
     """How long the attacks go on, in seconds: 600 if left out."""
     seed: NotRequired[int | None]
-    """Which ones are attacked follows from it; the service chooses one if it is left out."""
+    """Number that chooses which requests and events are attacked; the same number chooses the same ones. If left out, the service draws one."""
     percentage: NotRequired[int | None]
-    """How many of a hundred are attacked: 50 if left out."""
+    """Percentage of requests and events that are attacked: 50 if left out."""
     request_attacks: NotRequired[list[Literal["answer_dropped", "answer_delayed", "service_unavailable", "resource_locked"]] | None]
     """What happens to requests: all of it if left out, nothing for an empty list."""
     delay_milliseconds: NotRequired[int | None]
@@ -1588,7 +1588,7 @@ class WebhookDrill(TypedDict):
     status: Literal["running", "completed"]
     """Whether the drill still runs."""
     grade: NotRequired[Literal["passed", "failed"] | None]
-    """`passed` where every check is; null while the drill runs."""
+    """`passed` if every check passed; null while the drill runs."""
     checks: list[DrillCheck]
     """What was sent, and how it was answered."""
     created: int

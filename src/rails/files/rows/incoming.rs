@@ -6,7 +6,7 @@ use crate::rails::files::values::Day;
 use crate::store::Tx;
 use crate::values;
 
-/// The most statements of one identity with which a new one is compared.
+/// With how many statements of the same identity a new one is compared at most.
 const STATEMENTS_COMPARED_MAX: i64 = 1_000;
 
 crate::string_enum!(
@@ -14,7 +14,7 @@ crate::string_enum!(
     FileStatus { Reading "reading", Applied "applied" }
 );
 
-/// What became of the reports of one file.
+/// How many reports of one file had which effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Changed a payout.
@@ -41,6 +41,7 @@ pub fn is_incoming_known(
     Ok(tx.row(sql, values![kind.as_str(), message_id])?.is_some())
 }
 
+/// Adds a file from the bank with the status `reading`. The hash of its bytes is its key.
 pub fn begin_file(
     tx: &mut dyn Tx,
     now: &Now,
@@ -56,8 +57,8 @@ pub fn begin_file(
     )
 }
 
-/// Notes that a file is applied. A worker whose lease ended meanwhile and its successor may both
-/// read it; the counts of the first to finish stay.
+/// Notes that a file is applied. If a worker's lease ended while it read the file, its successor
+/// may read it too; the counts of the first to finish stay.
 pub fn end_file(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<(), StoreError> {
     let sql = "UPDATE bank_files SET status = 'applied', applied_count = ?2, ignored_count = ?3, \
                unknown_count = ?4 WHERE sha256 = ?1 AND status = 'reading'";
@@ -120,9 +121,9 @@ pub fn is_statement_known(
             report.closing.map(|(money, _)| money.units),
             report.closing.map(|(_, day)| day.to_string()),
         );
-        // Without a number and balances, two statements cannot be distinguished.
-        let is_told_apart = report.sequence.is_some() || report.closing.is_some();
-        if other != sha256 && is_told_apart && found == same {
+        // With neither a number nor a closing balance, two statements cannot be told apart.
+        let is_distinguishable = report.sequence.is_some() || report.closing.is_some();
+        if other != sha256 && is_distinguishable && found == same {
             return Ok(true);
         }
     }

@@ -9,9 +9,9 @@ use crate::store::{Row, Tx, Value};
 use crate::values;
 
 crate::string_enum!(
-    /// How far an instruction has come. A `withdrawn` one is never sent: its payout ended before,
-    /// or it could not be written. For an `unknown` one it is not known whether the bank saw it:
-    /// the operator decides, and it is never sent again automatically.
+    /// How far an instruction has come. A `withdrawn` one is never sent: its payout ended first, or
+    /// it could not be written. An `unknown` one may have reached the bank or not: the operator
+    /// decides, and it is never sent again automatically.
     InstructionStatus {
         Queued "queued",
         Writing "writing",
@@ -21,8 +21,8 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// Why a payout waits for the operator. `ReturnedAndFailed` waits for no decision: it explains
-    /// what a statement may still show.
+    /// Why a payout waits for the operator. A payout with `ReturnedAndFailed` does not wait; it
+    /// explains what a statement may still show.
     Attention {
         PaidAfterFailed "paid_after_failed",
         PaidAgain "paid_again",
@@ -126,7 +126,8 @@ fn journalled(mut row: Row) -> Result<Journalled, StoreError> {
     })
 }
 
-/// Stores that a payout is to be sent. The primary key refuses a second row for the same payout.
+/// Adds a payout to the queue of payments for the bank. The primary key refuses a second row for
+/// the same payout.
 pub fn queue(tx: &mut dyn Tx, now: &Now, instruction: &Instruction) -> Result<(), StoreError> {
     tx.execute_one(
         "INSERT INTO bank_instructions (payout_id, scope, units, method, status, message_id, \
@@ -150,31 +151,32 @@ pub fn find(
     tx.row(&sql, values![payout_id])?.map(journalled).transpose()
 }
 
-/// Instructions of these methods, at most three, that wait for a file, without those of the
-/// accounts whose numbers are in `without`; oldest first.
+/// Instructions that wait for a file, oldest first. `methods` are at most three. Instructions of
+/// the accounts whose numbers are in `accounts_excluded` are left out.
 pub fn queued(
     tx: &mut dyn Tx,
     methods: &[PaymentMethod],
-    without: &[i64],
+    accounts_excluded: &[i64],
     rows_max: i64,
 ) -> Result<Vec<Journalled>, StoreError> {
-    let places: Vec<String> = (5..5 + without.len()).map(|place| format!("?{place}")).collect();
-    let others = match without.is_empty() {
+    let numbers = 5..5 + accounts_excluded.len();
+    let placeholders: Vec<String> = numbers.map(|number| format!("?{number}")).collect();
+    let exclusion = match accounts_excluded.is_empty() {
         true => String::new(),
-        false => format!("AND scope / 2 NOT IN ({}) ", places.join(", ")),
+        false => format!("AND scope / 2 NOT IN ({}) ", placeholders.join(", ")),
     };
     let sql = format!(
         "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'queued' AND method \
-         IN (?1, ?2, ?3) {others}ORDER BY payout_id LIMIT ?4"
+         IN (?1, ?2, ?3) {exclusion}ORDER BY payout_id LIMIT ?4"
     );
     let method = |at: usize| methods.get(at).map_or("", |method| method.as_str());
-    let mut asked = values![method(0), method(1), method(2), rows_max].to_vec();
-    asked.extend(without.iter().map(|number| Value::Int(*number)));
-    tx.rows(&sql, &asked)?.into_iter().map(journalled).collect()
+    let mut parameters = values![method(0), method(1), method(2), rows_max].to_vec();
+    parameters.extend(accounts_excluded.iter().map(|number| Value::Int(*number)));
+    tx.rows(&sql, &parameters)?.into_iter().map(journalled).collect()
 }
 
-/// Instructions that wait for a file, for the bank's final report or for the operator, and those
-/// with any other attention, oldest first.
+/// Instructions that wait for a file, for the bank's final report or for the operator, and all
+/// others with an [`Attention`], oldest first.
 pub fn under_way(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
     let sql = format!(
         "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status IN ('queued', \
@@ -331,8 +333,7 @@ pub fn note_reason(
     Ok(())
 }
 
-/// Sets or removes the mark of a payout that waits for the operator. Answers whether that changed
-/// anything.
+/// Sets or removes a payout's attention. Answers whether that changed anything.
 pub fn set_attention(
     tx: &mut dyn Tx,
     now: &Now,
@@ -345,8 +346,8 @@ pub fn set_attention(
     Ok(tx.execute(sql, values![payout_id, word, word.map(|_| now.instant())])? == 1)
 }
 
-/// How many payouts wait for the operator: those with an attention, without `returned_and_failed`
-/// and without those whose difference the operator explained since.
+/// How many payouts wait for the operator: those with an [`Attention`] other than
+/// `ReturnedAndFailed`, without those whose difference the operator has explained since.
 pub fn awaiting_operator_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     let sql = "SELECT payout_id, attention_at FROM bank_instructions WHERE attention IS NOT NULL \
                AND attention <> 'returned_and_failed'";
@@ -363,8 +364,8 @@ pub fn awaiting_operator_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     Ok(count)
 }
 
-/// Queues an instruction once more, under the same identity and for a new file, because the
-/// operator says that the bank did not take it. `false` unless it is published or unknown.
+/// Queues an instruction again for a new file, under the same identity, because the operator says
+/// that the bank did not take it. Removes its attention. `false` unless it is published or unknown.
 pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_instructions SET status = 'queued', message_id = NULL, is_answered = \
                FALSE, attention = NULL, attention_at = NULL WHERE payout_id = ?1 AND status IN \
@@ -372,8 +373,8 @@ pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool,
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Method and time of instructions that were published by a moment, both in Unix seconds, and for
-/// which the bank has not made its final report; the oldest first.
+/// The method and the time of publication of instructions that were published at or before `before`
+/// and have no final report of the bank; the oldest first. Times are in Unix seconds.
 pub fn published_before(
     tx: &mut dyn Tx,
     before: i64,
@@ -385,8 +386,8 @@ pub fn published_before(
     tx.rows(sql, values![before, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Instructions that were published before a moment, in Unix seconds, and for which the bank has
-/// not made its final report; the oldest first.
+/// Instructions that were published before `before`, in Unix seconds, and have no final report of
+/// the bank; the oldest first.
 pub fn unanswered(
     tx: &mut dyn Tx,
     before: i64,

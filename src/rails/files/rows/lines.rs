@@ -68,8 +68,8 @@ pub fn insert_line(
 }
 
 /// Stores a line whose one amount paid several payouts, with the share of each. `false` if its
-/// place was stored before, or if the payouts do not add up to the line; in the second case the
-/// line is stored and waits for the operator.
+/// place was stored before, if the payouts do not add up to the line, or if the line is a credit.
+/// In the last two cases the line is stored and waits for the operator.
 pub fn insert_shared_line(
     tx: &mut dyn Tx,
     now: &mut Now,

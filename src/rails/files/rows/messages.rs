@@ -22,10 +22,10 @@ crate::string_enum!(
 pub struct Message {
     pub id: MessageId,
     pub status: MessageStatus,
-    /// The boot of the machine in which it was staged. After another boot a power cut may have
-    /// undone the rename, so the outcome is unknown; see `workers::bank::publish`.
+    /// The boot of the machine during which it was staged. After another boot, its outcome is
+    /// unknown, because a power cut may have undone the rename; see `workers::bank::publish`.
     pub boot: Option<String>,
-    /// Its name in the folders; files of earlier versions have none here.
+    /// Its name in the folders; `None` for files of earlier versions.
     pub file_name: Option<String>,
 }
 
@@ -38,6 +38,7 @@ fn read_message(mut row: Row) -> Result<Message, StoreError> {
     })
 }
 
+/// Adds a file for the bank with the status `writing`; `units` is its total in paise.
 pub fn begin_message(
     tx: &mut dyn Tx,
     now: &Now,
@@ -64,8 +65,8 @@ pub fn next_file_number(tx: &mut dyn Tx, series: &str, first: i64) -> Result<i64
     row.ok_or_else(|| StoreError::Broken("a file number was not kept".into()))?.int()
 }
 
-/// Notes that a file is durably in `staging`: the hash of its contents, and the boot of the machine
-/// in which it was staged.
+/// Notes that a file is durably in `staging`: stores the hash of its contents, and the boot of the
+/// machine during which it was staged.
 pub fn stage_message(
     tx: &mut dyn Tx,
     id: MessageId,
@@ -79,9 +80,9 @@ pub fn stage_message(
     )
 }
 
-/// Ends a file with the status `Published`, `Abandoned` or `Unknown`, and its instructions with it;
-/// those of an abandoned file are queued again. Answers `false` and changes nothing if the file's
-/// status is no longer `from`.
+/// Ends a file with the status `Published`, `Abandoned` or `Unknown`. Its instructions become
+/// published or unknown too; those of an abandoned file are queued again. Answers `false` and
+/// changes nothing if the file's status is no longer `from`.
 pub fn end_message(
     tx: &mut dyn Tx,
     now: &Now,
@@ -115,7 +116,7 @@ pub fn find_message(tx: &mut dyn Tx, id: MessageId) -> Result<Option<Message>, S
     tx.row(sql, values![id.0])?.map(read_message).transpose()
 }
 
-/// The newest file of a name. A name with a day but no year can recur.
+/// The newest file of this name. A name with a day but no year can recur.
 pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE file_name = ?1 \
      ORDER BY id DESC LIMIT 1";

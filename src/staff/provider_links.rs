@@ -1,5 +1,6 @@
-//! Who an operator is at an OpenID Connect provider. An operator is linked by the issuer and the
-//! subject, which the provider gives to nobody else. Signing in there makes nobody an operator.
+//! Links of operators to persons at an OpenID Connect provider. An issuer and a subject name the
+//! person; the provider gives that subject to nobody else. Signing in there makes nobody an
+//! operator.
 
 use super::sign_in::{self, Place};
 use super::{Operator, OperatorIdentity, named, rows, sessions};
@@ -9,14 +10,16 @@ use crate::kernel::{DecidedBy, Now, OperationError, Role, StoreError, Via};
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Characters of a subject (OpenID Connect Core, 2).
+/// The most characters of a subject (OpenID Connect Core, section 2).
 const SUBJECT_CHARACTERS_MAX: usize = 255;
 
 /// Refuses a text that cannot be a subject.
-pub fn subject(text: &str) -> Result<(), String> {
-    let is_long = !(1..=SUBJECT_CHARACTERS_MAX).contains(&text.chars().count());
-    if is_long || text.chars().any(char::is_control) {
-        return Err(format!("a subject has 1 to {SUBJECT_CHARACTERS_MAX} characters"));
+pub fn judge_subject(text: &str) -> Result<(), String> {
+    let is_length_wrong = !(1..=SUBJECT_CHARACTERS_MAX).contains(&text.chars().count());
+    if is_length_wrong || text.chars().any(char::is_control) {
+        return Err(format!(
+            "a subject has 1 to {SUBJECT_CHARACTERS_MAX} characters and no control characters"
+        ));
     }
     Ok(())
 }
@@ -59,18 +62,18 @@ pub fn link(
 ) -> Result<(), OperationError> {
     decisions::require_operator(tx, by, Role::Admin)?;
     let operator = named(tx, name)?;
-    if rows::identity_of(tx, operator.identity.number)?.is_some() {
+    if rows::link_of(tx, operator.identity.number)?.is_some() {
         return Err(OperationError::Declined(format!(
             "{name:?} is linked already: `hundi operators unlink {name}` ends that"
         )));
     }
-    if let Some(other) = rows::find_by_identity(tx, issuer, subject)? {
+    if let Some(other) = rows::find_linked(tx, issuer, subject)? {
         return Err(OperationError::Declined(format!(
             "this subject is linked to {:?} already",
             other.identity.name
         )));
     }
-    rows::insert_identity(tx, operator.identity.number, issuer, subject, now.instant())?;
+    rows::insert_link(tx, operator.identity.number, issuer, subject, now.instant())?;
     let details = [("issuer", issuer), ("subject", subject), ("reason", by.reason())];
     Ok(audit::append(tx, now, &Fact::by(by, Action::OperatorLinked, name, &details))?)
 }
@@ -84,7 +87,7 @@ pub fn unlink(
 ) -> Result<(), OperationError> {
     decisions::require_operator(tx, by, Role::Admin)?;
     let operator = named(tx, name)?;
-    if !rows::remove_identity(tx, operator.identity.number)? {
+    if !rows::remove_link(tx, operator.identity.number)? {
         return Err(OperationError::Declined(format!("{name:?} is not linked")));
     }
     let details = [("reason", by.reason())];
@@ -100,7 +103,7 @@ pub fn sign_in(
     vouched: &Vouched,
     place: &Place,
 ) -> Result<OutsideSignIn, OperationError> {
-    let linked = rows::find_by_identity(tx, &vouched.issuer, &vouched.subject)?;
+    let linked = rows::find_linked(tx, &vouched.issuer, &vouched.subject)?;
     let (operator, is_new) = match linked {
         Some(operator) => (Some(operator), false),
         None => (by_email(tx, vouched)?, true),
@@ -131,7 +134,7 @@ fn by_email(tx: &mut dyn Tx, vouched: &Vouched) -> Result<Option<Operator>, Stor
         return Ok(None);
     };
     let Some(operator) = rows::find_by_name(tx, &name)? else { return Ok(None) };
-    let is_free = rows::identity_of(tx, operator.identity.number)?.is_none();
+    let is_free = rows::link_of(tx, operator.identity.number)?.is_none();
     Ok(Some(operator).filter(|_| is_free))
 }
 
