@@ -264,6 +264,34 @@ async fn an_account_is_suspended_and_resumed() {
     assert_eq!(log.matches("account default").count(), 2, "{log}");
 }
 
+/// A form that names no account must not pause or resume for everybody.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_is_set_for_an_account_that_exists_or_for_all() {
+    let server = console_with(&[]).await;
+    server.client().await;
+    let mut operator = signed_in(&server, "operator").await;
+    let set = async |browser: &mut Browser<'_>, account: &str, decision: &str| {
+        let fields = [
+            ("operation", "quotes"),
+            ("account", account),
+            ("decision", decision),
+            ("reason", "a drill"),
+        ];
+        browser.submit("/console/pauses", "/console/pauses/set", &fields).await.status
+    };
+    for account in ["", "-1", "77", "default", "1x"] {
+        assert_eq!(set(&mut operator, account, "pause").await, 409, "{account:?}");
+    }
+    let page = operator.get("/console/pauses").await.body;
+    assert!(page.contains("Nothing is paused"), "{page}");
+    // The control: these are taken. And a pause for all outlives a wrong resume.
+    assert_eq!(set(&mut operator, "1", "pause").await, 303);
+    assert_eq!(set(&mut operator, "0", "pause").await, 303);
+    assert_eq!(set(&mut operator, "77", "resume").await, 409);
+    let page = operator.get("/console/pauses").await.body;
+    assert_eq!(page.matches(">Quotes paused<").count(), 2, "{page}");
+}
+
 /// What a page says of an object's past, moment by moment.
 fn story(body: &str) -> Vec<String> {
     let list = body.split("class=\"story\"").nth(1).unwrap_or_else(|| panic!("no story: {body}"));

@@ -19,6 +19,8 @@ use crate::store::{Cost, Tx};
 
 /// The most decisions that are shown.
 const DECISIONS_MAX: i64 = 200;
+/// The value of a form's field `account` for all accounts. Numbers of accounts begin at 1.
+const EVERYBODY: &str = "0";
 
 pub async fn pauses(visit: Visit) -> PageOutcome {
     let read = visit.app.store.read(Cost::Scan, |tx| {
@@ -39,7 +41,10 @@ pub async fn pauses(visit: Visit) -> PageOutcome {
     for stop in &found {
         let StopKind::Paused(operation) = stop.kind else { continue };
         let title = format!("{}, {}", word(words, operation.as_str()), whom(&visit, stop));
-        let account = stop.account.as_ref().map_or(0, |(number, _)| *number).to_string();
+        let account = stop
+            .account
+            .as_ref()
+            .map_or_else(|| EVERYBODY.to_owned(), |(number, _)| number.to_string());
         let hidden = vec![("operation", operation.as_str().to_owned()), ("account", account)];
         forms.push(PageBlock::Form(PageForm {
             action: "/console/pauses/set".into(),
@@ -65,7 +70,7 @@ pub async fn pauses(visit: Visit) -> PageOutcome {
     let operations = Operation::ALL
         .iter()
         .map(|operation| (operation.as_str().to_owned(), word(words, operation.as_str())));
-    let mut owners = vec![("0".to_owned(), words.get("pauses.everybody").to_owned())];
+    let mut owners = vec![(EVERYBODY.to_owned(), words.get("pauses.everybody").to_owned())];
     owners.extend(accounts.all().map(|(number, name)| (number.to_string(), name.to_owned())));
     let form = PageForm {
         action: "/console/pauses/set".into(),
@@ -135,8 +140,19 @@ pub async fn set_pause(visit: Visit) -> PageOutcome {
     let by = decide::decided_by(&visit)?;
     let unknown = || Failure::told(visit.words.get("decide.unknown"));
     let operation = Operation::parse(visit.field("operation")).ok_or_else(unknown)?;
-    let number: i64 = visit.field("account").parse().unwrap_or(0);
-    let number = (number > 0).then_some(number);
+    // A field that names no account must not stand for all of them.
+    let account = match visit.field("account") {
+        EVERYBODY => None,
+        field => {
+            let number: i64 = field.parse().map_err(|_| unknown())?;
+            let accounts = visit.app.store.read(Cost::Scan, |tx| Ok(AccountNames::read(tx)?));
+            let accounts = accounts.await?;
+            let found = accounts.all().find(|(known, _)| *known == number);
+            let name = found.map(|(_, name)| name.to_owned()).ok_or_else(unknown)?;
+            Some((number, name))
+        }
+    };
+    let (number, name) = account.unzip();
     let is_pause = match visit.field("decision") {
         "pause" => true,
         "resume" => false,
@@ -144,10 +160,8 @@ pub async fn set_pause(visit: Visit) -> PageOutcome {
     };
     let services = visit.app.services.clone();
     let carry_out = move |tx: &mut dyn Tx, now: &mut Now| {
-        let accounts = AccountNames::read(tx)?;
-        let name = number.and_then(|number| accounts.all().find(|(known, _)| *known == number));
-        let name = name.map(|(_, name)| name.to_owned());
         if !is_pause {
+            let name = name.clone();
             return operator::resume(tx, now, &services.settings, operation, name, &by);
         }
         decisions::record(tx, now, &operator::pause_subject(operation, &name), "pause", &by)?;
