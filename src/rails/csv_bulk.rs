@@ -103,12 +103,13 @@ impl FileFormat for CsvBulk {
     }
 
     fn read_sample(&self, bytes: &[u8]) -> Result<Incoming, FileError> {
-        if bytes.len() > RESULTS_BYTES_MAX {
+        // A compressed file counts with the bytes that it holds.
+        let text = encoding::text_of_table(bytes)?;
+        if text.len() > RESULTS_BYTES_MAX {
             return Err(FileError::new(format!(
                 "the file is larger than {RESULTS_BYTES_MAX} bytes: have it split"
             )));
         }
-        let text = encoding::text_of_table(bytes)?;
         // A file without a final line break may be incomplete.
         if !text.ends_with('\n') {
             return Err(FileError::truncated());
@@ -170,8 +171,14 @@ fn read_results(text: &str, bytes: &[u8]) -> Result<Incoming, FileError> {
     };
     let mut report = StatusReport::default();
     let mut unread = Unread::default();
-    for (index, record) in reader.records().enumerate() {
-        let place = format!("line {}", index + 2);
+    let mut line = reader.position().line();
+    for record in reader.records() {
+        let at = match &record {
+            Ok(record) => record.position(),
+            Err(error) => error.position(),
+        };
+        line = at.map_or(line + 1, csv::Position::line);
+        let place = format!("line {line}");
         if report.payments.len() + unread.count >= REPORTS_MAX {
             return Err(FileError::new(format!(
                 "the file holds more than {REPORTS_MAX} lines: have it split"
@@ -312,6 +319,17 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_cannot_be_read_is_named_as_an_editor_counts() {
+        let found = read(
+            "payment_reference,status,reason\n\
+             00000000000000000000000007,failed,\"Account\nis dormant\"\n\
+             00000000000000000000000008,perhaps,\n",
+        )
+        .unwrap();
+        assert_eq!(found.unread.shown[0].0, "line 4");
+    }
+
+    #[test]
     fn results_are_read_as_portals_and_spreadsheets_write_them() {
         let text = "payment_reference,status,utr,reason\r\n\
                     00000000000000000000000007,paid,SBIN126166441955,José’s bank\r\n";
@@ -366,5 +384,10 @@ mod tests {
         assert!(CsvBulk.read(&settings(), b"\xFF\n").is_err());
         let long = format!("payment_reference,status\n{}", "x,paid\n".repeat(REPORTS_MAX + 1));
         assert!(read(&long).unwrap_err().reason.contains("split"));
+        let large = format!("payment_reference,status\n{}\n", "x".repeat(RESULTS_BYTES_MAX));
+        assert!(read(&large).unwrap_err().reason.contains("split"));
+        let packed = encoding::packed(large.as_bytes(), 0, &[]);
+        assert!(packed.len() < 100_000);
+        assert!(CsvBulk.read(&settings(), &packed).unwrap_err().reason.contains("split"));
     }
 }

@@ -213,18 +213,20 @@ fn declared_encoding(bytes: &[u8]) -> Option<DeclaredEncoding> {
     names.find(|(name, _)| declaration.contains(name)).map(|(_, encoding)| *encoding)
 }
 
+/// A gzip file with these flags and optional parts.
+#[cfg(test)]
+pub fn packed(bytes: &[u8], flags: u8, between: &[u8]) -> Vec<u8> {
+    let mut all = vec![0x1F, 0x8B, 8, flags, 0, 0, 0, 0, 0, 255];
+    all.extend(between);
+    all.extend(miniz_oxide::deflate::compress_to_vec(bytes, 6));
+    all.extend(crc32fast::hash(bytes).to_le_bytes());
+    all.extend((bytes.len() as u32).to_le_bytes());
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn packed(bytes: &[u8], flags: u8, between: &[u8]) -> Vec<u8> {
-        let mut all = vec![0x1F, 0x8B, 8, flags, 0, 0, 0, 0, 0, 255];
-        all.extend(between);
-        all.extend(miniz_oxide::deflate::compress_to_vec(bytes, 6));
-        all.extend(crc32fast::hash(bytes).to_le_bytes());
-        all.extend((bytes.len() as u32).to_le_bytes());
-        all
-    }
 
     /// UTF-16 with the lower byte first, and with the higher one first.
     fn utf16(text: &str) -> (Vec<u8>, Vec<u8>) {
