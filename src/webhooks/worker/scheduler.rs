@@ -141,6 +141,9 @@ impl Scheduler {
         {
             let idle = self.endpoints.extract_if(|_, endpoint| endpoint.is_idle());
             self.changed_endpoints.extend(idle.map(|(endpoint_id, _)| endpoint_id));
+            // An endpoint that comes back must not be listed twice.
+            self.due_endpoints.retain(|listed| self.endpoints.contains_key(listed));
+            self.ready_endpoints.retain(|listed| self.endpoints.contains_key(listed));
             if self.endpoints.len() >= KNOWN_ENDPOINTS_MAX {
                 return;
             }

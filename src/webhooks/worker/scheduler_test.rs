@@ -96,6 +96,25 @@ fn suspect_and_untried_endpoints_leave_room_for_those_that_work() {
     assert_eq!((running.reliable, running.untried, running.suspect), (5, 0, 3));
 }
 
+/// Two requests of one turn for one endpoint would take the same deliveries.
+#[test]
+fn an_endpoint_that_was_forgotten_is_listed_once_when_it_comes_back() {
+    let now = Instant::now();
+    let mut wakes_at = now + Duration::from_secs(1);
+    let mut scheduler = Scheduler::default();
+    for number in 0..KNOWN_ENDPOINTS_MAX as u128 {
+        scheduler.note_due(Id::from_u128(number), SCOPE, now);
+    }
+    scheduler.endpoints.values_mut().for_each(|endpoint| endpoint.has_due = false);
+    let (first, one_more) = (Id::from_u128(0), Id::from_u128(KNOWN_ENDPOINTS_MAX as u128));
+    scheduler.note_due(one_more, SCOPE, now);
+    assert_eq!(scheduler.endpoints.len(), 1, "all the others were idle");
+    scheduler.note_due(first, SCOPE, now);
+    let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
+    let asked: Vec<EndpointId> = requests.iter().map(|request| request.endpoint_id).collect();
+    assert_eq!(asked, [one_more, first]);
+}
+
 /// Follows a delivery through the scheduler from beginning to end.
 #[test]
 fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims() {
