@@ -55,7 +55,8 @@ impl AccountTurns {
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if turns.len() >= ACCOUNTS_COUNT_MAX {
-                turns.retain(|_, turn| turn.available_permits() == 0);
+                // Whoever waits for a turn or has one also has the semaphore.
+                turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             }
             turns.entry(scope).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
         };
