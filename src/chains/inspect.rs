@@ -209,9 +209,12 @@ fn named_token(symbol: Option<String>) -> SeenToken {
 /// A symbol in capital letters and digits: invisible characters and separators are removed, and
 /// look-alikes of Latin letters are replaced by those letters.
 fn skeleton(symbol: &str) -> String {
-    let plain = |letter: char| match letter {
-        // Letters of full width.
-        '\u{FF21}'..='\u{FF5A}' => char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter),
+    // Letters, digits and signs of full width have the code points of ASCII plus this.
+    let narrow = |letter: char| match letter {
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter),
+        other => other,
+    };
+    let plain = |letter: char| match narrow(letter) {
         'Т' | 'т' | 'Τ' | 'τ' | '₮' | 'Ŧ' | 'ŧ' | 'Ť' | 'ť' | 'Ţ' | 'ţ' | 'ᴛ' => 'T',
         'Ѕ' | 'ѕ' | 'Տ' | '$' | '5' | 'Ś' | 'ś' | 'Š' | 'š' | 'Ş' | 'ş' | 'ꜱ' => 'S',
         'Ս' | 'ս' | 'υ' | 'Ц' | 'Ù' | 'Ú' | 'Û' | 'Ü' | 'ù' | 'ú' | 'û' | 'ü' | 'Ū' | 'ū' | 'ᴜ' => {
@@ -244,6 +247,8 @@ mod tests {
             "UЅDТ",
             "USD₮",
             "ＵＳＤＴ",
+            "Ｕ５ＤＴ",
+            "Ｕ＄ＤＴ",
             "U5DT",
             "U$DT",
             "USDT.",
