@@ -201,6 +201,10 @@ impl Colour {
     /// Reads `#rrggbb`.
     pub fn parse(text: &str) -> Option<Colour> {
         let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6)?;
+        // `from_str_radix` takes a sign.
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
         let part = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
         Some(Colour { red: part(0)?, green: part(2)?, blue: part(4)? })
     }
@@ -249,6 +253,10 @@ mod tests {
             ("issuer_name", source(" ")),
             ("issuer_name", source(&"x".repeat(TEXT_LENGTH_MAX + 1))),
             ("issuer_colour", IssuerSource { colour: Some("red".into()), ..Default::default() }),
+            (
+                "issuer_colour",
+                IssuerSource { colour: Some("#+f+f+f".into()), ..Default::default() },
+            ),
             ("issuer_logo", IssuerSource { logo: Some("/nowhere".into()), ..Default::default() }),
         ] {
             let refused = Issuers::read(source, BTreeMap::new()).unwrap_err();
