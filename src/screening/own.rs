@@ -57,7 +57,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
             return Err(fault("a quoted field is not closed"));
         }
         let field = |place: usize| record.get(place).unwrap_or_default();
-        if field(0).is_empty() || field(0).len() > 80 {
+        if field(0).is_empty() || field(0).chars().count() > 80 {
             return Err(fault("id must have 1 to 80 characters"));
         }
         if field(0) == DECISION {
