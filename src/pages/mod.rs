@@ -120,9 +120,9 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
         }
         let mut reply = dispatch::refusal_reply(
             request_id,
-            Refusal::new(Code::RequestMethodInvalid, "This page takes GET."),
+            Refusal::new(Code::RequestMethodInvalid, "This page takes GET and HEAD."),
         );
-        reply.headers_mut().insert(http::header::ALLOW, HeaderValue::from_static("GET"));
+        reply.headers_mut().insert(http::header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         return reply;
     }
     match path {

@@ -527,7 +527,7 @@ async fn only_the_whole_link_opens_the_page() {
     let posted = client.post(&format!("/pay/{token}"), json!({})).await;
     assert_eq!(
         (posted.error(405).as_str(), posted.header("allow")),
-        ("request_method_invalid", Some("GET"))
+        ("request_method_invalid", Some("GET, HEAD"))
     );
 }
 
