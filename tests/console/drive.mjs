@@ -188,3 +188,28 @@ export const makeKey = async (page, account) => {
   if (!/^rk_test_\w{38}$/.test(key)) fail(`no key is shown, but ${key}`);
   return key;
 };
+
+// What shows decisions, once there are some, to who approves.
+export const decidedPages = {
+  "overview-paused": "/console",
+  "pauses-set": "/console/pauses",
+  "approvals-waiting": "/console/approvals",
+  "decisions-made": "/console/decisions",
+  "audit-decisions": "/console/audit?action=decision",
+};
+// Pauses quotes, asks to let them go on, which takes a second person, and approves the sender that a list may name.
+export const decideSome = async (page) => {
+  const send = async (form, button) => {
+    await form.locator("input[name=reason]").fill("the browser's test");
+    await form.getByRole("button", { name: button, exact: true }).click();
+  };
+  await page.goto(`${consoleAddress}/console/pauses`);
+  await send(page.locator("form.form[action='/console/pauses/set']").last(), "Pause");
+  await page.getByText("Paused.", { exact: true }).waitFor();
+  await send(page.locator("form.form[action='/console/pauses/set']").first(), "Let go on");
+  await page.getByText("Another person has to approve it").first().waitFor();
+  await page.goto(`${consoleAddress}/console/queues/reviews`);
+  await page.getByRole("checkbox").first().check();
+  await send(page.locator("form", { has: page.locator("input[name=reason]") }).last(), "Approve");
+  await page.getByText("Decided.", { exact: true }).waitFor();
+};

@@ -2,7 +2,7 @@
 // for the pictures; then names of pages, where not all are wanted, and --language=CODE for another language.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { adminPages, consoleAddress, crowd, furnish, launch, makeKey, pagesOf, pictures, signIn, visit } from "./drive.mjs";
+import { adminPages, consoleAddress, crowd, decideSome, decidedPages, furnish, launch, makeKey, pagesOf, pictures, signIn, visit } from "./drive.mjs";
 
 mkdirSync(pictures, { recursive: true });
 const language = process.argv.slice(5).find((one) => one.startsWith("--language="))?.split("=")[1] ?? "en";
@@ -50,6 +50,19 @@ try {
       await take(admin, name, scheme);
     }
     await admin.context().close();
+  }
+  if (Object.keys(decidedPages).some(isWanted)) {
+    const operator = await signIn(browser, "asha");
+    await decideSome(operator);
+    await operator.context().close();
+    for (const scheme of ["light", "dark"]) {
+      const approver = await signInAs("ravi", scheme);
+      for (const [name, path] of Object.entries(decidedPages).filter(([name]) => isWanted(name))) {
+        await approver.goto(consoleAddress + path);
+        await take(approver, name, scheme);
+      }
+      await approver.context().close();
+    }
   }
 } finally {
   await browser.close();
