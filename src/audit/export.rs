@@ -1,4 +1,4 @@
-//! The audit log as JSON lines, and an earlier export against the database.
+//! Writes the audit log as JSON lines, and compares an earlier export with the database.
 
 use std::io::ErrorKind;
 
@@ -56,8 +56,9 @@ pub fn entry(line: &str) -> Option<Entry> {
 }
 
 /// Compares an earlier export of the whole log with the database: every exported entry must be
-/// there unchanged. Answers how many there are. A line that is no entry is a fault, and the lines
-/// after it are still compared. Only an error in reading the file ends the comparison.
+/// there unchanged. Answers how many entries the export has, and the faults. A line that is no
+/// entry is a fault, and the lines after it are still compared. Only an error in reading the file
+/// ends the comparison.
 pub fn compare(
     tx: &mut dyn Tx,
     lines: impl Iterator<Item = std::io::Result<String>>,

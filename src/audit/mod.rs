@@ -42,8 +42,8 @@ crate::string_enum!(
     }
 );
 
-/// What to record. It may hold no secret, no account number, and no person's name but an
-/// operator's.
+/// What to record. It must not hold a secret, an account number, or the name of a person who is not
+/// an operator.
 pub struct Fact<'a> {
     /// An operator's name, or "" where nobody was named.
     pub actor: &'a str,
@@ -70,7 +70,7 @@ pub struct Entry {
     pub hash: [u8; 32],
 }
 
-/// What the first entry follows.
+/// What stands for the hash before the first entry.
 pub const BEGINNING: [u8; 32] = [0; 32];
 
 impl Entry {
@@ -97,7 +97,7 @@ impl Entry {
 }
 
 impl<'a> Fact<'a> {
-    /// What an operator did, by whatever way.
+    /// What an operator did, in the console or in the shell.
     pub fn by(
         by: &'a DecidedBy,
         action: Action,
@@ -114,7 +114,7 @@ pub fn append(tx: &mut dyn Tx, now: &Now, fact: &Fact<'_>) -> Result<(), StoreEr
     let details = serde_json::to_string(&details).map_err(|error| {
         StoreError::Broken(format!("an audit entry does not serialise: {error}"))
     })?;
-    // The row of the tail is locked from here to the commit.
+    // The tail, which is the row with the last number and hash, is locked from here to the commit.
     let (last, before) = rows::take_tail(tx)?;
     let mut entry = Entry {
         number: last + 1,
@@ -130,7 +130,7 @@ pub fn append(tx: &mut dyn Tx, now: &Now, fact: &Fact<'_>) -> Result<(), StoreEr
     rows::insert(tx, &entry)
 }
 
-/// Follows the chain from its beginning.
+/// Verifies the hash chain from its beginning, one entry after another.
 pub struct Chain {
     last: i64,
     hash: [u8; 32],
@@ -178,7 +178,7 @@ impl Chain {
 /// Entries that are read at once.
 const ENTRIES_AT_ONCE: i64 = 1_000;
 
-/// Reads the whole log, a page at a time.
+/// Passes on every entry with a number above `after`, in order. It reads a page at a time.
 pub fn each(
     tx: &mut dyn Tx,
     mut after: i64,

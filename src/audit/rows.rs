@@ -118,7 +118,7 @@ pub fn sought(
     tx.rows(&sql, &values)?.into_iter().map(read_both).collect()
 }
 
-/// The first entry from a moment on; `None` where there is none yet.
+/// The number of the first entry from a moment on; `None` if there is none yet.
 pub fn first_since(tx: &mut dyn Tx, at_milliseconds: i64) -> Result<Option<i64>, StoreError> {
     let sql = "SELECT number FROM audit_log WHERE at_milliseconds >= ?1 ORDER BY at_milliseconds, \
      number LIMIT 1";

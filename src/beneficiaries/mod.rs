@@ -83,8 +83,8 @@ pub struct Beneficiary {
     pub requirements: Vec<Requirement>,
     pub name_match: Option<NameMatch>,
     pub checked_at: Option<i64>,
-    /// Verifications that asked for a correction; see `FAILED_VERIFICATIONS_MAX`.
-    pub failed_passes_count: i64,
+    /// Verifications that asked for a correction; see [`FAILED_VERIFICATIONS_MAX`].
+    pub failed_verifications_count: i64,
     pub metadata: Metadata,
     pub status_history: History<BeneficiaryStatus>,
     pub created: i64,
@@ -157,7 +157,7 @@ pub fn create(
         requirements: Vec::new(),
         name_match: None,
         checked_at: None,
-        failed_passes_count: 0,
+        failed_verifications_count: 0,
         metadata: ask.metadata,
         status_history: History::begun(status, now.business()),
         created: now.business(),
@@ -202,7 +202,7 @@ pub fn open_kyc(beneficiary: &Beneficiary, services: &Services) -> Result<Kyc, S
         .map_err(|_| StoreError::Broken("a beneficiary's sealed fields cannot be read".into()))
 }
 
-/// What an update changes; `None` keeps.
+/// What an update changes; `None` leaves a field as it is.
 pub struct BeneficiaryChange {
     pub name: Option<String>,
     pub account_number: Option<String>,
@@ -222,8 +222,8 @@ pub struct KycChange {
     pub relationship: Patch<String>,
 }
 
-/// Changes a beneficiary that is in `draft` or `input_required`, and submits it where that is asked
-/// or implied.
+/// Changes a beneficiary that is in `draft` or `input_required`. `submit` says whether to submit it
+/// too; without it, one in `input_required` is submitted.
 pub fn update(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -292,7 +292,7 @@ pub fn update(
     Ok(beneficiary)
 }
 
-/// Changes the status, if the graph permits it, stores the beneficiary and emits the event.
+/// Changes the status along one of its arrows, stores the beneficiary and emits the event.
 fn become_status(
     tx: &mut dyn Tx,
     now: &mut Now,

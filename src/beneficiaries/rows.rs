@@ -40,7 +40,7 @@ crate::stored! {
         name_match: beneficiary.name_match.map(NameMatch::as_str)
             => row.word_or_null(NameMatch::parse)?;
         checked_at: beneficiary.checked_at => row.int_or_null()?;
-        failed_passes_count: beneficiary.failed_passes_count => row.int()?;
+        failed_passes_count: beneficiary.failed_verifications_count => row.int()?;
         metadata: &beneficiary.metadata.to_text() => row.word(Metadata::from_text)?;
         status_history: &beneficiary.status_history.to_text()
             => History::from_text(&row.text()?)?;
@@ -66,7 +66,7 @@ crate::stored! {
         requirements,
         name_match,
         checked_at,
-        failed_passes_count,
+        failed_verifications_count: failed_passes_count,
         metadata,
         status_history,
         created,

@@ -37,7 +37,7 @@ impl PayoutsDisabledReason {
             PayoutsDisabledReason::AccountInvalid => "There is no such account.",
             PayoutsDisabledReason::AccountNotNre => "The account is not an NRE account.",
             PayoutsDisabledReason::IfscUnknown => {
-                "No branch is known under the IFSC that takes NEFT or RTGS."
+                "No branch that takes NEFT or RTGS is known under the IFSC."
             }
             PayoutsDisabledReason::KycRequired => "More is needed about the person.",
             PayoutsDisabledReason::ComplianceHold => {

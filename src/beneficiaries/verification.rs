@@ -173,7 +173,7 @@ pub fn check_again(
 
 /// Keeps the holder name that the bank gave, which is screened with the beneficiary from now on.
 /// The caller stores the beneficiary.
-pub(super) fn name_holder(
+pub(super) fn keep_holder_name(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
@@ -186,9 +186,9 @@ pub(super) fn name_holder(
     set_kyc(beneficiary, now, &key, &kyc)
 }
 
-/// Applies what a look-up or a person found, after the check's own transaction. If the account
-/// exists, the beneficiary is first screened again, with the present lists and the holder's name; a
-/// match takes precedence over the answer.
+/// Applies what a look-up or a person found about the account, some time after [`super::check`]. If
+/// the account exists, the beneficiary is first screened again, with the present lists and the
+/// holder's name; a match takes precedence over the answer.
 pub fn screen_and_apply(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -303,8 +303,8 @@ fn require(
     field_name: &str,
     message: &str,
 ) -> Result<(), StoreError> {
-    beneficiary.failed_passes_count += 1;
-    if beneficiary.failed_passes_count >= FAILED_VERIFICATIONS_MAX {
+    beneficiary.failed_verifications_count += 1;
+    if beneficiary.failed_verifications_count >= FAILED_VERIFICATIONS_MAX {
         return reject(tx, now, beneficiary, reason);
     }
     beneficiary.payouts_disabled_reason = Some(reason);

@@ -35,7 +35,8 @@ const WINDOW: Duration = Duration::from_millis(1_100);
 /// Requests in a window that an endpoint without a configured limit is assumed to allow when its
 /// rate is first reduced.
 const UNKNOWN_PER_SECOND: u32 = 64;
-/// How often the rate is halved below one request a window; the slowest is one request in 8.8 s.
+/// How many times the rate is halved below one request a window; the slowest is one request in
+/// 8.8 s.
 const HALVINGS_BELOW_ONE: u32 = 3;
 /// How long after the first refusal the rate doubles again. Each further refusal doubles this time,
 /// up to the longest, and each [`QUIET`] without one halves it. After a ban it is at least ten
@@ -85,7 +86,7 @@ pub struct RequestBudget {
     /// What is left of the day's bucket at `filled_at`.
     day_left: f64,
     filled_at: Duration,
-    /// How often the rate was halved.
+    /// How many times the rate was halved and has not doubled again.
     halvings: u32,
     refused_at: Duration,
     recover_after: Duration,

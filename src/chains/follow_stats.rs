@@ -13,10 +13,11 @@ pub struct FollowStats {
     pub final_height: AtomicI64,
     /// Height of the newest block, by the node that was read last.
     pub head_height: AtomicI64,
-    /// Since the start: blocks that were read, final movements to deposit addresses (those of other
-    /// tokens too), and doubts.
+    /// Blocks that were read since the start.
     pub blocks: AtomicU64,
+    /// Final movements to deposit addresses since the start, those of other tokens too.
     pub deposits: AtomicU64,
+    /// Doubts since the start.
     pub doubts: AtomicU64,
     /// Whether the chain cannot be followed, its token counts as moved to a new contract, or no
     /// deposit address is handed out because the history of the account key is unknown.

@@ -83,9 +83,9 @@ impl FollowedChain {
         }
     }
 
-    /// Checks that the store was begun on the configured network, then keeps every other contract
-    /// that the store has as the token's. `Err` says what does not fit the configuration and what
-    /// to do.
+    /// Checks that the store was begun on the configured network, then remembers the former
+    /// contracts among `tokens`, which are all that the token ever had. `Err` says what does not
+    /// fit the configuration and what to do.
     pub fn check_network_and_keep_tokens(
         &self,
         identity: &Identity,
@@ -146,7 +146,7 @@ impl FollowedChain {
         left.and_then(|left| left.into_iter().min())
     }
 
-    /// How far the followed view lies behind a moment, in seconds.
+    /// How far the cursor's block lies behind a moment, in seconds.
     pub fn behind_seconds(&self, now_seconds: i64) -> i64 {
         (now_seconds - self.stats.block_time.load(Ordering::Relaxed)).max(0)
     }

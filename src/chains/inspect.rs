@@ -31,7 +31,7 @@ pub struct SeenBlock {
 pub enum SeenToken {
     /// The one that transfers are funded with.
     Ours,
-    /// Another contract, with its symbol, if that is plain text.
+    /// Another contract, with its symbol, if that was asked for and is plain text.
     Other { symbol: Option<String> },
     /// Another contract whose symbol looks like our token's.
     LookAlike,
@@ -47,8 +47,8 @@ pub struct SeenMovement {
     pub to_address: AddressBytes,
     /// In the contract's own smallest unit.
     pub value: u128,
-    /// Millionths of the token; `None` if its contract does not give its decimals, or if the amount
-    /// is too large for the book.
+    /// Millionths of the token; `None` if its decimals were not asked for or are not given, or if
+    /// the amount is too large for the book.
     pub units: Option<i64>,
 }
 
@@ -168,9 +168,9 @@ async fn name_foreign(
                 settings.other_tokens.iter().find(|(_, other)| *other.bytes() == contract);
             let token = match configured {
                 Some((symbol, _)) => SeenToken::Other { symbol: Some(symbol.clone()) },
-                None => named_token(if_told(node.token_symbol(&contract).await)?.flatten()),
+                None => named_token(none_if_refused(node.token_symbol(&contract).await)?.flatten()),
             };
-            let decimals = if_told(node.token_decimals(&contract).await)?.flatten();
+            let decimals = none_if_refused(node.token_decimals(&contract).await)?.flatten();
             named.push((
                 contract,
                 token,
@@ -186,7 +186,7 @@ async fn name_foreign(
 }
 
 /// `None` for a contract that lacks the function or fails in it.
-fn if_told<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
+fn none_if_refused<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
     match answer {
         Ok(told) => Ok(Some(told)),
         Err(NodeError::Refused(_) | NodeError::MethodMissing(_)) => Ok(None),

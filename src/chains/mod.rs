@@ -8,6 +8,10 @@
 //! how far the chain was followed, and `node_checks` finds out whether a node belongs to the chain.
 //! `chain_following` uses them all. `inspect` shows what one transaction did.
 //!
+//! `settings` reads the operator's settings. `derivation` and `pool` make deposit addresses, and
+//! `watched` tells foreign addresses from ours. `budget` and `timer` pace the requests to nodes.
+//! `followed` is what the whole service knows of a followed chain.
+//!
 //! A kind of chain is a file or folder here, a line `pub mod`, a line in [`KINDS`] and the names of
 //! its chains in [`ChainName`].
 
@@ -66,11 +70,11 @@ pub fn kind_named(name: &str) -> &'static dyn ChainKind {
     *KINDS.iter().find(|kind| kind.names().contains(&name)).unwrap_or(&KINDS[0])
 }
 
-/// The least number of blocks between a chain's newest block and its last final one; `None` if no
-/// such number is certain.
+/// The least number of blocks by which a chain's newest block is above its last final one; `None`
+/// if no such number is certain.
 ///
-/// On TRON's main net a block is final once 19 of the 27 producers have built on it: the block
-/// itself and 18 after it. A test net may have fewer producers.
+/// On TRON's main net a block is final once 19 of the 27 producers have made it or built on it: the
+/// block itself and 18 after it. A test net may have fewer producers.
 pub const fn finality_blocks(chain_id: u64) -> Option<i64> {
     const TRON_MAIN_NET: u64 = 728_126_428;
     match chain_id {
@@ -93,8 +97,8 @@ pub struct ChainProfile {
 pub enum Following {
     /// Inside the service: test mode without a test net.
     Simulated,
-    /// On nodes that `chain_following` reads. An alarm is raised when the final view lies more than
-    /// `lag_alarm_seconds` behind the clock.
+    /// On nodes that `chain_following` reads. An alarm is raised when the last final block that it
+    /// read is more than `lag_alarm_seconds` behind the clock.
     Real { lag_alarm_seconds: i64, chain_id: u64 },
 }
 

@@ -289,7 +289,7 @@ impl AddressPool {
         self.kind.deposit_address(&self.key, index).map(|address| FreshAddress { index, address })
     }
 
-    /// A fresh address and its derivation index; `None` if no index is reserved yet. An address
+    /// A fresh address and its derivation index; `None` if no reserved index is left. An address
     /// taken in a transaction that is undone stays unused.
     pub fn take(&self) -> Option<(i64, AddressBytes)> {
         let taken = self.take_unnoted()?;

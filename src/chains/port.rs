@@ -37,7 +37,7 @@ pub trait ChainKind: Send + Sync {
         self.parse_address(text).ok()
     }
 
-    /// The rest of a refusal that begins with a field's name: `must be …`, and a full stop.
+    /// What a refusal says after the name of the field: `must be …`, with the full stop.
     fn address_rule(&self) -> &'static str;
 
     /// The hash of a transaction as the chain's explorers write it.

@@ -32,7 +32,8 @@ pub struct Identity {
     /// The chain id that was configured when following began. It tells TRON's networks apart,
     /// because all have the name `tron`.
     pub chain_id: u64,
-    /// The token's contract since the last start of a follower.
+    /// The contract that is followed as the token's now. A newly configured contract replaces it
+    /// once a node has shown that it is a token.
     pub token: AddressBytes,
 }
 
@@ -173,8 +174,8 @@ pub fn followed(tx: &mut dyn Tx) -> Result<Vec<(String, String)>, StoreError> {
         .collect()
 }
 
-/// Stores the block from which a chain is followed and compared, and with which token. Answers
-/// `false` and changes nothing if the chain was begun before.
+/// Stores the block from which a chain is followed and compared with the book, and the token that
+/// it is followed with. Answers `false` and changes nothing if the chain was begun before.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &Now,

@@ -97,8 +97,8 @@ impl PerEndpoint {
     }
 }
 
-/// The keys of the nodes' gateways, which are only read from the environment. Each goes to one
-/// endpoint and to no other.
+/// The keys of the nodes' gateways, which are only read from the environment. A key goes to the
+/// endpoints of one host and to no other host.
 #[derive(Clone, Debug, Default)]
 pub struct ApiKeys {
     /// `HUNDI_LIVE_CHAIN_API_KEY`: the key of every endpoint, if all have the same host.
@@ -218,7 +218,8 @@ pub struct ChainSettings {
     pub poll_milliseconds: u64,
     /// Blocks that one request covers at most: 1 to 1000.
     pub blocks_at_once: u64,
-    /// How far the final view may lie behind the clock before that is an alarm: 60 to 86 400.
+    /// How far the last final block that was read may lie behind the clock before that is an alarm:
+    /// 60 to 86 400.
     pub lag_alarm_seconds: i64,
     /// What the gateway of each endpoint allows, in the order of the endpoints.
     pub request_limits: Vec<RequestLimits>,

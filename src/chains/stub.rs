@@ -77,10 +77,10 @@ struct StubBlock {
     receipts: Vec<Receipt>,
 }
 
-static LEDGER: Mutex<Vec<StubBlock>> = Mutex::new(Vec::new());
+static CHAIN: Mutex<Vec<StubBlock>> = Mutex::new(Vec::new());
 
-fn ledger() -> MutexGuard<'static, Vec<StubBlock>> {
-    LEDGER.lock().unwrap_or_else(PoisonError::into_inner)
+fn chain() -> MutexGuard<'static, Vec<StubBlock>> {
+    CHAIN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn digest(text: &str) -> Hash {
@@ -96,12 +96,12 @@ pub fn mine(count: usize, time: i64) {
 /// Answers the transaction.
 pub fn pay(time: i64, movements: &[(AddressBytes, u128)]) -> Hash {
     add(time, movements);
-    ledger().last().unwrap().receipts[0].transaction_hash
+    chain().last().unwrap().receipts[0].transaction_hash
 }
 
 fn add(time: i64, movements: &[(AddressBytes, u128)]) {
-    let mut ledger = ledger();
-    let number = ledger.len() as i64;
+    let mut chain = chain();
+    let number = chain.len() as i64;
     let (hash, transaction) = (digest(&format!("block {number}")), digest(&format!("tx {number}")));
     let log = |(index, (to, value)): (usize, &(AddressBytes, u128))| Log {
         contract: address(0),
@@ -123,11 +123,11 @@ fn add(time: i64, movements: &[(AddressBytes, u128)]) {
     let header = Header {
         number: Quantity(number),
         hash,
-        parent_hash: ledger.last().map_or(digest("nothing"), |block| block.header.hash),
+        parent_hash: chain.last().map_or(digest("nothing"), |block| block.header.hash),
         timestamp: Quantity(time),
         transactions: receipts.iter().map(|receipt| receipt.transaction_hash).collect(),
     };
-    ledger.push(StubBlock { header, receipts });
+    chain.push(StubBlock { header, receipts });
 }
 
 struct StubNode {
@@ -140,12 +140,12 @@ fn now<'a, T: Send + 'a>(answer: T) -> NodeAnswer<'a, T> {
 }
 
 fn header(number: i64) -> Option<Header> {
-    ledger().get(usize::try_from(number).ok()?).map(|block| block.header.clone())
+    chain().get(usize::try_from(number).ok()?).map(|block| block.header.clone())
 }
 
 fn receipt(transaction: &Hash) -> Option<Receipt> {
-    let ledger = ledger();
-    let mut receipts = ledger.iter().flat_map(|block| &block.receipts);
+    let chain = chain();
+    let mut receipts = chain.iter().flat_map(|block| &block.receipts);
     receipts.find(|receipt| receipt.transaction_hash == *transaction).cloned()
 }
 
@@ -175,10 +175,10 @@ impl ChainNode for StubNode {
         now(CHAIN_ID)
     }
     fn head(&self) -> NodeAnswer<'_, Header> {
-        now(ledger().last().unwrap().header.clone())
+        now(chain().last().unwrap().header.clone())
     }
     fn final_block(&self) -> NodeAnswer<'_, FinalBlock> {
-        let header = ledger().iter().rev().nth(FINAL_DEPTH).map(|block| block.header.clone());
+        let header = chain().iter().rev().nth(FINAL_DEPTH).map(|block| block.header.clone());
         let no_block = || NodeError::Refused("no block is final yet".into());
         let answer = header.ok_or_else(no_block).map(|header| FinalBlock {
             number: header.number.0,
@@ -201,8 +201,8 @@ impl ChainNode for StubNode {
         _: Option<&'a Header>,
     ) -> NodeAnswer<'a, Option<BlockRange>> {
         let range = header(from).zip(header(to)).map(|(first, last)| {
-            let ledger = ledger();
-            let logs = ledger[from as usize..=to as usize]
+            let chain = chain();
+            let logs = chain[from as usize..=to as usize]
                 .iter()
                 .flat_map(|block| &block.receipts)
                 .flat_map(|receipt| &receipt.logs)
@@ -225,9 +225,9 @@ impl ChainNode for StubNode {
         _: &'a AddressBytes,
         addresses: &'a [AddressBytes],
     ) -> NodeAnswer<'a, Vec<u128>> {
-        let ledger = ledger();
+        let chain = chain();
         let logs = || {
-            let receipts = ledger.iter().flat_map(|block| &block.receipts);
+            let receipts = chain.iter().flat_map(|block| &block.receipts);
             receipts.flat_map(|receipt| &receipt.logs).filter_map(Log::movement)
         };
         let held = |address: &AddressBytes| {

@@ -1,4 +1,5 @@
-//! Reads blocks of one node without its filter of logs, and answers only what is consistent.
+//! Reads blocks of one node without its filter of logs. [`blocks`] answers only what is consistent;
+//! what [`of_logs`] answers still has to be judged.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -46,7 +47,7 @@ pub async fn blocks(
             receipts =
                 node.receipts_in(&header).await?.ok_or(VerifyError::ReceiptsMissing(number))?;
         }
-        verify::whole_block(&header, &receipts, contracts, &shown)?;
+        verify::check_whole_block(&header, &receipts, contracts, &shown)?;
         known.headers.insert(number, header);
         known
             .receipts

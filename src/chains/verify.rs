@@ -1,8 +1,9 @@
 //! Whether to believe a node. Pure: each function judges a node's answer and returns what can be
 //! relied on, or the doubt.
 //!
-//! Nodes fail most often with an empty or short answer: the index has a hole, the node is behind,
-//! or it is on another fork. So a block never counts as empty only because a filter showed nothing.
+//! Nodes fail most often with an empty or short answer: the node's index of logs has a hole, the
+//! node is behind, or it is on another fork. So a block never counts as empty only because a filter
+//! showed nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -162,7 +163,7 @@ pub fn is_same_block(one: &Header, other: &Header) -> bool {
 /// Checks what the filter showed of a block against the block's receipts. Each shown log has to be
 /// in them, and each movement or deprecation of the contracts in a successful transaction has to be
 /// shown.
-pub fn whole_block(
+pub fn check_whole_block(
     block: &Header,
     receipts: &[Receipt],
     contracts: &[AddressBytes],
@@ -457,37 +458,37 @@ mod tests {
         let (block, contracts) = (header(12), [TOKEN]);
         let shown = log(12, 3);
         assert_eq!(
-            whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&shown]),
+            check_whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&shown]),
             Ok(())
         );
         assert_eq!(
-            whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[]),
+            check_whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[]),
             Err(VerifyError::Hole(12))
         );
         let deprecation = with_topics(vec![DEPRECATE_TOPIC], shown.clone());
         assert_eq!(
-            whole_block(&block, &[receipt(12, vec![deprecation])], &contracts, &[]),
+            check_whole_block(&block, &[receipt(12, vec![deprecation])], &contracts, &[]),
             Err(VerifyError::Hole(12))
         );
         let foreign = Log { contract: OTHER, ..shown.clone() };
         assert_eq!(
-            whole_block(&block, &[receipt(12, vec![foreign])], &contracts, &[]),
+            check_whole_block(&block, &[receipt(12, vec![foreign])], &contracts, &[]),
             Ok(()),
             "another token is no hole"
         );
         let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
         assert_eq!(
-            whole_block(&block, &[failed], &contracts, &[]),
+            check_whole_block(&block, &[failed], &contracts, &[]),
             Ok(()),
             "a failed transaction moves nothing"
         );
         assert_eq!(
-            whole_block(&block, &[], &contracts, &[]),
+            check_whole_block(&block, &[], &contracts, &[]),
             Err(VerifyError::ReceiptsMissing(12))
         );
         let invented = log(12, 4);
         assert_eq!(
-            whole_block(
+            check_whole_block(
                 &block,
                 &[receipt(12, vec![shown.clone()])],
                 &contracts,
@@ -497,18 +498,18 @@ mod tests {
         );
         let altered = with_data(vec![8; 32], shown.clone());
         assert_eq!(
-            whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&altered]),
+            check_whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&altered]),
             Err(VerifyError::BadLog(12))
         );
         let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
         assert_eq!(
-            whole_block(&block, &[failed], &contracts, &[&shown]),
+            check_whole_block(&block, &[failed], &contracts, &[&shown]),
             Ok(()),
             "a failed transaction's log may be shown"
         );
         let forked = Receipt { block_hash: hash(99), ..receipt(12, vec![]) };
         assert_eq!(
-            whole_block(&block, &[forked], &contracts, &[]),
+            check_whole_block(&block, &[forked], &contracts, &[]),
             Err(VerifyError::ReceiptsMissing(12))
         );
     }

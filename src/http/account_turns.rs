@@ -12,8 +12,8 @@ use crate::kernel::{Code, Refusal, RefusalEntry, Scope};
 
 /// How long a request waits for the account's earlier one.
 pub const TURN_SECONDS_MAX: u64 = 5;
-/// The shortest and the longest pause after a turn. Without a shortest one, many requests at once,
-/// most of them refused, would keep a processor busy with turns that do nothing.
+/// The shortest and the longest pause after a turn. Without a shortest one, many requests that end
+/// at once, such as refused ones, would keep a processor busy.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// Accounts that are remembered. Beyond that, those without a turn or a pause are forgotten.

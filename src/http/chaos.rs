@@ -14,12 +14,12 @@ use crate::kernel::{Code, OperationError, Refusal, Scope, StoreError};
 use crate::keys::Caller;
 use crate::store::idempotency::Claim;
 
-/// What is known of a request of a key with a profile.
+/// What is noted of a request, for the chaos profile of its key if it has one.
 #[derive(Default)]
 pub struct Watching {
     pub request_id: String,
     /// The profile refused it, not the service.
-    pub is_attacked: bool,
+    pub is_refused_by_profile: bool,
     watched: Option<(Scope, KeyId, AttemptVerdict)>,
 }
 
@@ -86,7 +86,7 @@ async fn begin(
             return Ok(());
         }
     };
-    watching.is_attacked = true;
+    watching.is_refused_by_profile = true;
     let message = "The chaos profile of this API key refused the request, which was not carried \
                    out. Send it again after the seconds in Retry-After; a POST with the same \
                    Idempotency-Key.";

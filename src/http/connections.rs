@@ -46,7 +46,7 @@ pub fn descriptors_max() -> Option<usize> {
 /// One open connection.
 struct OpenConnection {
     peer: Option<IpAddr>,
-    /// Since when no request is being answered; `None` while one is.
+    /// Since when no answer is being made; `None` while one is.
     idle_since: Option<Instant>,
     /// Whether it was told to close.
     is_closing: bool,

@@ -1,6 +1,6 @@
 //! How a request under `/v1` is judged, in one order: key, rate limit, route and method,
-//! idempotency key, body read, claim, permission, object in the path, query, form, references,
-//! rules, execution.
+//! idempotency key, body read, claim, permission, object in the path, query, form, identifiers in
+//! the body, rules, execution.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl Api {
     }
 }
 
-/// What is known of a request once it is answered, for the log and the metrics.
+/// What is noted while a request is judged, for its answer's headers, the log and the metrics.
 #[derive(Default)]
 struct Trace {
     route: Option<&'static str>,
@@ -80,7 +80,7 @@ struct Trace {
     watching: Watching,
 }
 
-/// Answers one request under `/v1`. Never panics outwards: a fault becomes a 500 with the request's
+/// Answers one request under `/v1`. Never panics itself: a panic becomes a 500 with the request's
 /// identifier.
 pub async fn dispatch<B>(api: &Api, request_id: &str, request: Request<B>) -> Reply
 where
@@ -109,8 +109,8 @@ where
     }
     let route = seen.route.unwrap_or("-");
     let status = reply.status().as_u16();
-    // A refusal that the caller asked for is no fault for an operator to look at.
-    if !seen.watching.is_attacked {
+    // A refusal by the caller's own chaos profile is nothing for an operator to look at.
+    if !seen.watching.is_refused_by_profile {
         api.app.metrics.request(method, route, status, started.elapsed().as_secs_f64());
     }
     // Never the path, the query or the body: they can hold mistyped identifiers and personal data.
@@ -180,7 +180,7 @@ where
     match route.verb {
         Verb::Get => {
             if route.cost == Cost::Expensive {
-                within(app, end, weigh(api, seen, &asked)).await?;
+                within(app, end, charge(api, seen, &asked)).await?;
             }
             if chaos::is_watched(app, &asked.caller, route) {
                 let target = (head.uri.path(), head.uri.query().unwrap_or(""));
@@ -215,8 +215,8 @@ where
     }
 }
 
-/// Takes the rest of an expensive request's tokens.
-async fn weigh(api: &Api, seen: &mut Trace, asked: &RoutedRequest) -> Result<(), OperationError> {
+/// Takes the tokens that an expensive request costs beyond the first from its key's rate limit.
+async fn charge(api: &Api, seen: &mut Trace, asked: &RoutedRequest) -> Result<(), OperationError> {
     let is_write = api.router.routes[asked.index].verb != Verb::Get;
     let key = asked.caller.key_id;
     let (headers, judged) = api.limiter.judge_expensive(&api.app.store, key, is_write).await?;
@@ -224,7 +224,7 @@ async fn weigh(api: &Api, seen: &mut Trace, asked: &RoutedRequest) -> Result<(),
     Ok(judged?)
 }
 
-/// The deadline for the answer to a request whose body has arrived now.
+/// The deadline for an answer, from now on. Time in which a body arrives is added to it.
 pub fn answer_end() -> tokio::time::Instant {
     tokio::time::Instant::now() + Duration::from_secs(ANSWER_SECONDS_MAX)
 }
@@ -395,7 +395,7 @@ async fn post(
     let is_expensive = route.cost == Cost::Expensive
         && parsed.as_ref().is_ok_and(|body| (route.is_expensive)(body));
     if is_expensive {
-        weigh(api, seen, &asked).await?;
+        charge(api, seen, &asked).await?;
     }
     let watching = &mut seen.watching;
     let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
@@ -415,7 +415,7 @@ async fn post(
     let timed_check = timed_check.and_then(|(check, body)| check(body));
     let extra = ExtraChecks { entries, timed_check };
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), extra);
-    // Taken while the key is held, so that a retry that overtakes this request is told to wait.
+    // Taken while the key is held, so that a retry that comes meanwhile is told to wait.
     let _turn = match is_expensive && permitted.is_ok() {
         true => Some(api.report_turns.take(asked.caller.scope).await?),
         false => None,

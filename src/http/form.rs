@@ -31,7 +31,8 @@ fn empty<T>(name: &str, entries: &mut Vec<RefusalEntry>) -> Option<T> {
     None
 }
 
-/// Whether an optional field was left out: `null`, or the empty text that forms send.
+/// Whether a field counts as left out: `null`, or the empty text that an HTML form has for a field
+/// that was not filled in.
 pub(crate) fn is_left_out(node: &Node) -> bool {
     match node {
         Node::Null => true,
@@ -115,7 +116,7 @@ impl<T: Field> Field for Patch<T> {
 /// The fields of a request body.
 pub trait Form: Sized + Clone + Send + 'static {
     const NAME: &'static str;
-    /// Members a body must have at least, beyond those that are required.
+    /// How many members a body must have at least, whichever they are.
     const MEMBERS_MIN: usize = 0;
     /// Whether an empty body counts as `{}`.
     fn takes_empty_body() -> bool;
@@ -152,8 +153,8 @@ pub fn member_name(prefix: &str, name: &str) -> String {
 
 /// The longest name chosen by a caller that a message repeats, in characters.
 pub const NAME_SHOWN_LENGTH_MAX: usize = 40;
-/// This many digits in a row in such a name may be an account, card or telephone number.
-pub const NAME_DIGITS_MAX: usize = 5;
+/// So many digits without a letter between them may be an account, card or telephone number.
+pub const NAME_MASKED_DIGITS_MIN: usize = 5;
 /// What a message shows instead of a name that it does not repeat.
 const NAME_MASKED: &str = "[masked]";
 
@@ -166,7 +167,7 @@ pub fn shown_name(name: &str) -> String {
         .map(|between| between.chars().filter(|character| character.is_numeric()).count())
         .max();
     let is_shown = name.chars().count() <= NAME_SHOWN_LENGTH_MAX
-        && longest.is_none_or(|count| count < NAME_DIGITS_MAX)
+        && longest.is_none_or(|count| count < NAME_MASKED_DIGITS_MIN)
         && !name.chars().any(char::is_control);
     if is_shown { name.to_owned() } else { NAME_MASKED.to_owned() }
 }

@@ -188,7 +188,7 @@ impl<S> Shaped<S> {
 
     /// The answer to send instead of these bytes, if they are a refusal by hyper itself: a whole
     /// head of a 4xx without a body, and without the `Request-Id` that every answer of ours has.
-    fn replaced(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn replacement_for(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let status = bytes.strip_prefix(b"HTTP/1.1 ")?.get(..3)?;
         if status[0] != b'4' || !bytes.ends_with(b"\r\n\r\n") {
             return None;
@@ -243,7 +243,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Shaped<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.replacement.is_none() {
-            self.replacement = self.replaced(bytes).map(|replacement| (replacement, 0));
+            self.replacement = self.replacement_for(bytes).map(|replacement| (replacement, 0));
         }
         let Shaped { inner, replacement, head, .. } = &mut *self;
         let Some((out, sent)) = replacement else {

@@ -47,8 +47,8 @@ pub struct Asking {
     pub ids: Vec<String>,
 }
 
-/// A step under way. `Ok(None)` has nothing to hand over, because nothing was asked or the result
-/// is kept elsewhere, such as in the memory of the sanctions lists.
+/// A step under way. `Ok(None)` if there is no result to hand over, because nothing was asked, or
+/// because the result is kept elsewhere, such as in the memory of the sanctions lists.
 pub type PreflightFuture = BoxFuture<'static, Result<Option<PreflightResult>, OperationError>>;
 /// Starts a step for a parsed body. `None` if there is nothing to ask, or if the body's form is
 /// wrong, which the handler refuses.

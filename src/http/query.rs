@@ -1,4 +1,4 @@
-//! Query strings: every parameter is declared, and lists are one typed page of one table.
+//! Query strings: every parameter is declared, and a list's query becomes a typed [`Page`].
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub enum FilterKind {
     Time,
     /// An identifier of one kind.
     Id(ObjectKind),
-    /// An identifier of any kind. `kind_filter` is the other filter that its kind is compared with.
+    /// An identifier of any kind. `kind_filter` is the filter that then has to match its kind.
     AnyId { kind_filter: &'static str },
     /// One of the words that the function returns.
     Word(fn() -> Vec<&'static str>),
@@ -147,7 +147,7 @@ pub fn none(raw: Option<&str>) -> Result<(), Refusal> {
     Refusal::check(entries)
 }
 
-/// Reads a report's own parameters, each at most once, under their declared names.
+/// Reads the parameters of a route that is no list, each at most once, under their declared names.
 pub fn values(
     raw: Option<&str>,
     parameters: &'static [Filter],

@@ -68,7 +68,7 @@ pub fn set_header(reply: &mut Reply, name: HeaderName, value: &str) {
     }
 }
 
-/// The answer to a request that had no effect.
+/// The answer to a request that was refused or failed. Logs a failure.
 pub fn refuse(request_id: &str, failure: OperationError) -> Reply {
     let refusal = match failure {
         OperationError::Refused(refusal) => refusal,

@@ -92,11 +92,11 @@ impl<T> List<T> {
 /// The work of one request. It may run any number of times (see `Store::write`), so it must not
 /// consume what it needs.
 pub type RequestWork = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
-/// Makes the work from the body and the checks that go beyond its fields. It runs before the
-/// transaction, outside the write lane.
+/// Makes a request's work from the body and the checks that go beyond its fields. The making runs
+/// before the transaction, outside the write lane.
 type Prepare = Box<dyn Fn(Result<&Node, Refusal>, ExtraChecks) -> RequestWork + Send + Sync>;
 
-/// Checks of a form beyond those of its single fields.
+/// Checks of a form beyond those of its single fields: what one found, and one still to run.
 #[derive(Default)]
 pub struct ExtraChecks {
     /// What [`FormCheck`] found wrong for this caller.
@@ -136,7 +136,7 @@ pub struct Route {
     pub summary: &'static str,
     pub prepare: Prepare,
     pub cost: Cost,
-    /// For a POST with [`Cost::Expensive`]: whether this body asks for that much.
+    /// For a POST with [`Cost::Expensive`]: whether this body makes the request expensive.
     pub is_expensive: fn(&Node) -> bool,
     pub body: Option<BodyDoc>,
     pub list: Option<(ObjectKind, &'static [Filter])>,
@@ -160,7 +160,8 @@ pub struct Route {
     pub timed_check: Option<fn(&Node) -> Option<TimedCheck>>,
     /// What is asked of the outside world before the transaction opens.
     pub preflight: Option<Preflight>,
-    /// What the work looks up by identifiers in the body, so that a remote store can send it along.
+    /// Announces what the work looks up by identifiers in the body, so that PostgreSQL gets these
+    /// queries together with the claim.
     pub prefetch: Option<PreparePrefetch>,
     /// Paths that callers POST to by mistake, and what the refusal then says.
     pub guesses: Option<Guesses>,

@@ -22,7 +22,7 @@ struct PathEntry {
     allow: String,
 }
 
-/// A part of a path as near misses are compared: as [`near::plain`] writes it, and in the singular.
+/// The form in which a part of a path is compared: that of [`near::plain`], in the singular.
 fn plain(part: &str) -> String {
     let part = near::plain(part);
     match part.strip_suffix("ies") {
@@ -80,9 +80,9 @@ impl Router {
         Ok(Router { routes, paths, entries })
     }
 
-    /// The path of the route that was probably meant by a path that leads nowhere. They may differ
-    /// in slashes, case, hyphens and underscores, singular and plural, a letter or two, or what
-    /// comes before the resource.
+    /// The path of the route that was probably meant by a path that leads nowhere. The two may
+    /// differ in slashes, case, hyphens and underscores, singular and plural, a letter or two, or
+    /// what comes before the resource.
     pub fn near_miss(&self, path: &str) -> Option<&'static str> {
         let mut asked = plain_parts(path);
         let prefixes = asked.iter().take_while(|part| is_prefix(part)).count();

@@ -61,7 +61,7 @@ pub async fn serve<F>(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Probably out of file descriptors: others must end first.
+                // Probably out of file descriptors: other connections must end first.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -129,8 +129,9 @@ async fn run(connection: impl Future, admitted: Admitted, metrics: Arc<Metrics>)
     tokio::select! {
         // An error of a connection (reset, broken framing, deadline) ends only that connection.
         _ = connection => {}
-        // It was idle longest and makes room. A page that follows a stream connects again. A client
-        // that has not read a whole answer by now loses the rest.
+        // It was idle longest and makes room. A connection counts as idle once its answer has been
+        // made, even if it is still being sent: a client that has not read all of it loses the
+        // rest, and a page that follows a stream connects again.
         () = admitted.closing() => {}
     }
     metrics.connections(-1);

@@ -6,14 +6,16 @@ use super::text::{self, ShapedLine, Weight};
 
 /// The width of the labels' column, in points like every length here.
 pub(super) const LABEL_WIDTH: f32 = 132.0;
-/// Font sizes to try until the table fits the page, each with the most lines of one value. A longer
-/// value ends in an ellipsis; the JSON document has it in full. The last size always fits.
+/// Font sizes to try until the table fits the page, and how many lines one value may take at each
+/// size. A longer value ends in an ellipsis; the JSON document has it in full. The last size always
+/// fits.
 pub(super) const TRIALS: [(f32, usize); 7] =
     [(9.0, 6), (8.5, 6), (8.0, 6), (7.5, 4), (7.0, 3), (7.0, 2), (6.5, 1)];
 
 /// The table at one font size, shaped and measured.
 pub(super) struct TableLayout {
     pub(super) size: f32,
+    /// The title of each section, and its rows: a label, and the lines of the value.
     pub(super) sections: Vec<(&'static str, Vec<(ShapedLine, Vec<ShapedLine>)>)>,
     pub(super) height: f32,
 }

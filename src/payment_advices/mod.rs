@@ -37,7 +37,7 @@ pub const RESOURCE: Resource =
 
 crate::string_enum!(AdviceWord { PaymentAdvice "payment_advice" });
 
-/// The most deposits that an advice lists. If there are more, it also gives their number.
+/// The most deposits that an advice lists. `deposits_count` is the number of all.
 pub const DEPOSITS_COUNT_MAX: i64 = 20;
 
 /// Who sent the money.

@@ -57,7 +57,8 @@ fn figure(alternative: String, id: Identifier) -> TagGroup {
     TagGroup::with_children(figure, vec![Node::Leaf(id)])
 }
 
-/// Writes the page as a PDF. The library's faults and missing fonts are [`StoreError::Broken`].
+/// Writes the page as a PDF. An error of the PDF library, or a font that does not load, is
+/// [`StoreError::Broken`].
 pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let broken =
         |what: String| StoreError::Broken(format!("a payment advice cannot be written: {what}"));
@@ -77,7 +78,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let mut pen = Pen { surface: &mut surface };
     let is_returned = advice.status == PayoutStatus::Returned;
     if !advice.livemode {
-        pen.mark("TEST")?;
+        pen.watermark("TEST")?;
     }
 
     // Head: the document at the right, who issued it at the left.
@@ -108,12 +109,12 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         issuer_right += LOGO_ROOM;
     }
     let issuer_width = issuer_right - issuer_left;
-    let mut is_replaced = false;
+    let mut has_replacements = false;
     for (shown, weight, size, color) in issuer {
         let Some(shown) = shown else { continue };
         for line in text::wrap(shown, weight, issuer_width / size, 2).ok_or_else(fonts_fault)? {
             ids.push(pen.line(&line, issuer_left, y, size, color));
-            is_replaced |= line.has_replacements;
+            has_replacements |= line.has_replacements;
             y += size * 1.4;
         }
     }
@@ -160,22 +161,22 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         pen.text_to("Paid to the beneficiary", Weight::Regular, edge, y + 15.0, 9.0, GREY)?,
         pen.text_to(&paid, Weight::Bold, edge, y + 35.0, 18.0, color)?,
     ]));
-    let mut line = y + 53.0;
+    let mut baseline = y + 53.0;
     let mut table = TagGroup::new(Tag::Table);
     for row in &rows {
-        let label = pen.text(&row.label, Weight::Regular, left, line, 9.0, GREY)?;
-        let figure = pen.text_to(&row.figure, Weight::Regular, edge, line, 9.0, INK)?;
+        let label = pen.text(&row.label, Weight::Regular, left, baseline, 9.0, GREY)?;
+        let figure = pen.text_to(&row.figure, Weight::Regular, edge, baseline, 9.0, INK)?;
         let label =
             TagGroup::with_children(Tag::TH(TableHeaderScope::Row), vec![Node::Leaf(label)]);
         let figure = TagGroup::with_children(Tag::TD, vec![Node::Leaf(figure)]);
         table.push(TagGroup::with_children(Tag::TR, vec![label.into(), figure.into()]));
-        line += 13.0;
+        baseline += 13.0;
     }
     tree.push(table);
     let mut ids = Vec::new();
     for words in &words {
-        ids.push(pen.line(words, left, line + 1.0, 9.0, INK));
-        line += 12.5;
+        ids.push(pen.line(words, left, baseline + 1.0, 9.0, INK));
+        baseline += 12.5;
     }
     if !ids.is_empty() {
         tree.push(paragraph(ids));
@@ -187,10 +188,10 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let notes_width = if code.is_some() { WIDTH - CODE_WIDTH - 22.0 } else { WIDTH };
     let table = sections(advice);
     let mut notes = notes(advice);
-    is_replaced |= table.iter().flat_map(|section| &section.rows).any(|row| {
+    has_replacements |= table.iter().flat_map(|section| &section.rows).any(|row| {
         text::shape(&row.value, Weight::Regular).is_some_and(|line| line.has_replacements)
     });
-    if is_replaced {
+    if has_replacements {
         notes.push(format!(
             "{} stands for a character that this page's fonts do not have; the \
          JSON document shows it.",
@@ -339,9 +340,9 @@ fn fault_kind(error: &krilla::error::KrillaError) -> String {
 }
 
 fn metadata(advice: &Advice) -> Metadata {
-    let mark = if advice.livemode { "" } else { "TEST - " };
+    let prefix = if advice.livemode { "" } else { "TEST - " };
     let metadata = Metadata::new()
-        .title(format!("{mark}Payment advice {} (not a FIRC/FIRA)", advice.advice_number))
+        .title(format!("{prefix}Payment advice {} (not a FIRC/FIRA)", advice.advice_number))
         .description(format!(
             "Advice of a payment of {} ({})",
             with_currency(advice.amount),

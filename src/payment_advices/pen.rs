@@ -23,8 +23,7 @@ pub(super) const INK: (u8, u8, u8) = (24, 28, 36);
 pub(super) const GREY: (u8, u8, u8) = (92, 100, 112);
 pub(super) const RULE: (u8, u8, u8) = (196, 202, 210);
 pub(super) const SHADE: (u8, u8, u8) = (243, 245, 248);
-/// For the watermark of test mode.
-pub(super) const MARK: (u8, u8, u8) = (243, 233, 233);
+pub(super) const WATERMARK: (u8, u8, u8) = (243, 233, 233);
 pub(super) const GOOD: (u8, u8, u8) = (11, 107, 58);
 pub(super) const LINK: (u8, u8, u8) = (20, 70, 140);
 pub(super) const ALERT: (u8, u8, u8) = (166, 28, 28);
@@ -123,12 +122,12 @@ impl Pen<'_, '_> {
     }
 
     /// A watermark across the whole page.
-    pub(super) fn mark(&mut self, shown: &str) -> Result<(), StoreError> {
+    pub(super) fn watermark(&mut self, shown: &str) -> Result<(), StoreError> {
         let line = text::shape(shown, Weight::Bold).ok_or_else(fonts_fault)?;
         let size = 560.0 / line.width.max(1.0);
         self.surface
             .start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::Watermark)));
-        self.surface.set_fill(fill(MARK));
+        self.surface.set_fill(fill(WATERMARK));
         self.surface.push_transform(&Transform::from_rotate_at(
             -52.0,
             PAGE_WIDTH / 2.0,

@@ -89,7 +89,7 @@ const fn place(mode: Mode) -> &'static SealedPlace {
 }
 
 /// The unsealed list of a mode's keys, oldest first; each takes [`ENTRY_BYTES`].
-fn seeds(
+fn open_entries(
     sealer: &Sealer,
     mode: Mode,
     sealed: Option<&[u8]>,
@@ -99,7 +99,7 @@ fn seeds(
 }
 
 fn keys(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<Vec<SigningKey>, StoreError> {
-    let plain = seeds(sealer, mode, meta::read(tx, place(mode).name())?.as_deref())?;
+    let plain = open_entries(sealer, mode, meta::read(tx, place(mode).name())?.as_deref())?;
     let entries = plain.expose_secret().chunks(ENTRY_BYTES);
     let read = |entry: &[u8]| {
         let (created, seed) = entry
@@ -129,7 +129,7 @@ pub fn rotate(
     mode: Mode,
 ) -> Result<PublicKey, StoreError> {
     let stored = meta::read(tx, place(mode).name())?;
-    let known = seeds(sealer, mode, stored.as_deref())?;
+    let known = open_entries(sealer, mode, stored.as_deref())?;
     if known.expose_secret().len() >= KEYS_COUNT_MAX * ENTRY_BYTES {
         return Err(StoreError::Broken(format!(
             "there are {KEYS_COUNT_MAX} keys already, and every one is kept"

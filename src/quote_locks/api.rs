@@ -55,8 +55,8 @@ pub struct Fee {
     pub details: Vec<FeeDetail>,
 }
 
-/// A fee with its parts. `amount` is what is kept in the sell currency; GST stands beside it with
-/// its own currency.
+/// A fee with its parts. `amount` is what is kept in the sell currency. It does not include GST,
+/// which is a part with a currency of its own.
 pub fn fee_view(fee: Money, gst: Option<Gst>) -> Fee {
     let plain = |name: &str, amount| FeeDetail {
         name: name.into(),

@@ -19,7 +19,8 @@ pub const GST_PAISE_MIN: i64 = 4_500;
 /// Tax on one exchange, in rupees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gst {
-    /// The value of the service by the rule's table, rounded half up to the paisa for showing.
+    /// The value of the service by the rule's table, rounded half up to the paisa. It is only
+    /// shown: the tax is computed from the exact value.
     pub taxable: Money,
     pub amount: Money,
 }

@@ -120,8 +120,8 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// What an amount buys, and the tax in it: (amount less fee) at the rate, rounded down to the
-    /// paisa, less the tax.
+    /// What an amount buys, and the tax that was deducted. What it buys is (amount less fee) at the
+    /// rate, rounded down to the paisa, less the tax.
     pub fn bought(&self, sell: Money) -> Result<(Money, Option<Gst>), StoreError> {
         let gross = sell.minus(self.fee)?.exchanged(self.rate, Currency::Inr)?;
         if !self.is_gst_charged {

@@ -57,7 +57,7 @@ crate::stored! {
 }
 
 /// Gives the lock to a transfer. If two transactions try, the second changes no row. `execute_one`
-/// makes that a conflict, so its rules run again and find the lock used.
+/// makes that a conflict, so the second transaction runs again and finds the lock used.
 pub fn take(
     tx: &mut dyn Tx,
     lock: &QuoteLock,
@@ -89,8 +89,8 @@ pub fn list(
         let FilterValue::Text(status) = value else { return true };
         if *filter == "status" {
             conditions.push(match QuoteLockStatus::parse(status) {
-                // `list::read_with` binds one number to each condition. This one needs none, so
-                // `created <= ?` always holds.
+                // `list::read_with` binds one number to each condition. This one needs none, so it
+                // has `created <= ?`, which always holds.
                 Some(QuoteLockStatus::Used) => {
                     ("transfer_id IS NOT NULL AND created <= ?", i64::MAX)
                 }

@@ -211,8 +211,8 @@ fn screen_and_store_hits(
 }
 
 /// Ends the hold by screening, after the operator cleared the address (`hundi decide ID approve`).
-/// It may then be sent, unless the bank's reports hold it too. Answers `false` for a refund
-/// that is not held.
+/// The refund may then be sent, unless the bank's reports hold it too. Answers `false` for a refund
+/// that screening does not hold.
 pub fn end_screening_hold(
     tx: &mut dyn Tx,
     now: &mut Now,

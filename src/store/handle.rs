@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::Tx;
-pub use super::jobs::{Epilogue, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Signals, no_epilogue};
+pub use super::jobs::{Epilogue, LaneStats, QUEUE_JOBS_MAX, SCAN_READERS_MAX, Signals, no_epilogue};
 use super::jobs::{Job, Ran, ReadJob};
 use super::key_segments::KEYS_IN_SEGMENT_MAX;
 use super::lane::Embedded;
@@ -18,23 +18,23 @@ use super::postgres::{self, Postgres, PostgresUrl};
 use super::sqlite::{self, SqliteTx};
 use crate::kernel::{Clock, Now, OperationError, StoreError};
 
-/// Reads by key that run at the same time, beside the [`READERS_MAX`] scans.
+/// Reads by key that run at the same time, beside the [`SCAN_READERS_MAX`] scans.
 const POINT_READERS_MAX: usize = 8;
 /// Reports that run at the same time, whoever asks for them.
 const REPORTS_MAX: usize = 2;
 /// How long a read waits for a connection before it is refused with 503.
 const READER_WAIT_SECONDS_MAX: u64 = 5;
 
-/// What a read is likely to cost. Each kind has a number of permits, and a read waits for one of
-/// them, so that no kind keeps another waiting.
+/// What a read is likely to cost. Permits bound how many reads of a kind run at the same time, so
+/// that cheap reads do not wait behind expensive ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cost {
     /// A few rows by key. On the embedded store it runs on the thread that asks, and has
     /// [`POINT_READERS_MAX`] permits of its own. On PostgreSQL it needs no permit and takes any
     /// free connection.
     Point,
-    /// More rows, on a thread that may block: [`READERS_MAX`] permits on the embedded store, and on
-    /// PostgreSQL fewer than there are connections.
+    /// More rows, on a thread that may block: [`SCAN_READERS_MAX`] permits on the embedded store,
+    /// and on PostgreSQL fewer than there are connections.
     Scan,
     /// Reads much, such as a month of transfers. It needs one of at most [`REPORTS_MAX`] permits in
     /// addition to that of a scan.
@@ -159,7 +159,7 @@ impl Database {
     pub fn server(&self) -> Result<Option<postgres::Server>, StoreError> {
         match self {
             Database::Sqlite(_) => Ok(None),
-            Database::Postgres(url) => postgres::look(url).map(Some),
+            Database::Postgres(url) => postgres::describe_server(url).map(Some),
         }
     }
 
@@ -304,7 +304,7 @@ impl Store {
         let engine = Engine::Embedded {
             embedded,
             points: Arc::new(Semaphore::new(POINT_READERS_MAX)),
-            scans: Arc::new(Semaphore::new(READERS_MAX)),
+            scans: Arc::new(Semaphore::new(SCAN_READERS_MAX)),
         };
         let reports = Arc::new(Semaphore::new(REPORTS_MAX));
         Ok(Store { engine: Arc::new(engine), signals, stats, clock, reports })
@@ -368,8 +368,8 @@ impl Store {
         }
     }
 
-    /// Why nothing can be written, if the store knows: a commit that does not end, or a database
-    /// that went back in time.
+    /// Why nothing can be written, if the store knows, such as a commit that does not end, or a
+    /// database that went back in time.
     pub fn write_fault(&self) -> Option<String> {
         if let Engine::Postgres { postgres, .. } = &*self.engine
             && let Some(reason) = postgres.halted()

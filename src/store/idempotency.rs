@@ -132,8 +132,9 @@ pub fn run(
 
 /// Where the answer goes.
 enum Slot {
-    /// Nothing is stored for the key, or only an expired answer; then its segment is `expired_in`.
-    Free { expired_in: Option<i64> },
+    /// Nothing is stored for the key, or only an expired answer: then the key is still in
+    /// `expired_segment`.
+    Free { expired_segment: Option<i64> },
     /// The key's row was written with the identifier of the answer to come, so that other
     /// transactions wait for the row.
     Claimed(InternalId),
@@ -156,9 +157,9 @@ fn claim_slot(
     Ok(match find(tx, now, claim, seal)? {
         FoundKey::Answer(answer) => Claiming::Answered(answer),
         FoundKey::Expired { segment, .. } => {
-            Claiming::Slot(Slot::Free { expired_in: Some(segment) })
+            Claiming::Slot(Slot::Free { expired_segment: Some(segment) })
         }
-        FoundKey::Nothing => Claiming::Slot(Slot::Free { expired_in: None }),
+        FoundKey::Nothing => Claiming::Slot(Slot::Free { expired_segment: None }),
     })
 }
 
@@ -333,10 +334,10 @@ fn store(
     } else {
         (BodyForm::Packed, pack::pack(&answer.body))
     };
-    if let Slot::Free { expired_in } = slot {
-        if let Some(segment) = expired_in {
-            // The key moves to the newest segment, so that an old segment ends a day after it was
-            // closed.
+    if let Slot::Free { expired_segment } = slot {
+        if let Some(segment) = expired_segment {
+            // The key moves to the newest segment, so that an old segment has no keys left a day
+            // after it was closed.
             tx.execute_one(
                 "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2",
                 values![segment, &claim.key_hash],
@@ -406,7 +407,8 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     for mut row in old {
         let (answer_id, key_hash) = (row.bytes()?, row.array::<16>()?);
         let candidates: Vec<i64> = tx.key_segments()?.candidates(&key_hash).collect();
-        // An expired key is in its oldest segment, unless the key was used again.
+        // The oldest segment first, because the key has expired. The row of a key that was used
+        // again names another answer, and stays.
         for segment in candidates.into_iter().rev() {
             let sql =
                 "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";

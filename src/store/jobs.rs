@@ -14,8 +14,9 @@ use crate::kernel::{Now, StoreError};
 
 /// Jobs that may wait. More are refused with 503, because they would wait longer than clients do.
 pub const QUEUE_JOBS_MAX: usize = 8_192;
-/// Connections of the embedded store that read at the same time.
-pub const READERS_MAX: usize = 8;
+/// Scans of the embedded store that run at the same time, each on a connection of its own. Reads by
+/// key run beside them.
+pub const SCAN_READERS_MAX: usize = 8;
 
 /// Runs at the end of a group that wrote outbox rows: the sequencer.
 pub type Epilogue = fn(&mut dyn Tx, &mut Now) -> Result<(), StoreError>;
@@ -79,11 +80,11 @@ pub struct LaneStats {
     /// too.
     pub round_trips: AtomicU64,
     /// On the embedded store: the last commit that had anything to write failed. On PostgreSQL: the
-    /// last attempt to connect or to raise the mark (`postgres/watch.rs`) failed.
+    /// last attempt to connect failed, or `postgres/watch.rs` found that nothing can be written.
     pub is_failing: AtomicBool,
     /// Connections made to a server, reconnects included.
     pub connections_made: AtomicU64,
-    /// How long writing transactions waited for a free connection.
+    /// How long transactions, reads included, waited for a free connection.
     pub wait_microseconds: AtomicU64,
     /// Why writes fail, in words for an operator, if the store knows.
     pub write_fault: Mutex<Option<String>>,

@@ -1,5 +1,5 @@
 //! A blocked Bloom filter that says which idempotency keys a closed segment may hold, so that
-//! nearly all look-ups of new keys end in memory.
+//! nearly all look-ups of new keys end in memory. `chains/watched.rs` has filters of addresses.
 
 use crate::kernel::StoreError;
 
@@ -12,7 +12,8 @@ const BLOCK_BYTES: usize = BLOCK_WORDS * 8;
 const KEYS_PER_BLOCK: usize = BLOCK_BYTES * 8 / 16;
 /// Bits that a key sets. Nine bits of the key's hash choose each.
 const KEY_BITS: u32 = 7;
-const FORM: u8 = 1;
+/// The first byte of a stored filter.
+const FORMAT: u8 = 1;
 
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
@@ -67,11 +68,11 @@ impl KeyFilter {
         )
     }
 
-    /// What is stored, and its checksum, which also covers the segment's number. What is stored is
-    /// a byte for its form, then the blocks.
+    /// The bytes to store, and their checksum, which also covers the segment's number. The bytes
+    /// are `FORMAT`, then the blocks.
     pub fn to_bytes(&self, segment: i64) -> (Vec<u8>, i64) {
         let mut bytes = Vec::with_capacity(1 + self.blocks.len() * BLOCK_BYTES);
-        bytes.push(FORM);
+        bytes.push(FORMAT);
         bytes.extend(self.blocks.iter().flat_map(|block| block.0).flat_map(u64::to_le_bytes));
         let checksum = checksum(segment, &bytes);
         (bytes, checksum)
@@ -89,8 +90,8 @@ impl KeyFilter {
                 "the filter of segment {segment} of the idempotency keys cannot be read"
             ))
         };
-        let (form, words) = bytes.split_first().ok_or_else(damaged)?;
-        if *form != FORM
+        let (format, words) = bytes.split_first().ok_or_else(damaged)?;
+        if *format != FORMAT
             || words.is_empty()
             || words.len() % BLOCK_BYTES != 0
             || checksum(segment, bytes) != stored_checksum

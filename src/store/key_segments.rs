@@ -19,8 +19,9 @@ use super::key_filter::KeyFilter;
 use crate::kernel::StoreError;
 use crate::values;
 
-/// Keys in a segment before it is closed; a group of transactions may exceed it. They fill about
-/// 200 pages, so the keys of one commit share some pages, and those of one checkpoint nearly all.
+/// Keys in a segment before it is closed; a group of transactions may exceed it. A full segment
+/// has about 200 pages. So keys of the same commit share some pages, and keys that come between two
+/// checkpoints share nearly all.
 pub const KEYS_IN_SEGMENT_MAX: usize = 16_384;
 /// Keys that are read at once when a segment is closed.
 const KEYS_AT_ONCE: i64 = 1_024;

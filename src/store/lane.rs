@@ -18,7 +18,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::jobs::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Ran, Signals};
+use super::jobs::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, Ran, SCAN_READERS_MAX, Signals};
 use super::key_segments::KeySegments;
 use super::sqlite::{self, RunAgain, SqliteTx, Undo};
 use super::{Signal, Tx, failpoint, plan_statistics, rests};
@@ -50,11 +50,11 @@ impl Readers {
     /// Keeps a connection for the next read, unless there are enough idle ones.
     fn give(&self, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < READERS_MAX * 2 {
+        if idle.len() < SCAN_READERS_MAX * 2 {
             idle.push(connection);
         }
     }
-    /// Runs one consistent read; a report pauses again and again (`rests.rs`). A connection on
+    /// Runs one consistent read; a report rests again and again (`rests.rs`). A connection on
     /// which the transaction failed is dropped.
     pub(super) fn run<T>(
         &self,
@@ -151,7 +151,7 @@ impl Embedded {
     }
 }
 
-/// Faults that tests plant to see that they notice them; see [`failpoint`].
+/// Faults that a test plants to show that it notices them; see [`failpoint`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InjectedFault {
     None,
@@ -182,7 +182,7 @@ struct Lane {
     signals: Arc<Signals>,
     stats: Arc<LaneStats>,
     group_last: usize,
-    /// How many of the next groups get savepoints at once.
+    /// How many of the next groups run with savepoints from the start.
     groups_with_savepoints_left: u32,
     key_segments: KeySegments,
     /// SQLite's data version in the last transaction; `None` before the first one.
@@ -239,13 +239,14 @@ impl Lane {
         closing: &mut Option<oneshot::Sender<()>>,
     ) {
         const LINGER_MICROSECONDS_MAX: u64 = 400;
-        const PAUSE_MICROSECONDS: u64 = 60;
+        // If no job comes for this long, the wait ends early.
+        const SILENCE_MICROSECONDS_MAX: u64 = 60;
         if group.len() * 2 > self.group_last {
             return;
         }
         let end = std::time::Instant::now() + Duration::from_micros(LINGER_MICROSECONDS_MAX);
         while group.len() < GROUP_JOBS_MAX && closing.is_none() && std::time::Instant::now() < end {
-            match messages.recv_timeout(Duration::from_micros(PAUSE_MICROSECONDS)) {
+            match messages.recv_timeout(Duration::from_micros(SILENCE_MICROSECONDS_MAX)) {
                 Ok(message) => take(message, group, closing),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
             }
@@ -468,7 +469,7 @@ mod tests {
         );
         let (release, released) = std::sync::mpsc::channel::<()>();
         let released = Arc::new(Mutex::new(released));
-        for index in 0..READERS_MAX * 4 {
+        for index in 0..SCAN_READERS_MAX * 4 {
             let (tell, told) = oneshot::channel();
             let (running, running_most, begun, released) =
                 (running.clone(), running_most.clone(), begun.clone(), released.clone());
@@ -483,7 +484,7 @@ mod tests {
                 Ok(())
             });
             let mut read = std::pin::pin!(read);
-            if index < READERS_MAX {
+            if index < SCAN_READERS_MAX {
                 // The caller hangs up once its read runs.
                 tokio::select! {
                     _ = &mut read => panic!("the read was not held"),
@@ -503,7 +504,7 @@ mod tests {
         }
         assert_eq!(
             (running_most.load(Ordering::SeqCst), begun.load(Ordering::SeqCst)),
-            (READERS_MAX, READERS_MAX)
+            (SCAN_READERS_MAX, SCAN_READERS_MAX)
         );
         store.close().await;
         std::fs::remove_dir_all(folder).unwrap();

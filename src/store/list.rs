@@ -11,8 +11,8 @@ pub struct Listing<'a> {
     pub key: (&'static str, Value<'a>),
 }
 
-/// The only table whose identifiers are minted in the order in which they become visible, by the
-/// sequencer, so that no row can appear in front of another.
+/// The only table whose pages need no floor: the sequencer mints its identifiers in the order in
+/// which they become visible, so no row appears later with a lower identifier.
 const MINTED_AS_VISIBLE: &str = "events";
 
 /// The column and the comparison of a filter. A filter is named after its column; a filter of a
@@ -37,11 +37,11 @@ pub fn read(
     read_with(tx, listing, page, &[])
 }
 
-/// The condition for the rows of one other object, in a form that only an index over the key,
-/// `column` and the identifier serves. With `column = ?` in the order of identifiers, PostgreSQL
-/// could also walk along the primary key and filter. With stale statistics it does, and reads every
-/// newer row of the account.
-fn within(column: &str, rising: bool, has_cursor: bool) -> String {
+/// The condition for the rows that name one other object in `column`. Only an index over the key,
+/// that column and the identifier serves this form. With `column = ?` in the order of identifiers,
+/// PostgreSQL could also walk along the primary key and filter. With stale statistics it does, and
+/// reads every newer row of the account.
+fn object_condition(column: &str, rising: bool, has_cursor: bool) -> String {
     match (has_cursor, rising) {
         (false, _) => format!(" AND {column} >= ?2 AND {column} <= ?2"),
         (true, true) => format!(" AND {column} <= ?2 AND ({column}, id) > (?2, ?3)"),
@@ -74,7 +74,7 @@ pub fn read_with(
     if let Some((column, id)) = object {
         values.push(Value::Id(id));
         values.extend(cursor.map(Value::Id));
-        sql.push_str(&within(column, rising, cursor.is_some()));
+        sql.push_str(&object_condition(column, rising, cursor.is_some()));
         order = format!("{column} {direction}, {order}");
     } else if let Some(cursor) = cursor {
         values.push(Value::Id(cursor));

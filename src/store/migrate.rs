@@ -119,7 +119,8 @@ const TURN: &str = "SELECT pg_advisory_xact_lock(114853572536653)";
 /// a transaction that held one table and waited for the next could deadlock with requests that
 /// lock them in the other order.
 pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
-    // A schema that is up to date is left alone, so that a user who may not change it can serve.
+    // A schema that is up to date is left alone, so that a node can serve whose database role may
+    // not change it.
     let found = schema_version(tx)?;
     if found >= schema_known() {
         return missing(tx, found).map(|_| false);

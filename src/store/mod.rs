@@ -292,10 +292,10 @@ pub enum Signal {
 }
 
 /// Where the floor of visible identifiers is. Below it no further object can appear, because every
-/// transaction that may still commit mints higher identifiers.
+/// transaction that may still commit mints identifiers at the floor or above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VisibilityFloor {
-    /// Above the last identifier that was asked about.
+    /// It has passed the identifier that was asked about.
     Passed,
     /// At this identifier, because of the transactions that run now. The store has begun a new
     /// view, so read the page again and leave out everything at the floor or above.
@@ -311,7 +311,7 @@ pub trait Tx {
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
     /// Announces a query that this transaction will run with the same text and values. A store that
     /// is reached over a network sends it together with the next statement, and has the answer when
-    /// the query is run. Statements between that one and the query must not change rows.
+    /// the query is run. If a statement in between changes rows, the query is sent again.
     fn prefetch(&mut self, _sql: &str, _values: &[Value<'_>]) -> Result<(), StoreError> {
         Ok(())
     }
@@ -328,8 +328,8 @@ pub trait Tx {
     fn rollback_to(&mut self) -> Result<(), StoreError>;
     /// Wakes a worker once this transaction has committed.
     fn signal(&mut self, signal: Signal);
-    /// Whether transactions that run now can still put an object in front of `last_id`. Only a view
-    /// asks: after it has read a page, or to wait for earlier transactions
+    /// Whether transactions that run now can still commit an object with an identifier below
+    /// `last_id`. Only a view asks: after it has read a page, or to wait for earlier transactions
     /// (`key_rotation::await_earlier`).
     fn visibility_floor(&mut self, _last_id: u128) -> Result<VisibilityFloor, StoreError> {
         Ok(VisibilityFloor::Passed)

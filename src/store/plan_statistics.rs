@@ -47,8 +47,8 @@ pub fn set_plan_statistics(connection: &Connection) -> Result<(), StoreError> {
         }
         for (index, _) in &indexes {
             let columns = columns_of(index)?;
-            // The number of all rows, then of the rows with one value of each column and those
-            // before it. The last column makes a row unique.
+            // First the number of all rows. Then, for each column, how many rows have the same
+            // value in it and in the columns before it. The last column makes a row unique.
             let mut figures = vec![ROWS];
             for (place, column) in columns.iter().enumerate() {
                 let is_last = place + 1 == columns.len();

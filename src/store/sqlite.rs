@@ -20,9 +20,9 @@ const BUSY_SECONDS_MAX: u64 = 5;
 /// several times until then is written to that file once.
 pub const CHECKPOINT_PAGES: i64 = 10_000;
 const STATEMENTS_CACHED_MAX: usize = 256;
-/// How much of the database a connection keeps in memory. The writer keeps less: it returns to few
-/// pages, because its keys append or are close together, and each commit that splits a page
-/// searches everything it keeps.
+/// How much of the database a connection keeps in memory. The writer keeps less. Its keys are
+/// appended or lie close together, so it needs few pages a second time, and each commit that splits
+/// a page searches everything that it keeps.
 const READER_CACHE_KIBIBYTES: i64 = 16 * 1024;
 const WRITER_CACHE_KIBIBYTES: i64 = 8 * 1024;
 /// How much of the file a reading connection maps into memory instead of copying it, so that a

@@ -20,9 +20,9 @@ const LOOK_SECONDS: u64 = 2;
 const STEP_MILLISECONDS_MIN: i64 = 2_000;
 /// After how many checks the service's time is stored.
 const LOOKS_PER_NOTE: u64 = 15;
-/// How far the time must be from the stored time plus the time that passed since, to count as a
-/// step.
-const START_MILLISECONDS_MIN: i64 = 60_000;
+/// The time is expected to be the stored time plus the time that has passed since. A smaller
+/// difference than this is no step.
+const NOTED_STEP_MILLISECONDS_MIN: i64 = 60_000;
 
 /// Name of the stored time, in Unix milliseconds.
 const CLOCK_NOTE: &str = "clock_milliseconds";
@@ -142,8 +142,8 @@ fn note_in(
     let step = last.map_or(0, |last| instant_milliseconds - last - passed.unwrap_or(0));
     // Within one boot the uptime shows how much time has passed. Across boots it does not: then a
     // later time may be right, and only an earlier one is a step.
-    let is_step =
-        step <= -START_MILLISECONDS_MIN || (step >= START_MILLISECONDS_MIN && passed.is_some());
+    let is_step = step <= -NOTED_STEP_MILLISECONDS_MIN
+        || (step >= NOTED_STEP_MILLISECONDS_MIN && passed.is_some());
     let step_milliseconds = if is_step { step } else { 0 };
     if step_milliseconds < 0 {
         tasks::make_all_due_earlier(tx, -step_milliseconds)?;
@@ -151,6 +151,7 @@ fn note_in(
         tx.signal(Signal::Tasks);
         tx.signal(Signal::Deliveries);
     }
+    // An earlier extension holds as long as it would without the step.
     let before = instant_milliseconds / 1000 - step_milliseconds / 1000;
     let mut answers_longer =
         longer.map(|[seconds, until]| (seconds, until)).filter(|(_, until)| *until > before);

@@ -37,8 +37,8 @@ const DERIVED_AT_ONCE: usize = 64;
 pub async fn reserve_addresses(app: &AppState) {
     let services = app.services.clone();
     let reserved = app.store.write(move |tx, _| {
-        let due = services.all_ports().map(|ports| &ports.addresses);
-        Ok(due
+        let pools = services.all_ports().map(|ports| &ports.addresses);
+        Ok(pools
             .map(|pool| if pool.needs_indices() { pool.reserve(tx).map(Some) } else { Ok(None) })
             .collect::<Result<Vec<_>, _>>()?)
     });

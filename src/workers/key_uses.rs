@@ -14,7 +14,7 @@ use crate::keys;
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 /// Keys that one transaction writes.
 const KEYS_AT_ONCE: usize = 500;
-/// How long the end waits for the store. Nobody waits for these times.
+/// How long a stop waits for the store. It does no harm to lose these times.
 const END_WAITS: Duration = Duration::from_secs(2);
 
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {

@@ -1,5 +1,5 @@
-//! Stores the words of names that were written by versions which stored none, or other words. It
-//! walks once through all senders and beneficiaries.
+//! Stores the words of names that an earlier version wrote, which stored no words of them or other
+//! ones. It walks once through all senders and beneficiaries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::{keys, name_words};
 /// Names whose words one transaction stores.
 const NAMES_AT_ONCE: i64 = 200;
 /// Name of the stored position of the walk: the scope, whether its senders or beneficiaries are
-/// walked, and the last one of them. Another name begins another walk: change it when
-/// [`name_words::words`] finds other words. Before, it was `name_words_place`.
+/// walked, and the last one of them. Change it when [`name_words::words`] finds other words, so
+/// that another walk begins. Before, it was `name_words_place`.
 const PLACE: &str = "name_words_place_2";
 const DONE: &[u8] = b"done";
 

@@ -27,7 +27,7 @@ const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
 /// How long after a conflict with another transaction a task is tried again. That transaction will
 /// have ended by then.
-const TASK_MET_MILLISECONDS: i64 = 250;
+const CONFLICT_RETRY_MILLISECONDS: i64 = 250;
 
 /// Runs tasks that are due, oldest first, each in a savepoint of its own: up to `tasks_max`, and
 /// for up to `TASKS_SECONDS_MAX`. Answers how many it took.
@@ -93,7 +93,7 @@ fn run_apart(
             tx.rollback_and_release()?;
             tracing::info!(task = task.kind.as_str(), id = %task.id, %met, "a task met another \
              transaction and is tried again in 0.25 s");
-            tasks::put_off(tx, task, now.instant_milliseconds() + TASK_MET_MILLISECONDS)
+            tasks::put_off(tx, task, now.instant_milliseconds() + CONFLICT_RETRY_MILLISECONDS)
         }
         Err(error) => {
             tx.rollback_and_release()?;

@@ -9,7 +9,7 @@ mod rows;
 
 use super::Beneficiary;
 use super::state::BeneficiaryStatus;
-use super::verification::{name_holder, question, screen_and_apply};
+use super::verification::{keep_holder_name, question, screen_and_apply};
 use crate::account_verification::{AccountQuestion, LookedUp};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, InternalId, Now, Scope, StoreError};
@@ -71,8 +71,8 @@ pub fn forget(
     rows::forget(tx, scope, beneficiary_id)
 }
 
-/// Takes questions that are due, with a lease. A beneficiary that is no longer in verification has
-/// no question.
+/// Takes questions that are due, with a lease. Removes those about beneficiaries that are no longer
+/// in verification.
 pub fn claim(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -137,7 +137,7 @@ pub fn finish(
             }
             let Some(mut beneficiary) = waiting(tx, look_up)? else { return Ok(false) };
             if let LookedUp::Named { holder_name, .. } = outcome {
-                name_holder(tx, now, services, &mut beneficiary, holder_name)?;
+                keep_holder_name(tx, now, services, &mut beneficiary, holder_name)?;
             }
             screen_and_apply(tx, now, services, &mut beneficiary, *answer)?;
             Ok(true)
@@ -151,7 +151,7 @@ fn pause_seconds(attempts_count: i64) -> i64 {
     (PAUSE_SECONDS_MIN << doublings).min(PAUSE_SECONDS_MAX)
 }
 
-/// When the next question is due, by the store's clock.
+/// When the next question is due, in milliseconds of the store's clock.
 pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
     rows::next_due(tx)
 }

@@ -97,7 +97,7 @@ pub fn forget(
     .map(|_| ())
 }
 
-/// Makes those questions due now that are due within one lease from now.
+/// Makes those questions due now that are due after now and by `until_milliseconds`.
 pub fn release(
     tx: &mut dyn Tx,
     now_milliseconds: i64,

@@ -35,7 +35,8 @@ pub struct RpcNode {
     /// Whether the node is known to lack the tag `finalized`; then the tag is not tried again.
     lacks_finalized: AtomicBool,
     lacks_block_receipts: AtomicBool,
-    /// Whether TRON's own interface does not show blocks either; true on other chains.
+    /// Whether the node is known to lack [`block_info::PATH`] of TRON's own interface; true on
+    /// other chains.
     lacks_block_info: AtomicBool,
 }
 
@@ -87,7 +88,7 @@ impl RpcNode {
     }
 
     /// Asks many questions whose answers have the same type. If the node refuses for a while, this
-    /// waits for it, because otherwise everything read before would be lost.
+    /// waits for it, because otherwise everything that the caller read before would be lost.
     async fn many<T: DeserializeOwned>(
         &self,
         requests: &[RpcRequest],
@@ -197,7 +198,8 @@ impl RpcNode {
     }
 
     /// The newest block that cannot be replaced. Nodes older than java-tron 4.8.0 lack the tag
-    /// `finalized`; then TRON's own interface on the same host is asked for the solidified height.
+    /// `finalized`; then TRON's own interface on the same host is asked for the last solidified
+    /// block, which is TRON's word for final.
     async fn final_block(&self) -> Result<FinalBlock, NodeError> {
         if !self.lacks_finalized.load(Ordering::Relaxed) {
             let header: Result<Option<Header>, NodeError> =

@@ -112,8 +112,8 @@ impl ChainNode for RpcNode {
     }
 }
 
-/// A text as contracts return it: with offset and length, or as 32 bytes of which zeros fill the
-/// rest.
+/// Reads a text as contracts return it: with offset and length, or as 32 bytes that zeros fill up.
+/// `None` if it is not 1 to [`SYMBOL_LENGTH_MAX`] characters.
 fn text_of(data: &[u8]) -> Option<String> {
     let number = |at: usize| -> Option<usize> {
         let (high, low) = data.get(at..at.checked_add(32)?)?.split_at(24);

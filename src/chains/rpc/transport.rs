@@ -396,7 +396,8 @@ impl Transport {
                     self.batch_max.store(count / 2, Ordering::Relaxed)
                 }
                 Err(SendError::Node(NodeError::Limited(_))) if is_patient => {}
-                // An HTTP status that refuses this one question.
+                // The node refused this one question with an HTTP status, or its answer is too
+                // long.
                 Err(SendError::Node(
                     error @ (NodeError::MethodMissing(_)
                     | NodeError::Refused(_)

@@ -68,7 +68,7 @@ impl Field for RangedAmount {
     }
 }
 
-/// A positive amount of a token with at most six decimals, of at most [`TokenAmount::MAX`].
+/// A positive amount of a token with at most six decimals. Its user checks [`TokenAmount::MAX`].
 #[derive(Clone, Copy)]
 pub struct TokenAmount(pub Money);
 

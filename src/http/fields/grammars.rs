@@ -177,7 +177,7 @@ const DATE_PATTERN: &str = "^((19|20)[0-9]{2}-((0[13578]|1[02])-(0[1-9]|[12][0-9
     |(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))\
     |(19(0[48]|[2468][048]|[13579][26])|20([02468][048]|[13579][26]))-02-29)$";
 
-/// An address as a browser parses it, so that no two readers see different hosts in it.
+/// A URL as a browser parses it, so that no two readers see different hosts in it.
 fn https_url(text: &str) -> Option<String> {
     let rest = text.strip_prefix("https://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -203,7 +203,7 @@ static COUNTRY_PATTERN: LazyLock<String> = LazyLock::new(|| {
     pattern + "])$"
 });
 
-/// An address in the form of any chain. The chain is judged later, with the object.
+/// A blockchain address in the form of any chain. The chain is judged later, with the object.
 impl Field for ChainAddress {
     fn schema() -> Value {
         let (length_min, length_max) = address_lengths();

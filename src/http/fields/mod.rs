@@ -61,7 +61,7 @@ const NOT_BLANK_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*[^\u0000-\u001F
 /// For schemas: the same, and no character that overrides the direction of letters.
 const NAME_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F\u202D\u202E]*[^\u0000-\u001F\u007F-\u009F\u202D\u202E\s][^\u0000-\u001F\u007F-\u009F\u202D\u202E]*$";
 
-/// Any text of `MIN` to `MAX` characters without control characters.
+/// A text of `MIN` to `MAX` characters that is not blank and has no control characters.
 #[derive(Clone)]
 pub struct Text<const MIN: usize, const MAX: usize>(pub String);
 

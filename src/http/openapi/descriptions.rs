@@ -1,4 +1,4 @@
-//! What the document says of tags, properties and parameters. Most names mean the same in every
+//! What the OpenAPI document says of properties and parameters. Most names mean the same in every
 //! object, and are described once; the others are described for each place.
 
 /// The description of a property by its name.

@@ -17,8 +17,8 @@ mod descriptions;
 /// answers; in this order the requests lead to a settled payout.
 const EXAMPLES: &str = include_str!("examples.json");
 
-/// Schemas that the document calls otherwise than the code: their names would collide with others
-/// in generated clients, or say nothing outside the code.
+/// Schemas that have another name in the document than in the code, where their names would collide
+/// with others in generated clients, or say nothing to callers.
 const RENAMED: &[(&str, &str)] = &[
     ("Address", "PostalAddress"),
     ("Nothing", "EmptyBody"),
@@ -28,8 +28,8 @@ const RENAMED: &[(&str, &str)] = &[
     ("TransferPayout", "SettledPayout"),
 ];
 
-/// The tag of what receivers are sent. Generators make one file for each tag, so it is no
-/// resource's: the file would be written twice.
+/// The tag of webhooks. No resource has it too, because generators make one file for each tag, and
+/// would write that file twice.
 const WEBHOOKS_TAG: &str = "webhooks";
 
 /// The document, for a server at `public_url`. `resources` describes what the routes begin with.
@@ -137,7 +137,7 @@ fn finish(node: &mut Value, place: &str) {
                     if let (Value::Object(schema), Some(description)) = (&mut *schema, known) {
                         schema.entry("description").or_insert(description.into());
                     }
-                    // One of several paragraphs is Markdown, whose lists keep their lines.
+                    // A description of several paragraphs is Markdown, and needs its line breaks.
                     if let Some(Value::String(description)) = schema.get_mut("description")
                         && !description.contains("\n\n")
                     {
@@ -282,7 +282,7 @@ fn operation_id(route: &Route) -> String {
     };
     let (resource, below) = match path.split_once("/{id}") {
         Some(parts) => parts,
-        // Of the resource as a whole, such as events/checkpoint.
+        // An operation on the resource as a whole, such as events/checkpoint.
         None => path.split_once('/').unwrap_or((path, "")),
     };
     let one = match resource.strip_suffix("ies") {
@@ -301,7 +301,7 @@ fn operation_id(route: &Route) -> String {
         (Verb::Delete, _) => format!("delete_{one}"),
         (Verb::Post, []) if route.path.contains("{id}") => format!("update_{one}"),
         (Verb::Post, []) => format!("create_{one}"),
-        // The last part begins with what is done.
+        // The last part begins with a verb, such as `rotate_secret`.
         (Verb::Post, [parts @ .., last]) => {
             let (verb, rest) = last.split_once('_').unwrap_or((last, ""));
             let rest = if rest.is_empty() { None } else { Some(rest) };
@@ -460,7 +460,7 @@ fn error_schema() -> Value {
     })
 }
 
-/// The set of codes is open, so no generator makes a closed type of it.
+/// `code` is no enum: codes are added, and generators would make a closed type of an enum.
 fn error_entry_schema() -> Value {
     let meanings: Vec<String> = Code::ALL.iter().copied().map(meaning).collect();
     json!({

@@ -9,7 +9,7 @@
 //! - Beyond it: the server knows the transaction, because what it wrote stands before the position.
 //!   So the number is not used again, and its status says whether the commit was replayed too.
 //!
-//! Kept are the highest position of the acknowledged commits, and the numbers of those commits that
+//! The node keeps the highest position of the acknowledged commits, and the numbers of those that
 //! no later one covers. A commit covers those that were acknowledged before it asked for its
 //! footprint, because their records are before its position.
 
@@ -43,8 +43,8 @@ pub(super) struct Acknowledged {
     timeline: i64,
     count: u64,
     position: i64,
-    /// Commits that no later one covers: for each its number, counted as they were acknowledged,
-    /// and its footprint.
+    /// Commits that no later one covers: for each its place in the order of acknowledgement, from
+    /// 1, and its footprint.
     uncovered: Vec<(u64, Footprint)>,
 }
 
@@ -64,7 +64,7 @@ impl Acknowledged {
             *self = Acknowledged { timeline, count: self.count, ..Acknowledged::default() };
         }
         self.count += 1;
-        self.uncovered.retain(|(number, _)| *number > footprint.acknowledged_before);
+        self.uncovered.retain(|(place, _)| *place > footprint.acknowledged_before);
         self.uncovered.push((self.count, footprint));
         self.position = self.position.max(footprint.position);
     }

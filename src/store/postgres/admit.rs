@@ -1,4 +1,4 @@
-//! Asks a server where it is, so that the fence can admit or refuse it.
+//! Asks a server for its position, so that the fence can admit or refuse it.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -7,8 +7,8 @@ use super::faults::fault;
 use super::fence::{self, Admission, Fence, Mark, Position};
 use crate::kernel::StoreError;
 
-/// Reads where a server is and judges it. An engine without these functions, or a role that may not
-/// call them, is not fenced.
+/// Reads a server's position and has the fence judge it. Servers that lack the functions for this,
+/// or whose role may not call them, are not fenced.
 pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, StoreError> {
     let before = fence.seen();
     let Some(position) = position(client).await? else {
@@ -59,7 +59,7 @@ async fn lacks_one(client: &Client, transactions: &[i64]) -> Result<bool, StoreE
     Ok(false)
 }
 
-/// Where the server is; `None` if it does not say, as on a standby.
+/// The server's position; `None` if it does not say, as on a standby.
 pub(super) async fn position(client: &Client) -> Result<Option<Position>, StoreError> {
     let messages = match client.simple_query(fence::POSITION).await {
         Ok(messages) => messages,

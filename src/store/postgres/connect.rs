@@ -176,7 +176,8 @@ async fn first_that_takes_writes(
             None => return Err(failed),
             Some((_, Err(error))) => failed = error,
             Some((index, Ok(open))) => {
-                // Without the fence a node would return to any server that takes writes.
+                // With the failpoint, a node always begins with the first server, so it returns to
+                // an old primary.
                 if let Some(fence) = fence.filter(|_| !failpoint("no_fence")) {
                     fence.last_host.store(index, Ordering::Relaxed);
                 }

@@ -1,7 +1,7 @@
 //! Fencing: a node works with one history of its database and never with an older one.
 //!
-//! Every connection reads where its server is ([`Position`]: the cluster's identifier, the timeline
-//! and the log's position) and a row of the database that only rises ([`Mark`]). The node remembers
+//! Every connection reads its server's [`Position`] (the cluster's identifier, the timeline and how
+//! far the log goes) and a row of the database that only rises ([`Mark`]). The node remembers
 //! the highest position, the last mark that it wrote itself (a mark that it only read may never
 //! have reached a standby), and the commits that it acknowledged (`acknowledged.rs`):
 //!
@@ -14,7 +14,8 @@
 //!   the mark's epoch.
 //!
 //! After a fail-over, the acknowledged commits show whether one of them is lost. Other losses are
-//! found by the mark, which rises every [`WATCH_SECONDS`], so a shorter loss can stay unnoticed.
+//! found by the mark, which rises every [`WATCH_SECONDS`], so the loss of a shorter
+//! time can stay unnoticed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,13 +33,15 @@ pub(super) const WATCH_SECONDS: u64 = 2;
 /// The row's name in `meta`.
 pub(super) const MARK_NAME: &str = "database_mark";
 
-/// Where a server is. The log's positions are bytes; what is flushed survives a crash.
+/// Asks a server for its [`Position`].
 pub(super) const POSITION: &str = "SELECT (SELECT system_identifier FROM pg_control_system()), \
     CAST(CAST('x' || SUBSTR(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS BIT(32)) AS \
     BIGINT), CAST(pg_current_wal_insert_lsn() - '0/0' AS BIGINT), \
     CAST(pg_current_wal_flush_lsn() - '0/0' AS BIGINT), CAST(pg_last_wal_replay_lsn() - '0/0' AS \
     BIGINT)";
 
+/// Where a server is in the history of its database. The places in the log are bytes; what is
+/// flushed survives a crash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Position {
     /// Made once for each cluster by `initdb`.
@@ -167,8 +170,8 @@ impl Fence {
         *self.generation.borrow()
     }
 
-    /// Ends once connections of this generation may lead to an old primary.
-    pub(super) async fn is_past(&self, generation: u64) {
+    /// Waits until connections of this generation may lead to an old primary.
+    pub(super) async fn wait_until_past(&self, generation: u64) {
         // The sender is ours, so the wait cannot fail.
         let _ = self.generation.subscribe().wait_for(|present| *present != generation).await;
     }
@@ -327,8 +330,8 @@ impl Fence {
         true
     }
 
-    /// The mark that tells other nodes that this one found writes missing. It is above `found`, the
-    /// mark that this node read. `None` if there is nothing to tell.
+    /// The mark that tells other nodes that this one found writes missing: `found`, the mark that
+    /// this node read, with `is_lost` set. `None` if there is nothing to tell.
     pub(super) fn loss_to_tell(&self, found: Mark) -> Option<Mark> {
         let state = self.lock();
         let is_to_tell =
@@ -350,7 +353,7 @@ impl Fence {
 pub(super) struct Admission {
     /// The connection is good as long as the fence has this generation.
     pub generation: u64,
-    /// The server's timeline, if it says where it is.
+    /// The server's timeline, if it says its position.
     pub timeline: Option<i64>,
 }
 

@@ -9,9 +9,10 @@
 //!   ([`ANNOUNCE_WRITER`]). The lock's key is the database's time before it has the lock. The same
 //!   statement answers the time after it has the lock, and the transaction's identifiers are not
 //!   below that.
-//! - A reader lists these locks ([`RUNNING`]) and then begins its view. A transaction that the
-//!   view does not show yet either holds its lock, so that the key bounds its identifiers, or had
-//!   no lock at the time of the look, so that its identifiers are not below that time.
+//! - A reader lists these locks ([`RUNNING`]) and then begins its view. If the view does not show a
+//!   transaction, there are two cases. Its lock was in the list: then the key bounds its
+//!   identifiers. It had no lock yet when the reader looked: then its identifiers are not below the
+//!   time of that look.
 //!
 //! Every role can see locks, and a lock lasts until its transaction is visible, also while a
 //! commit waits for a standby. Readers, backups and other programs hold none.

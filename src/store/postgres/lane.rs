@@ -302,8 +302,8 @@ impl WriteLane<'_> {
     fn carry_out(&mut self, job: &mut dyn Job, end: Instant) -> Result<(), StoreError> {
         let mut runs_count = 0_u32;
         let mut announces_first = false;
-        // Set once a commit may have taken place. Then only a later run that finds out whether it
-        // did may report another outcome.
+        // Why it is not known whether a commit took place. Once that is so, the caller is told this
+        // reason unless a later run finds out.
         let mut unknown: Option<String> = None;
         loop {
             let late = || match &unknown {

@@ -1,12 +1,12 @@
 //! The store for many nodes: PostgreSQL, with several connections and one transaction on each.
 //!
-//! `connect.rs` makes a connection, and `admit.rs` asks its server where it is. `fence.rs` judges
-//! the answer by what it and `acknowledged.rs` remember. `session.rs` is a connection, `faults.rs`
-//! says what its errors mean, `tx.rs` is a transaction on it, and `lane.rs` has the threads that
-//! run them. `id_floor.rs` keeps lists from missing rows, and `presence.rs` shows commands that a
-//! node runs. A transaction that writes is READ COMMITTED: rules repeat what they rely on in the
-//! conditions of their updates, and a transaction that conflicts runs again. A view is REPEATABLE
-//! READ.
+//! `connect.rs` makes a connection, and `admit.rs` asks its server for its timeline and how far its
+//! log goes. `fence.rs` judges the answer by what it and `acknowledged.rs` remember. `session.rs`
+//! is a connection, `faults.rs` says what its errors mean, `tx.rs` is a transaction on it, and
+//! `lane.rs` has the threads that run them. `id_floor.rs` keeps lists from missing rows, and
+//! `presence.rs` shows commands that a node runs. A transaction that writes is READ COMMITTED:
+//! rules repeat what they rely on in the conditions of their updates, and a transaction that
+//! conflicts runs again. A view is REPEATABLE READ.
 
 mod acknowledged;
 mod admit;
@@ -224,7 +224,7 @@ pub struct Server {
 
 /// Asks the server for its version and for settings that no connection can set for itself. Blocks:
 /// do not call it on a thread of a runtime.
-pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
+pub(super) fn describe_server(url: &PostgresUrl) -> Result<Server, StoreError> {
     const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('fsync'), \
      current_setting('full_page_writes')";
     let mut session = PgSession::connect(url, soon())?;

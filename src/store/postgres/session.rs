@@ -86,7 +86,7 @@ impl ToSql for Parameter {
 pub(super) enum Wanted {
     /// Any number: the caller gets the count.
     Any,
-    /// This many. The server does not treat another number as an error, so the session does.
+    /// This many. The server does not treat another number as an error, so `tx.rs` does.
     Exactly(u64),
     /// This many, and the server itself refuses anything else.
     Inserted(u64),
@@ -217,7 +217,7 @@ impl PgSession {
     fn awaited<F: Future>(&self, answer: F, end: Instant) -> Result<F::Output, SessionError> {
         let is_replaced = async {
             match &self.admission {
-                Some((fence, admission)) => fence.is_past(admission.generation).await,
+                Some((fence, admission)) => fence.wait_until_past(admission.generation).await,
                 None => std::future::pending().await,
             }
         };

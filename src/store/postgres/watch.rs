@@ -1,5 +1,5 @@
-//! Asks the database every few seconds whether commits end, where its server is, and what time it
-//! is there.
+//! Checks every few seconds that commits end and that the fence still admits the server, and reads
+//! the database's clock.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -49,7 +49,7 @@ impl Watcher {
     fn look(&mut self) {
         let before = self.fence.seen();
         ask_each_host(&self.url, |position| self.fence.notice(before, position));
-        let fault = match self.check_pooler().and_then(|()| self.write_mark()) {
+        let fault = match self.check_pooler().and_then(|()| self.check_server()) {
             Ok(()) => self.fence.halted().map(str::to_owned),
             Err(error) => {
                 self.session = None;
@@ -58,7 +58,6 @@ impl Watcher {
                 Some(self.fence.halted().map_or_else(|| error.to_string(), str::to_owned))
             }
         };
-        // Reads may still work, so read the clock all the same.
         self.stats.is_failing.store(fault.is_some(), Ordering::Relaxed);
         let mut known = self.stats.write_fault.lock().unwrap_or_else(PoisonError::into_inner);
         if fault != *known
@@ -81,8 +80,9 @@ impl Watcher {
         Ok(())
     }
 
-    /// Raises the mark in the database, or writes into it why this node has stopped.
-    fn write_mark(&mut self) -> Result<(), StoreError> {
+    /// Has the fence judge the server again, reads the clock if that is due, and raises the mark.
+    /// If this node has found that writes are missing, it writes that into the mark instead.
+    fn check_server(&mut self) -> Result<(), StoreError> {
         let mut session = match self.session.take() {
             Some(session) if !session.is_over() => session,
             _ => PgSession::connect_admitted(&self.url, Some(&self.fence), soon())?,

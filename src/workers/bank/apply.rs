@@ -25,7 +25,7 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying;
 
-/// What happened to a payment, by a report.
+/// What happened to a payment, according to a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportedEvent {
     Processing,

@@ -346,8 +346,8 @@ fn claim(
 
 /// The number in a file's name; 0 if the bank asks for none.
 ///
-/// If the numbers are used up, it declines instead of failing as the store does: a failure of the
-/// store would also refuse all transactions that share the commit.
+/// Fails with `Declined` if the numbers are used up, because a `StoreError` would also refuse all
+/// transactions that share the commit.
 fn file_number(
     tx: &mut dyn Tx,
     settings: &BankSettings,
@@ -366,7 +366,7 @@ fn file_number(
 
 /// Why an instruction is not written.
 enum Unwritten {
-    /// The payout was ended meanwhile.
+    /// The payout has ended meanwhile, or its outcome is unknown.
     Ended,
     /// There is a reason that only the operator can remove.
     Impossible(&'static str),

@@ -96,11 +96,13 @@ impl Bank {
             }
             Err(_) => return Err(Stopped::Error("reading a file panicked".into())),
         };
+        // Names the file in logs and in the folders that it is moved to.
         let mark = hex::encode(&sha256[..8]);
         let incoming = match judged {
             FileReading::Refused(refused)
                 if refused.is_truncated && !seen.is_at_rest(machine_time()) =>
             {
+                // The rest of the file may still come.
                 return Ok(());
             }
             FileReading::Refused(refused) => {
