@@ -10,7 +10,9 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::Tx;
-pub use super::jobs::{Epilogue, LaneStats, QUEUE_JOBS_MAX, SCAN_READERS_MAX, Signals, no_epilogue};
+pub use super::jobs::{
+    Epilogue, LaneStats, QUEUE_JOBS_MAX, SCAN_READERS_MAX, Signals, no_epilogue,
+};
 use super::jobs::{Job, Ran, ReadJob};
 use super::key_segments::KEYS_IN_SEGMENT_MAX;
 use super::lane::Embedded;

@@ -126,10 +126,10 @@ pub struct ApiErrorMetadata {
     /// Field, parameter or header concerned; nested names joined with dots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_name: Option<String>,
-    /// Largest value that is taken, where a range was left.
+    /// Largest value that is taken, with a value outside its range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum: Option<String>,
-    /// Smallest value that is taken, where a range was left.
+    /// Smallest value that is taken, with a value outside its range.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minimum: Option<String>,
     /// Always true: once the cause is gone, send a POST with a new idempotency key. With the old key, the refusal is repeated. A GET has no key, and is sent again as it is.
@@ -144,7 +144,7 @@ pub struct ApiErrorMetadata {
     /// Seconds to wait, with `rate_limit_exceeded`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<String>,
-    /// Transfer that has the reference, with `reference_already_used`; that was created with the quote lock, with `quote_lock_already_used`.
+    /// With `reference_already_used`: the transfer that has the reference. With `quote_lock_already_used`: the transfer that was created with the quote lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer_id: Option<String>,
 }
@@ -463,14 +463,14 @@ pub struct ChaosProfile {
     pub seed: i64,
     /// Percentage of requests and events that are attacked: 50 if left out.
     pub percentage: i64,
-    /// What happens to requests: all of it if left out, nothing for an empty list.
+    /// Attacks on requests: every kind if left out, none for an empty list.
     pub request_attacks: Vec<ChaosProfileRequestAttacks>,
     /// By how much a delayed answer is late, in milliseconds.
     pub delay_milliseconds: i64,
     /// ID of the webhook endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_endpoint_id: Option<String>,
-    /// What happens to deliveries to the endpoint: all of it if left out.
+    /// Attacks on deliveries to the endpoint: every kind if left out.
     pub webhook_attacks: Vec<ChaosProfileWebhookAttacks>,
     /// By how much a late delivery is late, in milliseconds.
     pub webhook_delay_milliseconds: i64,
@@ -1009,7 +1009,7 @@ pub struct Deposit {
     pub to_address: String,
     /// Hash of the transaction on chain.
     pub transaction_hash: String,
-    /// Place of the movement in its transaction.
+    /// Index of the movement's log in its block.
     pub log_index: i64,
     /// Number of the block that holds the transaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -2188,7 +2188,7 @@ pub struct StartChaos {
     /// Percentage of requests and events that are attacked: 50 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentage: Option<i64>,
-    /// What happens to requests: all of it if left out, nothing for an empty list.
+    /// Attacks on requests: every kind if left out, none for an empty list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_attacks: Option<Vec<StartChaosRequestAttacks>>,
     /// By how much a delayed answer is late, in milliseconds.
@@ -2197,7 +2197,7 @@ pub struct StartChaos {
     /// ID of the webhook endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_endpoint_id: Option<String>,
-    /// What happens to deliveries to the endpoint: all of it if left out.
+    /// Attacks on deliveries to the endpoint: every kind if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook_attacks: Option<Vec<StartChaosWebhookAttacks>>,
     /// By how much a late delivery is late, in milliseconds.

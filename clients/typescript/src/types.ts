@@ -91,9 +91,9 @@ export interface ApiErrorEntry {
 export interface ApiErrorMetadata {
   /** Field, parameter or header concerned; nested names joined with dots. */
   field_name?: string;
-  /** Largest value that is taken, where a range was left. */
+  /** Largest value that is taken, with a value outside its range. */
   maximum?: string;
-  /** Smallest value that is taken, where a range was left. */
+  /** Smallest value that is taken, with a value outside its range. */
   minimum?: string;
   /** Always true: once the cause is gone, send a POST with a new idempotency key. With the old key, the refusal is repeated. A GET has no key, and is sent again as it is. */
   new_key_required?: boolean;
@@ -103,7 +103,7 @@ export interface ApiErrorMetadata {
   policy?: string;
   /** Seconds to wait, with `rate_limit_exceeded`. */
   retry_after_seconds?: string;
-  /** Transfer that has the reference, with `reference_already_used`; that was created with the quote lock, with `quote_lock_already_used`. */
+  /** With `reference_already_used`: the transfer that has the reference. With `quote_lock_already_used`: the transfer that was created with the quote lock. */
   transfer_id?: string;
 }
 
@@ -254,13 +254,13 @@ export interface ChaosProfile {
   seed: number;
   /** Percentage of requests and events that are attacked: 50 if left out. */
   percentage: number;
-  /** What happens to requests: all of it if left out, nothing for an empty list. */
+  /** Attacks on requests: every kind if left out, none for an empty list. */
   request_attacks: Array<"answer_dropped" | "answer_delayed" | "service_unavailable" | "resource_locked">;
   /** By how much a delayed answer is late, in milliseconds. */
   delay_milliseconds: number;
   /** ID of the webhook endpoint. */
   webhook_endpoint_id?: string | null;
-  /** What happens to deliveries to the endpoint: all of it if left out. */
+  /** Attacks on deliveries to the endpoint: every kind if left out. */
   webhook_attacks: Array<"duplicated" | "late" | "forged" | "missing">;
   /** By how much a late delivery is late, in milliseconds. */
   webhook_delay_milliseconds: number;
@@ -541,7 +541,7 @@ export interface Deposit {
   to_address: string;
   /** Hash of the transaction on chain. */
   transaction_hash: string;
-  /** Place of the movement in its transaction. */
+  /** Index of the movement's log in its block. */
   log_index: number;
   /** Number of the block that holds the transaction. */
   block_number?: number | null;
@@ -1276,13 +1276,13 @@ export interface StartChaos {
   seed?: number | null;
   /** Percentage of requests and events that are attacked: 50 if left out. */
   percentage?: number | null;
-  /** What happens to requests: all of it if left out, nothing for an empty list. */
+  /** Attacks on requests: every kind if left out, none for an empty list. */
   request_attacks?: Array<"answer_dropped" | "answer_delayed" | "service_unavailable" | "resource_locked"> | null;
   /** By how much a delayed answer is late, in milliseconds. */
   delay_milliseconds?: number | null;
   /** ID of the webhook endpoint. */
   webhook_endpoint_id?: string | null;
-  /** What happens to deliveries to the endpoint: all of it if left out. */
+  /** Attacks on deliveries to the endpoint: every kind if left out. */
   webhook_attacks?: Array<"duplicated" | "late" | "forged" | "missing"> | null;
   /** By how much a late delivery is late, in milliseconds. */
   webhook_delay_milliseconds?: number | null;

@@ -39,8 +39,8 @@ pub const ERROR_METADATA: &[(&str, &str, &str)] = &[
         "string",
         "Field, parameter or header concerned; nested names joined with dots.",
     ),
-    ("maximum", "string", "Largest value that is taken, where a range was left."),
-    ("minimum", "string", "Smallest value that is taken, where a range was left."),
+    ("maximum", "string", "Largest value that is taken, with a value outside its range."),
+    ("minimum", "string", "Smallest value that is taken, with a value outside its range."),
     (
         "new_key_required",
         "boolean",
@@ -53,8 +53,8 @@ pub const ERROR_METADATA: &[(&str, &str, &str)] = &[
     (
         "transfer_id",
         "string",
-        "Transfer that has the reference, with `reference_already_used`; that was created with \
-         the quote lock, with `quote_lock_already_used`.",
+        "With `reference_already_used`: the transfer that has the reference. With \
+         `quote_lock_already_used`: the transfer that was created with the quote lock.",
     ),
 ];
 
@@ -306,7 +306,7 @@ const NAMES: &[(&str, &str)] = &[
     ("linked_id", "ID of the object that changed."),
     ("linked_object", "Type of the object that changed."),
     ("livemode", "Whether the object belongs to live mode."),
-    ("log_index", "Place of the movement in its transaction."),
+    ("log_index", "Index of the movement's log in its block."),
     ("message", "Text for humans; may change."),
     ("metadata", "The caller's own names and values."),
     ("method", "Indian payment system that the payout goes by."),
@@ -360,10 +360,7 @@ const NAMES: &[(&str, &str)] = &[
     ("refund_address", "Blockchain address that a refund goes to."),
     ("refund_transaction_hashes", "Hashes of the transactions that paid refunds."),
     ("relationship", "How the sender and the beneficiary are related."),
-    (
-        "request_attacks",
-        "What happens to requests: all of it if left out, nothing for an empty list.",
-    ),
+    ("request_attacks", "Attacks on requests: every kind if left out, none for an empty list."),
     ("requests_attacked_count", "How many requests were attacked."),
     ("requirements", "What has to be updated to continue."),
     ("return_url", "Where the payer's page leads to at the end, over https."),
@@ -404,7 +401,7 @@ const NAMES: &[(&str, &str)] = &[
         "Until when the payout waits, in Unix seconds, because the bank takes none of its method \
          now; null where it does not wait.",
     ),
-    ("webhook_attacks", "What happens to deliveries to the endpoint: all of it if left out."),
+    ("webhook_attacks", "Attacks on deliveries to the endpoint: every kind if left out."),
     ("webhook_delay_milliseconds", "By how much a late delivery is late, in milliseconds."),
     ("webhook_endpoint_id", "ID of the webhook endpoint."),
 ];

@@ -128,9 +128,9 @@ class ApiErrorMetadata(TypedDict):
     field_name: NotRequired[str]
     """Field, parameter or header concerned; nested names joined with dots."""
     maximum: NotRequired[str]
-    """Largest value that is taken, where a range was left."""
+    """Largest value that is taken, with a value outside its range."""
     minimum: NotRequired[str]
-    """Smallest value that is taken, where a range was left."""
+    """Smallest value that is taken, with a value outside its range."""
     new_key_required: NotRequired[bool]
     """Always true: once the cause is gone, send a POST with a new idempotency key. With the old key, the refusal is repeated. A GET has no key, and is sent again as it is."""
     paused: NotRequired[str]
@@ -140,7 +140,7 @@ class ApiErrorMetadata(TypedDict):
     retry_after_seconds: NotRequired[str]
     """Seconds to wait, with `rate_limit_exceeded`."""
     transfer_id: NotRequired[str]
-    """Transfer that has the reference, with `reference_already_used`; that was created with the quote lock, with `quote_lock_already_used`."""
+    """With `reference_already_used`: the transfer that has the reference. With `quote_lock_already_used`: the transfer that was created with the quote lock."""
 
 
 class Balance(TypedDict):
@@ -291,13 +291,13 @@ class ChaosProfile(TypedDict):
     percentage: int
     """Percentage of requests and events that are attacked: 50 if left out."""
     request_attacks: list[Literal["answer_dropped", "answer_delayed", "service_unavailable", "resource_locked"]]
-    """What happens to requests: all of it if left out, nothing for an empty list."""
+    """Attacks on requests: every kind if left out, none for an empty list."""
     delay_milliseconds: int
     """By how much a delayed answer is late, in milliseconds."""
     webhook_endpoint_id: NotRequired[str | None]
     """ID of the webhook endpoint."""
     webhook_attacks: list[Literal["duplicated", "late", "forged", "missing"]]
-    """What happens to deliveries to the endpoint: all of it if left out."""
+    """Attacks on deliveries to the endpoint: every kind if left out."""
     webhook_delay_milliseconds: int
     """By how much a late delivery is late, in milliseconds."""
     started_at: int
@@ -578,7 +578,7 @@ class Deposit(TypedDict):
     transaction_hash: str
     """Hash of the transaction on chain."""
     log_index: int
-    """Place of the movement in its transaction."""
+    """Index of the movement's log in its block."""
     block_number: NotRequired[int | None]
     """Number of the block that holds the transaction."""
     block_time: NotRequired[int | None]
@@ -1314,13 +1314,13 @@ class StartChaos(TypedDict):
     percentage: NotRequired[int | None]
     """Percentage of requests and events that are attacked: 50 if left out."""
     request_attacks: NotRequired[list[Literal["answer_dropped", "answer_delayed", "service_unavailable", "resource_locked"]] | None]
-    """What happens to requests: all of it if left out, nothing for an empty list."""
+    """Attacks on requests: every kind if left out, none for an empty list."""
     delay_milliseconds: NotRequired[int | None]
     """By how much a delayed answer is late, in milliseconds."""
     webhook_endpoint_id: NotRequired[str | None]
     """ID of the webhook endpoint."""
     webhook_attacks: NotRequired[list[Literal["duplicated", "late", "forged", "missing"]] | None]
-    """What happens to deliveries to the endpoint: all of it if left out."""
+    """Attacks on deliveries to the endpoint: every kind if left out."""
     webhook_delay_milliseconds: NotRequired[int | None]
     """By how much a late delivery is late, in milliseconds."""
 
