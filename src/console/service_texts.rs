@@ -279,7 +279,7 @@ mod tests {
             ("operator/four_eyes/ending.rs", ""),
             ("audit/mod.rs", ""),
             ("reconcile/statements.rs", ""),
-            ("staff/identities.rs", "the provider"),
+            ("staff/provider_links.rs", "the provider"),
         ] {
             let source = std::fs::read_to_string(sources().join(file)).unwrap();
             let told: Vec<String> = literals(&source)
