@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use hundi::app::App;
 use hundi::chains::address::ChainAddress;
 use hundi::chains::derivation::AccountXpub;
+use hundi::chains::pool;
 use hundi::http::server;
 use hundi::kernel::Clock;
 use serde_json::{Value, json};
@@ -36,6 +37,20 @@ async fn awaits(process: &Process, transfer: &Value, status: &str) -> Value {
     eventually(&format!("{} to be {status}", id(transfer)), async || {
         let shown = process.caller.shown(transfer).await;
         (shown["status"] == status).then_some(shown)
+    })
+    .await
+}
+
+/// A transfer with one of the addresses that a new database hands out first. One that is created
+/// before the first batch of addresses is derived has another.
+async fn transfer_with_first_address(process: &Process, setup: &Setup) -> Value {
+    let key = AccountXpub::parse(ACCOUNT_KEY).unwrap();
+    let first = pool::first_addresses(hundi::chains::kind_named(setup.name), &key, 12);
+    eventually("a transfer with one of the first addresses", async || {
+        let transfer = process.caller.transfer("100.00").await;
+        let text = transfer["funding"]["deposit_address"].as_str().unwrap();
+        let address = ChainAddress::parse(text).unwrap();
+        first.contains(address.bytes()).then_some(transfer)
     })
     .await
 }
@@ -389,7 +404,7 @@ async fn a_new_database_refuses_an_account_key_that_was_used_before() {
     let (chain, token) = chain_with_token(setup.chain.clone()).await;
     let proxy = Proxy::start(&chain).await;
     let mut process = Process::start(&[proxy.url()], &token, &setup, None).await;
-    let paid = process.caller.transfer("100.00").await;
+    let paid = transfer_with_first_address(&process, &setup).await;
     token.transfer(address(&paid), 100_000_000).await;
     settle(&chain, &process).await;
     awaits(&process, &paid, "payout_settled").await;
@@ -456,7 +471,7 @@ async fn no_address_is_handed_out_until_a_node_tells_whether_the_key_was_used() 
     let (chain, token) = chain_with_token(setup.chain.clone()).await;
     let proxy = Proxy::start(&chain).await;
     let mut process = Process::start(&[proxy.url()], &token, &setup, None).await;
-    let paid = process.caller.transfer("100.00").await;
+    let paid = transfer_with_first_address(&process, &setup).await;
     token.transfer(address(&paid), 100_000_000).await;
     settle(&chain, &process).await;
     process.kill();
