@@ -35,6 +35,14 @@ const leftover = (page) => page.evaluate((known) => {
   return texts.filter((text) => /[A-Za-z]{3}/.test(text) && !/[^\u0000-\u02AF\u2000-\u2BFF]/.test(text) && !known.includes(text));
 }, ["IFSC", "UTR", "NEFT", "IMPS", "RTGS"]);
 
+// Fails if a table is wider than its card, so that a column is out of sight.
+const whole = async (page) => {
+  const cut = await page.evaluate(() => [...document.querySelectorAll(".scroll")]
+    .filter((one) => one.scrollWidth > one.clientWidth)
+    .map((one) => one.getAttribute("aria-label")));
+  if (cut.length) fail(`tables are cut at 768 pixels: ${cut.join(" | ")}`);
+};
+
 // Parts of codes that a page breaks in the middle though they are short.
 const torn = (page) => page.evaluate(() => {
   const found = [];
@@ -425,8 +433,10 @@ try {
     await page.emulateMedia({ colorScheme: scheme });
     for (const [name, path] of paths) {
       await check(`${name} in ${scheme}`, async () => {
-        await page.setViewportSize({ width: scheme === "light" ? 360 : 1440, height: 900 });
+        await page.setViewportSize({ width: 768, height: 900 });
         await page.goto(consoleAddress + path);
+        await whole(page);
+        await page.setViewportSize({ width: scheme === "light" ? 360 : 1440, height: 900 });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         if (wide > 0) fail(`it is ${wide} pixels too wide`);
         const broken = await torn(page);
@@ -473,8 +483,10 @@ try {
     await page.waitForFunction((code) => document.documentElement.lang === code, code);
     for (const [name, path] of paths) {
       await check(`${name} in ${language}`, async () => {
-        await page.setViewportSize({ width: 360, height: 900 });
+        await page.setViewportSize({ width: 768, height: 900 });
         await page.goto(consoleAddress + path);
+        await whole(page);
+        await page.setViewportSize({ width: 360, height: 900 });
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
         if (wide > 0) fail(`it is ${wide} pixels too wide`);
         const broken = await torn(page);

@@ -59,6 +59,8 @@ try {
       const approver = await signInAs("ravi", scheme);
       for (const [name, path] of Object.entries(decidedPages).filter(([name]) => isWanted(name))) {
         await approver.goto(consoleAddress + path);
+        // The overview is made anew every few seconds.
+        if (name === "overview-paused") await approver.getByText("Quotes paused").first().waitFor();
         await take(approver, name, scheme);
       }
       await approver.context().close();
