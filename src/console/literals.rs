@@ -1,11 +1,10 @@
 //! Reads the texts in quotes of sources, for tests that look for those without a translation.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The texts in quotes of a source, without its tests and comments.
 pub fn literals(source: &str) -> Vec<String> {
-    let source = source.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
-    let lines = source.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let lines = without_tests(source).lines().filter(|line| !line.trim_start().starts_with("//"));
     let source = lines.collect::<Vec<_>>().join("\n");
     let (mut found, mut open) = (Vec::new(), None::<String>);
     let mut letters = source.chars().peekable();
@@ -43,20 +42,30 @@ pub fn bare(text: &str) -> String {
     reason.unwrap_or(&text).to_owned()
 }
 
-pub fn read(folder: &Path, found: &mut Vec<(String, String)>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            read(&path, found);
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            let name = path.display().to_string();
-            found.extend(
-                literals(&std::fs::read_to_string(&path).unwrap())
-                    .into_iter()
-                    .map(|text| (name.clone(), text)),
-            );
-        }
-    }
+/// The folder of the sources.
+pub fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// The files below a folder with one of these extensions: their paths and texts.
+pub fn files_below(folder: &Path, extensions: &[&str]) -> Vec<(PathBuf, String)> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                return files_below(&path, extensions);
+            }
+            let has_extension =
+                path.extension().is_some_and(|end| extensions.iter().any(|wanted| end == *wanted));
+            let text = has_extension.then(|| std::fs::read_to_string(&path).unwrap());
+            text.map(|text| (path, text)).into_iter().collect()
+        })
+        .collect()
+}
+
+/// A source without the tests at its end.
+pub fn without_tests(source: &str) -> &str {
+    source.split("#[cfg(test)]\nmod tests").next().unwrap_or("")
 }
 
 /// The words in small Latin letters that a text has, without commands in backticks.

@@ -18,9 +18,6 @@ const SERVICE: &str = "service.";
 impl Words {
     /// The evidence of a screening hit. A part that the language files do not have stays as it is.
     pub fn evidence(&self, text: &str) -> String {
-        if self.code == "en" {
-            return text.to_owned();
-        }
         let pieces: Vec<&str> = text.split(EVIDENCE_SEPARATOR).collect();
         let (mut said, mut from) = (Vec::new(), 0);
         while let Some(piece) = pieces.get(from) {
@@ -54,7 +51,7 @@ impl Words {
 
     /// The same; `None` if the language files do not have it.
     pub fn known_subject(&self, text: &str) -> Option<String> {
-        (self.code != "en").then(|| self.said(SUBJECT, text)).flatten()
+        self.said(SUBJECT, text)
     }
 
     /// A reason or a detail that the service wrote. A request that a refusal ended has the refusal
@@ -67,10 +64,11 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
-    use super::super::literals::{english_words, filled, is_sentence, literals};
+    use super::super::literals::{
+        english_words, files_below, filled, is_sentence, literals, sources, without_tests,
+    };
     use super::super::texts;
     use super::*;
     use crate::chains::address::ChainAddress;
@@ -89,27 +87,16 @@ mod tests {
     /// What stands in places: no text of any language has it.
     const SAMPLE: &str = "X7";
 
-    fn sources() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
-    }
-
     fn others() -> impl Iterator<Item = &'static Words> {
         texts::all().iter().filter(|words| words.code != "en")
     }
 
-    /// Every source below a folder, without its tests: its name and its text.
-    fn files(folder: &Path, found: &mut Vec<(String, String)>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.display().to_string();
-            if path.is_dir() {
-                files(&path, found);
-            } else if name.ends_with(".rs") && !name.ends_with("_test.rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("").to_owned();
-                found.push((name, text));
-            }
-        }
+    /// Every source of the service without its tests: its name and its text.
+    fn own_files() -> Vec<(String, String)> {
+        let all = files_below(&sources(), &["rs"]).into_iter();
+        all.map(|(path, text)| (path.display().to_string(), without_tests(&text).to_owned()))
+            .filter(|(name, _)| !name.ends_with("_test.rs"))
+            .collect()
     }
 
     /// Sentences of the sources that make evidence which are something else.
@@ -117,8 +104,7 @@ mod tests {
 
     /// Every text of which sources make the evidence of hits.
     fn evidence_texts() -> Vec<String> {
-        let mut all = Vec::new();
-        files(&sources(), &mut all);
+        let all = own_files();
         let makes = |(name, text): &&(String, String)| {
             let is_made = ["ScreeningHit {", "HitRow {"].iter().any(|made| {
                 text.match_indices(made).any(|(at, _)| {
@@ -319,8 +305,7 @@ mod tests {
 
     #[test]
     fn details_and_decisions_of_the_audit_log_have_words() {
-        let mut all = Vec::new();
-        files(&sources(), &mut all);
+        let all = own_files();
         let of_log: Vec<&str> = all
             .iter()
             .filter(|(_, text)| text.contains("audit::append"))

@@ -97,9 +97,10 @@ fn wished_among<'a>(all: &'a [Words], accept_language: &str) -> Option<&'a Words
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::BTreeSet;
-    use std::path::Path;
+
+    use super::super::literals::{files_below, sources, without_tests};
+    use super::*;
 
     /// `{name}` in a text.
     fn places(text: &str) -> BTreeSet<&str> {
@@ -140,7 +141,7 @@ mod tests {
     /// it, it has a name for the choice, and it is held to the same texts.
     #[test]
     fn a_third_language_is_one_file() {
-        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console/texts");
+        let own = sources().join("console/texts");
         let codes = |found: &[(String, std::path::PathBuf)]| {
             found.iter().map(|(code, _)| code.clone()).collect::<Vec<_>>()
         };
@@ -179,17 +180,11 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    fn files_below(folder: &Path, found: &mut Vec<String>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                files_below(&path, found);
-            } else if path.extension().is_some_and(|e| e == "rs" || e == "html")
-                && path.file_name().is_some_and(|name| name != "texts.rs")
-            {
-                found.push(std::fs::read_to_string(path).unwrap());
-            }
-        }
+    /// The texts of all sources and templates of the console, besides this one.
+    fn own_files() -> Vec<String> {
+        let mut found = files_below(&sources().join("console"), &["rs", "html"]);
+        found.retain(|(path, _)| path.file_name().is_some_and(|name| name != "texts.rs"));
+        found.into_iter().map(|(_, text)| text).collect()
     }
 
     /// Texts in quotes that look like keys of a table that there is.
@@ -211,9 +206,7 @@ mod tests {
         let english = &all()[0];
         let tables = english.texts.keys().filter_map(|key| key.split_once('.')).map(|(t, _)| t);
         let tables: BTreeSet<&str> = tables.collect();
-        let mut files = Vec::new();
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console");
-        files_below(&folder, &mut files);
+        let files = own_files();
         let mut missing = BTreeSet::new();
         for file in &files {
             // What comments name is an example.
@@ -244,11 +237,9 @@ mod tests {
 
     #[test]
     fn every_text_is_shown() {
-        let mut files = Vec::new();
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/console");
-        files_below(&folder, &mut files);
-        let own = std::fs::read_to_string(folder.join("texts.rs")).unwrap();
-        files.extend(own.split("#[cfg(test)]\nmod tests").next().map(str::to_owned));
+        let mut files = own_files();
+        let own = std::fs::read_to_string(sources().join("console/texts.rs")).unwrap();
+        files.push(without_tests(&own).to_owned());
         let (whole, begins) = keys_named(&files);
         let is_shown =
             |key: &str| whole.contains(key) || begins.iter().any(|begin| key.starts_with(begin));
