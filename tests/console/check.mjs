@@ -2,7 +2,7 @@
 // console's.
 import { createServer } from "node:http";
 import {
-  axe, call, consoleAddress, crowd, deposit, fail, furnish, launch, makeKey, pagesOf, queues, same, signIn, totp, transfer, typeSignIn,
+  axe, call, consoleAddress, crowd, decide, deposit, fail, furnish, labelled, launch, makeKey, pagesOf, queues, same, signIn, totp, transfer, typeSignIn,
   until, visit,
 } from "./drive.mjs";
 
@@ -20,12 +20,6 @@ const check = async (name, run) => {
 };
 const shown = async (page, text) => {
   await page.getByText(text, { exact: false }).first().waitFor();
-};
-// From the beginning of the label: an identifier such as event_01M837M60VRZDJ1V77EWHY88HS may hold a short word.
-const labelled = (within, label) => within.getByLabel(new RegExp(`^\\s*${label}`));
-const decide = async (page, button, fields = {}, within = page) => {
-  for (const [label, value] of Object.entries({ Why: "the browser's test", ...fields })) await labelled(within, label).first().fill(value);
-  await within.getByRole("button", { name: button, exact: true }).first().click();
 };
 
 // What the console itself says, and not data, in Latin letters alone: of a language that has others.
@@ -65,6 +59,24 @@ const torn = (page) => page.evaluate(() => {
   }
   return found;
 });
+
+// Fails if a page is wider than the screen.
+const fits = async (page) => {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (wide > 0) fail(`the page is ${wide} pixels too wide`);
+};
+
+// A page, with its tables at 768 pixels and everything else at a width.
+const looksRight = async (page, path, width) => {
+  await page.setViewportSize({ width: 768, height: 900 });
+  await page.goto(consoleAddress + path);
+  await whole(page);
+  await page.setViewportSize({ width, height: 900 });
+  await fits(page);
+  const broken = await torn(page);
+  if (broken.length) fail(`codes are torn: ${broken.join(" | ")}`);
+  await axe(page);
+};
 
 const WAITS = "Another person has to approve it";
 
@@ -295,8 +307,7 @@ try {
     same(await ask(), 200, "what the key gets");
     for (const width of [360, 1280]) {
       await admin.setViewportSize({ width, height: 900 });
-      const wide = await admin.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-      if (wide > 0) fail(`its page is ${wide} pixels too wide`);
+      await fits(admin);
     }
     await axe(admin);
     await admin.getByRole("link", { name: "I have kept it" }).click();
@@ -433,15 +444,7 @@ try {
     await page.emulateMedia({ colorScheme: scheme });
     for (const [name, path] of paths) {
       await check(`${name} in ${scheme}`, async () => {
-        await page.setViewportSize({ width: 768, height: 900 });
-        await page.goto(consoleAddress + path);
-        await whole(page);
-        await page.setViewportSize({ width: scheme === "light" ? 360 : 1440, height: 900 });
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        if (wide > 0) fail(`it is ${wide} pixels too wide`);
-        const broken = await torn(page);
-        if (broken.length) fail(`codes are torn: ${broken.join(" | ")}`);
-        await axe(page);
+        await looksRight(page, path, scheme === "light" ? 360 : 1440);
       });
     }
   }
@@ -483,15 +486,7 @@ try {
     await page.waitForFunction((code) => document.documentElement.lang === code, code);
     for (const [name, path] of paths) {
       await check(`${name} in ${language}`, async () => {
-        await page.setViewportSize({ width: 768, height: 900 });
-        await page.goto(consoleAddress + path);
-        await whole(page);
-        await page.setViewportSize({ width: 360, height: 900 });
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        if (wide > 0) fail(`it is ${wide} pixels too wide`);
-        const broken = await torn(page);
-        if (broken.length) fail(`codes are torn: ${broken.join(" | ")}`);
-        await axe(page);
+        await looksRight(page, path, 360);
         const english = /[A-Za-z]/.test(language) ? [] : await leftover(page);
         if (english.length) fail(`English is left: ${english.join(" | ")}`);
       });

@@ -197,19 +197,23 @@ export const decidedPages = {
   "decisions-made": "/console/decisions",
   "audit-decisions": "/console/audit?action=decision",
 };
+// From the beginning of the label: an identifier such as event_01M837M60VRZDJ1V77EWHY88HS may hold a short word.
+export const labelled = (within, label) => within.getByLabel(new RegExp(`^\\s*${label}`));
+// Gives a reason and what else a form asks for, and presses its button.
+export const decide = async (page, button, fields = {}, within = page) => {
+  for (const [label, value] of Object.entries({ Why: "the browser's test", ...fields })) await labelled(within, label).first().fill(value);
+  await within.getByRole("button", { name: button, exact: true }).first().click();
+};
+
 // Pauses quotes, asks to let them go on, which takes a second person, and approves the sender that a list may name.
 export const decideSome = async (page) => {
-  const send = async (form, button) => {
-    await form.locator("input[name=reason]").fill("the browser's test");
-    await form.getByRole("button", { name: button, exact: true }).click();
-  };
   await page.goto(`${consoleAddress}/console/pauses`);
-  await send(page.locator("form.form[action='/console/pauses/set']").last(), "Pause");
+  await decide(page, "Pause", {}, page.locator("form", { has: page.getByLabel("For whom") }));
   await page.getByText("Paused.", { exact: true }).waitFor();
-  await send(page.locator("form.form[action='/console/pauses/set']").first(), "Let go on");
+  await decide(page, "Let go on");
   await page.getByText("Another person has to approve it").first().waitFor();
   await page.goto(`${consoleAddress}/console/queues/reviews`);
   await page.getByRole("checkbox").first().check();
-  await send(page.locator("form", { has: page.locator("input[name=reason]") }).last(), "Approve");
+  await decide(page, "Approve");
   await page.getByText("Decided.", { exact: true }).waitFor();
 };
