@@ -264,8 +264,8 @@ impl App {
     }
 
     /// Compares every chain with what the store knows of it, and asks its nodes whether they belong
-    /// to the chain that the configuration names. `Err` names a mismatch. A node that does not
-    /// answer is no mismatch: it is logged, and the node is asked again later.
+    /// to the chain that the configuration names. `Err` names a mismatch, or an account key whose
+    /// addresses were used elsewhere. A node that does not answer is logged and asked again later.
     pub async fn check_chains(&self) -> Result<(), String> {
         let unread = |failure: OperationError| {
             format!("cannot read which chains were followed: {failure:?}")
@@ -347,7 +347,7 @@ impl App {
         let running: Vec<_> = self.workers().into_iter().filter_map(start).collect();
         let (mut stopping, state) = (stop.clone(), self.state.clone());
         tokio::spawn(async move {
-            // An error means that nobody can stop the node any more.
+            // An error means that the sender of `stop` is gone, which stops the node too.
             let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
             state.drain();
         });
@@ -463,14 +463,14 @@ impl App {
 
 fn with_app<F>(
     name: &'static str,
-    place: RunsOn,
+    runs_on: RunsOn,
     app: Arc<AppState>,
     run: fn(Arc<AppState>, Stop) -> F,
 ) -> Worker
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    Worker::new(name, place, move |stop| run(app.clone(), stop))
+    Worker::new(name, runs_on, move |stop| run(app.clone(), stop))
 }
 
 fn leading<F>(name: &'static str, app: Arc<AppState>, run: fn(Arc<AppState>, Stop) -> F) -> Worker

@@ -71,7 +71,8 @@ pub struct ShownSetting {
     pub is_of_node: bool,
 }
 
-/// Made once at the start by `app`. Later only members with a lock or an atomic change.
+/// Made once at the start by `app`. Afterwards, only members that hold a lock or an atomic are
+/// changed.
 pub struct AppState {
     /// Which process this is among those that share a database; random, made anew at each start.
     pub node_id: [u8; 16],
@@ -86,7 +87,7 @@ pub struct AppState {
     pub live_parts: Vec<LivePart>,
     /// Every setting in force.
     pub settings_shown: Vec<ShownSetting>,
-    /// Where each setting that is not at its default comes from.
+    /// Where each setting and table that the operator gave comes from.
     pub setting_origins: BTreeMap<&'static str, SettingOrigin>,
     /// The rate limits of one key, in requests a second, for reads and for writes; 0 is no limit.
     pub reads_per_second_max: u32,

@@ -30,10 +30,11 @@ use crate::store::postgres;
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
 pub const DATABASE_DEFAULT: &str = "sqlite:hundi.db";
 /// Requests a second that each key may make, unless the operator sets a limit.
-const RATE_DEFAULT: u32 = 1_000;
+const REQUESTS_PER_SECOND_DEFAULT: u32 = 1_000;
 
 crate::string_enum!(
-    /// What a node does.
+    /// What a node does: `Serve` takes requests, `Work` runs the workers that hold a lease, and
+    /// `All` does both.
     ProcessRole { All "all", Serve "serve", Work "work" }
 );
 
@@ -69,10 +70,10 @@ pub struct Config {
     pub encryption_keys: GivenKeys,
     pub rate_limits: RequestRates,
     pub shows_metrics: bool,
-    /// A directory of IFSCs newer than the one inside the binary.
+    /// The file of a directory of bank branches (IFSC) that is newer than the one in the binary.
     pub ifsc_file: Option<PathBuf>,
     pub settings: Settings,
-    /// Where each setting that is one value and not at its default comes from.
+    /// Where each setting and table that the operator gave comes from.
     pub origins: BTreeMap<&'static str, SettingOrigin>,
     /// Whether `public_url` is set. If not, links begin with the address that the service listens
     /// on.
@@ -217,8 +218,8 @@ impl Config {
             .allow_loopback_webhooks
             .or(value!(allow_loopback_webhooks))
             .unwrap_or_else(|| {
-                // A public URL elsewhere means a proxy: the service listens on loopback, and its
-                // callers are on other machines.
+                // A public URL of another host means a proxy on this machine. Then callers are on
+                // other machines, though the service listens on loopback.
                 is_loopback(&listen) && public_url.as_deref().is_none_or(is_loopback_url)
             });
         let bank = file.bank.map(BankSettings::try_from).transpose();
@@ -226,8 +227,8 @@ impl Config {
         let test_bank = file.test_bank.map(BankSettings::try_from).transpose();
         let test_bank = part(&mut faults, "test_bank", test_bank);
         if bank.is_some() && test_bank.is_some() {
-            return Err("[test_bank] and [bank] exclude each other: an installation that tries a \
-                        bank pays nobody"
+            return Err("[test_bank] and [bank] exclude each other: an installation that tests a \
+                        bank must not pay anybody"
                 .into());
         }
         let settings = Settings {
@@ -334,8 +335,8 @@ impl Config {
             role,
             encryption_keys: GivenKeys::read(environment),
             rate_limits: RequestRates {
-                reads: value!(rate_limit_reads).unwrap_or(RATE_DEFAULT),
-                writes: value!(rate_limit_writes).unwrap_or(RATE_DEFAULT),
+                reads: value!(rate_limit_reads).unwrap_or(REQUESTS_PER_SECOND_DEFAULT),
+                writes: value!(rate_limit_writes).unwrap_or(REQUESTS_PER_SECOND_DEFAULT),
             },
             shows_metrics: flags.metrics || value!(metrics).unwrap_or(false),
             ifsc_file: value!(ifsc_file),
@@ -471,12 +472,12 @@ mod tests {
     }
 
     #[test]
-    fn the_example_reads_and_knows_every_key() {
+    fn the_example_can_be_read() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/hundi.example.toml");
         let config = read(&[], Flags { config: Some(path.into()), ..Flags::default() }).unwrap();
         assert_eq!((config.rate_limits.reads, config.rate_limits.writes), (100, 25));
         assert!(config.shows_metrics && !config.settings.loopback_webhooks_allowed);
-        // The example names every key there is.
+        // The keys that the example sets; its comments name the others.
         let text = std::fs::read_to_string(path).unwrap();
         let named = text
             .lines()

@@ -1,6 +1,6 @@
-//! `hundi demo`: makes a payout in six steps against a server of its own. A webhook receiver of its
-//! own verifies the signatures. The demo prints each webhook as it arrives, and checks the book. It
-//! then prints links to look at, and stays up until a signal such as Ctrl-C.
+//! `hundi demo`: makes a payout in six steps, with a server and a webhook receiver of its own. The
+//! receiver verifies the signatures. The demo prints each webhook as it arrives, and checks the
+//! book. It then prints links to look at, and stays up until a signal such as Ctrl-C.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -150,7 +150,7 @@ pub async fn run(once: bool) -> Result<(), String> {
         arrived: Notify::new(),
         style,
     });
-    let stage = DemoSetup {
+    let setup = DemoSetup {
         api: DemoClient { address: address.to_string(), key },
         receiver: receive(inbox.clone()).await?,
         inbox,
@@ -162,7 +162,7 @@ pub async fn run(once: bool) -> Result<(), String> {
         style,
     };
     let outcome = tokio::select! {
-        outcome = stage.steps() => outcome,
+        outcome = setup.steps() => outcome,
         () = signals.receive() => Err("the demo was stopped before it was finished".into()),
     };
     if outcome.is_ok() && !once {
@@ -225,7 +225,7 @@ struct DemoClient {
 }
 
 impl DemoClient {
-    /// The bytes that a request is answered with.
+    /// Sends a request and answers the body of the response. `Err` if its status is no success.
     async fn send(
         &self,
         method: Method,
@@ -354,7 +354,9 @@ impl DemoSetup {
         println!("The book is in balance: {}.", self.check_book().await?);
 
         if self.is_once {
-            println!("\nIts pages end with it. To open them, run hundi demo (without --once).");
+            println!(
+                "\nThe pages end with the demo. To open them, run hundi demo (without --once)."
+            );
         } else {
             self.show_pages(transfer_id, payout_id, payer_page).await?;
         }
@@ -440,7 +442,7 @@ impl Inbox {
     }
 }
 
-/// A webhook receiver on loopback.
+/// Starts a webhook receiver on loopback, and answers its URL.
 async fn receive(inbox: Arc<Inbox>) -> Result<String, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;

@@ -164,13 +164,14 @@ impl Logo {
         let is_small = png.len() <= LOGO_BYTES_MAX;
         (is_png && is_small && decodes(&png)).then_some(Logo { png, width, height })
     }
-    /// Width and height of the logo, scaled as large as these maxima permit, in their unit.
+    /// Width and height of the logo in its proportions, as large as both maxima permit, in their
+    /// unit.
     pub fn fitted(&self, width_max: f32, height_max: f32) -> (f32, f32) {
         let (width, height) = (self.width as f32, self.height as f32);
         let scale = (width_max / width).min(height_max / height);
         (width * scale, height * scale)
     }
-    /// The logo inside a page.
+    /// The logo as a data URL, to put into a page.
     pub fn data_url(&self) -> String {
         let text = base64::engine::general_purpose::STANDARD.encode(&self.png);
         format!("data:image/png;base64,{text}")
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn text_on_any_colour_reads() {
+    fn text_on_any_colour_is_legible() {
         for grey in 0..=255 {
             for (red, green, blue) in [(grey, grey, grey), (grey, 0, 0), (0, grey, 255)] {
                 let colour = Colour { red, green, blue };

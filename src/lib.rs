@@ -9,7 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod kernel; // identifiers, money, time, statuses, refusals, encryption at rest
-pub mod disk; // room on the file systems that the service writes to
+pub mod disk; // free space on the file systems that the service writes to
 pub mod tls; // root certificates for every outgoing connection
 pub mod store; // transactions: SQLite, PostgreSQL, idempotency, lists, leases, migrations
 pub mod secrets; // the encryption key's file, and the lock that keeps two servers off one database
@@ -26,14 +26,14 @@ pub mod rates; // ports: exchange rates
 pub mod keys; // API keys and accounts
 pub mod decisions; // what the operator decided, who did and why
 pub mod pauses; // what the operator stopped for now
-pub mod screening; // sanctions lists: readers, matching, hits and their decisions
+pub mod screening; // sanctions lists: readers, matching, hits and decisions about them
 pub mod account_verification; // ports: who holds an account
 pub mod issuers; // who appears on pages and documents
 pub mod services; // settings, sealer and ports, as the one argument of rules
 pub mod staff; // the people who operate: roles, passwords, sessions
 
 pub mod app_state; // what one running process holds
-pub mod background; // workers as values, and leases
+pub mod background; // the type of a worker, and running one on one node at a time
 pub mod key_rotation; // a change of the encryption key
 pub mod rate_limits; // token buckets
 pub mod chaos; // the sandbox that attacks its caller, and grades it

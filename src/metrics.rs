@@ -62,7 +62,8 @@ pub struct RateSourceLabels {
 pub struct RateSources(Family<RateSourceLabels, Gauge>);
 
 impl RateSources {
-    /// `number` counts the sources of a figure from 1, as the settings list them.
+    /// `figure` is `inr_per_usd` or `usd_per_usdt`; `number` counts its sources from 1, in the
+    /// order of the settings.
     pub fn set(&self, figure: &'static str, number: u32, is_unused: bool) {
         let gauge = self.0.get_or_create(&RateSourceLabels { figure, number });
         gauge.set(i64::from(is_unused));
@@ -106,7 +107,7 @@ pub struct ChainLabels {
 }
 
 /// What is known of a followed chain now. A figure that this node does not know is left out,
-/// because an old value would raise an alarm forever.
+/// because an old value would raise an alarm forever. `in_trouble` and `unchecked` are 0 or 1.
 pub struct ChainFigures {
     pub chain: &'static str,
     pub mode: &'static str,
@@ -238,7 +239,7 @@ metrics! {
     bank_outbox_files: Gauge =
         "bank_outbox_files" "Files for the bank that its agent has not taken",
     bank_outbox_oldest_seconds: Gauge =
-        "bank_outbox_oldest_seconds" "How long the oldest of them has waited",
+        "bank_outbox_oldest_seconds" "How long the oldest of these files has waited",
     /// Space on the file systems of the database and the bank's folders.
     disk_free_bytes: Family<FolderLabels, Gauge> =
         "disk_free_bytes" "Bytes that can still be written where a folder of the service lies",
@@ -255,7 +256,7 @@ metrics! {
     /// What the last of them found.
     bank_differences: Gauge =
         "bank_differences" "Differences that the last comparison with the bank's statements found",
-    /// Looks at sanctions lists that changed: `loaded`, `refused`.
+    /// Sanctions lists that changed and were read again: `loaded`, `refused`.
     list_reloads: Reasons =
         "sanctions_list_reloads" "Sanctions lists that changed, by whether they were taken",
     list_age_seconds: Family<ListLabels, Gauge> =
@@ -283,7 +284,7 @@ metrics! {
         "store_groups_again" "Groups that ran again because one transaction was undone",
     clock_step_seconds: Gauge =
         "clock_step_seconds"
-        "How far the machine's clock has been set off the service's clock since the start",
+        "How far the machine's clock is ahead of the service's, because it was set since the start",
     /// 1 for each lease that this node holds.
     leases_held: Family<LeaseLabels, Gauge> =
         "leases_held" "1 while this node holds the lease of a worker",
@@ -311,7 +312,9 @@ metrics! {
         "1 while the chain cannot be followed, its token counts as moved to a new contract, or no \
          address is handed out",
     chain_unchecked: Family<ChainLabels, Gauge> =
-        "chain_unchecked" "1 while one node alone is believed, because no other answers",
+        "chain_unchecked"
+        "1 while one node alone is believed: no other is configured, no other answers, or all \
+         others are far behind",
     chain_nodes: Family<ChainLabels, Gauge> =
         "chain_nodes" "Configured nodes",
     chain_nodes_missing: Family<ChainLabels, Gauge> =

@@ -39,7 +39,7 @@ pub enum OutboundError {
 #[derive(Clone, Debug)]
 pub struct HttpAnswer {
     pub http_status: u16,
-    /// `Retry-After` in seconds, where it was given as a number.
+    /// `Retry-After` where it was a number, at most [`RETRY_AFTER_SECONDS_MAX`].
     pub retry_after_seconds: Option<u64>,
     pub body: Bytes,
 }

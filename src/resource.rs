@@ -1,5 +1,5 @@
 //! What a resource declares about itself. Routes, event types and the checks of the book follow
-//! from this, so a new resource is a folder and a line in a list.
+//! from this, so a new resource is mostly a folder and a line in `resources.rs`.
 
 use crate::http::route::{ResourcePath, Route};
 use crate::kernel::state::Status;

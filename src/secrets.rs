@@ -45,7 +45,7 @@ pub fn check_environment() -> Result<(), String> {
     Ok(())
 }
 
-/// Settings that are themselves files, not files with a secret.
+/// Variables that end in `_FILE` and are settings of their own: the file holds no secret.
 const FILE_SETTINGS: [&str; 1] = ["HUNDI_IFSC_FILE"];
 
 /// Refuses a secret's file that cannot be read, and a secret that is given twice. Without its
@@ -81,8 +81,7 @@ pub fn check_secret_files() -> Result<(), String> {
 pub const KEY_NEEDED: &str = "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the \
  same on each: make it once with `head -c 32 /dev/urandom | base64`";
 
-/// The keys that the operator gave by variables. While the key is changed, the second one opens
-/// values too.
+/// The keys that the operator gave by variables. While the key is changed, `next` opens values too.
 #[derive(Clone, Debug, Default)]
 pub struct GivenKeys {
     key: Option<SecretString>,
@@ -121,7 +120,7 @@ impl EncryptionKeys {
 /// The operator's keys, or those in the files beside the database. A first start creates the first
 /// file, with mode 0600.
 pub fn encryption_keys(database: &Database, given: &GivenKeys) -> Result<EncryptionKeys, String> {
-    if let Some(keys) = encryption_keys_given(database, given)? {
+    if let Some(keys) = existing_encryption_keys(database, given)? {
         return Ok(keys);
     }
     let Database::Sqlite(database) = database else {
@@ -156,19 +155,19 @@ fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
 }
 
 /// The operator's keys, or those in the files beside the database; `None` if there are neither.
-pub fn encryption_keys_given(
+pub fn existing_encryption_keys(
     database: &Database,
     given: &GivenKeys,
 ) -> Result<Option<EncryptionKeys>, String> {
-    let Some(key) = key_given(database, given.key.as_ref(), KEY)? else { return Ok(None) };
-    let next = key_given(database, given.next.as_ref(), NEXT_KEY)?;
+    let Some(key) = existing_key(database, given.key.as_ref(), KEY)? else { return Ok(None) };
+    let next = existing_key(database, given.next.as_ref(), NEXT_KEY)?;
     if next == Some(key) {
         return Err(format!("{} is the key that is in use already", NEXT_KEY.0));
     }
     Ok(Some(EncryptionKeys { key, next }))
 }
 
-fn key_given(
+fn existing_key(
     database: &Database,
     given: Option<&SecretString>,
     (variable, suffix): (&str, &str),

@@ -33,7 +33,7 @@ pub struct Settings {
     pub spread_basis_points: i64,
     /// The range in which a market rate may be quoted.
     pub rate_bounds: RateBounds,
-    /// Purpose code where the sender is not the beneficiary.
+    /// Purpose code of a transfer whose caller names none and whose sender is not the beneficiary.
     pub purpose_code_default: String,
     /// Whether webhooks may go to loopback over http, in test mode.
     pub loopback_webhooks_allowed: bool,
@@ -132,12 +132,12 @@ impl Services {
             .filter(|_| self.ports(mode).map_or(true, |ports| ports.screener.asks_lists()))
     }
     /// Screens a person or business, from memory. Where live mode is not configured, its subjects
-    /// are compared with the lists all the same; without lists, the finding is `unreviewed`.
+    /// are compared with the lists all the same; without lists, the finding is `not_compared`.
     pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
         match (self.ports(mode), &self.screening) {
             (Ok(ports), _) => ports.screener.screen(question),
             (Err(_), Some(lists)) => lists.matcher().screen(question),
-            (Err(_), None) => ScreeningFinding::unreviewed(),
+            (Err(_), None) => ScreeningFinding::not_compared(),
         }
     }
     /// Screens an address that paid, or that a refund goes to, in the same way.
@@ -145,7 +145,7 @@ impl Services {
         match (self.ports(mode), &self.screening) {
             (Ok(ports), _) => ports.screener.screen_address(address),
             (Err(_), Some(lists)) => lists.matcher().screen_address(address),
-            (Err(_), None) => ScreeningFinding::unreviewed(),
+            (Err(_), None) => ScreeningFinding::not_compared(),
         }
     }
 
@@ -185,7 +185,7 @@ impl Services {
     pub fn all_ports(&self) -> impl Iterator<Item = &Ports> {
         std::iter::once(&self.test).chain(&self.live)
     }
-    /// Whether live keys may create.
+    /// Whether live mode is configured, so that live keys can create objects.
     pub fn is_live_configured(&self) -> bool {
         self.live.is_some()
     }

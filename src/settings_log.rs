@@ -23,7 +23,8 @@ use crate::store::{Store, Tx};
 /// Earlier entries that a start compares with, because nodes may have settings of their own.
 const ENTRIES_MAX: i64 = 100;
 
-type Facts = BTreeMap<String, String>;
+/// The settings of an entry of the audit log, by name and as text.
+type SettingTexts = BTreeMap<String, String>;
 
 /// What a digest covers in addition to the table's `Debug`, which hides it.
 fn hidden_of_bank(bank: &BankSettings) -> SecretString {
@@ -46,9 +47,10 @@ fn oidc_text(oidc: &OidcSettings) -> String {
             text.push_str(&format!(" {name}={value}"));
         }
     }
-    for (name, is) in
-        [("second_factor", oidc.is_second_factor_there()), ("link_by_email", oidc.link_by_email)]
-    {
+    for (name, is) in [
+        ("second_factor", oidc.provider_asks_second_factor()),
+        ("link_by_email", oidc.link_by_email),
+    ] {
         if is {
             text.push_str(&format!(" {name}"));
         }
@@ -168,32 +170,32 @@ pub async fn keep(config: &Config, store: &Store, services: &Services) -> Result
     kept.map_err(|error| format!("the settings in force cannot be recorded: {error}"))
 }
 
-/// [`keep`] within a transaction. Nodes that share a database may have settings of their own. So an
-/// entry is also left out if an earlier entry has the same settings, and no entry after that one
-/// has other shared settings.
+/// [`keep`] within a transaction. Nodes that share a database may differ in some settings
+/// ([`ShownSetting::is_of_node`]). So an entry is also left out if an earlier one has the same
+/// settings, and every entry after that one has the same shared settings.
 fn keep_changed(tx: &mut dyn Tx, now: &Now, shown: &[ShownSetting]) -> Result<(), StoreError> {
     let action = Action::Settings.as_str().to_owned();
     let sought = Sought { action, before: i64::MAX, ..Sought::default() };
     let entries = audit::rows::sought(tx, &sought, ENTRIES_MAX)?.into_iter();
-    let before: Vec<Facts> = entries
+    let before: Vec<SettingTexts> = entries
         .map(|(entry, _)| serde_json::from_str(&entry.details).unwrap_or_default())
         .collect();
-    let facts: Vec<(&ShownSetting, String)> =
+    let current: Vec<(&ShownSetting, String)> =
         shown.iter().map(|setting| (setting, setting.value.to_string())).collect();
-    let differing = |before: &Facts, is_of_node: bool| {
-        let of_kind = facts.iter().filter(move |(setting, _)| setting.is_of_node == is_of_node);
+    let differing = |before: &SettingTexts, is_of_node: bool| {
+        let of_kind = current.iter().filter(move |(setting, _)| setting.is_of_node == is_of_node);
         let names = of_kind.filter(|(setting, value)| before.get(setting.name) != Some(value));
         names.map(|(setting, _)| setting.name).collect::<Vec<_>>()
     };
-    let mut alike = before.iter().take_while(|facts| differing(facts, false).is_empty());
-    if alike.any(|facts| differing(facts, true).is_empty()) {
+    let mut alike = before.iter().take_while(|texts| differing(texts, false).is_empty());
+    if alike.any(|texts| differing(texts, true).is_empty()) {
         return Ok(());
     }
-    let none = Facts::new();
+    let none = SettingTexts::new();
     let last = before.first().unwrap_or(&none);
     let changed = [differing(last, true), differing(last, false)].concat().join(" ");
     let mut details: Vec<(&str, &str)> =
-        facts.iter().map(|(setting, value)| (setting.name, value.as_str())).collect();
+        current.iter().map(|(setting, value)| (setting.name, value.as_str())).collect();
     details.push(("changed", &changed));
     let fact = Fact {
         actor: "",

@@ -11,8 +11,8 @@ use crate::transfers::paying::{self, LimitCheck};
 use crate::transfers::{funding, holds, refunding};
 use crate::{beneficiaries, deposits};
 
-/// Runs one task. The caller has taken its row and entered the account's time. Changes nothing if
-/// the object is gone or has moved on.
+/// Runs one task. Its row has been taken, and `now` is at the account's business time. Changes
+/// nothing if the object is gone or has moved on.
 pub fn run_task(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -9,7 +9,7 @@
 //!
 //! | `status` | meaning | what becomes of the beneficiary |
 //! |---|---|---|
-//! | `found` | that holder's NRE account | names are compared; without one the operator decides |
+//! | `found` | that holder's NRE account | names are compared; if none came, the operator decides |
 //! | `not_found`, `closed` | no such account that can be paid | `rejected`, `account_invalid` |
 //! | `not_nre` | not an NRE account | `rejected`, `account_not_nre` |
 //! | `unknown` | the service cannot say now | asked again after an hour |
@@ -33,7 +33,7 @@ use super::{
 use crate::kernel::within;
 use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 
-/// How long one question may take. The worker's lease is longer.
+/// The longest that one question may take, whatever the settings say. The worker's lease is longer.
 pub const DEADLINE_MILLISECONDS_MAX: u64 = 20_000;
 const DEADLINE_MILLISECONDS_DEFAULT: u64 = 10_000;
 /// The most bytes of an answer.
@@ -55,7 +55,7 @@ pub struct HttpVerifierSettings {
     pub deadline_milliseconds: Option<u64>,
     /// Least similarity of names that match: `name_score_partial` to 1; default 0.85.
     pub name_score_match: Option<f64>,
-    /// Least similarity of names that match in part: above 0; default 0.60.
+    /// Least similarity of names that match in part: above 0, to `name_score_match`; default 0.60.
     pub name_score_partial: Option<f64>,
 }
 
@@ -175,7 +175,7 @@ fn read(body: &[u8], given: &str, thresholds: &NameThresholds) -> LookedUp {
 }
 
 impl AccountVerifier for HttpVerifier {
-    fn account(&self, _: &AccountQuestion) -> AccountCheck {
+    fn check(&self, _: &AccountQuestion) -> AccountCheck {
         AccountCheck::LookUp
     }
     fn look_up<'a>(&'a self, question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {

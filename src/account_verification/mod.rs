@@ -34,7 +34,7 @@ pub enum AccountAnswer {
     /// How the name compares. The caller can correct a name that differs; `Unavailable` waits for
     /// the operator.
     Name(NameMatch),
-    /// The bank cannot write any letter of the name.
+    /// No letter or digit of the name is left when it is written in the bank's characters.
     NameUnwritable,
     IfscUnknown,
     AccountInvalid,
@@ -99,7 +99,7 @@ pub enum ChecksTable {
 pub trait AccountVerifier: Send + Sync {
     /// Called inside a transaction: answers at once, or says that the network or a person is
     /// needed.
-    fn account(&self, question: &AccountQuestion) -> AccountCheck;
+    fn check(&self, question: &AccountQuestion) -> AccountCheck;
     /// Asks the network what `account` could not answer. A worker calls it, outside any
     /// transaction; it may ask the same question twice.
     fn look_up<'a>(&'a self, _question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {

@@ -36,14 +36,16 @@ impl NameThresholds {
         if is_right {
             Ok(self)
         } else {
-            Err("name match scores must be above 0, at most 1, and partial at most match".into())
+            Err("name_score_partial must be above 0 and at most name_score_match, which must be at \
+                 most 1"
+                .into())
         }
     }
 }
 
 /// The most characters of a name that are compared.
 const CHARACTERS_MAX: usize = 200;
-/// Banks' name fields hold at least this many characters, so that a shorter name was not cut.
+/// Banks' name fields hold at least this many characters, so a shorter name was not cut.
 const FIELD_CHARACTERS_MIN: usize = 18;
 /// In words of at least this many letters, one differing letter may be a mistake.
 const NEAR_LETTERS_MIN: usize = 5;
@@ -199,10 +201,10 @@ fn pair(left: &str, right: &str) -> Option<Pair> {
     if heard_short == heard_long && short.len() > 1 {
         return Some(Pair::Same(0.97));
     }
-    let is_ended = ENDINGS.iter().any(|ending| {
+    let differs_by_ending = ENDINGS.iter().any(|ending| {
         long.strip_suffix(ending).is_some_and(|stem| stem.len() > 2 && sound(stem) == heard_short)
     });
-    if is_ended {
+    if differs_by_ending {
         return Some(Pair::Same(0.95));
     }
     let letters = heard_short.chars().count().min(heard_long.chars().count());
@@ -241,11 +243,12 @@ fn joined(words: &[String], other: &[String]) -> Vec<String> {
     out
 }
 
-/// The counts of pairs and of words left over, of two names.
+/// How the words of two names pair up.
 #[derive(Default, Debug)]
 struct PairTally {
     /// For each pair of the same word: its place in either name, and the certainty.
     same: Vec<(usize, usize, f64)>,
+    /// How many pairs are an initial, and how many a near miss.
     initials: usize,
     near: usize,
     /// Places of words without a partner, on either side.
@@ -266,8 +269,8 @@ fn pair_up(left: &[String], right: &[String]) -> PairTally {
             }
         }
     }
-    // The most certain first; of equals the earliest in both, so that the order does not depend on
-    // the side.
+    // The most certain first; of equals the earliest in both, so that the result does not depend on
+    // which name is left.
     pairs.sort_by(|one, two| {
         two.0.total_cmp(&one.0).then((one.1 + one.2).cmp(&(two.1 + two.2))).then(one.1.cmp(&two.1))
     });
@@ -303,8 +306,9 @@ fn compare_persons(asked: &Person, holder: &Person, is_cut: bool) -> f64 {
     let mut score = judge(&left, &right, &asked.relatives, &holder.relatives);
     for (one, two) in [(&asked.titled, &holder.words), (&asked.words, &holder.titled)] {
         let (one, two) = (joined(one, two), joined(two, one));
-        // Only where a list is shorter than that side's words with titles: words were joined, or a
-        // title was left out.
+        // One side's titles count as words of the name here. That is tried only if words were
+        // joined, or if the other side has a title that is left out. Then a list is shorter than
+        // its side's words with titles.
         if one.len() < asked.titled.len() || two.len() < holder.titled.len() {
             score = score.max(judge(&one, &two, &asked.relatives, &holder.relatives));
         }
@@ -314,8 +318,8 @@ fn compare_persons(asked: &Person, holder: &Person, is_cut: bool) -> f64 {
     if asked.is_family == holder.is_family { score } else { score.min(0.70) }
 }
 
-/// A name that the bank's field cut off: its last word is the beginning of a given one, and nothing
-/// follows.
+/// The score of a held name that the bank's field cut off: its words are the first ones of the
+/// given name, and the last of them is cut. 0 for any other name.
 fn cut_score(given: &[String], held: &[String]) -> f64 {
     let Some((last, whole)) = held.split_last() else { return 0.0 };
     let rest = given.get(whole.len()..).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The persons that a name names, word by word: titles, relatives and initials told apart.
+//! Splits a name, as a bank or a caller writes it, into its holders, and each holder's name into
+//! words. Titles and relatives are kept apart from the name, and joined initials are split.
 
 use crate::screening::text::{normalise, replace_mark};
 
@@ -56,23 +57,24 @@ const SHORT_FORMS: &[(&str, &str)] = &[
 #[derive(Clone, Debug)]
 pub(super) struct Person {
     pub(super) words: Vec<String>,
-    /// The words with titles, with the words of a family, and without a surname taken from another
-    /// holder. "Sri" may be the beginning of a name that the other side writes as one word, Sriram.
+    /// The words with titles, with words such as "huf", and without a surname taken from another
+    /// holder. Titles are here because "Sri" may be the beginning of a name that the other side
+    /// writes as one word, Sriram.
     pub(super) titled: Vec<String>,
     /// Words of a relative's or guardian's name. The other side may have them in the name, or leave
     /// them out.
     pub(super) relatives: Vec<String>,
-    /// A Hindu undivided family is another account holder than its head.
+    /// It is a Hindu undivided family (HUF), which is another account holder than its head.
     pub(super) is_family: bool,
 }
 
-/// The holders that a name names: "A AND B", "A/B", "A & B".
+/// The holders in a name such as "A AND B", "A/B" or "A & B".
 pub(super) fn persons(name: &str) -> Vec<Person> {
     let mut text =
         format!(" {} ", name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" "));
     text = replace_mark(&text, "a/c", ADDED, " ");
     text = replace_mark(&text, "m/s", &[], " ");
-    // The character 1 stands for a relation, and a relative's name follows it.
+    // The control character U+0001 stands for a relation; the relative's name follows it.
     for relation in RELATIONS {
         // A whole word, perhaps with dots: "s/o", " S/O. ".
         text = text
@@ -113,7 +115,8 @@ fn person(text: &str) -> Person {
     Person { words, titled, relatives, is_family }
 }
 
-/// The words of one name: no honorifics in front, glued initials apart, short forms written out.
+/// The words of one name, without honorifics in front. Initials written as one word ("RK") are
+/// split, and short forms are written out.
 fn words(name: &str) -> Vec<String> {
     words_from(name, true)
 }

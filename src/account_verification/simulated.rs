@@ -11,7 +11,7 @@ fn last4(text: &str) -> &str {
 }
 
 impl AccountVerifier for SimulatedVerifier {
-    fn account(&self, question: &AccountQuestion) -> AccountCheck {
+    fn check(&self, question: &AccountQuestion) -> AccountCheck {
         match last4(question.account_number.expose_secret()) {
             "0002" => AccountCheck::Answered(AccountAnswer::Name(NameMatch::Partial)),
             "0003" => AccountCheck::Answered(AccountAnswer::AccountInvalid),

@@ -14,7 +14,7 @@ use crate::key_rotation::{self, holders::Holder};
 use crate::secrets::{self, EncryptionKeys};
 use crate::store::{Store, meta};
 
-/// Name of the stored next address index of test mode's own account key.
+/// The name under which the store keeps the next address index of test mode's own account key.
 pub(super) const TEST_ADDRESS_INDEX: &str = "test_address_index_next";
 
 /// The pool of addresses of the operator's key. The counter belongs to the key, not to the mode: a
@@ -30,7 +30,8 @@ fn address_index_name(chain: &ChainSettings) -> String {
     format!("address_index_next_{}", hex::encode(&digest[..8]))
 }
 
-/// Names of the stored next address index of each account key that may be used now.
+/// The names under which the store keeps the next address index of each account key that may be
+/// used now.
 pub fn address_index_names(config: &Config) -> Vec<String> {
     let chains = [&config.live_chain, &config.test_chain];
     let configured = chains.into_iter().flatten().map(address_index_name);
@@ -49,7 +50,7 @@ pub(super) async fn prepare(
     let read = store
         .write(move |tx, now| {
             let sealing = secrets::sealing_verifier(tx, &verifiers)?;
-            key_rotation::refuse_half(tx, &verifiers)?;
+            key_rotation::refuse_incomplete_keys(tx, &verifiers)?;
             if let Some(node) = &node {
                 key_rotation::holders::enter(tx, now, node, &sealing)?;
             }

@@ -56,9 +56,9 @@ pub fn entry(line: &str) -> Option<Entry> {
 }
 
 /// Compares an earlier export of the whole log with the database: every exported entry must be
-/// there unchanged. Answers how many entries the export has, and the faults. A line that is no
-/// entry is a fault, and the lines after it are still compared. Only an error in reading the file
-/// ends the comparison.
+/// there unchanged. Answers the number of the export's last entry, which without faults is how many
+/// it has, and the faults. A line that is no entry is a fault, and the lines after it are still
+/// compared. Only an error in reading the file ends the comparison.
 pub fn compare(
     tx: &mut dyn Tx,
     lines: impl Iterator<Item = std::io::Result<String>>,

@@ -17,7 +17,8 @@ use crate::kernel::{DecidedBy, Now, StoreError, Via};
 use crate::store::Tx;
 
 crate::string_enum!(
-    /// What was done.
+    /// What was done. `DecisionEnded`: a request for a second person's approval ended without an
+    /// answer, because it expired or could no longer be carried out.
     Action {
         SignIn "sign_in",
         SignInRefused "sign_in_refused",
@@ -51,7 +52,7 @@ pub struct Fact<'a> {
     pub action: Action,
     /// What it was about, such as an object's ID.
     pub subject: &'a str,
-    /// More, each a name and a text.
+    /// Further facts, each a name and a text.
     pub details: &'a [(&'a str, &'a str)],
 }
 
@@ -115,7 +116,7 @@ pub fn append(tx: &mut dyn Tx, now: &Now, fact: &Fact<'_>) -> Result<(), StoreEr
         StoreError::Broken(format!("an audit entry does not serialise: {error}"))
     })?;
     // The tail, which is the row with the last number and hash, is locked from here to the commit.
-    let (last, before) = rows::take_tail(tx)?;
+    let (last, before) = rows::lock_tail(tx)?;
     let mut entry = Entry {
         number: last + 1,
         at_milliseconds: now.instant_milliseconds(),
@@ -144,6 +145,7 @@ impl Default for Chain {
 }
 
 impl Chain {
+    /// The number of the last entry taken. That is how many there are, if none is missing.
     pub const fn count(&self) -> i64 {
         self.last
     }

@@ -29,7 +29,7 @@ fn read(mut row: Row) -> Result<Entry, StoreError> {
 
 /// The last entry's number and hash. Locks them until the commit, so that no other transaction adds
 /// an entry meanwhile.
-pub fn take_tail(tx: &mut dyn Tx) -> Result<(i64, [u8; 32]), StoreError> {
+pub fn lock_tail(tx: &mut dyn Tx) -> Result<(i64, [u8; 32]), StoreError> {
     tx.execute(
         "INSERT INTO audit_tail (name, number, hash) VALUES (?1, 0, ?2) ON CONFLICT (name) DO \
          NOTHING",
@@ -67,7 +67,7 @@ pub fn insert(tx: &mut dyn Tx, entry: &Entry) -> Result<(), StoreError> {
     )
 }
 
-/// Entries after one, in order.
+/// Entries with a higher number, in order.
 pub fn after(tx: &mut dyn Tx, number: i64, rows_max: i64) -> Result<Vec<Entry>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM audit_log WHERE number > ?1 ORDER BY number LIMIT ?2");
     tx.rows(&sql, values![number, rows_max])?.into_iter().map(read).collect()

@@ -12,10 +12,10 @@ pub struct WaitingCount {
     /// The name of the kind, which is its label in the metrics.
     pub of: &'static str,
     pub mode: Mode,
-    /// Of both modes together at most [`rows::COUNTED_MAX`].
+    /// At most [`rows::COUNTED_MAX`], in both modes together; of `settlements_late` in each mode.
     pub count: i64,
-    /// Since when the oldest of those counted waits: Unix seconds on the store's clock. Where the
-    /// beginning of the wait is not stored, it is when the object was created. Times of an
+    /// When the oldest object that was counted began to wait: Unix seconds on the store's clock. If
+    /// the store does not keep that moment, it is when the object was created. Times of an
     /// account's test clock are converted, so an advance of that clock makes the wait longer.
     /// `None` if nothing waits.
     pub oldest_at: Option<i64>,

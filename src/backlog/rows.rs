@@ -8,7 +8,7 @@ use crate::store::{Row, Tx};
 use crate::transfers::HOLD_SECONDS;
 use crate::values;
 
-/// Rows of one kind that are counted: a longer queue is an alarm anyway.
+/// The most rows of one kind that are counted: a longer queue is an alarm anyway.
 pub const COUNTED_MAX: i64 = 10_000;
 
 /// Work that is due now. `?2` is the instant in milliseconds, and `at` is in seconds of the store's
@@ -30,8 +30,9 @@ const DUE: &[(&str, &str)] = &[
 const _: () = assert!(HOLD_SECONDS == 86_400);
 
 /// What waits without a due time. `at` is in the account's business time: when the object was
-/// created, except for a hold with a timer, which began 24 hours before it ends. Each is in the
-/// order of the index over what waits: in no order SQLite would rather read the whole table.
+/// created, except for a hold with a timer, which began 24 hours before it ends. Each statement
+/// orders its rows as the index over what waits does. Without `ORDER BY`, SQLite would read the
+/// whole table.
 const OPEN: &[(&str, &str)] = &[
     ("outbox", "SELECT scope, created AS at FROM outbox ORDER BY id LIMIT ?1"),
     (

@@ -45,7 +45,7 @@ crate::form! {
 }
 
 crate::form! {
-    /// Judges what a beneficiary would be created with. `amount` is in INR.
+    /// Checks a beneficiary's details without storing them. `amount` is in INR.
     ValidateBeneficiary {
         name: NameText<1, 140>,
         account_number: AccountNumberText,
@@ -83,7 +83,7 @@ crate::form! {
     }
 }
 
-/// How the account was checked.
+/// What the last check of the account found, and when.
 #[derive(Serialize, JsonSchema)]
 pub struct Verification {
     pub name_match: Option<NameMatch>,
@@ -116,7 +116,7 @@ pub struct BeneficiaryView {
     pub livemode: bool,
 }
 
-/// What is known of a beneficiary's bank before it is created. Nothing is stored.
+/// What is known about the bank of a beneficiary that is not created yet. Nothing is stored.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BeneficiaryValidation")]
 pub struct ValidationView {
@@ -130,7 +130,7 @@ pub struct ValidationView {
     pub currency: Currency,
     /// The payment system that a payout of the amount goes by; null without an amount.
     pub method: Option<PaymentMethod>,
-    /// What would have to be mended after the creation.
+    /// What the caller would have to correct in live mode.
     pub requirements: Vec<Requirement>,
     pub livemode: bool,
 }
@@ -174,7 +174,7 @@ const FILTERS: &[Filter] = &[
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/beneficiaries", "Create a beneficiary", route::refuse_before_live, create)
-            .checking_form_in_time(BirthDate::must_be_past)
+            .checking_form_by_time(BirthDate::must_be_past)
             .prefetching(|tx, _, _: &CreateBeneficiary| secrets::prefetch_sealing_key(tx)),
         route::list(
             "/v1/beneficiaries",
@@ -186,16 +186,16 @@ pub fn routes() -> Vec<Route> {
         ),
         route::post(
             "/v1/beneficiaries/validate",
-            "Judge what a beneficiary would be created with, and store nothing",
+            "Check a beneficiary's details without storing them",
             route::nothing,
             validate,
         )
-        .checking_form_in_time(BirthDate::must_be_past),
+        .checking_form_by_time(BirthDate::must_be_past),
         route::get("/v1/beneficiaries/{id}", "Get a beneficiary", |context| {
             Ok(view(locate(context)?))
         }),
         route::post("/v1/beneficiaries/{id}", "Update a beneficiary", locate, update)
-            .checking_form_in_time(BirthDate::must_be_past)
+            .checking_form_by_time(BirthDate::must_be_past)
             .codes(&[Code::BeneficiaryNotEditable]),
     ]
 }

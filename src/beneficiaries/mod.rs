@@ -90,7 +90,8 @@ pub struct Beneficiary {
     pub created: i64,
 }
 
-/// Fields that are written but never shown; sealed as one.
+/// Fields that callers write and the API never shows, and the account holder's name. They are
+/// sealed together.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Kyc {
     pub pan: Option<String>,
@@ -109,7 +110,7 @@ pub fn last4(text: &str) -> String {
     text.chars().skip(skipped).collect()
 }
 
-/// What a new beneficiary is made of.
+/// The details of a new beneficiary. `submit` begins its verification at once.
 pub struct NewBeneficiary {
     pub name: String,
     pub account_number: String,
@@ -126,11 +127,11 @@ pub fn create(
     now: &mut Now,
     services: &Services,
     scope: Scope,
-    ask: NewBeneficiary,
+    new: NewBeneficiary,
 ) -> Result<Beneficiary, OperationError> {
     let id: Id<kind::Beneficiary> = now.mint();
     let key = services.sealing_key(tx)?;
-    let status = if ask.submit { BeneficiaryStatus::Verifying } else { BeneficiaryStatus::Draft };
+    let status = if new.submit { BeneficiaryStatus::Verifying } else { BeneficiaryStatus::Draft };
     let mut beneficiary = Beneficiary {
         scope,
         id,
@@ -138,19 +139,19 @@ pub fn create(
         status,
         payouts_enabled: false,
         payouts_disabled_reason: Some(PayoutsDisabledReason::VerificationPending),
-        name: ask.name,
+        name: new.name,
         account_number_sealed: key.seal(
             now.random_bytes(),
             &SealedPlace::ACCOUNT_NUMBER,
             &id.to_bytes(),
-            ask.account_number.as_bytes(),
+            new.account_number.as_bytes(),
         )?,
-        account_number_last4: last4(&ask.account_number),
+        account_number_last4: last4(&new.account_number),
         ifsc: String::new(),
         bank_name: None,
         branch_name: None,
-        email: ask.email,
-        phone: ask.phone,
+        email: new.email,
+        phone: new.phone,
         kyc_sealed: Vec::new(),
         pan_last4: None,
         passport_number_last4: None,
@@ -158,16 +159,16 @@ pub fn create(
         name_match: None,
         checked_at: None,
         failed_verifications_count: 0,
-        metadata: ask.metadata,
+        metadata: new.metadata,
         status_history: History::begun(status, now.business()),
         created: now.business(),
     };
-    set_ifsc(&mut beneficiary, services, ask.ifsc);
-    set_kyc(&mut beneficiary, now, &key, &ask.kyc)?;
+    set_ifsc(&mut beneficiary, services, new.ifsc);
+    set_kyc(&mut beneficiary, now, &key, &new.kyc)?;
     rows::insert(tx, &beneficiary)?;
     name_words::keep(tx, scope, beneficiary.id.any(), &beneficiary.name)?;
     events::emit_status(tx, now, scope, status, id.any())?;
-    if ask.submit {
+    if new.submit {
         schedule_check(tx, now, services, &beneficiary)?;
     }
     Ok(beneficiary)
@@ -223,7 +224,7 @@ pub struct KycChange {
 }
 
 /// Changes a beneficiary that is in `draft` or `input_required`. `submit` says whether to submit it
-/// too; without it, one in `input_required` is submitted.
+/// too. If `submit` is missing, a beneficiary in `input_required` is submitted and a draft is not.
 pub fn update(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -340,7 +341,7 @@ pub fn check(
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Ok(());
     }
-    // Before anybody outside hears of the account.
+    // Screening comes before anybody outside hears of the account.
     if let Some(answer) = screening_answer(tx, now, services, beneficiary)? {
         return apply_check(tx, now, beneficiary, answer);
     }
@@ -354,7 +355,7 @@ pub fn check(
     if !services.ports(mode)?.rail.can_write(&beneficiary.name) {
         return apply_check(tx, now, beneficiary, AccountAnswer::NameUnwritable);
     }
-    match services.ports(mode)?.accounts.account(&question(beneficiary, services)?) {
+    match services.ports(mode)?.accounts.check(&question(beneficiary, services)?) {
         AccountCheck::Answered(answer) => apply_check(tx, now, beneficiary, answer),
         AccountCheck::LookUp => look_ups::begin(tx, now, beneficiary.scope, beneficiary.id),
         AccountCheck::Review => Ok(()),
@@ -392,7 +393,7 @@ impl Beneficiary {
 /// The refusal for a beneficiary that cannot be paid now.
 pub fn refusal_not_payable(beneficiary: &Beneficiary) -> Refusal {
     let what_to_do = match (beneficiary.status, beneficiary.payouts_disabled_reason) {
-        // Also if the operator refused it: a caller must not learn what screening found.
+        // The same once the operator has refused it: a caller must not learn what screening found.
         (_, Some(PayoutsDisabledReason::ComplianceHold)) => "The operator reviews it.",
         (BeneficiaryStatus::Draft, _) => "Submit it with an update that holds submit: true.",
         (BeneficiaryStatus::Verifying, _) => {

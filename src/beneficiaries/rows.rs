@@ -73,8 +73,8 @@ crate::stored! {
     }
 }
 
-/// Keeps a beneficiary unchanged from the read to the commit: any other change comes before or
-/// after this transaction.
+/// Locks a beneficiary's row until the commit. It is a conflict if the row changed since `b` was
+/// read.
 pub fn lock(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE beneficiaries SET version = version WHERE scope = ?1 AND id = ?2 AND version = ?3",

@@ -27,9 +27,9 @@ const NAME_REQUIRED: &str = "The bank has this account under another name. Send 
     holder's name as the bank writes it, as name, with POST /v1/beneficiaries/{id}.";
 /// The same message after a helper of test mode asked for input. In test mode no bank knows the
 /// holder's name, so any name will do.
-const NAME_REQUIRED_BY_HELPER: &str = "The bank has this account under another name. Send the \
-    account holder's name, here any name, with POST /v1/beneficiaries/{id}; then let the helper \
-    activate end the verification.";
+const NAME_REQUIRED_BY_HELPER: &str = "The bank has this account under another name. Send a name \
+    with POST /v1/beneficiaries/{id}: in test mode, any name will do. Then end the verification \
+    with the helper activate.";
 
 /// What the account verifier is asked about a beneficiary.
 pub fn question(
@@ -108,9 +108,9 @@ pub fn screening_answer(
     })
 }
 
-/// Screens a beneficiary again, because the lists changed. One that is active and no longer clear
-/// is not paid until the operator decides; others are screened with their next check, and when they
-/// become active.
+/// Screens a beneficiary again, because the lists changed or a payout is to be instructed. One that
+/// is active and no longer clear is not paid until the operator decides. Others are screened with
+/// their next check, and when they become active.
 pub fn rescreen(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -293,8 +293,8 @@ fn reject(
     become_status(tx, now, beneficiary, BeneficiaryStatus::Rejected)
 }
 
-/// Asks the caller for a correction after a failed verification; after [`FAILED_VERIFICATIONS_MAX`]
-/// it rejects.
+/// Asks the caller for a correction after a failed verification. After [`FAILED_VERIFICATIONS_MAX`]
+/// of them it rejects the beneficiary.
 fn require(
     tx: &mut dyn Tx,
     now: &mut Now,

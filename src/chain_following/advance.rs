@@ -19,12 +19,12 @@ use crate::store::{Tx, failpoint};
 
 /// Each block whose number is a multiple of this is read without the node's filter as a sample,
 /// even if nothing else requires it.
-const SAMPLE_BLOCKS: i64 = 100;
+const SAMPLE_EVERY_BLOCKS: i64 = 100;
 
 impl Follower {
     /// Reads the next blocks of the final view and credits them. Answers the cursor after them.
-    /// `None` if the caller has to begin again from the stored cursor: a node wants to be asked for
-    /// fewer blocks, or another process moved the cursor first.
+    /// `None` if the follower has to begin again from the stored cursor: a node refused so many
+    /// blocks at once, another process moved the cursor first, or it follows another contract.
     pub(super) async fn advance(
         &mut self,
         cursor: &Cursor,
@@ -129,7 +129,7 @@ impl Follower {
     }
 
     /// Moves the cursor over some blocks and takes over what they hold, in one transaction. `false`
-    /// if the cursor is no longer at `from`, because another process has taken over these blocks.
+    /// if another process has moved the cursor away from `from`, or follows another contract.
     pub(super) async fn take_over(
         &self,
         from: Anchor,
@@ -162,9 +162,10 @@ impl Follower {
     }
 
     /// Checks a range that the lead showed. Asks another node for the same range, and reads some
-    /// blocks without the filter: those of which the filter showed nothing, those with something of
-    /// ours, those about which two nodes differ, and a sample of the rest. Answers the headers and
-    /// receipts that it read; `None` if the other node wants to be asked for fewer blocks.
+    /// blocks without the filter: those of which the filter showed nothing (`empty`), those of
+    /// `logs` (which concern our addresses or deprecate the token), those about which two nodes
+    /// differ, and a sample of the rest. Answers the headers and receipts that it read; `None` if
+    /// the other node refused so many blocks at once.
     pub(super) async fn cross_check(
         &mut self,
         lead: &dyn ChainNode,
@@ -204,32 +205,35 @@ impl Follower {
         {
             tracing::info!(chain = self.chain.settings.name.as_str(), "two nodes check each other");
         }
-        let sampled = (from..=to).filter(|number| number % SAMPLE_BLOCKS == 0);
-        let ours = logs.iter().map(|log| log.block_number.0);
-        let numbers: BTreeSet<i64> =
-            empty.into_iter().chain(sampled).chain(ours).chain(differing.iter().copied()).collect();
+        let sampled = (from..=to).filter(|number| number % SAMPLE_EVERY_BLOCKS == 0);
+        let of_logs = logs.iter().map(|log| log.block_number.0);
+        let numbers: BTreeSet<i64> = empty
+            .into_iter()
+            .chain(sampled)
+            .chain(of_logs)
+            .chain(differing.iter().copied())
+            .collect();
         let known = self.read_whole(lead, contracts, range, &numbers).await?;
         if let Some(second) = confirming {
             if !differing.is_empty() {
-                // Read without its filter, the lead's blocks agreed with what it had shown. The
-                // other node has to show the same without its filter: then only its index was
-                // wrong.
+                // The lead showed the same with its filter and without. If the second node also
+                // shows that without its filter, only its filter hid or added logs.
                 self.read_whole(second, contracts, range, &differing).await?;
                 self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(node = second.label(), blocks = ?differing, "the second node's \
-                 index has a hole, which its receipts fill");
+                 filter showed other logs than its receipts, which agree with the first node");
             }
             let other_known = unfiltered_blocks::of_logs(second, logs)
                 .await
                 .map_err(|fault| self.node_error(second, fault))?;
             for log in logs {
                 let (number, transaction) = (log.block_number.0, &log.transaction_hash);
-                let ours = verify::has_happened(log, known.receipts.get(transaction))
+                let at_lead = verify::has_happened(log, known.receipts.get(transaction))
                     .map_err(|doubt| self.doubted(lead, doubt))?;
-                let theirs = verify::has_happened(log, other_known.receipts.get(transaction))
+                let at_second = verify::has_happened(log, other_known.receipts.get(transaction))
                     .map_err(|doubt| self.doubted(second, doubt))?;
                 let headers = known.headers.get(&number).zip(other_known.headers.get(&number));
-                if ours != theirs
+                if at_lead != at_second
                     || headers.is_none_or(|(one, other)| !verify::is_same_block(one, other))
                 {
                     return Err(self.doubted(second, VerifyError::Disagreement(number, number)));
@@ -255,7 +259,7 @@ impl Follower {
         )
     }
 
-    /// Reads the receipts and blocks of what concerns us, and nothing else.
+    /// Reads the receipts and headers of the logs that concern us, and nothing else.
     pub(super) async fn read_receipts(
         &self,
         node: &dyn ChainNode,

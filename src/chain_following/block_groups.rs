@@ -1,5 +1,5 @@
-//! Cuts what was read into groups of blocks, one for each transaction, and makes deposits of
-//! movements.
+//! Cuts what was read into groups of blocks, one for each transaction of the store, and makes
+//! deposits of movements.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -30,18 +30,18 @@ pub enum CreditError {
     #[error("{0}")]
     Follow(#[from] FollowError),
     #[error(
-        "{node} cannot be asked: {fault}. Every endpoint has to show the transaction; take one \
-         that is out of order out of the configuration"
+        "{node} cannot be asked: {fault}. Every endpoint has to show the transaction; remove one \
+         that does not work from the configuration"
     )]
     Node { node: String, fault: NodeError },
     #[error(
-        "{0} does not show the transaction in its chain. Every endpoint has to; take one that is \
-         out of order out of the configuration"
+        "{0} does not show the transaction in its chain. Every endpoint has to; remove one that \
+         does not work from the configuration"
     )]
     NotShown(String),
     #[error(
-        "{0} shows the transaction in another way than the endpoint before it. Compare both at an \
-         independent explorer"
+        "{0} shows the transaction in another way than the endpoint before it. Compare both with \
+         an independent explorer"
     )]
     ShownDifferently(String),
     #[error(
@@ -75,8 +75,8 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
     let name = chain.settings.name;
     audit::require_node(chain).await?;
     let (cursor, _) = audit::read_progress(&app.store, chain).await?;
-    // What the first node shows, with which that of the others is compared: its receipt, and the
-    // time of the block, which decides whether the money came late.
+    // What the first node shows: its receipt, and the time of the block, which decides whether the
+    // money came late. The other nodes have to show the same.
     let mut shown: Option<(&dyn ChainNode, Receipt, i64)> = None;
     for node in &chain.nodes {
         let fault = |fault| CreditError::Node { node: node.label(), fault };

@@ -19,7 +19,7 @@ const ADDRESSES_ASKED: usize = 12;
 /// Longest wait until the nodes are asked again.
 const ASK_SECONDS_MAX: u64 = 30;
 /// Seconds after which the log says again that a key was used before.
-const TOLD_SECONDS: u64 = 60;
+const LOG_AGAIN_SECONDS: u64 = 60;
 
 /// What is known of an account key.
 enum KeyHistory {
@@ -33,9 +33,9 @@ enum KeyHistory {
 }
 
 /// Asks the chain about the first addresses of its account key, if this database has never reserved
-/// one. If no node answers, the pool is held, and [`run`] asks again. `Err` is a text for the
-/// operator: either the addresses have a history, and what to do about that, or the store or the
-/// derivation failed.
+/// an address of the key. If no node answers, the pool is held, and [`run`] asks again. `Err` is a
+/// text for the operator. It says that the addresses have a history and what to do, or that the
+/// store or the derivation failed.
 pub async fn refuse_used_key(
     store: &Store,
     chain: &FollowedChain,
@@ -64,11 +64,11 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: Stop) 
     let name = chain.settings.name.as_str();
     let mut log_throttle = LogThrottle::default();
     let mut wait = Duration::from_millis(chain.settings.poll_milliseconds);
-    let mut told_used = None;
+    let mut used_text = None;
     while ports.addresses.is_held() && !*stop.borrow() {
-        if let Some(text) = &told_used {
+        if let Some(text) = &used_text {
             tracing::error!(chain = name, "no deposit address is handed out: {text}");
-            wait = Duration::from_secs(TOLD_SECONDS);
+            wait = Duration::from_secs(LOG_AGAIN_SECONDS);
         } else {
             match ask(&app, &chain, &ports.addresses).await {
                 Ok(KeyHistory::Usable) => {
@@ -77,7 +77,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: Stop) 
                     return;
                 }
                 Ok(KeyHistory::UsedElsewhere(text)) => {
-                    told_used = Some(text);
+                    used_text = Some(text);
                     continue;
                 }
                 Ok(KeyHistory::Unknown) => {

@@ -1,5 +1,5 @@
-//! Follows a real chain: reads its final view block after block, credits what it shows, and shows
-//! what may still be replaced.
+//! Follows a real chain: reads its final view block after block and credits the deposits in it.
+//! Deposits in blocks above the cursor are only shown, because these blocks may still be replaced.
 //!
 //! The cursor moves over the final view only, and only over blocks whose contents were checked. It
 //! commits in one transaction with the deposits. Nothing is skipped: a block that cannot be read,
@@ -72,8 +72,8 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                     );
                 }
                 troubles_in_a_row = 0;
-                // A held pool gives no deposit address until a node tells whether the account key
-                // was used before (`first_start`).
+                // A held pool gives no deposit address, because the account key was used before or
+                // may have been (`first_start`).
                 let is_held = follower
                     .app
                     .services
@@ -131,8 +131,8 @@ impl Follower {
         let chain = self.chain.clone();
         let begun = chain.settings.timer.now();
         if chain.stats.height.load(Ordering::Relaxed) == 0 {
-            // The progress is shown before any node is asked, so that it is there even while none
-            // answers.
+            // The metrics show the stored progress before any node is asked, so that it is there
+            // even while none answers.
             let (mode, name) = (chain.mode, chain.settings.name);
             let stored =
                 self.app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?));
@@ -152,7 +152,7 @@ impl Follower {
         if chain.nodes.iter().any(|node| !node.fits()) {
             match chain.check().await {
                 Ok(_) => {}
-                // The nodes that fit are enough.
+                // The nodes that passed their check are enough.
                 Err(mismatch) if chain.nodes.iter().any(|node| node.fits()) => {
                     tracing::error!(
                         chain = chain.settings.name.as_str(),
@@ -171,14 +171,14 @@ impl Follower {
         chain.stats.final_height.store(node_heights.final_view.height, Ordering::Relaxed);
         let mut cursor = self.load_or_begin(&node_heights).await?;
         self.show_in_metrics(&cursor);
-        self.tell_of_deprecation(&mut cursor).await?;
+        self.check_deprecation(&mut cursor).await?;
         let NodeHeight { node: first, height: highest, .. } = node_heights.nodes[0];
         if highest < cursor.anchor.height {
             // The final view never goes back: all nodes that answer are behind.
             return Err(self.doubted(first, VerifyError::Stale(cursor.anchor.height)));
         }
-        // The final height is that of the second-highest node, if two are compared. If it is below
-        // the cursor, nothing is read until that node catches up.
+        // If two nodes are compared, the final view ends with the final block of the lower one. If
+        // that is below the cursor, the cursor stays until this node catches up.
         let final_height = node_heights.final_view.height.max(cursor.anchor.height);
         if failpoint("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height
         {
@@ -199,8 +199,8 @@ impl Follower {
                 cursor = to;
             }
         }
-        // A node that is behind the others cannot be the lead. Of the rest, each fault makes the
-        // next one the lead.
+        // The lead must have the next block, or the cursor's block if there is nothing to read. Of
+        // the nodes that have it, each fault makes the next one the lead.
         let is_behind = final_height > cursor.anchor.height;
         let lowest = cursor.anchor.height + i64::from(is_behind);
         let leads: Vec<&NodeHeight<'_>> =
@@ -245,9 +245,10 @@ impl Follower {
         }
     }
 
-    /// Logs every minute that the token's contract was deprecated. If the contract itself denies
-    /// it, this removes the deprecation from the stored cursor instead.
-    pub(super) async fn tell_of_deprecation(
+    /// Notes whether the token's contract was deprecated. If so, asks the contract itself once a
+    /// minute. If the contract denies it, removes the deprecation from the stored cursor; otherwise
+    /// logs it.
+    pub(super) async fn check_deprecation(
         &mut self,
         cursor: &mut Cursor,
     ) -> Result<(), FollowError> {
@@ -342,9 +343,9 @@ impl Follower {
         Ok(cursor)
     }
 
-    /// Follows the configured contract from here on; a node has shown that it is a token. Earlier
-    /// contracts are still read, for the transfers whose callers were shown them. Fails when the
-    /// chain has had `TOKENS_COUNT_MAX` contracts already.
+    /// Follows the configured contract from here on; a node has shown that it is a token. Former
+    /// contracts are still read, for the transfers whose callers were shown them. Fails if the
+    /// token has had `TOKENS_COUNT_MAX` contracts already.
     pub(super) async fn take_up_token(&self) -> Result<(), FollowError> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, self.chain.token());
         let work = move |tx: &mut dyn Tx, _: &mut Now| {
@@ -354,7 +355,7 @@ impl Follower {
         let (is_taken, identity, tokens) = self.app.store.write(work).await.map_err(store_error)?;
         if !is_taken {
             return Err(FollowError::Mismatch(format!(
-                "{TOKENS_COUNT_MAX} contracts were the token's on this chain already, and all are \
+                "the token has already had {TOKENS_COUNT_MAX} contracts on this chain, and all are \
                  still read: begin with another database"
             )));
         }
@@ -367,8 +368,8 @@ impl Follower {
             chain = name.as_str(),
             contract = %self.chain.settings.token_contract,
             former = self.chain.former().len(),
-            "another contract is the token's from here on; transfers that were told a former one \
-             are still paid with it"
+            "the token has another contract from here on; transfers whose callers were shown a \
+             former one can still be paid in it"
         );
         Ok(())
     }

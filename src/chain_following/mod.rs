@@ -1,5 +1,6 @@
 //! Follows real chains. `follow` reads the final view and credits what arrives; `audit` compares
-//! the book with the chain once more; `credit` takes over what the follower missed.
+//! the book with the chain once more; `credit` takes over what the follower missed; `first_start`
+//! refuses an account key that was used before.
 
 mod addresses;
 mod advance;

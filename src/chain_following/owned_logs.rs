@@ -27,8 +27,8 @@ pub(super) struct OwnedLog {
     pub(super) movement: TokenMovement,
     /// Whether it left one of our addresses.
     pub(super) is_sweep: bool,
-    /// Whether it is a movement of the token: in the configured contract, or in the former one that
-    /// the caller of our address's transfer was shown.
+    /// Whether it is a movement of the token: in the configured contract, or in a former contract
+    /// that was shown to the caller of the transfer to which our address was handed out.
     pub(super) is_token: bool,
 }
 
@@ -57,7 +57,7 @@ impl Follower {
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
-        // The addresses that a former contract of the token moved to or from; usually few.
+        // The addresses to or from which a former contract moved the token; usually few.
         let former: Vec<AddressBytes> =
             self.chain.former().into_iter().map(|token| token.contract).collect();
         let in_former: BTreeSet<AddressBytes> = moved
@@ -95,7 +95,7 @@ impl Follower {
                 }
             })
             // A former contract counts as the token only for a transfer whose caller was shown it.
-            // If it is configured as another token, it is kept as that.
+            // If it is configured as another token, its other movements are kept as that token's.
             .filter(|owned| owned.is_token || self.chain.symbol(&owned.log.contract).is_some())
             .collect();
         owned_logs.sort_by_key(|owned| (owned.log.block_number, owned.log.log_index));

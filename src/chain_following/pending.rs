@@ -18,8 +18,7 @@ use crate::kernel::{Id, Now};
 use crate::keys;
 use crate::store::{Cost, Tx};
 
-/// Blocks above the cursor that are looked at. A chain with more of them has stopped making blocks
-/// final.
+/// Blocks above the cursor that are looked at. Deposits in higher blocks are not shown yet.
 const PENDING_BLOCKS_MAX: i64 = 500;
 
 impl Follower {
@@ -34,8 +33,8 @@ impl Follower {
         let head = lead.head().await.map_err(trouble)?;
         self.chain.stats.head_height.store(head.number.0, Ordering::Relaxed);
         let head_height = head.number.0.min(cursor.anchor.height + PENDING_BLOCKS_MAX);
-        // Taken out together with its movements. If a request fails below, both are gone: a kept
-        // `top` without movements would look like a view without deposits.
+        // The top is taken out together with its movements, so that a failure on the way leaves
+        // neither: a kept top without movements would look like a view without deposits.
         let mut kept = self.pending.top.take().filter(|top| {
             top.height > cursor.anchor.height
                 && (top.height < head_height
@@ -62,13 +61,13 @@ impl Follower {
                     Err(fault) => return Err(trouble(fault)),
                 };
                 if kept.is_some_and(|top| top == base) && range.first.parent_hash != base.hash {
-                    // The top of the view was replaced: it is made again from the final view.
+                    // The top of the view was replaced: the view is made again from the cursor.
                     kept = None;
                     continue 'view;
                 }
-                // A contradiction here ends only this look: a block was replaced meanwhile.
-                // (`movements_of` still counts it as a doubt.) What this view misses is found when
-                // it is final.
+                // If what the node shows contradicts itself, a block was replaced meanwhile. That
+                // ends only this look, though `movements_of` counts a doubt. What is missed here is
+                // found when it is final.
                 let times = verify::check_times(
                     [&range.first, &range.last],
                     cursor.block_time,

@@ -16,14 +16,14 @@ use crate::store::{Cost, Tx};
 use crate::transfers::{self, refunding};
 
 /// Least pause between two looks for refunds that the operator sent, in seconds.
-const REFUNDS_LOOKED_AT_SECONDS: u64 = 3;
+const REFUND_LOOKS_PAUSE_SECONDS: u64 = 3;
 /// Refunds that are looked for at once.
 const REFUNDS_COUNT_MAX: i64 = 50;
 
 impl Follower {
     /// Confirms refunds that the operator sent and whose transactions are final, or keeps why a
     /// transaction does not confirm its refund. Does nothing if the last look was less than
-    /// `REFUNDS_LOOKED_AT_SECONDS` ago.
+    /// `REFUND_LOOKS_PAUSE_SECONDS` ago.
     pub(super) async fn look_for_refunds(
         &mut self,
         cursor: &Cursor,
@@ -31,7 +31,7 @@ impl Follower {
     ) -> Result<(), FollowError> {
         if self
             .refunds_looked_at
-            .is_some_and(|at| at.elapsed().as_secs() < REFUNDS_LOOKED_AT_SECONDS)
+            .is_some_and(|at| at.elapsed().as_secs() < REFUND_LOOKS_PAUSE_SECONDS)
         {
             return Ok(());
         }
@@ -86,9 +86,9 @@ impl Follower {
         Ok(())
     }
 
-    /// The indices of the logs in a receipt that can be this refund: each moves its whole amount to
-    /// its address, in the configured contract of the token or in the one that its transfer's
-    /// caller was shown. `Err` if there is none.
+    /// The indices of the logs in a receipt that can be this refund. Each moves the refund's whole
+    /// amount to the refund's address, in the token's configured contract or in the former one that
+    /// the transfer's caller was shown (`transfer_contract`). `Err` if there is none.
     pub(super) fn matching_log_indices(
         &self,
         refund: &Refund,

@@ -30,8 +30,8 @@ impl ChainAddress {
         self.kind.names() == kind_named(name).names()
     }
 
-    /// Whether a sanctions list's text is this address in the form of its chain, even if the text's
-    /// checksum is wrong.
+    /// Whether a sanctions list's text is this address in the form of its chain. The text is read
+    /// with [`ChainKind::listed_address`].
     pub fn is_listed_as(&self, text: &str) -> bool {
         self.kind.listed_address(text).is_some_and(|listed| listed == self.bytes)
     }

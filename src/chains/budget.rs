@@ -25,12 +25,12 @@ pub const REQUESTS_PER_DAY_MAX: u32 = 100_000_000;
 const ROUTINE_PERCENT: u32 = 55;
 /// The share of a day's requests that can be spent at once, in percent; the rest comes back evenly.
 const BURST_PERCENT: u32 = 25;
-/// The longest pause after a poll that found nothing new to read.
+/// The longest pause after a poll that has read everything there is.
 const ROUTINE_PAUSE_MAX: Duration = Duration::from_secs(20);
 /// The requests to the lead in one poll of TRON's main net while it is quiet.
 const ROUTINE_REQUESTS: u64 = 6;
-/// The time in which `per_second` requests may be sent: a second, and how much later a request may
-/// arrive.
+/// The time in which `per_second` requests may be sent: a second, and the most that a request may
+/// be delayed on its way.
 const WINDOW: Duration = Duration::from_millis(1_100);
 /// Requests in a window that an endpoint without a configured limit is assumed to allow when its
 /// rate is first reduced.
@@ -40,7 +40,7 @@ const UNKNOWN_PER_SECOND: u32 = 64;
 const HALVINGS_BELOW_ONE: u32 = 3;
 /// How long after the first refusal the rate doubles again. Each further refusal doubles this time,
 /// up to the longest, and each [`QUIET`] without one halves it. After a ban it is at least ten
-/// times as long as the ban.
+/// times as long as the ban, but never above the longest.
 const RECOVER_AFTER_MIN: Duration = Duration::from_secs(60);
 const RECOVER_AFTER_MAX: Duration = Duration::from_secs(3_600);
 const QUIET: Duration = Duration::from_secs(3_600);
@@ -77,7 +77,8 @@ impl RequestLimits {
     }
 }
 
-/// What was sent to one endpoint, and how fast the next requests may follow.
+/// What was sent to one endpoint, and how fast the next requests may follow. A moment is a
+/// `Duration` here, as `Timer::now` gives it: the time since an arbitrary start.
 #[derive(Debug)]
 pub struct RequestBudget {
     limits: RequestLimits,

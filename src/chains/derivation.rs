@@ -29,10 +29,12 @@ use super::tron_address::{
 pub const ADDRESS_INDEX_MAX: u32 = HARDENED_BIT - 1;
 
 const HARDENED_BIT: u32 = 1 << 31;
-/// The path of the accounts that [`AccountXpub::generate_for_test`] makes, `m/44'/195'/0'`.
+/// The path of the accounts that [`AccountXpub::generate_for_test`] makes, `m/44'/195'/0'`. Every
+/// account key has to be of account `0'`.
 const PURPOSE: u32 = 44;
 const COIN_TYPE: u32 = 195;
 const ACCOUNT: u32 = 0;
+/// BIP-44's number for the keys whose addresses are given to payers.
 const EXTERNAL_CHAIN: u32 = 0;
 const ACCOUNT_DEPTH: u8 = 3;
 
@@ -148,7 +150,7 @@ impl AccountXpub {
     ///
     /// Accepts only a key of account `0'` three levels below the master key. An xpub does not name
     /// the two levels above it, such as `44'/195'`, so they are not checked. A text that looks like
-    /// a private key is refused unread. The first call in a process takes some ten milliseconds to
+    /// a private key is refused unread. The first call in a process takes about ten milliseconds to
     /// prepare derivation.
     pub fn parse(xpub: &str) -> Result<AccountXpub, AccountXpubError> {
         if matches!(xpub.trim_start().as_bytes(), [_, b'p', b'r', b'v', ..]) {
@@ -266,7 +268,8 @@ impl fmt::Debug for AccountXpub {
     }
 }
 
-/// A public key that has children: what BIP-32 calls an extended public key.
+/// A public key that has children: a node of BIP-32's tree of keys, which an extended public key
+/// writes down.
 #[derive(Clone)]
 struct PublicNode {
     chain_code: [u8; 32],
@@ -299,7 +302,8 @@ impl PublicNode {
     }
 }
 
-/// The parent of all addresses, with everything precomputed that does not depend on the index.
+/// The parent of all addresses. BIP-44 calls it the external chain, which is no blockchain.
+/// Everything that does not depend on the index is precomputed.
 #[derive(Clone)]
 struct ExternalChain {
     point: PublicKey,

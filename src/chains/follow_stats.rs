@@ -19,13 +19,15 @@ pub struct FollowStats {
     pub deposits: AtomicU64,
     /// Doubts since the start.
     pub doubts: AtomicU64,
-    /// Whether the chain cannot be followed, its token counts as moved to a new contract, or no
-    /// deposit address is handed out because the history of the account key is unknown.
+    /// Whether one of these is true: the chain cannot be followed; its token counts as moved to a
+    /// new contract; no deposit address is handed out, because somebody used, or may have used, the
+    /// account key before.
     pub is_in_trouble: AtomicBool,
-    /// Whether one node is believed unchecked, because no other answers or none is configured.
+    /// Whether one node is believed unchecked, because no other is configured or answers, or all
+    /// others are far behind.
     pub is_unchecked: AtomicBool,
-    /// Configured nodes that are not used: they do not answer, belong to another chain, or are too
-    /// far behind the others.
+    /// Configured nodes that are not used: they do not answer, have not passed their check, show a
+    /// time that cannot be, or are too far behind the others.
     pub nodes_missing: AtomicUsize,
     /// Whether this process follows the chain now. If not, the other figures stand still.
     pub is_followed: AtomicBool,

@@ -83,7 +83,7 @@ impl FollowedChain {
         }
     }
 
-    /// Checks that the store was begun on the configured network, then remembers the former
+    /// Checks that the stored cursor is of the configured network, then remembers the former
     /// contracts among `tokens`, which are all that the token ever had. `Err` says what does not
     /// fit the configuration and what to do.
     pub fn check_network_and_keep_tokens(
@@ -130,8 +130,8 @@ impl FollowedChain {
         self.nodes.iter().map(|node| node.questions_count()).collect()
     }
 
-    /// How long to pause after a poll, so that polls stay within each node's share of a day.
-    /// `before` are the [`FollowedChain::questions_counts`] when the poll began.
+    /// How long to pause after a poll, so that polls use only their share of each node's requests a
+    /// day. `before` are the [`FollowedChain::questions_counts`] when the poll began.
     pub fn routine_pause(&self, before: &[u64]) -> Duration {
         let pauses = self.nodes.iter().zip(before).map(|(node, before)| {
             node.routine_pause(node.questions_count().saturating_sub(*before))
@@ -326,10 +326,12 @@ pub struct NodeHeight<'a> {
 
 /// What the nodes say of the final view.
 pub struct NodeHeights<'a> {
-    /// The nodes that answer, with their final blocks, the highest first.
+    /// The nodes that answer with a time that can be, and their final blocks, the highest first.
+    /// Nodes far behind the others are among them.
     pub nodes: Vec<NodeHeight<'a>>,
     /// Up to which block the final view is taken.
     pub final_view: FinalView,
-    /// The labels of the nodes that cannot be used now, and why.
+    /// The labels of the nodes that do not count now, and why. Nodes far behind the others are in
+    /// this list too.
     pub missing: Vec<(String, String)>,
 }

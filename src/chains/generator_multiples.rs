@@ -58,8 +58,8 @@ impl GeneratorMultiples {
         Scalar::from_be_bytes(*factor).ok()?;
         // One more byte, so that the window at the top can be cut like the others.
         let mut low_first = [0; 33];
-        for (low, high) in low_first.iter_mut().zip(factor.iter().rev()) {
-            *low = *high;
+        for (to, from) in low_first.iter_mut().zip(factor.iter().rev()) {
+            *to = *from;
         }
         let mut terms = [point; 1 + WINDOW_COUNT];
         let mut term_count = 1;

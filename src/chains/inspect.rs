@@ -209,7 +209,7 @@ fn named_token(symbol: Option<String>) -> SeenToken {
 /// A symbol in capital letters and digits: invisible characters and separators are removed, and
 /// look-alikes of Latin letters are replaced by those letters.
 fn skeleton(symbol: &str) -> String {
-    // Letters, digits and signs of full width have the code points of ASCII plus this.
+    // Full-width letters, digits and signs have the code points of ASCII plus 0xFEE0.
     let narrow = |letter: char| match letter {
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter),
         other => other,

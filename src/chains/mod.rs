@@ -70,8 +70,8 @@ pub fn kind_named(name: &str) -> &'static dyn ChainKind {
     *KINDS.iter().find(|kind| kind.names().contains(&name)).unwrap_or(&KINDS[0])
 }
 
-/// The least number of blocks by which a chain's newest block is above its last final one; `None`
-/// if no such number is certain.
+/// How many blocks a chain has above its last final block, at least; `None` if no such number is
+/// certain.
 ///
 /// On TRON's main net a block is final once 19 of the 27 producers have made it or built on it: the
 /// block itself and 18 after it. A test net may have fewer producers.
@@ -92,7 +92,7 @@ pub struct ChainProfile {
     pub following: Following,
 }
 
-/// Where a mode's chain is.
+/// Where a mode's chain is, and so how it is followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Following {
     /// Inside the service: test mode without a test net.
@@ -181,7 +181,8 @@ pub struct Movement {
     pub to_address: AddressBytes,
     /// The token's contract; `None` on the simulated chain, which has no contracts.
     pub contract: Option<AddressBytes>,
-    /// The asset's symbol, such as `USDT`. Only the chain's own asset is credited.
+    /// The asset's symbol, such as `USDT`. Only the asset that transfers are funded with is
+    /// credited.
     pub asset: String,
     pub amount: Money,
     pub depth: Depth,

@@ -125,7 +125,7 @@ impl FollowedChain {
             tracing::info!(
                 node = node.label(),
                 lacks = lacks.join(", "),
-                "a node lacks methods; its blocks are read with other ones, in more requests"
+                "a node lacks methods; its blocks are read with other methods, in more requests"
             );
         }
         Ok(Ok(()))

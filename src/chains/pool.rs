@@ -31,8 +31,8 @@ const BATCH_MILLISECONDS: i64 = 60_000;
 /// Indices that stay reserved in case a batch is used up too early: until the next one is complete,
 /// addresses are derived when they are requested.
 pub const SPARE_INDICES: u32 = 1_024;
-/// How many addresses of the next batch are derived beyond the number that the use of the current
-/// batch requires.
+/// The head start of the next batch: it is derived this many addresses further than its pace
+/// requires (`growing_target`).
 const AHEAD_ADDRESSES: usize = 64;
 
 struct FreshAddress {
@@ -79,7 +79,7 @@ impl AddressBatches {
         None
     }
 
-    fn used(&self) -> usize {
+    fn used_count(&self) -> usize {
         self.present_size - self.present.len()
     }
 
@@ -94,7 +94,7 @@ impl AddressBatches {
         if self.present.is_empty() {
             return self.growing_size;
         }
-        let beyond_half = self.used().saturating_sub(self.present_size / 2);
+        let beyond_half = self.used_count().saturating_sub(self.present_size / 2);
         (beyond_half * 3 * self.growing_size / self.present_size + AHEAD_ADDRESSES)
             .min(self.growing_size)
     }
@@ -150,15 +150,14 @@ pub struct AddressPool {
     size_min: usize,
     size_max: usize,
     batches: Mutex<AddressBatches>,
-    /// Whether no index is reserved, because it is not known yet if the account key was used
-    /// before.
+    /// Whether no index is reserved, because the account key was used before or may have been.
     is_held: AtomicBool,
     /// The addresses that were handed out, for the follower of the chain.
     pub watched: WatchedAddresses,
 }
 
 impl AddressPool {
-    /// `index_name` is where the store keeps the next index that no node has reserved.
+    /// `index_name` is where the store keeps the next index that no process has reserved.
     pub fn new(kind: &'static dyn ChainKind, key: AccountXpub, index_name: String) -> AddressPool {
         AddressPool {
             account_fingerprint: key.fingerprint(),
@@ -225,7 +224,7 @@ impl AddressPool {
                 "the account key has no addresses left: configure a new account key".into(),
             ));
         }
-        // Two nodes that read the same index must not both have it.
+        // Two processes that read the same index must not both have it.
         meta::replace(tx, &self.index_name, stored.as_deref(), end.to_string().as_bytes())?;
         Ok(from..end)
     }
@@ -240,7 +239,7 @@ impl AddressPool {
     pub fn derive(&self, count: usize, milliseconds: i64) -> bool {
         let indices: Vec<u32> = {
             let mut batches = self.batches();
-            if batches.begun_milliseconds.is_none() && batches.used() > 0 {
+            if batches.begun_milliseconds.is_none() && batches.used_count() > 0 {
                 batches.begun_milliseconds = Some(milliseconds);
             }
             if batches.next.is_some() {
@@ -251,7 +250,7 @@ impl AddressPool {
                     return true;
                 }
                 let elapsed = milliseconds - batches.begun_milliseconds.unwrap_or(milliseconds);
-                batches.growing_size = self.size_next(batches.used(), elapsed);
+                batches.growing_size = self.size_next(batches.used_count(), elapsed);
             }
             let missing = batches.growing_target().saturating_sub(batches.growing.len());
             (0..missing.min(count)).map_while(|_| batches.take_index()).collect()

@@ -45,8 +45,8 @@ pub trait ChainKind: Send + Sync {
         hash.to_string()
     }
 
-    /// The deposit address of an account key with this index; `None` for an index without one. By
-    /// default that of Ethereum, which TRON also uses.
+    /// The deposit address of an account key with this index; `None` for an index without one. The
+    /// default derives it as Ethereum and TRON do.
     fn deposit_address(&self, key: &AccountXpub, index: u32) -> Option<AddressBytes> {
         key.address(index).ok().map(|address| address.bytes())
     }
@@ -86,11 +86,11 @@ pub type NodeAnswer<'a, T> = BoxFuture<'a, Result<T, NodeError>>;
 
 /// One node of a chain.
 pub trait ChainNode: Send + Sync {
-    /// Host and port, for the log.
+    /// Scheme, host and port, for the log.
     fn label(&self) -> String;
 
-    /// Whether a check found that the node belongs to the configured chain. Only such nodes are
-    /// believed.
+    /// Whether the node passed its check: it belongs to the configured chain, knows its token, and
+    /// answers the follower's questions. Only such nodes are believed.
     fn fits(&self) -> bool;
 
     /// Notes the result of a check. A node that does not fit rests before it is checked again.
@@ -155,8 +155,9 @@ pub trait ChainNode: Send + Sync {
         addresses: &'a [AddressBytes],
     ) -> NodeAnswer<'a, Vec<u128>>;
 
-    /// Whether the node knows a history of each address, apart from tokens that it holds. A
-    /// question that the node refuses counts as no history.
+    /// Whether the node knows a history of each address. Tokens that the address received are no
+    /// history. If the node refuses a question, that counts as no history, perhaps for all of the
+    /// addresses.
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>>;
 
     /// How many decimals a contract's token has; `None` if the contract answers no number.
@@ -210,7 +211,8 @@ pub enum NodeError {
     /// The range covers too many blocks or too many results: ask for less.
     #[error("refuses so much at once: {0}")]
     TooMuch(String),
-    /// The method or the tag is not there.
+    /// The node lacks the method or the block tag, such as `finalized`, or does not accept the
+    /// question in this form.
     #[error("does not know the method: {0}")]
     MethodMissing(String),
     #[error("answers an error: {0}")]
@@ -218,7 +220,7 @@ pub enum NodeError {
     /// The answer is not what the question asks for.
     #[error("gives an unusable answer: {0}")]
     Garbage(String),
-    /// It rests after a fault and is not asked.
+    /// The node rests after a fault and is not asked.
     #[error("rests after a fault")]
     Resting,
 }

@@ -19,7 +19,7 @@ pub struct Cursor {
 }
 
 /// A contract of the token that announced its replacement, and the block of that announcement. The
-/// contract configured since then may be its successor.
+/// operator may have configured its successor already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deprecation {
     pub contract: AddressBytes,
@@ -74,9 +74,9 @@ fn read(mut row: Row) -> Result<Cursor, StoreError> {
     let height = row.int()?;
     let hash = row.word(Hash::parse)?;
     let block_time = row.int()?;
-    let handed_over =
+    let contract =
         row.bytes_or_null()?.map(|contract| AddressBytes::stored(&contract)).transpose()?;
-    let deprecation = handed_over
+    let deprecation = contract
         .zip(row.int_or_null()?)
         .map(|(contract, height)| Deprecation { contract, height });
     Ok(Cursor { anchor: Anchor { height, hash }, block_time, deprecation })
@@ -218,8 +218,8 @@ pub fn begin(
     Ok(true)
 }
 
-/// Whether the cursor is still at `anchor`. If so, it stays there until the commit: of two nodes
-/// that read the same blocks, one waits for the other.
+/// Whether the cursor is still at `anchor`. If so, it stays there until the commit: of two
+/// processes that read the same blocks, one waits for the other.
 pub fn stands_at(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -238,8 +238,8 @@ pub fn stands_at(
 }
 
 /// Moves the cursor from `from` to `to`. Answers `false` and changes nothing if it is no longer at
-/// `from`, or if the token's contract is no longer `token`. So of two nodes that read the same
-/// blocks one wins, and a node that does not know a changed contract yet cannot skip payments in
+/// `from`, or if the token's contract is no longer `token`. So of two processes that read the same
+/// blocks one wins, and a process that does not know a changed contract yet cannot skip payments in
 /// it.
 pub fn advance(
     tx: &mut dyn Tx,
@@ -393,7 +393,7 @@ mod tests {
             Some(Identity { chain_id: 3_448_148_188, token: token(1).contract })
         );
 
-        // Whoever does not know the contract that another node took up meanwhile passes no block.
+        // A node that does not know the newly configured contract yet cannot move the cursor.
         assert!(follow_with(&mut tx, place.0, place.1, token(2)).unwrap());
         let advance = |tx: &mut dyn Tx, contract: &AddressBytes, from: i64| {
             advance(tx, &now, place.0, place.1, contract, at(from).anchor, &at(from + 1)).unwrap()
@@ -402,7 +402,7 @@ mod tests {
         assert!(advance(&mut tx, &token(2).contract, 10));
         assert_eq!(cursor(&mut tx, place.0, place.1).unwrap(), Some(at(11)));
 
-        // The one before is kept, and taken up again, with the decimals that are said then.
+        // The former contract is kept. If it is configured again, it gets the decimals given then.
         assert_eq!(tokens(&mut tx, place.0, place.1).unwrap(), [token(1), token(2)]);
         assert!(
             follow_with(&mut tx, place.0, place.1, TokenContract { decimals: 18, ..token(1) })

@@ -214,7 +214,7 @@ pub struct ChainSettings {
     /// Decimals of the token: 0 to 30.
     pub decimals: u8,
     pub account_key: AccountXpub,
-    /// Pause between two polls for new blocks, in milliseconds: 100 to 60 000.
+    /// Least pause between two polls for new blocks, in milliseconds: 100 to 60 000.
     pub poll_milliseconds: u64,
     /// Blocks that one request covers at most: 1 to 1000.
     pub blocks_at_once: u64,
@@ -481,7 +481,7 @@ mod tests {
                 "{key}"
             );
         }
-        // What is commented out reads when it is not.
+        // The keys that the example shows as comments can be read.
         let table = example.split("# [live_chain]\n").nth(1).unwrap();
         let table: String = table
             .lines()
@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn presets_stand_and_everything_can_be_said() {
+    fn presets_can_be_read_and_every_key_can_be_set() {
         assert!(read(&[]).unwrap().is_none(), "nothing said is no chain");
         for key in [
             ("API_KEY_HEADER", "X-Key"),
@@ -643,7 +643,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_of_each_endpoint_and_none_stands_twice() {
+    fn each_endpoint_has_its_limits_and_is_named_once() {
         let limits = |endpoints: &str, more: &[(&str, &str)]| {
             let mut variables =
                 vec![("PRESET", "tron"), ("ENDPOINTS", endpoints), ("ACCOUNT_KEY", KEY)];

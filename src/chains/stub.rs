@@ -135,7 +135,7 @@ struct StubNode {
     fits: Mutex<bool>,
 }
 
-fn now<'a, T: Send + 'a>(answer: T) -> NodeAnswer<'a, T> {
+fn ready<'a, T: Send + 'a>(answer: T) -> NodeAnswer<'a, T> {
     Box::pin(future::ready(Ok(answer)))
 }
 
@@ -172,10 +172,10 @@ impl ChainNode for StubNode {
         Vec::new()
     }
     fn chain_id(&self) -> NodeAnswer<'_, u64> {
-        now(CHAIN_ID)
+        ready(CHAIN_ID)
     }
     fn head(&self) -> NodeAnswer<'_, Header> {
-        now(chain().last().unwrap().header.clone())
+        ready(chain().last().unwrap().header.clone())
     }
     fn final_block(&self) -> NodeAnswer<'_, FinalBlock> {
         let header = chain().iter().rev().nth(FINAL_DEPTH).map(|block| block.header.clone());
@@ -188,10 +188,10 @@ impl ChainNode for StubNode {
         Box::pin(future::ready(answer))
     }
     fn header(&self, number: i64) -> NodeAnswer<'_, Option<Header>> {
-        now(header(number))
+        ready(header(number))
     }
     fn headers<'a>(&'a self, numbers: &'a [i64]) -> NodeAnswer<'a, Vec<Option<Header>>> {
-        now(numbers.iter().map(|number| header(*number)).collect())
+        ready(numbers.iter().map(|number| header(*number)).collect())
     }
     fn range<'a>(
         &'a self,
@@ -209,16 +209,16 @@ impl ChainNode for StubNode {
                 .filter(|log| contracts.contains(&log.contract));
             BlockRange { first, last, logs: logs.cloned().collect() }
         });
-        now(range)
+        ready(range)
     }
     fn receipt<'a>(&'a self, transaction: &'a Hash) -> NodeAnswer<'a, Option<Receipt>> {
-        now(receipt(transaction))
+        ready(receipt(transaction))
     }
     fn receipts_of<'a>(&'a self, transactions: &'a [Hash]) -> NodeAnswer<'a, Vec<Option<Receipt>>> {
-        now(transactions.iter().map(receipt).collect())
+        ready(transactions.iter().map(receipt).collect())
     }
     fn receipts_in<'a>(&'a self, block: &'a Header) -> NodeAnswer<'a, Option<Vec<Receipt>>> {
-        now(block.transactions.iter().map(receipt).collect())
+        ready(block.transactions.iter().map(receipt).collect())
     }
     fn balances<'a>(
         &'a self,
@@ -233,18 +233,18 @@ impl ChainNode for StubNode {
         let held = |address: &AddressBytes| {
             logs().filter(|moved| moved.to == *address).map(|moved| moved.value).sum()
         };
-        now(addresses.iter().map(held).collect())
+        ready(addresses.iter().map(held).collect())
     }
     fn known_accounts<'a>(&'a self, addresses: &'a [AddressBytes]) -> NodeAnswer<'a, Vec<bool>> {
-        now(vec![false; addresses.len()])
+        ready(vec![false; addresses.len()])
     }
     fn token_decimals<'a>(&'a self, _: &'a AddressBytes) -> NodeAnswer<'a, Option<u128>> {
-        now(Some(DECIMALS.into()))
+        ready(Some(DECIMALS.into()))
     }
     fn token_is_deprecated<'a>(&'a self, _: &'a AddressBytes) -> NodeAnswer<'a, Option<bool>> {
-        now(None)
+        ready(None)
     }
     fn token_symbol<'a>(&'a self, _: &'a AddressBytes) -> NodeAnswer<'a, Option<String>> {
-        now(None)
+        ready(None)
     }
 }

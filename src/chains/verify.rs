@@ -31,13 +31,13 @@ pub enum VerifyError {
     ReceiptsMissing(i64),
     #[error(
         "block {0} tells a time that cannot be: before the block that it follows, or ahead of \
-         this machine's clock"
+         the service's clock"
     )]
     WrongTime(i64),
 }
 
-/// How far a block may be ahead of this machine's clock. Producers' clocks agree within a few
-/// seconds; the machine's own clock can be wrong.
+/// How far a block may be ahead of the store's clock. Producers' clocks agree within a few seconds;
+/// the store's clock can be wrong.
 pub const AHEAD_SECONDS_MAX: i64 = 300;
 /// If the final blocks of all other nodes are more than this many seconds older than the highest
 /// one, the node with the highest one is followed alone.
@@ -83,7 +83,7 @@ pub fn check_times<'a>(
     Ok(())
 }
 
-/// A block up to which the chain was read.
+/// A block up to which the chain was read, or compared with the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
     pub height: i64,
@@ -119,7 +119,8 @@ pub fn check_range(
             && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
         let is_of_contract = contracts.contains(&log.contract);
         let is_new = places.insert((number, log.log_index.0));
-        // A malformed log of another token is no reason to stop: such a token is never credited.
+        // A malformed log of another contract is no reason to stop: it is not read as a movement,
+        // so it credits nothing.
         let is_readable = !log.is_transfer()
             || log.movement().is_some()
             || contracts.first() != Some(&log.contract);

@@ -14,12 +14,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::address_bytes::AddressBytes;
 use crate::store::key_filter::KeyFilter;
 
-/// Room for addresses in the first part of the filter. Each further part has room for as many
-/// addresses as were added since the start.
+/// A new part of the filter has room for as many addresses as were added since the start, and for
+/// at least this many.
 const ROOM_ADDRESSES_MIN: usize = 65_536;
-/// How many times the usual bits the filters have. A block has about 160 foreign addresses, and
-/// each wrong "perhaps" costs a read of the table. With twice the usual bits (four bytes an
-/// address) that happens once in a few hundred blocks.
+/// The filters have this many times the usual bits for each address. A block has about 160 foreign
+/// addresses, and each wrong "perhaps" costs a read of the table. With twice the usual bits (four
+/// bytes an address) that happens once in a few hundred blocks.
 const WIDTH_FACTOR: usize = 2;
 
 /// A filter of addresses.

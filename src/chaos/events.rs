@@ -59,27 +59,30 @@ pub fn passage(
 
 /// What an attempt to deliver a watched event must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Watched {
+pub struct WatchedDelivery {
     pub scope: Scope,
     pub key_id: KeyId,
     pub event_id: EventId,
-    /// The attack that this delivery has not met yet; `None` after the profile's end.
+    /// The attack that the delivery has yet to meet. `None` if there is none, or if the profile
+    /// attacks no more.
     pub attack: Option<WebhookAttack>,
 }
 
 /// What an attempt of a due delivery must know; `None` if the event is not watched.
-pub fn watched(
+pub fn watched_delivery(
     tx: &mut dyn Tx,
     at_milliseconds: i64,
     scope: Scope,
     key_id: KeyId,
     event_id: EventId,
-) -> Result<Option<Watched>, StoreError> {
-    let Some(profile) = super::open(tx, at_milliseconds, scope, key_id)? else { return Ok(None) };
+) -> Result<Option<WatchedDelivery>, StoreError> {
+    let Some(profile) = super::find_open(tx, at_milliseconds, scope, key_id)? else {
+        return Ok(None);
+    };
     let Some(event) = rows::event(tx, scope, key_id, event_id)? else { return Ok(None) };
     let is_attacking = at_milliseconds < profile.ends_milliseconds;
     let attack = event.attack.filter(|_| is_attacking && event.attacked_http_status.is_none());
-    Ok(Some(Watched { scope, key_id, event_id, attack }))
+    Ok(Some(WatchedDelivery { scope, key_id, event_id, attack }))
 }
 
 /// Records how the receiver answered an attempt, and how it answered the attack that was sent with
@@ -87,13 +90,13 @@ pub fn watched(
 pub fn delivered(
     tx: &mut dyn Tx,
     now: &Now,
-    watched: Watched,
+    watched: WatchedDelivery,
     http_status: i64,
     attacked_http_status: Option<i64>,
     duration_milliseconds: i64,
 ) -> Result<(), StoreError> {
-    let Watched { scope, key_id, event_id, .. } = watched;
-    if super::open(tx, now.instant_milliseconds(), scope, key_id)?.is_none() {
+    let WatchedDelivery { scope, key_id, event_id, .. } = watched;
+    if super::find_open(tx, now.instant_milliseconds(), scope, key_id)?.is_none() {
         return Ok(());
     }
     let Some(mut event) = rows::event(tx, scope, key_id, event_id)? else { return Ok(()) };
@@ -108,15 +111,16 @@ pub fn delivered(
     rows::event_update(tx, scope, key_id, &event)
 }
 
-/// Notes what the caller read: events from the answers, objects from the requests.
-pub fn read(
+/// Marks missing events as read. `is_read` says whether the caller has read an event or the object
+/// that it is about.
+pub fn mark_read(
     tx: &mut dyn Tx,
     now: &Now,
     scope: Scope,
     key_id: KeyId,
     is_read: &dyn Fn(&WatchedEvent) -> bool,
 ) -> Result<(), StoreError> {
-    if super::open(tx, now.instant_milliseconds(), scope, key_id)?.is_none() {
+    if super::find_open(tx, now.instant_milliseconds(), scope, key_id)?.is_none() {
         return Ok(());
     }
     for mut event in rows::events_missing(tx, scope, key_id)? {

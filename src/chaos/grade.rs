@@ -18,7 +18,7 @@ const RETRY_AFTER_SLACK_MILLISECONDS: i64 = 100;
 const PAUSE_MILLISECONDS_MIN: i64 = 100;
 /// How long a receiver may take; the same as in a drill.
 const WEBHOOK_MILLISECONDS_MAX: i64 = 5_000;
-/// How long a caller may take to retry while the profile runs.
+/// A caller that does not retry for this long counts as having given up.
 const PATIENCE_MILLISECONDS: i64 = 60_000;
 
 crate::string_enum!(
@@ -81,8 +81,8 @@ checks! {
     WebhookAnsweredSlowly "webhook_answered_slowly"
         "Answer a webhook within five seconds: put the event into a queue and work afterwards.",
     MissingEventNotRead "missing_event_not_read"
-        "Webhooks can fail for longer than they are tried. Read GET /v1/events from the last one \
-         you know, from time to time, with the same key.",
+        "A webhook that keeps failing is sent again for 24 hours only. From time to time, read GET \
+         /v1/events from the last event that you know, with the same API key.",
 }
 
 /// One mistake that was seen.
@@ -126,7 +126,7 @@ impl Observations {
     fn observe(&mut self, code: ChaosCheckCode) {
         *self.observed.entry(code).or_default() += 1;
     }
-    fn request(
+    fn fault(
         &mut self,
         code: ChaosCheckCode,
         request: &ObservedRequest,
@@ -138,14 +138,15 @@ impl Observations {
         let fault = ChaosFault { route, request_ids, event_id: None, message };
         self.faults.entry(code).or_default().push(fault);
     }
-    fn event(&mut self, code: ChaosCheckCode, event: &WatchedEvent, message: String) {
+    fn event_fault(&mut self, code: ChaosCheckCode, event: &WatchedEvent, message: String) {
         let event_id = Some(event.event_id.to_string());
         let fault = ChaosFault { route: None, request_ids: Vec::new(), event_id, message };
         self.faults.entry(code).or_default().push(fault);
     }
 }
 
-/// Judges everything that was seen under a profile. The grade is given at its end.
+/// Judges everything that was seen under a profile. The grade is `None` until the profile is
+/// completed.
 pub fn grade(
     profile: &Profile,
     requests: &[ObservedRequest],
@@ -231,7 +232,7 @@ fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
         }
         if !next.is_same {
             let message = "The Idempotency-Key came again with another path or body.".to_owned();
-            found.request(ChaosCheckCode::KeyReusedForOtherBody, request, &pair, message);
+            found.fault(ChaosCheckCode::KeyReusedForOtherBody, request, &pair, message);
         }
         match before.fate {
             Fate::Unavailable | Fate::Locked => {
@@ -242,7 +243,7 @@ fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
                         "Retry-After said {RETRY_AFTER_SECONDS} s; the next attempt came after \
                          {pause} ms."
                     );
-                    found.request(ChaosCheckCode::RetryAfterIgnored, request, &pair, message);
+                    found.fault(ChaosCheckCode::RetryAfterIgnored, request, &pair, message);
                 }
             }
             Fate::Dropped => {
@@ -252,17 +253,17 @@ fn judge_attempts(request: &ObservedRequest, found: &mut Observations) {
                         "The connection closed without an answer; the next attempt came after \
                          {pause} ms."
                     );
-                    found.request(ChaosCheckCode::RetriedWithoutPause, request, &pair, message);
+                    found.fault(ChaosCheckCode::RetriedWithoutPause, request, &pair, message);
                 }
             }
             Fate::Delayed if pause < 0 => {
                 let message = format!("The next attempt came {} ms before the answer.", -pause);
-                found.request(ChaosCheckCode::TimedOutTooEarly, request, &pair, message);
+                found.fault(ChaosCheckCode::TimedOutTooEarly, request, &pair, message);
             }
             Fate::Delayed | Fate::Answered if is_refusal(before) && next.is_same => {
                 let message =
                     format!("The answer was {}; the same request came again.", before.http_status);
-                found.request(ChaosCheckCode::RefusalRetried, request, &pair, message);
+                found.fault(ChaosCheckCode::RefusalRetried, request, &pair, message);
             }
             Fate::Delayed | Fate::Answered => {}
         }
@@ -305,7 +306,7 @@ fn judge_end(
         && let Some(first) = other.attempts.first()
     {
         let message = "The same request came again with another Idempotency-Key.".to_owned();
-        found.request(ChaosCheckCode::RetriedWithNewKey, request, &[last, first], message);
+        found.fault(ChaosCheckCode::RetriedWithNewKey, request, &[last, first], message);
         return;
     }
     // `KeyReusedForOtherBody` reports a request that came again with another body.
@@ -317,7 +318,7 @@ fn judge_end(
         Fate::Locked => "The answer was 409 resource_locked; the request did not come again.",
         _ => "The connection closed without an answer; the request did not come again.",
     };
-    found.request(code, request, &[last], message.to_owned());
+    found.fault(code, request, &[last], message.to_owned());
 }
 
 fn judge_event(event: &WatchedEvent, is_completed: bool, found: &mut Observations) {
@@ -326,7 +327,7 @@ fn judge_event(event: &WatchedEvent, is_completed: bool, found: &mut Observation
         found.observe(ChaosCheckCode::WebhookAnsweredSlowly);
         if event.duration_milliseconds > WEBHOOK_MILLISECONDS_MAX {
             let message = format!("The answer took {} ms.", event.duration_milliseconds);
-            found.event(ChaosCheckCode::WebhookAnsweredSlowly, event, message);
+            found.event_fault(ChaosCheckCode::WebhookAnsweredSlowly, event, message);
         }
     }
     match (event.attack, event.attacked_http_status) {
@@ -334,21 +335,21 @@ fn judge_event(event: &WatchedEvent, is_completed: bool, found: &mut Observation
             found.observe(ChaosCheckCode::WebhookForgeryAccepted);
             if is_taken(status) {
                 let message = format!("A wrong signature was answered with {status}.");
-                found.event(ChaosCheckCode::WebhookForgeryAccepted, event, message);
+                found.event_fault(ChaosCheckCode::WebhookForgeryAccepted, event, message);
             }
         }
         (Some(WebhookAttack::Duplicated), Some(status)) => {
             found.observe(ChaosCheckCode::WebhookDuplicateRefused);
             if !is_taken(status) {
                 let message = format!("The second delivery was answered with {status}.");
-                found.event(ChaosCheckCode::WebhookDuplicateRefused, event, message);
+                found.event_fault(ChaosCheckCode::WebhookDuplicateRefused, event, message);
             }
         }
         (Some(WebhookAttack::Late), Some(status)) => {
             found.observe(ChaosCheckCode::WebhookLateRefused);
             if !is_taken(status) {
                 let message = format!("The late delivery was answered with {status}.");
-                found.event(ChaosCheckCode::WebhookLateRefused, event, message);
+                found.event_fault(ChaosCheckCode::WebhookLateRefused, event, message);
             }
         }
         _ => {}
@@ -357,7 +358,7 @@ fn judge_event(event: &WatchedEvent, is_completed: bool, found: &mut Observation
         found.observe(ChaosCheckCode::MissingEventNotRead);
         if !event.was_read {
             let message = "It was not delivered, and never read.".to_owned();
-            found.event(ChaosCheckCode::MissingEventNotRead, event, message);
+            found.event_fault(ChaosCheckCode::MissingEventNotRead, event, message);
         }
     }
 }

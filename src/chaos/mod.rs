@@ -2,10 +2,10 @@
 //! moment. Webhooks come twice, late, forged or not at all. A report grades how the caller dealt
 //! with it.
 //!
-//! A key has one profile. Which requests and events it attacks depends only on its seed and their
-//! numbers, so a run can be repeated. The key's row says until when it has a profile, and the
-//! webhook endpoint's row says which key's profile attacks it, so other keys and endpoints cost
-//! nothing.
+//! A key has one profile. Which requests and events a profile attacks depends only on its settings,
+//! among them the seed, and on the order in which requests and events come, so a run can be
+//! repeated. The key's row says until when its profile watches it, and the webhook endpoint's row
+//! says which key's profile attacks it, so other keys and endpoints cost nothing.
 
 pub mod events;
 pub mod grade;
@@ -42,7 +42,7 @@ pub const WEBHOOK_DELAY_MILLISECONDS_DEFAULT: i64 = 5_000;
 /// Requests and events that one profile keeps; later ones are neither attacked nor kept.
 pub const REQUESTS_MAX: i64 = 2_000;
 pub const EVENTS_MAX: i64 = 2_000;
-/// How long a report is kept after its profile ended, in milliseconds.
+/// How long a report is kept after its profile completed, in milliseconds.
 const KEPT_MILLISECONDS: i64 = 30 * 86_400 * 1_000;
 
 crate::string_enum!(
@@ -112,7 +112,7 @@ pub struct Profile {
     pub events: AttackCount,
 }
 
-/// How many there were, and how many of these were attacked.
+/// How many writes, reads or events there were, and how many of them were attacked.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct AttackCount {
     pub count: i64,
@@ -192,7 +192,7 @@ pub fn begin(
     if let Some(endpoint_id) = new.endpoint_id {
         let other = rows::key_of_endpoint(tx, scope, endpoint_id)?.filter(|key| *key != key_id);
         if let Some(other) = other
-            && open(tx, at, scope, other)?.is_some()
+            && find_open(tx, at, scope, other)?.is_some()
         {
             let message = "The profile of another key attacks this webhook endpoint.";
             return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
@@ -227,7 +227,7 @@ pub fn begin(
 }
 
 /// The profile of a key, unless its report is final: then nothing more is recorded.
-fn open(
+fn find_open(
     tx: &mut dyn Tx,
     now_milliseconds: i64,
     scope: Scope,

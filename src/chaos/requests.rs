@@ -1,5 +1,5 @@
-//! Requests under a profile. Each attempt is recorded before and after it runs, and the first
-//! attempts of an attacked request meet the attack.
+//! Requests under a profile. Each attempt of a POST, and of a GET that is attacked, is recorded
+//! before and after it runs. The first attempts of an attacked request meet the attack.
 
 use super::seen::{Fate, ObservedRequest, RequestAttempt};
 use super::{KeyId, READ_ATTACKS, REQUESTS_MAX, RequestAttack, draw, rows};
@@ -44,11 +44,11 @@ pub fn begin(
 ) -> Result<Option<AttemptVerdict>, StoreError> {
     rows::lock_profile(tx, scope, key_id)?;
     let at = now.instant_milliseconds();
-    let Some(mut profile) = super::open(tx, at, scope, key_id)? else { return Ok(None) };
+    let Some(mut profile) = super::find_open(tx, at, scope, key_id)? else { return Ok(None) };
     let is_attacking = at < profile.ends_milliseconds;
     let is_write = asked.method == "POST";
-    // The same GET may be sent many times. It counts as a retry only while the earlier one has no
-    // answer.
+    // The same GET may be sent many times. It counts as a retry only if every earlier one was
+    // refused.
     let known = rows::request(tx, scope, key_id, &asked.request_hash)?
         .filter(|request| is_write || !request.is_told());
     let mut request = match known {
@@ -146,7 +146,7 @@ pub fn end(
     http_status: u16,
 ) -> Result<(), StoreError> {
     rows::lock_profile(tx, scope, key_id)?;
-    if super::open(tx, now.instant_milliseconds(), scope, key_id)?.is_none() {
+    if super::find_open(tx, now.instant_milliseconds(), scope, key_id)?.is_none() {
         return Ok(());
     }
     let Some(mut request) = rows::request_numbered(tx, scope, key_id, verdict.number)? else {

@@ -99,7 +99,7 @@ pub fn update(tx: &mut dyn Tx, profile: &Profile) -> Result<(), StoreError> {
 }
 
 /// On PostgreSQL, makes the transactions of one profile run one after another from here to their
-/// commits, because each draws by the count of those before it.
+/// commits, because whether a request or event is attacked depends on how many came before it.
 pub fn lock_profile(tx: &mut dyn Tx, scope: Scope, key_id: KeyId) -> Result<(), StoreError> {
     if !tx.is_shared() {
         return Ok(());
@@ -135,12 +135,13 @@ pub fn completed_before(
     tx.row(sql, values![milliseconds])?.map(|mut row| Ok((row.scope()?, row.id()?))).transpose()
 }
 
-/// Stores with the key until when it has a profile, in milliseconds.
+/// Stores in the key's row until when its profile watches it, in Unix milliseconds. `None` if the
+/// profile was stopped.
 pub fn mark_key(tx: &mut dyn Tx, key_id: KeyId, until: Option<i64>) -> Result<(), StoreError> {
     tx.execute_one("UPDATE api_keys SET chaos_until = ?2 WHERE id = ?1", values![key_id, until])
 }
 
-/// Stores with the webhook endpoint whose profile attacks it.
+/// Stores in the webhook endpoint's row the key whose profile attacks it.
 pub fn mark_endpoint(
     tx: &mut dyn Tx,
     scope: Scope,

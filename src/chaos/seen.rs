@@ -27,7 +27,7 @@ pub struct RequestAttempt {
     /// When it came, in milliseconds of the store's clock.
     pub at: i64,
     pub fate: Fate,
-    /// When it was answered, or is going to be; `None` while it runs.
+    /// When it was answered or will be, in milliseconds too; `None` while it runs.
     pub answered_at: Option<i64>,
     /// The answer's status; 0 while it runs.
     pub http_status: u16,
@@ -50,7 +50,7 @@ pub struct ObservedRequest {
 }
 
 impl RequestAttempt {
-    /// Whether the caller learnt the result of its request.
+    /// Whether the caller learnt the result of its request, or will once the attempt is answered.
     pub fn is_told(&self) -> bool {
         matches!(self.fate, Fate::Answered | Fate::Delayed) && self.is_same
     }
@@ -76,8 +76,8 @@ pub struct WatchedEvent {
     /// How the receiver answered the last attempt of the delivery: 0 for no answer, `None` before
     /// the first attempt.
     pub http_status: Option<i64>,
-    /// How the receiver answered the attack: the forged copy, the second delivery, or the first
-    /// attempt of a late one.
+    /// How the receiver answered the attack: the forged copy, the second delivery, or the late
+    /// event, of which the first answer counts.
     pub attacked_http_status: Option<i64>,
     /// The longest that the receiver took for an attempt.
     pub duration_milliseconds: i64,

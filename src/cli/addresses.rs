@@ -15,7 +15,7 @@ use crate::secrets;
 use crate::store::{Cost, Store, meta};
 use crate::transfers::rows::{self, AddressLine};
 
-/// How many transfers one transaction reads the addresses of.
+/// Transfers whose addresses are read in one transaction.
 const PAGE_ROWS: i64 = 1_000;
 
 /// Export the deposit addresses, to sweep them with your own signer
@@ -63,8 +63,8 @@ pub enum OutputFormat {
     Json,
 }
 
-/// One address as it is printed, in one token contract. It has no key: the service has no private
-/// keys of deposit addresses.
+/// One address as it is printed, in one token contract. No private key is printed, because the
+/// service has none.
 #[derive(Serialize)]
 struct PrintedAddress<'a> {
     address: String,
@@ -78,7 +78,7 @@ struct PrintedAddress<'a> {
     transfer_id: Id<kind::Transfer>,
     chain: String,
     asset: String,
-    /// The contract that the caller was told, or another one in which something came or went.
+    /// The contract that the caller was shown, or another one in which something came or went.
     token_contract: String,
     received: Money,
     swept: Money,

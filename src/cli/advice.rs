@@ -11,8 +11,8 @@ use crate::kernel::{Now, Role};
 use crate::payment_advices::signing::{self, PublicKey};
 use crate::store::Tx;
 
-/// The largest file that is read. An advice has a few thousand bytes, and a key set with as many
-/// keys as there can be has fewer than this.
+/// The largest file that is read. An advice has a few thousand bytes, and even the largest key set
+/// is smaller than this.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Verify payment advices, and rotate the key that signs them

@@ -92,7 +92,7 @@ impl Approvals {
                     four_eyes::approve(tx, now, &services, number, &person)
                 })
                 .await?;
-                // This may have ended a pause.
+                // If the request ended a pause, the payouts that it held back go on.
                 submit_waiting(&app.state.store).await.map_err(error_message)
             }
             ApprovalsCommand::Reject { number, by, database } => {

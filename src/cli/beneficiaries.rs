@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
-use super::{ByArgs, DatabaseArgs, beside, config, decide, error_message, see_account_numbers};
+use super::{ByArgs, DatabaseArgs, beside, config, decide, error_message, record_numbers_seen};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::beneficiaries::{self, Beneficiary};
@@ -34,7 +34,8 @@ impl BeneficiariesArgs {
 
 #[derive(Subcommand)]
 enum BeneficiariesCommand {
-    /// List beneficiaries of every account, oldest first within each, tab-separated
+    /// List beneficiaries of every account, oldest first within each account and mode,
+    /// tab-separated
     List {
         /// Only those in this status
         #[arg(long, value_name = "STATUS")]
@@ -132,7 +133,7 @@ async fn list(
     if let Some(by) = shows_account_numbers_to {
         let by = by.decided_by_for(&config(database)?)?;
         let seen = found.iter().take(LISTED_MAX).map(|(_, beneficiary)| beneficiary.id.any());
-        see_account_numbers(&app, seen.collect(), &by).await?;
+        record_numbers_seen(&app, seen.collect(), &by).await?;
     }
     let columns = &[
         "id",

@@ -18,7 +18,7 @@ const ANSWER_SECONDS_MAX: u64 = 15;
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How many times a POST is sent at most, while no answer comes or the answer says to try again.
 const ATTEMPTS_MAX: u32 = 6;
-const CORRECTED_WITH: &str = "HUNDI_BASE_URL or --base-url is the address";
+const ADDRESS_HINT: &str = "HUNDI_BASE_URL or --base-url is the address";
 /// The variable with the key. As with every secret, `HUNDI_API_KEY_FILE` may name a file with it.
 const API_KEY: &str = "HUNDI_API_KEY";
 
@@ -72,9 +72,9 @@ impl ApiCaller {
     pub fn new(arguments: &CallerArgs) -> Result<ApiCaller, String> {
         let key = arguments.api_key.clone().filter(|key| !key.is_empty());
         let key = key.or_else(|| environment(API_KEY)).ok_or(
-            "no API key: set HUNDI_API_KEY to a test key. The first start of a server wrote \
-                 one into the file hundi.db.first-key beside its database, and `hundi keys create \
-                 --mode test` makes another there",
+            "no API key: set HUNDI_API_KEY to a test key. The first start of a server printed one \
+             on its terminal, or wrote it into the file hundi.db.first-key beside its database. On \
+             the server's machine, `hundi keys create --mode test` makes another and prints it",
         )?;
         ApiCaller::of(arguments.base_url(), SecretString::from(key))
     }
@@ -105,7 +105,7 @@ impl ApiCaller {
             &format!("{}{path}", self.base_url),
             Some(("authorization", authorization)),
         )
-        .map_err(|error| format!("{}: {error} ({CORRECTED_WITH})", self.base_url))
+        .map_err(|error| format!("{}: {error} ({ADDRESS_HINT})", self.base_url))
     }
 
     /// Sends a GET once. `wait_seconds` is the path's parameter `wait`, or 0.
@@ -148,7 +148,7 @@ impl ApiCaller {
         let endpoint = self.endpoint(path).map_err(transient)?;
         let sent =
             self.client.send(method, &endpoint, headers, body, deadline, ANSWER_BYTES_MAX).await;
-        let failed = |error| transient(format!("{}: {error} ({CORRECTED_WITH})", self.base_url));
+        let failed = |error| transient(format!("{}: {error} ({ADDRESS_HINT})", self.base_url));
         read(path, sent.map_err(failed)?)
     }
 }
@@ -170,7 +170,7 @@ fn read(path: &str, answer: HttpAnswer) -> Result<Value, CallError> {
         let retry_after_seconds = answer.retry_after_seconds;
         return Err(CallError::Transient { message, retry_after_seconds });
     }
-    // A proxy's page, or another service.
+    // Without an error of ours, a proxy or another service has answered.
     let message = if error.is_none() {
         format!(
             "{path} was answered {status}, and not by hundi: look at HUNDI_BASE_URL or --base-url"

@@ -23,7 +23,7 @@ impl Check {
 async fn run_check(config: &Config) -> Result<(), String> {
     config.database.must_exist()?;
     let database = config.database.clone();
-    let keys = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
+    let keys = secrets::existing_encryption_keys(&config.database, &config.encryption_keys)?;
     if keys.is_none() {
         print("the encryption key was not checked: none was given")?;
     }

@@ -191,7 +191,7 @@ async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     if let Err(fault) = ifsc::directory(config.ifsc_file.as_deref()) {
         faults.push(("ifsc_file", fault));
     }
-    let keys = secrets::encryption_keys_given(&config.database, &config.encryption_keys);
+    let keys = secrets::existing_encryption_keys(&config.database, &config.encryption_keys);
     let keys = match keys {
         Ok(keys) => keys,
         Err(fault) => {
@@ -260,7 +260,7 @@ async fn provider(
 ) -> Result<String, PartError> {
     let is_required = live::is_configured(config)
         || config.console.as_ref().is_some_and(|console| console.requires_second_factor);
-    if is_required && !oidc.is_second_factor_there() {
+    if is_required && !oidc.provider_asks_second_factor() {
         return Err(PartError::Stops(SECOND_FACTOR_NEEDED.into()));
     }
     let openid = OpenId::new(oidc.clone(), &environment, client.clone());

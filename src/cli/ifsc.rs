@@ -51,8 +51,8 @@ fn pack(pack: &Pack) -> Result<(), String> {
         .map_err(|error| format!("cannot read {}: {error}", pack.csv.display()))?;
     let bytes = ifsc::pack::pack(BufReader::new(csv), &pack.as_of, &pack.source)?;
     let length = bytes.len();
-    // Written beside the file and then renamed, so that a server that starts meanwhile never reads
-    // half a file.
+    // The directory is written to a second file, which is then renamed, so that a server that
+    // starts meanwhile never reads half of it.
     let mut beside = pack.file.clone().into_os_string();
     beside.push(".new");
     let write = std::fs::write(&beside, &bytes).and_then(|()| std::fs::rename(&beside, &pack.file));

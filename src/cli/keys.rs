@@ -163,7 +163,7 @@ async fn run(command: KeysCommand) -> Result<(), String> {
             if revoked {
                 print(&format!("revoked {id}"))
             } else {
-                Err(format!("there is no key {id} that is not revoked already"))
+                Err(format!("there is no key {id}, or it is revoked already"))
             }
         }
     }

@@ -81,7 +81,8 @@ struct Event {
     livemode: bool,
 }
 
-/// An event that is still to be forwarded; times are Unix seconds.
+/// An event that is still to be forwarded or printed. `first_at` is when it was fetched, `due_at`
+/// when it is next sent, both in Unix seconds.
 #[derive(Serialize, Deserialize)]
 struct Undelivered {
     event: Event,
@@ -90,7 +91,8 @@ struct Undelivered {
     due_at: i64,
 }
 
-/// What the file holds: the last event that was fetched, and what is still to be forwarded.
+/// What the file holds: the last event that was fetched, and what is still to be forwarded or
+/// printed.
 #[derive(Default, Serialize, Deserialize)]
 struct ListenState {
     cursor: Option<String>,
@@ -219,12 +221,13 @@ impl Listener {
         let mut pause_seconds = 1;
         loop {
             self.forward_due().await?;
-            let due_in = self.due_in_seconds();
+            let due_in_seconds = self.due_in_seconds();
             if self.state.undelivered.len() >= UNDELIVERED_MAX {
-                tokio::time::sleep(Duration::from_secs(due_in.max(1).unsigned_abs())).await;
+                let seconds = due_in_seconds.max(1).unsigned_abs();
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
                 continue;
             }
-            match self.fetch(due_in.clamp(0, WAIT_SECONDS).unsigned_abs()).await {
+            match self.fetch(due_in_seconds.clamp(0, WAIT_SECONDS).unsigned_abs()).await {
                 Ok(()) => pause_seconds = 1,
                 Err(CallError::Transient { message, retry_after_seconds }) => {
                     let seconds = retry_after_seconds.unwrap_or(pause_seconds);
@@ -248,7 +251,7 @@ impl Listener {
 
     fn greet(&self, is_new: bool) -> Result<(), String> {
         let Some(url) = &self.forward_to else {
-            // On standard error, because a program may read the output.
+            // These lines go to standard error, because a program may read the output.
             if !is_new {
                 eprintln!("Continuing where the last start stopped.");
             }
@@ -298,7 +301,7 @@ impl Listener {
         next.map_or(WAIT_SECONDS, |due_at| due_at - now_seconds())
     }
 
-    /// Forwards everything that is due, in order.
+    /// Forwards or prints everything that is due, in order.
     async fn forward_due(&mut self) -> Result<(), String> {
         let mut index = 0;
         while index < self.state.undelivered.len() {
@@ -381,8 +384,8 @@ impl Listener {
         options.write(true).create(true).truncate(true).mode(0o600);
         let mut file = options.open(&fresh).map_err(fault)?;
         file.write_all(&bytes).map_err(fault)?;
-        // On the disk before the rename: after a crash of the machine there is the old file or the
-        // new one.
+        // The content has to be on the disk before the rename. Then a crash of the machine leaves
+        // the old file or the new one.
         file.sync_data().map_err(fault)?;
         std::fs::rename(&fresh, &self.path).map_err(fault)
     }

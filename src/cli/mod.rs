@@ -122,7 +122,7 @@ commands! {
 
 /// Runs the command line and returns the exit code: 0 done, 1 failed; clap uses 2 for wrong usage.
 pub fn main() -> ExitCode {
-    // Before clap and the log, which both read variables.
+    // This comes before clap and the log, because both read variables.
     if let Err(message) = config::check_environment() {
         eprintln!("hundi: {message}");
         return ExitCode::FAILURE;
@@ -293,7 +293,7 @@ async fn open(database: &DatabaseArgs) -> Result<Store, String> {
 /// Opens the database, and makes it if there is none. `Err` if an encryption key is given that is
 /// not the database's: then this is probably another database, and it must not be migrated.
 async fn open_or_make(config: &Config) -> Result<Store, String> {
-    let keys = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
+    let keys = secrets::existing_encryption_keys(&config.database, &config.encryption_keys)?;
     // A command needs few connections.
     let opened = Store::open_database(
         &config.database,
@@ -339,10 +339,10 @@ where
 
 /// Records who sees the full account numbers of these beneficiaries, and why. Call it before
 /// printing them.
-async fn see_account_numbers(app: &App, ids: Vec<AnyId>, by: &DecidedBy) -> Result<(), String> {
+async fn record_numbers_seen(app: &App, ids: Vec<AnyId>, by: &DecidedBy) -> Result<(), String> {
     let by = by.clone();
     let keep =
-        move |tx: &mut dyn Tx, now: &mut Now| operator::see_account_numbers(tx, now, &ids, &by);
+        move |tx: &mut dyn Tx, now: &mut Now| operator::record_numbers_seen(tx, now, &ids, &by);
     app.state.store.write(keep).await.map_err(error_message)
 }
 
@@ -441,8 +441,8 @@ mod tests {
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 
-    /// Commands that say who decides, with arguments, and whether they take an administrator. An ID
-    /// stands for an object that is not there: who decides is judged before it is looked for.
+    /// Commands that say who decides, with arguments, and whether they take an administrator. The
+    /// objects named by an ID do not exist: the person is judged before the object is looked for.
     const DECIDING: &[(&str, bool)] = &[
         ("keys create --mode test", true),
         ("keys rotate-encryption", true),
@@ -493,7 +493,7 @@ mod tests {
         let store = Store::open(&path, Clock::System, handle::no_epilogue).unwrap();
         let made = store.write(|tx, now| {
             let by = DecidedBy::default();
-            keys::rows::account_number(tx, now, "default")?;
+            keys::rows::ensure_account(tx, now, "default")?;
             let nobody = now.mint::<kind::Sender>().to_string();
             let ids = [
                 ("SENDER", nobody),

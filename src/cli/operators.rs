@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{AdministratorArgs, DatabaseArgs, error_message, open, print};
-use crate::console::openid::settings::is_issuer;
+use crate::console::openid::settings::check_issuer;
 use crate::kernel::{Now, system_random};
 use crate::operator::four_eyes;
 use crate::staff::{self, Role, passwords, provider_links};
@@ -121,13 +121,13 @@ impl RoleFlag {
 }
 
 /// A password's hash, and the password itself if it was made here and has to be shown.
-struct Chosen {
+struct ChosenPassword {
     hash: String,
     made: Option<String>,
 }
 
 impl PasswordArgs {
-    fn choose(&self) -> Result<Chosen, String> {
+    fn choose(&self) -> Result<ChosenPassword, String> {
         let (password, is_made) = if self.password_stdin {
             let mut text = String::new();
             std::io::stdin()
@@ -140,7 +140,7 @@ impl PasswordArgs {
         };
         passwords::judge(&password)?;
         let hash = passwords::hash(&password, system_random()?)?;
-        Ok(Chosen { hash, made: is_made.then_some(password) })
+        Ok(ChosenPassword { hash, made: is_made.then_some(password) })
     }
 }
 
@@ -162,7 +162,7 @@ impl Operators {
                 let by = by.decided_by()?;
                 let name = staff::name(&name)?;
                 let role = role.role();
-                let Chosen { hash, made } = password.choose()?;
+                let ChosenPassword { hash, made } = password.choose()?;
                 let store = open(&database).await?;
                 let made_operator =
                     store.write(move |tx, now| staff::create(tx, now, &name, role, &hash, &by));
@@ -210,7 +210,7 @@ impl Operators {
             OperatorsCommand::Link { name, issuer, subject, by, database } => {
                 let by = by.decided_by()?;
                 let name = staff::name(&name)?;
-                is_issuer(&issuer).map_err(|fault| format!("--issuer {fault}"))?;
+                check_issuer(&issuer).map_err(|fault| format!("--issuer {fault}"))?;
                 provider_links::judge_subject(&subject)?;
                 let store = open(&database).await?;
                 let shown = name.clone();
@@ -234,7 +234,7 @@ impl Operators {
             OperatorsCommand::Reset { name, password, by, database } => {
                 let by = by.decided_by()?;
                 let name = staff::name(&name)?;
-                let Chosen { hash, made } = password.choose()?;
+                let ChosenPassword { hash, made } = password.choose()?;
                 let store = open(&database).await?;
                 let shown = name.clone();
                 let reset =

@@ -20,7 +20,7 @@ enum OperationFlag {
     Payouts,
 }
 
-/// What `hundi resume` lets go on.
+/// What `hundi resume` can resume.
 #[derive(Clone, Copy, ValueEnum)]
 enum ResumeFlag {
     /// Quote locks
@@ -29,8 +29,8 @@ enum ResumeFlag {
     Transfers,
     /// Instructions to the bank
     Payouts,
-    /// Writes to a PostgreSQL database that went back in time, as it is now: first take the steps
-    /// in docs/postgresql.md
+    /// Writes to a PostgreSQL database that went back in time; first take the steps in
+    /// docs/postgresql.md
     Database,
 }
 
@@ -65,7 +65,7 @@ pub struct Resume {
     /// What goes on
     #[arg(value_enum)]
     operation: ResumeFlag,
-    /// The account that was paused by itself
+    /// The account, if only one was paused
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
     #[command(flatten)]
@@ -84,7 +84,7 @@ impl PauseArgs {
         let account = self.account.clone();
         let subject = operator::pause_subject(operation, &account);
         let pause = move |tx: &mut dyn Tx, now: &mut Now| {
-            let number = numbered(tx, account.as_deref())?;
+            let number = account_number(tx, account.as_deref())?;
             decisions::record(tx, now, &subject, "pause", &by)?;
             Ok(pauses::pause(tx, now, operation, number, &by)?)
         };
@@ -135,7 +135,7 @@ async fn resume_database(
             record(&open(arguments).await?, "database".into(), "resume", by).await?;
             print("all nodes work with the database as it is now")
         }
-        false => Err("this database has no server: nothing stops writing to it by itself".into()),
+        false => Err("this database is SQLite: only with PostgreSQL do nodes stop writing".into()),
     }
 }
 
@@ -144,7 +144,7 @@ fn whom(account: &Option<String>) -> String {
 }
 
 /// The number of the account with this name, which must exist; `None` without a name.
-fn numbered(tx: &mut dyn Tx, name: Option<&str>) -> Result<Option<i64>, OperationError> {
+fn account_number(tx: &mut dyn Tx, name: Option<&str>) -> Result<Option<i64>, OperationError> {
     let Some(name) = name else { return Ok(None) };
     let accounts = keys::rows::accounts(tx)?;
     let number = (1..).zip(&accounts).find(|(_, (known, _))| known == name);

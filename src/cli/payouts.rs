@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 
 use super::listing::{ListingArgs, ListingCell, ListingPrinter};
 use super::{
-    ByArgs, DatabaseArgs, ModeFlag, beside, error_message, payouts_list, print, see_account_numbers,
+    ByArgs, DatabaseArgs, ModeFlag, beside, error_message, payouts_list, print, record_numbers_seen,
 };
 use crate::app_state::AppState;
 use crate::beneficiaries;
@@ -38,9 +38,9 @@ pub struct PayoutsArgs {
 
 #[derive(Subcommand)]
 enum PayoutsCommand {
-    /// List payouts without a final answer from the bank, oldest first, tab-separated: the state
-    /// says whether one waits for the bank's window and until when, is in a file, is with the bank,
-    /// or waits for you
+    /// List payouts that the bank has not finally answered, or that wait for you, oldest first,
+    /// tab-separated: the state says whether one waits for the bank's window and until when, is in
+    /// a file, is with the bank, or waits for you
     List {
         /// Show the names of beneficiary and sender as they were written for the bank
         #[arg(long)]
@@ -189,9 +189,9 @@ async fn inward(
         Some(by) => {
             let by = by.decided_by()?;
             by.missing(asked.mode).map_or(Ok(()), |missing| Err(missing.to_owned()))?;
-            // With no beneficiaries, this only checks that `by` may see them. It comes before
-            // anything is decrypted.
-            see_account_numbers(&app, Vec::new(), &by).await?;
+            // With no beneficiaries, this only checks that `by` may see account numbers. It comes
+            // before anything is decrypted.
+            record_numbers_seen(&app, Vec::new(), &by).await?;
             Some(by)
         }
     };
@@ -228,7 +228,7 @@ async fn inward(
         }
     }
     if let Some(by) = seen_by {
-        see_account_numbers(&app, seen.into_iter().map(Id::any).collect(), &by).await?;
+        record_numbers_seen(&app, seen.into_iter().map(Id::any).collect(), &by).await?;
     }
     let bytes = csv.into_inner().map_err(|error| error.to_string())?;
     print(String::from_utf8_lossy(&bytes).trim_end())

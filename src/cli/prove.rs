@@ -24,7 +24,7 @@ const LINE_BYTES_MAX: usize = 4_096;
 
 impl ByArgs {
     /// Who decides. If decisions may need a second person (`four_eyes_above`), this asks for the
-    /// password. Otherwise one person could decide twice under two names.
+    /// password. Without it, one person could decide twice under two names.
     pub(super) async fn who(&self, app: &App) -> Result<DecidedBy, String> {
         let by = self.decided_by()?;
         match app.state.services.settings.four_eyes_above {
@@ -62,7 +62,7 @@ impl ByArgs {
         let (store, services) = (&app.state.store, &app.state.services);
         let first = self.proven(store, services).await?;
         let second = prove(&second, store, services).await?;
-        let judge = move |tx: &mut dyn Tx| four_eyes::together(tx, &first, &second);
+        let judge = move |tx: &mut dyn Tx| four_eyes::require_two(tx, &first, &second);
         store.read(Cost::Point, judge).await.map_err(error_message)
     }
 
@@ -74,7 +74,7 @@ impl ByArgs {
         config: &Config,
     ) -> Result<DecidedBy, String> {
         let by = self.decided_by_for(config)?;
-        // A database that was made anew has no operators yet, so there is nobody to compare with.
+        // An empty database has no operators to compare the actor with.
         if !look(config, |tx| Ok(migrate::schema_version(tx)? > 0)).await? {
             return Ok(by);
         }
@@ -87,14 +87,15 @@ impl ByArgs {
         let second = approver.second_person(&by)?;
         let first = prove_by_reading(&by, config).await?;
         let second = prove_by_reading(&second, config).await?;
-        look(config, move |tx| four_eyes::together(tx, &first, &second)).await
+        look(config, move |tx| four_eyes::require_two(tx, &first, &second)).await
     }
 }
 
 /// The second person of a command that cannot wait for one.
 #[derive(Args, Clone)]
 pub struct ApproverArgs {
-    /// Who approves it; needed where four_eyes_above is set, and proves who that is after --actor
+    /// Who approves it; needed where four_eyes_above is set. The approver's password is asked for
+    /// after that of --actor
     #[arg(long, value_name = "NAME")]
     approver: Option<String>,
 }
@@ -125,8 +126,8 @@ async fn look<T: Send + 'static>(
 const WRONG: &str = "the name, the password or the code is wrong";
 
 async fn prove_by_reading(by: &DecidedBy, config: &Config) -> Result<DecidedBy, String> {
-    let password = hidden("Password")?;
-    let given = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
+    let password = read_hidden_line("Password")?;
+    let given = secrets::existing_encryption_keys(&config.database, &config.encryption_keys)?;
     let keys = given.ok_or(KEY_NEEDED)?.all();
     let name = staff::name(by.actor()).unwrap_or_default();
     let find = move |tx: &mut dyn Tx| {
@@ -135,7 +136,7 @@ async fn prove_by_reading(by: &DecidedBy, config: &Config) -> Result<DecidedBy, 
     };
     let (operator, sealer) = look(config, find).await?;
     let code = match &operator {
-        Some(operator) if operator.is_totp_confirmed => hidden("Code")?,
+        Some(operator) if operator.is_totp_confirmed => read_hidden_line("Code")?,
         _ => String::new(),
     };
     let instant = Clock::System.milliseconds() / 1000;
@@ -156,7 +157,7 @@ async fn prove(
     store: &Store,
     services: &Arc<Services>,
 ) -> Result<DecidedBy, String> {
-    let password = hidden("Password")?;
+    let password = read_hidden_line("Password")?;
     let mut attempt = Attempt {
         name: by.actor().to_owned(),
         password,
@@ -173,7 +174,7 @@ async fn prove(
         .map_err(error_message)?
         .map_err(|seconds| format!("too many attempts failed: try again in {seconds} s"))?;
     if counted.needs_code() {
-        attempt.code = hidden("Code")?;
+        attempt.code = read_hidden_line("Code")?;
     }
     let password = attempt.password.clone();
     let compare = tokio::task::spawn_blocking(move || counted.compare(&password));
@@ -192,7 +193,7 @@ async fn prove(
 }
 
 /// Reads a line from standard input. A terminal does not show what is typed.
-fn hidden(what: &str) -> Result<String, String> {
+fn read_hidden_line(what: &str) -> Result<String, String> {
     let is_terminal = std::io::stdin().is_terminal();
     let echo = |word: &str| {
         if is_terminal {

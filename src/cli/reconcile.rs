@@ -19,17 +19,18 @@ use crate::tls::platform_roots;
 /// exit code 1 if there is one
 #[derive(Args)]
 pub struct Reconcile {
-    /// The difference to explain: a line of a statement, a difference with a chain, or the payout
-    /// or statement of another difference
+    /// The difference to explain: the ID of a statement's line or of a difference with a chain; for
+    /// any other difference, the ID of its payout or statement
     #[arg(long, value_name = "ID")]
     accept: Option<String>,
     /// The payout that the accepted line belongs to; several times for a line that paid several
     #[arg(long, value_name = "PAYOUT", requires = "accept")]
     payout: Vec<String>,
-    /// Why the difference is right; needed in live mode, and for all but lines and chains
+    /// Why the difference is right; needed in live mode and once there are operators. Otherwise it
+    /// may be left out if the ID is that of a line or of a difference with a chain
     #[arg(long, value_name = "TEXT", visible_alias = "note", requires = "accept")]
     reason: Option<String>,
-    /// Who accepts it; needed in live mode
+    /// Who accepts it; needed in live mode and once there are operators
     #[arg(long, value_name = "NAME", env = "HUNDI_ACTOR", default_value = "")]
     actor: String,
     /// The kind of the difference, where the ID has several
@@ -38,10 +39,11 @@ pub struct Reconcile {
     /// The mode whose chain is compared; both without it
     #[arg(long, value_enum)]
     mode: Option<ModeFlag>,
-    /// Compare these blocks again instead of those since the last comparison; balances are left out
+    /// The first block to compare again, instead of those since the last comparison; balances are
+    /// left out
     #[arg(long, value_name = "BLOCK", requires_all = ["to_block", "mode"])]
     from_block: Option<i64>,
-    /// The last of these blocks
+    /// The last block to compare again
     #[arg(long, value_name = "BLOCK", requires = "from_block")]
     to_block: Option<i64>,
     /// Ask for the balance of every address that was ever handed out, not only of those that hold

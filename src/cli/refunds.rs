@@ -34,7 +34,7 @@ impl RefundsArgs {
 
 #[derive(Subcommand)]
 enum RefundsCommand {
-    /// List refunds, oldest first
+    /// List refunds of every account, oldest first within each account and mode
     List {
         /// Only those in this status: requires_address, processing or completed
         #[arg(long)]
@@ -47,7 +47,8 @@ enum RefundsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Declare the address of a refund that has none, or whose address screening holds
+    /// Declare the address of a refund that has none, or that screening holds because of its
+    /// address
     Address {
         /// The refund's ID
         id: String,
@@ -63,7 +64,7 @@ enum RefundsCommand {
     Complete {
         /// The refund's ID
         id: String,
-        /// The transaction's hash; another one replaces it until it is confirmed
+        /// The transaction's hash; until it is confirmed, another hash can replace it
         #[arg(long)]
         hash: String,
         /// The transaction pays several refunds
@@ -187,8 +188,8 @@ fn cells(refund: &Refund) -> [ListingCell; 14] {
     ]
 }
 
-/// Why a refund must not be sent: `screening` for its address, or what the bank reported of its
-/// payout.
+/// Why a refund must not be sent: `screening` for its address, what the bank reported of its
+/// payout, or both with `+` between them.
 fn held(refund: &Refund) -> Option<String> {
     let screened = refund.is_held_by_screening.then(|| "screening".to_owned());
     let reasons: Vec<String> =

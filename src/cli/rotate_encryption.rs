@@ -28,12 +28,12 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
     let named = by.clone();
     let judge = store.write(move |tx, _| decisions::require_operator(tx, &named, Role::Admin));
     judge.await.map_err(error_message)?;
-    let given = secrets::encryption_keys_given(&config.database, &config.encryption_keys)?;
+    let given = secrets::existing_encryption_keys(&config.database, &config.encryption_keys)?;
     let keys = given.ok_or(KEY_NEEDED)?;
     let next = verifier_of(&keys.next.ok_or(NEXT_KEY_NEEDED)?);
     let (all, verifiers) = (keys.all(), keys.verifiers());
     let sealer = store.write(move |tx, _| {
-        key_rotation::refuse_half(tx, &verifiers)?;
+        key_rotation::refuse_incomplete_keys(tx, &verifiers)?;
         Ok(key_rotation::sealer(tx, &all)?)
     });
     let sealer = Arc::new(sealer.await.map_err(error_message)?);
@@ -74,14 +74,17 @@ pub(super) async fn run(by: &ByArgs, database: &DatabaseArgs) -> Result<(), Stri
     key_rotation::await_earlier(&store).await?;
     dies_at("waited");
     for _ in 0..PASSES_MAX {
-        let (mut at, mut batches_count) = (String::new(), 0);
+        let (mut place, mut batches_count) = (String::new(), 0);
         let report = |rotation: &key_rotation::rows::Rotation| {
             batches_count += 1;
             dies_at(&format!("batch_{batches_count}"));
-            if at != rotation.place {
-                at.clone_from(&rotation.place);
+            if place != rotation.place {
+                place.clone_from(&rotation.place);
                 // A closed pipe does not stop the change.
-                let _ = print(&format!("{} values are sealed anew; {at}", rotation.values_count));
+                let _ = print(&format!(
+                    "{} values are sealed anew; {place}",
+                    rotation.values_count
+                ));
             }
         };
         key_rotation::run_steps(&store, sealer.clone(), report).await.map_err(error_message)?;

@@ -24,8 +24,8 @@ impl ScreeningArgs {
 
 #[derive(Subcommand)]
 enum ScreeningCommand {
-    /// List the hits that nobody decided about, with the names of both sides; `hundi decide ID
-    /// approve|refuse` decides about the object
+    /// List the hits that nobody decided about, with the subject's name and the listed one; `hundi
+    /// decide ID approve|refuse` decides about the object
     Hits {
         #[command(flatten)]
         listing: ListingArgs,
@@ -97,14 +97,14 @@ async fn run(command: ScreeningCommand) -> Result<(), String> {
     }
 }
 
-fn cells(OpenHit { account, hit, given_names }: &OpenHit) -> [ListingCell; 8] {
+fn cells(OpenHit { account, hit, subject_names }: &OpenHit) -> [ListingCell; 8] {
     [
         hit.subject_id.to_string().into(),
         account.as_str().into(),
         hit.scope.mode().as_str().into(),
         format!("{} {}", hit.list, hit.entry_id).into(),
         hit.screening.as_str().into(),
-        ListingCell::text(&given_names.join("; at the bank: ")),
+        ListingCell::text(&subject_names.join("; at the bank: ")),
         hit.listed_name.clone().into(),
         hit.evidence.clone().into(),
     ]

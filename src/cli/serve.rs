@@ -335,8 +335,9 @@ async fn wait_for_signal() -> StopSignal {
     }
 }
 
-/// Tells a service manager that asked for it, by a datagram to the socket in `NOTIFY_SOCKET`
-/// (systemd's sd_notify(3)). A name that begins with `@` is in the abstract namespace.
+/// Tells the service manager the state, by a datagram to the socket in `NOTIFY_SOCKET` (systemd's
+/// sd_notify(3)). Does nothing without that variable. A name that begins with `@` is in the
+/// abstract namespace.
 fn notify(state: &str) {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -421,7 +422,7 @@ mod tests {
     use super::*;
     use crate::config::DRAIN_SECONDS_DEFAULT;
 
-    /// Whoever stops a node waits longer than a stop takes with the default drain.
+    /// systemd and Docker wait for a stop as long as it can take with the default drain.
     #[test]
     fn files_of_deploy_wait_for_a_whole_stop() {
         let read = |name: &str| {
@@ -441,7 +442,7 @@ mod tests {
         ];
         let wanted = stop_seconds(DRAIN_SECONDS_DEFAULT.unsigned_abs());
         assert_eq!(waited, [wanted; 3]);
-        // What the documents say about another drain is the same sum.
+        // The documents say how much to add to another drain: the same number of seconds.
         let beside = wanted - DRAIN_SECONDS_DEFAULT.unsigned_abs();
         for name in ["hundi.service", "compose.yaml", "../docs/install.md", "../hundi.example.toml"]
         {

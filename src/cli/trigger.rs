@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use super::caller::{ApiCaller, CallError, CallerArgs};
 use super::print;
 
-/// How long one request waits for the event, in seconds, and how many requests are sent.
+/// How long one request waits for the event, in seconds.
 const WAIT_SECONDS: u64 = 20;
+/// How many requests wait for the event, one after another.
 const WAITS_MAX: usize = 6;
 
 /// Make an event happen in test mode
@@ -141,7 +142,7 @@ pub(super) async fn await_event(
         }
     }
     Err(format!(
-        "{name} did not come within {} s: is the simulation slow or paused there?",
+        "{name} did not come within {} s: is the simulation slow or paused on the server?",
         WAIT_SECONDS * WAITS_MAX as u64
     ))
 }
@@ -199,12 +200,12 @@ pub(super) async fn pay(caller: &ApiCaller, transfer: &Value, body: Value) -> Re
 }
 
 async fn run(caller: &ApiCaller, scenario: Scenario) -> Result<(), String> {
-    let refunded = || json!({ "refund_address": REFUND_ADDRESS });
+    let with_refund_address = || json!({ "refund_address": REFUND_ADDRESS });
     match scenario {
         Scenario::Draft => beneficiary(caller, SETTLES, false).await.map(drop),
         Scenario::Beneficiary(account) => beneficiary(caller, account, true).await.map(drop),
         Scenario::Paid(account, has_refund_address) => {
-            let funding = if has_refund_address { refunded() } else { json!({}) };
+            let funding = if has_refund_address { with_refund_address() } else { json!({}) };
             let to = active_beneficiary(caller, account).await?;
             let made = transfer(caller, &to, funding).await?;
             pay(caller, &made, json!({})).await
@@ -212,8 +213,8 @@ async fn run(caller: &ApiCaller, scenario: Scenario) -> Result<(), String> {
         Scenario::PaidToDisabled => {
             let to = active_beneficiary(caller, RETURNS).await?;
             let (first, second) = (
-                transfer(caller, &to, refunded()).await?,
-                transfer(caller, &to, refunded()).await?,
+                transfer(caller, &to, with_refund_address()).await?,
+                transfer(caller, &to, with_refund_address()).await?,
             );
             let before = newest(caller).await?;
             pay(caller, &first, json!({})).await?;

@@ -16,7 +16,7 @@ pub struct ConsoleSettings {
     pub requires_second_factor: bool,
     /// The reverse proxies that are trusted to say where a request comes from.
     pub proxies: TrustedProxies,
-    /// Where operators may sign in instead of with a password.
+    /// The OpenID Connect provider with which operators may sign in instead of a password.
     pub oidc: Option<OidcSettings>,
 }
 

@@ -17,7 +17,8 @@ use crate::store::Cost;
 struct AccountPage<'a> {
     frame: Frame<'a>,
     sessions: Vec<Session>,
-    own: String,
+    /// The reference of the session that asks for the page.
+    own_session: String,
     has_second_factor: bool,
     languages: &'static [Words],
     themes: &'static [Theme],
@@ -38,7 +39,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
     draw(&AccountPage {
         frame: visit.frame("account"),
         sessions,
-        own: visit.session.reference(),
+        own_session: visit.session.reference(),
         has_second_factor: visit.session.has_second_factor,
         languages: texts::all(),
         themes: Theme::ALL,
@@ -77,7 +78,7 @@ pub async fn end_session(visit: Visit) -> PageOutcome {
     }
 }
 
-/// Ends every session of another operator.
+/// Ends every session of the operator whom the form names.
 pub async fn end_sessions_of(visit: Visit) -> PageOutcome {
     let name = crate::staff::name(visit.field("name")).map_err(Failure::told)?;
     let by = super::pages::decide::decided_by(&visit)?;

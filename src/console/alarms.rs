@@ -1,7 +1,7 @@
 //! The alarms: those of deploy/prometheus/alerts.yaml, each with its runbook. The overview shows
 //! the ones that can be told from the store and from this process.
 //!
-//! The others count what happened within some minutes on every node. Only Prometheus keeps that.
+//! The others need counts of the last minutes from every node, and only Prometheus keeps those.
 
 use super::blocks::{Tone, age, word};
 use super::pages::machinery;
@@ -19,23 +19,23 @@ const HOUR: i64 = 3_600;
 const DAY: i64 = 86_400;
 /// A file system with less free space than this is almost full.
 const DISK_FREE_BYTES_MIN: u64 = 1_000_000_000;
-/// So is one with a smaller free share of its size.
+/// A file system whose free share is smaller than this is almost full too.
 const DISK_FREE_PERCENT_MIN: u64 = 5;
 /// A larger step of the machine's clock is an alarm.
 const CLOCK_STEP_SECONDS_MAX: i64 = 5;
 
-/// What shows an alarm when it holds.
+/// Where an alarm is shown when it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AlarmTeller {
+pub enum AlarmShownBy {
     /// The overview and Prometheus.
     Overview,
     Prometheus,
 }
 
-use AlarmTeller::{Overview as Shown, Prometheus};
+use AlarmShownBy::{Overview as Shown, Prometheus};
 
 /// Every alarm, in the order of the rules for Prometheus.
-pub const ALARMS: &[(&str, AlarmTeller)] = &[
+pub const ALARMS: &[(&str, AlarmShownBy)] = &[
     ("HundiDown", Prometheus),
     ("HundiRequestsFail", Prometheus),
     ("HundiCommitsFail", Prometheus),
@@ -96,7 +96,7 @@ const WAITS: &[(&str, &[&str], i64)] = &[
     ("HundiDecisionsWait", &["hits", "payout_holds", "funding_holds", "payouts_for_operator"], DAY),
     ("HundiRefundsWait", &["refunds"], 2 * DAY),
 ];
-/// The same of the service's own work, which is late in test mode too.
+/// Like [`WAITS`], for the service's own work. This alarm is shown in test mode too.
 const WORK_WAITS: (&str, &[&str], i64) =
     ("HundiWorkWaits", &["tasks", "outbox", "endpoints_due"], 5 * MINUTE);
 
@@ -125,8 +125,9 @@ pub fn current(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<CurrentAla
         if figures.differences.is_some_and(|count| count > 0) {
             alarm("HundiChainDiffers", name.clone(), Tone::Attention);
         }
-        if let Some(since) = figures.audited_at.map(|at| instant - at).filter(|s| *s > 2 * DAY) {
-            let what = format!("{name}: {}", age(words, since));
+        let audit_age_seconds = figures.audited_at.map(|at| instant - at);
+        if let Some(seconds) = audit_age_seconds.filter(|seconds| *seconds > 2 * DAY) {
+            let what = format!("{name}: {}", age(words, seconds));
             alarm("HundiChainNotCompared", what, Tone::Attention);
         }
     }
@@ -135,11 +136,11 @@ pub fn current(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<CurrentAla
         alarm("HundiBankDiffers", what, Tone::Attention);
     }
     for file in &overview.files_in {
-        let since = instant - file.received_at;
-        if file.status == "refused" && since < 15 * MINUTE {
+        let age_seconds = instant - file.received_at;
+        if file.status == "refused" && age_seconds < 15 * MINUTE {
             alarm("HundiBankFilesRefused", file.message_id.clone(), Tone::Bad);
         }
-        if file.unknown_count > 0 && since < HOUR {
+        if file.unknown_count > 0 && age_seconds < HOUR {
             let what = format!("{}: {}", file.message_id, file.unknown_count);
             alarm("HundiBankReportsUnknown", what, Tone::Attention);
         }

@@ -25,8 +25,9 @@ use crate::kernel::{Id, OperationError, Refusal, StoreError, system_random};
 use crate::staff::sessions::{self, Session};
 use crate::store::Cost;
 
-/// Scripts, styles and requests only from this server and not in the page itself; no frames around
-/// it. Images may be in the page: the empty icon is.
+/// The Content-Security-Policy. Scripts and styles come only from this server and never stand in
+/// the page itself, requests go only to it, and no frame may show the page. Images may be `data:`
+/// URLs, because the empty icon is one.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' \
     data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -37,7 +38,7 @@ pub async fn answer(console: Arc<Console>, request: Request<Incoming>) -> Reply 
     let words = texts::wished(wish.unwrap_or(""));
     let mut reply = match judge(&console, words, request).await {
         Ok(reply) => reply,
-        // As plain text: it was refused before it was known what a page needs.
+        // As plain text: the request was refused before the session was read, which a page needs.
         Err((status, key)) => reply::reply(
             status.as_u16(),
             "text/plain; charset=utf-8",
@@ -130,7 +131,7 @@ async fn judge(
         words,
         address: peer.map_or_else(
             || "unknown".into(),
-            |peer| console.proxies.caller(peer, &head.headers).to_string(),
+            |peer| console.proxies.client(peer, &head.headers).to_string(),
         ),
         path: head.uri.path_and_query().map_or("/console", |path| path.as_str()).to_owned(),
         headers: head.headers,
@@ -187,7 +188,7 @@ async fn run(
         return refused;
     }
     if let Some(session) =
-        session.as_ref().filter(|session| !route.follows && session.is_use_old(asked.instant()))
+        session.as_ref().filter(|session| !route.is_polled && session.is_use_old(asked.instant()))
     {
         let hash = session.token_hash;
         let touched = asked.app.store.write(move |tx, now| sessions::touch(tx, now, &hash)).await;
@@ -199,8 +200,8 @@ async fn run(
     let (again, session_again) = (asked.twin(), session.clone());
     let outcome = match (&route.handler, session) {
         (Handler::Open(handler), _) => handler(asked).await,
-        (Handler::Signed(handler), Some(session)) => handler(Visit::new(asked, session)).await,
-        (Handler::Signed(_), None) => Err(Failure::Forbidden),
+        (Handler::SignedIn(handler), Some(session)) => handler(Visit::new(asked, session)).await,
+        (Handler::SignedIn(_), None) => Err(Failure::Forbidden),
     };
     outcome.unwrap_or_else(|failure| failed(&again, session_again.as_ref(), failure))
 }
@@ -222,8 +223,9 @@ fn refused(
     if least.is_some_and(|(least, session)| !session.operator.role.includes(least)) {
         return Some(failed(asked, session, Failure::Forbidden));
     }
-    let is_unproven = |session: &Session| !session.has_second_factor;
-    if least.is_some() && asked.console.requires_second_factor && session.is_some_and(is_unproven) {
+    let lacks_factor = |session: &Session| !session.has_second_factor;
+    if least.is_some() && asked.console.requires_second_factor && session.is_some_and(lacks_factor)
+    {
         let reply = asked.go_to("/console/account/second_factor");
         return Some(reply.unwrap_or_else(|failure| failed(asked, session, failure)));
     }

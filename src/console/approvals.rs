@@ -24,10 +24,11 @@ struct ApprovalsPage<'a> {
     /// The notes below lists that do not show everything; "" below one that does.
     waiting_cut: String,
     decided_cut: String,
-    own: i64,
+    /// The number of the operator who asks for the page.
+    own_number: i64,
     may_approve: bool,
     /// In Unix seconds; requests made until then are too old to approve.
-    old: i64,
+    too_old_until: i64,
 }
 
 impl ApprovalsPage<'_> {
@@ -81,9 +82,9 @@ pub async fn page(visit: Visit) -> PageOutcome {
         decided,
         waiting_cut,
         decided_cut,
-        own: visit.operator().number,
+        own_number: visit.operator().number,
         may_approve: visit.operator().role.includes(Role::Approver),
-        old: visit.instant() - REQUEST_SECONDS_MAX,
+        too_old_until: visit.instant() - REQUEST_SECONDS_MAX,
     })
 }
 

@@ -1,8 +1,8 @@
-//! Reads the texts in quotes of sources, for tests that look for those without a translation.
+//! Reads the string literals of source files, for tests that look for texts without a translation.
 
 use std::path::{Path, PathBuf};
 
-/// The texts in quotes of a source, without its tests and comments.
+/// The string literals of a source file, without those in its tests and comments.
 pub fn literals(source: &str) -> Vec<String> {
     let lines = without_tests(source).lines().filter(|line| !line.trim_start().starts_with("//"));
     let source = lines.collect::<Vec<_>>().join("\n");
@@ -13,13 +13,13 @@ pub fn literals(source: &str) -> Vec<String> {
             ('"', None) => open = Some(String::new()),
             ('"', Some(_)) => found.extend(open.take()),
             ('\\', Some(text)) => match letters.next() {
-                // A line that goes on.
+                // The literal goes on in the next line.
                 Some('\n') => while letters.next_if(|next| next.is_whitespace()).is_some() {},
                 Some(escaped) => text.push(escaped),
                 None => {}
             },
             (letter, Some(text)) => text.push(letter),
-            // A quotation mark as a letter opens no text.
+            // A quotation mark that is a character literal opens no string.
             ('\'', None) if letters.peek() == Some(&'"') => drop(letters.nth(1)),
             _ => {}
         }
@@ -27,17 +27,17 @@ pub fn literals(source: &str) -> Vec<String> {
     found
 }
 
-/// A sentence: three words or more, which is no statement for the store.
+/// Whether a text is a sentence: it has three words or more, and is no SQL statement.
 pub fn is_sentence(text: &str) -> bool {
     let words = text.split_whitespace();
     let words = words.filter(|word| word.bytes().filter(u8::is_ascii_lowercase).count() > 1);
     words.count() >= 3 && !["SELECT", "UPDATE", "INSERT"].iter().any(|sql| text.starts_with(sql))
 }
 
-/// With `{}` for each place, and without what the refusal is about.
+/// A text with `{}` for each placeholder, and without the object that the refusal begins with.
 pub fn bare(text: &str) -> String {
-    let places = text.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, end)| end));
-    let text = places.collect::<Vec<_>>().join("{}");
+    let pieces = text.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, end)| end));
+    let text = pieces.collect::<Vec<_>>().join("{}");
     let reason = ["request {}: ", "{}: "].iter().find_map(|about| text.strip_prefix(about));
     reason.unwrap_or(&text).to_owned()
 }
@@ -68,14 +68,14 @@ pub fn without_tests(source: &str) -> &str {
     source.split("#[cfg(test)]\nmod tests").next().unwrap_or("")
 }
 
-/// The words in small Latin letters that a text has, without commands in backticks.
+/// The words of a text that have two or more lowercase Latin letters, without what is in backticks.
 pub fn english_words(text: &str) -> Vec<&str> {
     let plain = text.split('`').step_by(2);
     let words = plain.flat_map(|part| part.split(|letter: char| !letter.is_alphanumeric()));
     words.filter(|word| word.bytes().filter(u8::is_ascii_lowercase).count() > 1).collect()
 }
 
-/// A text with this in each of its places.
+/// A text with `value` for each placeholder.
 pub fn filled(text: &str, value: &str) -> String {
     let mut pieces = text.split('{');
     let first = pieces.next().unwrap_or("").to_owned();

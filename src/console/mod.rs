@@ -10,8 +10,8 @@
 //!
 //! 1. A row in `routes.rs`: `get("/console/transfers/{id}", Role::Viewer, transfers::one)`, or
 //!    `post(…)` for a change. The role is the lowest that may use it; nobody without a session
-//!    gets there. A part that htmx asks for again and again is `.follows()`: asking for it does not
-//!    keep a session from ending.
+//!    gets there. A part that htmx asks for again and again is `.polled()`: such requests do not
+//!    prolong the session. A change also needs its row in the table of roles in docs/console.md.
 //! 2. A handler in `pages/`: `pub async fn one(visit: Visit) -> PageOutcome`. A `Visit` has the
 //!    session (`visit.operator()`), what the path and the query say (`visit.path(0)`,
 //!    `visit.query("state")`), the fields of a form (`visit.field("reason")`), the texts
@@ -37,8 +37,8 @@
 //!    303, and the next page shows the notice. A refusal that a person should read is
 //!    `Failure::told(…)`, which answers 409 with that text.
 //! 6. A line in `nav.rs`, if the navigation should lead to the page.
-//! 7. Tests: `tests/http/console.rs` asks every route of the table with every role, so a new row
-//!    is tested there by itself; what the page shows is tested beside it.
+//! 7. Tests: `tests/http/console_roles.rs` asks every route of the table with every role, so a new
+//!    row is tested there by itself. `tests/http/console_pages.rs` tests what pages show.
 
 mod account;
 mod alarms;
@@ -129,9 +129,9 @@ impl Console {
     /// Lets operators sign in at an OpenID Connect provider too. `Err` if a second factor is
     /// required and the settings do not say that the provider asks for one.
     pub fn with_openid(mut self, openid: Option<OpenId>) -> Result<Console, String> {
-        let is_factor_there =
-            openid.as_ref().is_none_or(|openid| openid.settings.is_second_factor_there());
-        if self.requires_second_factor && !is_factor_there {
+        let has_second_factor =
+            openid.as_ref().is_none_or(|openid| openid.settings.provider_asks_second_factor());
+        if self.requires_second_factor && !has_second_factor {
             return Err(openid::settings::SECOND_FACTOR_NEEDED.into());
         }
         self.openid = openid;

@@ -2,7 +2,7 @@
 //!
 //! Anybody can send the header `X-Forwarded-For`; each proxy adds on its right the address that it
 //! was asked from. So it is believed only from proxies that the settings name, and it is read from
-//! the right: the first address that is no such proxy's is the caller's. What stands further left
+//! the right: the first address that is no such proxy's is the client's. What stands further left
 //! may be made up. nginx (`real_ip_recursive on`) and Rails (`remote_ip`) read it in the same way.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -24,7 +24,7 @@ struct Block {
 
 impl Block {
     /// Reads `10.0.0.0/8`, `2001:db8::/32`, or an address alone. `None` if it is neither, or has
-    /// bits behind its prefix: then it is unclear which block was meant.
+    /// a 1 bit after its prefix: then it is unclear which block was meant.
     fn parse(text: &str) -> Option<Block> {
         let (address, prefix) = match text.split_once('/') {
             None => (text, None),
@@ -86,15 +86,15 @@ impl TrustedProxies {
     }
 
     /// The address that a request comes from: the peer's, or if that is a trusted proxy, the first
-    /// in `X-Forwarded-For` from the right that is none. Where the header ends or cannot be read,
-    /// the last proxy that was found counts, because nobody trustworthy says more.
-    pub fn caller(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let mut caller = peer.to_canonical();
+    /// in `X-Forwarded-For`, from the right, that is not one. Where the header ends or cannot be
+    /// read, the last proxy that was found counts, because nobody trustworthy says more.
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut client = peer.to_canonical();
         // Several headers count as one, in their order.
         let headers: Vec<_> = headers.get_all(X_FORWARDED_FOR).iter().rev().collect();
         let hops = headers.into_iter().flat_map(|value| value.as_bytes().rsplit(|b| *b == b','));
         for hop in hops {
-            if !self.trusts(caller) {
+            if !self.trusts(client) {
                 break;
             }
             let hop = hop.trim_ascii();
@@ -102,11 +102,11 @@ impl TrustedProxies {
                 continue;
             }
             match std::str::from_utf8(hop).ok().and_then(address_of) {
-                Some(address) => caller = address,
+                Some(address) => client = address,
                 None => break,
             }
         }
-        caller
+        client
     }
 }
 
@@ -126,7 +126,7 @@ fn address_of(text: &str) -> Option<IpAddr> {
         || text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(IpAddr::from);
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
     let found = text.parse().ok().or_else(bracketed).or_else(with_port)?;
-    // An IPv4 address that a socket for both kinds shows as IPv6 is the same caller.
+    // An IPv4 address that a socket for both kinds shows as IPv6 is the same client.
     Some(found.to_canonical())
 }
 
@@ -136,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    fn caller(proxies: &str, peer: &str, forwarded: &[&[u8]]) -> String {
+    fn client(proxies: &str, peer: &str, forwarded: &[&[u8]]) -> String {
         let proxies = match proxies {
             "" => TrustedProxies::default(),
             proxies => TrustedProxies::parse(proxies).unwrap(),
@@ -145,12 +145,12 @@ mod tests {
         for value in forwarded {
             headers.append(X_FORWARDED_FOR, HeaderValue::from_bytes(value).unwrap());
         }
-        proxies.caller(peer.parse().unwrap(), &headers).to_string()
+        proxies.client(peer.parse().unwrap(), &headers).to_string()
     }
 
     /// Cases of nginx's `real_ip_recursive`, of Rails' `remote_ip` and of others who got it wrong.
     #[test]
-    fn the_caller_is_the_rightmost_address_that_is_no_trusted_proxy() {
+    fn the_client_is_the_rightmost_address_that_is_no_trusted_proxy() {
         const LOCAL: &str = "127.0.0.0/8, ::1";
         const CHAIN: &str = "127.0.0.1, 10.0.0.0/8, 172.16.0.0/12, fd00::/8";
         type Case<'a> = (&'a str, &'a str, &'a [&'a [u8]], &'a str);
@@ -164,7 +164,7 @@ mod tests {
             (LOCAL, "::1", &[b"3.4.5.6"], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[], "127.0.0.1"),
             (LOCAL, "127.0.0.1", &[b""], "127.0.0.1"),
-            // What a caller sends itself stands left of what the proxy adds.
+            // What a client sends itself stands left of what the proxy adds.
             (LOCAL, "127.0.0.1", &[b"1.1.1.1, 3.4.5.6"], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b"127.0.0.1, 3.4.5.6"], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b"1.1.1.1,2.2.2.2,3.4.5.6"], "3.4.5.6"),
@@ -192,7 +192,7 @@ mod tests {
             (LOCAL, "127.0.0.1", &[b" \t3.4.5.6 \t"], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b"3.4.5.6, , "], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b",,3.4.5.6,,"], "3.4.5.6"),
-            // Garbage that only the caller wrote is never reached; garbage from a proxy ends it.
+            // Garbage that only the client wrote is never reached; garbage from a proxy ends it.
             (LOCAL, "127.0.0.1", &[b"unknown, 3.4.5.6"], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b"' OR 1=1, 3.4.5.6"], "3.4.5.6"),
             (LOCAL, "127.0.0.1", &[b"\xff\xfe", b"3.4.5.6"], "3.4.5.6"),
@@ -208,13 +208,13 @@ mod tests {
             (LOCAL, "127.0.0.1", &[b"3.4.5.6 7.8.9.10"], "127.0.0.1"),
             (LOCAL, "127.0.0.1", &[b"fe80::1%eth0"], "127.0.0.1"),
             (LOCAL, "127.0.0.1", &[b"[2001:db8::7"], "127.0.0.1"),
-            // Everything is one address too many to trust: the caller could write anything.
+            // Everything is one address too many to trust: the client could write anything.
             ("0.0.0.0/0", "9.9.9.9", &[b"1.1.1.1, 3.4.5.6"], "1.1.1.1"),
         ];
         for (proxies, peer, forwarded, wanted) in cases.iter().copied() {
             let what =
                 forwarded.iter().map(|value| String::from_utf8_lossy(value)).collect::<Vec<_>>();
-            assert_eq!(caller(proxies, peer, forwarded), wanted, "{proxies} {peer} {what:?}");
+            assert_eq!(client(proxies, peer, forwarded), wanted, "{proxies} {peer} {what:?}");
         }
     }
 

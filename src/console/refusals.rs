@@ -1,27 +1,27 @@
 //! Refusals in the reader's language. The rules write them in English, for the shell and the
 //! console alike; the table `[refusal]` of the language files has each of them.
 //!
-//! In English stays what the service itself reports of its parts, such as a database that cannot be
-//! written: it quotes what somebody has to look for elsewhere.
+//! What the service reports of its own parts, such as a database that cannot be written, stays in
+//! English: it quotes words that the operator has to look for elsewhere.
 
 use super::texts::Words;
 
-/// The texts of the table `[refusal]` begin with this.
+/// The keys of the table `[refusal]` begin with this.
 const TABLE: &str = "refusal.";
 
 impl Words {
-    /// A refusal of a rule, in this language; as it is if the language files do not have it.
+    /// A refusal of a rule, in this language; unchanged if the language files do not have it.
     pub fn refusal(&self, text: &str) -> String {
         // Many begin with what they are about: `transfer_…: …`, `request 3: …`.
         if let Some((about, reason)) = text.split_once(": ") {
-            let known = self.said(TABLE, about).or_else(|| self.known_subject(about));
+            let known = self.translated(TABLE, about).or_else(|| self.known_subject(about));
             if (known.is_some() || about.split(' ').count() <= 2)
-                && let Some(reason) = self.said(TABLE, reason)
+                && let Some(reason) = self.translated(TABLE, reason)
             {
                 return format!("{}: {reason}", known.as_deref().unwrap_or(about));
             }
         }
-        self.said(TABLE, text).unwrap_or_else(|| text.to_owned())
+        self.translated(TABLE, text).unwrap_or_else(|| text.to_owned())
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
         }
     }
 
-    /// What happened, which only the shell prints; and what the store or the log gets.
+    /// Texts that are no refusals: what only the shell prints, and what the store or the log gets.
     const NO_REFUSALS: &[&str] = &[
         "{} is suspended; its keys stop working within a second",
         "{} is checked again{}",
@@ -101,7 +101,7 @@ mod tests {
         "; screening holds it",
         "may not send",
         "{} may not send yet: screening found more{}",
-        ": give it one with --to, or let the caller declare it with POST /v1/refunds/:id",
+        ": repeat this with --to ADDRESS, or let the caller declare it with POST /v1/refunds/:id",
         "; screening hits {}: {}",
         "{} is sent to the bank again",
         "{} may be sent{}",

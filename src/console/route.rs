@@ -35,7 +35,7 @@ type Answering = Pin<Box<dyn Future<Output = PageOutcome> + Send>>;
 
 pub(super) enum Handler {
     Open(Box<dyn Fn(ConsoleRequest) -> Answering + Send + Sync>),
-    Signed(Box<dyn Fn(Visit) -> Answering + Send + Sync>),
+    SignedIn(Box<dyn Fn(Visit) -> Answering + Send + Sync>),
 }
 
 pub struct ConsoleRoute {
@@ -45,18 +45,18 @@ pub struct ConsoleRoute {
     pub access: RouteAccess,
     /// Whether the page's script requests it at intervals. That does not count as a use of the
     /// session, which would otherwise never end.
-    pub follows: bool,
+    pub is_polled: bool,
     pub(super) handler: Handler,
 }
 
 impl ConsoleRoute {
-    pub fn follows(mut self) -> ConsoleRoute {
-        self.follows = true;
+    pub fn polled(mut self) -> ConsoleRoute {
+        self.is_polled = true;
         self
     }
 }
 
-fn signed<F>(
+fn signed_in<F>(
     method: Method,
     path: &'static str,
     access: RouteAccess,
@@ -65,8 +65,8 @@ fn signed<F>(
 where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
-    let handler = Handler::Signed(Box::new(move |visit| Box::pin(handler(visit))));
-    ConsoleRoute { method, path, access, follows: false, handler }
+    let handler = Handler::SignedIn(Box::new(move |visit| Box::pin(handler(visit))));
+    ConsoleRoute { method, path, access, is_polled: false, handler }
 }
 
 /// A page for operators of this role and higher ones.
@@ -74,7 +74,7 @@ pub fn get<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> Conso
 where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
-    signed(Method::Get, path, RouteAccess::Role(least), handler)
+    signed_in(Method::Get, path, RouteAccess::Role(least), handler)
 }
 
 /// A change by operators of this role and higher ones.
@@ -82,7 +82,7 @@ pub fn post<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> Cons
 where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
-    signed(Method::Post, path, RouteAccess::Role(least), handler)
+    signed_in(Method::Post, path, RouteAccess::Role(least), handler)
 }
 
 /// A route for anybody who is signed in.
@@ -90,7 +90,7 @@ pub fn own<F>(method: Method, path: &'static str, handler: fn(Visit) -> F) -> Co
 where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
-    signed(method, path, RouteAccess::SignedIn, handler)
+    signed_in(method, path, RouteAccess::SignedIn, handler)
 }
 
 /// A route for anybody, signed in or not.
@@ -99,5 +99,5 @@ where
     F: Future<Output = PageOutcome> + Send + 'static,
 {
     let handler = Handler::Open(Box::new(move |asked| Box::pin(handler(asked))));
-    ConsoleRoute { method, path, access: RouteAccess::Anybody, follows: false, handler }
+    ConsoleRoute { method, path, access: RouteAccess::Anybody, is_polled: false, handler }
 }

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use super::alarms::{self, AlarmTeller};
+use super::alarms::{self, AlarmShownBy};
 use super::blocks::{ConsolePage, PageBlock, PageCell, Section, Table, TableLine, Tone};
 use super::frame::{Frame, draw};
 use super::visit::{Failure, PageOutcome, Visit};
@@ -20,20 +20,20 @@ pub fn link(alarm: &str) -> PageCell {
     PageCell::link(path_of(alarm), format!("docs/run.md#{}", alarm.to_lowercase()))
 }
 
-/// Every alarm, who tells of it, and its runbook.
+/// Every alarm, where it is shown, and its runbook.
 pub async fn list(visit: Visit) -> PageOutcome {
     let words = visit.words;
     let mut page = ConsolePage::new("home", words.get("runbooks.title"));
     let columns = ["col.alarm", "col.teller"];
     let mut table = Table::new(words, words.get("runbooks.title"), &columns, "search.nothing");
-    for (name, teller) in alarms::ALARMS {
-        let teller = match teller {
-            AlarmTeller::Overview => "runbooks.overview",
-            AlarmTeller::Prometheus => "runbooks.prometheus",
+    for (name, shown_by) in alarms::ALARMS {
+        let shown_by = match shown_by {
+            AlarmShownBy::Overview => "runbooks.overview",
+            AlarmShownBy::Prometheus => "runbooks.prometheus",
         };
         let line = TableLine::new(vec![
             PageCell::link(path_of(name), alarms::title(words, name)),
-            PageCell::muted(words.get(teller)),
+            PageCell::muted(words.get(shown_by)),
         ]);
         table.lines.push(line.to(path_of(name)));
     }

@@ -38,6 +38,7 @@ struct RecoveryCodesPage<'a> {
     codes: Vec<String>,
 }
 
+/// The operator who is signed in, and how many recovery codes are left.
 async fn own(visit: &Visit) -> Result<(Operator, i64), Failure> {
     let number = visit.operator().number;
     let read = visit.app.store.read(Cost::Point, move |tx| {

@@ -8,7 +8,7 @@ use crate::screening::UNREADABLE;
 use crate::screening::hit::EVIDENCE_SEPARATOR;
 use crate::screening::hits;
 
-/// The texts of the table `[evidence]` begin with this.
+/// The keys of the table `[evidence]` begin with this.
 const EVIDENCE: &str = "evidence.";
 /// Those of the table `[subject]`.
 const SUBJECT: &str = "subject.";
@@ -19,22 +19,22 @@ impl Words {
     /// The evidence of a screening hit. A part that the language files do not have stays as it is.
     pub fn evidence(&self, text: &str) -> String {
         let pieces: Vec<&str> = text.split(EVIDENCE_SEPARATOR).collect();
-        let (mut said, mut from) = (Vec::new(), 0);
+        let (mut parts, mut from) = (Vec::new(), 0);
         while let Some(piece) = pieces.get(from) {
-            // A listed name may have the separator in it, and some texts have.
+            // The separator may occur in a listed name, and does occur in some texts.
             let found = (from + 1..=pieces.len()).find_map(|until| {
                 let part = pieces.get(from..until)?.join(EVIDENCE_SEPARATOR);
-                Some((self.said(EVIDENCE, &part)?, until))
+                Some((self.translated(EVIDENCE, &part)?, until))
             });
             let (part, until) = found.unwrap_or_else(|| ((*piece).to_owned(), from + 1));
-            said.push(part);
+            parts.push(part);
             from = until;
         }
-        said.join(EVIDENCE_SEPARATOR)
+        parts.join(EVIDENCE_SEPARATOR)
     }
 
-    /// The list and the entry of a hit. A hit without an entry has a word instead: of a name that
-    /// cannot be compared, the evidence says why.
+    /// The list and the entry of a hit. A hit without an entry gets a word instead: one word for a
+    /// name that cannot be compared, another for the operator's own refusal.
     pub fn listed(&self, list: &str, entry_id: &str) -> String {
         match (list, entry_id) {
             (UNREADABLE, _) => word(self, "unreadable"),
@@ -51,13 +51,13 @@ impl Words {
 
     /// The same; `None` if the language files do not have it.
     pub fn known_subject(&self, text: &str) -> Option<String> {
-        self.said(SUBJECT, text)
+        self.translated(SUBJECT, text)
     }
 
-    /// A reason or a detail that the service wrote. A request that a refusal ended has the refusal
-    /// as its reason.
+    /// A reason or a detail that the service wrote. If a refusal ended an approval request, the
+    /// refusal is the reason.
     pub fn service_text(&self, text: &str) -> String {
-        self.said(SERVICE, text).unwrap_or_else(|| self.refusal(text))
+        self.translated(SERVICE, text).unwrap_or_else(|| self.refusal(text))
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
         EntryKind, ListEntry, ListName, ListedIdentifier, ListedName, ScreeningQuestion,
     };
 
-    /// What stands in places: no text of any language has it.
+    /// The value that tests give to placeholders: no text of any language contains it.
     const SAMPLE: &str = "X7";
 
     fn others() -> impl Iterator<Item = &'static Words> {
@@ -99,10 +99,10 @@ mod tests {
             .collect()
     }
 
-    /// Sentences of the sources that make evidence which are something else.
+    /// Sentences that are no evidence, in sources that make evidence.
     const NO_EVIDENCE: &[&str] = &["an object of this kind is not screened"];
 
-    /// Every text of which sources make the evidence of hits.
+    /// Every text from which sources make the evidence of hits.
     fn evidence_texts() -> Vec<String> {
         let all = own_files();
         let makes = |(name, text): &&(String, String)| {
@@ -115,7 +115,7 @@ mod tests {
             is_made || name.ends_with("screening/judge.rs")
         };
         let found = all.iter().filter(makes).flat_map(|(_, text)| literals(text));
-        // A literal with every text that its own place for a weak alias may have.
+        // Each literal with and without the text for a weak alias.
         let found = found.filter(|text| is_sentence(text)).flat_map(|text| {
             let text = text.replace("{EVIDENCE_SEPARATOR}", EVIDENCE_SEPARATOR);
             ["", " (weak alias)"].map(|weak| filled(&text.replace("{weak}", weak), SAMPLE))
@@ -129,7 +129,7 @@ mod tests {
         found
     }
 
-    /// What of a text stays English in each other language.
+    /// The texts that stay English, wholly or in part, in another language.
     fn left(texts: &[String], said: impl Fn(&Words, &str) -> String) -> Vec<String> {
         let all = others().flat_map(|words| texts.iter().map(move |text| (words, text)));
         all.filter_map(|(words, text)| {
@@ -220,7 +220,7 @@ mod tests {
             .map(|(operation, account)| operator::pause_subject(operation, &account))
             .collect();
         subjects.push(operator::account_subject("Live Shop"));
-        // What the sources say, with values in its places.
+        // What the sources say, with values for the placeholders.
         for (file, text) in [
             ("cli/advice.rs", "advice key of {} mode"),
             ("cli/pause.rs", "database"),
@@ -278,7 +278,7 @@ mod tests {
         }
         assert!(found.len() >= 20, "{found:#?}");
         assert_eq!(left(&found, Words::service_text), [""; 0]);
-        // Why a request that would be declined now was ended.
+        // The reason of a request that ended because its decision would now be declined.
         let declined = "payout_01: it is settled, which does not take this decision".to_owned();
         assert_eq!(left(&[declined.replace("payout_01", "P1")], Words::service_text), [""; 0]);
         let unknown = left(&["it was left alone".to_owned()], Words::service_text);

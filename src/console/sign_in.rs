@@ -143,8 +143,8 @@ async fn attempted(asked: &ConsoleRequest, attempt: Attempt) -> Result<SignIn, F
     Ok(ended.map_err(|_| StoreError::Broken("a sign-in did not come to its end".into()))??)
 }
 
-/// Counts an attempt, compares the password, and concludes. It holds the turn of the address
-/// meanwhile.
+/// Counts an attempt, compares the password, and concludes. Until then the next attempt from this
+/// address waits, because this one holds the address's turn.
 async fn judged(
     app: Arc<AppState>,
     turn: AttemptTurn,

@@ -1,17 +1,17 @@
-//! Texts that the service wrote in English, in the reader's language. Tables of the language files
-//! have each of them with its places, such as `{name}`. So a text is found again, whatever stands
-//! in its places, and is said in another language.
+//! Translates texts that the service wrote in English into the reader's language. Tables of the
+//! language files have a template for each of them, with placeholders such as `{name}`. So a text
+//! is recognised whatever value each placeholder had.
 
 use super::blocks::word;
 use super::texts::{self, Words};
 
-/// The places whose values are words of the service. What stands in any other place is a name, an
-/// identifier or a number, and stays as it is.
-const WORD_PLACES: &[&str] = &["act", "mode", "operation", "reason", "status", "what"];
-/// The place in which only digits stand.
-const NUMBER_PLACE: &str = "number";
+/// The placeholders whose values are words of the service. The value of `whom` is `everybody` or an
+/// account. That of any other placeholder is a name, an identifier or a number, and stays as it is.
+const WORD_PLACEHOLDERS: &[&str] = &["act", "mode", "operation", "reason", "status", "what"];
+/// The placeholder whose value has only digits.
+const NUMBER_PLACEHOLDER: &str = "number";
 
-/// The values in the places of a template, if a text was made from it.
+/// The values of a template's placeholders, if a text was made from it.
 fn values<'a, 't>(template: &'a str, text: &'t str) -> Option<Vec<(&'a str, &'t str)>> {
     let mut pieces = template.split('{');
     let mut rest = text.strip_prefix(pieces.next()?)?;
@@ -27,7 +27,7 @@ fn values<'a, 't>(template: &'a str, text: &'t str) -> Option<Vec<(&'a str, &'t 
             Some(_) => rest.find(literal),
         }?;
         let (value, behind) = (rest.get(..end)?, rest.get(end + literal.len()..)?);
-        if name == NUMBER_PLACE && !value.bytes().all(|byte| byte.is_ascii_digit()) {
+        if name == NUMBER_PLACEHOLDER && !value.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
         found.push((name, value));
@@ -36,7 +36,7 @@ fn values<'a, 't>(template: &'a str, text: &'t str) -> Option<Vec<(&'a str, &'t 
     rest.is_empty().then_some(found)
 }
 
-/// How much of a template is not a place.
+/// How many bytes of a template are not placeholders.
 fn literal_length(template: &str) -> usize {
     template
         .split('{')
@@ -45,35 +45,37 @@ fn literal_length(template: &str) -> usize {
 }
 
 impl Words {
-    /// A text that was made from a template of a table, in this language; `None` if no template
-    /// fits, and in English, which the text is in. The table is named with a dot at its end.
-    pub fn said(&self, table: &str, text: &str) -> Option<String> {
+    /// A text that was made from a template of a table, in this language. `None` if no template
+    /// fits, or if this language is English, which the text is in. The table is named with a dot at
+    /// its end.
+    pub fn translated(&self, table: &str, text: &str) -> Option<String> {
         if self.code == "en" {
             return None;
         }
         let english = texts::all().first()?;
-        // The template that says most of the text itself.
+        // The template with the longest literal text: it says most of the text itself.
         let (key, found) = english
             .below(table)
             .filter_map(|(key, template)| Some((key, template, values(template, text)?)))
             .max_by_key(|(_, template, _)| literal_length(template))
             .map(|(key, _, found)| (key, found))?;
-        let mut said = self.find(key)?.to_owned();
+        let mut translated = self.find(key)?.to_owned();
         for (name, value) in found {
-            said = said.replace(&format!("{{{name}}}"), &self.place(name, value));
+            let value = self.placeholder_value(name, value);
+            translated = translated.replace(&format!("{{{name}}}"), &value);
         }
-        Some(said)
+        Some(translated)
     }
 
-    /// What stands in a place.
-    fn place(&self, name: &str, value: &str) -> String {
+    /// The value of a placeholder, in this language.
+    fn placeholder_value(&self, name: &str, value: &str) -> String {
         // Everybody, or an account.
         if name == "whom" {
             let everybody = || self.get("pauses.everybody").to_owned();
             let account = || self.known_subject(value).unwrap_or_else(|| value.to_owned());
             return if value == "everybody" { everybody() } else { account() };
         }
-        if !WORD_PLACES.contains(&name) {
+        if !WORD_PLACEHOLDERS.contains(&name) {
             return value.to_owned();
         }
         if let Some(act) = self.find(&format!("act.{value}")).filter(|_| name == "act") {
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_gives_the_values_in_its_places() {
+    fn a_template_gives_the_values_of_its_placeholders() {
         for (template, text, wanted) in [
             ("account {name}", "account my shop", Some(vec![("name", "my shop")])),
             ("account {number} {mode}", "account 7 x", Some(vec![("number", "7"), ("mode", "x")])),
@@ -99,8 +101,8 @@ mod tests {
             ("account {number} {mode}", "account my test", None),
             ("entry {a} of {b}!", "entry 1 of 2!", Some(vec![("a", "1"), ("b", "2")])),
             ("entry {a} of {b}!", "entry 1 of 2", None),
-            ("no place", "no place", Some(Vec::new())),
-            ("no place", "no place here", None),
+            ("no value", "no value", Some(Vec::new())),
+            ("no value", "no value here", None),
             ("{name} is gone", "अंक is gone", Some(vec![("name", "अंक")])),
         ] {
             assert_eq!(values(template, text), wanted, "{template}: {text}");
@@ -110,12 +112,12 @@ mod tests {
     #[test]
     fn only_words_of_the_service_are_said_in_another_language() {
         let hindi = texts::of("hi").unwrap();
-        assert_eq!(hindi.place("name", "live"), "live");
-        assert_eq!(hindi.place("mode", "live"), hindi.get("word.live"));
-        assert_eq!(hindi.place("act", "refuse"), hindi.get("act.refuse"));
-        assert_eq!(hindi.place("status", "no_such_word"), "no_such_word");
-        assert_eq!(hindi.place("whom", "everybody"), hindi.get("pauses.everybody"));
-        assert_eq!(hindi.place("whom", "account \"my shop\""), "खाता \"my shop\"");
-        assert_eq!(hindi.said("refusal.", "no template has this"), None);
+        assert_eq!(hindi.placeholder_value("name", "live"), "live");
+        assert_eq!(hindi.placeholder_value("mode", "live"), hindi.get("word.live"));
+        assert_eq!(hindi.placeholder_value("act", "refuse"), hindi.get("act.refuse"));
+        assert_eq!(hindi.placeholder_value("status", "no_such_word"), "no_such_word");
+        assert_eq!(hindi.placeholder_value("whom", "everybody"), hindi.get("pauses.everybody"));
+        assert_eq!(hindi.placeholder_value("whom", "account \"my shop\""), "खाता \"my shop\"");
+        assert_eq!(hindi.translated("refusal.", "no template has this"), None);
     }
 }

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     /// `{name}` in a text.
-    fn places(text: &str) -> BTreeSet<&str> {
+    fn placeholders(text: &str) -> BTreeSet<&str> {
         text.split('{')
             .skip(1)
             .filter_map(|part| part.split_once('}'))
@@ -111,14 +111,17 @@ mod tests {
             .collect()
     }
 
-    /// Each text that a language lacks, that only it has, or that has other places than in English.
+    /// Each text that a language lacks, that only it has, or that has other placeholders than in
+    /// English.
     fn faults(words: &Words, english: &Words) -> Vec<String> {
         let keys: BTreeSet<_> = words.texts.keys().chain(english.texts.keys()).collect();
         let mut faults = Vec::new();
         for key in keys {
             let fault = match (words.texts.get(key), english.texts.get(key)) {
                 (Some(text), _) if text.trim().is_empty() => "is empty",
-                (Some(text), Some(known)) if places(text) != places(known) => "has other places",
+                (Some(text), Some(known)) if placeholders(text) != placeholders(known) => {
+                    "has other placeholders"
+                }
                 (Some(_), Some(_)) => continue,
                 (None, _) => "is missing",
                 (_, None) => "is not known",
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_language_has_every_text_and_the_same_places_in_it() {
+    fn every_language_has_every_text_and_the_same_placeholders_in_it() {
         let english = &all()[0];
         assert!(english.code == "en" && english.texts.len() > 10, "the file cannot be read");
         for words in all() {
@@ -171,7 +174,7 @@ mod tests {
         let third = find(&all, "aa").unwrap();
         assert_eq!(third.name(), "मराठी");
         assert_eq!(faults(third, &all[0]), [""; 0]);
-        // The control: a file that lacks a text, and one that lost a place, are told.
+        // The control: a file that lacks a text, and one that lost a placeholder, are told.
         let broken = planted.replace("[language]\nname = \"मराठी\"\n", "[language]\n");
         let broken = broken.replacen("{age}", "{aeg}", 1);
         let broken = words_of(&[("aa", &broken)]);

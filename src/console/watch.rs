@@ -1,9 +1,8 @@
 //! The overview's figures, which all viewers share, so that ten viewers cost as much as one.
 //!
 //! One request reads for all. Requests that come meanwhile show the last figures, unless these are
-//! too old.
-//! Figures that took long to read are shown longer, so that the overview uses about a fiftieth of
-//! one processor; only figures older than `KEPT_MAX` are read sooner.
+//! too old. Figures that took long to read are shown longer, so that the overview uses about a
+//! fiftieth of one processor, but never longer than `KEPT_MAX`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -100,8 +100,8 @@ pub fn begin(
     Ok(deposit)
 }
 
-/// Stores what the chain now shows of a deposit that is neither completed nor failed. Its status
-/// becomes `processing` at most; [`end`] does the rest.
+/// Stores the block in which the chain now shows an unsettled deposit. While it is in no block,
+/// nothing changes. Its status becomes `processing` at most; [`end`] does the rest.
 pub fn follow(
     tx: &mut dyn Tx,
     now: &Now,
@@ -114,7 +114,8 @@ pub fn follow(
     else {
         return Ok(());
     };
-    // A node that is behind the one asked before shows fewer blocks above the same block.
+    // A node that lags behind the one asked before counts fewer confirmations of the same block.
+    // The stored count does not fall.
     let is_same_block = deposit.block_number == Some(number);
     deposit.confirmations =
         if is_same_block { confirmations.max(deposit.confirmations) } else { confirmations };
@@ -145,7 +146,8 @@ pub fn mark_unseen(
     tasks::schedule(tx, now, deposit.scope, TaskKind::DepositDrop, deposit.id, due)
 }
 
-/// Ends a deposit: `completed` with its classification, or `failed` with its reason.
+/// Ends a deposit: `failed` if there is a reason (`failure`), otherwise `completed`. Only a dropped
+/// deposit has no classification.
 pub fn end(
     tx: &mut dyn Tx,
     now: &Now,

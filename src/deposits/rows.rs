@@ -110,7 +110,7 @@ pub fn of_transaction(
     tx.rows(&sql, values![scope, transaction_hash, chain])?.into_iter().map(read).collect()
 }
 
-/// Deposits of a chain, in all accounts, that are neither completed nor failed.
+/// The unsettled deposits of a chain, in all accounts.
 pub fn unsettled_on(tx: &mut dyn Tx, chain: &str) -> Result<Vec<Deposit>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM deposits WHERE chain = ?1 AND status IN ('initialized', \
@@ -138,8 +138,8 @@ pub fn mark_given_back(
     tx.execute_one(sql, values![scope, id])
 }
 
-/// The deposits that counted towards a transfer and completed by `until`, oldest first and at most
-/// `rows_max`; and how many there are.
+/// The deposits that counted towards a transfer and completed by `until` (Unix seconds of business
+/// time): the oldest `rows_max` of them, and how many there are in all.
 pub fn counted_for_transfer(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -192,14 +192,13 @@ pub fn classified_units(
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Whether a deposit that is neither completed nor failed may still count as in time: its block's
-/// time is at most `time` (Unix seconds), or it is in no block yet and `may_enter_block` says that
-/// such a block may still come.
+/// Whether the transfer has an unsettled deposit that may be in time: one whose block's time is at
+/// most `until` (Unix seconds) or, if `may_enter_block`, one that is in no block yet.
 pub fn any_unsettled_until(
     tx: &mut dyn Tx,
     scope: Scope,
     transfer_id: Id<kind::Transfer>,
-    time: i64,
+    until: i64,
     may_enter_block: bool,
 ) -> Result<bool, StoreError> {
     let in_no_block = if may_enter_block { "OR block_time IS NULL" } else { "" };
@@ -207,10 +206,10 @@ pub fn any_unsettled_until(
         "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status IN \
          ('initialized', 'processing') AND (block_time <= ?3 {in_no_block}) LIMIT 1"
     );
-    Ok(tx.row(&sql, values![scope, transfer_id, time])?.is_some())
+    Ok(tx.row(&sql, values![scope, transfer_id, until])?.is_some())
 }
 
-/// The sum of what was seen and is not final, in millionths: the balance's `pending`.
+/// The sum of the unsettled deposits of USDT, in millionths: the balance's `pending`.
 pub fn pending_units(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     let row = tx.row(
         "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND status \
@@ -220,8 +219,7 @@ pub fn pending_units(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// The sum of a transfer's deposits of `asset` that were seen and are neither final nor failed, in
-/// millionths.
+/// The sum of a transfer's unsettled deposits of `asset`, in millionths.
 pub fn pending_units_of_transfer(
     tx: &mut dyn Tx,
     scope: Scope,

@@ -1,7 +1,7 @@
 //! The statuses of a deposit and the changes between them.
 
 crate::statuses!("deposit",
-    /// Where a deposit stands; only `completed` was credited.
+    /// Where a deposit stands; only a `completed` one was credited.
     DepositStatus {
         Initialized "initialized" => [Processing, Failed],
         Processing "processing" => [Completed, Failed],

@@ -20,7 +20,7 @@ crate::string_enum!(CheckpointWord { EventCheckpoint "event_checkpoint" });
 const CHECKPOINT_PARAMETERS: &[Filter] =
     &[Filter::new("event_id", FilterKind::Id(ObjectKind::Event))];
 
-/// How many events there are up to one, and the chained hash over them.
+/// How many events there are up to and including `event_id`, and the chained hash over them.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "EventCheckpoint")]
 pub struct CheckpointView {
@@ -89,7 +89,7 @@ pub fn routes(event_types: Vec<&'static str>) -> Vec<Route> {
         route::get("/v1/events/{id}", "Get an event", show),
         route::get_with(
             "/v1/events/checkpoint",
-            "Count and chained hash of the events up to one",
+            "Count and chained hash of the events up to a given event",
             CHECKPOINT_PARAMETERS,
             checkpoint,
         ),

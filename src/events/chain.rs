@@ -3,9 +3,9 @@
 //! The hash after an event follows from the hash before it and from the event's own fields, so it
 //! is the same whenever and by whomever it is computed. Events themselves do not carry it. A
 //! checkpoint (a row in `event_checkpoints`) holds the count and the hash after every [`STEP`]th
-//! event, and a request computes on from the last checkpoint before the event that it names. A
-//! worker writes the checkpoints after the sequencer. Before events are removed, it stores a
-//! checkpoint for the last of them, so that the chain continues.
+//! event. A request computes from the last checkpoint at or before the event that it names. A
+//! worker writes the checkpoints some seconds after the events were sequenced. The purge stores a
+//! checkpoint for the last event that it removes, so that the chain continues.
 //!
 //! The chain of an account begins with its first event. If events had been removed before there
 //! were checkpoints, it begins with the oldest event that was left when it was first computed.
@@ -27,14 +27,14 @@ use crate::store::{Cost, Tx};
 
 /// Events from one checkpoint to the next.
 pub const STEP: i64 = 256;
-/// Events that a request computes at most. More lack a checkpoint only while the chain of an older
-/// database is being computed for the first time.
+/// Events whose hashes a request computes at most. More events lack a checkpoint only while the
+/// chain of an older database is being computed for the first time.
 const COMPUTED_MAX: i64 = 20_000;
 /// Events that are read with one statement, a multiple of [`STEP`].
 const READ_MAX: i64 = 4 * STEP;
 /// How often the worker looks at the accounts that had events.
 const LOOK_SECONDS: u64 = 5;
-/// Accounts that are looked at before other reads get a chance.
+/// Accounts that one read looks at, so that other reads need not wait for all of them.
 const LOOKED_AT_ONCE: usize = 100;
 /// Accounts with events that the first look finds with one statement.
 const FOUND_AT_ONCE: i64 = 250;
@@ -70,8 +70,8 @@ fn walk(
     at
 }
 
-/// The checkpoint to compute from towards an event: the last one before it, or the chain's
-/// beginning. `None` if the events that lead there were removed.
+/// Where to begin computing the hash up to an event: at the last checkpoint at or before it, or at
+/// the chain's beginning. `None` if events that are needed were removed.
 fn base(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -127,8 +127,10 @@ pub fn check_cursor(
     scope: Scope,
     cursor: Id<kind::Event>,
 ) -> Result<(), OperationError> {
-    let kept_since = (now.instant() - EVENT_KEPT_SECONDS) * 1000;
-    if cursor.milliseconds() >= kept_since || rows::checkpoint_until(tx, scope, cursor)?.is_some() {
+    let kept_since_milliseconds = (now.instant() - EVENT_KEPT_SECONDS) * 1000;
+    if cursor.milliseconds() >= kept_since_milliseconds
+        || rows::checkpoint_until(tx, scope, cursor)?.is_some()
+    {
         return Ok(());
     }
     let message = "Events are kept 30 days, and starting_after is older: events may have been \
@@ -156,18 +158,19 @@ fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
 /// Whether [`advance`] has something to write.
 fn is_due(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
     let at = rows::checkpoint_until(tx, scope, Id::from_u128(u128::MAX))?.unwrap_or_default();
-    rows::has_after(tx, scope, at.event_id, missing_from(at.events_count))
+    rows::has_after(tx, scope, at.event_id, events_to_next(at.events_count))
 }
 
-/// How many events there are from a checkpoint to the next one that is written. After a purge the
-/// last checkpoint may lie between two steps.
-const fn missing_from(events_count: i64) -> i64 {
+/// How many events come after a checkpoint of `events_count` events, up to the next one that is
+/// written. After a purge the last checkpoint may lie between two steps.
+const fn events_to_next(events_count: i64) -> i64 {
     STEP - events_count % STEP
 }
 
-/// The next accounts after `after` for which [`advance`] has something to write, and the last
-/// account that was looked at; `None` if none is left. Idle accounts cost a part of one statement,
-/// those without events nothing.
+/// Looks at the next accounts after `after` that have events, at most `accounts_max`. Answers those
+/// for which [`advance`] has something to write, and the last one that was looked at; `None` if
+/// there was none to look at. One statement reads all of them. An account without events costs
+/// nothing.
 fn next_due(
     tx: &mut dyn Tx,
     after: Scope,
@@ -175,9 +178,9 @@ fn next_due(
 ) -> Result<(Vec<Scope>, Option<Scope>), StoreError> {
     let reached = rows::reach_of_each(tx, after, accounts_max, STEP)?;
     let last = reached.last().map(|reach| reach.scope);
-    let due = reached
-        .into_iter()
-        .filter(|reach| reach.newer_events_count >= missing_from(reach.checkpointed_events_count));
+    let due = reached.into_iter().filter(|reach| {
+        reach.newer_events_count >= events_to_next(reach.checkpointed_events_count)
+    });
     Ok((due.map(|reach| reach.scope).collect(), last))
 }
 
@@ -208,7 +211,7 @@ pub fn purge(
     }
 }
 
-/// What a purge of one account left.
+/// What a purge of one account removed and left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Purged {
     pub removed_count: u64,
@@ -216,8 +219,9 @@ pub struct Purged {
     pub oldest_milliseconds: Option<i64>,
 }
 
-/// Writes checkpoints after the sequencer of this node until `stop`. It begins with every account
-/// that has events, because other nodes and earlier releases may have left some without.
+/// Writes the checkpoints of events that the sequencer of this node has made, until `stop`. It
+/// begins with every account that has events, because other nodes and earlier releases may have
+/// left events without checkpoints.
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     // The last account that the first look has reached; `None` once it has reached all.
     let mut looked_to = Some(Scope::from_code(0));

@@ -100,7 +100,7 @@ pub fn latest(tx: &mut dyn Tx, scope: Scope, rows_max: i64) -> Result<Vec<EventR
     tx.rows(&sql, values![scope, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The newest event of each of these accounts that has one.
+/// The identifier of the newest event of each of these accounts that has one.
 pub fn newest(tx: &mut dyn Tx, scopes: &[Scope]) -> Result<Vec<(Scope, u128)>, StoreError> {
     let sql = "SELECT id FROM events WHERE scope = ?1 ORDER BY id DESC LIMIT 1";
     let mut newest = Vec::with_capacity(scopes.len());
@@ -148,7 +148,7 @@ pub fn checkpoint_first(tx: &mut dyn Tx, scope: Scope) -> Result<Option<Checkpoi
     tx.row(&sql, values![scope])?.map(read_checkpoint).transpose()
 }
 
-/// Inserts checkpoints. One that another node wrote already is the same.
+/// Inserts checkpoints. If another node has inserted one already, it has the same values and stays.
 pub fn insert_checkpoints(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -176,7 +176,7 @@ pub fn remove_checkpoints_before(
     .map(|_| ())
 }
 
-/// The events after `after`, or from the first, up to and with `up_to`.
+/// The events after `after` (`None`: from the first) up to and including `up_to`.
 pub fn after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -192,7 +192,8 @@ pub fn after(
     tx.rows(&sql, values![scope, after, up_to, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Whether at least `count` events, from 1, come after `after`, or after the beginning.
+/// Whether at least `count` events come after `after` (`None`: from the first). `count` is 1 or
+/// more.
 pub fn has_after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -271,7 +272,7 @@ pub fn reach_of_each(
     rows.into_iter().map(read).collect()
 }
 
-/// The newest of the oldest `rows_max` events below `bound`.
+/// The last of the first `rows_max` events below `bound`.
 pub fn last_before(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -283,7 +284,7 @@ pub fn last_before(
     tx.row(sql, values![scope, bound, rows_max])?.map(|mut row| row.id()).transpose()
 }
 
-/// Removes an account's events up to and with `last`.
+/// Removes an account's events up to and including `last`.
 pub fn remove_until(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -293,7 +294,8 @@ pub fn remove_until(
 }
 
 /// The identifier of the first outbox row that waits. On the embedded store rows wait only if a
-/// command wrote them beside the server, or if a commit had more than one run takes.
+/// command wrote them beside the server, or if a commit wrote more of them than one run of the
+/// sequencer takes.
 pub fn outbox_first(tx: &mut dyn Tx) -> Result<Option<Vec<u8>>, StoreError> {
     tx.row("SELECT id FROM outbox ORDER BY id LIMIT 1", &[])?.map(|mut row| row.bytes()).transpose()
 }
@@ -321,7 +323,7 @@ pub struct OutboxRow {
     pub event_type: String,
     pub linked: AnyId,
     pub created: i64,
-    /// On PostgreSQL its number of the sequence `outbox_places`; `None` on the embedded store.
+    /// On PostgreSQL its number from the sequence `outbox_places`; `None` on the embedded store.
     pub place: Option<i64>,
 }
 

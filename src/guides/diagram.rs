@@ -1,7 +1,8 @@
 //! Pictures of status graphs, drawn from the arrows in the code.
 //!
-//! Statuses are in rows by the longest path from the first one. An arrow over several rows passes
-//! through a free place in each of them. An arrow that leads back runs along the right side.
+//! A status is as many rows below the top as the longest path to it has arrows; arrows that lead
+//! back do not count. An arrow that skips rows passes through a free place in each of them. One
+//! that leads back runs along the right side.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ const MARGIN: i32 = 12;
 
 /// A place in a row: a status, or where an arrow passes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum RankPlace {
+enum RowPlace {
     Status(usize),
     Pass { arrow: usize },
 }
@@ -38,8 +39,8 @@ fn draw_graph(object: &str, names: &[&str], arrows: &[(usize, usize)]) -> String
         .enumerate()
         .filter(|(arrow, (from, to))| !is_back[*arrow] && from != to)
         .collect();
-    let ranks = ranks(names.len(), &forward);
-    let rows = rows(names.len(), &ranks, &forward);
+    let row_of = rows_of_statuses(names.len(), &forward);
+    let rows = rows(names.len(), &row_of, &forward);
     let columns = rows.iter().map(Vec::len).max().unwrap_or(1) as i32;
     let has_back =
         arrows.iter().enumerate().any(|(arrow, (from, to))| is_back[arrow] || from == to);
@@ -53,8 +54,8 @@ fn draw_graph(object: &str, names: &[&str], arrows: &[(usize, usize)]) -> String
             let x = MARGIN + indent + column as i32 * COLUMN_WIDTH + COLUMN_WIDTH / 2;
             let y = MARGIN + row as i32 * ROW_HEIGHT + BOX_HEIGHT / 2;
             match place {
-                RankPlace::Status(status) => of_status[*status] = (x, y),
-                RankPlace::Pass { arrow } => {
+                RowPlace::Status(status) => of_status[*status] = (x, y),
+                RowPlace::Pass { arrow } => {
                     passes.insert((row, *arrow), (x, y));
                 }
             }
@@ -81,7 +82,7 @@ fn draw_graph(object: &str, names: &[&str], arrows: &[(usize, usize)]) -> String
             )
         } else {
             let mut points = vec![bottom(of_status[*from])];
-            for row in ranks[*from] + 1..ranks[*to] {
+            for row in row_of[*from] + 1..row_of[*to] {
                 if let Some(point) = passes.get(&(row, arrow)) {
                     points.push(*point);
                 }
@@ -156,35 +157,35 @@ fn back_arrows(count: usize, arrows: &[(usize, usize)]) -> Vec<bool> {
     is_back
 }
 
-/// The row of each status: one below the lowest that leads to it.
-fn ranks(count: usize, forward: &[(usize, (usize, usize))]) -> Vec<usize> {
-    let mut ranks = vec![0; count];
+/// The row of each status: one below the lowest status that leads to it.
+fn rows_of_statuses(count: usize, forward: &[(usize, (usize, usize))]) -> Vec<usize> {
+    let mut row_of = vec![0; count];
     for _ in 0..count {
         for (_, (from, to)) in forward {
-            ranks[*to] = ranks[*to].max(ranks[*from] + 1);
+            row_of[*to] = row_of[*to].max(row_of[*from] + 1);
         }
     }
-    ranks
+    row_of
 }
 
 /// Rows of places, each ordered by where its arrows come from and lead to.
-fn rows(count: usize, ranks: &[usize], forward: &[(usize, (usize, usize))]) -> Vec<Vec<RankPlace>> {
-    let last = ranks.iter().copied().max().unwrap_or(0);
-    let mut rows: Vec<Vec<RankPlace>> = vec![Vec::new(); last + 1];
+fn rows(count: usize, row_of: &[usize], forward: &[(usize, (usize, usize))]) -> Vec<Vec<RowPlace>> {
+    let last = row_of.iter().copied().max().unwrap_or(0);
+    let mut rows: Vec<Vec<RowPlace>> = vec![Vec::new(); last + 1];
     for status in 0..count {
-        rows[ranks[status]].push(RankPlace::Status(status));
+        rows[row_of[status]].push(RowPlace::Status(status));
     }
-    let mut links: Vec<(usize, RankPlace, RankPlace)> = Vec::new();
+    let mut links: Vec<(usize, RowPlace, RowPlace)> = Vec::new();
     for (arrow, (from, to)) in forward {
-        let mut above = RankPlace::Status(*from);
-        let between = rows.iter_mut().enumerate().take(ranks[*to]).skip(ranks[*from] + 1);
+        let mut above = RowPlace::Status(*from);
+        let between = rows.iter_mut().enumerate().take(row_of[*to]).skip(row_of[*from] + 1);
         for (row, places) in between {
-            let pass = RankPlace::Pass { arrow: *arrow };
+            let pass = RowPlace::Pass { arrow: *arrow };
             places.push(pass);
             links.push((row, above, pass));
             above = pass;
         }
-        links.push((ranks[*to], above, RankPlace::Status(*to)));
+        links.push((row_of[*to], above, RowPlace::Status(*to)));
     }
     for _ in 0..8 {
         for row in 1..=last {
@@ -199,14 +200,14 @@ fn rows(count: usize, ranks: &[usize], forward: &[(usize, (usize, usize))]) -> V
 
 /// Orders a row by the middle of its neighbours in another row.
 fn sort_by_neighbours(
-    rows: &mut [Vec<RankPlace>],
+    rows: &mut [Vec<RowPlace>],
     row: usize,
     other: usize,
-    links: &[(usize, RankPlace, RankPlace)],
+    links: &[(usize, RowPlace, RowPlace)],
 ) {
     // Places are centred, so a place counts from the middle of its row.
-    let offset = |places: &[RankPlace], index: usize| 2 * index as i64 - (places.len() as i64 - 1);
-    let middle = |place: RankPlace, own: usize| -> i64 {
+    let offset = |places: &[RowPlace], index: usize| 2 * index as i64 - (places.len() as i64 - 1);
+    let middle = |place: RowPlace, own: usize| -> i64 {
         let neighbours: Vec<i64> = links
             .iter()
             .filter_map(|(lower, from, to)| {
@@ -221,7 +222,7 @@ fn sort_by_neighbours(
             count => neighbours.iter().sum::<i64>() * 1000 / count,
         }
     };
-    let mut keyed: Vec<(i64, usize, RankPlace)> = rows[row]
+    let mut keyed: Vec<(i64, usize, RowPlace)> = rows[row]
         .iter()
         .enumerate()
         .map(|(own, place)| (middle(*place, own), own, *place))

@@ -84,7 +84,8 @@ fn graph<S: Status>(output: Output) -> String {
     table
 }
 
-/// A section for each code, by HTTP status; `action_unauthorized` has two statuses and one section.
+/// A section for each code, with its HTTP status; `action_unauthorized` has two statuses and one
+/// section.
 fn error_codes() -> String {
     let mut text = String::new();
     let mut seen: Vec<&str> = Vec::new();
@@ -147,7 +148,7 @@ fn disabled_reasons() -> String {
     table
 }
 
-/// The release as CHANGELOG.md names it, which says so if it is not released yet.
+/// The name of a version in CHANGELOG.md. The name says if the version is not released yet.
 fn version(changelog: &str, version: &str) -> String {
     let names = changelog.lines().filter_map(|line| line.strip_prefix("## "));
     let is_it = |name: &&str| name.split(' ').next() == Some(version);
@@ -181,7 +182,7 @@ fn event_types(document: &Value) -> String {
 mod tests {
     use super::*;
 
-    /// Words that only who builds the project, or reads one language's guide, understands.
+    /// Words for people who build the project, or who read the guide of one language.
     const BUILDERS_WORDS: [&str; 8] = [
         "npx tsx",
         "cargo add",

@@ -125,8 +125,8 @@ impl CodeBlock {
     }
 }
 
-/// Writes the blocks that [`continues_choice`] put together, and empties the list. Of several the
-/// reader chooses one.
+/// Writes blocks that follow one another, and empties the list. Several are a choice, of which the
+/// reader sees one.
 fn push_codes(html: &mut String, codes: &mut Vec<CodeBlock>) {
     let is_choice = codes.len() > 1;
     if is_choice {
@@ -260,8 +260,7 @@ fn row_language(line: &str) -> Option<&'static str> {
     LANGUAGES.iter().map(|(_, name)| *name).find(|name| *name == cell)
 }
 
-/// The text with code in one language, where blocks that follow one another say the same in
-/// several.
+/// The text with one block of each choice: the one in this language, or else the first.
 fn one_choice(text: &str, language: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut codes: Vec<(String, String)> = Vec::new();
@@ -295,8 +294,8 @@ fn one_choice(text: &str, language: &str) -> String {
     kept
 }
 
-/// Whether a block says the same as the one right before it, in another language. What a program
-/// prints belongs to no choice and ends one.
+/// Whether a block belongs to the same choice as the one right before it, because both are code.
+/// What a program prints belongs to no choice and ends one.
 fn continues_choice(last: Option<&str>, next: &str) -> bool {
     last.is_some_and(is_program) && is_program(next)
 }

@@ -162,7 +162,7 @@ impl Guides {
         files.get(path).or_else(|| files.get(path.strip_suffix('/')?))
     }
 
-    /// The path of the Markdown of a page, where the path leads to a page that has it.
+    /// The path of the Markdown of the page at `path`; `None` if no page with Markdown is there.
     pub fn markdown_path(&self, path: &str) -> Option<String> {
         let name = path.strip_prefix("/docs/")?.trim_end_matches('/');
         let path = format!("/docs/{}.md", if name.is_empty() { "index" } else { name });
@@ -288,7 +288,7 @@ impl Builder<'_> {
         }));
     }
 
-    /// The Markdown of a page.
+    /// Adds the Markdown of a page.
     fn text(&mut self, path: String, text: &str) {
         self.files.insert(path, GuideFile::markdown("text/markdown; charset=utf-8", text));
     }

@@ -11,7 +11,8 @@ use super::markdown::{Heading, SearchSection, escape};
 
 /// How many levels of objects inside objects are shown.
 const DEPTH_MAX: usize = 4;
-const REFERENCE: &str = "#/components/schemas/";
+/// What a `$ref` to a schema begins with.
+const SCHEMA_PREFIX: &str = "#/components/schemas/";
 
 /// The page of a resource.
 pub struct ResourcePage {
@@ -136,8 +137,8 @@ impl ApiOperation<'_> {
             },
         )
     }
-    /// An identifier for `{id}` in the path: the one that the example's answer has of the resource
-    /// that stands before it.
+    /// An identifier for `{id}` in the path, taken from the example's answer. It is one of the
+    /// resource that the path names before `{id}`.
     fn example_id(&self) -> String {
         let resource = self.path.split("/{id}").next().and_then(|path| path.rsplit('/').next());
         let resource = resource.unwrap_or_default();
@@ -192,9 +193,9 @@ struct Renderer<'a> {
 }
 
 impl Renderer<'_> {
-    /// Follows a reference to a schema, with the schema's name.
+    /// The schema that a `$ref` names, and its name. A schema without `$ref` is answered as it is.
     fn resolve<'v>(&'v self, schema: &'v Value) -> (Option<&'v str>, &'v Value) {
-        match schema["$ref"].as_str().and_then(|reference| reference.strip_prefix(REFERENCE)) {
+        match schema["$ref"].as_str().and_then(|reference| reference.strip_prefix(SCHEMA_PREFIX)) {
             Some(name) => (Some(name), &self.schemas[name]),
             None => (None, schema),
         }
@@ -245,7 +246,7 @@ impl Renderer<'_> {
         all.map(|field| field.name.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// What an operation answers. The fields of an object stand once on a page.
+    /// Writes what an operation answers. A page shows the fields of each kind of object once.
     fn answer(
         &mut self,
         html: &mut String,

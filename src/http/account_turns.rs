@@ -1,5 +1,5 @@
-//! Lets each account have one expensive request at a time, such as a statement or a replay, with a
-//! pause after each. An account that asks for many waits for itself, and others do not notice.
+//! Lets each account have, in each mode, one expensive request at a time, such as a statement or a
+//! replay, with a pause after each. An account that asks for many delays only its own requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::kernel::{Code, Refusal, RefusalEntry, Scope};
 
 /// How long a request waits for the account's earlier one.
-pub const TURN_SECONDS_MAX: u64 = 5;
+pub const TURN_WAIT_SECONDS_MAX: u64 = 5;
 /// The shortest and the longest pause after a turn. Without a shortest one, many requests that end
-/// at once, such as refused ones, would keep a processor busy.
+/// immediately, such as refused ones, would keep a processor busy.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// Accounts that are remembered. Beyond that, those without a turn or a pause are forgotten.
@@ -48,28 +48,28 @@ pub struct AccountTurns(Mutex<HashMap<Scope, Arc<Semaphore>>>);
 impl AccountTurns {
     /// Waits until the account has no expensive request under way. Dropping the turn ends it.
     pub async fn take(&self, scope: Scope) -> Result<Turn, Refusal> {
-        self.take_within(scope, Duration::from_secs(TURN_SECONDS_MAX)).await
+        self.take_within(scope, Duration::from_secs(TURN_WAIT_SECONDS_MAX)).await
     }
 
     async fn take_within(&self, scope: Scope, wait_max: Duration) -> Result<Turn, Refusal> {
-        let turn = {
-            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if turns.len() >= ACCOUNTS_COUNT_MAX {
+        let semaphore = {
+            let mut semaphores = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if semaphores.len() >= ACCOUNTS_COUNT_MAX {
                 // Whoever waits for a turn or has one also has the semaphore.
-                turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+                semaphores.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
             }
-            turns.entry(scope).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
+            semaphores.entry(scope).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
         };
-        match tokio::time::timeout(wait_max, turn.acquire_owned()).await {
+        match tokio::time::timeout(wait_max, semaphore.acquire_owned()).await {
             Ok(Ok(permit)) => Ok(Turn { permit: Some(permit), begun: Instant::now() }),
             _ => {
                 let entry = RefusalEntry::new(
                     Code::RateLimitExceeded,
-                    "An account gets one report or replay at a time, and a pause after each. Retry \
-                     after the seconds in Retry-After; a POST with the same Idempotency-Key.",
+                    "An account can run one report or replay at a time, with a pause after each. \
+                     Retry after the seconds in Retry-After; a POST with the same Idempotency-Key.",
                 );
                 let mut refusal = Refusal::one(entry.with("policy", "reports"));
-                refusal.retry_after_seconds = Some(TURN_SECONDS_MAX);
+                refusal.retry_after_seconds = Some(TURN_WAIT_SECONDS_MAX);
                 Err(refusal)
             }
         }

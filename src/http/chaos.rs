@@ -111,7 +111,7 @@ pub async fn note_read(
             let is_read = |event: &WatchedEvent| {
                 ids.contains(&event.linked_id) || answer.contains(&event.event_id.to_string())
             };
-            Ok(events::read(tx, now, scope, key_id, &is_read)?)
+            Ok(events::mark_read(tx, now, scope, key_id, &is_read)?)
         })
         .await
 }

@@ -65,7 +65,7 @@ struct ConnectionTable {
 pub struct Connections {
     open: Mutex<ConnectionTable>,
     count_max: usize,
-    peer_max: usize,
+    count_per_peer_max: usize,
     /// Signalled whenever a connection ends or becomes idle.
     changed: Notify,
 }
@@ -81,7 +81,7 @@ impl Connections {
         Arc::new(Connections {
             open: Mutex::default(),
             count_max,
-            peer_max: (count_max / PEER_SHARE).max(1),
+            count_per_peer_max: (count_max / PEER_SHARE).max(1),
             changed: Notify::new(),
         })
     }
@@ -101,8 +101,8 @@ impl Connections {
                 if count < self.count_max {
                     return;
                 }
-                // Connections that were told to close already make room. Another one is told only
-                // if those are too few.
+                // Each connection that was told to close will make room for one. Another is told
+                // only if those are too few.
                 if count - open.closing_count >= self.count_max {
                     close_longest_idle(&mut open, |_| true);
                 }
@@ -118,7 +118,7 @@ impl Connections {
         let mut open = self.open();
         let of_peer = open.entries.values().filter(|entry| entry.peer == peer).count();
         if peer.is_some()
-            && of_peer >= self.peer_max
+            && of_peer >= self.count_per_peer_max
             && !close_longest_idle(&mut open, |entry| entry.peer == peer)
         {
             return None;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_on_open_files_leaves_the_database_and_deliveries_theirs() {
+    fn some_open_files_are_left_to_the_database_and_deliveries() {
         for (descriptors, connections) in
             [(8, 16), (64, 32), (1_024, 512), (4_096, 3_328), (65_536, 4_096), (usize::MAX, 4_096)]
         {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_all_are_busy_the_first_that_ends_its_request_goes() {
+    async fn if_all_are_busy_the_first_to_end_its_request_is_closed() {
         let connections = Connections::new(1);
         let only = connections.admit(LOCAL).unwrap();
         only.activity().begin();

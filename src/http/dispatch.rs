@@ -32,8 +32,9 @@ use crate::store::Cost;
 use crate::store::idempotency::{self, Answer, Claim, ClaimOutcome};
 use crate::store::running_keys::RunningKeys;
 
-/// How long a request may take on PostgreSQL, apart from receiving its body. Each transaction has a
-/// limit of its own; this one is for requests that wait for several transactions.
+/// How long a request may take on PostgreSQL, apart from receiving its body and from waiting for an
+/// event. Each transaction has a limit of its own; this one is for requests with several
+/// transactions.
 pub const ANSWER_SECONDS_MAX: u64 = 9;
 /// The longest wait for an event on a node that is about to stop.
 const WAIT_SECONDS_DRAINING_MAX: u64 = 1;
@@ -50,7 +51,7 @@ pub struct Api {
     pub router: Router,
     pub running_keys: Arc<RunningKeys>,
     pub preflight_permits: Arc<Permits>,
-    pub report_turns: AccountTurns,
+    pub expensive_turns: AccountTurns,
     /// How many requests may wait for an event at the same time.
     pub waits_max: usize,
 }
@@ -64,7 +65,7 @@ impl Api {
             router: Router::new(routes)?,
             running_keys: Arc::default(),
             preflight_permits: Arc::default(),
-            report_turns: AccountTurns::default(),
+            expensive_turns: AccountTurns::default(),
             waits_max: connections::waits_max(),
         })
     }
@@ -215,7 +216,8 @@ where
     }
 }
 
-/// Takes the tokens that an expensive request costs beyond the first from its key's rate limit.
+/// Takes, from the rate limit of the request's key, the tokens that an expensive request costs
+/// beyond the first.
 async fn charge(api: &Api, seen: &mut Trace, asked: &RoutedRequest) -> Result<(), OperationError> {
     let is_write = api.router.routes[asked.index].verb != Verb::Get;
     let key = asked.caller.key_id;
@@ -310,7 +312,7 @@ async fn get(api: &Api, asked: &RoutedRequest) -> Result<(Answer, bool), Operati
     let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
     let _turn = match route.cost {
-        Cost::Expensive => Some(api.report_turns.take(asked.caller.scope).await?),
+        Cost::Expensive => Some(api.expensive_turns.take(asked.caller.scope).await?),
         Cost::Point | Cost::Scan => None,
     };
     let mut work = (route.prepare)(Ok(&Node::Null), ExtraChecks::default());
@@ -417,7 +419,7 @@ async fn post(
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), extra);
     // Taken while the key is held, so that a retry that comes meanwhile is told to wait.
     let _turn = match is_expensive && permitted.is_ok() {
-        true => Some(api.report_turns.take(asked.caller.scope).await?),
+        true => Some(api.expensive_turns.take(asked.caller.scope).await?),
         false => None,
     };
     let preflight_result = match (&route.preflight, &parsed) {

@@ -178,7 +178,7 @@ pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, entries: &mut V
     for (key, _) in members.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
         let shown = shown_name(key);
         let name = member_name(prefix, &shown);
-        // A masked name may not be meant as a name at all.
+        // What is masked is perhaps no name, but a value in the wrong place.
         let meant = if shown == *key { near::meant(key, known) } else { None };
         let hint = meant.map_or(String::new(), |meant| {
             format!(" Did you mean {}?", member_name(prefix, meant))
@@ -212,7 +212,8 @@ pub fn object_schema(members_min: usize, fields: Vec<(&str, bool, Value)>) -> Va
     schema
 }
 
-/// Declares a form: a struct of typed fields in the order in which problems are reported.
+/// Declares a form: a struct of typed fields in the order in which problems are reported. With
+/// `at_least_one`, a body without members is refused.
 #[macro_export]
 macro_rules! form {
     ($(#[$doc:meta])* at_least_one $name:ident { $($fields:tt)* }) => {

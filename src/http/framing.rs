@@ -26,7 +26,7 @@ pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 pub const HEADERS_PARSED_MAX: usize = 2 * HEADERS_MAX;
 pub const HEAD_BYTES_PARSED_MAX: usize = 2 * HEAD_BYTES_MAX;
 
-/// Makes the answer of a refusal outside every route.
+/// Makes the answer to a request that is refused before it reaches a route.
 pub type Refuse = Arc<dyn Fn(Refusal) -> Reply + Send + Sync>;
 
 fn too_long(field_name: &str, message: impl Into<String>) -> Refusal {
@@ -37,16 +37,16 @@ fn too_long(field_name: &str, message: impl Into<String>) -> Refusal {
 /// may only be `chunked` (RFC 9112, 6.1).
 pub fn judge_head<B>(request: &Request<B>) -> Result<(), Refusal> {
     let headers = request.headers();
-    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
-    let lines = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    let target_length = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let line_lengths = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     if headers.len() > HEADERS_MAX {
         let message = format!("The request has more than {HEADERS_MAX} headers.");
         return Err(too_long("headers", message));
     }
-    if target + lines.sum::<usize>() > HEAD_BYTES_MAX {
+    if target_length + line_lengths.sum::<usize>() > HEAD_BYTES_MAX {
         let longest = headers.iter().max_by_key(|(_, value)| value.len());
         return Err(match longest {
-            Some((name, value)) if value.len() > target => too_long(
+            Some((name, value)) if value.len() > target_length => too_long(
                 name.as_str(),
                 format!("The request's head is larger than {HEAD_BYTES_MAX} bytes."),
             ),
@@ -175,7 +175,7 @@ fn header_lines(mut rest: &[u8]) -> Vec<(&str, &[u8])> {
 pub struct Shaped<S> {
     inner: S,
     refuse: Refuse,
-    /// What arrived since the last answer, at most the size of a head.
+    /// What arrived since the last answer, at most [`HEAD_BYTES_PARSED_MAX`].
     head: Vec<u8>,
     /// What is sent instead of hyper's bytes, and how much of it was sent.
     replacement: Option<(Vec<u8>, usize)>,

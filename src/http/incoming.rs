@@ -1,4 +1,4 @@
-//! Reads a request: the headers that decide something, and the body.
+//! Reads a request: its API key, `Accept`, `Idempotency-Key` and body.
 
 use std::time::Duration;
 

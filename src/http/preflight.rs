@@ -21,12 +21,12 @@ use crate::keys::Caller;
 use crate::store::Cost;
 use crate::store::idempotency::{self, Claim};
 
-/// How long a preflight step may take, including the wait for its permit.
+/// How long a preflight step may take, including the wait for a permit.
 pub const PREFLIGHT_SECONDS_MAX: u64 = 5;
-/// How many preflight steps run at once. Each keeps its permit for at least
+/// How many preflight steps may ask a chain's nodes at once. Each keeps its permit for at least
 /// `PERMIT_SECONDS_MIN`, so that callers cannot use up the request limit of the chain's nodes,
 /// which the follower shares.
-pub const PREFLIGHTS_COUNT_MAX: usize = 4;
+pub const PERMITS_COUNT_MAX: usize = 4;
 const PERMIT_SECONDS_MIN: u64 = 1;
 
 /// The result of a preflight step.
@@ -34,8 +34,8 @@ const PERMIT_SECONDS_MIN: u64 = 1;
 pub enum PreflightResult {
     /// What a chain knows of one transaction; `None` if it does not know it.
     Transaction(Option<SeenTransaction>),
-    /// For a replay of a range: how many deliveries it begins, and the identifier of the first
-    /// event that came too late to be counted; or why the request is refused.
+    /// For a replay of a range: how many deliveries it begins, and the identifier before which it
+    /// ends; or why the request is refused.
     Range(Result<(u64, u128), Refusal>),
 }
 
@@ -47,19 +47,21 @@ pub struct Asking {
     pub ids: Vec<String>,
 }
 
-/// A step under way. `Ok(None)` if there is no result to hand over, because nothing was asked, or
-/// because the result is kept elsewhere, such as in the memory of the sanctions lists.
+/// The work of a step, which begins when it is awaited. `Ok(None)` if there is no result to hand
+/// over, because nothing was asked, or because the result is kept elsewhere, such as in the memory
+/// of the sanctions lists.
 pub type PreflightFuture = BoxFuture<'static, Result<Option<PreflightResult>, OperationError>>;
-/// Starts a step for a parsed body. `None` if there is nothing to ask, or if the body's form is
+/// Prepares a step for a parsed body. `None` if there is nothing to ask, or if the body's form is
 /// wrong, which the handler refuses.
 pub type Preflight = Box<dyn Fn(Asking, &Node) -> Option<PreflightFuture> + Send + Sync>;
 
-/// The permits of preflight steps, [`PREFLIGHTS_COUNT_MAX`] in each process.
+/// The permits of preflight steps that ask a chain's nodes, [`PERMITS_COUNT_MAX`] in each process.
+/// Other steps need none.
 pub struct Permits(Arc<Semaphore>);
 
 impl Default for Permits {
     fn default() -> Permits {
-        Permits(Arc::new(Semaphore::new(PREFLIGHTS_COUNT_MAX)))
+        Permits(Arc::new(Semaphore::new(PERMITS_COUNT_MAX)))
     }
 }
 
@@ -88,7 +90,7 @@ pub async fn run(
     claim: &Claim,
 ) -> Result<Option<PreflightResult>, OperationError> {
     let app = asking.app.clone();
-    let Some(started) = step(asking, body) else { return Ok(None) };
+    let Some(prepared) = step(asking, body) else { return Ok(None) };
     let answers_after = idempotency::replayed_after(&app.store.clock);
     let claim = claim.clone();
     if app
@@ -98,7 +100,7 @@ pub async fn run(
     {
         return Ok(None);
     }
-    match tokio::time::timeout(Duration::from_secs(PREFLIGHT_SECONDS_MAX), started).await {
+    match tokio::time::timeout(Duration::from_secs(PREFLIGHT_SECONDS_MAX), prepared).await {
         Ok(result) => result,
         Err(_) => {
             tracing::warn!(
@@ -117,7 +119,7 @@ mod tests {
     #[tokio::test]
     async fn steps_keep_their_permits_for_a_while() {
         let permits = Permits::default();
-        for _ in 0..PREFLIGHTS_COUNT_MAX {
+        for _ in 0..PERMITS_COUNT_MAX {
             assert_eq!(permits.take(async { 1 }).await, Some(1));
         }
         assert_eq!(permits.0.available_permits(), 0, "a permit stays taken after its step");

@@ -13,6 +13,8 @@ pub const PAGE_LIMIT_DEFAULT: i64 = 10;
 pub const PAGE_LIMIT_MAX: i64 = 100;
 /// The longest query string, in bytes.
 pub const QUERY_BYTES_MAX: usize = 4_096;
+/// The last second of the year 9999, in Unix seconds.
+const TIME_MAX: i64 = 253_402_300_799;
 
 /// What a filter parameter holds.
 #[derive(Clone, Copy)]
@@ -21,7 +23,7 @@ pub enum FilterKind {
     Time,
     /// An identifier of one kind.
     Id(ObjectKind),
-    /// An identifier of any kind. `kind_filter` is the filter that then has to match its kind.
+    /// An identifier of any kind. `kind_filter` is the column that must then hold its kind.
     AnyId { kind_filter: &'static str },
     /// One of the words that the function returns.
     Word(fn() -> Vec<&'static str>),
@@ -47,9 +49,7 @@ impl Filter {
     }
     pub fn schema(&self) -> Value {
         match self.kind {
-            FilterKind::Time => {
-                json!({ "type": "integer", "minimum": 0, "maximum": 253_402_300_799_i64 })
-            }
+            FilterKind::Time => json!({ "type": "integer", "minimum": 0, "maximum": TIME_MAX }),
             FilterKind::Id(kind) => {
                 json!({ "type": "string", "pattern": format!("^{}_[0-7][0-9A-HJKMNP-TV-Z]{{25}}$",
                     kind.as_str()) })
@@ -236,13 +236,12 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
         }
     }
     if page.starting_after.is_some() && page.ending_before.is_some() {
-        entries
-            .push(refused("ending_before", "ending_before is not combined with starting_after."));
+        entries.push(refused("ending_before", "Send ending_before or starting_after, not both."));
     }
     if waits && (page.descending || page.ending_before.is_some()) {
         entries.push(refused(
             "wait",
-            "wait pages forward: it is combined neither with ending_before nor with order=desc.",
+            "wait only pages forward: do not send it with ending_before or order=desc.",
         ));
     }
     Refusal::check(entries)?;
@@ -269,7 +268,7 @@ fn plain_integer(text: &str) -> Option<i64> {
 fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
     match kind {
         FilterKind::Time => plain_integer(value)
-            .filter(|seconds| *seconds <= 253_402_300_799)
+            .filter(|seconds| *seconds <= TIME_MAX)
             .map(FilterValue::Int)
             .ok_or_else(|| "must be a time in Unix seconds.".to_owned()),
         FilterKind::Id(kind) => AnyId::parse(value)

@@ -92,11 +92,12 @@ impl<T> List<T> {
 /// The work of one request. It may run any number of times (see `Store::write`), so it must not
 /// consume what it needs.
 pub type RequestWork = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
-/// Makes a request's work from the body and the checks that go beyond its fields. The making runs
-/// before the transaction, outside the write lane.
+/// Makes a request's work from the body and the [`ExtraChecks`]. This happens before the
+/// transaction, outside the write lane.
 type Prepare = Box<dyn Fn(Result<&Node, Refusal>, ExtraChecks) -> RequestWork + Send + Sync>;
 
-/// Checks of a form beyond those of its single fields: what one found, and one still to run.
+/// The checks of a form that need more than the body: what the check by the settings found, and the
+/// check by the account's time, which runs in the transaction.
 #[derive(Default)]
 pub struct ExtraChecks {
     /// What [`FormCheck`] found wrong for this caller.
@@ -147,9 +148,9 @@ pub struct Route {
     pub answers_pdf: bool,
     /// Whether the answer can also be CSV.
     pub answers_csv: bool,
-    /// Whether an empty page can be waited for, with the parameter `wait`.
+    /// Whether the parameter `wait` makes a request wait for objects on an empty page.
     pub waits: bool,
-    /// Whether it changes what nodes remember of the caller's key.
+    /// Whether it changes the row of the caller's key, so that this node must read it again.
     pub renews_caller: bool,
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
@@ -177,7 +178,7 @@ pub struct Guesses {
 }
 
 impl Route {
-    /// A route with this answer and nothing else, which each kind of route completes.
+    /// A route that answers a `T` and has defaults for the rest; each kind of route sets its own.
     fn answering<T: JsonSchema>(verb: Verb, path: &'static str, summary: &'static str) -> Route {
         Route {
             verb,
@@ -221,12 +222,12 @@ impl Route {
         self.guesses = Some(guesses);
         self
     }
-    /// Allows a wait for objects on an empty page. Its filters must have `query::WAIT`.
+    /// Allows a wait for objects on an empty page. The list's filters must have `query::WAIT`.
     pub fn waiting(mut self) -> Route {
         self.waits = true;
         self
     }
-    /// Makes the service read the caller's key again for the next request.
+    /// Makes this node read the row of the caller's key again for the next request.
     pub fn renewing_caller(mut self) -> Route {
         self.renews_caller = true;
         self
@@ -237,7 +238,7 @@ impl Route {
         self
     }
     /// Also judges the form by the account's time, together with its other problems.
-    pub fn checking_form_in_time(mut self, check: fn(&Node) -> Option<TimedCheck>) -> Route {
+    pub fn checking_form_by_time(mut self, check: fn(&Node) -> Option<TimedCheck>) -> Route {
         self.timed_check = Some(check);
         self
     }
@@ -272,7 +273,7 @@ impl Route {
     }
 }
 
-/// The bytes of a view.
+/// A view as JSON.
 pub fn json<T: Serialize>(view: &T) -> Result<Vec<u8>, OperationError> {
     Ok(serde_json::to_vec(view)
         .map_err(|error| StoreError::Broken(format!("an answer does not serialise: {error}")))?)

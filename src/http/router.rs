@@ -158,7 +158,7 @@ mod tests {
     use crate::routes::routes;
 
     #[test]
-    fn who_guesses_how_a_refund_is_made_is_told() {
+    fn a_guessed_path_for_a_refund_is_answered_with_advice() {
         let router = Router::new(routes()).unwrap();
         let message = |refusal: Refusal| refusal.entries()[0].message.clone();
         let post = http::Method::POST;

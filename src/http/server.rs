@@ -68,7 +68,9 @@ pub async fn serve<F>(
             }
         };
         let Some(admitted) = connections.admit(peer.ip()) else {
-            tracing::debug!("a peer has its share of connections, all busy; one more was closed");
+            tracing::debug!(
+                "a peer uses its full share of connections and all are busy; a new one was closed"
+            );
             continue;
         };
         // Answers are small and sent whole, so waiting to merge them only adds delay.
@@ -89,12 +91,12 @@ pub async fn serve<F>(
             request.extensions_mut().insert(Peer(peer.ip()));
             let activity = activity.clone();
             let answered = judge_head(&request).map(|()| answer(request));
-            let refused = refuse_head.clone();
+            let refuse_head = refuse_head.clone();
             async move {
                 let reply = match answered {
                     Ok(answered) => answered.await,
                     Err(refusal) => {
-                        let mut reply = refused(refusal);
+                        let mut reply = refuse_head(refusal);
                         reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                         reply
                     }
@@ -129,9 +131,9 @@ async fn run(connection: impl Future, admitted: Admitted, metrics: Arc<Metrics>)
     tokio::select! {
         // An error of a connection (reset, broken framing, deadline) ends only that connection.
         _ = connection => {}
-        // It was idle longest and makes room. A connection counts as idle once its answer has been
-        // made, even if it is still being sent: a client that has not read all of it loses the
-        // rest, and a page that follows a stream connects again.
+        // This connection was idle longest and makes room. A connection counts as idle once its
+        // answer has been made, even if it is still being sent: a client that has not read all of
+        // it loses the rest, and a page that follows a stream connects again.
         () = admitted.closing() => {}
     }
     metrics.connections(-1);

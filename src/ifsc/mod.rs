@@ -1,8 +1,9 @@
-//! The IFSC directory: the bank, branch and rails of each code, from a file inside the binary.
+//! The IFSC directory: the bank, branch and rails of each code, from the file inside the binary or
+//! from a newer one of the operator's.
 //!
 //! The file is sorted and cut into blocks of 256 branches, each deflated on its own. A look-up
-//! finds the block by its first code and inflates only that one, so nothing is decoded at the start
-//! and nothing but the list of blocks stays in memory.
+//! finds the block by its first code and inflates only that one. So nothing is inflated at the
+//! start, and besides the file only the places of blocks and of bank names are in memory.
 
 pub mod pack;
 
@@ -26,7 +27,7 @@ pub fn directory(file: Option<&Path>) -> Result<Directory, String> {
 
 static EMBEDDED: &[u8] = include_bytes!("../../data/ifsc/directory.bin");
 
-/// The rails that a branch accepts, by the directory.
+/// The rails that a branch accepts, by the directory. All of them are payment systems of India.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rails(u8);
 
@@ -49,8 +50,8 @@ impl Rails {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
     pub code: String,
-    /// The bank in the branch's own record: a sub-member's, not its sponsor's. `None` if the source
-    /// has no name.
+    /// The bank whose branch it is. The codes of a small bank may begin with the letters of a
+    /// larger one; then this is the small bank. `None` if the source has no name.
     pub bank_name: Option<String>,
     pub branch_name: Option<String>,
     pub rails: Rails,
@@ -99,7 +100,7 @@ impl Directory {
         // The checksum is not verified here, because reading the whole file would slow down the
         // start. A test verifies it.
         Directory::read(Cow::Borrowed(EMBEDDED))
-            .map_err(|fault| format!("the directory inside the binary {fault}"))
+            .map_err(|fault| format!("the IFSC directory inside the binary: {fault}"))
     }
 
     /// The directory in a file that `hundi ifsc-pack` wrote.
@@ -107,7 +108,7 @@ impl Directory {
         let fault = |what: String| format!("the IFSC directory {}: {what}", path.display());
         let length = std::fs::metadata(path).map_err(|error| fault(error.to_string()))?.len();
         if length > FILE_BYTES_MAX {
-            return Err(fault(format!("is larger than {FILE_BYTES_MAX} bytes")));
+            return Err(fault(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
         }
         let file = std::fs::read(path).map_err(|error| fault(error.to_string()))?;
         Directory::from_bytes(file).map_err(fault)
@@ -115,7 +116,8 @@ impl Directory {
 
     /// A directory from the bytes that `pack::pack` makes, with its checksum verified.
     pub fn from_bytes(file: Vec<u8>) -> Result<Directory, String> {
-        const DAMAGED: &str = "is damaged or no directory: write it with `hundi ifsc-pack`";
+        const DAMAGED: &str =
+            "the file is damaged or is not an IFSC directory; write it with `hundi ifsc-pack`";
         let checksum = file.get(MAGIC.len()..MAGIC.len() + 4).ok_or(DAMAGED)?;
         let body = file.get(MAGIC.len() + 4..).ok_or(DAMAGED)?;
         if crc32fast::hash(body).to_le_bytes() != checksum {
@@ -126,9 +128,9 @@ impl Directory {
 
     fn read(file: Cow<'static, [u8]>) -> Result<Directory, String> {
         if !file.starts_with(MAGIC) {
-            return Err("is no IFSC directory that this hundi reads".into());
+            return Err("the file is not an IFSC directory that this version reads".into());
         }
-        let parsed = Directory::parse(&file).ok_or("is cut short")?;
+        let parsed = Directory::parse(&file).ok_or("the file is damaged or cut short")?;
         let (as_of, source, branches_count, banks, blocks) = parsed;
         Ok(Directory { file, as_of, source, branches_count, banks, blocks })
     }
@@ -249,7 +251,7 @@ mod tests {
             directory.find("SBIN0000001").unwrap().bank_name.as_deref(),
             Some("State Bank of India")
         );
-        // A sub-member is named, not the bank whose prefix it uses.
+        // The small bank itself is named, not the bank whose letters its code begins with.
         assert_ne!(
             directory.find("YESB0TSS001").and_then(|branch| branch.bank_name).as_deref(),
             Some("Yes Bank")

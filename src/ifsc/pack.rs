@@ -2,7 +2,7 @@
 //! releases use. The file holds, in this order:
 //!
 //! - `MAGIC`, and the CRC-32 of all that follows (4 bytes, little-endian);
-//! - the data's date and source, the numbers of branches and of banks, and the banks' names;
+//! - the data's date and source, how many branches and banks there are, and the banks' names;
 //! - for each block its first code and its length, then all blocks, deflated.
 //!
 //! A block holds its branches column by column (`columns`). A number has 7 bits in each byte, the
@@ -16,7 +16,7 @@ use super::{BLOCK_BRANCHES, MAGIC, Rails, is_ifsc};
 /// The most branches of one directory; today there are fewer than 200,000.
 pub const BRANCHES_MAX: usize = 1_000_000;
 /// The most characters of a name that are kept.
-const NAME_LENGTH_MAX: usize = 200;
+const NAME_CHARACTERS_MAX: usize = 200;
 /// The most bytes of the text that says where the data came from.
 const SOURCE_BYTES_MAX: usize = 200;
 
@@ -75,9 +75,10 @@ pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String
     Ok(file)
 }
 
-/// A block column by column, which packs better than row by row: codes, each as the number of
-/// characters that it shares with the one before and the rest; rails; numbers of banks; and branch
-/// names, each ended by a line break.
+/// A block column by column, which packs better than row by row: the codes, the rails, each
+/// branch's bank as its place among the banks' names, and the branch names, each ended by a line
+/// break. A code is written as the number of characters at its beginning that it shares with the
+/// code before it, and then its other characters.
 fn columns(block: &[&BranchRecord], banks: &BTreeMap<&str, u64>) -> Vec<u8> {
     let (mut codes, mut rails, mut bank_numbers, mut names) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -118,7 +119,8 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, BranchRecord>, String> {
         |name: &str| header.iter().position(|found| found.trim().eq_ignore_ascii_case(name));
     let needed =
         |name: &str| column(name).ok_or_else(|| format!("the CSV's header names no column {name}"));
-    let (code_at, bank_at, branch_at) = (needed("IFSC")?, needed("BANK")?, needed("BRANCH")?);
+    let (code_column, bank_column, branch_column) =
+        (needed("IFSC")?, needed("BANK")?, needed("BRANCH")?);
     let rail_columns =
         [("NEFT", Rails::NEFT), ("RTGS", Rails::RTGS), ("IMPS", Rails::IMPS), ("UPI", Rails::UPI)]
             .map(|(name, rail)| (column(name), rail));
@@ -126,7 +128,7 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, BranchRecord>, String> {
     for (line, row) in (2..).zip(reader.records()) {
         let row = row.map_err(|error| format!("row {line} cannot be read: {error}"))?;
         let cell = |at: usize| row.get(at).unwrap_or("");
-        let code = cell(code_at).trim().to_ascii_uppercase();
+        let code = cell(code_column).trim().to_ascii_uppercase();
         if !is_ifsc(&code) {
             return Err(format!("row {line}: {code:?} is no IFSC"));
         }
@@ -145,8 +147,8 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, BranchRecord>, String> {
         }
         let record = BranchRecord {
             code: code.clone(),
-            bank: plain(cell(bank_at)),
-            branch: plain(cell(branch_at)),
+            bank: plain(cell(bank_column)),
+            branch: plain(cell(branch_column)),
             rails,
         };
         if records.insert(code, record).is_some() {
@@ -164,7 +166,7 @@ fn plain(text: &str) -> String {
     let spaced: String = text
         .chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .take(NAME_LENGTH_MAX)
+        .take(NAME_CHARACTERS_MAX)
         .collect();
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -18,9 +18,9 @@ use super::id::{Id, IdKind, Minter, ObjectKind};
 pub enum Clock {
     /// The machine's clock.
     System,
-    /// A clock that is carried on by this machine's monotonic clock between readings. It is the
-    /// database's, read now and then, so that all its nodes share one time; or this machine's, read
-    /// once.
+    /// A clock that was read, and is carried on by this machine's monotonic clock since its last
+    /// reading. It is the database's, read now and then, so that all nodes share one time; or
+    /// this machine's, read once.
     Measured(Arc<Carried>),
     /// A clock that only tests move; milliseconds since 1970.
     Manual(Arc<AtomicI64>),
@@ -56,9 +56,9 @@ impl Clock {
         }
     }
 
-    /// Up to the moment `until` (Unix seconds), stored answers of idempotency keys are kept for
-    /// `seconds` longer than the usual 24 hours. Otherwise, after the clock was put forward, they
-    /// would go too soon.
+    /// Until the moment `until` (Unix seconds), keeps stored answers of idempotency keys for
+    /// `seconds` longer than the usual 24 hours. After the clock was put forward, they would
+    /// otherwise be removed too soon.
     pub fn keep_answers_longer(&self, seconds: i64, until: i64) {
         if let Clock::Measured(carried) = self {
             carried.answers_longer_seconds.store(seconds.max(0), Ordering::SeqCst);
@@ -66,7 +66,7 @@ impl Clock {
         }
     }
 
-    /// By how many seconds stored answers are kept for longer than 24 hours now.
+    /// How many seconds beyond 24 hours stored answers are kept now.
     pub fn answers_longer_seconds(&self) -> i64 {
         match self {
             Clock::Measured(carried)
@@ -247,16 +247,17 @@ pub struct Now {
     instant_milliseconds: i64,
     clock_offset_seconds: i64,
     stepped_milliseconds: i64,
-    /// The time in the first object identifier that this transaction minted.
+    /// See [`Now::first_minted_milliseconds`].
     first_minted_milliseconds: Option<i64>,
-    /// By how many seconds stored answers are kept for longer than 24 hours; see [`Clock`].
+    /// See [`Clock::answers_longer_seconds`].
     pub answers_longer_seconds: i64,
     minter: Minter,
     random: StdRng,
 }
 
 impl Now {
-    /// `seed` comes from the operating system in the service and from the test in a simulation.
+    /// `seed` has to be random where the transaction writes. A transaction that only reads draws
+    /// nothing from it, so a constant does there.
     pub fn new(instant_milliseconds: i64, minter: Minter, seed: [u8; 32]) -> Now {
         Now {
             instant_milliseconds,

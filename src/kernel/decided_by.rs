@@ -29,7 +29,7 @@ pub struct DecidedBy {
     actor: String,
     reason: String,
     via: Via,
-    /// The operator's number, where the actor proved to be that operator.
+    /// The operator's number, if a session or a password has shown who the actor is.
     operator: Option<i64>,
     /// The second person, where there is one.
     approved_by: String,
@@ -44,7 +44,8 @@ impl Default for DecidedBy {
 }
 
 impl DecidedBy {
-    /// Trims both. `Err` if one is too long or has a control character.
+    /// Trims both texts. `Err` if one is too long or has a control character. The place is
+    /// [`Via::Shell`] unless [`DecidedBy::proven`] sets another.
     pub fn new(actor: &str, reason: &str) -> Result<DecidedBy, String> {
         let (actor, reason) = (actor.trim(), reason.trim());
         for (name, text, characters_max) in
@@ -65,7 +66,7 @@ impl DecidedBy {
         })
     }
 
-    /// Notes that the actor proved by a session or a password to be this operator.
+    /// Notes that a session or a password has shown the actor to be this operator.
     pub fn proven(mut self, operator: i64, via: Via) -> DecidedBy {
         (self.operator, self.via) = (Some(operator), via);
         self
@@ -81,7 +82,7 @@ impl DecidedBy {
         self.via
     }
 
-    /// The operator's number, where the actor proved to be that operator.
+    /// The operator's number, if a session or a password has shown who the actor is.
     pub const fn operator(&self) -> Option<i64> {
         self.operator
     }

@@ -6,49 +6,49 @@ use serde::Serialize;
 use super::refusal::StoreError;
 use super::state::Status;
 
-/// One status and the business time at which it was taken, in Unix seconds.
+/// One status, and the business time at which the object reached it, in Unix seconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-pub struct Taken<S> {
+pub struct StatusChange<S> {
     pub status: S,
     pub at: i64,
 }
 
-/// Statuses in the order in which they were taken.
+/// Statuses in the order in which the object reached them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 #[serde(transparent)]
-pub struct History<S>(Vec<Taken<S>>);
+pub struct History<S>(Vec<StatusChange<S>>);
 
 impl<S: Status> History<S> {
     pub fn begun(status: S, at: i64) -> History<S> {
-        History(vec![Taken { status, at }])
+        History(vec![StatusChange { status, at }])
     }
     /// Appends a status. Its time is never before the last one's: another node's clock may be
     /// behind, and a task that an advance of the test clock missed runs afterwards at its own,
     /// earlier time.
     pub fn push(&mut self, status: S, at: i64) {
         let at = self.0.last().map_or(at, |last| at.max(last.at));
-        self.0.push(Taken { status, at });
+        self.0.push(StatusChange { status, at });
     }
-    pub fn entries(&self) -> &[Taken<S>] {
+    pub fn entries(&self) -> &[StatusChange<S>] {
         &self.0
     }
-    /// When a status was last taken.
+    /// When the object last reached a status.
     pub fn last_at(&self, status: S) -> Option<i64> {
-        self.0.iter().rev().find(|taken| taken.status == status).map(|taken| taken.at)
+        self.0.iter().rev().find(|change| change.status == status).map(|change| change.at)
     }
     /// The stored form: `status@seconds`, separated by spaces.
     pub fn to_text(&self) -> String {
         self.0
             .iter()
-            .map(|taken| format!("{}@{}", taken.status.as_str(), taken.at))
+            .map(|change| format!("{}@{}", change.status.as_str(), change.at))
             .collect::<Vec<_>>()
             .join(" ")
     }
     pub fn from_text(text: &str) -> Result<History<S>, StoreError> {
         let entry = |part: &str| {
             let (status, at) = part.split_once('@')?;
-            Some(Taken { status: S::parse(status)?, at: at.parse().ok()? })
+            Some(StatusChange { status: S::parse(status)?, at: at.parse().ok()? })
         };
         text.split(' ')
             .map(entry)

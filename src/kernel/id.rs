@@ -27,7 +27,8 @@ macro_rules! kinds {
             pub const fn as_str(self) -> &'static str {
                 match self { $(ObjectKind::$name => $word),* }
             }
-            /// The table of the callers' objects of this kind.
+            /// The table of the callers' objects of this kind. `None` if there is none, or if its
+            /// key is not `scope` and `id`.
             pub const fn table(self) -> Option<&'static str> {
                 match self {
                     $($(ObjectKind::$name => Some($table),)?)*
@@ -68,8 +69,8 @@ kinds! {
     WebhookEndpoint "webhook_endpoint" in "webhook_endpoints",
 }
 
-/// An identifier of something without a kind of its own, such as a ledger entry or a task. Written
-/// out, as `hundi reconcile` does, it has the prefix of a request.
+/// An identifier of something without a kind of its own, such as a ledger entry or a task. As text,
+/// for example in `hundi reconcile`, it has the prefix of a request.
 pub type InternalId = Id<kind::Request>;
 
 /// An identifier of one kind of object; 16 bytes in the store, prefixed text outside.
@@ -89,7 +90,7 @@ impl<K: IdKind> Id<K> {
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Id::from_u128(u128::from_be_bytes(bytes.try_into().ok()?)))
     }
-    /// The lowest identifier that can be minted at a time, in milliseconds since 1970.
+    /// The lowest identifier of the time `milliseconds` (since 1970).
     pub const fn lowest_at(milliseconds: i64) -> Self {
         const MILLISECONDS_MAX: i64 = (1 << 48) - 1;
         let clamped = match milliseconds {
@@ -235,17 +236,18 @@ impl schemars::JsonSchema for AnyId {
     }
 }
 
-/// Mints identifiers that rise strictly within one node: also within a millisecond, after the clock
-/// steps back, and after a restart if it starts above the store's highest identifier.
-/// Clones share one source, so a new identifier is above every one that any thread of the node
-/// minted before.
+/// Mints identifiers that rise strictly within one node, also within a millisecond and after the
+/// clock steps back. After a restart they go on rising if the new minter begins above the store's
+/// highest identifier. Clones share one source, so a new identifier is above every one that any
+/// thread of the node minted before.
 #[derive(Clone, Debug)]
 pub struct Minter {
     state: Arc<Mutex<MinterState>>,
 }
 
-/// Between two readings of the store's clock a node computes its time (`Clock::Measured`). A
-/// computed time that is ahead of the last reading by less than this counts as the same moment.
+/// Between two readings of the store's clock, a node computes the time (`Clock::Measured`). If the
+/// computed time is ahead of the last reading by less than this, an identifier gets the time of the
+/// reading.
 const COMPUTED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The caller's own key-value references: at most 10 pairs, keys of 1-40 characters, values of
+//! The caller's own names and values: at most 10 pairs, names (keys) of 1-40 characters, values of
 //! 1-500.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ pub const METADATA_PAIRS_MAX: usize = 10;
 pub const METADATA_KEY_LENGTH_MAX: usize = 40;
 pub const METADATA_VALUE_LENGTH_MAX: usize = 500;
 
-/// A caller's references, in key order.
+/// The caller's own names and values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[schemars(inline)]
 #[serde(transparent)]
@@ -32,10 +32,12 @@ impl Metadata {
     }
 }
 
-/// Metadata of an update: pairs merge, `null` deletes a key, `null` for the whole clears it.
+/// What an update does to the metadata.
 #[derive(Clone, Default)]
 pub struct MetadataPatch {
+    /// Whether all old pairs are removed: the request has `null` instead of an object.
     pub clears: bool,
+    /// Pairs to set. A key with `None` (`null` in the request) is removed.
     pub pairs: Vec<(String, Option<String>)>,
 }
 

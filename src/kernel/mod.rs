@@ -1,5 +1,5 @@
-//! The types that every other room uses: identifiers, money, time, statuses, refusals. Imports
-//! nothing of ours.
+//! The types that every other room uses: identifiers, money, time, statuses, refusals. This room
+//! imports no other one.
 
 pub mod clock;
 pub mod countries;

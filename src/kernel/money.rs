@@ -135,7 +135,7 @@ impl Money {
     }
 }
 
-/// Exactly two decimals; amounts of a token show up to six where the rest is not zero.
+/// Shows two decimals. USDT shows more, up to six, if they are not zero.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scale = 10_u64.pow(self.currency.decimals());
@@ -168,7 +168,7 @@ impl schemars::JsonSchema for Money {
     }
 }
 
-/// INR for one USD, in millionths.
+/// An exchange rate in millionths: INR for one USD, or USD for one USDT.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
 pub struct Rate(pub i64);
 

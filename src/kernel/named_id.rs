@@ -2,8 +2,8 @@
 
 use super::{AnyId, Code, Id, IdKind, Mode, ObjectKind, RefusalEntry};
 
-/// The identifier by which a request names an object. A text that is no identifier of its kind
-/// names nothing, and is refused together with the identifiers of objects that do not exist.
+/// The identifier by which a request names an object of the kind `K`. A text that is no identifier
+/// of this kind names nothing. It is refused like the identifier of an object that does not exist.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedId<K: IdKind> {
     pub id: Option<Id<K>>,
@@ -55,7 +55,7 @@ mod tests {
     use crate::kernel::id::kind;
 
     #[test]
-    fn an_identifier_of_nothing_says_what_it_is_instead() {
+    fn the_refusal_of_an_identifier_says_what_is_wrong_with_it() {
         let ulid = "01JDK3Y5M8Q2X7N4V6T9R0ABCD";
         for (text, part) in [
             (format!("sender_{ulid}"), "this is the id of a sender"),

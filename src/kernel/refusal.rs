@@ -1,8 +1,8 @@
-//! Every refusal the service can give, in one table, and the shape they are answered in.
+//! Every refusal that the service can give, in one table, and the body of its answer.
 
 use std::fmt;
 
-/// An error below the business rules. None of them is the caller's doing.
+/// An error below the business rules, never of the caller's doing.
 #[derive(Debug, thiserror::Error, Clone)]
 pub enum StoreError {
     /// The store cannot take work now (disk full, I/O error, queue full, shutting down). Answered
@@ -17,7 +17,7 @@ pub enum StoreError {
     Conflict(&'static str),
     /// On PostgreSQL: another transaction held a row that this one needs for longer than it may
     /// wait. The transaction is run again; answered 503 if its last run meets it too. For the row
-    /// of an idempotency key it is answered 409 (`resource_locked`) at once.
+    /// of an idempotency key it is not run again, but answered 409 (`resource_locked`).
     #[error("a row is locked by another transaction")]
     Locked,
     /// The store and this process do not belong together, such as another encryption key. A person
@@ -142,8 +142,9 @@ codes! {
     PaymentAdviceNotReady "payment_advice_not_ready" 400 true "The payment advice is not \
      available yet."
         "Wait for the event payout.payment_advice.available, and send the GET again.",
-    WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 true "The account has as \
-     many webhook endpoints as it may, or an endpoint as many secrets that sign."
+    WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 true "The account \
+     already has the largest number of webhook endpoints, or the endpoint the largest number of \
+     signing secrets."
         "The message says which. Delete an endpoint that is not needed any more; or wait until the \
          overlap of a secret is over.",
     TestHelperNotApplicable "test_helper_not_applicable" 400 true "The object is not in a state \
@@ -210,7 +211,7 @@ impl Refusal {
             Err(Refusal { entries, retry_after_seconds: None })
         }
     }
-    /// The value if two checks of one stage both pass, else the problems that both found.
+    /// The value if two checks of one stage both pass, else all problems that either found.
     pub fn both<T>(value: Result<T, Refusal>, more: Result<(), Refusal>) -> Result<T, Refusal> {
         match (value, more) {
             (value, Ok(())) => value,
@@ -333,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_unique_but_for_the_two_faces_of_action_unauthorized() {
+    fn no_two_codes_have_the_same_word_and_http_status() {
         let mut words: Vec<_> =
             Code::ALL.iter().map(|code| (code.as_str(), code.http_status())).collect();
         words.sort_unstable();

@@ -34,11 +34,12 @@ const TENS: [&str; 10] =
 const SCALES: [(u64, &str); 4] =
     [(10_000_000, "Crore"), (100_000, "Lakh"), (1_000, "Thousand"), (100, "Hundred")];
 
-fn number(value: u64, words: &mut Vec<String>) {
+/// Appends the words of a number.
+fn spell(value: u64, words: &mut Vec<String>) {
     let mut rest = value;
     for (scale, name) in SCALES {
         if rest >= scale {
-            number(rest / scale, words);
+            spell(rest / scale, words);
             words.push(name.to_owned());
             rest %= scale;
         }
@@ -61,10 +62,10 @@ pub fn in_words(amount: Money) -> Option<String> {
         .ok()
         .filter(|_| amount.currency == Currency::Inr && amount.units <= WORDS_PAISE_MAX)?;
     let mut words = vec!["Rupees".to_owned()];
-    number(paise / 100, &mut words);
+    spell(paise / 100, &mut words);
     if !paise.is_multiple_of(100) {
         words.push("and Paise".to_owned());
-        number(paise % 100, &mut words);
+        spell(paise % 100, &mut words);
     }
     words.push("Only".to_owned());
     Some(words.join(" "))

@@ -1,5 +1,4 @@
-//! Whose data it is: every row of a caller's object belongs to one account and one mode, and every
-//! statement of a request names both.
+//! Whose data it is: every row of a caller's object belongs to one account and one mode.
 
 /// Test or live.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -18,9 +17,9 @@ impl Mode {
     }
 }
 
-/// One account in one mode, as one number: `account * 2 + live`. It leads the primary key of every
-/// table of callers' objects.
-/// Statements of requests have it in their condition, which keeps accounts and modes apart.
+/// One account in one mode, as one number: `account * 2 + live`. It leads the primary key of nearly
+/// every table of callers' objects. A request's statements on these tables have it in their
+/// condition, which keeps accounts and modes apart.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct Scope(i64);
 

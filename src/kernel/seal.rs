@@ -35,16 +35,16 @@ pub enum StoredAt {
         /// SQL for the sealed value: the column, or NULL in rows where the column is not sealed.
         value: &'static str,
         key: RowKey,
-        /// Whether writers of a row expect its `version` as they read it.
+        /// Whether rows have a `version`, which every writer compares with the one that it read.
         is_versioned: bool,
     },
 }
 
-/// Where sealed values are. Only a place of [`SealedPlace::ALL`] can be sealed into, so that a
-/// change of the key finds every value.
+/// One place of sealed values. Nothing can be sealed outside the places in [`SealedPlace::ALL`], so
+/// a change of the key finds every value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedPlace {
-    /// Bound into each value, so never changed.
+    /// It is bound into each value, so it must never change.
     name: &'static str,
     at: StoredAt,
 }
@@ -111,7 +111,7 @@ places! {
     NEXT_TOTP_SECRET = SealedPlace::column(
         "operators.next_totp_secret", "operators", "next_totp_secret", RowKey::Number, false,
     );
-    // The form is `idempotency::BodyForm::Sealed`.
+    // Form 2 is `idempotency::BodyForm::Sealed`.
     STORED_ANSWER = SealedPlace {
         name: "idempotency_answers.body",
         at: StoredAt::Column {
@@ -168,8 +168,7 @@ impl std::fmt::Debug for Sealer {
 }
 
 fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    // HMAC takes keys of any length, so this cannot fail; an empty result would only make keys not
-    // match.
+    // HMAC takes keys of any length, so this cannot fail.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
         return [0; 32];
     };
@@ -198,9 +197,10 @@ impl Sealer {
         }
     }
 
-    /// A sealer that opens with all of `keys` and seals with the one whose verifier is `sealing`;
-    /// `None` if none has it. `fingerprint_key` is the sealed fingerprint key, which a database has
-    /// once its encryption key was changed.
+    /// A sealer that opens with all of `keys`, or `None` if none of them has the verifier
+    /// `sealing`, which is that of the key that seals now. `fingerprint_key` is the sealed
+    /// fingerprint key, which a database has once its encryption key was changed; before that, the
+    /// fingerprint key is derived from the key that seals.
     pub fn of(
         keys: &[[u8; KEY_BYTES]],
         sealing: &[u8],
@@ -221,13 +221,13 @@ impl Sealer {
         Ok(Some(sealer))
     }
 
-    /// Which keys these are.
+    /// The verifier of each key.
     pub fn verifiers(&self) -> Vec<Verifier> {
         self.keys.iter().map(|key| key.verifier).collect()
     }
 
-    /// A keyed fingerprint: without the key, a short or guessable input cannot be tried out against
-    /// it. Its key outlives changes of the encryption key, because links, idempotency keys and
+    /// A keyed hash: without the key, nobody can find a short or guessable input by trying. The
+    /// fingerprint key outlives changes of the encryption key, because links, idempotency keys and
     /// decisions that people rely on hold fingerprints.
     pub fn fingerprint(&self, parts: &[&[u8]]) -> [u8; 32] {
         mac(self.fingerprint_key.expose_secret(), parts)
@@ -279,7 +279,8 @@ pub fn fits(stored: &[u8], verifier: &Verifier) -> bool {
 pub struct SealingKey<'s>(&'s Key);
 
 impl SealingKey<'_> {
-    /// Encrypts; the place and the row are bound in, so that a sealed value cannot be moved.
+    /// Encrypts. The place and the row are bound in, so that a sealed value cannot be moved.
+    /// `nonce` must be random, and new for each value.
     pub fn seal(
         &self,
         nonce: [u8; NONCE_BYTES],

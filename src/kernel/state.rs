@@ -46,8 +46,8 @@ macro_rules! statuses {
             }
         }
         impl schemars::JsonSchema for $name {
-            // Inlined: generators of clients make enums of named schemas whose words all lie in
-            // one namespace, where they would collide.
+            // Inlined, because generators of clients put the words of all named enums into one
+            // namespace, where they would collide.
             fn inline_schema() -> bool { true }
             fn schema_name() -> std::borrow::Cow<'static, str> { concat!($object,
                 "_status").into() }

@@ -47,11 +47,11 @@ pub fn refuse_keys(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreE
     if migrate::schema_version(tx)? < SCHEMA_MIN {
         return Ok(());
     }
-    refuse_half(tx, verifiers)
+    refuse_incomplete_keys(tx, verifiers)
 }
 
 /// Refuses to start with one key while values of two keys are stored.
-pub fn refuse_half(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
+pub fn refuse_incomplete_keys(tx: &mut dyn Tx, verifiers: &[Verifier]) -> Result<(), StoreError> {
     let Some(rotation) = rows::running(tx)? else {
         return Ok(());
     };

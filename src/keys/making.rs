@@ -1,4 +1,4 @@
-//! Making keys.
+//! Making and revoking keys. The audit log records both.
 
 use super::rows::{self, NewKey};
 use super::{Permissions, key_hash, key_text};
@@ -48,7 +48,7 @@ pub fn create_key_by(
     request: &KeyRequest,
     by: &DecidedBy,
 ) -> Result<String, StoreError> {
-    let number = rows::account_number(tx, now, &request.account)?;
+    let number = rows::ensure_account(tx, now, &request.account)?;
     let text = key_text(request.mode, request.permissions != Permissions::All, now.random_bytes());
     let new = NewKey {
         hash: key_hash(&text),

@@ -48,16 +48,16 @@ fn checksum(body: &str) -> String {
 
 /// The mode of a key's text; `None` where the text does not have the form of a key, or its checksum
 /// is wrong.
-pub fn well_formed(text: &str) -> Option<Mode> {
+pub fn mode_of_text(text: &str) -> Option<Mode> {
     let mode = match text.get(..8)? {
         "sk_test_" | "rk_test_" => Mode::Test,
         "sk_live_" | "rk_live_" => Mode::Live,
         _ => return None,
     };
-    let has_length = text.len() == 8 + RANDOM_LENGTH + CHECKSUM_LENGTH
+    let has_form = text.len() == 8 + RANDOM_LENGTH + CHECKSUM_LENGTH
         && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
     let (body, sum) = text.split_at_checked(text.len().saturating_sub(CHECKSUM_LENGTH))?;
-    (has_length && checksum(body) == sum).then_some(mode)
+    (has_form && checksum(body) == sum).then_some(mode)
 }
 
 /// The hash under which a key is stored. A fast hash is enough, because nobody can guess 190 random
@@ -132,8 +132,8 @@ pub struct Caller {
     pub chaos_until_milliseconds: Option<i64>,
 }
 
-/// The refusal of a request without a valid key. Its messages do not reveal which keys exist or
-/// existed. Only an expired key, and a key of a suspended account, get other messages.
+/// The refusal of a request without a valid key. It does not reveal whether the key exists or
+/// existed. Only an expired key, and a key of a suspended account, get another refusal.
 fn invalid_key(what: &str) -> OperationError {
     const ADVICE: &str = "Send the header Authorization: Bearer <API_KEY>, once.";
     Refusal::new(Code::SecretKeyInvalid, format!("{what} {ADVICE}")).into()
@@ -174,12 +174,12 @@ fn bearer_key(presented: Presented<'_>) -> Result<&str, OperationError> {
         None if text.eq_ignore_ascii_case("bearer") => {
             return Err(invalid_key("No API key stands behind the word Bearer."));
         }
-        None if well_formed(text).is_some() => {
+        None if mode_of_text(text).is_some() => {
             return Err(invalid_key("The word Bearer is missing before the API key."));
         }
         _ => return Err(invalid_key("The header Authorization is not of the scheme Bearer.")),
     };
-    match well_formed(key) {
+    match mode_of_text(key) {
         Some(_) => Ok(key),
         None => Err(invalid_key(
             "This is not an API key of hundi: a key begins with sk_test_, sk_live_, rk_test_ or \
@@ -199,8 +199,7 @@ type CachedCaller = (Arc<Caller>, i64);
 #[derive(Default)]
 pub struct KeyRing {
     known: RwLock<HashMap<[u8; 32], CachedCaller>>,
-    /// When keys were last used at this process, in Unix seconds, if the store does not know it
-    /// yet.
+    /// When keys were last used in this process, in Unix seconds, as far as that is not stored yet.
     uses: Mutex<HashMap<Id<kind::ApiKey>, i64>>,
 }
 
@@ -213,7 +212,8 @@ impl KeyRing {
         presented: Presented<'_>,
     ) -> Result<Arc<Caller>, OperationError> {
         let key = bearer_key(presented)?;
-        // A revoked key gets the same message, which does not tell that it once existed.
+        // A revoked key gets the message of an unknown one, so that it does not reveal that the key
+        // once existed.
         let unknown = || {
             invalid_key(
                 "This API key is not in use at this server: it belongs to another server or \
@@ -258,13 +258,12 @@ impl KeyRing {
         Ok(caller)
     }
 
-    /// When a key was last used at this process, in Unix seconds, if the store does not know it
-    /// yet.
+    /// When a key was last used in this process, in Unix seconds, as far as that is not stored yet.
     pub fn used_at(&self, key_id: Id<kind::ApiKey>) -> Option<i64> {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner).get(&key_id).copied()
     }
 
-    /// Takes out the uses that the store does not know yet, in the order of keys.
+    /// Takes out the uses that are not stored yet, in the order of keys.
     pub fn take_uses(&self) -> Vec<KeyUse> {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken: Vec<KeyUse> = uses.drain().collect();
@@ -317,10 +316,10 @@ mod tests {
         ] {
             let key = key_text(mode, restricted, [201; 32]);
             assert!(key.starts_with(prefix));
-            assert_eq!(well_formed(&key), Some(mode));
+            assert_eq!(mode_of_text(&key), Some(mode));
             let mut typo = key.clone().into_bytes();
             typo[20] = if typo[20] == b'A' { b'B' } else { b'A' };
-            assert_eq!(well_formed(std::str::from_utf8(&typo).unwrap()), None);
+            assert_eq!(mode_of_text(std::str::from_utf8(&typo).unwrap()), None);
         }
         for text in [
             "",
@@ -329,7 +328,7 @@ mod tests {
             "pk_test_00000000000000000000000000000000000000",
             "sk_testé",
         ] {
-            assert_eq!(well_formed(text), None, "{text}");
+            assert_eq!(mode_of_text(text), None, "{text}");
         }
     }
 
@@ -342,7 +341,7 @@ mod tests {
         let taken = ring.take_uses();
         assert_eq!(taken, [(one, 10), (other, 20)], "in the order of keys");
         assert_eq!((ring.used_at(one), ring.take_uses()), (None, vec![]));
-        // What could not be written down comes back, behind what happened meanwhile.
+        // Uses that could not be stored are put back, and do not replace later ones.
         ring.note_uses([(one, 30)]);
         ring.note_uses(taken);
         assert_eq!((ring.used_at(one), ring.used_at(other)), (Some(30), Some(20)));

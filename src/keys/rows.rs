@@ -33,7 +33,7 @@ pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, S
 }
 
 /// The number of the account of this name, which is made if there is none.
-pub fn account_number(tx: &mut dyn Tx, now: &mut Now, name: &str) -> Result<i64, StoreError> {
+pub fn ensure_account(tx: &mut dyn Tx, now: &mut Now, name: &str) -> Result<i64, StoreError> {
     if let Some(mut row) = tx.row("SELECT number FROM accounts WHERE name = ?1", values![name])? {
         return row.int();
     }
@@ -75,14 +75,15 @@ pub fn is_any_used(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     Ok(used.is_some())
 }
 
-/// The names of all accounts and whether each is suspended, oldest first.
+/// The names of all accounts and whether each is suspended, oldest first. Account numbers begin at
+/// 1 and have no gaps, so the n-th row is account n.
 pub fn accounts(tx: &mut dyn Tx) -> Result<Vec<(String, bool)>, StoreError> {
     let rows = tx.rows("SELECT name, suspended FROM accounts ORDER BY number", &[])?;
     rows.into_iter().map(|mut row| Ok((row.text()?, row.bool()?))).collect()
 }
 
 /// The names of all accounts and how far the test clock of each is ahead of the store's clock, in
-/// seconds; oldest first.
+/// seconds; oldest first. As in [`accounts`], the n-th row is account n.
 pub fn account_clocks(tx: &mut dyn Tx) -> Result<Vec<(String, i64)>, StoreError> {
     let rows = tx.rows("SELECT name, clock_offset_seconds FROM accounts ORDER BY number", &[])?;
     rows.into_iter().map(|mut row| Ok((row.text()?, row.int()?))).collect()
@@ -114,8 +115,8 @@ pub fn clock_offset_seconds(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreE
 
 const CLOCK_OFFSET: &str = "SELECT clock_offset_seconds FROM accounts WHERE number = ?1";
 
-/// Prefetches the query of [`clock_offset_seconds`], so that a remote store has its result when it
-/// is asked.
+/// Prefetches the query of [`clock_offset_seconds`], so that a remote store has the result by the
+/// time it is needed.
 pub fn prefetch_clock_offset(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     if scope.mode() == Mode::Live {
         Ok(())
@@ -140,6 +141,7 @@ pub fn set_clock_offset_seconds(
 
 pub struct NewKey<'a> {
     pub hash: [u8; 32],
+    /// The beginning and the last four characters of the key's text, for people who look for it.
     pub hint: &'a str,
     pub scope: Scope,
     pub permissions: &'a Permissions,

@@ -6,8 +6,8 @@
 //!
 //! The signs are not those of an accountant's books. A posting is a flow: `from` is credited, `to`
 //! is debited, and a balance is debits less credits. So what belongs to the caller, the fees and
-//! the GST owed are all positive. `custody` is not what is held: it is the outside (the chain), and
-//! its balance is negative. Its negative is the sum of all deposits less all refunds.
+//! the GST owed are all positive. `custody` is not what is held: it is the outside (the chain). Its
+//! balance is negative: all refunds less all deposits.
 //!
 //! The postings of a payout of 1,000 USDT with a fee of 5, bought at 88 rupees:
 //!

@@ -113,9 +113,9 @@ pub const BOOK_RULES: &[BookRule] = &[
               WHERE p.debit IS NULL OR p.debit <> b.debit_units OR p.credit <> b.credit_units \
               LIMIT ?1",
     },
-    // Only debited accounts are asked, which spares a second walk over all postings. A missing
-    // balance of an account that was credited alone is found by the first rule: with the other
-    // balances right, the currency's debits exceed its credits by that account's credits.
+    // Looks only for the accounts that postings debited, which spares a second walk over all
+    // postings. An account that was only ever credited is left to the first rule: without its
+    // balance, the currency's debits exceed its credits.
     BookRule {
         meaning: "postings without a running balance",
         sql: "SELECT DISTINCT 'scope ' || p.scope || ' ' || p.debit_account, NULL FROM \

@@ -1,8 +1,8 @@
 //! The words of persons' names, so that the operator finds a person by the beginning of one.
 //!
 //! A word is stored when a person is created or renamed, and is never removed, so a search also
-//! compares with the current name. A worker once adds the words of names that are older than this
-//! table, or than the last change of what a word is.
+//! compares with the current name. A worker adds the words of the names that were stored before
+//! this table existed, or before the rule of what a word is last changed. It does so once.
 
 pub mod rows;
 

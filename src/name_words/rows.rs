@@ -30,8 +30,8 @@ pub fn add(tx: &mut dyn Tx, scope: Scope, id: AnyId, words: &[String]) -> Result
     Ok(())
 }
 
-/// Persons of whose present or earlier names a word begins with `beginning`. A person comes once
-/// for each such word. At most `rows_max` rows.
+/// Persons who have, in their present name or an earlier one, a word that begins with `beginning`.
+/// A person comes once for each such word. At most `rows_max` rows.
 pub fn beginning_with(
     tx: &mut dyn Tx,
     beginning: &str,
@@ -40,7 +40,7 @@ pub fn beginning_with(
     let sql = "SELECT scope, id, object FROM name_words WHERE word >= ?1 AND word < ?2 ORDER BY \
                word, scope, id LIMIT ?3";
     let mut after = beginning.as_bytes().to_vec();
-    // No byte of UTF-8 is 0xFF, so this is behind every word that begins so.
+    // No byte of UTF-8 is 0xFF, so this sorts after every word that begins with `beginning`.
     after.push(0xFF);
     let read = |mut row: Row| Ok((row.scope()?, row.any_id()?));
     tx.rows(sql, values![beginning.as_bytes(), &after, rows_max])?.into_iter().map(read).collect()

@@ -12,9 +12,10 @@ use crate::store::Tx;
 /// A difference to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedDifference {
-    /// The identifier of a line or of a difference with a chain, or otherwise its subject.
+    /// The identifier of a statement's line or of a difference with a chain. For any other
+    /// difference, its subject.
     pub what: String,
-    /// The payouts that a line belongs to.
+    /// The payouts that the line belongs to.
     pub payouts: Vec<Id<kind::Payout>>,
     /// The kind, if the subject has several differences.
     pub kind: Option<String>,

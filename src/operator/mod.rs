@@ -146,14 +146,14 @@ pub fn see_account_number(
     }
     let Some(scope) = find_scope(tx, id)? else { return Ok(None) };
     let beneficiary = find_named(id, |id| crate::beneficiaries::rows::find(tx, scope, id))?;
-    see_account_numbers(tx, now, &[id], by)?;
+    record_numbers_seen(tx, now, &[id], by)?;
     Ok(Some(crate::beneficiaries::open_account_number(&beneficiary, services)?))
 }
 
-/// Writes into the audit log who sees the full account numbers of beneficiaries, and why. Refused
-/// without a reason. Once there are operators, it is refused on a command line for anybody who is
-/// none. With no beneficiaries it only checks this.
-pub fn see_account_numbers(
+/// Writes into the audit log who sees the full account numbers of beneficiaries, and why. Declined
+/// without a reason. Once there are operators, it is also declined if a command line names nobody
+/// who may decide. With no beneficiaries, this only checks the person and the reason.
+pub fn record_numbers_seen(
     tx: &mut dyn Tx,
     now: &mut Now,
     beneficiaries: &[AnyId],
@@ -298,7 +298,10 @@ fn decide_deposit(
         .map_err(|error| declined_by(id, error))?;
     let next = match refund.to_address {
         Some(_) => "",
-        None => ": give it one with --to, or let the caller declare it with POST /v1/refunds/:id",
+        None => {
+            ": repeat this with --to ADDRESS, or let the caller declare it with \
+             POST /v1/refunds/:id"
+        }
     };
     Ok(format!("{} is {}{next}", refund.id, Status::as_str(refund.status)))
 }

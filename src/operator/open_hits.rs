@@ -17,7 +17,7 @@ pub struct OpenHit {
     pub hit: HitRow,
     /// The subject's name, and of a beneficiary also the holder name that its bank gave. Empty for
     /// an address, which the hit's evidence names.
-    pub given_names: Vec<String>,
+    pub subject_names: Vec<String>,
 }
 
 /// Open hits of every account, oldest first.
@@ -32,13 +32,13 @@ pub fn open_hits(
         let place = usize::try_from(hit.scope.account_number() - 1).ok();
         let account = place.and_then(|place| accounts.get(place));
         let account = account.map_or("?", |(name, _)| name.as_str()).to_owned();
-        let given_names = given_names(tx, services, &hit)?;
-        found.push(OpenHit { account, hit, given_names });
+        let subject_names = subject_names(tx, services, &hit)?;
+        found.push(OpenHit { account, hit, subject_names });
     }
     Ok(found)
 }
 
-fn given_names(
+fn subject_names(
     tx: &mut dyn Tx,
     services: &Services,
     hit: &HitRow,

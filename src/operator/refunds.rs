@@ -20,8 +20,8 @@ use crate::screening::hits;
 use crate::services::Services;
 use crate::store::Tx;
 
-/// Decides about a refund whose address screening found on a list. If the operator refuses it, it
-/// stays held until it gets another address.
+/// Decides about a refund that is held because screening found its address on a list. If the
+/// operator refuses it, it stays held until it gets another address.
 pub(super) fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -51,9 +51,9 @@ pub(super) fn decide(
     }
 }
 
-/// Sets the address of a refund that has none, or whose address screening holds. It needs a reason,
-/// which is kept with the address. Declined for any other refund, and for an address that the chain
-/// or `refunds::address_refusal` refuses.
+/// Sets the address of a refund that has none, or that screening holds because of its address. It
+/// needs a reason, which is kept with the address. Declined for any other refund, and for an
+/// address that the chain or `refunds::address_refusal` refuses.
 pub fn set_refund_address(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -108,7 +108,7 @@ pub fn set_refund_address(
     Ok(format!("{id} goes to {to_address}{held}"))
 }
 
-/// Keeps the transaction in which the operator says it sent a refund; the chain confirms it later.
+/// Keeps which transaction sent a refund, as the operator says; the chain confirms it later.
 /// Declined if the transaction has confirmed another refund already, because that is usually a
 /// mistake, unless `is_batch` says that it pays several refunds.
 pub fn mark_refund_sent(

@@ -1,6 +1,6 @@
 //! The daily closing: what each ledger account opened with, what moved, and what it closed with.
 //! What moved is compared with the bank's statements, and with the deposits and refunds that the
-//! chain made final on that day. No node is asked: those are our rows.
+//! chain made final on that day. These are read from the store; no node of a chain is asked.
 
 use crate::kernel::{Currency, Mode, Money, StoreError};
 use crate::ledger::LedgerAccount;

@@ -1,9 +1,9 @@
-//! How far today's transfers have come: how many entered each status since midnight in India, with
-//! their rupees.
+//! How far today's transfers have come: how many quotes were locked and how many transfers entered
+//! each status since midnight in India, with their rupees.
 //!
-//! Counted from the events, which become visible in the order of their identifiers. Each look
-//! continues after the last event that was counted, so its cost depends on what happened since, not
-//! on the whole day. The count lives in memory; a restart counts the day again.
+//! Statuses are counted from the events, which become visible in the order of their identifiers.
+//! Each call continues after the last event that was counted, so its cost depends on what happened
+//! since, not on the whole day. The count is in memory; after a restart the day is counted again.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,11 @@ use crate::kernel::{Scope, StoreError};
 use crate::store::Tx;
 use crate::transfers::state::TransferStatus;
 
-/// The most events, and the most quote locks, that one look reads of one account and mode. The next
-/// look continues after them.
+/// The most events, and the most quote locks, that one read takes of one account and mode. The next
+/// read continues after them.
 const ROWS_READ_MAX: i64 = 2_000;
-/// How many looks of one call may reach that limit, over all accounts.
-const LOOKS_MAX: usize = 8;
+/// How many reads of one [`DayCount::count_new`] may reach that limit, over all accounts.
+const FULL_READS_MAX: usize = 8;
 /// Quote locks of the last seconds are counted again each time: another node may still commit one
 /// with an earlier identifier.
 const RECENT_QUOTES_SECONDS: i64 = 60;
@@ -75,8 +75,8 @@ pub struct DayCount {
 }
 
 impl DayCount {
-    /// Counts what happened since the last look; `instant` is the store's clock in Unix seconds.
-    pub fn look(
+    /// Counts what happened since the last call; `instant` is the store's clock in Unix seconds.
+    pub fn count_new(
         &mut self,
         tx: &mut dyn Tx,
         scopes: impl Iterator<Item = Scope>,
@@ -87,7 +87,7 @@ impl DayCount {
             *self = DayCount { day_start, scopes: HashMap::new() };
         }
         let floor = super::floor_of(day_start);
-        let mut looks_left = LOOKS_MAX;
+        let mut full_reads_left = FULL_READS_MAX;
         for scope in scopes {
             let count = self.scopes.entry(scope).or_insert_with(|| ScopeCount {
                 event_id: floor,
@@ -95,10 +95,10 @@ impl DayCount {
                 ..ScopeCount::default()
             });
             count.is_whole = false;
-            while !count.is_whole && looks_left > 0 {
-                count.look(tx, scope, instant)?;
+            while !count.is_whole && full_reads_left > 0 {
+                count.count_next(tx, scope, instant)?;
                 if !count.is_whole {
-                    looks_left -= 1;
+                    full_reads_left -= 1;
                 }
             }
             count.count_recent_quotes(tx, scope)?;
@@ -122,13 +122,19 @@ impl DayCount {
 }
 
 impl ScopeCount {
-    fn look(&mut self, tx: &mut dyn Tx, scope: Scope, instant: i64) -> Result<(), StoreError> {
-        let next = rows::event_at_index(tx, scope, self.event_id, ROWS_READ_MAX - 1)?;
-        let newest = match next {
+    /// Counts the next events and quote locks, up to `ROWS_READ_MAX` of each.
+    fn count_next(
+        &mut self,
+        tx: &mut dyn Tx,
+        scope: Scope,
+        instant: i64,
+    ) -> Result<(), StoreError> {
+        let full_until = rows::event_at_index(tx, scope, self.event_id, ROWS_READ_MAX - 1)?;
+        let newest = match full_until {
             Some(_) => None,
             None => events::rows::latest(tx, scope, 1)?.first().map(|event| event.id.to_bytes()),
         };
-        if let Some(last) = next.or(newest).filter(|last| *last > self.event_id) {
+        if let Some(last) = full_until.or(newest).filter(|last| *last > self.event_id) {
             for (event_type, count, units) in rows::transfer_events(tx, scope, self.event_id, last)?
             {
                 if let Some(status) = entered(&event_type) {
@@ -143,7 +149,7 @@ impl ScopeCount {
         self.quotes.add(FlowCount { count, units });
         // `None`: everything before `recent_from` was counted.
         self.quote_id = last.unwrap_or(recent_from);
-        self.is_whole = next.is_none() && last.is_none();
+        self.is_whole = full_until.is_none() && last.is_none();
         Ok(())
     }
 

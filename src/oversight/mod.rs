@@ -3,8 +3,8 @@
 //!
 //! Plain values from the store. Nothing here changes anything, and nothing here knows how it is
 //! shown. Lists are bounded and read through indexes, because people keep these pages open while
-//! the service works. Two sums grow with the age of the service: the ledger's balances, and the
-//! daily closing, which reads all postings.
+//! the service works. Two reads are not bounded: the ledger's balances, which grow with the number
+//! of accounts, and the daily closing, which reads all postings since the service began.
 
 pub mod closing;
 pub mod flow;

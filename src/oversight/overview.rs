@@ -17,7 +17,7 @@ use crate::store::Tx;
 
 /// The most files for the bank that are read.
 const FILES_OUT_MAX: i64 = 5;
-/// The most files from the bank that are read. The page shows fewer; the alarms look at all.
+/// The most files from the bank that are read. The page shows fewer of them; alarms come from all.
 const FILES_IN_MAX: i64 = 50;
 /// The most endpoints in trouble that are shown.
 const ENDPOINTS_MAX: i64 = 100;
@@ -64,7 +64,7 @@ pub struct Overview {
 }
 
 impl Overview {
-    /// Whether nothing has happened in this mode yet.
+    /// Whether this mode has no money, no endpoint and nothing that waits, as before its first use.
     pub fn is_untouched(&self) -> bool {
         self.ledger_balances.iter().all(|(_, money)| money.units == 0)
             && self.pending.0 == 0
@@ -85,7 +85,7 @@ pub fn read(
     milliseconds: i64,
 ) -> Result<Overview, StoreError> {
     let instant = milliseconds / 1_000;
-    day.look(tx, accounts.scopes(), instant)?;
+    day.count_new(tx, accounts.scopes(), instant)?;
     let (pending_count, pending_units) = rows::pending(tx, mode)?;
     let mut payouts_by_age = Vec::new();
     let mut before = i64::MAX;
@@ -99,8 +99,8 @@ pub fn read(
         payouts_by_age.push((count, Money::new(units, Currency::Inr)));
         before = from;
     }
-    let late = milliseconds - WEBHOOK_LATE_SECONDS * 1_000;
-    let mut endpoints = rows::endpoints_in_trouble(tx, mode, late, ENDPOINTS_MAX + 1)?;
+    let due_before = milliseconds - WEBHOOK_LATE_SECONDS * 1_000;
+    let mut endpoints = rows::endpoints_in_trouble(tx, mode, due_before, ENDPOINTS_MAX + 1)?;
     Ok(Overview {
         made_at: instant,
         queues: queues::lines(tx, accounts, mode, chains)?,

@@ -63,11 +63,10 @@ pub struct Item {
     /// Since when it waits, in Unix seconds of the store's clock. An item's own times are business
     /// time, so [`read`] subtracts how far the account's test clock is ahead.
     pub since: i64,
-    /// What only rows of its queue have.
     pub facts: QueueFacts,
 }
 
-/// What the rows of each queue say besides.
+/// What only the rows of one queue say.
 #[derive(Clone, Debug)]
 pub enum QueueFacts {
     Hold {
@@ -100,28 +99,30 @@ pub enum QueueFacts {
     },
     Refund {
         to_address: Option<String>,
-        /// Why it is not sent, as a word.
+        /// What it waits for, as a word. One that was sent waits until its transaction is final.
         waits_for: &'static str,
-        /// What exactly is wrong, as a word: with the transaction that was named, or at the bank.
+        /// What is wrong, as a word: with the transaction that was named as the refund's, or with
+        /// the payout at the bank.
         fault: Option<String>,
     },
     Unmatched {
         transaction_hash: String,
     },
     Difference {
-        /// A number, or the name of a payout, a statement or an account.
+        /// The identifier of a statement line or of a difference with a chain; otherwise what
+        /// differs: a payout, a statement, or an account with its mode.
         name: String,
         shown: ShownDifference,
     },
 }
 
-/// Where a difference shows.
+/// What is shown of a difference, depending on where it was found.
 #[derive(Clone, Debug)]
 pub enum ShownDifference {
     /// A line of the bank's statement.
     Line { sign: Sign, booking_day: String, reference: Option<String> },
-    /// A comparison with the bank, which several kinds of difference may name. The detail is a text
-    /// of the service's own.
+    /// What the last comparison with the bank found. One payout or statement can differ in several
+    /// ways, so only `name` and `reason` together are unique. The service wrote the detail.
     Comparison { detail: Option<String> },
     /// A comparison with a chain: the object, the movement or the address.
     Chain { subject: String },
@@ -230,7 +231,7 @@ impl QueueItems {
 /// How many rows a query asks for: one more than are kept, to see whether there are more.
 const ROWS_ASKED: i64 = ROWS_MAX + 1;
 
-/// The items of one queue, oldest first among up to `ROWS_MAX` rows that each query reads.
+/// The items of one queue, oldest first. Each query of the queue reads at most [`ROWS_MAX`] rows.
 pub fn read(
     tx: &mut dyn Tx,
     queue: QueueKind,
@@ -238,7 +239,7 @@ pub fn read(
     mode: Mode,
     chains: &[&str],
 ) -> Result<QueueItems, StoreError> {
-    let mut found = read_by_account_time(tx, queue, mode, chains)?;
+    let mut found = read_in_business_time(tx, queue, mode, chains)?;
     for item in &mut found.items {
         item.since -= item.scope.map_or(0, |scope| accounts.ahead_seconds(scope));
     }
@@ -247,7 +248,7 @@ pub fn read(
 }
 
 /// Like [`read`], with `since` in business time, and not ordered by age.
-fn read_by_account_time(
+fn read_in_business_time(
     tx: &mut dyn Tx,
     queue: QueueKind,
     mode: Mode,

@@ -51,7 +51,7 @@ fn in_scopes(
     Ok(found)
 }
 
-/// Payouts that have a reference of the bank's.
+/// Payouts with this reference of the bank (UTR).
 pub fn payouts_referenced(
     tx: &mut dyn Tx,
     reference: &str,
@@ -62,7 +62,7 @@ pub fn payouts_referenced(
     in_scopes(tx, sql, reference.into(), scopes, rows_max)?.into_iter().map(scoped_id).collect()
 }
 
-/// Transfers that have a reference of the caller's.
+/// Transfers with this reference of the caller.
 pub fn transfers_referenced(
     tx: &mut dyn Tx,
     reference: &str,
@@ -73,7 +73,7 @@ pub fn transfers_referenced(
     in_scopes(tx, sql, reference.into(), scopes, rows_max)?.into_iter().map(scoped_id).collect()
 }
 
-/// Deposits of a transaction on chain.
+/// Deposits of a transaction on a chain.
 pub fn deposits_of(
     tx: &mut dyn Tx,
     transaction_hash: &str,
@@ -85,7 +85,7 @@ pub fn deposits_of(
     rows.into_iter().map(scoped_id).collect()
 }
 
-/// Refunds that a transaction on chain confirmed.
+/// Refunds that were confirmed in a transaction on a chain.
 pub fn refunds_of(
     tx: &mut dyn Tx,
     chain: &str,
@@ -135,8 +135,8 @@ pub fn unmatched_deposits(
     mode: Mode,
     rows_max: i64,
 ) -> Result<Vec<QueueRow<kind::Deposit>>, StoreError> {
-    // The flag keeps those that were given back out of the index. A node of an earlier release does
-    // not set it.
+    // The flag keeps refunded deposits out of the index. A node of an earlier release does not set
+    // it, so the refunds are looked up too.
     let sql = "SELECT d.scope, d.id FROM deposits d WHERE d.classification = 'unmatched' AND NOT \
                d.is_given_back AND d.scope % 2 = ?1 AND NOT EXISTS (SELECT 1 FROM refunds r WHERE \
                r.scope = d.scope AND r.deposit_id = d.id) ORDER BY d.id LIMIT ?2";
@@ -267,6 +267,7 @@ pub struct FileOut {
     pub units: i64,
     /// Unix seconds of the store's clock.
     pub created: i64,
+    /// When it was put into the folder for the bank; `None` if it was not, or if that is unknown.
     pub published_at: Option<i64>,
 }
 

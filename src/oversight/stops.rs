@@ -1,5 +1,5 @@
 //! What operators have stopped: paused operations, for everybody or for one account, and suspended
-//! accounts. Each with who did it, when and why.
+//! accounts. Each stop says who set it, when and why.
 
 use super::AccountNames;
 use crate::decisions;

@@ -58,7 +58,7 @@ pub struct Story {
     pub instruction: Option<Journalled>,
     /// The file that the payout was last written into.
     pub file: Option<FileOut>,
-    /// The file from the bank that gave the reason of what became of the payout.
+    /// The file from the bank that brought its reason for what became of the payout.
     pub reason_file: Option<FileIn>,
     pub bank_lines: Vec<BankLine>,
     pub refunds: Vec<Refund>,
@@ -137,8 +137,8 @@ pub fn read(
     }))
 }
 
-/// The events about these objects in their order, the newest `rows_max` about each, and whether
-/// there are more; the newest ones with their deliveries.
+/// The newest `rows_max` events about each of these objects, oldest of all first, and whether there
+/// are more. Only the newest `EVENTS_DELIVERED_MAX` of all come with their deliveries.
 pub fn announced(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -275,7 +275,7 @@ impl Moment {
     }
 }
 
-/// The place of the cause of an event of this type, such as `payout.status.settled`.
+/// The [`Moment::own_rank`] of what caused an event of this type, such as `payout.status.settled`.
 fn event_rank(event_type: &str) -> u8 {
     let theme = match event_type.split('.').next() {
         Some("transfer") => StoryTheme::Transfer,
@@ -287,7 +287,7 @@ fn event_rank(event_type: &str) -> u8 {
     Moment::own_rank(theme, event_type.rsplit('.').next().unwrap_or_default())
 }
 
-/// The place of the cause of a ledger entry.
+/// The [`Moment::own_rank`] of what caused a ledger entry of this kind.
 fn posting_rank(entry: &str) -> u8 {
     let (theme, what) = match LedgerEntryKind::parse(entry) {
         Some(LedgerEntryKind::DepositCredited | LedgerEntryKind::DepositHeld) => {

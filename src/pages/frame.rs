@@ -28,6 +28,7 @@ pub struct PageFrame {
     pub logo: Option<String>,
     /// The issuer's colour, as the text of a second style sheet.
     pub colours: Option<String>,
+    /// Whether the page has one narrow column.
     pub is_narrow: bool,
 }
 

@@ -8,8 +8,9 @@ fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The path of the page that was probably meant by a path below `/docs/` that leads nowhere. Its
-/// last part is compared too, because readers look for pages of the reference among the guides.
+/// For a path below `/docs/` that has no page, the path of the page that was probably meant. If no
+/// whole path is similar, the last parts of the paths are compared, because readers look for pages
+/// of the reference among the guides.
 pub fn meant_page<'a>(guides: &'a Guides, path: &str) -> Option<&'a str> {
     let written = path.strip_prefix("/docs/")?.trim_end_matches('/');
     let written = name(written.strip_suffix(".md").unwrap_or(written));

@@ -38,7 +38,8 @@ pub struct Site {
     pub api: Api,
     /// Makes the identifiers of requests.
     pub request_ids: Minter,
-    /// A node of the role `work` answers only health, readiness and metrics.
+    /// False on a node whose setting `role` is `work`. It answers only health, readiness and
+    /// metrics.
     pub takes_requests: bool,
     pub shows_metrics: bool,
     pub openapi: Bytes,
@@ -65,7 +66,7 @@ pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
     } else {
         page(&site, &request_id, &request).await
     };
-    mark(&mut reply, &request_id);
+    set_common_headers(&mut reply, &request_id);
     reply
 }
 
@@ -73,7 +74,7 @@ pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
 pub fn refuse(site: &Site, refusal: Refusal) -> Reply {
     let request_id = new_request_id(site);
     let mut reply = dispatch::refusal_reply(&request_id, refusal);
-    mark(&mut reply, &request_id);
+    set_common_headers(&mut reply, &request_id);
     reply
 }
 
@@ -94,7 +95,7 @@ fn new_request_id(site: &Site) -> String {
 }
 
 /// Sets the headers that every answer has.
-fn mark(reply: &mut Reply, request_id: &str) {
+fn set_common_headers(reply: &mut Reply, request_id: &str) {
     if let Ok(value) = HeaderValue::from_str(request_id) {
         reply.headers_mut().insert(REQUEST_ID, value);
     }
@@ -310,8 +311,8 @@ fn guide_page<B>(guides: &Guides, request: &Request<B>) -> Option<Reply> {
     Some(reply)
 }
 
-/// A page or file of the documentation as an answer. Its scripts and styles are served by this
-/// server too, so the policy allows nothing else.
+/// A page or file of the documentation as an answer. This server also serves its scripts and
+/// styles, so the policy allows no others.
 fn guide(file: &GuideFile) -> Reply {
     let policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; \
                   connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

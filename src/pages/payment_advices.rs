@@ -102,6 +102,7 @@ struct VerificationTemplate<'a> {
     settled_at: String,
 }
 
+/// Answers the verification page, or what [`not_verified`] answers.
 async fn verify(
     app: &Arc<AppState>,
     request_id: &str,
@@ -115,7 +116,7 @@ async fn verify(
         protect(&mut reply, Some(&default));
         reply
     };
-    let Some(id) = payment_advices::verified_token(&app.services, token) else {
+    let Some(id) = payment_advices::payout_of_verification_token(&app.services, token) else {
         return failed(not_found().into());
     };
     let services = app.services.clone();
@@ -161,7 +162,8 @@ fn not_found() -> Refusal {
     )
 }
 
-/// Why an advice is not verified, as a page for people.
+/// Answers that an advice is not verified or cannot be shown: with a page for people, with a
+/// refusal for programs. `reader` is the language of the person who reads it; `None` for a program.
 fn not_verified(
     request_id: &str,
     failure: OperationError,

@@ -21,7 +21,7 @@ const FILES: [&str; 8] = [
     include_str!("languages/ar.toml"),
 ];
 
-/// Declares the keys that every file has, and no other.
+/// Declares the keys. Every file has all of them and no others.
 macro_rules! words {
     ($($key:ident)*) => {
         /// Everything that the pages say, in one language.
@@ -68,7 +68,7 @@ words! {
     verify_wrong_title verify_wrong_text verify_unavailable_text
 }
 
-/// Every language whose file reads; a test checks that all files do.
+/// Every language whose file can be parsed; a test checks that all can.
 static LANGUAGES: LazyLock<Vec<PageWords>> = LazyLock::new(|| {
     let read: Vec<PageWords> = FILES.iter().filter_map(|text| toml::from_str(text).ok()).collect();
     if read.is_empty() { vec![PageWords::default()] } else { read }
@@ -114,9 +114,9 @@ fn preferred(headers: &HeaderMap) -> Option<&'static PageWords> {
 }
 
 impl PageWords {
-    /// Like [`fill`]. In a language that runs from right to left it isolates each value, because
-    /// otherwise figures and brackets would change places (Unicode's UAX 9), and prevents a line
-    /// break after a hyphen in a value such as `TRC-20`.
+    /// Like [`fill`], but a language that runs from right to left changes each value in two ways.
+    /// The value is isolated, because otherwise figures and brackets would change places (Unicode's
+    /// UAX 9). And a line cannot break after a hyphen in it, as in `TRC-20`.
     pub fn fill(&self, text: &str, values: &[(&str, &str)]) -> String {
         if self.direction != "rtl" {
             return fill(text, values);

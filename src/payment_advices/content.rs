@@ -156,9 +156,9 @@ pub(super) fn sections(advice: &Advice) -> Vec<TableSection> {
 
 pub(super) fn notes(advice: &Advice) -> Vec<String> {
     let mut notes = vec![advice.statement.to_owned()];
-    let asked = advice.sponsor_bank.as_deref().map_or(String::new(), |bank| format!(" or {bank}"));
+    let other = advice.sponsor_bank.as_deref().map_or(String::new(), |bank| format!(" or {bank}"));
     notes.push(format!(
-        "For a FIRC or FIRA ask the beneficiary's bank{asked}, and give the reference (UTR) above."
+        "For a FIRC or FIRA ask the beneficiary's bank{other}, and give the reference (UTR) above."
     ));
     notes
 }

@@ -196,7 +196,7 @@ pub fn verification_token(services: &Services, id: Id<kind::Payout>) -> String {
 }
 
 /// The payout that a verification token names; `None` if its mark is not ours.
-pub fn verified_token(services: &Services, token: &str) -> Option<Id<kind::Payout>> {
+pub fn payout_of_verification_token(services: &Services, token: &str) -> Option<Id<kind::Payout>> {
     services.unmarked(VERIFICATION_PURPOSE, token)
 }
 
@@ -211,15 +211,15 @@ fn advice_number(id: Id<kind::Payout>) -> String {
 }
 
 /// Composes the advice of a settled payout and signs it with the newest key of its mode. The same
-/// payout gives the same document, until it is returned, the key is rotated, or the service's
-/// public address changes. What it says of the issuer and the bank is from when the payout was
-/// instructed; the logo and the colour of the page are today's.
+/// payout gives the same document, until the payout is returned, the key is rotated, or the service
+/// is configured with another public address or another chain. What it says of the issuer and the
+/// bank is from when the payout was instructed; the logo and the colour of the page are today's.
 pub fn compose(
     tx: &mut dyn Tx,
     services: &Services,
     payout: &Payout,
 ) -> Result<Advice, StoreError> {
-    let lost = || StoreError::Broken(format!("what the advice of {} shows is missing", payout.id));
+    let lost = || StoreError::Broken(format!("a row for the advice of {} is missing", payout.id));
     let (scope, mode) = (payout.scope, payout.scope.mode());
     let transfer = transfers::rows::find(tx, scope, payout.transfer_id)?.ok_or_else(lost)?;
     let sender = senders::rows::find(tx, scope, transfer.sender_id)?.ok_or_else(lost)?;

@@ -247,14 +247,14 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     // The foot: what the page is and is not, and how to verify it.
     pen.bar(MARGIN, foot, WIDTH, 0.8, INK);
     let mut y = foot + 15.0;
-    let mut after = Vec::new();
+    let mut foot_tags = Vec::new();
     for lines in &note_lines {
         let mut ids = Vec::new();
         for line in lines {
             ids.push(pen.line(line, MARGIN, y, 7.6, INK));
             y += 10.2;
         }
-        after.push(paragraph(ids));
+        foot_tags.push(paragraph(ids));
         y += 3.5;
     }
     let id = pen.text(
@@ -265,7 +265,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         7.6,
         INK,
     )?;
-    after.push(paragraph(vec![id]));
+    foot_tags.push(paragraph(vec![id]));
     let top = y + 3.0;
     let mut ids = Vec::new();
     for line in &url_lines {
@@ -283,7 +283,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
             pen.surface.draw_path(&path);
             pen.surface.end_tagged();
             let alternative = format!("QR code that leads to {}", advice.verification_url);
-            after.push(figure(alternative, id));
+            foot_tags.push(figure(alternative, id));
         }
     }
     surface.finish();
@@ -312,7 +312,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         }
         tree.push(table);
     }
-    after.into_iter().for_each(|group| tree.push(group));
+    foot_tags.into_iter().for_each(|group| tree.push(group));
     if let Some(rect) = Rect::from_ltrb(MARGIN, top, MARGIN + notes_width, url_bottom) {
         let address = advice.verification_url.clone();
         let group = link(rect, address, "Verify this payment advice".into(), ids);

@@ -160,7 +160,7 @@ fn the_same_advice_gives_the_same_page() {
 
 #[test]
 fn long_values_make_the_table_smaller_and_then_lose_lines() {
-    // That the page itself has the room is asserted where it is written.
+    // `page::write` asserts that the page itself has room for the table.
     let space = 480.0;
     let long = TableLayout::fitting(&sections(&longest()), space).unwrap();
     assert!(long.height <= space && long.size < TRIALS[0].0, "{} at {}", long.height, long.size);
@@ -199,7 +199,7 @@ fn words_and_ends(pdf: &[u8]) -> Vec<(String, f32)> {
     text.lines().filter_map(word).collect()
 }
 
-/// Figures whose last word does not end within a point of where the amount that was paid ends.
+/// Figures whose right end is more than a point away from that of the amount paid.
 fn figures_out_of_line(advice: &Advice, words: &[(String, f32)]) -> Vec<String> {
     let end_of = |figure: &str| {
         let parts: Vec<&str> = figure.split(' ').collect();
@@ -245,7 +245,7 @@ fn page_leads_to_the_explorer_and_to_its_verification() {
     let mut advice = sample();
     let explorer_url = advice.deposits[0].explorer_url.clone().unwrap();
     assert_eq!(links(&advice), [advice.verification_url.clone(), explorer_url]);
-    // The control: of a simulated chain there is no page.
+    // The control: a simulated chain has no explorer.
     advice.deposits[0].explorer_url = None;
     assert_eq!(links(&advice), [advice.verification_url.clone()]);
 }

@@ -16,6 +16,7 @@ use crate::kernel::StoreError;
 pub(super) const PAGE_WIDTH: f32 = 595.28;
 pub(super) const PAGE_HEIGHT: f32 = 841.89;
 pub(super) const MARGIN: f32 = 46.0;
+/// The width between the margins.
 pub(super) const WIDTH: f32 = PAGE_WIDTH - 2.0 * MARGIN;
 
 /// Colours as red, green and blue.
@@ -109,7 +110,12 @@ impl Pen<'_, '_> {
     }
 
     /// A decorative shape, which screen readers skip.
-    pub(super) fn shape(&mut self, kind: ArtifactType, path: Option<Path>, color: (u8, u8, u8)) {
+    pub(super) fn decoration(
+        &mut self,
+        kind: ArtifactType,
+        path: Option<Path>,
+        color: (u8, u8, u8),
+    ) {
         let Some(path) = path else { return };
         self.surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(kind)));
         self.surface.set_fill(fill(color));
@@ -118,7 +124,7 @@ impl Pen<'_, '_> {
     }
 
     pub(super) fn bar(&mut self, x: f32, y: f32, width: f32, height: f32, color: (u8, u8, u8)) {
-        self.shape(ArtifactType::Layout, rectangle(x, y, width, height), color);
+        self.decoration(ArtifactType::Layout, rectangle(x, y, width, height), color);
     }
 
     /// A watermark across the whole page.

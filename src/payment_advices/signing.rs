@@ -47,8 +47,8 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// The JWK thumbprint (RFC 7638, RFC 8037): the hash of the key's required members in their
-    /// order.
+    /// The JWK thumbprint (RFC 7638, RFC 8037): the hash of the key's required members in
+    /// lexicographic order.
     pub fn key_id(&self) -> String {
         let x = URL_SAFE_NO_PAD.encode(self.bytes);
         URL_SAFE_NO_PAD
@@ -236,8 +236,8 @@ pub enum Invalid {
 }
 
 /// Checks a document's signature against the keys, without a network. Answers the key that signed
-/// it. The order of members and white space do not matter. The caller must refuse duplicate members
-/// when it parses the text, because a [`Value`] no longer shows them.
+/// it. The order of members and white space do not matter. Whoever parses the text must refuse
+/// duplicate members, because a [`Value`] no longer shows them.
 pub fn verify<'a>(document: &Value, keys: &'a [PublicKey]) -> Result<&'a PublicKey, Invalid> {
     if document.get("object").and_then(Value::as_str) != Some("payment_advice") {
         return Err(Invalid::NotAnAdvice);
@@ -295,7 +295,7 @@ fn write_canonical(value: &Value, out: &mut String) -> Result<(), String> {
                 number.as_i64().is_some_and(|number| number.unsigned_abs() <= INTEGER_MAX);
             if !is_exact {
                 return Err(format!(
-                    "it holds the number {number}, and its numbers are whole and below 2^53"
+                    "it holds the number {number}, but numbers must be whole and below 2^53"
                 ));
             }
             out.push_str(&number.to_string());

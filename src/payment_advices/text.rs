@@ -64,7 +64,8 @@ const SCRIPTS: [(char, char); 9] = [
     ('\u{0D00}', '\u{0D7F}'),
 ];
 
-/// The ranges in the subset Latin faces, without soft hyphens and other invisible characters.
+/// The ranges in the subset Latin faces, which also have Greek and Cyrillic. Soft hyphens and other
+/// invisible characters are left out.
 const LATIN: [(char, char); 22] = [
     (' ', '~'),
     ('\u{00A0}', '\u{00AC}'),
@@ -135,7 +136,8 @@ fn shape_run(face: &Face, text: &str) -> Vec<KrillaGlyph> {
     let em = face.font.units_per_em();
     let infos = output.glyph_infos();
     let mut glyphs: Vec<KrillaGlyph> = Vec::with_capacity(infos.len());
-    // From the end, so that each cluster ends where the cluster after it begins.
+    // A cluster is a group of letters that glyphs show together. The loop begins at the end of the
+    // text, because each cluster ends where the one after it begins.
     let (mut end, mut start) = (text.len(), text.len());
     for (info, position) in infos.iter().zip(output.glyph_positions()).rev() {
         if (info.cluster as usize) < start {
@@ -300,7 +302,8 @@ pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<
         texts.push(current);
     }
     if texts.len() > lines_max {
-        // The text of the first line too many fills what is left of the last line.
+        // The last line that is kept goes on with the text of the first line that is not, as far as
+        // it fits before the ellipsis.
         let next = texts.get(lines_max).cloned().unwrap_or_default();
         texts.truncate(lines_max);
         if let Some(last) = texts.last_mut() {

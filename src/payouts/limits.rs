@@ -1,12 +1,14 @@
 //! The operator's limits on rupees: how much may go out for one sender, beneficiary and account in
 //! a day and a month.
 //!
-//! A payout counts from the moment it is instructed until it fails or comes back. A total is a row
-//! that is made when its subject's first payout of the period is instructed. It begins with zero if
-//! its limit was first seen at least a day before the period. Otherwise it begins with the sum of
-//! the period's earlier payouts, because within that day some nodes may not have counted yet.
-//! Adding to it and comparing it with the limit is one statement, so two payouts at once cannot
-//! both pass under a limit. Days and months are India's.
+//! A payout counts from the moment it is instructed until it fails or comes back. A total is a row.
+//! It is made when the first payout of its subject and period is about to be instructed. A node
+//! that still runs without the limit counts nothing. So if the limit was set less than a day before
+//! the period began, or later, the total begins with the sum of the period's earlier payouts.
+//! Otherwise every node counts, there are no earlier payouts, and the total begins with zero.
+//!
+//! Adding to a total and comparing it with the limit is one statement, so two payouts at once
+//! cannot both pass under a limit. Days and months are India's.
 
 use super::Payout;
 use super::rows;
@@ -19,10 +21,10 @@ use crate::rails::files::values::Day;
 use crate::services::PayoutLimits;
 use crate::store::{Tx, meta};
 
-/// Instead of an object's ID: the account itself.
+/// The `subject_id` of the totals of the account as a whole.
 const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
-/// All nodes are assumed to run with a new limit within a day of the first one. A node that takes
-/// longer does not count its payouts, so the totals of that period may be too low.
+/// The time within which every node is assumed to run with a new limit, from the first node on. The
+/// payouts of a node that takes longer are not counted, so totals may be too low.
 const LIMIT_ROLLOUT_MILLISECONDS: i64 = 86_400_000;
 
 /// The limit for a day and the one for a month; `None` for one that is not set.
@@ -88,8 +90,8 @@ pub struct LimitUsage {
     pub subject: LimitSubject,
     pub is_month: bool,
     pub max: Money,
-    /// In paise; `None` if it is not known yet: an account's total is made only when the period's
-    /// first payout is instructed while the limit is set.
+    /// In paise. `None` while an account has no total for the period: it gets one when a payout is
+    /// about to be instructed while the limit is set.
     pub units: Option<i64>,
 }
 
@@ -121,19 +123,19 @@ pub fn usage(
 }
 
 /// Counts a payout that is about to be instructed. If a limit has no room for it, nothing is
-/// counted, and the answer says why the payout has to wait. `is_approved` means that the operator
-/// waived the limits.
+/// counted, and the answer says why the payout has to wait. `is_waived` means that the operator
+/// waived the limits for it.
 pub fn add_payout(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,
     payout: &Payout,
     sender_id: Id<kind::Sender>,
     now: &Now,
-    is_approved: bool,
+    is_waived: bool,
 ) -> Result<Option<HoldReason>, StoreError> {
     let totals = totals_of_payout(limits, payout, sender_id, now.business_milliseconds())?;
     for (index, (total, max)) in totals.iter().enumerate() {
-        let max = if is_approved { i64::MAX } else { *max };
+        let max = if is_waived { i64::MAX } else { *max };
         if rows::total_units(tx, payout.scope, total)?.is_none() {
             let units = match was_counted_from_the_start(tx, now, total)? {
                 true => 0,
@@ -167,20 +169,20 @@ fn was_counted_from_the_start(
 ) -> Result<bool, StoreError> {
     let name = in_force_since_name(total.subject, total.is_month());
     let since = meta::read(tx, &name)?.and_then(|bytes| bytes.try_into().ok());
-    // `since` is an instant, and the period is business time. Test clocks only move forward, so the
-    // present offset is at least the offset when the limit was first seen. So the moment computed
-    // below is never before the one at which, in business time, all nodes had the limit. If it is
-    // after it, the total begins with the sum of the payouts although it could begin with zero; the
-    // total is the same.
-    let ahead = now.clock_offset_seconds() * 1000;
+    // `since` is an instant and the period is business time, so the test clock's offset is added.
+    // The offset when the limit was set is not known. The present one is never less, because test
+    // clocks only move forward. If it is more, this may answer `false` for a period that was
+    // counted from its start. Then the total begins with the sum of the payouts, which is the same.
+    let offset_milliseconds = now.clock_offset_seconds() * 1000;
     Ok(since.is_some_and(|since| {
-        i64::from_be_bytes(since) + ahead + LIMIT_ROLLOUT_MILLISECONDS <= total.from_milliseconds
+        i64::from_be_bytes(since) + offset_milliseconds + LIMIT_ROLLOUT_MILLISECONDS
+            <= total.from_milliseconds
     }))
 }
 
-/// Stores since when each limit is set. The totals of a limit that is not set are removed, because
-/// nothing is added to them. If it is set again, its totals begin with the sum of the payouts until
-/// then.
+/// Stores since when each limit is set. Removes the totals of a limit that is not set, because
+/// payouts are no longer added to them. If it is set again, its totals begin with the sum of the
+/// payouts until then.
 pub fn note_limits_in_force(
     tx: &mut dyn Tx,
     now: &Now,
@@ -201,7 +203,7 @@ pub fn note_limits_in_force(
     Ok(())
 }
 
-/// Removes a payout that failed or came back from the totals that count it.
+/// Subtracts a payout from the totals that count it, because it failed or came back.
 pub fn remove_payout(
     tx: &mut dyn Tx,
     limits: &PayoutLimits,

@@ -54,10 +54,11 @@ pub struct Payout {
     pub settled_at: Option<i64>,
     pub failure: Option<PayoutFailure>,
     pub advice_available_at: Option<i64>,
-    /// Which [`advice_texts::AdviceTexts`] were in force when it was instructed.
+    /// Which [`advice_texts::AdviceTexts`] were in force when it was instructed. `None` before
+    /// that, and for a payout older than the version that began to store them.
     pub advice_texts_number: Option<i64>,
     pub status_history: History<PayoutStatus>,
-    /// Why it is on hold; `None` in any other status.
+    /// Why it is on hold; `None` unless the status is `hold`.
     pub held_for: Option<HoldReason>,
     pub created: i64,
 }

@@ -245,8 +245,8 @@ pub fn add_to_total(
     Ok(changed == 1)
 }
 
-/// Subtracts an amount in paise from a total. A total that is smaller than the amount does not
-/// count the payout, so it stays.
+/// Subtracts a payout's amount in paise from a total. A total that is smaller than the amount
+/// cannot include the payout, so it stays as it is.
 pub fn subtract_from_total(
     tx: &mut dyn Tx,
     scope: Scope,

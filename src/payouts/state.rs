@@ -13,8 +13,8 @@ crate::statuses!("payout",
 );
 
 crate::string_enum!(
-    /// Why a payout is on hold. `Beneficiary`: the beneficiary is not payable, and not because of a
-    /// review by screening.
+    /// Why a payout is on hold. `Beneficiary`: the beneficiary cannot be paid, for another reason
+    /// than screening hits that wait for the operator.
     HoldReason {
         Beneficiary "beneficiary",
         Screening "screening",

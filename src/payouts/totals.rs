@@ -3,7 +3,7 @@
 use super::state::HoldReason;
 
 crate::string_enum!(
-    /// Whose rupees are added up.
+    /// Whom a limit is for: one sender, one beneficiary, or the account as a whole.
     LimitSubject { Sender "sender", Beneficiary "beneficiary", Account "account" }
 );
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::gst::{GST_PERCENT, Gst};
 use super::{BuyCurrency, QuoteAmount, QuoteLock, QuoteLockStatus, SellCurrency, rows};
 use crate::http::body::Node;
-use crate::http::fields::{EnumField, RangedAmount};
+use crate::http::fields::{EnumField, NonNegativeAmount};
 use crate::http::form::is_left_out;
 use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
@@ -25,8 +25,8 @@ crate::form! {
     CreateQuoteLock {
         sell_currency: EnumField<SellCurrency>,
         buy_currency: EnumField<BuyCurrency>,
-        amount: Option<RangedAmount>,
-        buy_amount: Option<RangedAmount>,
+        amount: Option<NonNegativeAmount>,
+        buy_amount: Option<NonNegativeAmount>,
         metadata: Metadata,
     }
 }

@@ -1,6 +1,6 @@
 //! GST on the conversion of currency, by Rule 32(2)(b) of the CGST Rules 2017: 18 % of a value that
-//! a table gives for the gross amount of rupees. Off unless the operator is the Indian converter
-//! and says so (`gst = true`).
+//! a table gives for the gross amount of rupees. Off unless the operator sets `gst = true`. Only an
+//! operator that converts in India charges it.
 //!
 //! It is charged in rupees and deducted from what is bought: the rule is stated on the rupee side,
 //! and taking it before the exchange would change the amount that it is computed from. So

@@ -34,11 +34,12 @@ crate::string_enum!(
 );
 crate::enum_fields!(SellCurrency, BuyCurrency);
 
-/// The inputs of a lock's rate. The operator sees them; callers do not.
+/// Where a lock's rate came from. The operator sees this; callers do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateInputs {
     pub source: MarketKind,
-    /// USD for one USDT at that time.
+    /// USD for one USDT. It decides whether a rate may be quoted, and does not enter the rate: 1
+    /// USDT counts as 1 USD.
     pub usdt_usd: Rate,
     /// When the oldest of the figures was observed, Unix seconds of the store's clock, which no
     /// test clock moves.
@@ -55,7 +56,7 @@ pub struct QuoteLock {
     pub rate: Rate,
     /// INR for one USD, before the spread.
     pub mid_market_rate: Rate,
-    /// The inputs of the rate; `None` for locks that were made before these were stored.
+    /// Where the rate came from; `None` for locks that were made before this was stored.
     pub rate_inputs: Option<RateInputs>,
     /// In the sell currency.
     pub fee: Money,

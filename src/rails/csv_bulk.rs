@@ -1,13 +1,13 @@
-//! Banks whose portal takes a bulk file: a CSV that the operator uploads, and a CSV of results that
-//! the operator puts into the inbox. Without a file of results, `hundi decide PAYOUT settle` or
-//! `fail` says what became of a payment.
+//! Banks whose portal takes bulk files. The operator uploads a CSV of payments to the portal, and
+//! puts the bank's CSV of results into the inbox. Without a file of results, the operator records
+//! what became of a payment with `hundi decide PAYOUT settle` or `fail`.
 //!
-//! A payment file has the columns of [`COLUMNS`]; portals let an operator map columns to their own.
-//! A file of results has a head line that names its columns in any order: `payment_reference`,
-//! `status` (`paid`, `failed`, `processing`), and if the bank gives them `amount`, `utr`, `reason`.
-//! None of these may occur twice. Unknown columns are ignored. Portals and spreadsheets write such
-//! files in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a tab or a vertical bar
-//! between columns.
+//! A payment file has the columns of [`COLUMNS`]; in the portal, the operator maps them to the
+//! portal's own. A file of results has a head line that names its columns in any order:
+//! `payment_reference`, `status` (`paid`, `failed`, `processing`), and, if the bank gives them,
+//! `amount`, `utr`, `reason`. None of these may occur twice. Unknown columns are ignored. Portals
+//! and spreadsheets write such files in UTF-8, UTF-16 or Windows-1252, with a comma, a semicolon, a
+//! tab or a vertical bar between columns.
 
 use sha2::{Digest, Sha256};
 
@@ -40,7 +40,7 @@ pub const COLUMNS: &[&str] = &[
     "remitter_country",
     "remarks",
 ];
-/// The most bytes of a file of results.
+/// The most bytes of a file of results, unpacked and in UTF-8.
 const RESULTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The possible separators between the columns of a file of results.
 const DELIMITERS: &[u8] = b",;\t|";
@@ -103,7 +103,6 @@ impl FileFormat for CsvBulk {
     }
 
     fn read_sample(&self, bytes: &[u8]) -> Result<Incoming, FileError> {
-        // A compressed file counts with the bytes that it holds.
         let text = encoding::text_of_table(bytes)?;
         if text.len() > RESULTS_BYTES_MAX {
             return Err(FileError::new(format!(

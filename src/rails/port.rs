@@ -99,7 +99,7 @@ impl PaymentMethod {
     /// accepts payments of this method count. NEFT: half an hour for the batch, two hours for the
     /// beneficiary's bank (RBI, NEFT Procedural Guidelines), and half an hour for the bank's own
     /// reports. RTGS: half an hour for the beneficiary's bank (RBI, RTGS System Regulations), and
-    /// the same for the reports.
+    /// the same for the reports. A book transfer gets the time of RTGS.
     pub const fn settles_within_seconds(self) -> i64 {
         match self {
             PaymentMethod::Neft => 3 * 3_600,
@@ -150,9 +150,9 @@ pub enum BankReport {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reporting {
     /// The service asks the bank from time to time, by `inquire`.
-    Asked,
+    Polled,
     /// The bank reports without being asked, and a worker applies its reports.
-    Told,
+    Pushed,
 }
 
 /// A bank. Its functions run within transactions and must not touch anything else: a worker
@@ -204,6 +204,6 @@ pub trait Rail: Send + Sync {
         now: &mut Now,
         instruction: &Instruction,
     ) -> Result<BankReport, StoreError>;
-    /// Asks what became of a payment. Called only if [`Rail::reporting`] is [`Reporting::Asked`].
+    /// Asks what became of a payment. Called only if [`Rail::reporting`] is [`Reporting::Polled`].
     fn inquire(&self, instruction: &Instruction) -> BankReport;
 }

@@ -27,8 +27,8 @@ pub struct SimulatedBank {
 /// with an IFSC such as `TEST0000001` gets a book transfer.
 pub const BANK_CODE: &str = "TEST";
 
-/// The reference a simulated settlement shows: `TEST`, which is no bank's code, then the payout's
-/// identity in base 36.
+/// The reference that a simulated settlement shows: `TEST`, which is no bank's code, then the low
+/// digits of the payout's identity in base 36.
 pub fn reference(payout_id: Id<kind::Payout>, method: PaymentMethod) -> String {
     let length = reference_length(method) - 4;
     const BASE36: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -50,7 +50,7 @@ impl Rail for SimulatedBank {
         true
     }
     fn reporting(&self) -> Reporting {
-        Reporting::Asked
+        Reporting::Polled
     }
     fn bank_code(&self) -> &str {
         BANK_CODE

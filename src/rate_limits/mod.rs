@@ -101,8 +101,8 @@ impl Bucket {
 
 /// A node takes the burst divided by this from the bucket at once. So four nodes leave at most
 /// about a twelfth of the burst unused. A node that got too few tokens for an expensive request
-/// keeps them for its next requests, which is a large part of a small burst.
-const HANDFUL_PART: i64 = 50;
+/// keeps them for its next requests; of a small burst they may be a large part.
+const HANDFUL_DIVISOR: i64 = 50;
 
 /// This node's part of a key's bucket that it shares with other nodes.
 #[derive(Default)]
@@ -112,9 +112,11 @@ struct Handful {
     rest: i64,
     /// The bucket is empty until this time by the store's clock.
     dry_until_milliseconds: i64,
-    used_milliseconds: i64,
+    /// When a request last took from it, by the store's clock.
+    used_at_milliseconds: i64,
 }
 
+/// The API key, and whether the bucket is that of its writes.
 type BucketKey = (Id<kind::ApiKey>, bool);
 
 /// All buckets of this node.
@@ -139,8 +141,8 @@ impl Limiter {
         Limiter { rates, buckets: Mutex::default(), handfuls: Mutex::default() }
     }
 
-    /// Judges one request; `None` if there is no limit. The outer `Err` means that the store does
-    /// not answer.
+    /// Judges one request. The headers are `None` if there is no limit. The outer `Err` means that
+    /// the store does not answer.
     pub async fn judge(
         &self,
         store: &Store,
@@ -171,7 +173,7 @@ impl Limiter {
         if rate == 0 {
             return Ok((None, Ok(())));
         }
-        // The request has taken one token of the burst already.
+        // What an expensive request takes after its first token is at most the rest of the burst.
         let tokens = i64::from(tokens).min(i64::from(rate) * 2 - 1);
         let now_milliseconds = store.clock.milliseconds();
         let allowance = if store.is_shared() {
@@ -193,14 +195,14 @@ impl Limiter {
             "More".to_owned()
         };
         let message = format!(
-            "{count} than {rate} {name} a second with this key. Retry after {} s with the same \
-             idempotency key.",
+            "{count} than {rate} {name} a second with this API key. Retry after {} s; a POST with \
+             the same Idempotency-Key.",
             allowance.wait_seconds
         );
-        let fault = RefusalEntry::new(Code::RateLimitExceeded, message)
+        let entry = RefusalEntry::new(Code::RateLimitExceeded, message)
             .with("policy", name)
             .with("retry_after_seconds", allowance.wait_seconds.to_string());
-        let mut refusal = Refusal::one(fault);
+        let mut refusal = Refusal::one(entry);
         refusal.retry_after_seconds = Some(allowance.wait_seconds.unsigned_abs());
         Ok((Some(headers), Err(refusal)))
     }
@@ -230,7 +232,7 @@ impl Limiter {
             if handfuls.len() >= BUCKETS_MAX {
                 // Keep those that are in use or were used lately.
                 let is_at_rest =
-                    |handful: &Handful| now_milliseconds - handful.used_milliseconds >= 2_000;
+                    |handful: &Handful| now_milliseconds - handful.used_at_milliseconds >= 2_000;
                 handfuls.retain(|_, handful| {
                     !handful.try_lock().is_ok_and(|handful| is_at_rest(&handful))
                 });
@@ -239,11 +241,11 @@ impl Limiter {
         };
         // One request of a key takes tokens from the row, and others wait for what it gets.
         let mut handful = handful.lock().await;
-        handful.used_milliseconds = now_milliseconds;
+        handful.used_at_milliseconds = now_milliseconds;
         // No bucket is empty for longer than a token takes at a rate of one a second.
         let is_dry = (1..=1_000).contains(&(handful.dry_until_milliseconds - now_milliseconds));
         if handful.tokens < tokens && !is_dry {
-            let wanted = (i64::from(rate) * 2 / HANDFUL_PART).max(tokens - handful.tokens);
+            let wanted = (i64::from(rate) * 2 / HANDFUL_DIVISOR).max(tokens - handful.tokens);
             let (taken, rest, wait) = store
                 .write(move |tx, now| {
                     Ok(rows::take(tx, now.instant_milliseconds(), key, rate, wanted)?)
@@ -254,9 +256,9 @@ impl Limiter {
         }
         let burst = i64::from(rate) * 2;
         if handful.tokens < tokens {
-            let behind_next = (tokens - handful.tokens - 1) * 1000 / i64::from(rate);
+            let beyond_milliseconds = (tokens - handful.tokens - 1) * 1000 / i64::from(rate);
             let wait_milliseconds =
-                (handful.dry_until_milliseconds - now_milliseconds).max(1) + behind_next;
+                (handful.dry_until_milliseconds - now_milliseconds).max(1) + beyond_milliseconds;
             return Ok(Allowance {
                 is_allowed: false,
                 remaining: 0,

@@ -78,7 +78,7 @@ fn index(token: &str) -> Option<usize> {
     is_plain.then(|| token.parse().ok()).flatten()
 }
 
-/// The text of a JSON number, or of a JSON string that holds one.
+/// The text of a JSON number, or the content of a JSON string, which need not be a number.
 pub fn number_text(json: &str) -> Result<String, RateRefusal> {
     match json.as_bytes().first() {
         Some(b'"') => serde_json::from_str(json).map_err(|_| RateRefusal::NotANumber),
@@ -118,7 +118,8 @@ pub fn rate(text: &str) -> Option<Rate> {
         let scale = 10_i128.checked_pow(u32::try_from(shift).ok()?)?;
         mantissa.checked_mul(scale)?
     } else {
-        // A scale beyond 10^38 would leave nothing of 36 digits, and zero is no rate either.
+        // An i128 holds no scale above 10^38. Such a scale would round 36 digits to zero, which is
+        // no rate.
         let scale = 10_i128.checked_pow(u32::try_from(-shift).ok()?)?;
         half_even(mantissa, scale)
     };

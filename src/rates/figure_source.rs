@@ -15,7 +15,7 @@ use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// How far a source's time may lie ahead of the store's clock, in seconds.
 const AHEAD_SECONDS_MAX: i64 = 30;
-/// Times above this are milliseconds: in seconds it would be the year 5138.
+/// Times from this on are milliseconds: in seconds it would be the year 5138.
 const MILLISECONDS_FROM: i64 = 100_000_000_000;
 
 /// The settings of one source of one figure.
@@ -29,7 +29,7 @@ pub struct SourceSettings {
     pub pointer: String,
     /// Where the figure's time is in the answer, in the same form.
     pub time_pointer: Option<String>,
-    /// The header that authorises the request, and the environment's variable that holds its value.
+    /// The header that authorises the request, and the environment variable that holds its value.
     pub header_name: Option<String>,
     pub header_variable: Option<String>,
 }
@@ -154,7 +154,7 @@ impl FigureSource {
         self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why its last answer was not used.
+    /// Why its last answer was not used; `None` if it was, or if none came yet.
     pub fn refusal(&self) -> Option<RateRefusal> {
         *self.last_refusal()
     }

@@ -119,9 +119,9 @@ impl RateMemory {
         judged
     }
 
-    /// Judges a poll that gave no rate; the count of a jump then begins anew. If sources were
-    /// silent, the figures that are known can still contradict the last good rate. Then the answer
-    /// says how, otherwise it is `refusal`.
+    /// Judges a poll that gave no rate, for the reason in `refusal`. The count of a jump begins
+    /// anew. If sources were silent, the figures of the others can still show a jump from the last
+    /// good rate, or a lost peg of USDT. Then the result says which; otherwise it is `refusal`.
     pub fn judge_without_rate(
         &mut self,
         refusal: RateRefusal,

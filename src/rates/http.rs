@@ -211,7 +211,7 @@ fn sources(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Vec<FigureSource>, String> {
     if settings.is_empty() || settings.len() > SOURCES_MAX {
-        return Err(format!("[[rates.{name}]] must stand 1 to {SOURCES_MAX} times"));
+        return Err(format!("give 1 to {SOURCES_MAX} tables [[rates.{name}]]"));
     }
     (1..).zip(settings).map(|(number, source)| source.source(name, number, environment)).collect()
 }
@@ -257,22 +257,22 @@ impl HttpRates {
         market.current = Some(last);
     }
 
-    /// Asks every source once and judges the answers. Answers a good rate and the day's anchor,
-    /// which the caller stores, or why there is none. `count` is called for every refusal.
-    /// `instant` is the store's clock in Unix seconds.
+    /// Asks every source once and judges what they say. Returns a good rate and the day's anchor,
+    /// which the caller stores, or why there is none. Calls `count_refusal` for every refusal: of a
+    /// source's answer, and of the rate. `instant` is the store's clock in Unix seconds.
     pub async fn poll(
         &self,
         instant: i64,
-        count: &(dyn Fn(RateRefusal) + Sync),
+        count_refusal: &(dyn Fn(RateRefusal) + Sync),
     ) -> Result<(MarketRate, RateAnchor), RateRefusal> {
         let (inr_per_usd, usd_per_usdt) = futures_util::future::join(
-            self.observed(&self.inr_per_usd, instant, count),
-            self.observed(&self.usd_per_usdt, instant, count),
+            self.observed(&self.inr_per_usd, instant, count_refusal),
+            self.observed(&self.usd_per_usdt, instant, count_refusal),
         )
         .await;
         let outcome = self.judge(inr_per_usd, usd_per_usdt, instant);
         if let Err(refusal) = outcome {
-            count(refusal);
+            count_refusal(refusal);
         }
         outcome
     }
@@ -281,7 +281,7 @@ impl HttpRates {
         &self,
         sources: &[FigureSource],
         instant: i64,
-        count: &(dyn Fn(RateRefusal) + Sync),
+        count_refusal: &(dyn Fn(RateRefusal) + Sync),
     ) -> Vec<Observation> {
         let asked = sources.iter().map(|source| {
             source.ask(&self.client, self.deadline, instant, self.guards.bounds.age_seconds_max)
@@ -292,7 +292,7 @@ impl HttpRates {
             source.note_outcome(answer.err());
             match answer {
                 Ok(observation) => good.push(observation),
-                Err(refusal) => count(refusal),
+                Err(refusal) => count_refusal(refusal),
             }
         }
         good
@@ -348,7 +348,7 @@ impl HttpRates {
             Ok(rate) => Some(rate),
             // If too few sources answer, the last good rate stays until it is too old.
             Err(refusal) if refusal.is_silence() => market.current,
-            // A contradiction ends it at once, because then its price may be wrong.
+            // Any other refusal ends it at once, because it may be wrong.
             Err(_) => None,
         };
         let refusal = judged.err();

@@ -37,7 +37,7 @@ impl Default for RateBounds {
 }
 
 crate::string_enum!(
-    /// Why a source's answer, or the rate that all of them make, is not used.
+    /// Why a source's answer is not used, or why a poll gave no rate.
     RateRefusal {
         Connection "connection",
         Deadline "deadline",
@@ -60,8 +60,8 @@ crate::string_enum!(
 );
 
 impl RateRefusal {
-    /// Whether it says only that too few sources gave a usable answer. Whether those that did
-    /// contradict the last good rate is for [`guard::RateMemory::judge_without_rate`].
+    /// Whether it says only that too few sources gave a usable answer. The answers there are may
+    /// still contradict the last good rate: [`guard::RateMemory::judge_without_rate`] decides that.
     pub const fn is_silence(self) -> bool {
         matches!(self, RateRefusal::NoGoodSource | RateRefusal::TooFewSources)
     }

@@ -6,14 +6,15 @@ use crate::kernel::{Rate, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// The `source` of live mode's market. Test mode's rate is fixed and not stored.
+/// The name of live mode's market, which the column `source` holds. Test mode's rate is fixed and
+/// not stored.
 pub const LIVE_MARKET: &str = "http";
 
-pub fn find(tx: &mut dyn Tx, source: &str) -> Result<Option<(MarketRate, RateAnchor)>, StoreError> {
+pub fn find(tx: &mut dyn Tx, market: &str) -> Result<Option<(MarketRate, RateAnchor)>, StoreError> {
     let row = tx.row(
         "SELECT inr_per_usd, usd_per_usdt, observed_at, anchor, anchor_day FROM \
          market_rates WHERE source = ?1",
-        values![source],
+        values![market],
     )?;
     row.map(|mut row| {
         let rate = MarketRate {
@@ -28,7 +29,7 @@ pub fn find(tx: &mut dyn Tx, source: &str) -> Result<Option<(MarketRate, RateAnc
 
 pub fn save(
     tx: &mut dyn Tx,
-    source: &str,
+    market: &str,
     rate: &MarketRate,
     anchor: &RateAnchor,
 ) -> Result<(), StoreError> {
@@ -39,6 +40,6 @@ pub fn save(
          excluded.usd_per_usdt, \
          observed_at = excluded.observed_at, anchor = excluded.anchor, anchor_day = \
          excluded.anchor_day",
-        values![source, rate.mid, rate.usdt_usd, rate.observed_at, anchor.rate, anchor.day],
+        values![market, rate.mid, rate.usdt_usd, rate.observed_at, anchor.rate, anchor.day],
     )
 }

@@ -1,7 +1,7 @@
 //! The operator explains what `hundi reconcile` shows. The command calls this `--accept`. The store
 //! calls it `accepted_at`, or keeps a row in `bank_closed_differences`. All three mean "explained".
-//! A line and a difference with a chain each have an identifier (`request_…`). What can be
-//! explained is stored in three ways:
+//! A line and a difference with a chain each have an identifier (`request_…`). Three kinds of
+//! things can be explained:
 //!
 //! - A line of a bank's statement waits under its identifier. It belongs to one payout, to several
 //!   or to none ([`explain_by_id`]).
@@ -23,14 +23,15 @@ use crate::store::Tx;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplanationOutcome {
     Taken,
-    /// No line or difference with this identifier is open; if payouts were named, no line.
+    /// No line or difference with this identifier waits to be explained. If payouts were named,
+    /// only a line counts.
     NotOpen,
     /// The bank was never given this payout.
     NeverGiven(Id<kind::Payout>),
     /// The line's amount, and the sum of the payouts'.
     AmountsDiffer(Money, Money),
     /// Several payouts were named, but the line is a credit.
-    NoPayment,
+    LineIsCredit,
 }
 
 impl fmt::Display for ExplanationOutcome {
@@ -46,10 +47,10 @@ impl fmt::Display for ExplanationOutcome {
             }
             ExplanationOutcome::AmountsDiffer(line, payouts) => write!(
                 f,
-                "the line's amount is {line} INR, and its payouts would make {payouts} INR: name \
-                 the payouts that make the line's amount"
+                "the line's amount is {line} INR, and the payouts that you named add up to \
+                 {payouts} INR: name payouts that add up to the line's amount"
             ),
-            ExplanationOutcome::NoPayment => f.write_str(
+            ExplanationOutcome::LineIsCredit => f.write_str(
                 "this line is a credit, and only a debit can belong to several payouts: explain it \
                  without naming them",
             ),
@@ -71,14 +72,14 @@ pub fn amount_of(
         let units = chain::rows::open_units(tx, id)?;
         return Ok(units.map(|units| Money::new(units, Currency::Usdt)));
     }
-    Ok(match found_of(tx, what, kind)?.as_slice() {
+    Ok(match differences_of(tx, what, kind)?.as_slice() {
         [difference] => Some(difference.amount),
         _ => None,
     })
 }
 
 /// The differences of a subject.
-fn found_of(
+fn differences_of(
     tx: &mut dyn Tx,
     subject: &str,
     kind: Option<&str>,
@@ -89,9 +90,8 @@ fn found_of(
 }
 
 /// Explains the line `id` that belongs to `payouts`. Without payouts, `id` is a line that belongs
-/// to none, or a difference with a chain. The row of such a line keeps the note. The row of a
-/// difference with a chain has no column for it, so only the record of the operator's decision has
-/// the note.
+/// to none, or a difference with a chain. Only the row of a line that belongs to no payout keeps
+/// the note. Otherwise only the record of the operator's decision has it.
 pub fn explain_by_id(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -121,7 +121,7 @@ pub fn explain_by_id(
         }
     }
     if found.len() > 1 && line.sign == Sign::Credit {
-        return Ok(ExplanationOutcome::NoPayment);
+        return Ok(ExplanationOutcome::LineIsCredit);
     }
     let sum = found.iter().fold(0_i64, |sum, one| sum.saturating_add(one.units));
     if sum != line.units {
@@ -145,7 +145,7 @@ pub fn explain_by_subject(
     kind: Option<&str>,
     note: &str,
 ) -> Result<Vec<DifferenceKind>, StoreError> {
-    let found = found_of(tx, subject, kind)?;
+    let found = differences_of(tx, subject, kind)?;
     if let [difference] = found.as_slice() {
         let (kind, units) = (difference.kind.as_str(), difference.amount.units);
         journal::keep_explanation(tx, now, kind, subject, units, note)?;

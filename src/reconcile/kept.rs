@@ -159,8 +159,8 @@ pub fn read(tx: &mut dyn Tx) -> Result<Option<KeptComparison>, StoreError> {
     Ok(Some(kept))
 }
 
-/// How many differences a mode has: those of the last comparison, and lines that wait for the
-/// operator.
+/// How many differences a mode has: those that the console reads from the last comparison, and
+/// lines that wait for the operator.
 pub fn count(tx: &mut dyn Tx, mode: Mode) -> Result<usize, StoreError> {
     let lines = if rows::bank_mode(tx)? == mode { journal::unmatched_count(tx)? } else { 0 };
     let kept = of_mode(tx, mode)?.len() + more_count(tx, mode)?;

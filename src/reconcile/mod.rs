@@ -94,12 +94,12 @@ impl DifferenceKind {
                  for the statement between them"
             }
             DifferenceKind::DepositsBook => {
-                "final deposits are not what the book has credited: stop paying out, and run \
+                "final deposits are not what the ledger has credited: stop paying out, and run \
                  `hundi check`"
             }
             DifferenceKind::RefundsBook => {
-                "completed refunds are not what the book has let go: stop paying out, and run \
-                 `hundi check`"
+                "completed refunds are not what the ledger has debited to custody: stop paying \
+                 out, and run `hundi check`"
             }
             DifferenceKind::MovementNotInBook => {
                 "on the chain, and not in the book: look at it, then `hundi deposits credit`"
@@ -136,7 +136,8 @@ pub struct Difference {
     /// The subject: a payout, a statement line, a statement or an account. For a difference with a
     /// chain, the identifier of the difference.
     pub what: String,
-    /// The amount of the subject, or by how much two amounts differ.
+    /// The amount of the subject, or by how much two amounts differ; of `paid_twice`, what the
+    /// bank paid less what came back.
     pub amount: Money,
     /// What happened, and what the bank says of it. For a difference with a chain, the movement or
     /// the address.
@@ -319,7 +320,7 @@ fn of_awaiting(waiting: rows::AwaitingOperator) -> Difference {
     }
 }
 
-/// Adds the lines of statements that belong to no payout or have another amount.
+/// Adds the lines of statements that are not matched to a payout.
 fn add_lines(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), StoreError> {
     let listed = journal::unmatched(tx, PAGE_ROWS_MAX)?;
     let count = usize::try_from(journal::unmatched_count(tx)?).unwrap_or(usize::MAX);
@@ -349,8 +350,8 @@ fn compare_custody(tx: &mut dyn Tx, findings: &mut Findings) -> Result<(), Store
             (DifferenceKind::DepositsBook, sum.deposited_units, sum.credited_units),
             (DifferenceKind::RefundsBook, sum.refunded_units, sum.debited_units),
         ];
-        for (kind, objects, book) in pairs {
-            let off = usdt(objects).minus(usdt(book))?;
+        for (kind, objects, ledger) in pairs {
+            let off = usdt(objects).minus(usdt(ledger))?;
             if !off.is_zero() {
                 let what =
                     format!("account {} {}", sum.scope.account_number(), sum.scope.mode().as_str());

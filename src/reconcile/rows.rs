@@ -8,9 +8,10 @@ use crate::rails::files::values::Day;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// One payout that differs, and the amount.
+/// One payout that differs.
 pub struct Differing {
     pub payout_id: Id<kind::Payout>,
+    /// The payout's amount in paise; from [`paid_twice`], what the bank paid less what came back.
     pub units: i64,
 }
 
@@ -52,7 +53,7 @@ fn net_paid() -> String {
 }
 
 /// SQL for whether any statement has a line of a payout. `and` is a further condition on a line
-/// that belongs to this payout alone; a share is always a debit's.
+/// that belongs to this payout alone. Shares need none: all of them are of debits.
 fn has_line(and: &str) -> String {
     format!(
         "(EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.matching = \
@@ -99,7 +100,7 @@ pub fn line_without_settlement(
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// Paid on statements more than once.
+/// Paid on statements more than once. The amount is what the bank paid less what came back.
 pub fn paid_twice(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differing>, StoreError> {
     let (has_line, net_paid) = (has_line(""), net_paid());
     let sql = format!(
@@ -120,7 +121,7 @@ pub fn returned_at_bank(tx: &mut dyn Tx, page: PayoutPage) -> Result<Vec<Differi
     differing(tx.rows(&sql, values![page.after, page.rows_max])?)
 }
 
-/// Returned here before `until` (Unix seconds), and never back on the account.
+/// Returned here before `until` (Unix seconds), and shown as sent back on no statement.
 pub fn returned_without_line(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -157,7 +158,8 @@ pub struct AwaitingOperator {
     pub reason_text: Option<String>,
 }
 
-/// Payouts that wait for the operator because of what the bank reported.
+/// Payouts that wait for the operator because of what the bank reported. `returned_and_failed`
+/// waits for no decision, so it is left out.
 pub fn awaiting_operator(
     tx: &mut dyn Tx,
     page: PayoutPage,
@@ -198,11 +200,11 @@ pub struct StatementPage {
     pub received_at: i64,
 }
 
-/// The pages of the newest statements by their days, in the order of arrival. Every page of a
-/// statement comes with it.
+/// All pages of the `statement_ids_max` statement IDs with the newest days, in the order of
+/// arrival.
 pub fn statement_pages(
     tx: &mut dyn Tx,
-    statements_max: i64,
+    statement_ids_max: i64,
 ) -> Result<Vec<StatementPage>, StoreError> {
     let sql = "SELECT s.statement_id, s.sequence, COALESCE(s.page, 1), s.opening_units, \
                s.opening_day, s.closing_units, s.closing_day, (SELECT CAST(COALESCE(SUM(CASE WHEN \
@@ -226,7 +228,7 @@ pub fn statement_pages(
             received_at: row.int()?,
         })
     };
-    tx.rows(sql, values![statements_max])?.into_iter().map(read).collect()
+    tx.rows(sql, values![statement_ids_max])?.into_iter().map(read).collect()
 }
 
 /// The number of stored statement lines; and in paise, the sums that lines of payouts paid and sent
@@ -241,16 +243,17 @@ pub fn line_sums(tx: &mut dyn Tx) -> Result<(i64, i64, i64), StoreError> {
     tx.row(&sql, &[])?.map_or(Ok((0, 0, 0)), |mut row| Ok((row.int()?, row.int()?, row.int()?)))
 }
 
-/// One account's deposits and refunds and what the book has of them, in millionths of a USDT.
+/// The deposits and refunds of one account and mode, and what the ledger has of them, in millionths
+/// of a USDT.
 pub struct CustodySum {
     pub scope: Scope,
     /// Deposits that are final.
     pub deposited_units: i64,
-    /// What the book has credited from `custody`.
+    /// What the ledger has credited to `custody`: money that came in.
     pub credited_units: i64,
     /// Refunds that are completed.
     pub refunded_units: i64,
-    /// What the book has debited to `custody`.
+    /// What the ledger has debited to `custody`: money that went out.
     pub debited_units: i64,
 }
 

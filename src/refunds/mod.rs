@@ -203,6 +203,7 @@ fn screen_and_store_hits(
     if finding.screening == Screening::Clear {
         return Ok(false);
     }
+    // A clearance holds only for this address and for the list entry as it is now.
     let basis = |hit: &ScreeningHit| {
         services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.bytes().as_slice()])
     };
@@ -265,8 +266,8 @@ pub fn mark_sent(
     Ok(rows::update(tx, refund, RefundStatus::Processing)?)
 }
 
-/// Keeps a refund from being sent because of what the bank reported of its payout, until the
-/// operator releases it. One that is completed stays as it is.
+/// Holds a refund because of what the bank reported of its payout: it is not sent until the
+/// operator releases it. A refund that is completed, or held in this way already, stays as it is.
 pub fn hold_for_bank(tx: &mut dyn Tx, refund: &mut Refund, reason: &str) -> Result<(), StoreError> {
     if refund.status == RefundStatus::Completed || refund.bank_hold_reason.is_some() {
         return Ok(());

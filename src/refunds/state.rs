@@ -15,8 +15,8 @@ crate::string_enum!(
     RefundKind { Principal "principal", Excess "excess", Unmatched "unmatched" }
 );
 crate::string_enum!(
-    /// Why money is owed back. `Requoted`: it is what is left of held money after the caller paid
-    /// out with another quote lock.
+    /// Why money is owed back. `Requoted`: the caller resolved a hold with another quote lock, and
+    /// that did not need all of the money received.
     RefundReason {
         Underpaid "underpaid",
         Overpaid "overpaid",

@@ -14,8 +14,8 @@ const JOINED_LETTERS_MIN: usize = 5;
 const JOINED_LENGTHS_APART_MAX: usize = 3;
 /// Joined words may have one mistake for each group of this many letters.
 const JOINED_LETTERS_PER_MISTAKE: usize = 6;
-/// The least `token_similarity` of two keys at which words with more than a mistake or two between
-/// them still pair.
+/// Two words that differ by more than one or two mistakes still pair if the `token_similarity` of
+/// their keys is at least this.
 const ALIKE_MIN: f64 = 0.9;
 /// A name of at least this many letters and spaces may have been cut by a bank's field.
 const CUT_LETTERS_MIN: usize = 18;
@@ -24,6 +24,7 @@ const CUT_LETTERS_MIN: usize = 18;
 #[derive(Clone, Debug)]
 pub(super) struct Word {
     pub(super) text: String,
+    /// The word's [`spelling_key`].
     key: String,
     consonants: String,
     /// The first sound. Words with different first sounds are never alike.
@@ -86,10 +87,11 @@ impl Label {
 /// How much of two names agrees, by the weights of their words.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Alignment {
-    /// The weight of the words that found a partner.
+    /// The weight of the words that found a partner; a partner that is only alike counts less.
     pub matched: f64,
-    /// The share of the listed name's weight that found a partner, and of the given name's. 0 to 1.
+    /// The share of the listed name's weight that found a partner. 0 to 1.
     pub listed_share: f64,
+    /// The same of the given name's weight.
     pub given_share: f64,
     /// The listed name's share if an initial of the given name counts as the whole word.
     pub listed_share_by_initials: f64,
@@ -180,8 +182,8 @@ pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
     add_joined(given, listed, &mut pairs);
     add_cut(given, listed, &mut pairs);
     pairs.sort_by(|left, right| right.0.total_cmp(&left.0));
-    let (mut given_used, mut listed_used, mut matched, mut whole) = (0_u32, 0_u32, 0.0, 0.0);
-    let mut behind_initials = 0.0;
+    let (mut given_used, mut listed_used, mut matched) = (0_u32, 0_u32, 0.0);
+    let (mut paired_weight, mut behind_initials) = (0.0, 0.0);
     let mut order: Vec<(u32, u32)> = Vec::new();
     for (agreed, likeness, given_bits, listed_bits) in pairs {
         if given_used & given_bits == 0 && listed_used & listed_bits == 0 {
@@ -189,7 +191,7 @@ pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
             listed_used |= listed_bits;
             order.push((given_bits, listed_bits));
             matched += agreed;
-            whole += agreed / likeness;
+            paired_weight += agreed / likeness;
             // Joined words are never an initial, so the only bit is the word's place.
             let word = given.get(given_bits.trailing_zeros() as usize);
             if given_bits.count_ones() == 1 && word.is_some_and(Word::is_initial) {
@@ -205,7 +207,7 @@ pub(super) fn align(given: &[Word], listed: &[Word]) -> Alignment {
         .filter(|(place, _)| given_used & (1 << place) == 0)
         .map(|(_, word)| word.weight)
         .sum();
-    let given_weight = whole + beside;
+    let given_weight = paired_weight + beside;
     let share = |agreed: f64| {
         if listed_weight > 0.0 { (agreed / listed_weight).min(1.0) } else { 0.0 }
     };
@@ -252,7 +254,8 @@ fn first_bytes(words: &[Word], place: usize) -> Option<(Option<u8>, Option<u8>)>
     words.get(place).map(|word| (word.text.bytes().next(), word.consonants.bytes().next()))
 }
 
-/// Pairs of words that one side writes as one, or of all words where the spaces were moved.
+/// Adds the pairs of several words with the one word that joins them, and of several given words
+/// with all listed words if only the spaces are in other places.
 fn add_joined(given: &[Word], listed: &[Word], pairs: &mut Vec<(f64, f64, u32, u32)>) {
     let text = |words: &mut dyn Iterator<Item = &Word>| -> String {
         words.map(|word| word.text.as_str()).collect()

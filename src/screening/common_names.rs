@@ -16,7 +16,8 @@ const TABLE_ENTRIES: f64 = 5_000.0;
 const SHARE_UNKNOWN: f64 = 0.000_1;
 /// Weight of articles, particles and forms of address.
 const WEIGHT_OF_PARTICLE: f64 = 0.3;
-/// Weight of single letters, and the least weight of a longer word.
+/// Weight of single letters, and the least weight of longer words, apart from articles, particles
+/// and forms of address.
 const WEIGHT_OF_LETTER: f64 = 0.7;
 
 /// Words that link names. People leave them out, join them to a neighbour or spell them

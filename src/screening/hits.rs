@@ -4,7 +4,7 @@
 //! while its basis stays the same: the entry's content and what is known of the subject. A refusal
 //! holds until the operator clears it.
 //!
-//! Several addresses of one entry may pay for a transfer. Their hits share its row, which shows the
+//! Several addresses of one entry may pay for a transfer. Their hits share one row, which shows the
 //! evidence of each. A clearance holds for the addresses that it was given for; one more opens the
 //! row again.
 

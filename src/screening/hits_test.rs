@@ -109,7 +109,7 @@ async fn an_open_hit_is_withdrawn_when_its_entry_is_not_found_any_more() {
     let kept = Kept::new("withdrawn");
     kept.keep(SENDER, found([1, 2])).await;
     // Nothing was compared.
-    kept.keep(SENDER, ScreeningFinding::unreviewed()).await;
+    kept.keep(SENDER, ScreeningFinding::not_compared()).await;
     assert_eq!(kept.open(SENDER).await, ["own-001", "own-002"]);
     assert_eq!(kept.keep(SENDER, found([2])).await, Screening::PossibleMatch);
     assert_eq!(kept.open(SENDER).await, ["own-002"]);

@@ -13,9 +13,9 @@
 //! more by the anchors than it can gain by all other words. So every name that reaches `t` has a
 //! token that is alike to an anchor.
 //!
-//! Of the names that are looked at, most fail the sum even with the best partner for every searched
-//! token; the rest are compared in full. Nothing is lost: `exhaustive` does the same without the
-//! index, and a property test compares both.
+//! For most names that are looked at, the sum is negative even if every searched token gets its
+//! best partner. The others are compared in full. Nothing is lost: `exhaustive` does the same
+//! without the index, and a property test compares both.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -33,11 +33,11 @@ use super::token_trie::TokenTrie;
 const ANCHOR_FLOOR: f64 = 0.78;
 /// In how many steps the similarity for anchors is lowered from the threshold to the floor.
 const STEPS: usize = 10;
-/// Of at most this many tokens, every set is tried as anchors. Of more, only the rarest one, the
-/// two rarest and so on are tried.
-const CHOICE_TOKENS_MAX: usize = 5;
-/// Of more tokens no anchors are chosen, because a choice is a bit set of this size.
-const CHOSEN_TOKENS_MAX: usize = 128;
+/// Of at most this many tokens, every set is tried as the anchors. Of more, only the rarest one,
+/// the two rarest and so on are tried.
+const EVERY_SET_TOKENS_MAX: usize = 5;
+/// Of more tokens than this, all are anchors, because a set of anchors is kept in this many bits.
+const ANCHOR_BITS: usize = 128;
 
 /// Room for floating-point error: bounds are loosened by it, results never.
 const MARGIN: f64 = 1e-6;
@@ -178,8 +178,8 @@ struct Scratch {
     numbers: Vec<u32>,
     /// What a listed token contributes with each searched one, row after row.
     cells: Vec<f64>,
-    /// The records that are to be compared, by half of their place. No two records share a half,
-    /// because each takes at least two numbers.
+    /// The records that are to be compared, each as half of its place. The halves are distinct,
+    /// because a record takes at least two places.
     seen: Bits,
     /// The places of the records in `seen`.
     touched: Vec<u32>,
@@ -187,8 +187,8 @@ struct Scratch {
 
 /// The listed tokens that are alike to a searched one, down to the lowest similarity of an anchor.
 struct AlikeTokens {
-    /// Similarity, number of the listed token, and how many records hold it or a more alike one;
-    /// the most alike first.
+    /// Similarity, number of the listed token, and how many records hold it or a more alike one; a
+    /// record counts once for each such token. The most alike first.
     tokens: Vec<(f64, u32, usize)>,
     /// The most that the searched token contributes.
     gain: f64,
@@ -201,7 +201,7 @@ struct AlikeTokens {
 }
 
 impl AlikeTokens {
-    /// How many records would be looked at for the tokens that reach a similarity.
+    /// The most records that would be looked at for the tokens that reach a similarity.
     fn records_count(&self, similarity: f64) -> usize {
         let reaching = self.tokens.partition_point(|(score, _, _)| *score >= similarity - MARGIN);
         reaching
@@ -324,11 +324,8 @@ impl NameIndex {
         let (mut mask, mut similarity) = (u128::MAX, self.threshold);
         let mut count_least: usize =
             alike.iter().map(|alike| alike.records_count(self.threshold)).sum();
-        let choices = if (2..=CHOSEN_TOKENS_MAX).contains(&alike.len()) {
-            choices(alike)
-        } else {
-            Vec::new()
-        };
+        let choices =
+            if (2..=ANCHOR_BITS).contains(&alike.len()) { choices(alike) } else { Vec::new() };
         for choice in choices {
             let is_anchor = |place: usize| choice & (1 << place) != 0;
             let gain: f64 = alike
@@ -359,7 +356,7 @@ impl NameIndex {
         let chosen = alike
             .iter()
             .enumerate()
-            .filter(|(place, _)| *place >= CHOSEN_TOKENS_MAX || mask & (1 << place) != 0);
+            .filter(|(place, _)| *place >= ANCHOR_BITS || mask & (1 << place) != 0);
         let reaching = |(score, _, _): &(f64, u32, usize)| *score >= similarity - MARGIN;
         chosen
             .map(|(_, alike)| {
@@ -458,7 +455,7 @@ impl NameIndex {
 
 /// The sets of tokens that are tried as anchors, one bit a token.
 fn choices(alike: &[Alike]) -> Vec<u128> {
-    if alike.len() <= CHOICE_TOKENS_MAX {
+    if alike.len() <= EVERY_SET_TOKENS_MAX {
         return (1..(1 << alike.len())).collect();
     }
     let mut by_count: Vec<(usize, usize)> = alike

@@ -167,7 +167,7 @@ pub fn by_name(
     if score < thresholds.score_possible || missing > 0.0 {
         return None;
     }
-    let is_confirmed = match birth {
+    let is_supported = match birth {
         BirthEvidence::SameDay => country != CountryEvidence::Contradicts,
         BirthEvidence::SameYear => country == CountryEvidence::Agrees,
         BirthEvidence::Unknown | BirthEvidence::Contradicts => false,
@@ -180,7 +180,7 @@ pub fn by_name(
     }
     let is_near = score >= thresholds.score_confirmed && !is_weak;
     let screening =
-        if is_near && is_confirmed { Screening::ConfirmedMatch } else { Screening::PossibleMatch };
+        if is_near && is_supported { Screening::ConfirmedMatch } else { Screening::PossibleMatch };
     Some((screening, score))
 }
 

@@ -150,13 +150,13 @@ impl Lists {
         hash.finalize().into()
     }
 
-    /// How old a list may be in live mode.
+    /// How old OFAC's and the UN's list may be in live mode, in seconds.
     pub fn age_seconds_max(&self) -> i64 {
         self.settings.age_days_max * DAY_SECONDS
     }
 
-    /// Why live mode may not start or go on: a list is missing or too old. `now` is in Unix
-    /// seconds.
+    /// Why the lists are not fit for live mode: one is missing or too old. Live mode then does not
+    /// start; if it already runs, it goes on, with warnings. `now` is in Unix seconds.
     pub fn why_not_live(&self, now: i64) -> Option<String> {
         let loaded = self.loaded();
         for (name, setting) in [(ListName::Ofac, "ofac_directory"), (ListName::Un, "un_file")] {
@@ -177,8 +177,8 @@ impl Lists {
         None
     }
 
-    /// Checks whether files were replaced, and reads their lists again. After an `Err` the old
-    /// lists stay in use and grow older; the caller reports the error. Slow if something changed.
+    /// Reads those lists again whose files were replaced. After an `Err` the old lists stay in use
+    /// and grow older; the caller reports the error. Slow if something changed.
     pub fn reload_if_changed(&self) -> Result<Reload, String> {
         // One call at a time: the second finds what the first has read.
         let _turn = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,8 +197,8 @@ impl Lists {
             if name != ListName::Own && new.entries.len() < entries_min {
                 let (before, after) = (list.entries.len(), new.entries.len());
                 return Err(format!(
-                    "the sanctions list {} shrank from {before} to {after} entries; restart to \
-                     take it",
+                    "the sanctions list {} shrank from {before} to {after} entries; restart \
+                     the service to accept it",
                     name.as_str()
                 ));
             }

@@ -12,7 +12,7 @@ use super::judge::{self, CountryEvidence, NameEvidence, Thresholds};
 use super::person_index::{PersonIndex, PersonIndexBuilder};
 use super::prepare::{Readings, has_bidi_override, readings};
 use super::{EntryKind, ListEntry, UNREADABLE, plain_identifier, text};
-use super::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
+use super::{ScreenedAs, Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion};
 use crate::chains::address::{AddressBytes, ChainAddress, listed_bytes};
 
 /// The most aliases of one question that are compared.
@@ -24,14 +24,16 @@ const RECENT_MAX: usize = 1_024;
 /// An address as it is compared: by its bytes, if it is an address of a known chain. One key has
 /// the same 20 bytes on TRON and on every EVM chain.
 #[derive(PartialEq, Eq, Hash)]
-enum AddressKey {
-    Key(AddressBytes),
+enum ComparedAddress {
+    Bytes(AddressBytes),
+    /// Of no known chain.
     Text(String),
 }
 
-impl AddressKey {
-    fn of(text: &str) -> AddressKey {
-        listed_bytes(text).map_or_else(|| AddressKey::Text(text.to_owned()), AddressKey::Key)
+impl ComparedAddress {
+    fn of(text: &str) -> ComparedAddress {
+        listed_bytes(text)
+            .map_or_else(|| ComparedAddress::Text(text.to_owned()), ComparedAddress::Bytes)
     }
 }
 
@@ -157,7 +159,7 @@ pub struct EntryMatcher {
     persons: Persons,
     businesses: Businesses,
     identifiers: HashMap<String, Vec<u32>>,
-    addresses: HashMap<AddressKey, Vec<u32>>,
+    addresses: HashMap<ComparedAddress, Vec<u32>>,
     recent: Mutex<Recent>,
     comparisons_count: AtomicU64,
 }
@@ -166,14 +168,14 @@ impl EntryMatcher {
     pub fn new(entries: Vec<Arc<ListEntry>>, thresholds: Thresholds) -> EntryMatcher {
         let (mut identifiers, mut addresses): (
             HashMap<String, Vec<u32>>,
-            HashMap<AddressKey, Vec<u32>>,
+            HashMap<ComparedAddress, Vec<u32>>,
         ) = Default::default();
         for (number, entry) in entries.iter().enumerate() {
             for identifier in &entry.identifiers {
                 identifiers.entry(identifier.number.clone()).or_default().push(number as u32);
             }
             for address in &entry.addresses {
-                addresses.entry(AddressKey::of(address)).or_default().push(number as u32);
+                addresses.entry(ComparedAddress::of(address)).or_default().push(number as u32);
             }
         }
         EntryMatcher {
@@ -228,8 +230,8 @@ impl EntryMatcher {
         for name in std::iter::once(&question.name).chain(question.aliases.iter().take(ALIASES_MAX))
         {
             let search = match question.kind {
-                SubjectKind::Person => self.persons.search(name),
-                SubjectKind::Business => self.businesses.search(name),
+                ScreenedAs::Person => self.persons.search(name),
+                ScreenedAs::Business => self.businesses.search(name),
             };
             if has_bidi_override(name) {
                 unreadable = Some(NotFullyCompared::Direction);
@@ -289,7 +291,8 @@ impl EntryMatcher {
     /// Looks for an address. The same address is a confirmed match, in whatever letter case its
     /// chain takes; the same key on another chain is a possible one.
     pub fn screen_address(&self, address: &ChainAddress) -> ScreeningFinding {
-        let found = self.addresses.get(&AddressKey::Key(*address.bytes())).into_iter().flatten();
+        let compared = ComparedAddress::Bytes(*address.bytes());
+        let found = self.addresses.get(&compared).into_iter().flatten();
         let hits = found.filter_map(|number| self.entries.get(*number as usize)).map(|entry| {
             let (screening, how) = match entry.addresses.iter().any(|it| address.is_listed_as(it)) {
                 true => (
@@ -347,19 +350,19 @@ impl NotFullyCompared {
             ),
             NotFullyCompared::Direction => (
                 "direction",
-                "a name holds characters that change the direction of its letters, so it shows \
-                 another one than was compared: compare what it shows with the lists, or refuse \
-                 it",
+                "a name holds characters that change the direction of its letters, so \
+                 what it shows is not what was compared: compare the shown name with the lists, or \
+                 refuse it",
             ),
             NotFullyCompared::Length => (
                 "length",
-                "a name is too long to be compared: it names more persons than are looked up one \
-                 by one; compare the last ones with the lists",
+                "a name holds more than 8 persons; only the first 8 were compared one by one: \
+                 compare the others with the lists",
             ),
             NotFullyCompared::Commonness => (
                 "common",
-                "a name has words of more listed names than are compared with it: those with its \
-                 rarest words were compared; look for the others in the lists",
+                "too many listed names share words with this name; only those that share its \
+                 rarest words were compared: search the lists for the others",
             ),
         };
         ScreeningHit {

@@ -2,9 +2,10 @@
 //! address.
 //!
 //! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and passes
-//! questions to `matcher.rs`. A person's name is taken apart into readings (`prepare.rs`);
-//! `person_index.rs` finds candidates for each, by similarity (`index.rs`) and by the consonants of
-//! words, and `alignment.rs` says which words agree. A business is found by similarity alone.
+//! questions to `matcher.rs`. A person's name is read in every way that it may be meant
+//! (`prepare.rs`). For each reading, `person_index.rs` finds candidates by similarity (`index.rs`)
+//! and by the consonants of words, and `alignment.rs` says which words agree. A business is found
+//! by similarity alone.
 //! `judge.rs` weighs what was found, and `hits.rs` keeps it for the operator; `hit.rs` is the row.
 
 pub mod alignment;
@@ -89,14 +90,14 @@ pub struct ListedIdentifier {
     pub country: Option<CountryCode>,
 }
 
-/// One sanctioned person, business or ship.
+/// One sanctioned person, business, ship or aircraft.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListEntry {
     pub list: ListName,
     /// The list's own identifier.
     pub id: String,
     pub kind: EntryKind,
-    /// The first is the primary name. An entry of only an address has none.
+    /// The first is the primary name. An entry that has only addresses has no name.
     pub names: Vec<ListedName>,
     pub births: Vec<Birth>,
     pub countries: Vec<CountryCode>,
@@ -251,9 +252,9 @@ impl Screening {
     }
 }
 
-/// What kind of subject is screened: it is compared with listed persons, or with listed businesses.
+/// What a subject is screened as: it is compared with listed persons, or with listed businesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SubjectKind {
+pub enum ScreenedAs {
     Person,
     Business,
 }
@@ -262,7 +263,7 @@ pub enum SubjectKind {
 /// data: never log it.
 #[derive(Clone)]
 pub struct ScreeningQuestion {
-    pub kind: SubjectKind,
+    pub kind: ScreenedAs,
     pub name: String,
     pub aliases: Vec<String>,
     pub date_of_birth: Option<Date>,
@@ -276,7 +277,7 @@ impl ScreeningQuestion {
     /// A person of whom only the name is known.
     pub fn person(name: &str) -> ScreeningQuestion {
         ScreeningQuestion {
-            kind: SubjectKind::Person,
+            kind: ScreenedAs::Person,
             name: name.to_owned(),
             aliases: Vec::new(),
             date_of_birth: None,
@@ -336,15 +337,15 @@ pub struct ScreeningFinding {
     pub hits: Vec<ScreeningHit>,
 }
 
-/// Of a sender's or beneficiary's undecided hits, the first so many are stored. Of those behind
-/// them, only hits that are open already and hits of names that could not be compared are kept.
+/// The most undecided hits of a sender or beneficiary that are stored. Beyond these, only two kinds
+/// are kept: hits that are open already, and hits of names that were not compared, or not in full.
 pub const HITS_MAX: usize = 20;
 /// The value of `list` for a name that was not compared, or not in full.
 pub const UNREADABLE: &str = "unreadable";
 
 impl ScreeningFinding {
     /// The finding if no list could be asked: a possible match without a hit.
-    pub const fn unreviewed() -> ScreeningFinding {
+    pub const fn not_compared() -> ScreeningFinding {
         ScreeningFinding { screening: Screening::PossibleMatch, hits: Vec::new() }
     }
     /// The finding that these hits make.

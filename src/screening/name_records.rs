@@ -1,8 +1,8 @@
-//! Listed names as the index holds them: as numbers of tokens, which record holds which token, and
-//! sets of records.
+//! What the index is made of: records, which are listed names as numbers of tokens; postings, which
+//! say in which record a token is; and sets of records.
 
 /// Listed names in every variation of their tokens, one record after the other. A record is the
-/// name's number, the count of its tokens, and their numbers. They are adjacent, because a search
+/// name's number, the count of its tokens, and their numbers. All are adjacent, because a search
 /// reads many records in random order.
 #[derive(Default)]
 pub(super) struct Records(Vec<u32>);

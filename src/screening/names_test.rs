@@ -822,7 +822,7 @@ fn labelled_pairs_of_another_project() {
         let mut entry = ListEntry::new(ListName::Own, "1", kind);
         entry.add_name(&record[3], false);
         let matcher = EntryMatcher::new(vec![Arc::new(entry)], Thresholds::default());
-        let subject = if is_person { SubjectKind::Person } else { SubjectKind::Business };
+        let subject = if is_person { ScreenedAs::Person } else { ScreenedAs::Business };
         let question = ScreeningQuestion { kind: subject, ..ScreeningQuestion::person(&record[2]) };
         let found = matcher.screen(&question);
         // A name that cannot be compared is looked at by a person, which is no match.

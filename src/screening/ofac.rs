@@ -130,7 +130,7 @@ fn read_all(files: Files<'_>) -> Result<ReadList, String> {
         }
         take_remarks(&mut entry, &remarks);
         if places.insert(id.to_owned(), entries.len()).is_some() {
-            return Err(format!("sdn.csv, line {}: entity {id} is there twice", record.line));
+            return Err(format!("sdn.csv, line {}: the id {id} is used twice", record.line));
         }
         if entries.len() == ENTRIES_MAX {
             return Err(format!("sdn.csv, line {}: more than {ENTRIES_MAX} entries", record.line));

@@ -3,7 +3,7 @@
 //!
 //! `aliases` are separated by `;`. `date_of_birth` is `YYYY-MM-DD` or `YYYY`. `country` is an ISO
 //! 3166-1 alpha-2 code or a name. `address` holds blockchain addresses, separated by `;`. `note` is
-//! ignored; it is for the operator. An entry needs an `id` and a `name` or an `address`. Entries
+//! ignored; it is for the operator. An entry needs an `id`, and a `name` or an `address`. Entries
 //! are compared with persons and businesses alike. No entry may have the id `decision`.
 
 use std::collections::HashSet;
@@ -97,7 +97,7 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
             return Err(fault("an entry needs a name or an address"));
         }
         if !ids.insert(entry.id.clone()) {
-            return Err(fault("its id is there twice"));
+            return Err(fault("this id is used twice"));
         }
         if entries.len() == ENTRIES_MAX {
             return Err(fault(&format!("more than {ENTRIES_MAX} entries")));

@@ -154,8 +154,9 @@ pub struct PersonIndex {
 }
 
 impl PersonIndex {
-    /// Listed names that one of these readings may be: every name whose similarity reaches the
-    /// threshold, and every labelled one that lies within a reading.
+    /// Listed names that one of these readings may be: those whose similarity with it reaches the
+    /// threshold (unless the reading `is_searched_within`), and those that its labels find and that
+    /// lie within it.
     pub fn search(&self, readings: &[Reading]) -> PersonsFound {
         let mut found = PersonsFound::default();
         let parted = readings.iter().filter_map(|reading| self.parted(reading));

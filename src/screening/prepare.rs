@@ -14,7 +14,7 @@ pub const PERSONS_MAX: usize = 8;
 
 /// A name with more words of a single letter than this is not compared as one name: listed names
 /// are only searched within it.
-const LETTERS_MAX: usize = 4;
+const SINGLE_LETTERS_MAX: usize = 4;
 
 /// One way to read a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -145,8 +145,8 @@ const ACCOUNT_WORDS: &[&str] = &[
     "external",
     "resident",
 ];
-/// Words of respect that follow a name: one more reading leaves them out. `common_names.rs` has
-/// those in front of a name, and `text.rs` those of them that are always left out.
+/// Words of respect that follow a name: one more reading leaves them out. `common_names.rs` has the
+/// forms of address in front of a name; `text.rs` has the ones that are always left out.
 const RESPECT_AFTER: &[&str] = &[
     "ji", "jee", "bhai", "ben", "sahib", "saheb", "sahab", "saab", "sab", "sb", "esq", "esquire",
     "garu", "amma", "anna", "dada", "didi", "mian", "miyan",
@@ -165,7 +165,7 @@ pub fn readings(name: &str) -> Readings {
         let is_known = found.iter().any(|reading| reading.words == words);
         // A name written in single letters is not compared as one name.
         let letters = words.iter().filter(|word| word.chars().nth(1).is_none()).count();
-        let is_searched_within = is_searched_within || letters > LETTERS_MAX;
+        let is_searched_within = is_searched_within || letters > SINGLE_LETTERS_MAX;
         if !words.is_empty() && !is_known {
             found.push(Reading { words, is_searched_within });
         }
@@ -193,8 +193,8 @@ pub fn readings(name: &str) -> Readings {
     Readings { all: found, is_cut }
 }
 
-/// The text, and, if it has words between others that may separate persons, the text with `;` in
-/// their place.
+/// The text; and if some of [`SEPARATORS_BETWEEN`] stand between other words, also the text with
+/// `;` in their place.
 fn texts(name: &str) -> Vec<String> {
     let mut texts = vec![name.to_owned()];
     let words: Vec<&str> = name.split_whitespace().collect();

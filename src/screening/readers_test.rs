@@ -128,7 +128,7 @@ fn faults_name_the_file_and_the_line() {
         "sdn.csv: the file does not end with the end mark",
     );
     let twice = [SDN.strip_suffix(b"\x1a").unwrap(), SDN].concat();
-    said(ofac([&twice, ALT, ADD, COMMENTS]), "sdn.csv, line 6: entity 1001 is there twice");
+    said(ofac([&twice, ALT, ADD, COMMENTS]), "sdn.csv, line 6: the id 1001 is used twice");
     let latin = [b"1001,\"K\xe9\"".as_slice(), b"\r\n"].concat();
     said(ofac([SDN, ALT, ADD, &latin]), "sdn_comments.csv, line 1: this is not UTF-8");
     let unclosed = text(SDN).replace("\"SDGT\"", "\"SDGT");
@@ -136,13 +136,15 @@ fn faults_name_the_file_and_the_line() {
 
     said(un::read(b""), "the UN list");
     said(un::read(&UN[..UN.len() - 3]), "the UN list");
-    said(un::read(&[UN, UN].concat()), "the UN list, line");
+    said(un::read(&[UN, UN].concat()), "something follows the end of the list");
+    said(un::read(&[UN, b"<MORE/>"].concat()), "something follows the end of the list");
+    said(un::read(b"<CONSOLIDATED_LIST/>"), "line 1: the list is empty");
     said(un::read(&without(UN, "</ENTITY>")), "the UN list, line");
     said(
         un::read(&without(UN, "<REFERENCE_NUMBER>XXi.002</REFERENCE_NUMBER>")),
         "an entry needs a reference number",
     );
-    said(un::read(text(UN).replace("XXi.002", "XXi.001").as_bytes()), "XXi.001 is there twice");
+    said(un::read(text(UN).replace("XXi.002", "XXi.001").as_bytes()), "XXi.001 is used twice");
     said(
         un::read(text(UN).replace("dateGenerated", "generated").as_bytes()),
         "line 2: dateGenerated",
@@ -177,7 +179,7 @@ fn faults_name_the_file_and_the_line() {
     said(own::read(text(OWN).replace("own-2", "decision").as_bytes()), "the id decision");
     said(
         own::read(text(OWN).replace("own-2", "own-1").as_bytes()),
-        "line 3: its id is there twice",
+        "line 3: this id is used twice",
     );
     said(
         own::read(

@@ -106,7 +106,7 @@ pub fn open_of_mode(tx: &mut dyn Tx, mode: Mode, rows_max: i64) -> Result<Vec<Hi
     tx.rows(&sql, values![mode, rows_max])?.into_iter().map(read).collect()
 }
 
-/// Identifiers of an account's senders or beneficiaries behind `after`, in rising order: one step
+/// Identifiers of an account's senders or beneficiaries above `after`, in rising order: one step
 /// of screening everybody again.
 pub fn ids_after(
     tx: &mut dyn Tx,

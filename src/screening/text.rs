@@ -55,8 +55,8 @@ const fn folded(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Whether a character is invisible (Unicode's Default_Ignorable_Code_Point, and the zero-width
-/// space). Such a character must not split or hide a name.
+/// Whether a character is invisible (Unicode's Default_Ignorable_Code_Point). Such a character must
+/// not split or hide a name.
 const fn is_invisible(letter: char) -> bool {
     matches!(letter,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'

@@ -101,12 +101,14 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                     open.push(ListElement { name, ..ListElement::default() });
                 }
             }
-            Event::Empty(start) => {
+            // An empty element says nothing.
+            Event::Empty(_) => {
+                if is_ended {
+                    return Err(fault("something follows the end of the list"));
+                }
                 if path.is_empty() {
                     return Err(fault("the list is empty"));
                 }
-                // An empty element says nothing.
-                let _ = start;
             }
             Event::End(_) => match open.pop() {
                 None => {
@@ -128,7 +130,8 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                         };
                         let entry = entry(&element, kind).map_err(|what| fault(&what))?;
                         if !ids.insert(entry.id.clone()) {
-                            return Err(fault(&format!("{} is there twice", entry.id)));
+                            let id = &entry.id;
+                            return Err(fault(&format!("the reference number {id} is used twice")));
                         }
                         if entries.len() == ENTRIES_MAX {
                             return Err(fault(&format!("more than {ENTRIES_MAX} entries")));
@@ -183,7 +186,7 @@ fn append(open: &mut [ListElement], text: &str, depth: usize) -> Result<(), Stri
     }
 }
 
-/// "2026-02-27T00:00:09.554Z", or a date alone, in Unix seconds.
+/// The Unix seconds of a time such as "2026-02-27T00:00:09.554Z", or of a date alone.
 fn generated(text: &str) -> Option<i64> {
     let day: jiff::civil::Date = text.get(..10)?.parse().ok()?;
     let seconds = text.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_second);

@@ -92,7 +92,7 @@ pub fn view(sender: Sender) -> SenderView {
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/senders", "Create a sender", route::refuse_before_live, create)
-            .checking_form_in_time(BirthDate::must_be_past)
+            .checking_form_by_time(BirthDate::must_be_past)
             .preflight(screen_ahead)
             .prefetching(|tx, _, form: &CreateSender| {
                 form.identification.as_ref().map_or(Ok(()), |_| secrets::prefetch_sealing_key(tx))

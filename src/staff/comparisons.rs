@@ -1,6 +1,8 @@
 //! Limits how many passwords are compared at once. A comparison takes 19 MiB and a processor, so
 //! few run at the same time, and those from one address run one after another. However many
 //! attempts one address sends, another address waits for only one of them.
+//!
+//! An address here is what `Place::network` gives, so that all of an IPv6 network count as one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

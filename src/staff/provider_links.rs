@@ -32,7 +32,8 @@ const LINKED_BY_EMAIL: &str =
 pub struct Vouched {
     pub issuer: String,
     pub subject: String,
-    /// An address that the provider verified, if the settings let such an address link an operator.
+    /// An e-mail address that the provider verified, if the settings let such an address link an
+    /// operator.
     pub email: Option<String>,
     /// Whether the settings say that the provider asks for a second factor.
     pub has_second_factor: bool,
@@ -128,7 +129,7 @@ pub fn sign_in(
     Ok(OutsideSignIn::Done { token, operator: operator.identity })
 }
 
-/// The operator whose name is the verified address, unless that operator is linked already.
+/// The operator whose name is the verified e-mail address, unless that operator is linked already.
 fn by_email(tx: &mut dyn Tx, vouched: &Vouched) -> Result<Option<Operator>, StoreError> {
     let Some(name) = vouched.email.as_deref().and_then(|email| super::name(email).ok()) else {
         return Ok(None);
@@ -150,8 +151,8 @@ fn refuse(
     log(tx, now, Action::SignInRefused, name, vouched, place)
 }
 
-/// Logs a sign-in, as an entry about the operator `name`. The person's identifier at the provider
-/// is left out, because that person may not be an operator.
+/// Logs a sign-in, as an entry about the operator `name`, which is empty if none was found. The
+/// person's identifier at the provider is left out, because that person may not be an operator.
 fn log(
     tx: &mut dyn Tx,
     now: &Now,

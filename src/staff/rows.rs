@@ -1,4 +1,7 @@
 //! The rows of operators, their sessions and failed attempts to sign in.
+//!
+//! The table `operator_identities` has the links of `provider_links`; it does not have what an
+//! [`OperatorIdentity`] has.
 
 use std::collections::BTreeSet;
 
@@ -81,7 +84,7 @@ pub fn set_disabled(tx: &mut dyn Tx, number: i64, is_disabled: bool) -> Result<(
     )
 }
 
-/// How the console looks for an operator.
+/// Stores the language and the theme that an operator chose for the console.
 pub fn set_preferences(
     tx: &mut dyn Tx,
     number: i64,
@@ -214,21 +217,21 @@ pub fn failures(
 }
 
 /// Counts one more failure of a subject. Answers `false`, and does not count it, if `failures_max`
-/// failures are counted already. A count that began at `ended_until` or earlier begins again at
-/// one. One statement judges and counts, so no failure is lost if two transactions meet.
+/// failures are counted already. A count that began at `window_begins_at` or earlier begins again
+/// at one. One statement judges and counts, so no failure is lost if two transactions meet.
 pub fn count_failure(
     tx: &mut dyn Tx,
     subject_hash: &[u8; 32],
     failures_max: i64,
     instant: i64,
-    ended_until: i64,
+    window_begins_at: i64,
 ) -> Result<bool, StoreError> {
     let counted = tx.execute(
         "INSERT INTO sign_in_failures AS f (subject_hash, count, first_at) VALUES (?1, 1, ?2) ON \
          CONFLICT (subject_hash) DO UPDATE SET count = CASE WHEN f.first_at > ?3 THEN f.count + 1 \
          ELSE 1 END, first_at = CASE WHEN f.first_at > ?3 THEN f.first_at ELSE ?2 END WHERE \
          f.first_at <= ?3 OR f.count < ?4",
-        values![subject_hash, instant, ended_until, failures_max],
+        values![subject_hash, instant, window_begins_at, failures_max],
     )?;
     Ok(counted > 0)
 }

@@ -13,6 +13,7 @@ const USE_SECONDS: i64 = 60;
 /// The address and the browser from which somebody signs in.
 #[derive(Clone)]
 pub struct Place {
+    /// An IP address, or `shell` for a command.
     pub address: String,
     /// Its `User-Agent`; empty where there is none.
     pub browser: String,
@@ -20,8 +21,8 @@ pub struct Place {
 
 impl Place {
     /// What failed attempts are counted by: an IPv4 address, or the /64 network of an IPv6 address,
-    /// because whoever has one of its addresses has them all. Text that is no address counts as it
-    /// is.
+    /// because whoever has one of its addresses has them all. Text that is no address, such as
+    /// `shell`, counts as it is.
     pub fn network(&self) -> String {
         match self.address.parse() {
             Ok(address) => network_of(address).to_string(),
@@ -42,7 +43,8 @@ pub struct Session {
     pub browser: String,
     pub language: String,
     pub theme: Theme,
-    /// Confirmed here, or asked for by the provider at the sign-in.
+    /// Whether the operator has confirmed one here, or signed in at a provider that asks for one,
+    /// as the settings say.
     pub has_second_factor: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Where operators are signed in. A session is a random token in a cookie; the store has its hash.
+//! The sessions of operators who are signed in. The browser has a session's random token in a
+//! cookie; the store has the token's hash.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -33,7 +34,8 @@ pub fn token_hash(token: &str) -> [u8; 32] {
 }
 
 /// Begins a session with a new token, whatever the browser had before. `has_other_factor` says that
-/// an OpenID Connect provider asked for the second factor.
+/// the operator signed in at an OpenID Connect provider which, as the settings say, asks for a
+/// second factor.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &mut Now,

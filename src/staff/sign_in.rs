@@ -106,8 +106,8 @@ pub fn attempt_locked_seconds(
 pub struct CountedAttempt {
     /// The operator whom it names.
     operator: Option<Operator>,
-    /// The `first_at` of the address's count that this attempt was added to. The count is taken
-    /// back only if it is still that one.
+    /// The `first_at` of the address's count that this attempt was added to. The attempt is taken
+    /// back only if the count is still that one.
     address_first_at: i64,
 }
 
@@ -131,6 +131,7 @@ impl CountedAttempt {
     }
 }
 
+/// What [`count`] answers if a subject is locked.
 fn locked(
     tx: &mut dyn Tx,
     now: &Now,
@@ -286,8 +287,8 @@ fn count_failure(
     now: &Now,
     (subject_hash, failures_max): Subject,
 ) -> Result<bool, StoreError> {
-    let ended_until = now.instant() - FAILURES_SECONDS;
-    rows::count_failure(tx, &subject_hash, failures_max, now.instant(), ended_until)
+    let window_begins_at = now.instant() - FAILURES_SECONDS;
+    rows::count_failure(tx, &subject_hash, failures_max, now.instant(), window_begins_at)
 }
 
 /// Counts a failure from an address, such as a provider's answer that is invalid.

@@ -150,8 +150,8 @@ pub fn confirm(
     Ok(Some(codes))
 }
 
-/// Whether a code of the app is right now, without using it up: for a database that takes no
-/// writes.
+/// Whether a code of the app is valid at `instant` and was not used before. Does not use it up: for
+/// a database that takes no writes.
 pub fn fits(
     sealer: &Sealer,
     operator: &Operator,

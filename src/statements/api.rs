@@ -12,7 +12,7 @@ crate::string_enum!(
     StatementFormat { Json "json", Csv "csv" }
 );
 
-/// The parameters of a statement. None of them selects rows by a column.
+/// The parameters of a statement. Unlike the filters of a list, they name no columns.
 const PARAMETERS: &[Filter] = &[
     Filter::new("from", FilterKind::Time),
     Filter::new("to", FilterKind::Time),
@@ -39,6 +39,7 @@ fn show(
             _ => None,
         })
     };
+    // A period excludes its end, so one second more includes the present.
     let to = time("to").unwrap_or_else(|| context.now.business() + 1);
     let from = time("from").unwrap_or_else(|| (to - PERIOD_SECONDS_DEFAULT).max(0));
     let refused = |name: &str, message: String| {

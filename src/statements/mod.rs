@@ -1,7 +1,9 @@
-//! Statements: what one account's transfers moved in a period, from the deposit's hash to the
-//! bank's reference, with opening + movements = closing in every currency. What came in and left is
-//! the sum of the book's postings in the period. Opening and closing are the sums of all postings
-//! before its start and before its end. Everything else describes the transfer as it is now.
+//! Statements: what one account's transfers moved in a period. A row leads from the hashes of a
+//! transfer's deposits to the bank's reference. In every currency, opening + movements = closing.
+//!
+//! What came in and what left are sums of the period's ledger postings into the compartments and
+//! out of them. Opening and closing are what the compartments held at the start and at the end of
+//! the period. Everything else describes the transfer as it is now.
 
 pub mod api;
 pub mod rows;
@@ -31,7 +33,7 @@ pub const PERIOD_SECONDS_DEFAULT: i64 = 30 * 86_400;
 
 crate::string_enum!(StatementWord { Statement "statement" });
 
-/// What one transfer moved in the period, and what it is about.
+/// What one transfer moved in the period. The other fields show the transfer as it is now.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StatementRow")]
 pub struct StatementRow {
@@ -58,7 +60,7 @@ pub struct StatementRow {
     pub settled_at: Option<i64>,
     /// INR that was bought in the period.
     pub inr_in: Money,
-    /// INR that left in the period: paid out, or given back by a failed payout.
+    /// INR that left in the period: paid out, or exchanged back into USDT after a failed payout.
     pub inr_out: Money,
     /// USDT of refunds that are confirmed on chain.
     pub refunded: Money,
@@ -91,8 +93,9 @@ pub struct Statement {
 }
 
 fn too_many() -> Refusal {
-    let message =
-        format!("The period moves more than {TRANSFERS_MAX} transfers: choose a shorter one.");
+    let message = format!(
+        "More than {TRANSFERS_MAX} transfers moved money in this period: choose a shorter period."
+    );
     Refusal::field(Code::RequestQueryParameterInvalid, "to", message)
 }
 
@@ -105,7 +108,8 @@ pub fn compose(
     from: i64,
     to: i64,
 ) -> Result<Statement, OperationError> {
-    // At most two currencies for each transfer, and one row more to notice that there are more.
+    // A transfer has a row for each of at most two currencies. One row more than that shows that
+    // there are too many transfers.
     let moved = rows::moved(tx, scope, from, to, TRANSFERS_MAX as i64 * 2 + 1)?;
     let mut data: Vec<StatementRow> = Vec::new();
     for moved in moved {
@@ -123,14 +127,14 @@ pub fn compose(
         match moved.currency {
             Currency::Inr => (row.inr_in, row.inr_out) = (came, left),
             Currency::Usdt => (row.usdt_in, row.usdt_out) = (came, left),
-            Currency::Usd => return Err(StoreError::Broken("the book holds USD".into()).into()),
+            Currency::Usd => return Err(StoreError::Broken("the ledger holds USD".into()).into()),
         }
     }
-    let opening = rows::standing(tx, scope, from)?;
-    let closing = rows::standing(tx, scope, to)?;
-    let at = |standing: &[rows::Standing], currency| {
+    let opening = rows::compartment_sums(tx, scope, from)?;
+    let closing = rows::compartment_sums(tx, scope, to)?;
+    let of = |sums: &[rows::CompartmentSum], currency| {
         Money::new(
-            standing.iter().find(|found| found.currency == currency).map_or(0, |found| found.units),
+            sums.iter().find(|sum| sum.currency == currency).map_or(0, |sum| sum.units),
             currency,
         )
     };
@@ -147,9 +151,9 @@ pub fn compose(
         }
         let total = StatementTotal {
             currency,
-            opening: at(&opening, currency),
+            opening: of(&opening, currency),
             movements,
-            closing: at(&closing, currency),
+            closing: of(&closing, currency),
         };
         if total.opening.plus(total.movements)? != total.closing {
             return Err(StoreError::Broken("a statement does not add up".into()).into());
@@ -167,7 +171,7 @@ pub fn compose(
 }
 
 fn row(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<StatementRow, StoreError> {
-    let lost = || StoreError::Broken(format!("the book names {id}, which is not there"));
+    let lost = || StoreError::Broken(format!("the ledger names {id}, which is not there"));
     let transfer = transfers::rows::find(tx, scope, id)?.ok_or_else(lost)?;
     let payout =
         transfer.payout_id.map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();

@@ -1,4 +1,4 @@
-//! Sums of the book over a period.
+//! The SQL of statements: sums of ledger postings, and hashes of deposits and refunds.
 
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Scope, StoreError};
@@ -17,20 +17,25 @@ const OUT: &str = "CASE WHEN credit_account IN ('available', 'processing', 'payo
     ELSE 0 END";
 
 /// The sum of the compartments at a moment, in one currency.
-pub struct Standing {
+pub struct CompartmentSum {
     pub currency: Currency,
     pub units: i64,
 }
 
 /// The sums of the compartments before a moment of business time, in Unix seconds.
-pub fn standing(tx: &mut dyn Tx, scope: Scope, before: i64) -> Result<Vec<Standing>, StoreError> {
+pub fn compartment_sums(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    before: i64,
+) -> Result<Vec<CompartmentSum>, StoreError> {
     let sql = format!(
         "SELECT currency, CAST(SUM({IN}) - SUM({OUT}) AS BIGINT) FROM ledger_postings WHERE scope \
          = ?1 AND posted_at < ?2 \
          GROUP BY currency ORDER BY currency"
     );
-    let read =
-        |mut row: Row| Ok(Standing { currency: row.word(Currency::parse)?, units: row.int()? });
+    let read = |mut row: Row| {
+        Ok(CompartmentSum { currency: row.word(Currency::parse)?, units: row.int()? })
+    };
     tx.rows(&sql, values![scope, before])?.into_iter().map(read).collect()
 }
 
@@ -72,8 +77,9 @@ pub fn moved(
 pub struct Completed {
     /// The hashes of the first [`HASHES_MAX`] of them.
     pub hashes: Vec<String>,
-    /// How many there are, and their sum in millionths of a token.
+    /// How many there are, also those whose hashes are not listed.
     pub count: i64,
+    /// Their sum in millionths of a token.
     pub units: i64,
 }
 

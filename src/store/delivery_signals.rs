@@ -40,7 +40,7 @@ impl DeliverySignals {
         });
     }
 
-    /// Deliveries of any endpoints may be due.
+    /// Deliveries may be due, and it is not known of which endpoints.
     pub fn tell(&self) {
         self.change(|waiting| waiting.others = true);
     }

@@ -44,7 +44,7 @@ impl From<WaitRefused> for Refusal {
     }
 }
 
-/// The requests of one account that wait.
+/// The requests of one account and mode that wait.
 struct ScopeWaits {
     count: usize,
     told: Arc<Notify>,
@@ -109,7 +109,7 @@ impl EventWaits {
         }
     }
 
-    /// Wakes the requests of each account whose newest event has changed.
+    /// Wakes the requests of each account whose newest event is not the one of the last call.
     pub fn tell_newest(&self, newest: &[(Scope, u128)]) {
         let mut state = self.state();
         for (scope, id) in newest {
@@ -191,7 +191,7 @@ mod tests {
     use crate::kernel::Mode;
 
     #[test]
-    fn an_event_wakes_its_account_alone_and_none_that_came_before_the_wait() {
+    fn an_event_wakes_its_account_alone_and_one_before_the_wait_wakes_nobody() {
         let waits = Arc::<EventWaits>::default();
         let (own, other) = (Scope::new(1, Mode::Test), Scope::new(1, Mode::Live));
         waits.tell(own);

@@ -210,14 +210,14 @@ impl Database {
 enum Engine {
     Embedded {
         embedded: Embedded,
-        /// Apart from those of scans, so that no number of scans delays a read by key.
+        /// Permits of reads by key, which no number of scans can take.
         points: Arc<Semaphore>,
         scans: Arc<Semaphore>,
     },
     Postgres {
         postgres: Postgres,
-        /// Fewer than the connections that read, if there are several: the others are kept for
-        /// reads by key.
+        /// Permits of scans. If several connections read, there are fewer permits than connections,
+        /// so that some connections stay free for reads by key.
         scans: Arc<Semaphore>,
     },
 }
@@ -247,8 +247,8 @@ async fn wait_for_permit(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermi
 impl Store {
     /// Opens the store that a configuration names. On the embedded store `epilogue` sequences
     /// events. On PostgreSQL, `connections_count` is the number of connections, and `is_node` says
-    /// that this process serves, unlike a command beside the nodes. `judge` may refuse the database
-    /// as it is found, before it is migrated or changed otherwise; an empty one has no tables then.
+    /// that this process serves, unlike a command beside the nodes. `judge` sees the database
+    /// before it is migrated, and may refuse it; an empty one has no tables then.
     pub async fn open_database(
         database: &Database,
         clock: Clock,

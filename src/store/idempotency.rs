@@ -16,7 +16,7 @@ const fn kept_seconds(now: &Now) -> i64 {
 /// How a stored body is encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyForm {
-    /// Packed with the first dictionary of `pack`.
+    /// Packed with the dictionary of `pack`.
     Packed,
     /// The answer shows a webhook secret, so it is encrypted at rest.
     Sealed,
@@ -177,18 +177,18 @@ fn claim_first(
     let insert = "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3) ON \
      CONFLICT (part, key_hash) DO NOTHING";
     let inserted =
-        tx.execute(insert, values![segment, &claim.key_hash, answer_id]).map_err(while_locked)?;
+        tx.execute(insert, values![segment, &claim.key_hash, answer_id]).map_err(refuse_locked)?;
     if inserted == 1 {
         return Ok(Claiming::Slot(Slot::Claimed(answer_id)));
     }
     match find(tx, now, claim, seal)? {
         FoundKey::Answer(answer) => {
             // Locking the row writes to the log, so this commit too waits for a synchronous
-            // standby. The first request may have stopped waiting for it, and its answer must not
-            // leave before the standby has it.
+            // standby. The first request may have given up that wait, and its answer must not leave
+            // before the standby has its commit.
             let lock = "SELECT part FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 FOR \
              SHARE";
-            tx.rows(lock, values![segment, &claim.key_hash]).map_err(while_locked)?;
+            tx.rows(lock, values![segment, &claim.key_hash]).map_err(refuse_locked)?;
             Ok(Claiming::Answered(answer))
         }
         FoundKey::Expired { segment, answer_id: expired } => {
@@ -196,7 +196,7 @@ fn claim_first(
              = ?2 AND answer_id = ?4";
             match tx
                 .execute(renew, values![segment, &claim.key_hash, answer_id, &expired])
-                .map_err(while_locked)?
+                .map_err(refuse_locked)?
             {
                 1 => Ok(Claiming::Slot(Slot::Claimed(answer_id))),
                 _ => Err(StoreError::Conflict("an idempotency key was used again").into()),
@@ -206,7 +206,8 @@ fn claim_first(
     }
 }
 
-fn while_locked(error: StoreError) -> OperationError {
+/// Makes a lock on the key's row a refusal: the first request with the key still runs.
+fn refuse_locked(error: StoreError) -> OperationError {
     match error {
         StoreError::Locked => still_running().into(),
         error => error.into(),

@@ -109,8 +109,8 @@ pub(super) trait Job: Send {
     /// Whether the job can run once more after a commit of unknown outcome: it then finds out
     /// whether the commit took place, and changes nothing twice.
     fn is_keyed(&self) -> bool;
-    /// Returns the answer to the caller: `Ok` after the commit, otherwise the reason why nothing
-    /// was kept.
+    /// Returns the answer to the caller. `Ok` if the store did what [`Job::run`] asked for: it kept
+    /// the effects, or undid them. `Err` says why nothing was kept, or why that is not known.
     fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 

@@ -141,7 +141,7 @@ mod tests {
             );
             assert!(stored.len() <= 1 + BLOCK_BYTES + count * 2, "two bytes a key");
             let false_count = keys(50_000, 2).iter().filter(|key| filter.may_hold(key)).count();
-            // 0.1 % is expected of full blocks; a filter of one block may be a little fuller.
+            // 0.1 % is expected of full blocks; some blocks may be a little fuller than others.
             assert!(false_count < 100, "{false_count} of 50000 perhaps held, with {count} keys");
         }
     }

@@ -162,8 +162,7 @@ impl KeySegments {
                 keys.push(row.array()?);
             }
         }
-        // Some of the counted keys were undone. With fewer than half of a segment's rows, it stays
-        // open.
+        // Counted keys may have been undone. A segment that is less than half full stays open.
         if keys.len() < self.keys_max / 2 {
             self.newest_keys_count = keys.len();
             return Ok(());

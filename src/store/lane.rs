@@ -32,7 +32,7 @@ const GROUPS_WITH_SAVEPOINTS: u32 = 64;
 
 enum LaneMessage {
     Job(Box<dyn Job>),
-    /// Copies the log into the database file and ends the lane.
+    /// Copies SQLite's log (WAL) into the database file and ends the lane.
     Close(oneshot::Sender<()>),
 }
 
@@ -110,7 +110,7 @@ impl Embedded {
             epilogue,
             signals,
             stats,
-            group_last: 0,
+            last_group_jobs_count: 0,
             groups_with_savepoints_left: 0,
             key_segments,
             data_version: None,
@@ -181,7 +181,8 @@ struct Lane {
     epilogue: Epilogue,
     signals: Arc<Signals>,
     stats: Arc<LaneStats>,
-    group_last: usize,
+    /// The number of jobs in the last group.
+    last_group_jobs_count: usize,
     /// How many of the next groups run with savepoints from the start.
     groups_with_savepoints_left: u32,
     key_segments: KeySegments,
@@ -216,7 +217,7 @@ impl Lane {
             }
             self.linger(messages, &mut group, &mut closing);
             if !group.is_empty() {
-                self.group_last = group.len();
+                self.last_group_jobs_count = group.len();
                 self.commit(group);
             }
         }
@@ -241,7 +242,7 @@ impl Lane {
         const LINGER_MICROSECONDS_MAX: u64 = 400;
         // If no job comes for this long, the wait ends early.
         const SILENCE_MICROSECONDS_MAX: u64 = 60;
-        if group.len() * 2 > self.group_last {
+        if group.len() * 2 > self.last_group_jobs_count {
             return;
         }
         let end = std::time::Instant::now() + Duration::from_micros(LINGER_MICROSECONDS_MAX);
@@ -379,7 +380,9 @@ impl Lane {
                 run_again.set(true);
             }
             if run_again.get() {
-                return Err(StoreError::Broken("a part was not undone".into()));
+                return Err(StoreError::Broken(
+                    "a part of the transaction has to be undone; the group runs again".into(),
+                ));
             }
         }
         if self.fault == InjectedFault::AnswerBeforeCommit {
@@ -491,7 +494,7 @@ mod tests {
                     told = told => told.unwrap(),
                 }
             } else {
-                // There is no permit for it, so that it hangs up before anything of it runs.
+                // There is no permit for it, so its caller hangs up before its work begins.
                 assert!((&mut read).now_or_never().is_none());
             }
         }

@@ -1,8 +1,8 @@
 //! Leases: which node does what only one node may do at a time.
 //!
 //! A lease ends by itself when its holder has not renewed it for a while, and each new holder gets
-//! a higher token. A transaction that must not run for an earlier holder begins with
-//! [`Lease::lock`], which locks the lease's row, so that no other node takes the lease before the
+//! a higher token. A transaction that only the present holder may commit begins with
+//! [`Lease::lock`]. That locks the lease's row, so that no other node takes the lease before the
 //! commit.
 
 use super::Tx;

@@ -49,8 +49,8 @@ fn object_condition(column: &str, rising: bool, has_cursor: bool) -> String {
     }
 }
 
-/// [`read`] with further conditions. Each is SQL over the table's columns, and the number that
-/// stands for its `?`.
+/// [`read`] with further conditions. Each is SQL over the table's columns with one `?`, and the
+/// number to put there.
 pub fn read_with(
     tx: &mut dyn Tx,
     listing: &Listing<'_>,

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use super::{Tx, failpoint, meta};
 use crate::kernel::{ObjectKind, StoreError};
 
-/// Every schema this binary knows, oldest first: the files of `migrations/`, which the build finds.
+/// Every migration this binary knows, oldest first: the files of `migrations/`, which the build
+/// finds. The number of a schema is how many of them have run.
 /// Append one; never edit one that was released.
 const MIGRATIONS: &[&str] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
@@ -27,9 +28,10 @@ pub fn schema_known() -> i64 {
     migrations().len() as i64
 }
 
-/// The oldest binary that can still work after this one has migrated, by the schema it knows. Leave
-/// it as it is for a migration that only adds. Raise it for one that removes something that an
-/// older binary uses; such a migration comes one release after the code stopped using it.
+/// The lowest schema that an older binary must know to work with a database that this one has
+/// migrated. Leave it as it is for a migration that only adds. Raise it for one that removes
+/// something that an older binary uses; such a migration comes one release after the code stopped
+/// using it.
 const SCHEMA_OLDEST_COMPATIBLE: i64 = 1;
 
 /// The schema a database has; 0 for an empty one.
@@ -47,7 +49,7 @@ pub fn schema_version(tx: &mut dyn Tx) -> Result<i64, StoreError> {
 }
 
 const SCHEMA: &str = "schema_version";
-/// The oldest binary that can work beside the newest one that migrated, by the schema it knows.
+/// [`SCHEMA_OLDEST_COMPATIBLE`] of the newest binary that migrated this database.
 const SCHEMA_COMPATIBLE: &str = "schema_version_beside";
 /// How many statements of the next migration have run already.
 const SCHEMA_STEPS: &str = "schema_steps";
@@ -90,7 +92,7 @@ fn write_version(tx: &mut dyn Tx, index: usize) -> Result<(), StoreError> {
     meta::write(tx, SCHEMA_COMPATIBLE, SCHEMA_OLDEST_COMPATIBLE.to_string().as_bytes())
 }
 
-/// Brings an older schema up to date. `Err` for a newer schema.
+/// Brings an older schema of the embedded store up to date. `Err` for a newer schema.
 pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let found = schema_version(tx)?;
     for (index, text) in missing(tx, found)? {
@@ -235,7 +237,8 @@ const MINTED: &[(&str, &str, Option<&str>)] = &[
     ("bank_statement_lines", "id", None),
 ];
 
-/// The highest identifier in the store. Reads only the end of each account's rows.
+/// The highest identifier in the tables of callers' objects and in [`MINTED`]. Reads only the end
+/// of each account's rows.
 pub fn highest_id(tx: &mut dyn Tx) -> Result<u128, StoreError> {
     let mut highest = 0;
     let objects = ObjectKind::ALL.iter().filter_map(|kind| kind.table());

@@ -270,7 +270,7 @@ impl Row {
     }
 }
 
-/// What to do once this transaction has committed.
+/// What a transaction tells its process once it has committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Signal {
     /// Outbox rows were written: the sequencer has work.
@@ -323,10 +323,11 @@ pub trait Tx {
     /// Undoes what was done since the innermost savepoint began, and ends it.
     fn rollback_and_release(&mut self) -> Result<(), StoreError>;
     /// Undoes what was done since the innermost savepoint began and leaves it open. On the embedded
-    /// store the lane opens a savepoint for each job. On PostgreSQL, if no savepoint is open, the
-    /// whole transaction is undone and begins again.
+    /// store the lane opens one for each job. SQLite may have none for it: if the job has changed
+    /// rows then, its whole group is undone and runs again (`sqlite::Undo`). On PostgreSQL, if no
+    /// savepoint is open, the whole transaction is undone and begins again.
     fn rollback_to(&mut self) -> Result<(), StoreError>;
-    /// Wakes a worker once this transaction has committed.
+    /// Sends a signal once this transaction has committed.
     fn signal(&mut self, signal: Signal);
     /// Whether transactions that run now can still commit an object with an identifier below
     /// `last_id`. Only a view asks: after it has read a page, or to wait for earlier transactions

@@ -16,13 +16,13 @@ use crate::kernel::StoreError;
 pub const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// How long a statement waits for another process, such as `hundi keys create` beside a server.
 const BUSY_SECONDS_MAX: u64 = 5;
-/// Pages that the log may hold before a commit copies it into the database file. A row that changes
-/// several times until then is written to that file once.
+/// Pages that the log (WAL) may hold before a commit copies it into the database file. A row that
+/// changes several times until then is written to that file once.
 pub const CHECKPOINT_PAGES: i64 = 10_000;
 const STATEMENTS_CACHED_MAX: usize = 256;
-/// How much of the database a connection keeps in memory. The writer keeps less. Its keys are
-/// appended or lie close together, so it needs few pages a second time, and each commit that splits
-/// a page searches everything that it keeps.
+/// How much of the database a connection keeps in memory. The writer keeps less: the keys that it
+/// inserts are appended or lie close together, so it needs few pages a second time. And each commit
+/// that splits a page searches everything that the writer keeps.
 const READER_CACHE_KIBIBYTES: i64 = 16 * 1024;
 const WRITER_CACHE_KIBIBYTES: i64 = 8 * 1024;
 /// How much of the file a reading connection maps into memory instead of copying it, so that a
@@ -66,7 +66,7 @@ pub fn store_error(error: rusqlite::Error) -> StoreError {
 }
 
 /// Refuses a SQLite that could lose data.
-pub fn assert_version(version_number: i32) -> Result<(), StoreError> {
+pub fn check_version(version_number: i32) -> Result<(), StoreError> {
     if version_number < SQLITE_VERSION_MIN {
         return Err(StoreError::Broken(format!(
             "SQLite {} is too old: versions before 3.51.3 can corrupt a database in WAL mode; \
@@ -79,7 +79,7 @@ pub fn assert_version(version_number: i32) -> Result<(), StoreError> {
 
 /// Opens the connection that writes. Creates the file if it does not exist.
 pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
-    assert_version(rusqlite::version_number())?;
+    check_version(rusqlite::version_number())?;
     make_private(path)?;
     let connection = Connection::open(path).map_err(|error| {
         StoreError::Unavailable(format!("cannot open the database {}: {error}", path.display()))
@@ -273,7 +273,9 @@ impl<'c> SqliteTx<'c> {
             _ => None,
         }
     }
-    fn undo_nothing_or_all(&self, run_again: &RunAgain) -> Result<(), StoreError> {
+    /// Undoes a part without a savepoint. If it changed no row, there is nothing to undo. Otherwise
+    /// this sets the mark, and `Err` ends the transaction, which its owner runs again.
+    fn run_again_if_changed(&self, run_again: &RunAgain) -> Result<(), StoreError> {
         if self.connection.total_changes() == self.changes_before_savepoint {
             return Ok(());
         }
@@ -286,7 +288,7 @@ impl<'c> SqliteTx<'c> {
         }
         if let Some(run_again) = self.without_savepoint() {
             self.savepoints_open = 0;
-            return if keep { Ok(()) } else { self.undo_nothing_or_all(run_again) };
+            return if keep { Ok(()) } else { self.run_again_if_changed(run_again) };
         }
         let (undo, release) = match self.savepoints_open {
             1 => ("ROLLBACK TO savepoint_1", "RELEASE savepoint_1"),
@@ -411,7 +413,7 @@ impl Tx for SqliteTx<'_> {
             1 => "SAVEPOINT savepoint_1",
             2 => "SAVEPOINT savepoint_2",
             _ => {
-                return Err(StoreError::Broken("savepoints nest at most twice".into()));
+                return Err(StoreError::Broken("at most two savepoints can be open".into()));
             }
         })
     }
@@ -427,7 +429,7 @@ impl Tx for SqliteTx<'_> {
     fn rollback_to(&mut self) -> Result<(), StoreError> {
         self.signals.undo(self.savepoints_open);
         if let Some(run_again) = self.without_savepoint() {
-            return self.undo_nothing_or_all(run_again);
+            return self.run_again_if_changed(run_again);
         }
         self.run(match self.savepoints_open {
             1 => "ROLLBACK TO savepoint_1",
@@ -585,7 +587,7 @@ mod tests {
 
     #[test]
     fn an_old_sqlite_is_refused_and_ours_is_not() {
-        assert!(assert_version(3_051_002).is_err());
-        assert!(assert_version(rusqlite::version_number()).is_ok());
+        assert!(check_version(3_051_002).is_err());
+        assert!(check_version(rusqlite::version_number()).is_ok());
     }
 }

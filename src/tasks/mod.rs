@@ -6,8 +6,8 @@ mod rows;
 use crate::kernel::{Id, IdKind, InternalId, Now, Scope, StoreError};
 use crate::store::{Signal, Tx};
 pub use rows::{
-    clock_offset_behind, due, first_due_of, make_all_due_earlier, make_due_earlier, next_due,
-    put_off, remove,
+    clock_offset_behind, due, first_due_of, make_all_due_earlier, make_due_earlier,
+    next_due_milliseconds, put_off, remove,
 };
 
 crate::string_enum!(
@@ -36,7 +36,7 @@ pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
 
 #[derive(Debug)]
 pub struct Task {
-    /// By the store's clock, since 1970, whatever the account's test clock shows.
+    /// Unix milliseconds by the store's clock, whatever the account's test clock shows.
     pub due_milliseconds: i64,
     pub id: InternalId,
     pub scope: Scope,
@@ -51,7 +51,8 @@ impl Task {
     }
 }
 
-/// Writes a task that is due at a business time of the account that `now` has entered.
+/// Writes a task that is due at a business time of its account, which `now` must have entered
+/// ([`Now::enter_account`]).
 pub fn schedule<K: IdKind>(
     tx: &mut dyn Tx,
     now: &mut Now,

@@ -80,7 +80,7 @@ pub fn clock_offset_behind(
 }
 
 /// When the next task is due, by the store's clock.
-pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
+pub fn next_due_milliseconds(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
     let row =
         tx.row("SELECT due_milliseconds FROM tasks ORDER BY due_milliseconds, id LIMIT 1", &[])?;
     row.map(|mut row| row.int()).transpose()
@@ -110,8 +110,9 @@ pub fn make_all_due_earlier(tx: &mut dyn Tx, milliseconds: i64) -> Result<u64, S
     tx.execute("UPDATE tasks SET due_milliseconds = due_milliseconds - ?1", values![milliseconds])
 }
 
-/// Makes those tasks of an account due earlier whose due times were computed with its test clock
-/// `from_seconds` ahead, because the clock is now `to_seconds` ahead.
+/// Adjusts tasks of an account whose test clock was `from_seconds` ahead and is now `to_seconds`
+/// ahead. Those whose due times were computed with the earlier offset become due earlier by the
+/// difference.
 pub fn make_due_earlier(
     tx: &mut dyn Tx,
     scope: Scope,

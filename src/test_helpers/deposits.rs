@@ -62,7 +62,7 @@ fn deposit(
             .into());
     }
     let missing = if funding::takes_money(found.status) {
-        funding::missing_beside_pending(context.tx, &found)?
+        funding::still_to_send(context.tx, &found)?
     } else {
         Money::zero(found.expected.currency)
     };

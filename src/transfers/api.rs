@@ -335,7 +335,7 @@ pub fn locate(context: &mut Context<'_>) -> Result<Transfer, OperationError> {
 }
 
 /// What is wrong with a request's `funding`: a chain that the mode does not accept, or a refund
-/// address that is none of this chain.
+/// address of another chain.
 fn funding_refused(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
     let (Ok(ports), Some(funding)) = (services.ports(scope.mode()), body.get("funding")) else {
         return Vec::new();

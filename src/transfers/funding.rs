@@ -195,7 +195,8 @@ fn credit(
     }
     transfer.received = transfer.received.plus(amount)?;
     if transfer.status == TransferStatus::FundingHold {
-        // More money in a hold raises what was received; status and reason stay.
+        // More money in a hold raises what was received. Status and reason stay, unless the payer's
+        // address is a hit that is not cleared: then the hold becomes a review.
         arrive(tx, now, LedgerEntryKind::DepositHeld, LedgerAccount::Hold)?;
         if is_suspect {
             holds::begin_review(tx, now, transfer)?;
@@ -320,9 +321,10 @@ pub fn missing(transfer: &Transfer) -> Result<Money, StoreError> {
     Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })
 }
 
-/// What the payer still has to send: what is neither received nor on its way; zero if nothing is. A
-/// payer who is asked for [`missing`] would send the money on its way a second time.
-pub fn missing_beside_pending(tx: &mut dyn Tx, transfer: &Transfer) -> Result<Money, StoreError> {
+/// What the payer still has to send: what is neither received nor on its way; zero if that is
+/// nothing. [`missing`] includes what is on its way, and a payer who is asked for that much pays
+/// part of it twice.
+pub fn still_to_send(tx: &mut dyn Tx, transfer: &Transfer) -> Result<Money, StoreError> {
     let (scope, asset) = (transfer.scope, &transfer.asset);
     let pending = deposits::rows::pending_units_of_transfer(tx, scope, transfer.id, asset)?;
     let missing = missing(transfer)?;

@@ -185,11 +185,11 @@ pub struct NewTransfer {
     pub metadata: Metadata,
 }
 
-/// Creates a transfer with a deposit address of its own. Refused first: a pause of transfers, and a
-/// bank that takes no NRE payments. Refused next, together: all IDs that name nothing. Refused
-/// last, together: everything else that breaks a rule. Answers 503 while transfers are paused,
-/// while the chain is not followed with the configured token contract, and while no deposit address
-/// is ready.
+/// Creates a transfer with a deposit address of its own. Refuses for the first of these reasons
+/// that applies: transfers are paused; the bank takes no NRE payments; IDs name nothing (all of
+/// them are reported); other rules are broken (all are reported). Answers 503 while transfers are
+/// paused, while the chain is not followed with the configured token contract, and while no deposit
+/// address is ready.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,

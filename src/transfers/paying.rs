@@ -23,8 +23,8 @@ use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 
-/// How many payouts [`submit_each`] reads with one query.
-pub(super) const HELD_PAYOUTS_PAGE: i64 = 1_000;
+/// The most payouts that [`submit_each`] reads with one query.
+pub(super) const PAYOUTS_PAGE_MAX: i64 = 1_000;
 
 fn transfer_and_beneficiary(
     tx: &mut dyn Tx,
@@ -49,8 +49,8 @@ pub(super) fn fund(
 }
 
 /// Begins the payout with the money in the ledger account `from`, which is at least the amount. The
-/// excess is refunded for `excess_reason`. Money owed back belongs in `hold`, so if `from` is
-/// `hold`, the excess is not posted.
+/// excess is refunded for `excess_reason`. It is posted to `hold`, where all money owed back is,
+/// unless it is there already.
 pub(super) fn fund_from(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -196,7 +196,7 @@ pub fn submit(
 /// when a pause of payouts was lifted.
 pub fn submit_waiting(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
     submit_each(tx, now, scope, |tx, after| {
-        payouts::rows::waiting(tx, scope, after, HELD_PAYOUTS_PAGE)
+        payouts::rows::waiting(tx, scope, after, PAYOUTS_PAGE_MAX)
     })
 }
 
@@ -234,7 +234,7 @@ fn inquire_later(
 }
 
 /// Schedules a question to the bank about a payout; `due` is business time in milliseconds. Only a
-/// rail with `Reporting::Asked` is asked, today the simulated one. For others this does nothing.
+/// rail with `Reporting::Polled` is asked, today the simulated one. For others this does nothing.
 fn inquire_at(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -242,7 +242,7 @@ fn inquire_at(
     payout: &Payout,
     due: i64,
 ) -> Result<(), StoreError> {
-    if services.ports(payout.scope.mode())?.rail.reporting() == Reporting::Told {
+    if services.ports(payout.scope.mode())?.rail.reporting() == Reporting::Pushed {
         return Ok(());
     }
     tasks::schedule(tx, now, payout.scope, TaskKind::PayoutInquire, payout.id, due)
@@ -475,7 +475,7 @@ pub fn resume_held(
     beneficiary_id: Id<kind::Beneficiary>,
 ) -> Result<(), StoreError> {
     submit_each(tx, now, scope, |tx, after| {
-        let page = HELD_PAYOUTS_PAGE;
+        let page = PAYOUTS_PAGE_MAX;
         payouts::rows::on_hold_of_beneficiary(tx, scope, beneficiary_id, after, page)
     })
 }

@@ -14,7 +14,7 @@ async fn every_held_payout_to_a_beneficiary_is_resumed_however_many_there_are() 
     let folder = std::env::temp_dir().join(format!("hundi-paying-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let store = Store::open(&folder.join("paying.db"), Clock::System, no_epilogue).unwrap();
-    let held = paying::HELD_PAYOUTS_PAGE + 1;
+    let held = paying::PAYOUTS_PAGE_MAX + 1;
     let resumed = store.write(move |tx: &mut dyn Tx, now: &mut Now| {
         let (beneficiary_id, other_id) = (now.mint(), now.mint());
         for number in 0..=held {

@@ -98,7 +98,7 @@ pub fn refund_unmatched(
 }
 
 /// Records that the chain confirmed a refund: the money has left. A principal refund also ends its
-/// transfer as `refunded`. The caller checks that the refund may be sent.
+/// transfer as `refunded`. Whoever calls this has to check that the refund may be sent.
 pub fn confirm(
     tx: &mut dyn Tx,
     now: &mut Now,

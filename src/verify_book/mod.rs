@@ -43,8 +43,9 @@ pub fn key_fault(
     }))
 }
 
-/// Opens every sealed value with one of `keys`, and counts the values of each key. It is a fault if
-/// no key opens a value, or if none of the keys belongs to the database.
+/// Opens every sealed value with one of `keys`, and counts the values of each key. A value that
+/// none of the keys opens is a fault. So is the lack of a key that belongs to the database; then
+/// nothing else is checked.
 pub fn sealed_values(
     database: &Database,
     keys: &[[u8; KEY_BYTES]],
@@ -56,7 +57,7 @@ pub fn sealed_values(
         return Ok(report);
     }
     let found = database.examine(|tx| {
-        // `run` reports another schema as a fault, and a new database has no sealed values.
+        // `run` reports another schema version as a fault, and a new database has no sealed values.
         if migrate::schema_version(tx)? != migrate::schema_known()
             || meta::read(tx, secrets::VERIFIER)?.is_none()
         {
@@ -87,7 +88,8 @@ pub fn sealed_values(
     Ok(report)
 }
 
-/// Runs all checks but that of sealed values. If the schema is another one, that is the only fault.
+/// Runs all checks but that of sealed values. If the schema has another version than this program
+/// knows, that is the only fault reported.
 fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
     let mut report = BookReport::default();
     let version = migrate::schema_version(tx)?;

@@ -34,7 +34,7 @@ pub const PATH: ResourcePath = ResourcePath {
     description: "Receivers of events, and the deliveries to them.",
 };
 
-/// How many attempts a delivery shows, the newest: those of two whole schedules.
+/// The newest attempts that a delivery shows: as many as two whole schedules have.
 const ATTEMPTS_SHOWN_MAX: i64 = 28;
 /// The last second of the year 9999, the latest that RFC 3339 can write.
 const SECONDS_MAX: i64 = 253_402_300_799;
@@ -87,8 +87,8 @@ impl Field for EnabledEvents {
             if !is_filter(filter, &catalogue) {
                 let name = format!("{name}.{index}");
                 let message = format!(
-                    "{name} must be an event type, a prefix of some such as transfer.status.*, or \
-                     *. The page /docs/webhooks lists the types."
+                    "{name} must be an event type, a prefix such as transfer.status.*, or *. \
+                     The page /docs/webhooks lists the types."
                 );
                 faults.push(RefusalEntry::field(Code::ParameterValueInvalid, name, message));
             }

@@ -9,15 +9,15 @@ use super::rows::{self, DeliveryAfterAttempt, DeliveryId, EndpointId, EventId};
 use super::schedule::{self, EndpointHealth};
 use super::state::{DeliveryStatus, EndpointStatus};
 use super::{Endpoint, follow_health};
-use crate::chaos::{self, events::Watched};
+use crate::chaos::{self, events::WatchedDelivery};
 use crate::events::EVENT_KEPT_SECONDS;
 use crate::events::rows::EventRow;
 use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::store::{Tx, meta};
 
-/// How long a delivery that is being attempted belongs to the worker that claimed it, in
-/// milliseconds. After a crash it is sent again when this time is over. docs/postgresql.md promises
-/// that within 60 s, so another node has 15 s to find it.
+/// How long a claimed delivery belongs to the worker that claimed it, in milliseconds. After a
+/// crash it is sent again when this time is over. docs/postgresql.md promises that within 60 s, so
+/// another node has 15 s to find it.
 pub const LEASE_MILLISECONDS: i64 = 45_000;
 /// Deliveries that become `recorded` at once when their endpoint is disabled. Any more become so
 /// when they are due.
@@ -40,7 +40,8 @@ pub struct Delivery {
     pub step: i64,
     /// Attempts ever made, over all schedules.
     pub attempts_count: i64,
-    /// When the next attempt is due, or when the lease of the running attempt ends; store's clock.
+    /// When the next attempt is due, by the store's clock. While the delivery is claimed, it is the
+    /// end of that lease. Under a lease of its queue it stays what it was.
     pub due_milliseconds: Option<i64>,
     /// When the event was created, in Unix seconds.
     pub created: i64,
@@ -78,7 +79,7 @@ pub struct DueDelivery {
     pub due_milliseconds: i64,
     pub event: Option<Arc<EventRow>>,
     /// What its attempt must know of the chaos profile that watches the event, if one does.
-    pub watched: Option<Watched>,
+    pub watched: Option<WatchedDelivery>,
 }
 
 /// An attempt that ended, and what its delivery looked like when it began.
@@ -102,7 +103,7 @@ pub struct FinishedAttempt {
     pub duration_milliseconds: u32,
     pub answer: String,
     pub retry_after_seconds: Option<u64>,
-    pub watched: Option<Watched>,
+    pub watched: Option<WatchedDelivery>,
     /// The status of the receiver's answer to what a chaos profile sent beside the attempt.
     pub attacked_http_status: Option<u16>,
 }
@@ -167,10 +168,10 @@ pub fn new_claimed_delivery(
     (delivery, due)
 }
 
-/// Claims due deliveries of one endpoint until `lease_ends_milliseconds`. Answers for each whether
-/// it was claimed: it was if its due time had not changed since it was read. `is_drained` says that
-/// no other deliveries are due. Then the queue becomes due with the earliest that waits, or with
-/// the end of these claims.
+/// Claims due deliveries of one endpoint until `lease_ends_milliseconds`. A delivery whose due time
+/// has changed since it was read is not claimed; answers for each whether it was. `is_drained` says
+/// that no other deliveries are due. Then the queue becomes due with the earliest waiting delivery,
+/// or when these claims end, whichever comes first.
 pub fn claim(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -178,11 +179,11 @@ pub fn claim(
     is_drained: bool,
     lease_ends_milliseconds: i64,
 ) -> Result<Vec<bool>, StoreError> {
-    let none = (&HeldDeliveries::new(), None);
-    claim_except_held(tx, endpoint_id, due, is_drained.then_some(none), lease_ends_milliseconds)
+    let no_held = (&HeldDeliveries::new(), None);
+    claim_except_held(tx, endpoint_id, due, is_drained.then_some(no_held), lease_ends_milliseconds)
 }
 
-/// Like [`claim`], for a node that may have the lease of the queue. `drained` says that no other
+/// Like [`claim`], for a node that may have the lease of the queue. `drained` is present if no
 /// deliveries are due except those that the node holds under that lease. It contains these, and the
 /// end of the lease.
 pub fn claim_except_held(
@@ -196,7 +197,7 @@ pub fn claim_except_held(
     let claimed = rows::deliveries_move(tx, endpoint_id, read, lease_ends_milliseconds)?;
     match drained {
         Some((held, Some(ends_milliseconds))) if !held.is_empty() => {
-            rows::queue_due_except(tx, endpoint_id, held, ends_milliseconds)?;
+            rows::queue_recompute_due_except(tx, endpoint_id, held, ends_milliseconds)?;
         }
         Some(_) => rows::queue_recompute_due(tx, endpoint_id)?,
         None => {}
@@ -218,7 +219,7 @@ pub fn release(
     for (delivery, lease_ends_milliseconds) in claimed {
         let read = std::iter::once((delivery.id, *lease_ends_milliseconds));
         rows::deliveries_move(tx, endpoint_id, read, delivery.due_milliseconds)?;
-        rows::queue_due_by(tx, endpoint_id, delivery.due_milliseconds)?;
+        rows::queue_set_due_by(tx, endpoint_id, delivery.due_milliseconds)?;
     }
     Ok(())
 }
@@ -323,10 +324,10 @@ pub fn write_attempts(
     }
     rows::attempts_insert(tx, endpoint_id, &attempt_rows)?;
     if health != queue.health {
-        rows::queue_health(tx, endpoint_id, health)?;
+        rows::queue_set_health(tx, endpoint_id, health)?;
     }
     if let Some(due_milliseconds) = due_first_milliseconds {
-        rows::queue_due_by(tx, endpoint_id, due_milliseconds)?;
+        rows::queue_set_due_by(tx, endpoint_id, due_milliseconds)?;
     }
     Ok(())
 }
@@ -370,7 +371,8 @@ fn attempt_row(attempt: &FinishedAttempt) -> AttemptRow {
     }
 }
 
-/// Whether the endpoint was disabled just now, so that none of its deliveries is due any more.
+/// Whether the endpoint was disabled just now. Then its waiting deliveries have become `recorded`,
+/// up to [`RECORDED_AT_ONCE_MAX`], and the due time of its queue is that of the rest.
 #[derive(PartialEq, Eq)]
 enum HealthChange {
     Disabled,
@@ -435,15 +437,15 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     Ok(removed)
 }
 
-/// Removes up to `rows_max` deliveries of deleted endpoints with their attempts, and the queues of
-/// endpoints without any more; answers how many deliveries. Make it the last step of a transaction:
-/// until the commit, a worker that records an attempt to such an endpoint waits.
+/// Removes up to `rows_max` deliveries of deleted endpoints with their attempts, and the queues
+/// that are empty then; answers how many deliveries. Make it the last step of a transaction: until
+/// the commit, a worker that records an attempt to such an endpoint waits.
 pub fn purge_deleted(tx: &mut dyn Tx, rows_max: i64) -> Result<u64, StoreError> {
     let mut removed = 0;
     let mut emptied = Vec::new();
     let mut last = Id::from_u128(0);
     while (removed as i64) < rows_max {
-        let Some(endpoint_id) = rows::queue_closed(tx, last)? else { break };
+        let Some(endpoint_id) = rows::next_closed_queue(tx, last)? else { break };
         let rows_left = rows_max - removed as i64;
         let removed_now =
             rows::deliveries_purge(tx, endpoint_id, Id::from_u128(u128::MAX), rows_left)?;

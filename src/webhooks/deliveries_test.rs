@@ -212,13 +212,13 @@ fn what_is_given_back_is_due_as_before() {
         claim(tx, endpoint.id, &due, true, START + LEASE_MILLISECONDS).unwrap();
         crate::webhooks::delete(tx, &endpoint).unwrap();
         release(tx, endpoint.id, &[(due[0].clone(), START + LEASE_MILLISECONDS)]).unwrap();
-        rows::queue_due_by(tx, endpoint.id, START).unwrap();
+        rows::queue_set_due_by(tx, endpoint.id, START).unwrap();
         assert_eq!(due_at(tx, &endpoint), None);
     });
 }
 
 #[test]
-fn a_start_takes_over_what_was_claimed_and_nothing_that_is_held_back() {
+fn a_start_releases_what_was_claimed_and_not_what_is_delayed() {
     with_store(|tx, now| {
         let endpoint = endpoint(tx, now, "*");
         emit(tx, now, "transfer.status.funded");
@@ -239,7 +239,7 @@ fn a_start_takes_over_what_was_claimed_and_nothing_that_is_held_back() {
 }
 
 #[test]
-fn due_deliveries_are_read_on_behind_one_of_them() {
+fn a_read_of_due_deliveries_begins_after_the_given_one() {
     with_store(|tx, now| {
         let endpoint = endpoint(tx, now, "*");
         for _ in 0..3 {

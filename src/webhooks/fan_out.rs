@@ -113,7 +113,7 @@ impl<'h> Subscribers<'h> {
                 });
                 if !*is_due_at_lease_end {
                     // If this process dies, another one finds the queue when the lease ends.
-                    rows::queue_due_by(tx, endpoint.id, lease_ends_milliseconds)?;
+                    rows::queue_set_due_by(tx, endpoint.id, lease_ends_milliseconds)?;
                     *is_due_at_lease_end = true;
                 }
                 continue;
@@ -135,14 +135,14 @@ impl<'h> Subscribers<'h> {
                 let late = deliveries::new_delayed_delivery(now, endpoint.id, event, milliseconds);
                 let due_milliseconds = late.schedule_start_milliseconds;
                 new_deliveries.push(late);
-                rows::queue_due_by(tx, endpoint.id, due_milliseconds)?;
+                rows::queue_set_due_by(tx, endpoint.id, due_milliseconds)?;
                 continue;
             }
             let (event_id, created) = (event.id, event.created);
             let delivery = deliveries::new_delivery(now, endpoint.id, event_id, created, status);
             new_deliveries.push(delivery);
             if !*is_due && status == DeliveryStatus::Pending {
-                rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
+                rows::queue_set_due_by(tx, endpoint.id, now.instant_milliseconds())?;
                 tx.signal(if *named_count < NAMED_MAX {
                     *named_count += 1;
                     Signal::DeliveriesOf((scope, endpoint.id))

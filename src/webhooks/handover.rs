@@ -1,5 +1,5 @@
-//! What the sequencer and the delivery worker of one node tell each other, so that the worker sends
-//! deliveries to an endpoint without a backlog without reading or claiming them.
+//! What the sequencer and the delivery worker of one node tell each other. If an endpoint has no
+//! backlog, the worker need not read and claim its new deliveries before it sends them.
 //!
 //! The worker offers how many deliveries it could send at once to each endpoint. The sequencer
 //! writes up to that many deliveries as claimed, and hands them over once its commit has succeeded.
@@ -45,7 +45,7 @@ pub struct WrittenDeliveries {
     pub due: Vec<EndpointId>,
 }
 
-/// The exchange between the two, for as long as a node has the sequencer's lease.
+/// What sequencer and worker share, for as long as a node has the sequencer's lease.
 #[derive(Default)]
 pub struct Handover {
     state: Mutex<HandoverState>,

@@ -228,7 +228,7 @@ pub fn update(
         Patch::Set(filters) => filters,
     };
     if change.enables {
-        rows::queue_health(tx, endpoint.id, EndpointHealth::default())?;
+        rows::queue_set_health(tx, endpoint.id, EndpointHealth::default())?;
     }
     if change.enables && endpoint.status != EndpointStatus::Enabled {
         become_status(tx, now, &mut endpoint, EndpointStatus::Enabled)?;
@@ -373,8 +373,8 @@ fn follow_arrows(
     Ok(())
 }
 
-/// The next arrow from a status towards the judged one. Failures never make an endpoint healthier:
-/// `failing` ends with a success, for which `enabled` is judged.
+/// The next arrow from a status towards the judged one. From `failing` it leads to `enabled` only
+/// after a success, because `deliveries` passes `enabled` only then.
 fn next_status(current: EndpointStatus, judged: EndpointStatus) -> Option<EndpointStatus> {
     match (current, judged) {
         (EndpointStatus::Enabled, EndpointStatus::Failing | EndpointStatus::Disabled) => {

@@ -29,7 +29,7 @@ const RENEWED_BELOW_MILLISECONDS: i64 = 30_000;
 /// wrong clock.
 const AHEAD_MILLISECONDS_MAX: i64 = 2 * LEASE_MILLISECONDS;
 
-/// Failpoint: the node knows of no leases of queues, as releases before 0.2.0.
+/// Failpoint: the node knows of no leases of queues, like releases before 0.2.0.
 pub const LEASES_UNKNOWN: &str = "leases_of_queues_are_unknown";
 /// Failpoint: the node takes leases that other nodes have.
 const LEASES_TAKEN: &str = "leases_of_queues_are_taken";
@@ -54,7 +54,8 @@ impl QueueLease {
 /// What a turn does about the lease of one queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LeaseStep {
-    /// Changes nothing. The node has the lease until then, or does not have it and needs none.
+    /// Changes nothing. The node has the lease until this moment, in milliseconds. `None`: it does
+    /// not have the lease, and needs none.
     Keep(Option<i64>),
     Take,
     Renew,
@@ -88,17 +89,23 @@ impl LeaseStep {
         endpoint_id: EndpointId,
         holder: QueueHolder,
     ) -> Result<Option<i64>, StoreError> {
-        let instant = now.instant_milliseconds();
-        let ends_milliseconds = instant + LEASE_MILLISECONDS;
+        let now_milliseconds = now.instant_milliseconds();
+        let ends_milliseconds = now_milliseconds + LEASE_MILLISECONDS;
         let lease = QueueLease { holder, ends_milliseconds };
         let has_lease = match self {
             LeaseStep::Keep(own) => return Ok(own),
             LeaseStep::Take => {
-                let latest = match store::failpoint(LEASES_TAKEN) {
+                let latest_milliseconds = match store::failpoint(LEASES_TAKEN) {
                     true => i64::MIN,
-                    false => instant + AHEAD_MILLISECONDS_MAX,
+                    false => now_milliseconds + AHEAD_MILLISECONDS_MAX,
                 };
-                rows::queue_lease_take(tx, endpoint_id, lease, instant, latest)?
+                rows::queue_lease_take(
+                    tx,
+                    endpoint_id,
+                    lease,
+                    now_milliseconds,
+                    latest_milliseconds,
+                )?
             }
             LeaseStep::Renew => rows::queue_lease_renew(tx, endpoint_id, lease)?,
             LeaseStep::Release => {

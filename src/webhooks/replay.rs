@@ -117,8 +117,8 @@ pub fn replay_counted(
             let known = rows::delivery_of_event(tx, endpoint.id, event_id)?;
             let begun = begin_all(tx, now, endpoint, &[event], &Vec::from_iter(known))?;
             if begun > 0 {
-                let at = now.instant_milliseconds();
-                rows::replayed_one(tx, endpoint.id, at, following(event_id))?;
+                let at_milliseconds = now.instant_milliseconds();
+                rows::replayed_one(tx, endpoint.id, at_milliseconds, following(event_id))?;
             }
             Ok(begun)
         }
@@ -131,8 +131,8 @@ pub fn replay_counted(
             };
             left.before = counted.before;
             let part = replay_part(tx, now, endpoint, &mut left)?;
-            let at = now.instant_milliseconds();
-            rows::replayed_range(tx, endpoint.id, at, &counted, part.begun_count)?;
+            let at_milliseconds = now.instant_milliseconds();
+            rows::replayed_range(tx, endpoint.id, at_milliseconds, &counted, part.begun_count)?;
             if !part.is_last {
                 rows::replay_insert(tx, &left)?;
             }
@@ -251,7 +251,8 @@ fn replay_part(
     Ok(ReplayPart { begun_count, is_last: left.next >= left.before })
 }
 
-/// The endpoint's deliveries of these events, which follow one another, in the same order.
+/// The endpoint's deliveries of the events from the first to the last of `found`, in the order of
+/// the events. `found` is in that order too.
 fn deliveries_of(
     tx: &mut dyn Tx,
     endpoint: &Endpoint,
@@ -322,7 +323,7 @@ fn wake_sender(
     begun_count: usize,
 ) -> Result<(), StoreError> {
     if begun_count > 0 {
-        rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
+        rows::queue_set_due_by(tx, endpoint.id, now.instant_milliseconds())?;
         tx.signal(Signal::Deliveries);
     }
     Ok(())
@@ -339,7 +340,7 @@ pub(super) fn replay_next_part(
     let is_over = match rows::find(tx, scope, left.endpoint_id)? {
         Some(endpoint) => {
             let part = replay_part(tx, now, &endpoint, &mut left)?;
-            rows::replayed_on(tx, endpoint.id, part.begun_count)?;
+            rows::replayed_more(tx, endpoint.id, part.begun_count)?;
             part.is_last
         }
         // The endpoint was deleted.
@@ -353,7 +354,7 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     let mut scopes: VecDeque<Scope> = VecDeque::new();
     while !*stop.borrow() {
         let rest = match scopes.pop_front() {
-            Some(scope) => take_part_of(&app, scope).await,
+            Some(scope) => run_next_part(&app, scope).await,
             None => find_replays(&app, &mut scopes).await,
         };
         tokio::select! {
@@ -372,7 +373,7 @@ async fn find_replays(app: &AppState, scopes: &mut VecDeque<Scope>) -> Duration 
 }
 
 /// Does the next part of an account's replay; answers how long to rest.
-async fn take_part_of(app: &AppState, scope: Scope) -> Duration {
+async fn run_next_part(app: &AppState, scope: Scope) -> Duration {
     let begun = Instant::now();
     match app.store.write(move |tx, now| Ok(replay_next_part(tx, now, scope)?)).await {
         Ok(()) => begun.elapsed() * RESTS_PER_PART,

@@ -164,7 +164,8 @@ mod tests {
         let rows = [
             // A time-out of 15 s takes the 5 s step with it.
             (0, 15_000, 2, 30_000),
-            // After three hours of darkness the next attempt is at four hours, not six at once.
+            // After an attempt that ends at three hours, the next one is at four hours. Those
+            // that were missed are not made up for.
             (0, 3 * HOUR, 9, 4 * HOUR),
             // An attempt that jitter made early is not made again at its own time.
             (2, 28_000, 3, 120_000),

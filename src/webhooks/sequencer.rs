@@ -1,9 +1,9 @@
-//! The sequencer of a store that several nodes write to. It turns outbox rows into events, in the
-//! order in which they become visible.
+//! The sequencer turns outbox rows into events, in the order in which they become visible.
 //!
-//! Only one node does this at a time, and each of its transactions locks the lease, so identifiers
-//! rise from one commit to the next whichever node mints them. The embedded store sequences at the
-//! end of each group (`store/lane.rs`).
+//! The embedded store calls [`sequence`] at the end of each group (`store/lane.rs`). On a store
+//! that several nodes write to, [`run`] does the work. Only one node runs it at a time, and each of
+//! its transactions locks the lease, so identifiers rise from one commit to the next whichever node
+//! mints them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub fn sequence_for(
     events::rows::remove_outbox(tx, &outbox)
 }
 
-/// Shows the worker that the sequencer works, until this is dropped.
+/// Shows the worker that the sequencer is at work, until this is dropped.
 struct Sequencing<'s>(&'s watch::Sender<bool>);
 
 impl Sequencing<'_> {
@@ -102,7 +102,7 @@ pub async fn run(
         };
         is_signalled = false;
         give_back(&app, &mut unconfirmed).await;
-        let mut pause = LOOK_MILLISECONDS;
+        let mut pause_milliseconds = LOOK_MILLISECONDS;
         match waiting {
             Ok(false) => {}
             Ok(true) => {
@@ -128,15 +128,15 @@ pub async fn run(
                 match sequenced {
                     Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,
                     Err(failure) => {
-                        tracing::warn!(?failure, "the outbox could not be sequenced; tried again");
-                        pause = FAULT_PAUSE_MILLISECONDS;
+                        tracing::warn!(?failure, "the outbox could not be sequenced; trying again");
+                        pause_milliseconds = FAULT_PAUSE_MILLISECONDS;
                     }
                 }
             }
-            Err(_) => pause = FAULT_PAUSE_MILLISECONDS,
+            Err(_) => pause_milliseconds = FAULT_PAUSE_MILLISECONDS,
         }
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            () = tokio::time::sleep(Duration::from_millis(pause_milliseconds)) => {}
             () = app.store.signals.outbox.notified() => is_signalled = true,
             _ = stop.changed() => {}
         }
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sequencer_that_is_cut_off_does_not_work_any_more() {
+    fn a_sequencer_that_is_cut_off_no_longer_counts_as_working() {
         let is_sequencing = watch::Sender::new(false);
         let sequencing = Sequencing::begin(&is_sequencing);
         assert!(*is_sequencing.borrow());

@@ -19,8 +19,8 @@ crate::string_enum!(
     /// Where the delivery of one event to one endpoint stands. `Pending`: there are attempts to
     /// come. `Succeeded`: the receiver answered that it has the event. `Failed`: the last attempt
     /// of the schedule failed. `Recorded`: it is kept for a replay, because the endpoint is
-    /// disabled or a chaos profile withholds the event. There is no graph, because a replay begins
-    /// any of them again.
+    /// disabled or a chaos profile withholds the event. There are no arrows, because a replay
+    /// begins any delivery again.
     DeliveryStatus {
         Pending "pending",
         Succeeded "succeeded",

@@ -43,8 +43,9 @@ pub async fn run(
     let mut asked = FuturesUnordered::new();
     while !*stop.borrow() {
         let free = ASKED_MAX - asked.len();
-        let mut wait = if free == 0 { WAIT_MILLISECONDS_MAX } else { until_next(&store).await };
-        if wait == 0 {
+        let mut wait_milliseconds =
+            if free == 0 { WAIT_MILLISECONDS_MAX } else { milliseconds_until_next(&store).await };
+        if wait_milliseconds == 0 {
             let claiming = services.clone();
             match store
                 .write(move |tx, now| Ok(look_ups::claim(tx, now, &claiming, free as i64)?))
@@ -60,13 +61,13 @@ pub async fn run(
                 }
                 Err(failure) => {
                     tracing::error!(?failure, "due look-ups could not be taken; tried again");
-                    wait = WAIT_MILLISECONDS_MAX;
+                    wait_milliseconds = WAIT_MILLISECONDS_MAX;
                 }
             }
         }
         tokio::select! {
             Some(()) = asked.next(), if !asked.is_empty() => {}
-            () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
+            () = tokio::time::sleep(Duration::from_millis(wait_milliseconds.unsigned_abs())) => {}
             () = store.signals.look_ups.notified() => {}
             _ = stop.changed() => {}
         }
@@ -74,7 +75,7 @@ pub async fn run(
 }
 
 /// Milliseconds until the next question is due, or until the worker has to look again.
-async fn until_next(store: &Store) -> i64 {
+async fn milliseconds_until_next(store: &Store) -> i64 {
     match store.read(Cost::Point, |tx| Ok(look_ups::next_due(tx)?)).await {
         Ok(Some(due)) => (due - store.clock.milliseconds()).clamp(0, WAIT_MILLISECONDS_MAX),
         _ => WAIT_MILLISECONDS_MAX,

@@ -48,7 +48,7 @@ pub struct Bank {
     seen: Vec<InboxFile>,
     /// The waits for a window of the bank that are logged already: the method, and until when (Unix
     /// seconds).
-    waiting_told: Vec<(PaymentMethod, i64)>,
+    waits_logged: Vec<(PaymentMethod, i64)>,
 }
 
 /// What one turn did.
@@ -78,7 +78,7 @@ impl Bank {
     /// Like [`Bank::open`], with a given identifier of the boot, for tests.
     pub fn open_in_boot(settings: Arc<BankSettings>, boot: Option<String>) -> Result<Bank, String> {
         let folders = Folders::open(&settings.folder)?;
-        Ok(Bank { settings, folders, boot, seen: Vec::new(), waiting_told: Vec::new() })
+        Ok(Bank { settings, folders, boot, seen: Vec::new(), waits_logged: Vec::new() })
     }
     pub const fn folders(&self) -> &Folders {
         &self.folders
@@ -99,12 +99,12 @@ impl Bank {
         while self.publish(app, turn).await? > 0 {}
         self.receive(app, turn).await?;
         self.give_up_unanswered(app, turn).await?;
-        self.tell_waiting(app).await
+        self.log_waits(app).await
     }
 
     /// Logs, once for each window, which payouts wait because the bank does not take their method
     /// now, and until when.
-    async fn tell_waiting(&mut self, app: &AppState) -> Result<(), Stopped> {
+    async fn log_waits(&mut self, app: &AppState) -> Result<(), Stopped> {
         let instant = app.store.clock.milliseconds() / 1000;
         let opens_at = |method: &PaymentMethod| self.settings.profile.opens_at(*method, instant);
         let closed: Vec<(PaymentMethod, i64)> = PaymentMethod::ALL
@@ -112,7 +112,7 @@ impl Bank {
             .filter_map(|method| Some((*method, opens_at(method)?)))
             .collect();
         if closed.is_empty() {
-            self.waiting_told.clear();
+            self.waits_logged.clear();
             return Ok(());
         }
         let look = move |tx: &mut dyn Tx| {
@@ -125,7 +125,7 @@ impl Bank {
         };
         let waiting = app.store.read(Cost::Scan, look).await?;
         for (method, until, count) in &waiting {
-            if !self.waiting_told.contains(&(*method, *until)) {
+            if !self.waits_logged.contains(&(*method, *until)) {
                 tracing::info!(
                     method = method.as_str(),
                     count,
@@ -134,7 +134,7 @@ impl Bank {
                 );
             }
         }
-        self.waiting_told = waiting.into_iter().map(|(method, until, _)| (method, until)).collect();
+        self.waits_logged = waiting.into_iter().map(|(method, until, _)| (method, until)).collect();
         Ok(())
     }
 
@@ -174,7 +174,7 @@ fn mark_unknown(
     services: &Services,
     instruction: &Journalled,
 ) -> Result<bool, StoreError> {
-    publish::enter(tx, now, instruction)?;
+    publish::enter_account(tx, now, instruction)?;
     let payout = payouts::rows::find(tx, instruction.scope, instruction.payout_id)?;
     let payout = payout.filter(|payout| payout.status == PayoutStatus::Processing);
     let is_marked = payout.is_some();

@@ -20,8 +20,8 @@ const LOOK_SECONDS: u64 = 2;
 const STEP_MILLISECONDS_MIN: i64 = 2_000;
 /// After how many checks the service's time is stored.
 const LOOKS_PER_NOTE: u64 = 15;
-/// The time is expected to be the stored time plus the time that has passed since. A smaller
-/// difference than this is no step.
+/// The expected time is the stored time plus what has passed since. If the time differs from it by
+/// less than this, that is no step.
 const NOTED_STEP_MILLISECONDS_MIN: i64 = 60_000;
 
 /// Name of the stored time, in Unix milliseconds.
@@ -55,8 +55,8 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
             tracing::error!(
                 alarm = "clock_step",
                 seconds = ahead / 1000,
-                "the machine's clock was stepped; the service goes on with the time of its start: \
-                 set the clock right, and if the old time was wrong restart the service"
+                "the machine's clock was stepped; the service goes on with its own time: set \
+                 the clock right, and if the service's time is wrong restart the service"
             );
             reported = ahead;
         }

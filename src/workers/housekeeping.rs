@@ -25,7 +25,8 @@ const ACCOUNTS_PURGED_MAX: usize = 100;
 const OLDEST_LOOKED_UP_MAX: i64 = 1_000;
 /// How long totals of payouts are kept after the end of their day or month.
 const TOTALS_KEPT_MILLISECONDS: i64 = 86_400_000;
-/// The shortest time between two looks at an account's events.
+/// The shortest time until an account's events are looked at again, once all its expired ones are
+/// gone.
 const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
 /// How long the purger rests when there is nothing more to remove.
 const PURGE_SECONDS: u64 = 60;
@@ -64,10 +65,10 @@ pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool
         }
         let (services, milliseconds) = (app.services.clone(), app.store.clock.milliseconds());
         let derive = move || {
-            let waiting = services
+            let unfinished = services
                 .all_ports()
                 .filter(|ports| !ports.addresses.derive(DERIVED_AT_ONCE, milliseconds));
-            waiting.count() == 0
+            unfinished.count() == 0
         };
         let is_ahead = tokio::task::spawn_blocking(derive).await.unwrap_or(true);
         if is_ahead {
@@ -164,8 +165,8 @@ impl Purger {
             let scopes: Vec<Scope> = due.iter().map(|(_, scope)| *scope).collect();
             match app.store.write(move |tx, now| purge_events(tx, now, &scopes)).await {
                 Ok(looks) => {
-                    for (look, (milliseconds, is_whole)) in due.into_iter().zip(looks) {
-                        is_more |= !is_whole;
+                    for (look, (milliseconds, is_done)) in due.into_iter().zip(looks) {
+                        is_more |= !is_done;
                         self.looks.remove(&look);
                         self.looks.insert((milliseconds, look.1));
                     }
@@ -274,7 +275,7 @@ pub async fn nudge_sequencer(app: Arc<AppState>, mut stop: watch::Receiver<bool>
             };
             let nudged = app.store.write(signal).await;
             if let Err(failure) = nudged {
-                tracing::error!(?failure, "the outbox could not be sequenced; tried again");
+                tracing::error!(?failure, "the outbox could not be sequenced; trying again");
             }
         }
         // No pause as long as the sequencer makes progress.

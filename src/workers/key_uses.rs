@@ -1,5 +1,5 @@
-//! Stores when keys were last used, as noted by this process, once a minute and at its end, so that
-//! no request has to write it.
+//! Once a minute and at its end, stores when this process last saw each key used, so that no
+//! request has to write it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Stores the words of names that an earlier version wrote, which stored no words of them or other
-//! ones. It walks once through all senders and beneficiaries.
+//! Walks once through all senders and beneficiaries, and stores the words of their names. Earlier
+//! versions stored names without words, or with other words than today's.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -451,7 +451,7 @@ mod tests {
             });
             let stage = Stage { folder, store, services, lists };
             stage
-                .write(|tx, now, _| keys::rows::account_number(tx, now, "default").map(|_| ()))
+                .write(|tx, now, _| keys::rows::ensure_account(tx, now, "default").map(|_| ()))
                 .await;
             stage
         }
@@ -603,7 +603,7 @@ mod tests {
 
         async fn open(&self) -> Vec<String> {
             let shown = |found: OpenHit| {
-                let (names, hit) = (found.given_names.join("; "), found.hit);
+                let (names, hit) = (found.subject_names.join("; "), found.hit);
                 format!("{} {} | {names} | {}", hit.list, hit.entry_id, hit.evidence)
             };
             let services = self.services.clone();

@@ -108,8 +108,8 @@ fn run_apart(
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut tasks_max = TASKS_AT_ONCE_MAX;
     while !*stop.borrow() {
-        let mut wait = until_next(&app).await;
-        if wait == 0 {
+        let mut wait_milliseconds = milliseconds_until_next(&app).await;
+        if wait_milliseconds == 0 {
             screening::ahead_of_checks(&app).await;
             let services = app.services.clone();
             match app.store.write(move |tx, now| run_due(tx, now, &services, tasks_max)).await {
@@ -123,7 +123,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
                         tasks_max,
                         "the task worker could not run; it tries again"
                     );
-                    wait = tasks::LOOK_MILLISECONDS_MAX;
+                    wait_milliseconds = tasks::LOOK_MILLISECONDS_MAX;
                     if tasks_max == 1 {
                         // If the store does not answer at all, this fails too, and the task stays
                         // first.
@@ -134,7 +134,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
             }
         }
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
+            () = tokio::time::sleep(Duration::from_millis(wait_milliseconds.unsigned_abs())) => {}
             // A task that was just written may be due before the one that this waits for.
             () = app.store.signals.tasks.notified() => {}
             _ = stop.changed() => {}
@@ -143,8 +143,8 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
 }
 
 /// Milliseconds until the next task is due, or until the worker has to look again.
-async fn until_next(app: &AppState) -> i64 {
-    let next = app.store.read(Cost::Point, |tx| Ok(tasks::next_due(tx)?)).await;
+async fn milliseconds_until_next(app: &AppState) -> i64 {
+    let next = app.store.read(Cost::Point, |tx| Ok(tasks::next_due_milliseconds(tx)?)).await;
     let wait_max = if app.store.is_shared() {
         WAIT_SHARED_MILLISECONDS_MAX
     } else {

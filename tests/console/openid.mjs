@@ -220,7 +220,7 @@ try {
     "an old token": [provider.signAnew(({ claims }) => { claims.iat -= HOUR; }), "just now"],
     "a token of tomorrow": [provider.signAnew(({ claims }) => { claims.iat += HOUR; }), "just now"],
     "a foreign key": [provider.signAnew((made) => { made.key = foreign; }), "signature is wrong"],
-    "no signature": [provider.unsigned, "another algorithm"],
+    "no signature": [provider.unsigned, "unknown algorithm"],
   };
   const asha = await known("asha");
   for (const [what, [tamper, told]] of Object.entries(wrong)) {

@@ -1200,7 +1200,7 @@ async fn review(
         .store
         .write(move |tx, now| {
             let scope = Scope::new(
-                hundi::keys::rows::account_number(tx, now, "default")?,
+                hundi::keys::rows::ensure_account(tx, now, "default")?,
                 hundi::kernel::Mode::Test,
             );
             now.enter_account(hundi::keys::rows::clock_offset_seconds(tx, scope)?);

@@ -287,12 +287,12 @@ async fn what_is_wrong_with_the_first_delivery_is_told_once() {
     assert!(message(&report, "duplicate").contains("correct that one first"), "{report}");
     // What is to be refused was refused, and quickly.
     assert!(!failed(&report).contains(&"altered_body"), "{report}");
-    assert!(message(&report, "altered_body").contains("refused with 400"), "{report}");
+    assert!(message(&report, "altered_body").contains("refuse the delivery with 400"), "{report}");
     assert!(message(&report, "answers_quickly").contains("five seconds"), "{report}");
     let (report, _receiver) = drill(&client, |_, _| 500).await;
     assert!(message(&report, "valid").contains("its log says why"), "{report}");
     // A receiver that takes the first delivery is told of each mistake by itself.
     let (report, _receiver) = drill(&client, |_, _| 200).await;
-    assert!(message(&report, "valid").contains("taken with 2xx"), "{report}");
+    assert!(message(&report, "valid").contains("correct delivery with 2xx"), "{report}");
     assert!(message(&report, "other_secret").contains("forged"), "{report}");
 }

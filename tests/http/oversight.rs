@@ -322,7 +322,7 @@ async fn the_flow_of_the_day_counts_each_status_once_however_often_it_is_looked_
         let accounts = AccountNames::read(tx).unwrap();
         let mut day = DayCount::default();
         for _ in 0..3 {
-            day.look(tx, accounts.scopes(), instant).unwrap();
+            day.count_new(tx, accounts.scopes(), instant).unwrap();
         }
         day.sum(|scope| scope.mode() == Mode::Test)
     })

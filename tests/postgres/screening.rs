@@ -58,7 +58,7 @@ impl Office {
         let app = App::open(&config, Clock::System).await.expect("a node");
         app.state
             .store
-            .write(|tx, now| Ok(keys::rows::account_number(tx, now, "default")?))
+            .write(|tx, now| Ok(keys::rows::ensure_account(tx, now, "default")?))
             .await
             .expect("an account");
         Office { app, config, database, folder }

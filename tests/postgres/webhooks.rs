@@ -321,7 +321,7 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
     let failed_long_ago = move |tx: &mut dyn Tx, now: &mut Now| {
         let first_failure_milliseconds =
             Some(now.instant_milliseconds() - (DISABLED_AFTER_SECONDS + 1) * 1_000);
-        Ok(rows::queue_health(
+        Ok(rows::queue_set_health(
             tx,
             id,
             EndpointHealth { first_failure_milliseconds, failures_count: DISABLED_FAILURES_MIN },

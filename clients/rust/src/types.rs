@@ -231,7 +231,7 @@ pub struct Beneficiary {
     pub requirements: Vec<Requirement>,
     /// How the account was checked.
     pub verification: Verification,
-    /// A caller's references, in key order.
+    /// The caller's own names and values.
     pub metadata: BTreeMap<String, String>,
     /// When the object was created, in Unix seconds.
     pub created: i64,
@@ -1790,7 +1790,7 @@ pub struct QuoteLock {
     /// ID of the transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer_id: Option<String>,
-    /// A caller's references, in key order.
+    /// The caller's own names and values.
     pub metadata: BTreeMap<String, String>,
     /// When the object was created, in Unix seconds.
     pub created: i64,
@@ -2064,7 +2064,7 @@ pub struct Sender {
     /// Document that identifies the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identification: Option<Identification>,
-    /// A caller's references, in key order.
+    /// The caller's own names and values.
     pub metadata: BTreeMap<String, String>,
     /// When the object was created, in Unix seconds.
     pub created: i64,
@@ -2287,7 +2287,7 @@ pub struct StatementRow {
     pub settled_at: Option<i64>,
     /// INR that was bought in the period.
     pub inr_in: Decimal,
-    /// INR that left in the period: paid out, or given back by a failed payout.
+    /// INR that left in the period: paid out, or exchanged back into USDT after a failed payout.
     pub inr_out: Decimal,
     /// USDT of refunds that are confirmed on chain.
     pub refunded: Decimal,
@@ -2422,7 +2422,7 @@ pub struct Transfer {
     pub return_url: Option<String>,
     /// Statuses in the order in which they were taken.
     pub status_history: Vec<RefundStatusChange>,
-    /// A caller's references, in key order.
+    /// The caller's own names and values.
     pub metadata: BTreeMap<String, String>,
     /// When the object was created, in Unix seconds.
     pub created: i64,
@@ -2807,7 +2807,7 @@ pub struct WebhookEndpoint {
     /// Shown when the endpoint is created and when its secret is rotated, and never again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// A caller's references, in key order.
+    /// The caller's own names and values.
     pub metadata: BTreeMap<String, String>,
     /// When the object was created, in Unix seconds.
     pub created: i64,

@@ -373,7 +373,7 @@ class Refunds extends Resource<t.Refund, t.ListRefunds> {
 }
 
 class Events extends Resource<t.Event, t.ListEvents> {
-  /** Count and chained hash of all events up to one, or up to the newest. */
+  /** Count and chained hash of all events up to a given event, or up to the newest. */
   checkpoint(eventId?: string, options?: RequestOptions): ApiPromise<t.EventCheckpoint> {
     return this.client.request("GET", `${this.path}/checkpoint`, { ...options, query: { event_id: eventId } });
   }

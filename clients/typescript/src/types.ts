@@ -166,7 +166,7 @@ export interface Beneficiary {
   requirements: Array<Requirement>;
   /** How the account was checked. */
   verification: Verification;
-  /** A caller's references, in key order. */
+  /** The caller's own names and values. */
   metadata: Record<string, string>;
   /** When the object was created, in Unix seconds. */
   created: number;
@@ -1102,7 +1102,7 @@ export interface QuoteLock {
   expires_at: number;
   /** ID of the transfer. */
   transfer_id?: string | null;
-  /** A caller's references, in key order. */
+  /** The caller's own names and values. */
   metadata: Record<string, string>;
   /** When the object was created, in Unix seconds. */
   created: number;
@@ -1223,7 +1223,7 @@ export interface Sender {
   nationality?: string | null;
   /** Document that identifies the person. */
   identification?: Identification | null;
-  /** A caller's references, in key order. */
+  /** The caller's own names and values. */
   metadata: Record<string, string>;
   /** When the object was created, in Unix seconds. */
   created: number;
@@ -1334,7 +1334,7 @@ export interface StatementRow {
   settled_at?: number | null;
   /** INR that was bought in the period. */
   inr_in: Decimal;
-  /** INR that left in the period: paid out, or given back by a failed payout. */
+  /** INR that left in the period: paid out, or exchanged back into USDT after a failed payout. */
   inr_out: Decimal;
   /** USDT of refunds that are confirmed on chain. */
   refunded: Decimal;
@@ -1405,7 +1405,7 @@ export interface Transfer {
   return_url?: string | null;
   /** Statuses in the order in which they were taken. */
   status_history: Array<RefundStatusChange>;
-  /** A caller's references, in key order. */
+  /** The caller's own names and values. */
   metadata: Record<string, string>;
   /** When the object was created, in Unix seconds. */
   created: number;
@@ -1581,7 +1581,7 @@ export interface WebhookEndpoint {
   disabled_reason?: "delivery_failures" | null;
   /** Shown when the endpoint is created and when its secret is rotated, and never again. */
   secret?: string | null;
-  /** A caller's references, in key order. */
+  /** The caller's own names and values. */
   metadata: Record<string, string>;
   /** When the object was created, in Unix seconds. */
   created: number;

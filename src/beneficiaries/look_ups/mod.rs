@@ -1,9 +1,10 @@
-//! Look-ups: questions to a service outside about accounts. What is due, who is asking, and what an
-//! answer changes.
+//! Look-ups: questions to a service outside about accounts. Which of them are due, which a worker
+//! has under a lease, and what an answer changes.
 //!
-//! A row stays until an answer was applied, so nothing is lost if the server stops or the service
-//! stays silent. It carries the identifier of its question. If the caller submitted the beneficiary
-//! again meanwhile, the row is gone or has another identifier, and the answer is dropped.
+//! While a beneficiary is in verification, its row stays until the answer is applied. So nothing is
+//! lost if the server stops or the service stays silent. A row carries the identifier of its
+//! question. If the caller submitted the beneficiary again meanwhile, the row is gone or has
+//! another identifier, and the answer is dropped.
 
 mod rows;
 
@@ -16,20 +17,21 @@ use crate::kernel::{Id, InternalId, Now, Scope, StoreError};
 use crate::services::Services;
 use crate::store::{Signal, Tx};
 
-/// How long an asker has a question to itself, in milliseconds: longer than any deadline of a
-/// service.
+/// How long the lease of a question lasts, in milliseconds: longer than a service may take to
+/// answer.
 pub const LEASE_MILLISECONDS: i64 = 30_000;
 /// Shortest and longest pause before a service that did not answer is asked again, in seconds. Each
 /// pause is twice the one before.
 pub const PAUSE_SECONDS_MIN: i64 = 2;
 pub const PAUSE_SECONDS_MAX: i64 = 3_600;
 
-/// One row: whom it is about, which question it is, and how often it was asked.
+/// One row: whom it is about, which question it is, and how often it got no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LookUp {
     pub scope: Scope,
     pub beneficiary_id: Id<kind::Beneficiary>,
     pub id: InternalId,
+    /// When the question is due, by the store's clock. Under a lease: when the lease ends.
     pub due_milliseconds: i64,
     pub attempts_count: i64,
 }
@@ -61,8 +63,8 @@ pub fn begin(
     Ok(())
 }
 
-/// Drops the open question about a beneficiary that is submitted again, so that a late answer is
-/// not applied to what it is now.
+/// Drops the open question about a beneficiary that is submitted again, so that a late answer about
+/// its earlier details is not applied.
 pub fn forget(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -82,7 +84,7 @@ pub fn claim(
     let mut claimed = Vec::new();
     for mut look_up in rows::due(tx, now.instant_milliseconds(), rows_max)? {
         let lease_end = now.instant_milliseconds() + LEASE_MILLISECONDS;
-        let Some(beneficiary) = waiting(tx, &look_up)? else {
+        let Some(beneficiary) = find_verifying(tx, &look_up)? else {
             rows::remove(tx, &look_up)?;
             continue;
         };
@@ -104,13 +106,15 @@ pub fn claim(
     Ok(claimed)
 }
 
-fn waiting(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiary>, StoreError> {
+fn find_verifying(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiary>, StoreError> {
     let found = super::rows::find(tx, look_up.scope, look_up.beneficiary_id)?;
     Ok(found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying))
 }
 
-/// Applies the result of a look-up. Answers `false` if the question was replaced or dropped
-/// meanwhile, or if the beneficiary is no longer in verification.
+/// Applies the result of a look-up. If there was no answer, the question becomes due again after a
+/// pause. Returns `false`, and applies nothing, if the question was replaced or dropped meanwhile.
+/// So it does for an answer if the beneficiary is no longer in verification, and without an answer
+/// if the lease was lost.
 pub fn finish(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -135,7 +139,7 @@ pub fn finish(
             if !rows::remove(tx, look_up)? {
                 return Ok(false);
             }
-            let Some(mut beneficiary) = waiting(tx, look_up)? else { return Ok(false) };
+            let Some(mut beneficiary) = find_verifying(tx, look_up)? else { return Ok(false) };
             if let LookedUp::Named { holder_name, .. } = outcome {
                 keep_holder_name(tx, now, services, &mut beneficiary, holder_name)?;
             }
@@ -156,8 +160,8 @@ pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
     rows::next_due(tx)
 }
 
-/// Ends the leases of an earlier run of the only server, so that its open questions are asked again
-/// at once.
+/// Ends the leases of an earlier run, so that its open questions are asked again at once. Only for
+/// the embedded store, where no other server can still be asking them.
 pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     rows::release(tx, now.instant_milliseconds(), now.instant_milliseconds() + LEASE_MILLISECONDS)
 }

@@ -53,7 +53,8 @@ pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
     row.map(|mut row| row.int()).transpose()
 }
 
-/// Moves a question to a later time, if it is still this one and nobody else moved it.
+/// Moves a question to a later time. Answers `false` if it was replaced, dropped or moved since it
+/// was read.
 pub fn put_off(
     tx: &mut dyn Tx,
     look_up: &LookUp,
@@ -75,7 +76,7 @@ pub fn put_off(
     Ok(changed == 1)
 }
 
-/// Removes a question, if it is still this one.
+/// Removes a question. Answers `false` if it was replaced or dropped since it was read.
 pub fn remove(tx: &mut dyn Tx, look_up: &LookUp) -> Result<bool, StoreError> {
     let removed = tx.execute(
         "DELETE FROM account_look_ups WHERE scope = ?1 AND beneficiary_id = ?2 AND id = ?3",

@@ -154,8 +154,7 @@ impl ChainAudit<'_> {
             if header.hash != moved.log.block_hash {
                 return Err(VerifyError::WrongFork(number).into());
             }
-            // A log of a failed transaction did not happen, and less than a millionth is no amount
-            // in the book.
+            // The book has no movement of a failed transaction, and no amount below a millionth.
             let has_happened =
                 verify::has_happened(&moved.log, known.receipts.get(&moved.log.transaction_hash))?;
             let movement =
@@ -205,7 +204,7 @@ impl ChainAudit<'_> {
         to: i64,
     ) -> Result<BookPart, StepError> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, *self.token());
-        let in_former: HashSet<AddressBytes> = moved
+        let former_contracts: HashSet<AddressBytes> = moved
             .iter()
             .map(|moved| moved.log.contract)
             .filter(|contract| self.chain.was_token(contract))
@@ -222,10 +221,12 @@ impl ChainAudit<'_> {
                 ours.contains(&moved.movement.from) || ours.contains(&moved.movement.to)
             };
             let mut transfer_contracts = HashMap::new();
-            for former in
-                moved.iter().filter(is_ours).filter(|moved| in_former.contains(&moved.log.contract))
+            for moved in moved
+                .iter()
+                .filter(is_ours)
+                .filter(|moved| former_contracts.contains(&moved.log.contract))
             {
-                for address in [former.movement.from, former.movement.to] {
+                for address in [moved.movement.from, moved.movement.to] {
                     transfer_contracts.extend(
                         transfers::rows::token_contract_of_address(tx, &address)?
                             .map(|contract| (address, contract)),
@@ -233,7 +234,7 @@ impl ChainAudit<'_> {
                 }
             }
             let may_be_token =
-                |contract: &AddressBytes| *contract == token || in_former.contains(contract);
+                |contract: &AddressBytes| *contract == token || former_contracts.contains(contract);
             for unknown in moved
                 .iter()
                 .filter(is_ours)
@@ -252,8 +253,9 @@ impl ChainAudit<'_> {
             .map_err(|failure| StepError::Fatal(store_error(failure)))
     }
 
-    /// What the final view shows where the book has these movements: in the same transaction, at
-    /// the same log index. It is read from receipts, so no filter can hide anything.
+    /// For each of these movements of the book, the movement that the final view has in the same
+    /// transaction at the same log index, if any. They are read from receipts, so no filter can
+    /// hide one.
     pub(super) async fn at_places(
         &self,
         node: &dyn ChainNode,
@@ -290,7 +292,7 @@ impl ChainAudit<'_> {
                 && receipt.has_succeeded()
                 && shown.iter().all(|known: &ChainMovement| known.place != written.place)
             {
-                // An earlier contract counts as the token here: the book has this movement, so its
+                // A former contract counts as the token here: the book has this movement, so its
                 // transfer's caller was shown that contract.
                 let is_token = log.contract == *self.token() || self.chain.was_token(&log.contract);
                 shown.push(self.shown(log, &movement, header.timestamp.0, is_token));

@@ -28,8 +28,8 @@ use crate::store::{Cost, Store, Tx};
 /// Pause before a node is asked for the next part, because the follower has precedence in the
 /// nodes' budgets.
 const PAUSE: Duration = Duration::from_millis(50);
-/// An audit compares refunds and new addresses again that are up to this much older than the end of
-/// the last audit, which may have missed what was added while it ran.
+/// An audit goes back this far before the end of the last one, for refunds and new addresses. The
+/// last one may have missed what was added while it ran.
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
 /// Why the audit could not begin, or ended early.
@@ -197,8 +197,8 @@ pub(super) struct ChainAudit<'a> {
 }
 
 /// Asks the nodes in turn, from the first one or from place `$first`, until one answers. `$node`
-/// names the node in the expression `$ask`. A fatal fault returns from the caller; if no node
-/// answers, the value is `AuditError::Nodes`.
+/// names the node in the expression `$ask`. A fatal fault returns from the enclosing function; if
+/// no node answers, the value is `AuditError::Nodes`.
 macro_rules! first_answer {
     ($audit:expr, $node:ident, $ask:expr) => {
         first_answer!($audit, 0, $node, $ask)
@@ -258,7 +258,7 @@ impl ChainAudit<'_> {
         }
     }
 
-    /// A log as a movement of the final view. A movement of the token in one of its earlier
+    /// A log as a movement of the final view. A movement of the token in one of its former
     /// contracts gets the configured contract, so that both count as the same token.
     pub(super) fn shown(
         &self,

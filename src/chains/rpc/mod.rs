@@ -30,7 +30,7 @@ use crate::outbound::{Client, OutboundEndpoint};
 pub struct RpcNode {
     transport: Transport,
     is_tron: bool,
-    /// Whether a check found that the node belongs to the configured chain.
+    /// See [`ChainNode::fits`].
     fits: AtomicBool,
     /// Whether the node is known to lack the tag `finalized`; then the tag is not tried again.
     lacks_finalized: AtomicBool,
@@ -82,7 +82,7 @@ impl RpcNode {
         match serde_json::from_str(raw.get()) {
             Ok(value) => Ok(value),
             Err(error) => {
-                self.transport.rest_after(Err(NodeError::Garbage(error.to_string())), None)
+                self.transport.note_result(Err(NodeError::Garbage(error.to_string())), None)
             }
         }
     }
@@ -160,8 +160,9 @@ impl RpcNode {
 
     /// Whether the node knows a history of each address: it holds some of the chain's own coin, or
     /// it sent a transaction (on TRON: it is an activated account). Receiving tokens alone leaves
-    /// no such trace; see [`RpcNode::balances`]. A question that the node refuses counts as no
-    /// history.
+    /// no such trace; see [`RpcNode::balances`]. If the node refuses the balance of one address,
+    /// the balances of all addresses are ignored. The same holds for counts of transactions. TRON's
+    /// accounts are asked for one by one.
     async fn known_accounts(&self, addresses: &[AddressBytes]) -> Result<Vec<bool>, NodeError> {
         let asked = async |method: &'static str| {
             let question = |address: &AddressBytes| {
@@ -241,15 +242,15 @@ impl RpcNode {
         }
         let body = self.transport.post("/walletsolidity/getnowblock", json!({})).await?;
         match serde_json::from_slice::<SolidBlock>(&body) {
-            Ok(SolidBlock { block_header: BlockHeader { raw_data } }) => self.transport.rest_after(
+            Ok(solid) => self.transport.note_result(
                 Ok(FinalBlock {
-                    number: raw_data.number,
-                    time: raw_data.timestamp / 1000,
+                    number: solid.block_header.raw_data.number,
+                    time: solid.block_header.raw_data.timestamp / 1000,
                     header: None,
                 }),
                 None,
             ),
-            Err(error) => self.transport.rest_after(
+            Err(error) => self.transport.note_result(
                 Err(NodeError::Garbage(format!("the solidified block cannot be read: {error}"))),
                 None,
             ),

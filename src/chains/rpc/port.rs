@@ -112,7 +112,7 @@ impl ChainNode for RpcNode {
     }
 }
 
-/// Reads a text as contracts return it: with offset and length, or as 32 bytes that zeros fill up.
+/// Reads a text as contracts return it: with offset and length, or as 32 bytes padded with zeros.
 /// `None` if it is not 1 to [`SYMBOL_LENGTH_MAX`] characters.
 fn text_of(data: &[u8]) -> Option<String> {
     let number = |at: usize| -> Option<usize> {

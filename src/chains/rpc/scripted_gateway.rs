@@ -7,7 +7,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::outbound::{Client, OutboundEndpoint};
 
-/// What a request's body is answered: a status, further header lines, and a body.
+/// Answers a request's body with a status, further header lines, and a body.
 pub type GatewayScript = fn(&str) -> (u16, &'static str, String);
 
 /// Starts a gateway, which ends with the test.

@@ -1,6 +1,9 @@
 //! Sends questions to one node: in batches as large as it accepts, no faster than its gateway
 //! allows, and again after it refused for a while.
 //!
+//! A question is one call of the JSON-RPC, which `budget` counts as a request. Here a request is an
+//! HTTP request: one question, or a batch of them.
+//!
 //! If one of several questions meets a limit, the answers before it are kept, and only the rest is
 //! asked again. If a batch is refused as a whole, in whatever words, its questions are asked one by
 //! one.
@@ -23,7 +26,7 @@ use crate::outbound::{Client, OutboundEndpoint, OutboundError};
 const ANSWER_SECONDS_MAX: u64 = 20;
 /// java-tron answers at most 25 MiB.
 const ANSWER_BYTES_MAX: usize = 26 * 1024 * 1024;
-/// Requests in one batch; java-tron takes 100.
+/// Questions in one batch; java-tron takes 100.
 const BATCH_REQUESTS_MAX: usize = 50;
 /// How long a node that refused a batch is asked one question at a time.
 const BATCH_REFUSED: Duration = Duration::from_secs(3_600);
@@ -34,10 +37,10 @@ const REST_SECONDS_BANNED: u64 = 30;
 /// the longest.
 const REST_SECONDS_MIN: u64 = 1;
 pub(super) const REST_SECONDS_MAX: u64 = 60;
-/// How long the remaining questions wait for a node that refused one of them.
+/// How long [`Transport::ask`] waits at most for a node that refuses for a while.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A question of a batch.
+/// One question, alone or in a batch.
 pub(super) struct RpcRequest {
     method: &'static str,
     params: Value,
@@ -137,7 +140,7 @@ impl Transport {
         until.is_none_or(|until| until <= self.timer.now())
     }
 
-    fn refuse_batches(&self, error: &NodeError) {
+    fn stop_batches(&self, error: &NodeError) {
         tracing::warn!(
             node = self.endpoint.label(),
             %error,
@@ -147,10 +150,10 @@ impl Transport {
             Some(self.timer.now() + BATCH_REFUSED);
     }
 
-    /// Notes what an outcome says about the node, and answers the outcome. After a fault of the
+    /// Notes what a result says about the node, and answers the result. After a fault of the
     /// node's own it rests: for `retry_after_seconds`, if it refused for a limit and gave a time,
     /// otherwise longer with each fault in a row. A time of 0 counts as none given.
-    pub fn rest_after<T>(
+    pub fn note_result<T>(
         &self,
         outcome: Result<T, NodeError>,
         retry_after_seconds: Option<u64>,
@@ -188,7 +191,7 @@ impl Transport {
     }
 
     /// Posts JSON to the node, or to another path of its host, and answers the body. HTTP errors
-    /// are classified; a body in the form of the JSON-RPC is read with any status.
+    /// are classified; a body in the form of the JSON-RPC is read with any status but 429 and 503.
     async fn exchange(
         &self,
         endpoint: &OutboundEndpoint,
@@ -201,7 +204,7 @@ impl Transport {
                 return Err(NodeError::TooMuch(format!("the answer is longer than {bytes} bytes")));
             }
             Err(error) => {
-                return self.rest_after(Err(NodeError::Unreachable(error.to_string())), None);
+                return self.note_result(Err(NodeError::Unreachable(error.to_string())), None);
             }
         };
         let status = answer.http_status;
@@ -210,7 +213,7 @@ impl Transport {
             words(format!("HTTP {status} {body}").trim())
         };
         if matches!(status, 429 | 503) {
-            return self.rest_after(Err(NodeError::Limited(text())), answer.retry_after_seconds);
+            return self.note_result(Err(NodeError::Limited(text())), answer.retry_after_seconds);
         }
         if status != 200 && is_rpc(&answer.body) {
             return Ok(answer.body);
@@ -220,7 +223,7 @@ impl Transport {
             403 => {
                 let said = answer.retry_after_seconds.filter(|seconds| *seconds > 0);
                 let rest = said.or(Some(REST_SECONDS_BANNED));
-                return self.rest_after(Err(NodeError::Limited(text())), rest);
+                return self.note_result(Err(NodeError::Limited(text())), rest);
             }
             413 => return Err(NodeError::TooMuch(text())),
             // The node does not accept the question in this form; another question, or another
@@ -228,7 +231,7 @@ impl Transport {
             400 | 404 | 405 | 406 | 415 | 422 | 501 => {
                 return Err(NodeError::MethodMissing(text()));
             }
-            _ => return self.rest_after(Err(NodeError::Unreachable(text())), None),
+            _ => return self.note_result(Err(NodeError::Unreachable(text())), None),
         }
         // HTTP 200 with `{"Error": "…"}` stands outside the JSON-RPC.
         #[derive(Deserialize)]
@@ -243,7 +246,7 @@ impl Transport {
             } else {
                 NodeError::Unreachable(message)
             };
-            return self.rest_after(Err(error), answer.retry_after_seconds);
+            return self.note_result(Err(error), answer.retry_after_seconds);
         }
         Ok(answer.body)
     }
@@ -261,7 +264,8 @@ impl Transport {
         self.exchange(&endpoint, body.to_string().into_bytes()).await
     }
 
-    /// Sends some questions in one request. `Err` if none of them was answered.
+    /// Sends some questions in one request. If one meets a limit, only the answers before it are
+    /// returned. `Err` if none of them was answered.
     async fn send(&self, requests: &[RpcRequest]) -> Result<Vec<Answered>, SendError> {
         let first = self.next_id.fetch_add(requests.len() as u64, Ordering::Relaxed);
         let bodies: Vec<Value> = requests
@@ -294,7 +298,7 @@ impl Transport {
         let responses = match read {
             Ok(responses) => responses,
             Err(error) => {
-                return Ok(self.rest_after(Err(NodeError::Garbage(error.to_string())), None)?);
+                return Ok(self.note_result(Err(NodeError::Garbage(error.to_string())), None)?);
             }
         };
         if is_batch && (!is_list || responses.len() < requests.len()) {
@@ -304,7 +308,7 @@ impl Transport {
             };
             return Err(match error {
                 NodeError::Limited(_) => {
-                    self.rest_after::<()>(Err(error.clone()), None).err().into()
+                    self.note_result::<()>(Err(error.clone()), None).err().into()
                 }
                 NodeError::TooMuch(_) => SendError::Node(error),
                 error => SendError::BatchRefused(error),
@@ -332,25 +336,25 @@ impl Transport {
         }
         let all: Option<Vec<Answered>> = sorted.into_iter().collect();
         let missing = || NodeError::Garbage("an answer of the batch is missing".into());
-        let Some(mut answers) = all else { return Ok(self.rest_after(Err(missing()), None)?) };
+        let Some(mut answers) = all else { return Ok(self.note_result(Err(missing()), None)?) };
         // If one question meets a limit, the others would meet it too. The answers before it are
         // kept.
         let limited =
             answers.iter().position(|answer| matches!(answer, Err(NodeError::Limited(_))));
         match limited {
-            None => Ok(self.rest_after(Ok(answers), None)?),
+            None => Ok(self.note_result(Ok(answers), None)?),
             Some(place) => {
                 let refused = answers.swap_remove(place);
                 answers.truncate(place);
-                let error = self.rest_after(refused, None).err();
+                let error = self.note_result(refused, None).err();
                 if answers.is_empty() { Err(error.into()) } else { Ok(answers) }
             }
         }
     }
 
     /// Asks questions in as few requests as the node accepts, and returns the answer to each. If
-    /// the node refuses for a while, this waits for it, but only if something was read already: by
-    /// this call or, with `is_patient`, before it.
+    /// the node refuses for a while, this waits for it, at most for [`PATIENCE`], if `is_patient`
+    /// or if this call has some answers already. Otherwise it fails.
     pub async fn ask(
         &self,
         requests: &[RpcRequest],
@@ -391,7 +395,7 @@ impl Transport {
                     }
                     is_patient |= !answers.is_empty();
                 }
-                Err(SendError::BatchRefused(error)) => self.refuse_batches(&error),
+                Err(SendError::BatchRefused(error)) => self.stop_batches(&error),
                 Err(SendError::Node(NodeError::TooMuch(_))) if count > 1 => {
                     self.batch_max.store(count / 2, Ordering::Relaxed)
                 }

@@ -1,5 +1,6 @@
-//! The chain of test mode: one for each account, with a block every three seconds and a final view
-//! some blocks behind.
+//! The chain of test mode, one for each account. Only blocks with a transaction exist, numbered as
+//! if there were a block every three seconds. A transaction becomes final by its age in business
+//! time, not by the blocks after it.
 
 mod rows;
 

@@ -55,8 +55,8 @@ impl Tone {
 /// What stands where there is no value.
 const NO_VALUE: &str = "–";
 
-/// A longer text without spaces, in bytes, may break anywhere.
-const WORD_LENGTH_MAX: usize = 20;
+/// A text without spaces that has more bytes than this may break anywhere.
+const WORD_BYTES_MAX: usize = 20;
 
 /// One value as a page shows it: in a table's cell, beside a fact or below a figure.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ impl PageCell {
     /// A text from outside the service. If it is long and has no spaces it may break, so that it
     /// does not widen its table.
     pub fn words(text: &str) -> PageCell {
-        match text.len() > WORD_LENGTH_MAX && !text.contains(' ') {
+        match text.len() > WORD_BYTES_MAX && !text.contains(' ') {
             true => PageCell::LongCode(text.to_owned()),
             false => PageCell::text(text),
         }
@@ -197,7 +197,7 @@ impl TableLine {
     pub fn new(cells: Vec<PageCell>) -> TableLine {
         TableLine { cells, pick: None, href: None }
     }
-    /// What tells the row from others while the table follows.
+    /// What identifies the row each time that htmx reads the rows again.
     pub fn key(&self) -> Option<&str> {
         self.pick.as_deref().or(self.href.as_deref())
     }
@@ -276,8 +276,8 @@ pub struct Stage {
     pub label: String,
     pub count: String,
     pub amount: String,
-    /// The count in percent of the quotes or, if there are more of them, of the transfers: 0 to 100
-    /// in steps of 5.
+    /// The count in percent of the day's quotes or transfers, whichever are more: 0 to 100 in steps
+    /// of 5.
     pub share: i64,
     pub tone: Tone,
     pub href: Option<String>,
@@ -371,7 +371,7 @@ pub enum PageBlock {
 #[derive(Clone, Debug)]
 pub struct Section {
     pub title: String,
-    /// Over the whole width, or beside another one.
+    /// Whether it takes the whole width. If not, it stands beside another section.
     pub is_wide: bool,
     pub blocks: Vec<PageBlock>,
 }

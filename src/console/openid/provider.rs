@@ -30,11 +30,12 @@ pub const KNOWN_SECONDS_MAX: i64 = 600;
 /// A token with an unknown key makes the service ask for the keys again, but not more often than
 /// this, in seconds.
 pub const KEYS_AGAIN_SECONDS_MIN: i64 = 30;
-/// After a failed question nothing is asked for this long, in seconds.
+/// If the description or the keys could not be read, they are asked for again only after this many
+/// seconds.
 pub const FAILED_SECONDS: i64 = 5;
 /// How many sign-ins may exchange their codes at the same time.
 const EXCHANGES_MAX: usize = 4;
-/// Characters of an error's name that are logged.
+/// The most characters of an error's name that are logged.
 const ERROR_CHARACTERS_MAX: usize = 64;
 
 /// Why nobody is signed in.
@@ -127,7 +128,7 @@ impl OpenId {
         }
     }
 
-    fn remember<T>(&self, change: impl FnOnce(&mut Memory) -> T) -> T {
+    fn with_memory<T>(&self, change: impl FnOnce(&mut Memory) -> T) -> T {
         change(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -254,7 +255,8 @@ impl OpenId {
             deadline,
             TOKEN_BYTES_MAX,
         );
-        let answer = asked.await.map_err(|error| Unavailable(format!("its tokens: {error}")))?;
+        let answer =
+            asked.await.map_err(|error| Unavailable(format!("its token endpoint: {error}")))?;
         match answer.http_status {
             200 => {
                 let tokens: Tokens = serde_json::from_slice(&answer.body)
@@ -270,14 +272,14 @@ impl OpenId {
                     error.chars().filter(is_usual).take(ERROR_CHARACTERS_MAX).collect();
                 Err(Refused(format!("it does not exchange the code: {status} {error}")))
             }
-            status => Err(Unavailable(format!("its tokens: it answered {status}"))),
+            status => Err(Unavailable(format!("its token endpoint: it answered {status}"))),
         }
     }
 
     /// The provider as it was read in the last [`KNOWN_SECONDS_MAX`], else as it is read now.
     async fn known(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let remembered = || {
-            self.remember(|memory| {
+            self.with_memory(|memory| {
                 let is_young = |known: &&Arc<KnownProvider>| {
                     (0..KNOWN_SECONDS_MAX).contains(&(instant - known.read_at))
                 };
@@ -291,12 +293,12 @@ impl OpenId {
         if let Some(known) = remembered() {
             return Ok(known);
         }
-        let failed_at = self.remember(|memory| memory.failed_at);
+        let failed_at = self.with_memory(|memory| memory.failed_at);
         if failed_at.is_some_and(|at| (0..FAILED_SECONDS).contains(&(instant - at))) {
             return Err(Unavailable("it did not answer just now".into()));
         }
         let read = self.read(instant).await;
-        self.remember(|memory| match &read {
+        self.with_memory(|memory| match &read {
             Ok(known) => (memory.known, memory.failed_at) = (Some(known.clone()), None),
             Err(_) => memory.failed_at = Some(instant),
         });
@@ -307,7 +309,7 @@ impl OpenId {
     /// last such reading, as it was read then.
     async fn known_again(&self, instant: i64) -> Result<Arc<KnownProvider>, ProviderError> {
         let _asking = self.asking.lock().await;
-        let known = self.remember(|memory| {
+        let known = self.with_memory(|memory| {
             let again_at = memory.keys_again_at;
             let is_late =
                 again_at.is_none_or(|at| !(0..KEYS_AGAIN_SECONDS_MIN).contains(&(instant - at)));
@@ -321,7 +323,7 @@ impl OpenId {
             return Ok(known);
         }
         let known = self.read(instant).await?;
-        self.remember(|memory| memory.known = Some(known.clone()));
+        self.with_memory(|memory| memory.known = Some(known.clone()));
         Ok(known)
     }
 

@@ -10,7 +10,7 @@ pub const SECRET_VARIABLE: &str = "HUNDI_CONSOLE_OIDC_SECRET";
 /// one.
 pub const SECOND_FACTOR_NEEDED: &str = "a second factor is required: write second_factor = \
     \"provider\" into [console.oidc] once the provider asks for one";
-/// Characters of an issuer's address or a client's name.
+/// The most characters of an issuer's address, and of each other text of the table.
 pub const TEXT_CHARACTERS_MAX: usize = 255;
 
 /// Who asks for the second factor.
@@ -42,7 +42,7 @@ pub struct OidcSettings {
 impl OidcSettings {
     /// Checks the lengths and the issuer's address, before the provider is asked anything.
     pub fn judge(self) -> Result<OidcSettings, String> {
-        is_issuer(&self.issuer).map_err(|fault| format!("console.oidc.issuer {fault}"))?;
+        check_issuer(&self.issuer).map_err(|fault| format!("console.oidc.issuer {fault}"))?;
         for (name, text) in [
             ("client_id", Some(&self.client_id)),
             ("name", self.name.as_ref()),
@@ -62,7 +62,7 @@ impl OidcSettings {
     }
 
     /// Whether the provider asks for the second factor.
-    pub const fn is_second_factor_there(&self) -> bool {
+    pub const fn provider_asks_second_factor(&self) -> bool {
         matches!(self.second_factor, Some(SecondFactor::Provider))
     }
 
@@ -78,13 +78,13 @@ impl OidcSettings {
 
 /// Checks that a text is an issuer's address: https, or plain http on this machine, and without
 /// query and fragment (OpenID Connect Discovery, 3). `Err` says what it must be.
-pub fn is_issuer(text: &str) -> Result<(), String> {
+pub fn check_issuer(text: &str) -> Result<(), String> {
     let endpoint = OutboundEndpoint::new(text, None).ok().filter(OutboundEndpoint::keeps_secrets);
     let is_whole = text.len() <= TEXT_CHARACTERS_MAX && !text.contains(['?', '#']);
     match endpoint {
         Some(_) if is_whole => Ok(()),
-        _ => Err("must be the https:// address that the provider calls itself, of at most 255 \
-                  characters"
+        _ => Err("must be the https:// address that the provider gives as its issuer, of at most \
+                  255 characters"
             .into()),
     }
 }
@@ -102,13 +102,13 @@ mod tests {
         let good = read("issuer = \"https://login.example.com/staff\"\nclient_id = \"hundi\"");
         let good = good.unwrap();
         assert_eq!(good.shown_name(), "login.example.com");
-        assert!(!good.is_second_factor_there() && !good.link_by_email);
+        assert!(!good.provider_asks_second_factor() && !good.link_by_email);
         let stated = read(
             "issuer = \"http://127.0.0.1:9\"\nclient_id = \"hundi\"\nname = \"Staff\"\n\
              second_factor = \"provider\"\nlink_by_email = true",
         );
         let stated = stated.unwrap();
-        assert!(stated.is_second_factor_there() && stated.shown_name() == "Staff");
+        assert!(stated.provider_asks_second_factor() && stated.shown_name() == "Staff");
         for wrong in [
             "issuer = \"http://login.example.com\"\nclient_id = \"hundi\"",
             "issuer = \"https://login.example.com?x=1\"\nclient_id = \"hundi\"",

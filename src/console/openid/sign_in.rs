@@ -100,7 +100,7 @@ async fn answered(asked: &ConsoleRequest) -> PageOutcome {
         issuer: openid.settings.issuer.clone(),
         subject: subject.clone(),
         email: email.filter(|_| openid.settings.link_by_email),
-        has_second_factor: openid.settings.is_second_factor_there(),
+        has_second_factor: openid.settings.provider_asks_second_factor(),
     };
     let services = asked.app.services.clone();
     let concluded = asked

@@ -16,8 +16,8 @@ use crate::staff::provider_links::judge_subject;
 pub const ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
 /// How far the provider's clock may be from ours, in seconds.
 pub const CLOCK_SECONDS_MAX: i64 = 60;
-/// How old a token may be, in seconds: it is made for the sign-in that asks for it, so an older one
-/// belongs to another.
+/// How old a token may be, in seconds. It is made for the sign-in that asks for it, so an older one
+/// belongs to another sign-in.
 pub const AGE_SECONDS_MAX: i64 = 600;
 
 /// The claims that a token must have.
@@ -76,7 +76,7 @@ pub fn verify(
     // Only the first call in a process installs it; later ones change nothing.
     let _ = RING.install_default();
     let header = jsonwebtoken::decode_header(token)
-        .map_err(|_| Refused("the token's head cannot be read, or names another algorithm"))?;
+        .map_err(|_| Refused("the token's header cannot be read, or names an unknown algorithm"))?;
     if !ALGORITHMS.contains(&header.alg) {
         return Err(Refused("the token is signed with an algorithm that is not taken"));
     }
@@ -112,7 +112,7 @@ pub fn verify(
         return Err(Refused("the token was not made just now: compare the clocks"));
     }
     if expected.acr.is_some_and(|acr| claims.acr.as_deref() != Some(acr)) {
-        return Err(Refused("the provider did not sign in as strongly as console.oidc.acr asks"));
+        return Err(Refused("the token's acr is not the one that console.oidc.acr asks for"));
     }
     judge_subject(&claims.sub).map_err(|_| Refused("the token's subject is empty or too long"))?;
     let is_verified = claims.email_verified == Some(serde_json::Value::Bool(true));
@@ -148,7 +148,7 @@ fn why_refused(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::InvalidSignature => "the token's signature is wrong",
         ErrorKind::ExpiredSignature => "the token has expired",
-        ErrorKind::ImmatureSignature => "the token does not hold yet",
+        ErrorKind::ImmatureSignature => "the token is not valid yet",
         ErrorKind::InvalidIssuer => "the token is of another issuer",
         ErrorKind::InvalidAudience => "the token was made for another client",
         ErrorKind::MissingRequiredClaim(_) => "the token lacks something that it must say",
@@ -337,7 +337,7 @@ mod tests {
                 (json!({"exp": instant() - 100}), "expired"),
                 (json!({"exp": null}), "lacks"),
                 (json!({"exp": "soon"}), "lacks"),
-                (json!({"nbf": instant() + 100}), "not hold yet"),
+                (json!({"nbf": instant() + 100}), "not valid yet"),
                 (json!({"iat": instant() + 100}), "just now"),
                 (json!({"iat": instant() - 700}), "just now"),
                 (json!({"iat": null}), "cannot be read"),

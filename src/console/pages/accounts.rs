@@ -84,12 +84,12 @@ pub async fn one(visit: Visit) -> PageOutcome {
             }
             modes.push((mode, ledger::balances(tx, scope)?, (found, is_more)));
         }
-        let offset = rows::clock_offset_seconds(tx, Scope::new(number, Mode::Test))?;
+        let ahead_seconds = rows::clock_offset_seconds(tx, Scope::new(number, Mode::Test))?;
         let history = AccountHistory::read(tx, &name, number, &keys, part)?;
-        Ok(Some((name, is_suspended, keys, modes, offset, history)))
+        Ok(Some((name, is_suspended, keys, modes, ahead_seconds, history)))
     });
     let found = read.await?.ok_or(Failure::NotFound)?;
-    let (name, is_suspended, keys, modes, offset, history) = found;
+    let (name, is_suspended, keys, modes, ahead_seconds, history) = found;
     let words = visit.words;
     let mut page = ConsolePage::new("accounts", name);
     page.chips = vec![PageCell::chip(words, if is_suspended { "suspended" } else { "active" })];
@@ -152,8 +152,8 @@ pub async fn one(visit: Visit) -> PageOutcome {
             table.lines.push(TableLine::new(cells));
         }
         let mut blocks = vec![PageBlock::Table(table)];
-        if mode == Mode::Test && offset > 0 {
-            let clock = PageCell::Text(super::super::blocks::age(words, offset));
+        if mode == Mode::Test && ahead_seconds > 0 {
+            let clock = PageCell::Text(super::super::blocks::age(words, ahead_seconds));
             blocks.push(PageBlock::Facts(vec![fact(&visit, "fact.clock_ahead", clock)]));
         }
         let mut list = transfers::table(&visit, None, &found);
@@ -243,7 +243,7 @@ impl AccountHistory {
             let newest = decisions::rows::newest_of_subject(tx, &subject, rows_max)?;
             decided.extend(newest.into_iter().rev());
         }
-        // Only keys whose making or revoking the part can show.
+        // Read only about keys whose making or revoking this part of the story can show.
         let times = |key: &KeyLine| [Some(key.created), key.revoked_at].into_iter().flatten();
         let mut all: Vec<i64> = keys.iter().flat_map(times).collect();
         all.sort_unstable_by(|one, other| other.cmp(one));
@@ -265,7 +265,7 @@ impl AccountHistory {
         })
     }
 
-    /// The moments of the account's story: this and the keys themselves.
+    /// The moments of the account's story, from this history and from the keys themselves.
     fn moments(&self, visit: &Visit, keys: &[KeyLine]) -> Vec<(i64, StoryStep)> {
         let mut moments: Vec<(i64, StoryStep)> = Vec::new();
         if let Some(at) = self.created {

@@ -23,7 +23,7 @@ const VERIFIED_AT_ONCE: i64 = 5_000;
 const SETTINGS_SHOWN_MAX: usize = 6;
 
 /// An entry, and the hash of the one before it.
-type Found = (Entry, Option<[u8; 32]>);
+type ChainedEntry = (Entry, Option<[u8; 32]>);
 
 pub async fn page(visit: Visit) -> PageOutcome {
     let (actor, action) = (visit.query("actor").to_owned(), visit.query("action").to_owned());
@@ -75,9 +75,9 @@ pub async fn page(visit: Visit) -> PageOutcome {
     page.draw(&visit)
 }
 
-/// The number of the first entry from a moment on; `none` where no moment is given.
-fn number_at(tx: &mut dyn Tx, at: Option<i64>, none: i64) -> Result<i64, StoreError> {
-    match at {
+/// The number of the first entry from a moment on; `none` if no moment is given.
+fn number_at(tx: &mut dyn Tx, milliseconds: Option<i64>, none: i64) -> Result<i64, StoreError> {
+    match milliseconds {
         None => Ok(none),
         Some(at) => Ok(audit::rows::first_since(tx, at)?.unwrap_or(i64::MAX)),
     }
@@ -148,7 +148,7 @@ fn names_operator(action: &str) -> bool {
 fn has_own_reason(entry: &Entry) -> bool {
     match Action::parse(&entry.action) {
         Some(Action::DecisionEnded) => true,
-        // By a sign-in; in the shell, a person says why.
+        // In the console a sign-in links, and the service says why. In the shell, a person does.
         Some(Action::OperatorLinked) => entry.via == Via::Console.as_str(),
         _ => false,
     }
@@ -158,7 +158,7 @@ fn action_word(visit: &Visit, action: &str) -> String {
     word(visit.words, &format!("did_{action}"))
 }
 
-fn table(visit: &Visit, found: &[Found]) -> Table {
+fn table(visit: &Visit, found: &[ChainedEntry]) -> Table {
     let words = visit.words;
     let columns = [
         "#col.number",
@@ -171,7 +171,7 @@ fn table(visit: &Visit, found: &[Found]) -> Table {
     ];
     let mut table = Table::new(words, words.get("audit.title"), &columns, "audit.empty");
     for (entry, before) in found {
-        let is_whole = before.is_some_and(|before| entry.expected_hash(&before) == entry.hash);
+        let is_unchanged = before.is_some_and(|before| entry.expected_hash(&before) == entry.hash);
         let mut who = vec![match entry.actor.as_str() {
             "" => PageCell::none(),
             name => PageCell::text(name),
@@ -189,8 +189,10 @@ fn table(visit: &Visit, found: &[Found]) -> Table {
                 subject => decide::subject_cell(visit, subject),
             },
             PageCell::Chip {
-                text: words.get(if is_whole { "audit.whole" } else { "audit.broken" }).to_owned(),
-                tone: if is_whole { Tone::Good } else { Tone::Bad },
+                text: words
+                    .get(if is_unchanged { "audit.whole" } else { "audit.broken" })
+                    .to_owned(),
+                tone: if is_unchanged { Tone::Good } else { Tone::Bad },
             },
             if details.is_empty() { PageCell::none() } else { PageCell::Several(details) },
         ]));

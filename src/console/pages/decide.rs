@@ -340,8 +340,8 @@ pub fn of_beneficiary(visit: &Visit, found: &Beneficiary) -> Vec<PageBlock> {
     let title = |key: &str| words.get(key).to_owned();
     match found.status {
         BeneficiaryStatus::Verifying => {
-            let (title_, help) = (title("decide.verifying"), "decide.verifying_help");
-            forms.push(form(visit, id, title_, help, &[], &["approve", "refuse"]));
+            let (heading, help) = (title("decide.verifying"), "decide.verifying_help");
+            forms.push(form(visit, id, heading, help, &[], &["approve", "refuse"]));
             if !is_held {
                 let (title, help) = (title("decide.by_hand"), "decide.by_hand_help");
                 let buttons = ["match", "partial", "mismatch", "not_nre", "invalid"];

@@ -136,7 +136,7 @@ pub async fn make(visit: Visit) -> PageOutcome {
     let expires = request.expires_at.map(moment);
     let made = visit.app.store.write(move |tx, now| {
         let key = making::create_key_by(tx, now, &request, &by)?;
-        Ok((key, rows::account_number(tx, now, &account)?))
+        Ok((key, rows::ensure_account(tx, now, &account)?))
     });
     let (key, number) = made.await?;
     let path = format!("/console/accounts/{number}");

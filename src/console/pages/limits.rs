@@ -139,6 +139,6 @@ pub fn usage(
     id: Option<crate::kernel::AnyId>,
     instant_milliseconds: i64,
 ) -> Result<Vec<LimitUsage>, StoreError> {
-    let ahead = keys::rows::clock_offset_seconds(tx, scope)? * 1_000;
-    limits::usage(tx, set, scope, subject, id, instant_milliseconds + ahead)
+    let ahead_milliseconds = keys::rows::clock_offset_seconds(tx, scope)? * 1_000;
+    limits::usage(tx, set, scope, subject, id, instant_milliseconds + ahead_milliseconds)
 }

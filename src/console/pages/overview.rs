@@ -51,8 +51,8 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
         let table = machinery::stops_table(visit, title, &overview.stops);
         page.live.push(Section::wide(title, vec![PageBlock::Table(table)]));
     }
-    let (begins, steps) = (overview.is_untouched(), live_steps(visit));
-    if begins {
+    let (is_untouched, steps) = (overview.is_untouched(), live_steps(visit));
+    if is_untouched {
         page.live.extend(steps.clone());
     }
     page.live.push(Section::wide(words.get("overview.waiting"), waiting(visit, mode, &overview)));
@@ -67,7 +67,7 @@ async fn compose(visit: &Visit) -> Result<ConsolePage, Failure> {
     page.live.push(Section::half(words.get("overview.webhooks"), vec![hooks(visit, &overview)]));
     page.live.push(Section::half(words.get("overview.lists"), vec![lists(visit)]));
     page.live.extend(alarms);
-    if !begins {
+    if !is_untouched {
         page.live.extend(steps);
     }
     Ok(page)
@@ -104,7 +104,7 @@ fn live_steps(visit: &Visit) -> Option<Section> {
     Some(Section::wide(caption, blocks))
 }
 
-/// The current alarms, each with its runbook, and the way to those of every alarm.
+/// The current alarms, each with its runbook, and a link to the runbooks of all alarms.
 fn alarm_section(visit: &Visit, found: &[CurrentAlarm]) -> Section {
     let words = visit.words;
     let caption = words.get("overview.alarms");
@@ -318,12 +318,12 @@ fn rates(visit: &Visit, overview: &Overview) -> PageBlock {
     let mut table = Table::new(words, caption, &columns, "overview.no_rates");
     for ports in visit.services().all_ports() {
         if let Some(rate) = ports.rates.current(instant) {
-            let seen = (instant - rate.observed_at).max(0);
+            let age_seconds = (instant - rate.observed_at).max(0);
             table.lines.push(TableLine::new(vec![
                 PageCell::text(ports.rates.kind().as_str()),
                 PageCell::number(rate.mid),
                 PageCell::number(rate.usdt_usd),
-                PageCell::text(age(words, seen)),
+                PageCell::text(age(words, age_seconds)),
             ]));
         }
     }

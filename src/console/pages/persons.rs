@@ -23,8 +23,8 @@ use crate::{beneficiaries, senders};
 /// Transfers that are shown.
 const ROWS_MAX: i64 = 40;
 
-/// What both kinds of person have.
-struct Around {
+/// The parts that both pages have.
+struct CommonParts {
     accounts: AccountNames,
     transfers: Vec<Transfer>,
     has_more_transfers: bool,
@@ -36,8 +36,8 @@ struct Around {
     ahead_seconds: i64,
 }
 
-/// What only a beneficiary's or only a sender's page has.
-struct Shown {
+/// The parts that differ between a beneficiary's page and a sender's.
+struct OwnParts {
     name: String,
     /// The key of the text for the kind: beneficiary or sender.
     what: &'static str,
@@ -70,7 +70,7 @@ async fn asked(visit: &Visit, kind: ObjectKind) -> Result<Asked, Failure> {
     })
 }
 
-fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::StoreError> {
+fn read_common(tx: &mut dyn Tx, asked: &Asked) -> Result<CommonParts, crate::kernel::StoreError> {
     let Asked { scope, id, part, .. } = *asked;
     let mut ids = story::rows::transfers_of_person(tx, scope, id, ROWS_MAX + 1)?;
     let has_more_transfers = cut(&mut ids, ROWS_MAX);
@@ -81,7 +81,7 @@ fn around(tx: &mut dyn Tx, asked: &Asked) -> Result<Around, crate::kernel::Store
     let at = asked.instant_milliseconds;
     let accounts = AccountNames::read(tx)?;
     let decided = decisions::rows::newest_of_subject(tx, &id.to_string(), part.rows_max())?;
-    Ok(Around {
+    Ok(CommonParts {
         ahead_seconds: accounts.ahead_seconds(scope),
         accounts,
         transfers: transfers::of_ids(tx, scope, ids)?,
@@ -100,14 +100,14 @@ pub async fn beneficiary(visit: Visit) -> PageOutcome {
         let Some(typed) = wanted.id.typed() else { return Ok(None) };
         let found = beneficiaries::rows::find(tx, wanted.scope, typed)?;
         let Some(found) = found else { return Ok(None) };
-        Ok(Some((found, around(tx, &wanted)?)))
+        Ok(Some((found, read_common(tx, &wanted)?)))
     });
-    let (found, around) = read.await?.ok_or(Failure::NotFound)?;
+    let (found, common) = read.await?.ok_or(Failure::NotFound)?;
     let holder_name = beneficiaries::other_holder_name(&found, visit.services())?;
     let words = visit.words;
     let text = |value: &Option<String>| value.clone().map_or(PageCell::none(), PageCell::Text);
     let mut facts = vec![
-        fact(&visit, "fact.payable", PageCell::chip(words, yes(found.is_payable()))),
+        fact(&visit, "fact.payable", PageCell::chip(words, yes_or_no(found.is_payable()))),
         fact(
             &visit,
             "fact.account_number",
@@ -147,16 +147,23 @@ pub async fn beneficiary(visit: Visit) -> PageOutcome {
         let mut made = step(&visit, at, "theme.check", "account_checked");
         let cell = PageCell::chip(words, agrees.as_str());
         made.facts = vec![fact(&visit, "fact.name_match", cell)];
-        // Of the same second, before the status that followed from it.
+        // Within the same second, the check comes before the status that followed from it.
         let place = moments.iter().skip(1).position(|(since, _)| *since >= at);
         moments.insert(place.map_or(moments.len(), |place| place + 1), (at, made));
     }
     let decide = decide::of_beneficiary(&visit, &found);
     let form = account_number_form(&visit, asked.id);
     let status = Status::as_str(found.status);
-    let shown =
-        Shown { name: found.name, what: "fact.beneficiary", status, facts, moments, decide, form };
-    draw(&visit, &asked, around, shown)
+    let own = OwnParts {
+        name: found.name,
+        what: "fact.beneficiary",
+        status,
+        facts,
+        moments,
+        decide,
+        form,
+    };
+    draw(&visit, &asked, common, own)
 }
 
 /// The form that shows the full account number; `None` for a role that may not see it.
@@ -183,9 +190,9 @@ pub async fn sender(visit: Visit) -> PageOutcome {
     let read = visit.app.store.read(Cost::Scan, move |tx| {
         let Some(typed) = wanted.id.typed() else { return Ok(None) };
         let Some(found) = senders::rows::find(tx, wanted.scope, typed)? else { return Ok(None) };
-        Ok(Some((found, around(tx, &wanted)?)))
+        Ok(Some((found, read_common(tx, &wanted)?)))
     });
-    let (found, around) = read.await?.ok_or(Failure::NotFound)?;
+    let (found, common) = read.await?.ok_or(Failure::NotFound)?;
     let words = visit.words;
     let text = |value: &Option<String>| value.clone().map_or(PageCell::none(), PageCell::Text);
     let address = found.address.as_ref().map(|address| {
@@ -209,44 +216,42 @@ pub async fn sender(visit: Visit) -> PageOutcome {
     let moments = vec![(found.created, step(&visit, found.created, "theme.sender", "created"))];
     let (decide, status) = (decide::of_sender(&visit, &found), found.screening.as_str());
     let (what, form) = ("fact.sender", None);
-    let shown = Shown { name: found.name, what, status, facts, moments, decide, form };
-    draw(&visit, &asked, around, shown)
+    let own = OwnParts { name: found.name, what, status, facts, moments, decide, form };
+    draw(&visit, &asked, common, own)
 }
 
-fn draw(visit: &Visit, asked: &Asked, around: Around, shown: Shown) -> PageOutcome {
+fn draw(visit: &Visit, asked: &Asked, common: CommonParts, own: OwnParts) -> PageOutcome {
     let words = visit.words;
-    let mut page = ConsolePage::new("transfers", shown.name);
+    let mut page = ConsolePage::new("transfers", own.name);
     page.id = Some(asked.id.to_string());
-    page.chips = vec![
-        PageCell::Muted(words.get(shown.what).to_owned()),
-        PageCell::chip(words, shown.status),
-    ];
-    page.chips.extend(scope_chips(visit, around.accounts.of(asked.scope), asked.scope));
-    let mut facts = shown.facts;
-    for used in &around.used {
+    page.chips =
+        vec![PageCell::Muted(words.get(own.what).to_owned()), PageCell::chip(words, own.status)];
+    page.chips.extend(scope_chips(visit, common.accounts.of(asked.scope), asked.scope));
+    let mut facts = own.facts;
+    for used in &common.used {
         let period = limits::period(visit, used.subject, used.is_month);
         facts.push((period, limits::share(visit, used)));
     }
-    // Beside the table of hits, which needs room where there are any.
-    let (title, is_wide) = (words.get("person.facts").to_owned(), !around.hits.is_empty());
+    // They stand beside the table of hits, which takes the whole width if there are hits.
+    let (title, is_wide) = (words.get("person.facts").to_owned(), !common.hits.is_empty());
     page.still.push(Section { title, is_wide, blocks: vec![PageBlock::Facts(facts)] });
-    show_around(visit, asked, &mut page, around, shown.moments);
-    if let Some((title, form)) = shown.form {
+    add_common(visit, asked, &mut page, common, own.moments);
+    if let Some((title, form)) = own.form {
         page.still.push(Section::half(title, vec![form]));
     }
-    page.still.push(Section::wide(words.get("transfer.decide"), shown.decide));
+    page.still.push(Section::wide(words.get("transfer.decide"), own.decide));
     page.draw(visit)
 }
 
-const fn yes(is_so: bool) -> &'static str {
+const fn yes_or_no(is_so: bool) -> &'static str {
     if is_so { "yes" } else { "no" }
 }
 
-fn show_around(
+fn add_common(
     visit: &Visit,
     asked: &Asked,
     page: &mut ConsolePage,
-    around: Around,
+    common: CommonParts,
     mut moments: Vec<(i64, StoryStep)>,
 ) {
     let words = visit.words;
@@ -254,7 +259,7 @@ fn show_around(
     let columns =
         ["col.list", "fact.evidence", "col.state", "#col.score", "col.decision", "col.created"];
     let mut table = Table::new(words, caption, &columns, "person.no_hits");
-    for hit in &around.hits {
+    for hit in &common.hits {
         let decision = hit.decision.map_or_else(
             || PageCell::chip(words, "waiting"),
             |decision| PageCell::chip(words, decision.as_str()),
@@ -269,15 +274,15 @@ fn show_around(
         ]));
         moments.extend(stories::found(visit, hit));
     }
-    // Both names of a hit stand in it: that takes room.
-    let is_wide = !around.hits.is_empty();
+    // A hit shows both names, which takes room.
+    let is_wide = !common.hits.is_empty();
     let (title, blocks) = (caption.to_owned(), vec![PageBlock::Table(table)]);
     page.still.push(Section { title, is_wide, blocks });
-    let ahead = around.ahead_seconds;
-    moments.extend(around.decided.iter().map(|made| stories::decided(visit, made, ahead)));
-    moments.extend(around.announced.iter().map(|event| stories::announced(visit, event)));
+    let ahead = common.ahead_seconds;
+    moments.extend(common.decided.iter().map(|made| stories::decided(visit, made, ahead)));
+    moments.extend(common.announced.iter().map(|event| stories::announced(visit, event)));
     page.still.push(asked.part.section(visit, &path_of(asked.id), moments));
-    let mut table = transfers::table(visit, None, &around.transfers);
-    table.tell_more(words, around.has_more_transfers);
+    let mut table = transfers::table(visit, None, &common.transfers);
+    table.tell_more(words, common.has_more_transfers);
     page.still.push(Section::wide(words.get("transfers.title"), vec![PageBlock::Table(table)]));
 }

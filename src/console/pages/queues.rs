@@ -146,7 +146,7 @@ fn filter(visit: &Visit, waiting: &Waiting) -> PageForm {
         value: waiting.mode.as_str().to_owned(),
         ..question("mode", "col.mode", modes)
     }];
-    // What has no column is no filter either.
+    // A queue has no filter for a column that it does not show.
     if waiting.queue != QueueKind::Differences {
         questions.push(question("account", "col.account", owners));
     }
@@ -203,7 +203,7 @@ fn columns(queue: QueueKind, items: &[&Item]) -> &'static [QueueColumn] {
         QueueKind::RefundAddresses => &[ID, REASON, AMOUNT, WAITS, ACCOUNT, AGE],
         // All are here for the same reason.
         QueueKind::Unmatched => &[ID, AMOUNT, TRANSACTION, ACCOUNT, AGE],
-        // A difference belongs to no account, and only the bank books.
+        // A difference belongs to no account. Only a line of the bank's statement has a booking.
         QueueKind::Differences if items.iter().any(|item| line(item).is_some()) => {
             &[ID, REASON, AMOUNT, BOOKING, DETAIL, AGE]
         }
@@ -254,7 +254,7 @@ fn words_or_none(text: Option<&str>) -> PageCell {
     text.map_or(PageCell::none(), PageCell::words)
 }
 
-/// The name or the address here, and beside a name the holder's.
+/// The name or the address of the object, and beside a name that of the account's holder.
 fn name_cell(source: &RowSource<'_>, item: &Item) -> PageCell {
     let (name, holder_name) = match &item.facts {
         QueueFacts::Review { screened, holder_name, .. } => (screened.as_deref(), holder_name),

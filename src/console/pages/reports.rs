@@ -67,7 +67,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
         is_required: true,
         ..Question::new("account", words.get("col.account"))
     };
-    let month = day.plus_days(-30).to_string();
+    let from_day = day.plus_days(-30).to_string();
     let statement = PageForm {
         action: "/console/reports/statement".into(),
         is_change: false,
@@ -76,7 +76,7 @@ pub async fn page(visit: Visit) -> PageOutcome {
         hidden,
         questions: vec![
             owner,
-            question("from", "reports.from", "date", month),
+            question("from", "reports.from", "date", from_day),
             question("to", "reports.to", "date", shown),
         ],
         buttons: vec![(String::new(), words.get("reports.csv").to_owned(), false)],

@@ -54,6 +54,7 @@ impl StoryPart {
     }
 }
 
+/// A moment. `theme` is the key of a text, and `what` is a word of the service.
 pub fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> StoryStep {
     StoryStep {
         at: PageCell::time(at),

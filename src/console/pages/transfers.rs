@@ -18,7 +18,7 @@ use crate::transfers::Transfer;
 use crate::transfers::rows;
 use crate::transfers::state::TransferStatus;
 
-/// The most transfers on one page of the list, and the most decisions that are read of one object.
+/// The most transfers on one page of the list.
 const ROWS_MAX: i64 = 50;
 
 /// The list of transfers, newest first, filtered by account and status.
@@ -340,11 +340,11 @@ fn on_chain(visit: &Visit, transfer: &Transfer, what: OnChain, value: &str) -> P
     PageCell::Outside { href, text: short(value) }
 }
 
-/// The moments, with what persons decided among them.
+/// The moments and what persons decided, in order of time.
 fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<StoryStep> {
     // Within one second, decisions come before what follows from them.
-    let ahead = story.business - visit.instant();
-    let decided = decided.iter().map(|made| stories::decided_about(visit, made, ahead));
+    let ahead_seconds = story.business - visit.instant();
+    let decided = decided.iter().map(|made| stories::decided_about(visit, made, ahead_seconds));
     let mut steps: Vec<(i64, StoryStep)> = decided.collect();
     for moment in story.moments() {
         let event = story.announced.iter().find(|told| Some(told.event.id.any()) == moment.id);
@@ -395,7 +395,7 @@ fn step(visit: &Visit, story: &Story, moment: Moment) -> StoryStep {
     }
 }
 
-/// The transfers of a person, newest first.
+/// The transfers with these identifiers, in the same order; at most twice [`search::FOUND_MAX`].
 pub fn of_ids(
     tx: &mut dyn crate::store::Tx,
     scope: Scope,

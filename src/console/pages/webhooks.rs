@@ -185,11 +185,11 @@ pub async fn replay(visit: Visit) -> PageOutcome {
     let scope = scope_of(&visit, id).await?;
     let by = decide::decided_by(&visit)?;
     let picked: Vec<Id<kind::Event>> = visit.fields("object").filter_map(Id::parse).collect();
-    let is_failed = visit.field("decision") == "failed";
-    if picked.is_empty() && !is_failed {
+    let wants_failed = visit.field("decision") == "failed";
+    if picked.is_empty() && !wants_failed {
         return Err(Failure::told(visit.words.get("decide.nothing_picked")));
     }
-    let counted = match is_failed {
+    let counted = match wants_failed {
         true => Some(count_failed(&visit, scope, id).await?),
         false => None,
     };

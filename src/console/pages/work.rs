@@ -31,7 +31,7 @@ struct Work {
     bank: Option<KeptComparison>,
     bank_mode: Mode,
     deliveries: Vec<(EndpointLine, i64, Option<ReplayProgress>)>,
-    has_more_deliveries: bool,
+    has_more_endpoints: bool,
 }
 
 /// How far a chain was compared with the book.
@@ -53,10 +53,10 @@ fn read(
         compared.push(Compared { mode: *mode, chain: chain.as_str(), cursor, mark });
     }
     let under_way = hooks::replayed_endpoints(tx)?;
-    let (mut deliveries, mut has_more_deliveries) = (Vec::new(), false);
+    let (mut deliveries, mut has_more_endpoints) = (Vec::new(), false);
     for mode in [Mode::Live, Mode::Test] {
         let mut endpoints = rows::endpoints_at_work(tx, mode, ENDPOINTS_MAX + 1)?;
-        has_more_deliveries |= cut(&mut endpoints, ENDPOINTS_MAX);
+        has_more_endpoints |= cut(&mut endpoints, ENDPOINTS_MAX);
         for endpoint in endpoints {
             let count = rows::waiting_deliveries(tx, endpoint.id, COUNTED_MAX)?;
             let replayed = hooks::replay_progress(tx, endpoint.id, COUNTED_MAX)?;
@@ -72,7 +72,7 @@ fn read(
         bank: kept::read(tx)?,
         bank_mode: reconcile::rows::bank_mode(tx)?,
         deliveries,
-        has_more_deliveries,
+        has_more_endpoints,
     })
 }
 
@@ -203,7 +203,7 @@ fn delivered(visit: &Visit, work: &Work) -> PageBlock {
             .to(path),
         );
     }
-    table.tell_more(words, work.has_more_deliveries);
+    table.tell_more(words, work.has_more_endpoints);
     PageBlock::Table(table)
 }
 

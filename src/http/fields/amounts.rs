@@ -19,20 +19,20 @@ impl Amount {
 
 impl Field for Amount {
     fn schema() -> Value {
-        RangedAmount::schema()
+        NonNegativeAmount::schema()
     }
     fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
-        match RangedAmount::parse(node, name, entries)? {
-            RangedAmount(units) if units <= 0 => {
+        match NonNegativeAmount::parse(node, name, entries)? {
+            NonNegativeAmount(units) if units <= 0 => {
                 entries.push(not_positive(name, "0.01", "999999999999.99"));
                 None
             }
-            RangedAmount(units) => Some(Amount(units)),
+            NonNegativeAmount(units) => Some(Amount(units)),
         }
     }
 }
 
-/// The refusal of zero, with the smallest and the largest amount that the grammar allows.
+/// The refusal of zero, with the smallest and the largest amount that the field takes.
 fn not_positive(name: &str, minimum: &str, maximum: &str) -> RefusalEntry {
     let message = format!("{name} must be greater than zero.");
     RefusalEntry::field(Code::ParameterRangeInvalid, name, message)
@@ -40,12 +40,12 @@ fn not_positive(name: &str, minimum: &str, maximum: &str) -> RefusalEntry {
         .with("maximum", maximum)
 }
 
-/// An amount of an ISO 4217 currency with two decimals, in hundredths. It may be zero. Its user
-/// checks the range, and names both ends in a refusal.
+/// An amount of an ISO 4217 currency with two decimals, in hundredths. It may be zero. Whoever
+/// takes it checks the range, and names both ends in a refusal.
 #[derive(Clone, Copy)]
-pub struct RangedAmount(pub i64);
+pub struct NonNegativeAmount(pub i64);
 
-impl Field for RangedAmount {
+impl Field for NonNegativeAmount {
     fn schema() -> Value {
         json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$",
             "examples": ["1000.00"] })
@@ -63,17 +63,18 @@ impl Field for RangedAmount {
                  decimals, such as \"1000.00\".",
                 entries,
             ),
-            Some(money) => Some(RangedAmount(money.units)),
+            Some(money) => Some(NonNegativeAmount(money.units)),
         }
     }
 }
 
-/// A positive amount of a token with at most six decimals. Its user checks [`TokenAmount::MAX`].
+/// A positive amount of USDT with at most six decimals. Whoever takes it checks
+/// [`TokenAmount::MAX`].
 #[derive(Clone, Copy)]
 pub struct TokenAmount(pub Money);
 
 impl TokenAmount {
-    /// 1 000 000: more than ever moves at once, and far below what the book's sums can hold.
+    /// 1,000,000 USDT: more than ever moves at once, and far below what the book's sums can hold.
     pub const MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
 }
 

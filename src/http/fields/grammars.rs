@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_length_is_told_as_it_is_wanted() {
+    fn the_refusal_of_a_length_says_what_is_wanted() {
         fn message<T: Field>(text: &str) -> String {
             let mut entries = Vec::new();
             assert!(T::read(Some(&Node::Text(text.into())), "field", &mut entries).is_none());

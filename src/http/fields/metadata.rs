@@ -16,7 +16,7 @@ fn metadata_schema(value: Value) -> Value {
         "pattern": PLAIN_PATTERN }, "additionalProperties": value })
 }
 
-/// Reads the pairs. A `None` value is the null of an update, which nothing else accepts.
+/// Reads the pairs. A `None` value is a `null`, which only an update accepts (`takes_null`).
 fn metadata_pairs(
     node: &Node,
     takes_null: bool,

@@ -6,7 +6,7 @@ mod metadata;
 
 use serde_json::{Value, json};
 
-pub use self::amounts::{Amount, RangedAmount, TokenAmount};
+pub use self::amounts::{Amount, NonNegativeAmount, TokenAmount};
 pub use self::grammars::*;
 use super::body::Node;
 use super::form::Field;
@@ -79,7 +79,8 @@ impl<const MIN: usize, const MAX: usize> Field for Text<MIN, MAX> {
     }
 }
 
-/// The name of a person or business: a text whose letters show in the order in which they stand.
+/// The name of a person or business: a [`Text`] without characters that override the direction of
+/// its letters.
 #[derive(Clone)]
 pub struct NameText<const MIN: usize, const MAX: usize>(pub String);
 

@@ -22,14 +22,14 @@ const EXAMPLES: &str = include_str!("examples.json");
 const RENAMED: &[(&str, &str)] = &[
     ("Address", "PostalAddress"),
     ("Nothing", "EmptyBody"),
-    ("Taken", "RefundStatusChange"),
+    ("StatusChange", "RefundStatusChange"),
     // Its member `currency` and the member `payout_currency` of Transfer would both be called
     // TransferPayoutCurrencyEnum.
     ("TransferPayout", "SettledPayout"),
 ];
 
-/// The tag of webhooks. No resource has it too, because generators make one file for each tag, and
-/// would write that file twice.
+/// The tag of webhooks. No resource may have the same tag: generators make one file for each tag,
+/// and would write that file twice.
 const WEBHOOKS_TAG: &str = "webhooks";
 
 /// The document, for a server at `public_url`. `resources` describes what the routes begin with.
@@ -539,7 +539,7 @@ mod tests {
         }
     }
 
-    /// Every property and parameter of the document, with where it stands.
+    /// Finds the properties and parameters without a description, and says where each stands.
     fn undescribed(place: &str, node: &Value, found: &mut Vec<String>) {
         let is_silent =
             |node: &Value| node["description"].as_str().is_none_or(|text| text.is_empty());

@@ -79,7 +79,8 @@ pub fn check(
         end(tx, now, &request, RequestStatus::Expired, "it is too old")?;
         return Ok(RequestCheck::Ended);
     }
-    // It was made while somebody disabled the requester, or an earlier version did that.
+    // The requester was disabled while they made the request, or by an earlier version, which
+    // ended no requests.
     if !may(tx, request.requested_by, Role::Operator)? {
         end(tx, now, &request, RequestStatus::Outdated, REQUESTER_DISABLED)?;
         return Ok(RequestCheck::Ended);
@@ -118,7 +119,7 @@ pub fn disable_operator(
     Ok(requests.len())
 }
 
-/// Ends a pending request by itself, and says why in the audit log.
+/// Ends a pending request in the name of the service, and says why in the audit log.
 pub(super) fn end(
     tx: &mut dyn Tx,
     now: &Now,
@@ -129,7 +130,7 @@ pub(super) fn end(
     end_as(tx, now, request, status, reason, ("", Via::Service))
 }
 
-/// The same, by something that a person did.
+/// Like [`end`], in the name of `actor`.
 fn end_as(
     tx: &mut dyn Tx,
     now: &Now,

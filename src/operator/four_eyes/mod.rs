@@ -255,14 +255,14 @@ pub(super) fn wait_for_second(
     let Some(requested_by) = by.operator() else {
         return Err(OperationError::Declined(format!(
             "{subject}: this needs two persons who prove who they are: ask for it in the console, \
-             or with the password of --actor"
+             or on a command line with the password of --actor"
         )));
     };
     if !may(tx, requested_by, Role::Operator)? {
         return Err(OperationError::Declined(format!("{subject}: this operator may not decide")));
     }
     // Locks the audit log's tail, so that no other transaction takes the same number.
-    audit::rows::take_tail(tx)?;
+    audit::rows::lock_tail(tx)?;
     let open = rows::pending_about(tx, &subject)?;
     if let Some(open) = &open
         && now.instant() >= open.requested_at + REQUEST_SECONDS_MAX
@@ -374,9 +374,9 @@ fn is_confirmed(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<bool, StoreE
     Ok(sender.is_some_and(|sender| sender.screening == Screening::ConfirmedMatch))
 }
 
-/// Checks two persons who both prove now who they are, the requester and the approver. For
-/// decisions that cannot wait as a request.
-pub fn together(
+/// Checks the requester and the approver of a decision that cannot wait as a request. Both have
+/// just proven who they are. Answers the requester, with the approver's name.
+pub fn require_two(
     tx: &mut dyn Tx,
     first: &DecidedBy,
     second: &DecidedBy,
@@ -436,7 +436,7 @@ pub fn approve(
 ) -> OperatorResult {
     let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
     let Some(person_number) = person.operator() else {
-        return Err(no("who approves it has to prove who that is"));
+        return Err(no("the approver has to prove who they are"));
     };
     let (request, name) = close(tx, now, number, person_number, RequestStatus::Approved)?;
     if request.requested_by == person_number {
@@ -455,7 +455,7 @@ pub fn approve(
 pub fn reject(tx: &mut dyn Tx, now: &Now, number: i64, person: &DecidedBy) -> OperatorResult {
     let no = |text: &str| OperationError::Declined(format!("request {number}: {text}"));
     let Some(person_number) = person.operator() else {
-        return Err(no("who rejects it has to prove who that is"));
+        return Err(no("the person who rejects it has to prove who they are"));
     };
     decisions::require_operator(tx, person, Role::Operator)?;
     let is_own = rows::find(tx, number)?.is_some_and(|found| found.requested_by == person_number);

@@ -95,8 +95,8 @@ pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<ApprovalRequest>, St
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// Ends a pending request; `false` if it is not pending. Without a `decider` it ends by itself.
-/// `instant` is in Unix seconds.
+/// Ends a pending request; `false` if it is not pending. `decider` is the name of who approved or
+/// rejected it; `None` if nobody did. `instant` is in Unix seconds.
 pub fn close(
     tx: &mut dyn Tx,
     number: i64,

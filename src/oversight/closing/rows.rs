@@ -47,8 +47,8 @@ pub fn moved(
     tx.rows(sql, values![live, from, before])?.into_iter().map(read).collect()
 }
 
-/// The deposits and refunds that the chain's final view completed in a day, by our rows, in
-/// millionths of a USDT.
+/// The deposits and refunds that the chain's final view completed in a day, as the store has them,
+/// in millionths of a USDT.
 pub struct ChainSums {
     pub deposited_units: i64,
     pub refunded_units: i64,

@@ -1,4 +1,5 @@
-//! Finds the object on whose page another identifier is shown.
+//! Identifiers whose object has no page under that identifier: deliveries, accounts and API keys.
+//! For each, finds what has a page.
 
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, ObjectKind, Scope, StoreError};

@@ -57,7 +57,7 @@ impl PageFacts<'_> {
                 vec![format!("{} {}", received(&words.has_arrived), kept()), self.decision()],
             ),
             PaymentPhase::TooLate => {
-                let is_cancelled = self.was(TransferStatus::Cancelled).is_some();
+                let is_cancelled = self.last_at(TransferStatus::Cancelled).is_some();
                 let text = if is_cancelled {
                     &words.too_late_cancelled_text
                 } else {

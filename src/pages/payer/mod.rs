@@ -2,7 +2,7 @@
 //! as JSON, and `GET /pay/{token}/stream` sends each new state.
 //!
 //! The page loads nothing from elsewhere. Without scripts it reloads itself. `view` makes every
-//! word on it, so that the server and the script show the same words.
+//! word of its state, so that the server and the script show the same words.
 //!
 //! The page shows what a payer needs to pay, what arrives in rupees, and at the end a receipt. It
 //! shows nothing about the beneficiary or the sender.
@@ -84,7 +84,7 @@ struct PayerTemplate<'a> {
     form_label: String,
     arrives: String,
     no_script: String,
-    /// Address and words of the way back to the caller.
+    /// The link back to the caller: its address and its text.
     back: Option<(&'a str, String)>,
     issuer_line: Option<String>,
     view: &'a PayView,
@@ -237,7 +237,7 @@ fn read(
             .ports(scope.mode())
             .ok()
             .and_then(|ports| ports.chain.explorer(&transfer.chain)),
-        is_simulated: simulate_payment::is_possible(app, &transfer),
+        can_simulate: simulate_payment::is_possible(app, &transfer),
         issuer_name: &issuer.name,
         words,
         business: now.business(),

@@ -27,7 +27,7 @@ use crate::services::Services;
 use crate::store::{Cost, Tx};
 use crate::transfers::{self, Transfer};
 
-/// The most refunds of one transfer that one form gives the address to.
+/// One form gives its address to at most this many refunds of the transfer.
 const REFUNDS_AT_ONCE_MAX: i64 = 20;
 /// The first part of what the confirmation's keyed hash covers: its purpose.
 const CONFIRMATION: &[u8] = b"payer refund address";
@@ -65,6 +65,7 @@ enum FormOutcome {
 struct RefundAddressPage {
     transfer: Transfer,
     frame: PageFrame,
+    /// The address and the refunds that would go to it, or why it is not accepted.
     answer: Result<(ChainAddress, Vec<Refund>), RefundAddressError>,
 }
 

@@ -5,8 +5,8 @@ use crate::kernel::{Id, Scope, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Versions of a page's rows. If they are the same, the page's state differs only by the time that
-/// has passed.
+/// Versions of a page's rows; of several rows, the sum of their versions. If all are the same, the
+/// page's state differs only by the time that has passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Versions {
     transfer: i64,

@@ -31,7 +31,7 @@ pub(super) async fn take(
             return Ok(true);
         }
         now.enter_account(keys::rows::clock_offset_seconds(tx, transfer.scope)?);
-        let missing = funding::missing_beside_pending(tx, &transfer)?;
+        let missing = funding::still_to_send(tx, &transfer)?;
         if !missing.is_zero() {
             simulate(tx, now, &shared.services, &transfer, missing, &transfer.asset, None)?;
         }

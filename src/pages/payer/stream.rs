@@ -37,7 +37,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// noticed.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a stream stays open.
-const STREAM_MAX: Duration = Duration::from_secs(300);
+const STREAM_DURATION: Duration = Duration::from_secs(300);
 
 /// The streams that are open, by transfer.
 static OPEN: LazyLock<Mutex<HashMap<u128, usize>>> = LazyLock::new(Mutex::default);
@@ -103,7 +103,8 @@ async fn follow(
     words: &'static PageWords,
     sender: mpsc::Sender<Bytes>,
 ) {
-    let (scope, id, end) = (found.transfer.scope, found.transfer.id, Instant::now() + STREAM_MAX);
+    let (scope, id) = (found.transfer.scope, found.transfer.id);
+    let end = Instant::now() + STREAM_DURATION;
     let mut view = found.view;
     let mut basis = None;
     let mut sent_at = Instant::now();

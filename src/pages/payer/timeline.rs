@@ -54,15 +54,16 @@ impl PageFacts<'_> {
                 final_at.filter(|_| state == Done),
             )
         };
-        let received = |state| step(&words.step_received, state, self.was(TransferStatus::Funded));
+        let received =
+            |state| step(&words.step_received, state, self.last_at(TransferStatus::Funded));
         let paid = |state| {
             step(
                 if state == Current { &words.step_paying } else { &words.paid_title },
                 state,
-                self.was(TransferStatus::PayoutSettled),
+                self.last_at(TransferStatus::PayoutSettled),
             )
         };
-        let held = || step(&words.step_held, Problem, self.was(TransferStatus::FundingHold));
+        let held = || step(&words.step_held, Problem, self.last_at(TransferStatus::FundingHold));
         let ending = || step(&words.step_ending, Next, None);
         match phase {
             PaymentPhase::AwaitingPayment => {
@@ -107,28 +108,28 @@ impl PageFacts<'_> {
             }
             PaymentPhase::RefundNeedsAddress | PaymentPhase::Refunding | PaymentPhase::Refunded => {
                 let mut steps = vec![asked, seen(Done), confirming(Done)];
-                if let Some(at) = self.was(TransferStatus::FundingHold) {
+                if let Some(at) = self.last_at(TransferStatus::FundingHold) {
                     steps.push(step(&words.step_held, Done, Some(at)));
                 }
-                if self.was(TransferStatus::Funded).is_some() {
+                if self.last_at(TransferStatus::Funded).is_some() {
                     steps.push(received(Done));
                     let failed_at = self
-                        .was(TransferStatus::PayoutReturned)
-                        .or(self.was(TransferStatus::PayoutFailed));
+                        .last_at(TransferStatus::PayoutReturned)
+                        .or(self.last_at(TransferStatus::PayoutFailed));
                     steps.push(step(
                         &words.step_failed,
                         Problem,
-                        failed_at.or(self.was(TransferStatus::RefundProcessing)),
+                        failed_at.or(self.last_at(TransferStatus::RefundProcessing)),
                     ));
                 }
                 steps.push(match phase {
                     PaymentPhase::Refunded => {
-                        step(&words.step_returned, Done, self.was(TransferStatus::Refunded))
+                        step(&words.step_returned, Done, self.last_at(TransferStatus::Refunded))
                     }
                     _ => step(
                         &words.step_returning,
                         Current,
-                        self.was(TransferStatus::RefundProcessing),
+                        self.last_at(TransferStatus::RefundProcessing),
                     ),
                 });
                 steps
@@ -139,7 +140,7 @@ impl PageFacts<'_> {
             PaymentPhase::Cancelled => {
                 vec![
                     asked,
-                    step(&words.step_cancelled, Problem, self.was(TransferStatus::Cancelled)),
+                    step(&words.step_cancelled, Problem, self.last_at(TransferStatus::Cancelled)),
                 ]
             }
         }

@@ -85,7 +85,8 @@ impl PaymentPhase {
             | PaymentPhase::TooLate
             | PaymentPhase::OnHold
             | PaymentPhase::RefundNeedsAddress => 15,
-            // Money that comes late can still change these.
+            // Money that comes late can still change these. For `PaidOut` and `Refunded`, `view`
+            // uses a value of its own.
             PaymentPhase::PaidOut
             | PaymentPhase::Refunded
             | PaymentPhase::Expired
@@ -189,7 +190,8 @@ pub struct PayView {
     pub object: &'static str,
     pub phase: PaymentPhase,
     pub tone: PhaseTone,
-    /// Whether the state can no longer change; the page then stops asking.
+    /// Whether nothing is under way any more; the page then stops asking. A later deposit or a
+    /// payout that comes back still changes the state, but an open page does not show it.
     pub is_final: bool,
     /// Seconds until the page asks again; it waits longer while nothing changes. `null` once final.
     pub poll_seconds: Option<u32>,
@@ -216,7 +218,8 @@ pub struct PayView {
     /// Whether a payment can be simulated.
     pub can_simulate: bool,
     pub receipt: Option<PayerReceipt>,
-    /// Only on the page and not in the JSON, because it does not change.
+    /// Not in the JSON, because its words do not change: the script removes it once the payer can
+    /// no longer pay.
     #[serde(skip)]
     pub help: Vec<HelpEntry>,
 }
@@ -241,7 +244,8 @@ pub struct PageFacts<'a> {
     pub payout: Option<&'a Payout>,
     pub chain_name: &'a str,
     pub explorer: Option<Explorer>,
-    pub is_simulated: bool,
+    /// Whether the mode and the chain allow a simulated payment.
+    pub can_simulate: bool,
     pub issuer_name: &'a str,
     pub words: &'static PageWords,
     /// Business time in Unix seconds.
@@ -281,12 +285,13 @@ impl PageFacts<'_> {
     pub(super) fn amount(&self, amount: Money) -> String {
         format!("{amount} {}", self.transfer.asset)
     }
-    /// Whether any of what arrived came too late by its block.
+    /// Whether any deposit counted as late: its block came after the time to pay, or the transfer
+    /// had been cancelled.
     pub(super) fn has_late(&self) -> bool {
         self.deposits.iter().any(|deposit| deposit.classification == Some(Classification::Late))
     }
     /// When the transfer last entered a status, in Unix seconds of business time.
-    pub(super) fn was(&self, status: TransferStatus) -> Option<i64> {
+    pub(super) fn last_at(&self, status: TransferStatus) -> Option<i64> {
         self.transfer.status_history.last_at(status)
     }
 }
@@ -307,7 +312,8 @@ pub fn view(facts: &PageFacts<'_>) -> Result<PayView, StoreError> {
         tone: phase.tone(),
         is_final,
         poll_seconds: (!is_final).then(|| {
-            // A refund or a deposit beside the ended payment is still open.
+            // The payment has ended, but another deposit or refund is still open. It is polled as
+            // often as a refund that waits for its address.
             if has_ended {
                 PaymentPhase::RefundNeedsAddress.poll_seconds()
             } else {
@@ -330,7 +336,7 @@ pub fn view(facts: &PageFacts<'_>) -> Result<PayView, StoreError> {
         payments: facts.payments(),
         refunds: facts.sent_refunds(),
         takes_refund_address: facts.takes_refund_address(),
-        can_simulate: facts.is_simulated && phase.is_payable(),
+        can_simulate: facts.can_simulate && phase.is_payable(),
         receipt: facts.receipt(phase),
         help: facts.help(phase),
     })

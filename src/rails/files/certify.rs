@@ -60,7 +60,7 @@ impl Certification {
         self.payments.len()
     }
 
-    /// How many of them have a reference in the files.
+    /// How many of our payments have a reference in the files.
     pub fn referenced_count(&self) -> usize {
         self.payments.values().filter(|is_referenced| **is_referenced).count()
     }
@@ -189,10 +189,10 @@ impl Certification {
         }
     }
 
-    /// The elements that would give the missing references. Each is the one that gives most of
-    /// those that the elements before it do not give. A text that several payments share is no
-    /// reference.
-    fn elements_missing(&self) -> Vec<ReferenceElement> {
+    /// The elements that would give the missing references. The first gives the most, and each
+    /// further one gives the most of those that are still missing. A text that several payments
+    /// share is no reference.
+    fn elements_for_missing(&self) -> Vec<ReferenceElement> {
         let is_shared = |id: EndToEndId, utr: &Utr| {
             let others = self.missing.iter().filter(|(other, _)| *other != id);
             others.flat_map(|(_, candidates)| candidates).any(|(_, other)| other == utr)
@@ -213,8 +213,7 @@ impl Certification {
             let count = |element: &ReferenceElement| {
                 remaining.iter().filter(|elements| elements.contains(element)).count()
             };
-            // If several elements give equally many, the most reliable one, which is first in
-            // `ALL`.
+            // If several elements give equally many, the first of them in `ALL` is taken.
             let best = ReferenceElement::ALL.iter().rev().max_by_key(|element| count(element));
             let Some(best) = best.copied().filter(|best| count(best) > 0) else { return found };
             found.push(best);
@@ -226,7 +225,7 @@ impl Certification {
     /// that replaces the current one.
     pub fn proposal(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let missing = self.elements_missing();
+        let missing = self.elements_for_missing();
         if !missing.is_empty() {
             let known = self.profile.reference_elements.iter().filter(|one| !missing.contains(one));
             let all: Vec<&str> = known.chain(&missing).map(|element| element.as_str()).collect();
@@ -250,7 +249,7 @@ impl Certification {
         lines
     }
 
-    /// What the files have in common, and the profile that would read more of them.
+    /// The figures of all files together, and the settings that would read more of them.
     pub fn summary(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "{} files, {} refused; {} reports, {} parts not read; payments of ours: {}, with a \
@@ -276,7 +275,7 @@ impl Certification {
         }
         let missing = self.payments_count() - self.referenced_count();
         let have = if missing == 1 { "payment has" } else { "payments have" };
-        let elements = self.elements_missing();
+        let elements = self.elements_for_missing();
         if missing > 0 && elements.is_empty() {
             lines.push(format!(
                 "{missing} {have} no UTR: ask the bank in which element it writes it"

@@ -90,9 +90,10 @@ const fn is_invisible(letter: char) -> bool {
 
 impl Characters {
     /// A text in these characters, with single spaces. `Neft` writes accented letters and letters
-    /// of India's scripts in plain Latin letters, and anything else that NEFT lacks as a space. It
+    /// of India's scripts in plain Latin letters, and a few signs as similar ones (`&` as "and").
+    /// It drops invisible characters, and writes anything else that NEFT lacks as a space. It also
     /// removes slashes, hyphens and colons at the start, and turns slashes in a row into one.
-    /// `Latin` replaces only characters that ISO-8859-1 lacks, with the same letters or a space.
+    /// `Latin` replaces only characters that ISO-8859-1 lacks, by what `Neft` writes for them.
     /// `Unicode` replaces only control characters. Writing the result again changes nothing.
     pub fn write(self, text: &str) -> String {
         let plain = match self {

@@ -16,8 +16,8 @@ use std::time::{Duration, SystemTime};
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endings of files that an agent is still writing.
 const PARTIAL_ENDINGS: &[&str] = &[".tmp", ".part", ".partial", ".filepart", ".writing"];
-/// The most files of a folder that are looked at in one pass.
-pub const INCOMING_FILES_MAX: usize = 1_000;
+/// The most files of a folder that are handled in one pass.
+pub const FOLDER_FILES_MAX: usize = 1_000;
 /// How long a file without its end may stay unchanged, in seconds, before it counts as cut off
 /// rather than growing.
 pub const GROWING_SECONDS_MAX: u64 = 600;
@@ -171,10 +171,10 @@ impl Folders {
         sync_folder(&self.staging)
     }
     /// How many files in `outbox` the agent has not taken, and when the oldest was written, in Unix
-    /// seconds. At most `INCOMING_FILES_MAX` are looked at.
+    /// seconds. At most `FOLDER_FILES_MAX` are looked at.
     pub fn untaken(&self) -> io::Result<(i64, Option<i64>)> {
         let (mut count, mut oldest) = (0, None);
-        for entry in fs::read_dir(&self.outbox)?.take(INCOMING_FILES_MAX) {
+        for entry in fs::read_dir(&self.outbox)?.take(FOLDER_FILES_MAX) {
             // A file may go while it is looked at.
             let Ok(metadata) = entry?.metadata() else { continue };
             if metadata.is_file() {
@@ -232,16 +232,16 @@ impl Folders {
         group
     }
 
-    /// Names of the files in `staging`, at most `INCOMING_FILES_MAX`.
+    /// Names of the files in `staging`, at most `FOLDER_FILES_MAX`.
     pub fn staged(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.staging)?.take(INCOMING_FILES_MAX) {
+        for entry in fs::read_dir(&self.staging)?.take(FOLDER_FILES_MAX) {
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
     }
 
-    /// The files in the inbox, oldest first, at most `INCOMING_FILES_MAX`. Hidden files, folders,
+    /// The files in the inbox, oldest first, at most `FOLDER_FILES_MAX`. Hidden files, folders,
     /// links and files with one of `PARTIAL_ENDINGS` are left out.
     pub fn incoming(&self) -> io::Result<Vec<InboxFile>> {
         let mut found = Vec::new();
@@ -264,7 +264,7 @@ impl Folders {
             }
         }
         found.sort_by(|a, b| (a.modified, &a.name).cmp(&(b.modified, &b.name)));
-        found.truncate(INCOMING_FILES_MAX);
+        found.truncate(FOLDER_FILES_MAX);
         Ok(found)
     }
     /// Reads a file of the inbox, at most one byte more than `FILE_BYTES_MAX`, so that the reader
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_the_services_alone() {
+    fn only_the_services_user_can_read_kept_files() {
         let root = temporary();
         let folders = Folders::open(&root).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -14,6 +14,7 @@ pub struct PaymentOrder {
     pub end_to_end_id: EndToEndId,
     pub amount: Money,
     pub method: PaymentMethod,
+    /// The RBI's code for the purpose of the remittance, such as `P1301`.
     pub purpose_code: String,
     pub sender: Remitter,
     pub beneficiary_name: String,

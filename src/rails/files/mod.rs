@@ -1,7 +1,7 @@
 //! What bank rails that exchange files have in common.
 //!
-//! A file for the bank is written at most once, and a file from the bank is applied once. An SFTP
-//! or host-to-host agent, or a person with a browser, carries the files. The worker is
+//! A file for the bank is published at most once, and a file from the bank takes effect once. An
+//! SFTP or host-to-host agent, or a person with a browser, carries the files. The worker is
 //! `workers::bank`.
 //!
 //! - Settings: `settings` reads the table `[bank]` and has the trait `FileFormat`, which writes

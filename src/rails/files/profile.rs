@@ -60,7 +60,7 @@ const TEXT_MAX: usize = 35;
 /// The most characters of a local instrument's code.
 const INSTRUMENT_CODE_MAX: usize = 35;
 /// The range of the setting `name_characters_maximum`, the most characters of a name in a payment
-/// file.
+/// file. `NAME_MAX` also limits `remittance_text`.
 const NAME_MIN: usize = 20;
 const NAME_MAX: usize = 140;
 /// The most characters of a payment file's name.
@@ -180,8 +180,8 @@ pub struct BankProfile {
     /// The text that tells the beneficiary's bank that the money came from abroad.
     pub remittance_text: String,
     /// The elements in which the bank writes the UTR, the most reliable first. In these and in the
-    /// clearing system's own, 10 to 22 letters and digits with a digit among them count. After a
-    /// label they need a letter too. Elsewhere only known forms count (`Utr::has_known_form`).
+    /// clearing system's element, a UTR is any 10 to 22 letters and digits, with a digit. After a
+    /// label it needs a letter too. Elsewhere it needs a known form (`Utr::has_known_form`).
     pub reference_elements: Vec<ReferenceElement>,
     /// Other ways in which the bank writes the debit account; `X`, `x`, `*` and `#` stand for any
     /// character.
@@ -422,11 +422,10 @@ fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<Strin
         return Ok(pattern);
     }
     Err(format!(
-        "[bank.profile] file_name must hold {{id}} once, or one number such as {{number:6}} or \
-         {{daily:3}}, which needs a day beside it; apart from that letters, digits, dots, dashes \
-         and some of {}, and no other brackets; it must not begin with a dot, {{customer_id}} \
-         needs a customer_id of letters and digits, and a name must have at most {FILE_NAME_MAX} \
-         characters",
+        "[bank.profile] file_name must hold {{id}} once, or one number: {{number:6}}, or \
+         {{daily:3}} with a day such as {{date}}. It can also hold letters, digits, dots, dashes, \
+         underscores and {}. It must not begin with a dot or end with .part. {{customer_id}} needs \
+         a customer_id of letters and digits. The name has at most {FILE_NAME_MAX} characters",
         PLACEHOLDERS.join(", ")
     ))
 }

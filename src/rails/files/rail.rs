@@ -36,7 +36,7 @@ impl Rail for FileRail {
         self.supports_nre
     }
     fn reporting(&self) -> Reporting {
-        Reporting::Told
+        Reporting::Pushed
     }
     fn bank_code(&self) -> &str {
         &self.bank_code
@@ -65,8 +65,8 @@ impl Rail for FileRail {
     ) -> Result<Vec<i64>, StoreError> {
         let within = PaymentMethod::ALL.iter().map(|method| method.settles_within_seconds());
         // A payment younger than the shortest of these times cannot be late.
-        let before = instant - within.min().unwrap_or(0);
-        let with_bank = rows::published_before(tx, before, rows_max)?.into_iter();
+        let until = instant - within.min().unwrap_or(0);
+        let with_bank = rows::published_until(tx, until, rows_max)?.into_iter();
         let late = with_bank.map(|(method, published_at)| {
             let windows = &self.profile.method_profile(method).windows;
             let seconds = method.settles_within_seconds();

@@ -7,7 +7,7 @@
 //!    and length of the method;
 //! 2. the elements that `[bank.profile] reference_elements` names;
 //! 3. a text after a label, if it has a letter;
-//! 4. a text with a known form, first one whose length fits the method;
+//! 4. a text with a known form; those whose length fits the method come first;
 //! 5. the clearing system's element, whatever its form.
 //!
 //! Book transfers have an order of their own (see [`References::utr`]). If two texts of one step
@@ -44,7 +44,7 @@ crate::string_enum!(
 
 impl ReferenceElement {
     /// Whether the element holds references rather than text for people.
-    const fn is_structured(self) -> bool {
+    const fn holds_references(self) -> bool {
         !matches!(
             self,
             ReferenceElement::AddtlTxInf
@@ -55,7 +55,7 @@ impl ReferenceElement {
         )
     }
     /// Whether only the bank writes the element, so that nobody else can put a reference there.
-    const fn is_the_banks(self) -> bool {
+    const fn is_from_bank_only(self) -> bool {
         matches!(
             self,
             ReferenceElement::ClrSysRef | ReferenceElement::AcctSvcrRef | ReferenceElement::TxId
@@ -99,7 +99,7 @@ impl References {
 
     /// Adds an element's text, if it could be a reference.
     pub fn add(&mut self, element: ReferenceElement, text: &str) {
-        if element.is_structured() {
+        if element.holds_references() {
             let text = text.trim();
             if !text.is_empty() {
                 self.push(element, text, false);
@@ -178,8 +178,9 @@ impl References {
             one_of(all().filter(|found| found.element == element).filter_map(read).collect())
         };
         if method == PaymentMethod::Internal {
-            // A book transfer has no reference of a clearing system. After the profile's elements
-            // and a text after a label, the bank's own reference of the entry counts.
+            // A book transfer has no reference of a clearing system, but a bank may write its own
+            // in that system's element. The order is: this element, the profile's elements, a text
+            // after a label, the bank's reference of the entry.
             let labelled = all().filter(|found| found.is_labelled).filter_map(read).collect();
             let first = [ReferenceElement::ClrSysRef, ReferenceElement::Utr];
             let last = [ReferenceElement::AcctSvcrRef, ReferenceElement::TxId];
@@ -212,10 +213,10 @@ impl References {
     }
 
     /// References that only the bank can have written, for finding the payment that comes back.
-    pub fn the_banks(&self) -> impl Iterator<Item = &str> {
+    pub fn from_bank_only(&self) -> impl Iterator<Item = &str> {
         self.candidates
             .iter()
-            .filter(|candidate| candidate.element.is_the_banks())
+            .filter(|candidate| candidate.element.is_from_bank_only())
             .map(|candidate| candidate.text.as_str())
     }
     /// Everything that could be a reference.
@@ -242,7 +243,7 @@ impl References {
             self.candidates.iter().find(|candidate| wanted(candidate))
         };
         of(|candidate| candidate.element == ReferenceElement::ClrSysRef)
-            .or_else(|| of(|candidate| candidate.element.is_the_banks()))
+            .or_else(|| of(|candidate| candidate.element.is_from_bank_only()))
             .or_else(|| of(|candidate| candidate.is_labelled))
             .or_else(|| of(|candidate| Utr::has_known_form(&candidate.text)))
             .map(|candidate| candidate.text.as_str())
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_differ_leave_it_open_unless_the_bank_says_where_it_stands() {
+    fn two_that_differ_are_ambiguous_unless_the_profile_names_an_element() {
         let parts =
             [(AddtlTxInf, "NEFT SBIN126166441955"), (Ustrd, "REF AXISP00494478733 FOR RENT")];
         assert_eq!(found(&parts, &[]), UtrFinding::Ambiguous);
@@ -403,6 +404,6 @@ mod tests {
     fn only_the_banks_own_elements_name_a_payment_that_comes_back() {
         let references =
             of(&[(Ustrd, "RETURN SBIN126166441955"), (Prtry, "X1"), (AcctSvcrRef, "B-77")]);
-        assert_eq!(references.the_banks().collect::<Vec<_>>(), ["B-77"]);
+        assert_eq!(references.from_bank_only().collect::<Vec<_>>(), ["B-77"]);
     }
 }

@@ -7,7 +7,7 @@ use crate::rails::port::{FailureCode, FailureSource};
 
 /// The most reports or lines of one file.
 pub const REPORTS_MAX: usize = 20_000;
-/// The most parts of a file that could not be read and are listed; the others are only counted.
+/// The most unreadable parts of a file that are listed; the others are only counted.
 pub const UNREAD_SHOWN_MAX: usize = 100;
 /// The reference of the line for charges, if an entry includes charges beside its payment.
 pub const CHARGES: &str = "CHARGES";
@@ -15,8 +15,8 @@ pub const CHARGES: &str = "CHARGES";
 pub const REASON_TEXT_LENGTH_MAX: usize = 200;
 
 crate::string_enum!(
-    /// The kinds of file. Each is stored under the ISO version that the service could read first,
-    /// whatever version a file has; the results of `csv_bulk` are stored as `Status`.
+    /// The kinds of file. Each is stored under the name of one ISO version, whatever version a file
+    /// has. The results of `csv_bulk` are stored as `Status`.
     ReportKind {
         Status "pain.002.001.10",
         Notification "camt.054.001.08",
@@ -142,14 +142,14 @@ pub enum RefusalMeaning {
 /// payment.
 #[derive(Clone, Debug, Default)]
 pub struct StatusReport {
-    /// Our payment file that the report is about; `None` if the report names somebody else's file.
+    /// Our payment file that the report is about; `None` if the report names no file of ours.
     pub original: Option<MessageId>,
-    /// The bank's name for our message, such as `pain.001.001.03`.
+    /// The message version of our payment file, as the bank names it: such as `pain.001.001.03`.
     pub original_version: Option<String>,
     /// The status of the whole file.
     pub whole: Option<ReportedStatus>,
-    /// The statuses of parts of our file (`PmtInf` in ISO 20022), each after the identity that we
-    /// gave the part.
+    /// The status of each batch of our file (`PmtInf` in ISO 20022), with the identity that we gave
+    /// the batch.
     pub batches: Vec<(String, ReportedStatus)>,
     pub payments: Vec<PaymentStatus>,
 }

@@ -3,8 +3,8 @@
 //! The nine scripts share one layout in Unicode: the meaning of a character follows from its place
 //! in its block. Letters are those of the Hunterian system, which India's surveys and passports
 //! use, without its diacritics. A consonant without a vowel sign has the inherent vowel a. This a
-//! is written, except where the languages of the north do not speak it. Character by character,
-//! Sharma would become "Srma".
+//! is written, except where the languages of the north do not speak it. Without it, Sharma would
+//! become "Shrma".
 
 /// A script, in the order of the blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -230,9 +230,9 @@ impl BankSettings {
 }
 
 impl BankSettings {
-    /// Whether a number in a file is the debit account's: the configured number with any number of
-    /// zeros before it, or one that fits a mask of the profile. In the first case, only letters and
-    /// digits are compared.
+    /// Whether a number in a file is the debit account's: it equals the configured number, or fits
+    /// a mask of the profile. In the first case, only letters and digits are compared, without
+    /// leading zeros.
     pub fn is_debit_account(&self, number: &str) -> bool {
         let plain = |text: &str| -> String {
             let text: String = text.chars().filter(char::is_ascii_alphanumeric).collect();

@@ -31,7 +31,7 @@ impl std::fmt::Debug for AccountNumber {
 }
 
 /// The name of a payout at the bank, from the instruction to the statement: its ULID, 26 letters
-/// and digits. The standard has room for 35 characters, but clearing systems forward letters and
+/// and digits. The prefix `payout_` is left out, because clearing systems forward letters and
 /// digits most reliably.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct EndToEndId(u128);
@@ -101,8 +101,8 @@ const UTR_LENGTHS: std::ops::RangeInclusive<usize> = 10..=22;
 pub const BOOK_REFERENCE_LENGTHS: std::ops::RangeInclusive<usize> = 6..=35;
 
 impl Utr {
-    /// 10 to 22 upper-case letters and digits with a digit among them. RTGS references have 22,
-    /// NEFT ones 16 or from some banks 22; a few banks write other lengths.
+    /// 10 to 22 upper-case letters and digits with a digit among them. RTGS references have 22
+    /// characters. NEFT references have 16, or 22 at some banks. A few banks write other lengths.
     pub fn parse(text: &str) -> Option<Utr> {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
         (UTR_LENGTHS.contains(&text.len())
@@ -112,7 +112,7 @@ impl Utr {
     }
     /// Reads the reference of a payment by `method`. For NEFT and RTGS this is [`Utr::parse`]. A
     /// book transfer has the bank's own reference: any 6 to 35 upper-case letters and digits,
-    /// except our own name of the payment.
+    /// except our own name of a payment.
     pub fn parse_for(method: PaymentMethod, text: &str) -> Option<Utr> {
         if method != PaymentMethod::Internal {
             return Utr::parse(text);
@@ -136,10 +136,13 @@ impl Utr {
         has_length && Utr::has_known_form(&self.0)
     }
     /// Whether a text has a form that Indian banks use for references, so that it counts as one in
-    /// any element. With 22 characters: the bank, the system's letter, a channel, the date and a
-    /// number (`HDFCR52026112100000001`). With 16: four or five letters, or `CMS`, and a number
-    /// (`AXISP00494478733`, `SBIN126166441955`, `CMS0902411872332`), or `N`, the day of the year
-    /// and a number.
+    /// any element:
+    ///
+    /// - 22 characters: the bank, the system's letter, a channel, the date and a number
+    ///   (`HDFCR52026112100000001`);
+    /// - 16 characters: four or five letters and a number (`SBIN126166441955`,
+    ///   `AXISP00494478733`), `CMS` and a number (`CMS0902411872332`), or `N`, the day of the year
+    ///   and a number (`N351200478962883`).
     pub fn has_known_form(text: &str) -> bool {
         let bytes = text.as_bytes();
         let number =
@@ -174,7 +177,7 @@ impl Utr {
 pub struct Day(jiff::civil::Date);
 
 impl Day {
-    /// Reads `YYYY-MM-DD`, alone or before the time of an ISO date-time.
+    /// Reads `YYYY-MM-DD`, alone or before the time or the zone of an ISO date.
     pub fn parse(text: &str) -> Option<Day> {
         let date = text.get(..10)?;
         let rest = &text[10..];
@@ -290,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_book_transfer_has_any_reference_of_the_banks() {
+    fn a_book_transfer_has_any_reference_that_the_bank_gives() {
         for (text, is_read) in [
             ("S00012", true),
             ("S0012", false),
@@ -361,7 +364,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_payout_survives_its_name_at_the_bank(value: u128) {
+        fn an_end_to_end_id_reads_back_as_it_was_written(value: u128) {
             let id = EndToEndId::of(Id::from_u128(value));
             prop_assert_eq!(id.to_string().len(), 26);
             prop_assert_eq!(EndToEndId::parse(&id.to_string()), Some(id));

@@ -35,8 +35,8 @@ struct Window {
     until: i64,
 }
 
-/// When payments of one method are accepted. Without a window that is all day, every day, but on
-/// holidays only if `is_open_on_holidays`.
+/// When payments of one method are accepted: in the windows, or at any time if there are none. On
+/// holidays, payments are accepted only if `is_open_on_holidays`.
 #[derive(Clone, Debug, Default)]
 pub struct Windows {
     windows: Vec<Window>,
@@ -119,8 +119,8 @@ impl Windows {
         Some(today.plus_days(DAYS_AHEAD_MAX).begins_at())
     }
 
-    /// The moment by which payments have been accepted for `seconds` since `from`. Both moments are
-    /// in Unix seconds.
+    /// The moment at which `seconds` have passed since `from`, if only the time counts in which
+    /// payments are accepted. Both moments are in Unix seconds.
     pub fn elapsed_at(&self, calendar: &Calendar, from: i64, seconds: i64) -> i64 {
         let Some(today) = Day::at(from) else { return from.saturating_add(seconds) };
         let (mut counted_until, mut left) = (from, seconds);
@@ -188,7 +188,7 @@ mod tests {
         let opens = halves.opens_at(&Calendar::default(), at("2026-11-20T12:00:00"));
         assert_eq!(opens, Some(at("2026-11-20T14:00:00")));
         assert_eq!(halves.opens_at(&Calendar::default(), at("2026-11-20T10:00:00")), None);
-        // A bank that is never open is looked for no longer than that.
+        // For a bank that is never open, the search ends all the same.
         let all = (0..100).map(|day| Day::parse("2026-11-01").unwrap().plus_days(day));
         let never = Calendar { holidays: all.collect(), ..Calendar::default() };
         assert!(always.opens_at(&never, at("2026-11-20T12:00:00")).is_some());

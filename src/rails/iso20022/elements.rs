@@ -105,7 +105,7 @@ mod tests {
         let long = "x".repeat(REFERENCE_LENGTH_MAX + 1);
         for text in ["a&#9;b", long.as_str()] {
             let document = format!("<Document xmlns='x'><B>{text}</B></Document>");
-            let (_, root) = xml::parse(document.as_bytes(), &|_| true).unwrap();
+            let (_, root) = xml::parse(document.as_bytes(), &|_| true, "pain.002").unwrap();
             let refused = reference_at(&root, "B").unwrap_err().reason;
             assert_eq!(refused, "B has more than 35 characters, or a control character", "{text}");
         }

@@ -8,15 +8,16 @@ use crate::rails::files::references::ReferenceElement;
 use crate::rails::files::reports::{CHARGES, Sign, StatementLine};
 use crate::rails::files::values::{Day, EndToEndId};
 
-/// Turns an entry into its lines: one for each transaction, or one for the whole if the
-/// transactions have no amounts of their own. An entry without a day has `default_day`.
+/// Turns an entry into its lines: one for each transaction, and one for charges that the entry
+/// includes. An entry gives one line for the whole if it has no transactions, or several of which
+/// one has no amount. An entry without a day has `default_day`.
 pub fn read(
     entry: &Element,
     place: &str,
     default_day: Option<Day>,
 ) -> Result<Vec<StatementLine>, FileError> {
-    // Only a booked entry has moved money. An entry of any other status than these is listed as
-    // unread, so that the operator sees it.
+    // Only a booked entry has moved money. A pending, informational or future one is left out. An
+    // entry of any other status is listed as unread, so that the operator sees it.
     match code_at(entry, "Sts")? {
         Some("BOOK") => {}
         Some("PDNG" | "INFO" | "FUTR") => return Ok(Vec::new()),

@@ -196,8 +196,8 @@ fn write_order(transaction: &mut Document, settings: &BankSettings, order: &Paym
     transaction.path(&["RmtInf", "Ustrd"], &remittance);
 }
 
-/// Writes the remitter: the address in separate elements, which the standard asks for since
-/// November 2026, and what identifies the person where it is known.
+/// Writes the remitter: the address, and what identifies the person where it is known. The address
+/// is in separate elements, as the standard has required since November 2026.
 fn write_sender(party: &mut Document, settings: &BankSettings, sender: &Remitter) {
     let characters = settings.profile.characters;
     party.text("Nm", &settings.written_name(&sender.name));

@@ -3,8 +3,8 @@
 //!
 //! The versions differ in elements that are not needed here, and in the places of a few; each
 //! reader looks in every place. A file is judged statement by statement and entry by entry: a part
-//! that cannot be read is listed with its place, and the rest counts. Names, addresses and
-//! remittance texts are searched for references and then dropped.
+//! that cannot be read is listed with its place, and the rest counts. Remittance texts are searched
+//! for references and then dropped. Names and addresses are not used.
 
 use super::elements::{amount, day, identity, sign};
 use super::entries;
@@ -23,6 +23,8 @@ const MESSAGES: &[(&str, &str, ReportKind)] = &[
     ("camt.053.001.", "BkToCstmrStmt", ReportKind::Statement),
     ("camt.054.001.", "BkToCstmrDbtCdtNtfctn", ReportKind::Notification),
 ];
+/// The same messages in words.
+const MESSAGES_READ: &str = "pain.002, camt.053 or camt.054";
 /// The namespace of the standard, without the message.
 pub const NAMESPACE_PREFIX: &str = "urn:iso:std:iso:20022:tech:xsd:";
 
@@ -37,10 +39,10 @@ pub fn read(bytes: &[u8]) -> Result<Incoming, FileError> {
     read_for(bytes, &|_| true)
 }
 
-/// Reads a file. Statements of accounts that are not ours are listed as unread. `Err` if no entry
-/// was read and something was unread.
+/// Reads a file. Statements of accounts that are not ours are listed as unread. A file of
+/// statements or notifications is refused if parts of it are unread and no entry was read.
 pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming, FileError> {
-    let (namespace, document) = xml::parse(bytes, &is_known)?;
+    let (namespace, document) = xml::parse(bytes, &is_known, MESSAGES_READ)?;
     let mut found = None;
     for (name, element, kind) in MESSAGES {
         if let Some(root) = document.optional(element)?
@@ -49,7 +51,7 @@ pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming
             found = Some((root, *kind));
         }
     }
-    let (root, kind) = found.ok_or_else(xml::no_message)?;
+    let (root, kind) = found.ok_or_else(|| xml::no_message(MESSAGES_READ))?;
     let header = root.required("GrpHdr")?;
     let message_id = identity(header, "MsgId")?;
     let page = page_at(header, "MsgPgntn")?;

@@ -4,7 +4,8 @@
 //! the bank of test mode, which has no files.
 //!
 //! Last four digits: `1001` is refused as closed, `1002` comes back three days later by value date,
-//! `1003` gets no answer, `1004` is booked without a reference; anything else is paid.
+//! `1003` is accepted and gets no final status, `1004` is booked without a reference; anything else
+//! is paid.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,6 +29,8 @@ const RETURN_DAYS: i64 = 3;
 const OPENING_UNITS: i64 = 100_000_000_000;
 /// The most rounds that a delayed file waits; [`SimulatedIsoBank::next_files`] begins a round.
 const DELAY_ROUNDS_MAX: u64 = 4;
+/// The message that is read.
+const MESSAGE_READ: &str = "pain.001";
 /// How often the process looks at its folders.
 const LOOK_MILLISECONDS: u64 = 100;
 
@@ -92,7 +95,7 @@ pub struct SimulatedIsoBank {
     run: i64,
     account_number: String,
     /// The last number that was given to an entry or a message.
-    numbers: i64,
+    last_number: i64,
     balance_units: i64,
     /// The last day that a statement closed. No later statement closes an earlier day.
     closed: Option<Day>,
@@ -126,7 +129,7 @@ impl SimulatedIsoBank {
             behaviour,
             run,
             account_number: String::new(),
-            numbers: 0,
+            last_number: 0,
             balance_units: OPENING_UNITS,
             closed: None,
             booked: Vec::new(),
@@ -139,8 +142,8 @@ impl SimulatedIsoBank {
         self.behaviour.contains(&behaviour)
     }
     fn next_number(&mut self) -> i64 {
-        self.numbers += 1;
-        self.numbers
+        self.last_number += 1;
+        self.last_number
     }
     fn message_id(&mut self, what: &str) -> String {
         let number = self.next_number();
@@ -249,7 +252,7 @@ impl SimulatedIsoBank {
             }
         }
         let closing = self.balance_units;
-        let (id, sequence) = (self.message_id("STMT"), self.numbers);
+        let (id, sequence) = (self.message_id("STMT"), self.last_number);
         let account_number = self.account_number.clone();
         let bytes = Document::write(&namespace(ReportKind::Statement), |document| {
             document.element("BkToCstmrStmt", |root| {
@@ -388,8 +391,8 @@ impl SimulatedIsoBank {
             versions.find(|version| namespace == instruct::namespace(*version))
         };
         let (namespace, document) =
-            xml::parse(bytes, &|namespace| version_of(namespace).is_some())?;
-        let version = version_of(&namespace).ok_or_else(xml::no_message)?;
+            xml::parse(bytes, &|namespace| version_of(namespace).is_some(), MESSAGE_READ)?;
+        let version = version_of(&namespace).ok_or_else(|| xml::no_message(MESSAGE_READ))?;
         let root = document.required("CstmrCdtTrfInitn")?;
         let text = |element: &xml::Element, path: &str| -> Result<String, FileError> {
             element

@@ -1,8 +1,8 @@
 //! Reads XML from outside into a small tree, within limits, and writes our own XML. No other module
 //! touches markup.
 //!
-//! Document types, entities and processing instructions are refused, because ISO 20022 never needs
-//! them. A business header or an envelope around the message is skipped.
+//! Document types, processing instructions and entities other than XML's own are refused, because
+//! ISO 20022 never needs them. A business header or an envelope around the message is skipped.
 
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::name::ResolveResult;
@@ -94,18 +94,25 @@ fn is_text_allowed(character: char) -> bool {
 }
 
 /// Reads a whole file that holds one element `Document`, in a namespace that `knows` accepts.
-/// Answers the namespace and that element.
-pub fn parse(bytes: &[u8], knows: &dyn Fn(&str) -> bool) -> Result<(String, Element), FileError> {
+/// Answers the namespace and that element. `messages` names the messages that the caller reads, for
+/// the refusal of a file with none of them.
+pub fn parse(
+    bytes: &[u8],
+    knows: &dyn Fn(&str) -> bool,
+    messages: &'static str,
+) -> Result<(String, Element), FileError> {
     let text = encoding::text(bytes)?;
     if text.trim_ascii().is_empty() {
         return Err(FileError::truncated());
     }
-    Tree::default().read(&text, knows)
+    Tree { messages, ..Tree::default() }.read(&text, knows)
 }
 
 /// The elements that are open, and what was counted so far.
 #[derive(Default)]
 struct Tree {
+    /// The names of the messages that are read.
+    messages: &'static str,
     open: Vec<Element>,
     root: Option<Element>,
     namespace: String,
@@ -120,8 +127,8 @@ struct Tree {
 }
 
 /// The error of a file that holds none of the messages that are read.
-pub fn no_message() -> FileError {
-    FileError::new("the file is no message that is read here: pain.002, camt.053 or camt.054")
+pub fn no_message(messages: &str) -> FileError {
+    FileError::new(format!("the file is no message that is read here: it must be {messages}"))
 }
 
 impl Tree {
@@ -197,7 +204,7 @@ impl Tree {
         match (self.root, self.open.is_empty() && self.foreign_depth == 0) {
             (_, true) if self.envelope_depth > 0 => Err(FileError::truncated()),
             (Some(root), true) => Ok((self.namespace, root)),
-            (None, true) if self.has_envelope => Err(no_message()),
+            (None, true) if self.has_envelope => Err(no_message(self.messages)),
             (None, true) | (_, false) => Err(FileError::truncated()),
         }
     }
@@ -274,7 +281,7 @@ impl Tree {
             return Err(FileError::new("the file holds more than one document"));
         }
         if !knows(&namespace) {
-            return Err(no_message());
+            return Err(no_message(self.messages));
         }
         self.namespace = namespace;
         self.open.push(Element { name, ..Element::default() });
@@ -440,7 +447,8 @@ mod tests {
     const NAMESPACE: &str = "urn:iso:std:iso:20022:tech:xsd:pain.002.001.10";
 
     fn read(text: &str) -> Result<Element, FileError> {
-        parse(text.as_bytes(), &|namespace| namespace == NAMESPACE).map(|(_, root)| root)
+        parse(text.as_bytes(), &|namespace| namespace == NAMESPACE, "pain.002")
+            .map(|(_, root)| root)
     }
     fn wrap(inner: &str) -> String {
         format!("<Document xmlns='{NAMESPACE}'>{inner}</Document>")
@@ -461,7 +469,7 @@ mod tests {
             (&format!("<?xml version='1.1'?>{}", wrap("")), "XML 1.0"),
             ("<Document xmlns='urn:other'/>", "no message"),
             ("<Document/>", "no message"),
-            ("<html/>", "no message"),
+            ("<html/>", "no message that is read here: it must be pain.002"),
             (&format!("<Message xmlns='{NAMESPACE}'/>"), "no message"),
             (&wrap("<A xmlns='urn:other'/>"), "another namespace"),
             (&wrap("<p:A/>"), "not declared"),
@@ -477,15 +485,9 @@ mod tests {
             assert!(refused.reason.contains(reason), "{text:.80}: {refused}");
             assert!(!refused.is_truncated, "{text:.80}");
         }
-        assert!(
-            parse(b"<Document xmlns='\xFF'/>", &|_| true).unwrap_err().reason.contains("encoding")
-        );
-        assert!(
-            parse(&vec![b' '; FILE_BYTES_MAX + 1], &|_| true)
-                .unwrap_err()
-                .reason
-                .contains("larger")
-        );
+        let fault = |bytes: &[u8]| parse(bytes, &|_| true, "pain.002").unwrap_err().reason;
+        assert!(fault(b"<Document xmlns='\xFF'/>").contains("encoding"));
+        assert!(fault(&vec![b' '; FILE_BYTES_MAX + 1]).contains("larger"));
         let many = wrap(&"<A/>".repeat(ELEMENTS_MAX));
         assert!(read(&many).unwrap_err().reason.contains("elements"));
     }
@@ -495,8 +497,9 @@ mod tests {
         let whole = wrap("<A Ccy=\"INR\">é &amp; <![CDATA[x<y]]></A><!-- c -->");
         assert_eq!(read(&whole).unwrap().text_at("A").unwrap(), Some("é & x<y"));
         for end in 0..whole.len() {
-            let refused = parse(&whole.as_bytes()[..end], &|namespace| namespace == NAMESPACE)
-                .expect_err("cut off");
+            let begun = &whole.as_bytes()[..end];
+            let refused =
+                parse(begun, &|namespace| namespace == NAMESPACE, "pain.002").expect_err("cut off");
             assert!(refused.is_truncated, "cut at {end}: {refused}");
         }
     }
@@ -545,7 +548,7 @@ mod tests {
         let bytes = Document::write(NAMESPACE, |document| {
             document.path(&["A", "Nm"], "a<b & \"c\" \u{1} आशा ]]>")
         });
-        let (_, root) = parse(&bytes, &|_| true).unwrap();
+        let (_, root) = parse(&bytes, &|_| true, "pain.002").unwrap();
         assert_eq!(root.text_at("A/Nm").unwrap(), Some("a<b & \"c\"  आशा ]]>"));
     }
 }

@@ -65,7 +65,8 @@ pub struct BookMovement {
     pub units: i64,
     /// Height and time (Unix seconds); `None` for a refund.
     pub block: Option<(i64, i64)>,
-    /// Whether a deposit belongs to the transfer that its address was handed out to.
+    /// Whether a deposit belongs to the transfer that its address was handed out to; `true` for a
+    /// sweep and a refund.
     pub is_with_its_owner: bool,
 }
 
@@ -75,7 +76,8 @@ pub struct BookMovement {
 pub struct FoundDifference {
     pub kind: DifferenceKind,
     pub subject: String,
-    /// The movement's amount, or the chain's amount less the book's, in millionths.
+    /// The movement's amount, or the chain's amount less the book's, in millionths. If
+    /// [`ChainMovement::units`] is `None`, the chain's amount counts as `i64::MAX`.
     pub units: i64,
     /// The block in which it was found; `None` for refunds and balances, which are not compared by
     /// blocks.
@@ -97,8 +99,8 @@ impl BookMovement {
 
 /// Compares what the chain shows of some blocks with what the book has. `ours` are the addresses
 /// that were handed out. `written` is what the book has. `shown` is what the chain shows: it must
-/// have every movement of the token from or to `ours`, and at each place of `written` the chain's
-/// movement, of any token.
+/// have every movement of the token from or to `ours` in these blocks, and at each place of
+/// `written` the chain's movement, in any block and of any token.
 pub fn compare(
     chain: ChainName,
     token: &AddressBytes,
@@ -172,8 +174,9 @@ fn differing(
             }
         }
     }
-    // The chain and the book may have different heights. The one among the compared blocks is kept,
-    // so that comparing these blocks again finds the difference.
+    // The chain and the book may have the movement at different heights. The one among the compared
+    // blocks is kept with the difference, so that the next comparison of these blocks finds the
+    // kept difference and can remove it.
     let block_number = written.block.map(|(number, _)| match seen {
         Some(seen) if !blocks.contains(&number) => seen.block_number,
         _ => number,
@@ -211,9 +214,9 @@ impl AddressHolding {
 /// What an address should hold, and whether its balance fits that. All amounts are in millionths.
 /// The balance was read after the book, so it may already include movements that the book does not
 /// have yet. These movements are `above`, in the order of the chain: positive for incoming,
-/// negative for outgoing. The answer is the first amount that equals the balance: the book's own,
-/// or it with the first, the first two, and so on of these movements. If none fits, it is the
-/// amount with all movements.
+/// negative for outgoing. The answer is the first amount that fits the balance: the book's amount,
+/// this amount plus the first of these movements, plus the first two, and so on. If none fits, the
+/// answer is the book's amount plus all of them.
 pub fn should_hold(
     book_units: i64,
     balance_units: i64,
@@ -475,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn balances_are_those_of_a_moment() {
+    fn a_balance_may_include_movements_that_the_book_lacks() {
         // Book, balance, movements above, decimals, what should be there, and whether it fits.
         let table: [(i64, i64, &[i64], u8, (i64, bool)); 9] = [
             (5, 5, &[], 6, (5, true)),

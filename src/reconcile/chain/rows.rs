@@ -29,7 +29,7 @@ const SWEEPS: &str = "SELECT s.transaction_hash, s.log_index, s.from_address, s.
     WHERE s.chain = ?1 AND (a.scope IS NULL OR a.scope % 2 = ?2)";
 
 /// What `scope % 2` is in a mode.
-const fn live(mode: Mode) -> i64 {
+const fn parity(mode: Mode) -> i64 {
     mode.is_live() as i64
 }
 
@@ -71,7 +71,7 @@ pub fn in_blocks(
     from: i64,
     to: i64,
 ) -> Result<Vec<BookMovement>, StoreError> {
-    let values = values![chain.as_str(), live(mode), from, to];
+    let values = values![chain.as_str(), parity(mode), from, to];
     let deposits = tx.rows(
         &format!(
             "{DEPOSITS} AND d.block_number >= ?3 AND d.block_number <= ?4 ORDER BY d.scope, d.id"
@@ -105,14 +105,15 @@ pub fn at_place(
         );
         let rows = tx.rows(
             &sql,
-            values![chain.as_str(), live(mode), owner, &place.transaction_hash, place.log_index],
+            values![chain.as_str(), parity(mode), owner, &place.transaction_hash, place.log_index],
         )?;
         found = rows.into_iter().map(deposit).collect::<Result<_, _>>()?;
     }
     let sql = format!("{SWEEPS} AND s.transaction_hash = ?3 AND s.log_index = ?4");
-    for row in tx
-        .rows(&sql, values![chain.as_str(), live(mode), &place.transaction_hash, place.log_index])?
-    {
+    for row in tx.rows(
+        &sql,
+        values![chain.as_str(), parity(mode), &place.transaction_hash, place.log_index],
+    )? {
         found.push(sweep(row)?);
     }
     Ok(found)
@@ -134,7 +135,7 @@ pub fn refunds(
          WHERE chain = ?1 AND scope % 2 = ?2 AND status = 'completed' AND log_index IS NOT NULL \
          AND completed_at >= ?3 \
          AND (scope > ?4 OR (scope = ?4 AND id > ?5)) ORDER BY scope, id LIMIT ?6",
-        values![chain.as_str(), live(mode), since, scope, &id, rows_max],
+        values![chain.as_str(), parity(mode), since, scope, &id, rows_max],
     )?;
     let read = |mut row: Row| {
         let row = &mut row;

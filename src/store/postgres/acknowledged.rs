@@ -6,8 +6,9 @@
 //! far it had replayed the log of the server before it:
 //!
 //! - Not beyond the position: the commit is lost.
-//! - Beyond it: the server knows the transaction, because what it wrote stands before the position.
-//!   So the number is not used again, and its status says whether the commit was replayed too.
+//! - Beyond it: the server knows the transaction, because what the transaction wrote stands before
+//!   the position. So the number is not used again, and its status says whether the commit was
+//!   replayed too.
 //!
 //! The node keeps the highest position of the acknowledged commits, and the numbers of those that
 //! no later one covers. A commit covers those that were acknowledged before it asked for its
@@ -69,8 +70,8 @@ impl Acknowledged {
         self.position = self.position.max(footprint.position);
     }
 
-    /// Judges a server of this timeline that replayed the log up to a position. `None` if it does
-    /// not say how far.
+    /// Judges a server of this timeline. `replayed` is the position up to which it replayed the
+    /// log; `None` if it does not say.
     pub(super) fn judge(&self, timeline: i64, replayed: Option<i64>) -> Verdict {
         if self.uncovered.is_empty() || self.timeline >= timeline {
             return Verdict::HasThemIfCommitted(Vec::new());

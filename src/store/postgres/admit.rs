@@ -32,7 +32,7 @@ pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, S
         return Err(StoreError::Unavailable(reason.into()));
     }
     if !transactions.is_empty() {
-        fence.hear(before, timeline, lacks_one(client, &transactions).await?);
+        fence.note_lost_commits(before, timeline, lacks_one(client, &transactions).await?);
     }
     Ok(Admission { generation, timeline: Some(timeline) })
 }

@@ -78,7 +78,7 @@ pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
     match (class, code) {
         (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
             SessionError::Answered(StoreError::Conflict(
-                "PostgreSQL ended one of two transactions that met",
+                "PostgreSQL ended one of two transactions that conflicted",
             ))
         }
         // The server, or a proxy before several servers, does not know whether the statement took

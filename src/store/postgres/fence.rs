@@ -1,9 +1,9 @@
 //! Fencing: a node works with one history of its database and never with an older one.
 //!
 //! Every connection reads its server's [`Position`] (the cluster's identifier, the timeline and how
-//! far the log goes) and a row of the database that only rises ([`Mark`]). The node remembers
-//! the highest position, the last mark that it wrote itself (a mark that it only read may never
-//! have reached a standby), and the commits that it acknowledged (`acknowledged.rs`):
+//! far the log goes) and a mark in the database, which nodes only ever raise ([`Mark`]). The node
+//! remembers the highest position, the last mark that it wrote itself (a mark that it only read may
+//! never have reached a standby), and the commits that it acknowledged (`acknowledged.rs`):
 //!
 //! - A server of a lower timeline is an old primary, from before a fail-over, that came back. Its
 //!   connections are refused, and open ones are dropped.
@@ -14,8 +14,8 @@
 //!   the mark's epoch.
 //!
 //! After a fail-over, the acknowledged commits show whether one of them is lost. Other losses are
-//! found by the mark, which rises every [`WATCH_SECONDS`], so the loss of a shorter
-//! time can stay unnoticed.
+//! found by the mark. It rises every [`WATCH_SECONDS`], so the loss of a shorter time can stay
+//! unnoticed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,8 +55,8 @@ pub(super) struct Position {
     pub replayed: Option<i64>,
 }
 
-/// The row that only rises: `EPOCH:COUNT`, and `EPOCH:COUNT:lost` once a node has found that writes
-/// are missing. A missing row is the lowest mark.
+/// A row of `meta` that is only ever raised: `EPOCH:COUNT`, and `EPOCH:COUNT:lost` once a node has
+/// found that writes are missing. A missing row is the lowest mark.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct Mark {
     /// Raised by the operator alone, to the time in milliseconds since 1970.
@@ -128,10 +128,10 @@ pub(super) struct Fence {
     pub(super) last_host: AtomicUsize,
     /// Whether this process is a node, not a command beside one.
     pub(super) is_node: bool,
-    /// Connections to old primaries that were refused or dropped.
+    /// Connections to old primaries that were refused.
     pub(super) refused_count: AtomicU64,
-    /// A connection ran statements of another one, so a pooler assigns connections by transaction.
-    /// Nothing is read or written until the watch finds that this has ended.
+    /// Whether a connection met another one's prepared statements: a pooler assigns connections by
+    /// transaction. Then nothing is read or written until the watch finds that this has ended.
     pub(super) is_pooled: AtomicBool,
 }
 
@@ -183,8 +183,8 @@ impl Fence {
 
     /// Judges a connection by what its server said. `before` is what this node had seen when it
     /// asked. `Err` refuses the connection. Otherwise it is good as long as the fence has the
-    /// returned generation. It must not be used before the server was asked whether the returned
-    /// transactions are committed, and [`Fence::hear`] was told the answer.
+    /// returned generation. If transactions are returned, then before the connection is used, ask
+    /// the server whether they are committed, and pass the answer to [`Fence::note_lost_commits`].
     pub(super) fn admit(
         &self,
         before: DatabaseSeen,
@@ -210,7 +210,7 @@ impl Fence {
                 mark: known_mark,
                 ..DatabaseSeen::default()
             };
-            self.heed(&mut state, mark);
+            self.halt_if_marked_lost(&mut state, mark);
             return Ok((self.generation(), Vec::new()));
         };
         if position.system != highest.system {
@@ -228,7 +228,7 @@ impl Fence {
         if before.predates_a_resume(&state) {
             return Ok((self.generation(), Vec::new()));
         }
-        self.heed(&mut state, mark);
+        self.halt_if_marked_lost(&mut state, mark);
         let is_same = before.position.is_some_and(|known| known.timeline == position.timeline);
         let flushed_before = before.position.map_or(0, |known| known.flushed);
         let is_behind =
@@ -239,7 +239,7 @@ impl Fence {
             halt(&mut state, "its mark is behind the one that this node wrote");
         }
         if position.timeline > highest.timeline {
-            self.rise(&mut state, position);
+            self.note_new_primary(&mut state, position);
         } else {
             let flushed = highest.flushed.max(position.flushed);
             state.seen.position = Some(Position { flushed, ..highest });
@@ -258,7 +258,7 @@ impl Fence {
 
     /// Notes whether a server of this timeline lacks one of the commits that [`Fence::admit`] asked
     /// about.
-    pub(super) fn hear(&self, before: DatabaseSeen, timeline: i64, is_lost: bool) {
+    pub(super) fn note_lost_commits(&self, before: DatabaseSeen, timeline: i64, is_lost: bool) {
         let mut state = self.lock();
         if before.predates_a_resume(&state) {
             return;
@@ -270,7 +270,7 @@ impl Fence {
     }
 
     /// Stops writing if a node has noted in the database that writes are missing.
-    fn heed(&self, state: &mut FenceState, mark: Mark) {
+    fn halt_if_marked_lost(&self, state: &mut FenceState, mark: Mark) {
         if mark.is_lost && !failpoint("no_fence") {
             halt(
                 state,
@@ -279,7 +279,9 @@ impl Fence {
         }
     }
 
-    fn rise(&self, state: &mut FenceState, position: Position) {
+    /// Notes a server of a higher timeline than any before. Open connections count as ones to the
+    /// old primary.
+    fn note_new_primary(&self, state: &mut FenceState, position: Position) {
         state.seen.position = Some(position);
         state.is_old_primary_reported = false;
         self.generation.send_modify(|generation| *generation += 1);
@@ -306,7 +308,7 @@ impl Fence {
         if state.seen.position.is_some_and(|highest| {
             position.system == highest.system && position.timeline > highest.timeline
         }) {
-            self.rise(&mut state, position);
+            self.note_new_primary(&mut state, position);
         }
     }
 
@@ -451,7 +453,7 @@ mod tests {
         for is_lost in [true, false] {
             let fence = started();
             assert_eq!(admit(&fence, promoted(600), mark(9)).unwrap(), [70]);
-            fence.hear(fence.seen(), 2, is_lost);
+            fence.note_lost_commits(fence.seen(), 2, is_lost);
             assert_eq!(fence.halted().is_some(), is_lost);
             assert!(admit(&fence, promoted(600), mark(9)).unwrap().is_empty());
         }
@@ -522,7 +524,7 @@ mod tests {
         let resumed = Mark { epoch: 1, ..mark(0) };
         admit(&fence, promoted(600), resumed).unwrap();
         fence.admit(before, promoted(600), Mark { is_lost: true, ..mark(5) }).unwrap();
-        fence.hear(before, 2, true);
+        fence.note_lost_commits(before, 2, true);
         assert!(fence.halted().is_none());
         // The control: what is read afterwards does.
         admit(&fence, promoted(600), Mark { is_lost: true, ..resumed }).unwrap();

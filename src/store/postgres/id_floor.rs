@@ -22,13 +22,15 @@ use std::sync::{Mutex, PoisonError};
 use crate::kernel::InternalId;
 
 /// Announces a writing transaction; answers the database's time afterwards, in milliseconds since
-/// 1970. The first number of the key is ours ([`LOCK_CLASS`]), the second the time modulo 2^32.
+/// 1970. The first number of the key is ours (`LOCK_CLASS`). The second is the time modulo 2^32,
+/// less 2^31 so that it fits an INTEGER.
 pub(super) const ANNOUNCE_WRITER: &str = "SELECT pg_advisory_xact_lock_shared(1752525412, \
     CAST(CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) % 4294967296 - \
     2147483648 AS INTEGER)), CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
 
-/// The database's time before it looks, in milliseconds since 1970, and a row for each announced
-/// transaction with the second number of its key (NULL in the only row where there is none).
+/// Answers a row for each announced transaction: the database's time before it looks, in
+/// milliseconds since 1970, and the second number of the transaction's key. If no transaction is
+/// announced, it answers one row with NULL as the number.
 pub(super) const RUNNING: &str = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM statement_timestamp()) * \
     1000) AS BIGINT), CAST(l.objid AS BIGINT) FROM (SELECT 1) AS one LEFT JOIN pg_locks l ON \
     l.locktype = 'advisory' AND l.classid = 1752525412 AND l.objsubid = 2 AND l.database = \
@@ -40,9 +42,9 @@ const LOCK_CLASS: i64 = 1_752_525_412;
 /// The keys hold times modulo this.
 const KEY_MODULUS: i64 = 1 << 32;
 
-/// A page whose last identifier is ahead of the database's clock by at most this waits until the
-/// clock has passed it. The identifier was minted in this millisecond, or by a node whose clock is
-/// slightly ahead.
+/// If the last identifier of a page is at most this far ahead of the database's clock, the page
+/// waits until the clock has passed it. Such an identifier was minted in this millisecond, or by a
+/// node whose clock is slightly ahead.
 pub(super) const WAIT_MILLISECONDS_MAX: i64 = 50;
 
 /// The latest time at which a transaction can have been announced, from the second number of its

@@ -207,7 +207,7 @@ impl<'s> Link<'s> {
                     }
                     return Err(unreachable());
                 }
-                // Another address may lead to the primary. The fence reports this one.
+                // Another server of the address may be the primary. The fence reports this one.
                 Waited::Failed(StoreError::Unavailable(reason)) if reason == OLD_PRIMARY => {
                     self.next_attempt = Instant::now() + Duration::from_millis(20);
                 }
@@ -308,8 +308,8 @@ impl WriteLane<'_> {
         loop {
             let late = || match &unknown {
                 None => StoreError::Unavailable(
-                    "the transaction took too long: it met others \
-                 again and again, or waited too long"
+                    "the transaction took too long: it conflicted \
+                 with other transactions again and again, or waited too long"
                         .into(),
                 ),
                 Some(reason) => StoreError::Unavailable(format!(
@@ -385,7 +385,7 @@ impl WriteLane<'_> {
         let mut tx = PgTx::begin(session, TransactionKind::Write, end).updating(shared.update_form);
         // Tests that set the clock themselves mint identifiers of their own time.
         if matches!(shared.clock, Clock::Measured(_)) {
-            tx = tx.announced_by(now.minter().clone());
+            tx = tx.announcing(now.minter().clone());
         }
         if announces_first && let Err(error) = tx.announce() {
             let is_lost = tx.is_lost();

@@ -45,8 +45,9 @@ pub const TRANSACTION_SECONDS_MAX: u64 = 8;
 const STATEMENT_SECONDS_MAX: u64 = 7;
 /// How long a statement waits for a row that another transaction holds.
 pub const LOCK_SECONDS_MAX: u64 = 2;
-/// How long the server keeps a transaction of a silent node open. No transaction waits for anything
-/// but its statements, and what a silent node has locked becomes free before its leases end.
+/// How long the server keeps a transaction of a silent node open. No transaction needs longer,
+/// because between its statements it waits for nothing. This is shorter than a lease, so that what
+/// a silent node has locked becomes free before its leases end.
 const IDLE_IN_TRANSACTION_SECONDS_MAX: u64 = 3;
 /// How long making a connection may take.
 const CONNECT_SECONDS_MAX: u64 = 3;
@@ -184,9 +185,9 @@ pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
     watch::resume(url)
 }
 
-/// Refuses a pooler that assigns connections by transaction. It is found when two sessions share
-/// one back end while one of them is in a transaction; then they share prepared statements and
-/// settings.
+/// Refuses a pooler that assigns connections by transaction: its sessions share back ends, and with
+/// them prepared statements and settings. It is found when a transaction of one session runs on a
+/// back end that another session has used.
 fn refuse_pooler(url: &PostgresUrl, first: &mut PgSession) -> Result<(), StoreError> {
     let mut second = PgSession::connect(url, soon())?;
     let mut others = Vec::new();
@@ -203,7 +204,7 @@ fn refuse_pooler(url: &PostgresUrl, first: &mut PgSession) -> Result<(), StoreEr
     Ok(())
 }
 
-/// The deadline of a connection that no caller waits for.
+/// A deadline for what no caller waits for: enough to connect, or for a short transaction.
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1)
 }
@@ -268,7 +269,7 @@ pub(super) fn examine<T>(
     answer
 }
 
-/// Brings the schema up to date. A node that meets another one's step tries again.
+/// Brings the schema up to date. If another node migrates at the same time, this tries again.
 fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
     let end = Instant::now() + Duration::from_secs(MIGRATION_SECONDS_MAX);
     loop {
@@ -296,7 +297,8 @@ fn migrate(session: &mut PgSession) -> Result<(), StoreError> {
 }
 
 /// Makes the first connection. The database may start after this process, so this waits up to
-/// [`START_SECONDS_MAX`] for one that cannot be reached. It does not wait for one that refuses.
+/// [`START_SECONDS_MAX`] for one that cannot be reached. It does not wait if the server refuses the
+/// user, the password or the database's name.
 fn first_session(url: &PostgresUrl) -> Result<PgSession, StoreError> {
     let end = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
     let mut is_logged = false;

@@ -24,7 +24,7 @@ pub(super) struct Open {
     pub client: Client,
     /// `None` if the connection is not encrypted.
     pub tls: Option<Arc<rustls::ClientConfig>>,
-    /// The server warned with the last commit that it had not waited for its standby.
+    /// Set by a warning of the server, such as that a commit did not wait for its standby.
     pub is_warned: Arc<AtomicBool>,
     /// `None` if the fence was not asked.
     pub admission: Option<(Arc<Fence>, Admission)>,
@@ -239,8 +239,8 @@ impl PgSession {
     }
 
     /// Asks the server, on a thread of its own, to end a statement that nobody waits for any more.
-    /// Otherwise a commit that waits for a standby would hold its back end for seconds, while the
-    /// lane makes a new connection each time.
+    /// Otherwise each commit that waits for a standby would hold its back end for seconds, while
+    /// the lane makes a new connection.
     fn cancel(&self) {
         if failpoint("no_cancel") {
             return;
@@ -256,7 +256,7 @@ impl PgSession {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             if let Ok(runtime) = runtime {
                 let end = Duration::from_secs(CONNECT_SECONDS_MAX);
-                // A server that does not answer this ends it by its own time limits.
+                // If the server does not answer, its own time limit ends the statement.
                 let _ = runtime.block_on(async { tokio::time::timeout(end, cancel).await });
                 runtime.shutdown_background();
             }
@@ -264,6 +264,7 @@ impl PgSession {
         let _ = std::thread::Builder::new().name("database-cancel".into()).spawn(run);
     }
 
+    /// Passes an error on. If the connection is lost or pooled, notes that first.
     fn noted(&mut self, fault: SessionError) -> SessionError {
         if let SessionError::Lost(reason) = &fault {
             self.is_lost = true;

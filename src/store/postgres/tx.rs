@@ -65,7 +65,7 @@ impl<'c> PgTx<'c> {
         }
     }
 
-    /// Sets the form of updates of many rows, one that the server supports.
+    /// Sets how updates of many rows are sent. The server must support this form.
     pub(super) fn updating(mut self, form: UpdateForm) -> PgTx<'c> {
         self.update_form = form;
         self
@@ -73,7 +73,7 @@ impl<'c> PgTx<'c> {
 
     /// Makes a writing transaction announce itself with its first statement. `minter` gives its
     /// identifiers.
-    pub(super) fn announced_by(mut self, minter: Minter) -> PgTx<'c> {
+    pub(super) fn announcing(mut self, minter: Minter) -> PgTx<'c> {
         self.minter = Some(minter);
         self
     }
@@ -385,7 +385,7 @@ impl Tx for PgTx<'_> {
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(SessionMessage::Query { statement, parameters })? {
             SessionAnswer::Rows(rows) => {
-                // The server's log also says which rows are locked.
+                // Locking a row writes to the server's log too.
                 let locks = writes || sql.contains(" FOR SHARE") || sql.contains(" FOR UPDATE");
                 self.has_written |= locks && !rows.is_empty();
                 rows.iter().map(row).collect()
@@ -424,7 +424,7 @@ impl Tx for PgTx<'_> {
             1 => "SAVEPOINT savepoint_1",
             2 => "SAVEPOINT savepoint_2",
             _ => {
-                return Err(StoreError::Broken("savepoints nest at most twice".into()));
+                return Err(StoreError::Broken("at most two savepoints can be open".into()));
             }
         }));
         // Errors of earlier statements must not show inside the savepoint.

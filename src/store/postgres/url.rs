@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio_postgres::config::{Host, SslMode};
 
-/// Reads `postgres://user:password@host:port/name?sslmode=…`; never shows the password.
+/// A parsed `postgres://user:password@host:port/name?sslmode=…`; never shows the password.
 #[derive(Clone)]
 pub struct PostgresUrl {
     /// One for each server that the address names.
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_over_a_network_is_encrypted_unless_the_operator_says_otherwise() {
+    fn a_connection_over_a_network_is_encrypted_unless_the_operator_says_otherwise() {
         for (text, is_encrypted) in [
             ("postgres://hundi@localhost/hundi", false),
             ("postgresql://hundi@127.0.0.1:5433/hundi", false),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_read_is_refused_and_a_password_is_never_shown() {
+    fn an_unreadable_address_is_refused_and_a_password_is_never_shown() {
         let url =
             PostgresUrl::parse("postgres://hundi:geheim@localhost:5433/hundi?application_name=a")
                 .unwrap();

@@ -90,8 +90,8 @@ impl Watcher {
         session.admit_again(soon())?;
         self.read_clock(&mut session);
         for _ in 0..MARK_TRIES {
-            let (started, end) = (Instant::now(), Duration::from_secs(COMMIT_SECONDS_MAX));
-            let mut tx = PgTx::begin(&mut session, TransactionKind::Write, started + end);
+            let (started, limit) = (Instant::now(), Duration::from_secs(COMMIT_SECONDS_MAX));
+            let mut tx = PgTx::begin(&mut session, TransactionKind::Write, started + limit);
             let committed = match raise_mark(&mut tx, &self.fence) {
                 Ok(None) => {
                     tx.roll_back();
@@ -115,7 +115,7 @@ impl Watcher {
                 }
                 Err(CommitError::Refused(error)) => return Err(error),
                 Err(CommitError::Unknown(reason)) => {
-                    let is_late = started.elapsed() >= end;
+                    let is_late = started.elapsed() >= limit;
                     let hangs = "commits do not end: a synchronous standby is missing, or the \
                                  server hangs";
                     return Err(StoreError::Unavailable(if is_late {

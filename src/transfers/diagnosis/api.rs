@@ -43,7 +43,7 @@ pub struct DiagnosisView {
     pub deposit_id: Option<Id<kind::Deposit>>,
     pub amount: Option<Money>,
     pub currency: Option<String>,
-    /// What is missing once this is final.
+    /// What will still be missing from the amount once this transaction is final.
     pub short_by: Option<Money>,
     /// By how many seconds the block is later than `funding.expires_at`; null if it was in time, or
     /// if its time does not matter.

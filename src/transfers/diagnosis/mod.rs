@@ -1,4 +1,4 @@
-//! The funding diagnosis: what became of a transaction that, as a payer says, paid a transfer. It
+//! The funding diagnosis: what became of a transaction that is said to have paid a transfer. It
 //! changes nothing.
 //!
 //! A node is asked only if the book has no completed deposit of the transaction. If the book has a
@@ -88,8 +88,8 @@ impl DiagnosisCode {
             DiagnosisCode::Credited => "Nothing: the status of the transfer says how it goes on.",
             DiagnosisCode::Confirming => "Wait for `deposit.status.completed`.",
             DiagnosisCode::ShortBy => {
-                "Before the expiry, ask for the rest, to the same address. Afterwards it is in \
-                 `funding_hold`."
+                "Before the expiry, ask for the rest, to the same address. Afterwards the transfer \
+                 is in `funding_hold`."
             }
             DiagnosisCode::LateBy | DiagnosisCode::AfterCancel => {
                 "Decide about the `funding_hold`, or wait."

@@ -64,7 +64,7 @@ pub struct DrillCheck {
     /// The answer that is right: `2xx` or `4xx`.
     pub expected: String,
     /// Type of the event in each delivery, in the order in which they were sent.
-    // Reports that were stored before it was there have none.
+    // Reports that were stored before this field was added do not have it.
     #[serde(default)]
     #[schemars(!default)]
     pub event_types: Vec<String>,
@@ -185,20 +185,21 @@ struct DrillTarget {
     loopback_allowed: bool,
     secret: String,
     events: Vec<EventRow>,
-    /// How far the account's test clock is ahead.
+    /// How far the account's test clock is ahead of the store's clock.
     clock_offset_seconds: i64,
 }
 
 async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
-    let (scope, id, lease) = (drill.scope, drill.endpoint_id, drill.lease_ends_milliseconds);
+    let (scope, id) = (drill.scope, drill.endpoint_id);
+    let lease_ends_milliseconds = drill.lease_ends_milliseconds;
     let services = app.services.clone();
     let claim = move |tx: &mut dyn Tx, now: &mut Now| {
-        let ends = now.instant_milliseconds() + LEASE_MILLISECONDS;
+        let ends_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
         let Some(endpoint) = webhooks::rows::find(tx, scope, id)? else {
             rows::remove(tx, scope, id)?;
             return Ok(None);
         };
-        if !rows::claim(tx, scope, id, lease, ends)? {
+        if !rows::claim(tx, scope, id, lease_ends_milliseconds, ends_milliseconds)? {
             return Ok(None);
         }
         let policy = webhooks::url_policy(&services.settings, scope);
@@ -216,7 +217,7 @@ async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
         Ok(Some(target)) => target,
         Ok(None) => return,
         Err(failure) => {
-            tracing::warn!(?failure, "a drill could not be claimed; tried again");
+            tracing::warn!(?failure, "a drill could not be claimed; trying again");
             return;
         }
     };

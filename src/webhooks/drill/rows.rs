@@ -72,18 +72,18 @@ pub fn release(tx: &mut dyn Tx) -> Result<(), StoreError> {
     tx.execute(sql, &[]).map(|_| ())
 }
 
-/// Claims a drill until `ends_milliseconds`, if its lease still ends at `lease_ends_milliseconds`.
+/// Claims a drill until `new_end_milliseconds`, if its lease still ends at `old_end_milliseconds`.
 /// Answers whether it did.
 pub fn claim(
     tx: &mut dyn Tx,
     scope: Scope,
     id: EndpointId,
-    lease_ends_milliseconds: i64,
-    ends_milliseconds: i64,
+    old_end_milliseconds: i64,
+    new_end_milliseconds: i64,
 ) -> Result<bool, StoreError> {
     let sql = "UPDATE webhook_drills SET lease_milliseconds = ?4 WHERE scope = ?1 AND endpoint_id \
                = ?2 AND lease_milliseconds = ?3 AND status = 'running'";
-    Ok(tx.execute(sql, values![scope, id, lease_ends_milliseconds, ends_milliseconds])? == 1)
+    Ok(tx.execute(sql, values![scope, id, old_end_milliseconds, new_end_milliseconds])? == 1)
 }
 
 /// Stores the report of a drill. Does nothing if its endpoint was deleted meanwhile.

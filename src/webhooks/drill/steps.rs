@@ -69,12 +69,12 @@ struct Sample {
 
 /// All steps of a drill. `events` are the account's latest, oldest first.
 pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
-    let whole = |event: &EventRow| {
+    let sample = |event: &EventRow| {
         let body = serde_json::to_vec(&view(event.clone(), livemode)).unwrap_or_default();
         Sample { id: event.id.to_string(), event_type: event.event_type.clone(), body }
     };
     let (Some(older), Some(newer)) = (events.first(), events.last()) else { return Vec::new() };
-    let (older, newer) = (whole(older), whole(newer));
+    let (older, newer) = (sample(older), sample(newer));
     let unknown = {
         let mut value: serde_json::Value = serde_json::from_slice(&newer.body).unwrap_or_default();
         value["type"] = UNKNOWN_TYPE.into();
@@ -100,7 +100,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
     vec![
         step(
             FIRST,
-            "A right delivery is taken with 2xx. Answer at once and work afterwards.",
+            "Answer a correct delivery with 2xx. Answer at once and work afterwards.",
             true,
             Twist::None,
             &[&older],
@@ -126,7 +126,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
         ),
         step(
             "unknown_event_type",
-            "A type that is added later is taken with 2xx and ignored.",
+            "A type may be added later: take one that you do not know with 2xx, and ignore it.",
             true,
             Twist::None,
             &[&unknown],
@@ -134,14 +134,15 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
         step(
             "raw_body",
             "The body has other white space. Verify the signature over the bytes that arrived, \
-             not over parsed and written JSON.",
+             not over JSON that was parsed and written again.",
             true,
             Twist::None,
             &[&spaced],
         ),
         step(
             "several_signatures",
-            "While a secret is rotated there are several signatures. Accept any that fits.",
+            "While a secret is rotated there are several signatures. Accept the delivery if \
+             one of them is right.",
             true,
             Twist::AmongOthers,
             &[&older],
@@ -162,7 +163,7 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
         ),
         step(
             "future_timestamp",
-            "A timestamp ten minutes ahead is refused with 400.",
+            "The timestamp is ten minutes ahead: refuse the delivery with 400.",
             false,
             Twist::Timestamp(TIMESTAMP_OFF_SECONDS),
             &[&older],
@@ -176,14 +177,14 @@ pub fn steps(events: &[EventRow], livemode: bool) -> Vec<DrillStep> {
         ),
         step(
             "no_signature",
-            "A delivery without the header Webhook-Signature is refused with 400.",
+            "The header Webhook-Signature is missing: refuse the delivery with 400.",
             false,
             Twist::NoSignature,
             &[&older],
         ),
         step(
             "altered_body",
-            "A body that was changed after it was signed is refused with 400.",
+            "The body was changed after it was signed: refuse the delivery with 400.",
             false,
             Twist::Altered,
             &[&older],
@@ -199,8 +200,8 @@ impl DrillStep {
                 Twist::Timestamp(offset) => now_seconds + offset,
                 _ => now_seconds,
             };
-            // A wrong signature needs any other secret. A fixed one reveals nothing about the real
-            // ones.
+            // Any other secret gives a wrong signature. This one is fixed, so it reveals nothing
+            // about real ones.
             let stranger = secret_text([7; 32]);
             let sign = |secrets: &[&str]| signature_header(secrets, id, timestamp_seconds, body);
             let signature = match self.twist {
@@ -265,17 +266,17 @@ fn first_failed(http_statuses: &[u16]) -> String {
     let status = http_statuses.first().copied().unwrap_or(NO_ANSWER);
     match status {
         400..500 => format!(
-            "The receiver refused a right delivery with {status}. Does it have this endpoint's \
+            "The receiver refused a correct delivery with {status}. Does it have this endpoint's \
              newest secret, whole and with whsec_? Does it verify the body as it arrived, before \
              any parsing? Does this address lead to it?"
         ),
         500.. => format!(
-            "The receiver failed with {status} on a right delivery: its log says why. Answer 2xx \
-             at once, and work afterwards."
+            "The receiver failed with {status} on a correct delivery: its log says why. Answer \
+             2xx at once, and work afterwards."
         ),
         _ => format!(
-            "The receiver answered a right delivery with {status}. Answer it with 2xx; redirects \
-             are not followed."
+            "The receiver answered a correct delivery with {status}. Answer it with 2xx; \
+             redirects are not followed."
         ),
     }
 }

@@ -71,8 +71,8 @@ pub fn delivery_of_event(
     tx.row(&DELIVERY_OF_EVENT, values![endpoint_id, event_id])?.map(read_delivery).transpose()
 }
 
-/// The deliveries of events from the identifier `from` to before `before` that were created in a
-/// range of Unix seconds, in the order of the events.
+/// The deliveries of events that were created in a range of time (Unix seconds, business time), in
+/// the order of the events. The events' identifiers are `from` or higher, and lower than `before`.
 pub fn deliveries_of_events(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -176,7 +176,7 @@ pub fn prefetch_due(tx: &mut dyn Tx, range: &DueRange<'_>) -> Result<(), StoreEr
     tx.prefetch(DUE, &range.values())
 }
 
-/// [`due_in`] without exceptions.
+/// Like [`due_in`], with nothing in [`DueRange::except`].
 pub fn due(
     tx: &mut dyn Tx,
     scope: Scope,

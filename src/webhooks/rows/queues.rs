@@ -59,7 +59,7 @@ pub fn queue_lock(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
 }
 
 /// Stores an endpoint's failures since its last success.
-pub fn queue_health(
+pub fn queue_set_health(
     tx: &mut dyn Tx,
     id: EndpointId,
     health: EndpointHealth,
@@ -74,7 +74,7 @@ pub fn queue_health(
 /// Sets an endpoint's due time to `due_milliseconds`, unless it is earlier already. On a shared
 /// store the endpoint may have been deleted meanwhile. That is a conflict, so that nothing is
 /// delivered to it or kept for it.
-pub fn queue_due_by(
+pub fn queue_set_due_by(
     tx: &mut dyn Tx,
     id: EndpointId,
     due_milliseconds: i64,
@@ -96,7 +96,7 @@ pub fn queue_due_by(
 /// Sets an endpoint's due time to that of its earliest delivery, or to none if no delivery waits.
 pub fn queue_recompute_due(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     if store::failpoint("queues_looked_at_first") {
-        return queue_due_as_seen(tx, id);
+        return queue_recompute_due_unlocked(tx, id);
     }
     // Lock first, then read: a statement that waited for a lock still sees other tables as they
     // were before the wait.
@@ -114,7 +114,7 @@ pub fn queue_recompute_due(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreE
 /// Like [`queue_recompute_due`], for the node that holds deliveries under a lease of the queue. The
 /// queue becomes due with the earliest other delivery, and at the latest when the lease ends: then
 /// another node has to look.
-pub fn queue_due_except(
+pub fn queue_recompute_due_except(
     tx: &mut dyn Tx,
     id: EndpointId,
     held: &HeldDeliveries,
@@ -177,7 +177,7 @@ pub fn queue_lease_end(
 
 /// [`queue_recompute_due`] without its lock, for a failpoint: a delivery that becomes due between
 /// the read and the write is forgotten.
-fn queue_due_as_seen(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+fn queue_recompute_due_unlocked(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     const BETWEEN: Duration = Duration::from_millis(50);
     let sql = "SELECT MIN(due_milliseconds) FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
      due_milliseconds IS NOT NULL";
@@ -205,7 +205,10 @@ pub fn queue_remove(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
 
 /// The next deleted endpoint after `after`, in the order of identifiers, whose queue is not
 /// removed.
-pub fn queue_closed(tx: &mut dyn Tx, after: EndpointId) -> Result<Option<EndpointId>, StoreError> {
+pub fn next_closed_queue(
+    tx: &mut dyn Tx,
+    after: EndpointId,
+) -> Result<Option<EndpointId>, StoreError> {
     let sql = "SELECT endpoint_id FROM webhook_queues WHERE closed AND endpoint_id > ?1 ORDER BY \
      endpoint_id LIMIT 1";
     tx.row(sql, values![after])?.map(|mut row| row.id()).transpose()

@@ -98,7 +98,7 @@ pub fn replayed_range(
 }
 
 /// Records that more deliveries of a range have begun.
-pub fn replayed_on(tx: &mut dyn Tx, id: EndpointId, begun_count: u64) -> Result<(), StoreError> {
+pub fn replayed_more(tx: &mut dyn Tx, id: EndpointId, begun_count: u64) -> Result<(), StoreError> {
     tx.execute(
         "UPDATE webhook_queues SET replayed_begun_count = replayed_begun_count + ?2 WHERE \
          endpoint_id = ?1 AND NOT closed",

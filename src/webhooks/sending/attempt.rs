@@ -37,9 +37,9 @@ pub const HEADERS_MAX: usize = 64;
 /// Bytes of an answer's head.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Bytes read from the connection for one answer, with interim answers (RFC 9110 section 15.2) and
-/// chunk framing, which the two limits above do not count.
+/// chunk framing, which [`HEAD_BYTES_MAX`] and [`BODY_BYTES_MAX`] do not count.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// The longest `Retry-After` reported, in seconds: the window of all attempts is no longer.
+/// The longest `Retry-After` that is reported, in seconds: as long as one schedule of attempts.
 pub const RETRY_AFTER_SECONDS_MAX: u64 = 24 * 60 * 60;
 
 /// How long each part of an attempt may take. Callers are promised the default; tests shorten it.
@@ -134,8 +134,9 @@ impl AttemptOutcome {
 /// Why an attempt ended without an answer; the text is for the endpoint's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DeliveryError {
-    /// Some address of the host is not global unicast, or not loopback where only that may be.
-    #[error("The host has an address that is not public.")]
+    /// Some address of the host is neither global unicast with https, nor loopback where that is
+    /// allowed. Or the endpoint's URL is no longer allowed.
+    #[error("The host or one of its addresses is not allowed.")]
     AddressRefused,
     /// The name has no address, or no answer about it came in time.
     #[error("The host name could not be resolved.")]

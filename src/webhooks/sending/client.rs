@@ -26,8 +26,8 @@ use super::vet::{WebhookHost, WebhookUrl, is_global_unicast, is_loopback};
 /// Headers of a request: the six that [`request`] sets, and `Content-Length`.
 const REQUEST_HEADERS_COUNT: usize = 7;
 
-/// Delivers webhooks. Clones share connections and remembered addresses; dropping the last clone
-/// closes them.
+/// Delivers webhooks. Clones share connections and remembered addresses. Dropping the last clone
+/// closes the connections.
 #[derive(Clone)]
 pub struct WebhookClient {
     inner: Arc<ClientInner>,

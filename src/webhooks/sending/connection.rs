@@ -76,8 +76,8 @@ pub(super) struct Connection {
 /// Why a request on a [`Connection`] got no answer.
 pub(super) struct RequestError {
     pub(super) error: DeliveryError,
-    /// The connection ended before the request was written, or before any byte of an answer came. A
-    /// kept connection usually ends like this, so it says nothing about the receiver.
+    /// The connection ended before the request was written, or before any byte of an answer came.
+    /// Kept connections usually end like this, so for them it says nothing about the receiver.
     pub(super) unanswered: bool,
 }
 
@@ -149,8 +149,8 @@ pub(super) struct ConnectionDriver {
 }
 
 impl ConnectionDriver {
-    /// Runs the connection while `work` waits for it. `work` is pinned by the caller, because a
-    /// future that takes another one by value has room for it twice.
+    /// Runs the connection while `work` waits for it. The caller pins `work`: if `drive` took it
+    /// by value, the returned future would have room for it twice.
     pub(super) fn drive<T>(
         &mut self,
         mut work: Pin<&mut impl Future<Output = T>>,

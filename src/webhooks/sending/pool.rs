@@ -14,8 +14,8 @@ pub(super) const IDLE_PER_ORIGIN_MAX: usize = 8;
 /// Idle connections kept in all.
 pub(super) const IDLE_TOTAL_MAX: usize = 512;
 
-/// Idle connections, the longest idle first. One short list that is scanned is cheaper than a map
-/// of lists, and makes every limit one line.
+/// Idle connections, the longest idle first. They are one short list: scanning it is cheaper than a
+/// map of lists, and each limit is simple to keep.
 pub(super) struct ConnectionPool {
     idle_duration: Duration,
     pub(super) state: Mutex<PooledConnections>,
@@ -39,8 +39,8 @@ impl ConnectionPool {
         ConnectionPool { idle_duration, state: Mutex::default() }
     }
 
-    /// Takes the connection to this origin that was used last, among those whose peer is one of the
-    /// addresses judged for this attempt and that are still open as far as the socket tells.
+    /// Takes the most recently used connection to this origin. Its peer is one of the addresses
+    /// that were judged for this attempt, and it is still open as far as the socket tells.
     pub(super) async fn take(&self, origin: &str, addresses: &[IpAddr]) -> Option<Connection> {
         loop {
             let mut connection = self.take_unchecked(origin, addresses, Instant::now())?;
@@ -103,8 +103,8 @@ impl ConnectionPool {
         }
     }
 
-    /// Closes what was idle for too long at `now`. Answers when the next connection will have been;
-    /// `None` if there is none, which ends [`ConnectionPool::close_idle`].
+    /// Closes connections that were idle for too long at `now`. Answers when the next one is to be
+    /// closed; `None` if none is left, which ends [`ConnectionPool::close_idle`].
     fn close_expired(&self, now: Instant) -> Option<Instant> {
         let mut state = lock(&self.state);
         while let Some(oldest) = state.idle.front() {
@@ -119,8 +119,8 @@ impl ConnectionPool {
     }
 }
 
-/// Locks. A poisoned lock is used as it is, because what these locks guard is consistent after
-/// every single call on it.
+/// Locks a mutex, even a poisoned one: what these mutexes guard is consistent after each single
+/// change, so a panic between two changes does no harm.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

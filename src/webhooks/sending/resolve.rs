@@ -1,5 +1,5 @@
-//! Resolves names through the system. A name is looked up only once at a time, and names that fail
-//! never hold up all others.
+//! Resolves names through the system. A name has at most one look-up at a time. Names that fail
+//! leave room for the look-ups of others.
 //!
 //! `getaddrinfo` cannot be interrupted. A look-up occupies a thread of the runtime's blocking pool
 //! until the system gives up. If the name server is silent, that is long after the attempt gave up.
@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 
 use super::pool::lock;
 
-/// Names whose addresses are remembered, and as many that are known to be bad.
+/// Names in each of `good`, `proven` and `bad` of [`KnownNames`].
 const NAMES_MAX: usize = 1024;
 /// Names being resolved at the same time.
 const RESOLVING_MAX: usize = 64;
@@ -60,10 +60,11 @@ struct ResolverState {
 /// What is known of a name before it is looked up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NameHistory {
-    /// The name resolved lately, and has not failed since.
+    /// The name resolved in the last [`PROVEN_DURATION`], and is not bad.
     Proven,
     Unknown,
-    /// The name lately failed or did not answer.
+    /// In the last [`BAD_DURATION`] the name failed or did not answer, and it has not resolved
+    /// since.
     Bad,
 }
 

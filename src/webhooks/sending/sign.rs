@@ -28,7 +28,7 @@ pub fn secret_text(random: [u8; SECRET_BYTES]) -> String {
 /// separated by single spaces, in the order of `secrets`.
 ///
 /// An entry is the base64 of HMAC-SHA256 (RFC 2104) over `{id}.{timestamp_seconds}.{body}`. The
-/// first of a pair is keyed with the secret's text verbatim, as docs/guides/webhooks.md verifies.
+/// first of a pair is keyed with the secret's text verbatim, as docs/guides/webhooks.md says.
 /// The second is keyed with the bytes that the base64 after `whsec_` stands for, as the Standard
 /// Webhooks libraries verify. A secret whose text is not base64 gets the first only.
 ///

@@ -79,8 +79,8 @@ pub enum UrlError {
     AddressNotPublic,
     /// The server's own machine, where that is not permitted.
     #[error(
-        "This key gets no webhooks on the server's own machine, which localhost and 127.0.0.1 \
-         mean. Use an https URL with a public address, such as https://example.com/webhooks. \
+        "Webhooks to the server's own machine (localhost, 127.0.0.1) are not allowed for this key. \
+         Use an https URL with a public address, such as https://example.com/webhooks. \
          {LISTEN}"
     )]
     LoopbackNotAllowed,
@@ -146,8 +146,8 @@ impl WebhookUrl {
     }
 }
 
-/// Judges a URL that is to be registered: [`parse_url`], and no backslash. Another reader of the
-/// same text could see another host behind it. URLs that were registered earlier stay usable.
+/// Judges a URL that is to be registered, like [`parse_url`], and refuses a backslash: another
+/// reader of the same text could see another host. URLs that were registered earlier stay usable.
 pub fn parse_new_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlError> {
     if text.contains('\\') {
         return Err(UrlError::Backslash);

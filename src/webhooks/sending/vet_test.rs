@@ -217,7 +217,7 @@ fn every_ipv4_block_of_65536_agrees_with_a_second_writing() {
 }
 
 #[test]
-fn every_first_ipv6_segment_is_judged_by_the_assigned_third() {
+fn every_first_ipv6_segment_is_judged_by_the_assigned_block() {
     for first in 0..=u16::MAX {
         let address = Ipv6Addr::new(first, 0x8000, 1, 2, 3, 4, 5, 6);
         let expected = (0x2000..=0x3fff).contains(&first) && first != 0x2002;
@@ -226,7 +226,7 @@ fn every_first_ipv6_segment_is_judged_by_the_assigned_third() {
 }
 
 #[test]
-fn loopback_holds_the_mapped_form_and_nothing_else() {
+fn loopback_includes_the_mapped_form_and_no_other_addresses() {
     for row in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
         assert!(is_loopback(row.parse().unwrap()), "{row}");
     }

@@ -1,4 +1,4 @@
-//! One attempt: makes it in a task of its own, and reports its result.
+//! Makes one attempt in a task of its own, and reports its result.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -168,8 +168,8 @@ async fn attempt(
     };
     let id = event.id.to_string();
     let signature = if is_forged {
-        // A wrong signature needs any other secret. A fixed one reveals nothing about the real
-        // ones.
+        // Any other secret gives a wrong signature. This one is fixed, so it reveals nothing about
+        // real ones.
         signature_header(&[&secret_text([7; 32])], &id, now_seconds, &body)
     } else {
         let active = target.secrets.iter().filter(|secret| secret.is_active(now_seconds));

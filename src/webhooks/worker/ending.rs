@@ -17,10 +17,10 @@ use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
 const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 
 impl DeliveryWorker {
-    /// Gives claims back, then waits for running attempts and records them. The lease of a queue
-    /// without a running attempt is given back at once, because another node then sends all that is
-    /// not recorded. The other leases are given back when all attempts have ended, or when time is
-    /// up.
+    /// Gives claims back, then waits for running attempts and records them. Once the lease of a
+    /// queue is given back, another node sends all that is not recorded. So it is given back at
+    /// once only if no attempt of the endpoint runs. The other leases are given back when all
+    /// attempts have ended, or when time is up.
     pub(super) async fn finish(mut self) {
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
         self.handover.close();

@@ -202,7 +202,7 @@ impl KnownEndpoint {
                 return self.running_max().saturating_sub(self.taken.len() + self.running_count);
             }
         };
-        // None until half of them are sent, so that each turn takes many.
+        // None are taken while more than half of the limit wait, so that each turn takes many.
         if self.taken.len() * 2 > taken_max { 0 } else { taken_max - self.taken.len() }
     }
 

@@ -86,7 +86,7 @@ impl Looks {
         if let Some(last) = due.last().filter(|_| due.len() as i64 >= LOOKED_MAX) {
             // The look found as many as it may, so the next one continues at the last of them. It
             // may find endpoints that are due in the same millisecond again. `begin` subtracts the
-            // overlap again, so it is added here.
+            // overlap, so it is added here.
             let reached = (last.due_milliseconds - 1).max(above_milliseconds.saturating_add(1));
             self.until_milliseconds = reached.saturating_add(LOOK_OVERLAP_MILLISECONDS);
             self.is_woken = true;
@@ -102,8 +102,8 @@ impl Looks {
 
     /// Requests a look soon, after a turn that found nothing more due for an endpoint. The
     /// endpoint's next delivery may be due before the next regular look. And a commit may have
-    /// named the endpoint while a backlog's turn ran: the turn read the store earlier, and its
-    /// result has overwritten that.
+    /// named the endpoint while a backlog's turn ran. The turn had read the store before that
+    /// commit, so its result said wrongly that nothing more was due.
     pub(super) fn soon(&mut self, now: Instant) {
         self.wakes_at = self.wakes_at.min(now + Duration::from_millis(LOOK_AGAIN_MILLISECONDS));
     }

@@ -18,11 +18,11 @@
 
 mod attempt;
 mod backlog_yield;
-mod claims;
 mod ending;
 mod finished_attempts;
 mod known_endpoint;
 mod looks;
+mod requests;
 mod scheduler;
 mod scheduler_leases;
 mod target;
@@ -57,9 +57,9 @@ const TAKEN_MAX: usize = 1_024;
 /// Finished attempts that one turn records at most.
 const ATTEMPTS_WRITTEN_MAX: usize = 512;
 /// Replaces both limits in a backlog's turn on PostgreSQL, if the others have worked in the last
-/// second. Their statements and commits would have to share processors and the log with a larger
-/// turn. On the embedded store one transaction runs at a time, so small turns would only cost more
-/// commits.
+/// second. Their statements and commits would have to share processors and the write-ahead log with
+/// a larger turn. On the embedded store one transaction runs at a time, so small turns would only
+/// cost more commits.
 const SMALL_TURN_MAX: usize = 64;
 /// How long no step begins after an error of the store, in milliseconds.
 const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
@@ -100,7 +100,7 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     Ok(removed + deliveries::purge_deleted(tx, rows_max - removed as i64)?)
 }
 
-/// A step with the store that has ended.
+/// The result of a step.
 enum StoreStep {
     /// A look for due times above `above_milliseconds`.
     Looked {
@@ -131,7 +131,7 @@ struct DeliveryWorker {
     step: Option<StepFuture>,
     /// A turn for endpoints with a backlog.
     backlog_step: Option<StepFuture>,
-    /// Whether this node's sequencer works: then it writes deliveries that backlogs yield to.
+    /// Whether this node's sequencer is at work: then it writes deliveries that backlogs yield to.
     sequencing: watch::Receiver<bool>,
     /// Until when backlogs begin nothing; `None` if they do not yield.
     yields_until: Option<Instant>,
@@ -278,8 +278,7 @@ impl DeliveryWorker {
             return;
         }
         let no_step_runs = self.step.is_none() && self.backlog_step.is_none();
-        // If nothing waits to be recorded any more, the attempt that could not be recorded was
-        // dropped, and the caution ends.
+        // Once nothing waits to be recorded, no attempt can block the others, and the caution ends.
         if no_step_runs && self.finished.is_empty() {
             self.is_cautious = false;
         }
@@ -303,8 +302,9 @@ impl DeliveryWorker {
         }
     }
 
-    /// Notes what commits made due. Do not call it while a turn for endpoints without a backlog
-    /// runs: it read the store before some of these commits, and its result would overwrite this.
+    /// Notes what commits made due. Do not call this while a turn for endpoints without a backlog
+    /// runs: the turn read the store before some of these commits, and its result would overwrite
+    /// what is noted here.
     fn take_signals(&mut self, now: Instant) {
         if std::mem::take(&mut self.is_signalled) {
             let due = self.app.store.signals.deliveries.take();
@@ -331,7 +331,7 @@ impl DeliveryWorker {
         let mut requests = Vec::new();
         if !was_cautious {
             let wakes_at = &mut self.looks.wakes_at;
-            requests = self.scheduler.claim_requests(share, taken_max, now, wakes_at);
+            requests = self.scheduler.take_requests(share, taken_max, now, wakes_at);
         }
         let finished = match was_cautious {
             true => self.finished.take_any(1),
@@ -394,7 +394,7 @@ impl DeliveryWorker {
     }
 
     fn note_turn(&mut self, turn: TurnResult, was_cautious: bool) {
-        let (readings, claims) = match turn.outcome {
+        let (readings, writes) = match turn.outcome {
             Ok(outcome) => outcome,
             Err(failure) => {
                 return self.note_error(&failure, was_cautious, &turn.requested, &turn.finished);
@@ -405,10 +405,10 @@ impl DeliveryWorker {
         if readings.iter().any(|reading| reading.requested_count > 0 && reading.is_drained) {
             self.looks.soon(now);
         }
-        for (reading, outcome) in readings.iter().zip(claims.by_endpoint) {
+        for (reading, outcome) in readings.iter().zip(writes.by_endpoint) {
             let endpoint_id = reading.endpoint_id;
             let share_before = self.scheduler.share_of(endpoint_id);
-            self.scheduler.note_reading(reading, claims.lease_ends_milliseconds, &outcome, now);
+            self.scheduler.note_reading(reading, writes.lease_ends_milliseconds, &outcome, now);
             let share = self.scheduler.share_of(endpoint_id);
             if share != share_before {
                 self.finished.change_share(endpoint_id, share);

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::backlog_yield::BacklogYield;
-use super::claims::{ClaimRequest, EndpointClaims, EndpointReading};
 use super::known_endpoint::{KnownEndpoint, Reliability, Share, TakenDelivery};
+use super::requests::{EndpointReading, EndpointWrites, TakeRequest};
 use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::{DueDelivery, FinishedAttempt};
@@ -26,8 +26,9 @@ pub(super) const RUNNING_MAX: usize = 512;
 pub(super) const RUNNING_SUSPECT_MAX: usize = RUNNING_MAX / 2;
 /// How many of those attempts may belong to suspect and untried endpoints together. The rest is
 /// reserved for endpoints that work.
-pub(super) const RUNNING_UNTRIED_MAX: usize = RUNNING_MAX / 4 * 3;
-/// The pause between a failed probe and the next one, in milliseconds.
+pub(super) const RUNNING_UNPROVEN_MAX: usize = RUNNING_MAX / 4 * 3;
+/// The pause after a failed attempt of an endpoint that is only probed (it gets one attempt at a
+/// time), in milliseconds.
 const PROBE_GAP_MILLISECONDS: u64 = 250;
 /// An attempt that runs longer than this makes its endpoint a suspect, in milliseconds.
 pub(super) const SLOW_MILLISECONDS: u64 = 2_000;
@@ -84,7 +85,7 @@ impl RunningAttempts {
 
     /// Whether another attempt of an endpoint of this reliability may begin.
     const fn has_room(&self, reliability: Reliability) -> bool {
-        let unproven_have_room = self.untried + self.suspect < RUNNING_UNTRIED_MAX;
+        let unproven_have_room = self.untried + self.suspect < RUNNING_UNPROVEN_MAX;
         self.total() < RUNNING_MAX
             && match reliability {
                 Reliability::Reliable => true,
@@ -171,13 +172,13 @@ impl Scheduler {
     /// What a turn for this share reads next: at most `taken_max` deliveries, from the endpoints
     /// that want some, one after the other; and the endpoints in `stale_endpoints`. If endpoints
     /// rest, `wakes_at` becomes the end of the first rest, unless it is earlier already.
-    pub(super) fn claim_requests(
+    pub(super) fn take_requests(
         &mut self,
         share: Share,
         taken_max: usize,
         now: Instant,
         wakes_at: &mut Instant,
-    ) -> Vec<ClaimRequest> {
+    ) -> Vec<TakeRequest> {
         let mut requests = Vec::new();
         let mut count_left = taken_max.min(TAKEN_TOTAL_MAX.saturating_sub(self.taken_count));
         for _ in 0..self.due_endpoints.len() {
@@ -236,7 +237,7 @@ impl Scheduler {
         &mut self,
         reading: &EndpointReading,
         lease_ends_milliseconds: i64,
-        outcome: &EndpointClaims,
+        outcome: &EndpointWrites,
         now: Instant,
     ) {
         let Some(endpoint) = self.endpoints.get_mut(&reading.endpoint_id) else { return };
@@ -454,11 +455,11 @@ fn request(
     endpoint: &KnownEndpoint,
     count: usize,
     leases_queues: bool,
-) -> ClaimRequest {
+) -> TakeRequest {
     let (scope, after, known_target) =
         (endpoint.scope, endpoint.last_read, endpoint.target.clone());
     let (held, may_lease) = (endpoint.held.clone(), leases_queues && endpoint.may_lease());
-    ClaimRequest { endpoint_id, scope, count, after, known_target, held, may_lease }
+    TakeRequest { endpoint_id, scope, count, after, known_target, held, may_lease }
 }
 
 fn set_reliability(

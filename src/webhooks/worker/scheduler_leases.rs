@@ -15,8 +15,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes out the endpoints whose queues this node has leased; if `idle_only`, only those
-    /// without a running attempt. The scheduler forgets these leases.
+    /// Forgets the leases of queues that this node has; answers their endpoints. If `idle_only`,
+    /// the leases of endpoints with a running attempt stay.
     pub(super) fn drain_leases(&mut self, idle_only: bool) -> Vec<EndpointId> {
         let endpoints = self.endpoints.iter_mut();
         let drained = endpoints.filter(|(_, endpoint)| !idle_only || endpoint.running_count == 0);

@@ -29,8 +29,8 @@ fn taken(number: u128) -> TakenDelivery {
     TakenDelivery { due: due(number), lease_ends_milliseconds: Some(LEASE_MILLISECONDS) }
 }
 
-fn outcome(taken: &[bool]) -> EndpointClaims {
-    EndpointClaims { taken: taken.to_vec(), queue_lease_ends_milliseconds: None }
+fn outcome(taken: &[bool]) -> EndpointWrites {
+    EndpointWrites { taken: taken.to_vec(), queue_lease_ends_milliseconds: None }
 }
 
 #[test]
@@ -75,14 +75,14 @@ fn suspect_and_untried_endpoints_leave_room_for_those_that_work() {
     let mut running = RunningAttempts { reliable: 0, untried: 0, suspect: RUNNING_SUSPECT_MAX };
     assert!(!running.has_room(Reliability::Suspect));
     assert!(running.has_room(Reliability::Untried) && running.has_room(Reliability::Reliable));
-    running.untried = RUNNING_UNTRIED_MAX - RUNNING_SUSPECT_MAX;
+    running.untried = RUNNING_UNPROVEN_MAX - RUNNING_SUSPECT_MAX;
     assert!(!running.has_room(Reliability::Untried));
     assert!(running.has_room(Reliability::Reliable));
     running.reliable = RUNNING_MAX - running.untried - running.suspect;
     assert!(!running.has_room(Reliability::Reliable));
 
     // In the other order: untried ones first.
-    let untried = RUNNING_UNTRIED_MAX - 1;
+    let untried = RUNNING_UNPROVEN_MAX - 1;
     let mut running = RunningAttempts { reliable: 0, untried, suspect: 0 };
     assert!(running.has_room(Reliability::Suspect));
     running.suspect = 1;
@@ -110,7 +110,7 @@ fn an_endpoint_that_was_forgotten_is_listed_once_when_it_comes_back() {
     scheduler.note_due(one_more, SCOPE, now);
     assert_eq!(scheduler.endpoints.len(), 1, "all the others were idle");
     scheduler.note_due(first, SCOPE, now);
-    let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
+    let requests = scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
     let asked: Vec<EndpointId> = requests.iter().map(|request| request.endpoint_id).collect();
     assert_eq!(asked, [one_more, first]);
 }
@@ -124,7 +124,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     let endpoint_id = Id::from_u128(7);
     scheduler.note_due(endpoint_id, SCOPE, now);
     scheduler.note_due(endpoint_id, SCOPE, now);
-    let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
+    let requests = scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
     assert_eq!(requests.len(), 1, "listed once");
     assert_eq!((requests[0].count, requests[0].known_target.is_none()), (8, true));
 
@@ -150,7 +150,7 @@ fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims()
     scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[true, true, true]), now);
     let later = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
     assert!(scheduler.begin_attempts(later, 0).is_empty());
-    let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, later, &mut wakes_at);
+    let requests = scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, later, &mut wakes_at);
     assert!(requests.iter().any(|request| request.endpoint_id == endpoint_id));
     reading.target = None;
     scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), later);
@@ -167,9 +167,9 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     for endpoint_id in [behind, caught_up] {
         scheduler.note_due(endpoint_id, SCOPE, now);
     }
-    let of_backlogs = scheduler.claim_requests(Share::Backlog, TAKEN_MAX, now, &mut wakes_at);
+    let of_backlogs = scheduler.take_requests(Share::Backlog, TAKEN_MAX, now, &mut wakes_at);
     assert!(of_backlogs.is_empty(), "nobody is behind yet");
-    for request in scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at) {
+    for request in scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at) {
         let mut reading = EndpointReading::empty(&request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         reading.is_drained = request.endpoint_id == caught_up;
@@ -178,7 +178,7 @@ fn endpoints_with_a_backlog_and_all_others_have_turns_of_their_own() {
     let shares = [behind, caught_up].map(|endpoint_id| scheduler.share_of(endpoint_id));
     assert_eq!(shares, [Share::Backlog, Share::CaughtUp]);
     let mut requested = |scheduler: &mut Scheduler, share| {
-        let requests = scheduler.claim_requests(share, TAKEN_MAX, now, &mut wakes_at);
+        let requests = scheduler.take_requests(share, TAKEN_MAX, now, &mut wakes_at);
         requests.iter().map(|request| request.endpoint_id).collect::<Vec<_>>()
     };
     assert_eq!(requested(&mut scheduler, Share::CaughtUp), []);
@@ -197,11 +197,11 @@ fn a_backlog_is_read_on_and_now_and_then_from_its_beginning() {
     let endpoint_id = Id::from_u128(7);
     scheduler.note_due(endpoint_id, SCOPE, now);
     let mut request_at = |scheduler: &mut Scheduler, share, at| {
-        let mut requests = scheduler.claim_requests(share, TAKEN_MAX, at, &mut wakes_at);
+        let mut requests = scheduler.take_requests(share, TAKEN_MAX, at, &mut wakes_at);
         assert_eq!(requests.len(), 1);
         requests.remove(0)
     };
-    let take = |scheduler: &mut Scheduler, request: &ClaimRequest, last_read, is_drained| {
+    let take = |scheduler: &mut Scheduler, request: &TakeRequest, last_read, is_drained| {
         let mut reading = EndpointReading::empty(request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         (reading.last_read, reading.is_drained) = (last_read, is_drained);
@@ -234,7 +234,7 @@ fn a_turn_takes_no_more_than_its_limit() {
         scheduler.note_due(endpoint_id, SCOPE, now);
     }
     let mut wanted = |taken_max| {
-        let requests = scheduler.claim_requests(Share::CaughtUp, taken_max, now, &mut wakes_at);
+        let requests = scheduler.take_requests(Share::CaughtUp, taken_max, now, &mut wakes_at);
         requests.iter().map(|request| request.count).collect::<Vec<_>>()
     };
     let each = ENDPOINT_TAKEN_UNTRIED_MAX;
@@ -250,7 +250,7 @@ fn scheduler_with_a_backlog(now: Instant) -> (Scheduler, EndpointId, EndpointId)
         scheduler.note_due(endpoint_id, SCOPE, now);
     }
     let mut wakes_at = now;
-    for request in scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at) {
+    for request in scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at) {
         let mut reading = EndpointReading::empty(&request);
         reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
         reading.due = vec![due(1)];
@@ -306,7 +306,7 @@ fn scheduler_with_a_caught_up_endpoint(now: Instant) -> (Scheduler, EndpointId) 
 /// Notes a turn that claims this one delivery and finds nothing else.
 fn read_drained(scheduler: &mut Scheduler, endpoint_id: EndpointId, number: u128, now: Instant) {
     let mut wakes_at = now;
-    let mut requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
+    let mut requests = scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
     assert_eq!(requests.len(), 1);
     let mut reading = EndpointReading::empty(&requests.remove(0));
     assert_eq!(reading.endpoint_id, endpoint_id);
@@ -421,7 +421,7 @@ fn a_handed_delivery_is_sent_to_an_endpoint_as_it_was_read_a_moment_ago() {
     scheduler.take_handed(vec![handed(endpoint_id, 1)], now, 0);
     assert!(scheduler.begin_attempts(now, 0).is_empty());
     let mut wakes_at = now;
-    let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
+    let requests = scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at);
     assert_eq!((requests.len(), requests[0].count), (1, 0));
     let reading = EndpointReading::empty(&requests[0]);
     scheduler.note_reading(&reading, LEASE_MILLISECONDS, &outcome(&[]), now);
@@ -456,21 +456,21 @@ fn scheduler_with_a_lease(now: Instant, numbers: &[u128]) -> (Scheduler, Endpoin
     reading.is_under_queue_lease = true;
     let taken = vec![true; numbers.len()];
     let queue_lease_ends_milliseconds = Some(LEASE_MILLISECONDS);
-    let outcome = EndpointClaims { taken, queue_lease_ends_milliseconds };
+    let outcome = EndpointWrites { taken, queue_lease_ends_milliseconds };
     scheduler.note_reading(&reading, 2 * LEASE_MILLISECONDS, &outcome, now);
     (scheduler, endpoint_id)
 }
 
-fn leased_reading(request: &ClaimRequest) -> EndpointReading {
+fn leased_reading(request: &TakeRequest) -> EndpointReading {
     let mut reading = EndpointReading::empty(request);
     reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
     reading.is_drained = false;
     reading
 }
 
-fn only_request(scheduler: &mut Scheduler, share: Share, now: Instant) -> ClaimRequest {
+fn only_request(scheduler: &mut Scheduler, share: Share, now: Instant) -> TakeRequest {
     let mut wakes_at = now;
-    let mut requests = scheduler.claim_requests(share, TAKEN_MAX, now, &mut wakes_at);
+    let mut requests = scheduler.take_requests(share, TAKEN_MAX, now, &mut wakes_at);
     assert_eq!(requests.len(), 1);
     requests.remove(0)
 }
@@ -500,11 +500,11 @@ fn what_is_taken_under_the_lease_of_a_queue_is_held_until_it_is_recorded() {
     let mut reading = leased_reading(&request);
     reading.is_drained = true;
     let keep =
-        EndpointClaims { queue_lease_ends_milliseconds: Some(1), ..EndpointClaims::default() };
+        EndpointWrites { queue_lease_ends_milliseconds: Some(1), ..EndpointWrites::default() };
     scheduler.note_reading(&reading, LEASE_MILLISECONDS, &keep, now);
     let mut wakes_at = now;
     let mut requests = |scheduler: &mut Scheduler| {
-        scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at).len()
+        scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, now, &mut wakes_at).len()
     };
     assert_eq!(requests(&mut scheduler), 0);
     scheduler.forget_held(endpoint_id, held(3));
@@ -521,9 +521,9 @@ fn nothing_is_sent_under_a_lease_that_ends_too_soon_or_is_lost() {
     assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
     assert_eq!(scheduler.taken_count, 2, "they wait for a renewal");
     let request = only_request(&mut scheduler, Share::Backlog, now);
-    let renewed = EndpointClaims {
+    let renewed = EndpointWrites {
         queue_lease_ends_milliseconds: Some(2 * LEASE_MILLISECONDS),
-        ..EndpointClaims::default()
+        ..EndpointWrites::default()
     };
     scheduler.note_reading(&leased_reading(&request), 0, &renewed, now);
     assert_eq!(scheduler.begin_attempts(now, late_milliseconds).len(), 2);
@@ -532,13 +532,13 @@ fn nothing_is_sent_under_a_lease_that_ends_too_soon_or_is_lost() {
     let request = only_request(&mut scheduler, Share::Backlog, now);
     let mut reading = leased_reading(&request);
     reading.is_excluded = true;
-    scheduler.note_reading(&reading, 0, &EndpointClaims::default(), now);
+    scheduler.note_reading(&reading, 0, &EndpointWrites::default(), now);
     assert!(scheduler.begin_attempts(now, 0).is_empty());
     assert_eq!((scheduler.taken_count, scheduler.drain_taken().len()), (0, 0));
     // It is left to the other node for a while.
     let mut wakes_at = now + Duration::from_secs(9);
     let mut count = |at| {
-        let requests = scheduler.claim_requests(Share::CaughtUp, TAKEN_MAX, at, &mut wakes_at);
+        let requests = scheduler.take_requests(Share::CaughtUp, TAKEN_MAX, at, &mut wakes_at);
         requests.iter().filter(|request| request.endpoint_id == endpoint_id).count()
     };
     let pause = Duration::from_millis(EXCLUDED_PAUSE_MILLISECONDS);

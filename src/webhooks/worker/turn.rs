@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use super::claims::{ClaimRequest, EndpointClaims, EndpointReading};
 use super::known_endpoint::is_probed;
+use super::requests::{EndpointReading, EndpointWrites, TakeRequest};
 use super::target::DeliveryTarget;
 use crate::app_state::AppState;
 use crate::chaos;
@@ -24,21 +24,21 @@ use crate::webhooks::state::DeliveryStatus;
 pub(super) struct TurnResult {
     pub(super) requested: Vec<EndpointId>,
     pub(super) finished: Arc<Vec<(EndpointId, FinishedAttempt)>>,
-    pub(super) outcome: Result<(Arc<Vec<EndpointReading>>, Claims), OperationError>,
+    pub(super) outcome: Result<(Arc<Vec<EndpointReading>>, TurnWrites), OperationError>,
 }
 
-/// What a turn took.
-pub(super) struct Claims {
+/// What a turn wrote.
+pub(super) struct TurnWrites {
     /// When its claims end, by the store's clock.
     pub(super) lease_ends_milliseconds: i64,
     /// For each endpoint that was read, in the same order.
-    pub(super) by_endpoint: Vec<EndpointClaims>,
+    pub(super) by_endpoint: Vec<EndpointWrites>,
 }
 
 /// Reads what is due at `now_milliseconds` (the store's clock), and writes the result.
 pub(super) async fn run(
     app: Arc<AppState>,
-    requests: Vec<ClaimRequest>,
+    requests: Vec<TakeRequest>,
     finished: Arc<Vec<(EndpointId, FinishedAttempt)>>,
     now_milliseconds: i64,
 ) -> TurnResult {
@@ -49,10 +49,10 @@ pub(super) async fn run(
 
 async fn read_and_write(
     app: &Arc<AppState>,
-    requests: Vec<ClaimRequest>,
+    requests: Vec<TakeRequest>,
     finished: Arc<Vec<(EndpointId, FinishedAttempt)>>,
     now_milliseconds: i64,
-) -> Result<(Arc<Vec<EndpointReading>>, Claims), OperationError> {
+) -> Result<(Arc<Vec<EndpointReading>>, TurnWrites), OperationError> {
     let holder = app.node_id;
     let mut readings = Vec::new();
     if !requests.is_empty() {
@@ -68,21 +68,21 @@ async fn read_and_write(
     let has_work = !finished.is_empty() || readings.iter().any(EndpointReading::has_writes);
     if !has_work {
         let by_endpoint = readings.iter().map(unwritten).collect();
-        return Ok((readings, Claims { lease_ends_milliseconds: 0, by_endpoint }));
+        return Ok((readings, TurnWrites { lease_ends_milliseconds: 0, by_endpoint }));
     }
     let writing = readings.clone();
-    let claims = app
+    let writes = app
         .store
         .write(move |tx, now| Ok(write_all(tx, now, &finished, &writing, holder)?))
         .await?;
-    Ok((readings, claims))
+    Ok((readings, writes))
 }
 
 /// Reads endpoint by endpoint. An endpoint whose rows cannot be read does not stop the others.
 fn read_all(
     tx: &mut dyn Tx,
     services: &Services,
-    requests: &[ClaimRequest],
+    requests: &[TakeRequest],
     holder: QueueHolder,
     now_milliseconds: i64,
 ) -> Result<Vec<EndpointReading>, StoreError> {
@@ -102,7 +102,7 @@ fn read_all(
 fn read_endpoint(
     tx: &mut dyn Tx,
     services: &Services,
-    request: &ClaimRequest,
+    request: &TakeRequest,
     holder: QueueHolder,
     now_milliseconds: i64,
 ) -> Result<EndpointReading, StoreError> {
@@ -150,8 +150,8 @@ fn read_endpoint(
     let count = if is_first_probe { 1 } else { request.count };
     let read = rows::due_in(tx, request.scope, &DueRange { count, ..range })?;
     let is_end = read.last_read.is_none();
-    // Only a read from the beginning shows that nothing else is due. Before the position where
-    // another read begins, something may have become due meanwhile.
+    // Only a read from the beginning shows that nothing else is due. If a read begins elsewhere,
+    // something in front of that place may have become due meanwhile.
     reading.is_drained = is_end && request.after.is_none();
     reading.last_read = read.last_read;
     // The last part of a backlog is claimed, so that the lease can be released as soon as what was
@@ -162,7 +162,7 @@ fn read_endpoint(
         if let (Some(key_id), Some(event)) = (endpoint.chaos_key_id, &delivery.event) {
             let (scope, event_id) = (request.scope, event.id);
             delivery.watched =
-                chaos::events::watched(tx, now_milliseconds, scope, key_id, event_id)?;
+                chaos::events::watched_delivery(tx, now_milliseconds, scope, key_id, event_id)?;
         }
         if deliveries::is_recorded_only(&endpoint, &delivery) {
             reading.recorded.push(delivery);
@@ -175,18 +175,18 @@ fn read_endpoint(
     Ok(reading)
 }
 
-/// The writing transaction of a turn: first finished attempts, in the order in which they ended,
-/// then claims.
+/// The writing transaction of a turn: first the finished attempts of each endpoint, in the order in
+/// which they ended, then claims and leases of queues.
 fn write_all(
     tx: &mut dyn Tx,
     now: &mut Now,
     finished: &[(EndpointId, FinishedAttempt)],
     readings: &[EndpointReading],
     holder: QueueHolder,
-) -> Result<Claims, StoreError> {
-    let mut by_endpoint: Vec<&(EndpointId, FinishedAttempt)> = finished.iter().collect();
-    by_endpoint.sort_by_key(|(endpoint_id, _)| *endpoint_id);
-    for attempts in by_endpoint.chunk_by(|a, b| a.0 == b.0) {
+) -> Result<TurnWrites, StoreError> {
+    let mut sorted: Vec<&(EndpointId, FinishedAttempt)> = finished.iter().collect();
+    sorted.sort_by_key(|(endpoint_id, _)| *endpoint_id);
+    for attempts in sorted.chunk_by(|a, b| a.0 == b.0) {
         let endpoint_id = attempts[0].0;
         let attempts: Vec<&FinishedAttempt> = attempts.iter().map(|(_, attempt)| attempt).collect();
         deliveries::write_attempts(tx, now, endpoint_id, &attempts)?;
@@ -194,23 +194,23 @@ fn write_all(
     let lease_ends_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
     let by_endpoint = readings
         .iter()
-        .map(|reading| write_claims(tx, now, reading, holder, lease_ends_milliseconds))
+        .map(|reading| write_reading(tx, now, reading, holder, lease_ends_milliseconds))
         .collect::<Result<Vec<_>, StoreError>>()?;
-    Ok(Claims { lease_ends_milliseconds, by_endpoint })
+    Ok(TurnWrites { lease_ends_milliseconds, by_endpoint })
 }
 
-fn write_claims(
+fn write_reading(
     tx: &mut dyn Tx,
     now: &Now,
     reading: &EndpointReading,
     holder: QueueHolder,
     lease_ends_milliseconds: i64,
-) -> Result<EndpointClaims, StoreError> {
+) -> Result<EndpointWrites, StoreError> {
     let endpoint_id = reading.endpoint_id;
     let queue_lease_ends_milliseconds =
         reading.lease_step.carry_out(tx, now, endpoint_id, holder)?;
     let mut taken = Vec::new();
-    if reading.may_claim() {
+    if reading.may_take() {
         deliveries::end_unsent(tx, endpoint_id, &reading.recorded, DeliveryStatus::Recorded)?;
         deliveries::end_unsent(tx, endpoint_id, &reading.expired, DeliveryStatus::Failed)?;
         taken = if reading.is_under_queue_lease {
@@ -227,14 +227,14 @@ fn write_claims(
             )?
         };
     }
-    Ok(EndpointClaims { taken, queue_lease_ends_milliseconds })
+    Ok(EndpointWrites { taken, queue_lease_ends_milliseconds })
 }
 
 /// The outcome for an endpoint in a turn that writes nothing.
-fn unwritten(reading: &EndpointReading) -> EndpointClaims {
+fn unwritten(reading: &EndpointReading) -> EndpointWrites {
     let LeaseStep::Keep(queue_lease_ends_milliseconds) = reading.lease_step else {
-        return EndpointClaims::default();
+        return EndpointWrites::default();
     };
     let taken = vec![reading.is_under_queue_lease; reading.due.len()];
-    EndpointClaims { taken, queue_lease_ends_milliseconds }
+    EndpointWrites { taken, queue_lease_ends_milliseconds }
 }

@@ -75,7 +75,7 @@ pub struct AppliedFile<'a> {
     pub sha256: &'a [u8; 32],
 }
 
-/// A report, the payout that it is about, and what changing that needs.
+/// A report, the payout that it is about, and what a change of the payout needs.
 struct ReportedPayment<'a> {
     services: &'a Services,
     settings: &'a BankSettings,
@@ -125,7 +125,7 @@ pub fn payment(
     if !report.reason.is_empty() {
         rows::note_reason(tx, payout.id, &report.reason, file.sha256)?;
     }
-    publish::enter(tx, now, &instruction)?;
+    publish::enter_account(tx, now, &instruction)?;
     let AppliedFile { services, settings, .. } = file;
     let mut case = ReportedPayment { services, settings, report, instruction, payout };
     let outcome = match report.event {
@@ -141,7 +141,7 @@ pub fn payment(
 
 impl ReportedPayment<'_> {
     /// Whether reports of this payment contradicted each other before.
-    const fn is_in_doubt(&self) -> bool {
+    const fn was_contradicted(&self) -> bool {
         matches!(
             self.instruction.attention,
             Some(
@@ -219,7 +219,7 @@ impl ReportedPayment<'_> {
             }
         }
         self.note_entry(tx)?;
-        if self.is_in_doubt() {
+        if self.was_contradicted() {
             return Ok(ReportEffect::Ignored);
         }
         let utr = match finding {
@@ -289,7 +289,7 @@ impl ReportedPayment<'_> {
                     },
                 )
             }
-            (PayoutStatus::Processing, _) if self.is_in_doubt() => Ok(ReportEffect::Ignored),
+            (PayoutStatus::Processing, _) if self.was_contradicted() => Ok(ReportEffect::Ignored),
             (PayoutStatus::Processing, _) if self.instruction.entry_reference.is_some() => {
                 self.raise_attention(tx, now, Attention::RefusedAfterPaid)
             }
@@ -322,12 +322,13 @@ impl ReportedPayment<'_> {
 
     fn returned(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
         match self.payout.status {
-            // The bank may book the payment again, which only the operator can find out.
-            PayoutStatus::Processing if self.is_in_doubt() => Ok(ReportEffect::Ignored),
+            PayoutStatus::Processing if self.was_contradicted() => Ok(ReportEffect::Ignored),
+            // It does not fail: the bank may book the payment again, which only the operator can
+            // find out.
             PayoutStatus::Processing => {
                 self.raise_attention(tx, now, Attention::ReturnedWhileProcessing)
             }
-            PayoutStatus::Settled if self.is_in_doubt() => Ok(ReportEffect::Ignored),
+            PayoutStatus::Settled if self.was_contradicted() => Ok(ReportEffect::Ignored),
             PayoutStatus::Settled => {
                 let code = self.report.reason.code.as_deref();
                 let (code, source) = reasons::returned(code);
@@ -384,10 +385,11 @@ pub fn line(
     };
     let mut end_to_end_id = line.end_to_end_id;
     let mut is_in_text = false;
-    // Money that comes back may name only the reference that it was sent under. Anybody can write a
-    // reference into the text of a payment, so it counts only in elements that the bank fills.
+    // Money can come back without an end-to-end identifier, with only the reference that it was
+    // sent under. Anybody can write a reference into the text of a payment, so it counts only in
+    // elements that the bank fills.
     if end_to_end_id.is_none() && line.sign == Sign::Credit {
-        end_to_end_id = payment_under(tx, line.references.the_banks())?;
+        end_to_end_id = payment_under(tx, line.references.from_bank_only())?;
         is_in_text = end_to_end_id.is_none() && payment_under(tx, line.references.all())?.is_some();
     }
     let report = PaymentReport {

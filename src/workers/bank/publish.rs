@@ -94,7 +94,7 @@ impl From<std::io::Error> for Stopped {
     }
 }
 
-/// A file that was claimed.
+/// A file to write, with the payments that were claimed for it.
 struct Draft {
     id: MessageId,
     file_name: String,
@@ -120,7 +120,7 @@ impl Bank {
         for step in order {
             let Some((Draft { id, file_name, .. }, bytes)) = &claimed else {
                 let Some(draft) = self.claim(app, turn).await? else { return Ok(0) };
-                let bytes = self.write(&draft)?;
+                let bytes = self.file_bytes(&draft)?;
                 claimed = Some((draft, bytes));
                 if fault == Some(FaultPoint::After(PublishStep::Claim)) {
                     return Err(Stopped::FaultPoint);
@@ -154,7 +154,7 @@ impl Bank {
         Ok(count)
     }
 
-    fn write(&self, draft: &Draft) -> Result<Vec<u8>, StoreError> {
+    fn file_bytes(&self, draft: &Draft) -> Result<Vec<u8>, StoreError> {
         let format = self.settings.format.0;
         format.write(&self.settings, draft.id, draft.created, &draft.orders)
     }
@@ -426,7 +426,7 @@ fn order(
 
 /// Sets `now` to the business time of the instruction's account, which rules read. The caller ends
 /// that with `Now::leave_account`.
-pub(super) fn enter(
+pub(super) fn enter_account(
     tx: &mut dyn Tx,
     now: &mut Now,
     instruction: &Journalled,

@@ -56,12 +56,12 @@ impl Bank {
         turn: &mut TurnReport,
     ) -> Result<(), Stopped> {
         let look = self.folders.incoming()?;
-        let settled: Vec<InboxFile> =
+        let unchanged: Vec<InboxFile> =
             look.iter().filter(|seen| self.seen.contains(seen)).cloned().collect();
         self.seen = look;
         // A file that cannot be read or moved must not delay the others.
         let mut stopped = None;
-        for seen in settled {
+        for seen in unchanged {
             if let Err(fault) = self.receive_one(app, &seen, turn).await {
                 stopped = Some(fault);
             }

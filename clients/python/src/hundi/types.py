@@ -203,7 +203,7 @@ class Beneficiary(TypedDict):
     verification: Verification
     """How the account was checked."""
     metadata: dict[str, str]
-    """A caller's references, in key order."""
+    """The caller's own names and values."""
     created: int
     """When the object was created, in Unix seconds."""
     livemode: bool
@@ -1140,7 +1140,7 @@ class QuoteLock(TypedDict):
     transfer_id: NotRequired[str | None]
     """ID of the transfer."""
     metadata: dict[str, str]
-    """A caller's references, in key order."""
+    """The caller's own names and values."""
     created: int
     """When the object was created, in Unix seconds."""
     livemode: bool
@@ -1261,7 +1261,7 @@ class Sender(TypedDict):
     identification: NotRequired[Identification | None]
     """Document that identifies the person."""
     metadata: dict[str, str]
-    """A caller's references, in key order."""
+    """The caller's own names and values."""
     created: int
     """When the object was created, in Unix seconds."""
     livemode: bool
@@ -1370,7 +1370,7 @@ class StatementRow(TypedDict):
     inr_in: Decimal
     """INR that was bought in the period."""
     inr_out: Decimal
-    """INR that left in the period: paid out, or given back by a failed payout."""
+    """INR that left in the period: paid out, or exchanged back into USDT after a failed payout."""
     refunded: Decimal
     """USDT of refunds that are confirmed on chain."""
     refund_transaction_hashes: list[str]
@@ -1441,7 +1441,7 @@ class Transfer(TypedDict):
     status_history: list[RefundStatusChange]
     """Statuses in the order in which they were taken."""
     metadata: dict[str, str]
-    """A caller's references, in key order."""
+    """The caller's own names and values."""
     created: int
     """When the object was created, in Unix seconds."""
     livemode: bool
@@ -1617,7 +1617,7 @@ class WebhookEndpoint(TypedDict):
     secret: NotRequired[str | None]
     """Shown when the endpoint is created and when its secret is rotated, and never again."""
     metadata: dict[str, str]
-    """A caller's references, in key order."""
+    """The caller's own names and values."""
     created: int
     """When the object was created, in Unix seconds."""
     livemode: bool

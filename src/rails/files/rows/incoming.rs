@@ -6,7 +6,7 @@ use crate::rails::files::values::Day;
 use crate::store::Tx;
 use crate::values;
 
-/// With how many statements of the same identity a new one is compared at most.
+/// The most statements of the same identity that a new one is compared with.
 const STATEMENTS_COMPARED_MAX: i64 = 1_000;
 
 crate::string_enum!(
@@ -19,9 +19,9 @@ crate::string_enum!(
 pub struct Counts {
     /// Changed a payout.
     pub applied: i64,
-    /// Said nothing new.
+    /// Changed nothing: it was known already, or does not count yet.
     pub ignored: i64,
-    /// Named no payment of ours, or not with its amount.
+    /// Was matched to no payment that was sent.
     pub unknown: i64,
 }
 

@@ -21,7 +21,7 @@ crate::string_enum!(
     }
 );
 crate::string_enum!(
-    /// Why a payout waits for the operator. A payout with `ReturnedAndFailed` does not wait; it
+    /// Why a payout waits for the operator. `ReturnedAndFailed` does not make it wait; it only
     /// explains what a statement may still show.
     Attention {
         PaidAfterFailed "paid_after_failed",
@@ -192,7 +192,8 @@ pub fn queued_count(tx: &mut dyn Tx, method: PaymentMethod) -> Result<i64, Store
     tx.row(sql, values![method.as_str()])?.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Stores the names as they are written for the bank, beside those that the caller gave.
+/// Stores the names as they are written for the bank. They can differ from those that the caller
+/// gave.
 pub fn note_names(
     tx: &mut dyn Tx,
     payout_id: Id<kind::Payout>,
@@ -246,15 +247,16 @@ pub fn withdraw(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, St
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Marks an instruction that the operator queued again as published once more, because the bank
-/// reports on the earlier file after all. `false` if it is not queued, or was never published.
+/// Sets an instruction that was queued again back to `published`: the operator has decided about
+/// its payout, or the bank reports on the earlier file after all. `false` if it is not queued, or
+/// was never published.
 pub fn undo_queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_instructions SET status = 'published' WHERE payout_id = ?1 AND status = \
                'queued' AND published_at IS NOT NULL";
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Ends the wait for the bank's final report: it came, or the operator has decided about the
+/// Ends the wait for the bank's final report: the report came, or the operator decides about the
 /// payout. Keeps the first reference that is given.
 pub fn stop_waiting(
     tx: &mut dyn Tx,
@@ -373,17 +375,17 @@ pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool,
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// The method and the time of publication of instructions that were published at or before `before`
+/// The method and the time of publication of instructions that were published at or before `until`
 /// and have no final report of the bank; the oldest first. Times are in Unix seconds.
-pub fn published_before(
+pub fn published_until(
     tx: &mut dyn Tx,
-    before: i64,
+    until: i64,
     rows_max: i64,
 ) -> Result<Vec<(PaymentMethod, i64)>, StoreError> {
     let sql = "SELECT method, published_at FROM bank_instructions WHERE status = 'published' AND \
                NOT is_answered AND published_at <= ?1 ORDER BY published_at LIMIT ?2";
     let read = |mut row: Row| Ok((row.word(PaymentMethod::parse)?, row.int()?));
-    tx.rows(sql, values![before, rows_max])?.into_iter().map(read).collect()
+    tx.rows(sql, values![until, rows_max])?.into_iter().map(read).collect()
 }
 
 /// Instructions that were published before `before`, in Unix seconds, and have no final report of

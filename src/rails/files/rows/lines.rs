@@ -9,7 +9,8 @@ use crate::values;
 
 crate::string_enum!(
     /// What a line of a statement belongs to: a payout, several together (`Batch`, with their
-    /// shares in `bank_line_shares`), or none for the reason that is named.
+    /// shares in `bank_line_shares`), or none for the reason that is named. `ReferenceInText` is a
+    /// credit that names a payout's reference only in a text that others than the bank can write.
     Matching {
         Payout "payout",
         Batch "batch",
@@ -87,8 +88,7 @@ pub fn insert_shared_line(
     match_to_payouts(tx, now, id, payouts)
 }
 
-/// A line that is not matched to one payout: it names none, its amount is not the payout's, it is a
-/// reversal, or it paid several payouts together.
+/// A line that is not matched to one payout; [`Matching`] has the reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmatched {
     pub id: InternalId,
@@ -156,9 +156,8 @@ pub fn explain_line(
     Ok(tx.execute(sql, values![id, now.instant(), note])? == 1)
 }
 
-/// Matches a line to the payouts that the operator says it paid. `false` if no such line waits, if
-/// their amounts do not add up to it, or if the line is a credit, because only a debit can pay
-/// payouts.
+/// Matches a line to the payouts that it paid. `false` if no such line waits, if their amounts do
+/// not add up to it, or if the line is a credit, because only a debit can pay payouts.
 pub fn match_to_payouts(
     tx: &mut dyn Tx,
     now: &Now,

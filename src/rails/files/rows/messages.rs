@@ -123,7 +123,7 @@ pub fn message_named(tx: &mut dyn Tx, name: &str) -> Result<Option<Message>, Sto
     tx.row(sql, values![name])?.map(read_message).transpose()
 }
 
-/// Files that were begun and neither published nor abandoned, for example because of a crash.
+/// Files that were begun and not ended, for example because of a crash.
 pub fn open_messages(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Message>, StoreError> {
     let sql = "SELECT id, status, boot, file_name FROM bank_messages WHERE status IN ('writing', \
      'staged') ORDER BY id LIMIT ?1";

@@ -12,7 +12,7 @@ pub use incoming::{
 pub use instructions::{
     Attention, InstructionStatus, Journalled, advance, awaiting_operator_count, claim_reference,
     find, names_written, note_entry, note_names, note_reason, of_message, paid_under,
-    published_before, queue, queue_again, queued, queued_count, set_attention, stop_waiting,
+    published_until, queue, queue_again, queued, queued_count, set_attention, stop_waiting,
     unanswered, under_way, undo_queue_again, withdraw,
 };
 pub use lines::{

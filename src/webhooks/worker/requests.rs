@@ -10,7 +10,7 @@ use crate::webhooks::rows::{DeliveryId, EndpointId};
 use crate::webhooks::schedule::EndpointHealth;
 
 /// A request for deliveries of one endpoint.
-pub(super) struct ClaimRequest {
+pub(super) struct TakeRequest {
     pub(super) endpoint_id: EndpointId,
     pub(super) scope: Scope,
     /// How many deliveries to take. With 0 the turn takes none: it reads the target again and looks
@@ -49,19 +49,19 @@ pub(super) struct EndpointReading {
     pub(super) recorded: Vec<DueDelivery>,
     /// Due deliveries whose event has expired.
     pub(super) expired: Vec<DueDelivery>,
-    /// The deliveries of [`ClaimRequest::held`], which the read left out.
+    /// The deliveries of [`TakeRequest::held`], which the read left out.
     pub(super) held: HeldDeliveries,
     /// What to do about the lease of the queue.
     pub(super) lease_step: LeaseStep,
     /// The deliveries in `due` are taken under that lease, and not claimed.
     pub(super) is_under_queue_lease: bool,
-    /// Another node has the lease, so nothing was read.
+    /// Another node has the lease, so no deliveries were read.
     pub(super) is_excluded: bool,
 }
 
 /// What a turn wrote about one endpoint.
 #[derive(Clone, Default)]
-pub(super) struct EndpointClaims {
+pub(super) struct EndpointWrites {
     /// For each delivery in [`EndpointReading::due`] whether this node took it: claimed it, or has
     /// it under the lease of the queue.
     pub(super) taken: Vec<bool>,
@@ -70,7 +70,7 @@ pub(super) struct EndpointClaims {
 }
 
 impl EndpointReading {
-    pub(super) fn empty(request: &ClaimRequest) -> EndpointReading {
+    pub(super) fn empty(request: &TakeRequest) -> EndpointReading {
         EndpointReading {
             endpoint_id: request.endpoint_id,
             requested_count: request.count,
@@ -89,9 +89,9 @@ impl EndpointReading {
         }
     }
 
-    /// Whether the turn may claim deliveries of the endpoint: it asked for some, and the endpoint
+    /// Whether the turn may take deliveries of the endpoint: it asked for some, and the endpoint
     /// exists and is not another node's.
-    pub(super) const fn may_claim(&self) -> bool {
+    pub(super) const fn may_take(&self) -> bool {
         self.requested_count > 0 && self.target.is_some() && !self.is_excluded
     }
 
@@ -100,6 +100,6 @@ impl EndpointReading {
         let has_step = !matches!(self.lease_step, LeaseStep::Keep(_));
         let has_ended = !self.recorded.is_empty() || !self.expired.is_empty();
         let has_due = !self.is_under_queue_lease && !self.due.is_empty();
-        has_step || (self.may_claim() && (has_ended || has_due || self.is_drained))
+        has_step || (self.may_take() && (has_ended || has_due || self.is_drained))
     }
 }
